@@ -1,0 +1,1 @@
+//! Outrigger: a headless daemon beside a chat frontend.

@@ -1,0 +1,1 @@
+//! The daemon as a black box over a real socket.
