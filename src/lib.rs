@@ -1,1 +1,3 @@
 //! Outrigger: a headless daemon beside a chat frontend.
+
+pub mod message;

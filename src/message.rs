@@ -1,0 +1,250 @@
+//! The words every layer shares: ids, messages as a conversation remembers them, usage, danger levels.
+//!
+//! Nothing here runs, and nothing here belongs to one provider or to the wire. How a message looks
+//! to a client is in [`crate::protocol`]; how it looks to a model is each provider's own affair.
+
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+macro_rules! id {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(
+            Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+        )]
+        #[serde(transparent)]
+        pub struct $name(Arc<str>);
+
+        impl $name {
+            /// Wraps the text of an id.
+            pub fn new(text: impl Into<Arc<str>>) -> Self {
+                Self(text.into())
+            }
+
+            /// Returns the id as text.
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+    };
+}
+
+id! {
+    /// Names a conversation within its session; chosen by the client, `"default"` where it says none.
+    ConversationId
+}
+id! {
+    /// Names an exchange, on all of its events: `m1`, `m2`, … within a session.
+    MessageId
+}
+id! {
+    /// Names one tool call of the model, on all of its events: `t1`, `t2`, … within a session.
+    ToolId
+}
+id! {
+    /// Names a session: 22 characters of base64url, not guessable.
+    SessionId
+}
+
+/// One message of a conversation as the daemon remembers it.
+///
+/// A history is valid when every [`ToolCall`] of a [`Reply`] is answered by exactly one
+/// [`ToolResult`] directly after that reply, in the order of the calls.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Message {
+    /// What the user said.
+    User(Vec<Part>),
+    /// What the model answered in one turn.
+    Reply(Reply),
+    /// What one tool call came to.
+    ToolResult(ToolResult),
+}
+
+/// A piece of what a user says or a tool returns.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "type", rename_all = "camelCase", rename_all_fields = "camelCase")]
+pub enum Part {
+    /// Plain text.
+    Text {
+        /// The text itself, UTF-8.
+        text: String,
+    },
+    /// A picture.
+    Image {
+        /// Media type, e.g. `image/png`.
+        media_type: String,
+        /// The bytes in standard base64.
+        data: String,
+    },
+}
+
+impl Part {
+    /// Makes a text part.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self::Text { text: text.into() }
+    }
+}
+
+/// What the model answered in one turn.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Reply {
+    /// All text of the turn, joined.
+    pub text: String,
+    /// All thinking or reasoning text of the turn, joined; a summary with some providers.
+    pub thinking: String,
+    /// The calls the model made, in its order.
+    pub calls: Vec<ToolCall>,
+    /// The provider's own form of this reply, to be sent back unchanged to the same provider and model.
+    pub native: Option<NativeReply>,
+}
+
+/// One tool call as the model made it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ToolCall {
+    /// The daemon's id of the call.
+    pub id: ToolId,
+    /// The provider's id of the call, unique at most within its reply; `None` where it sent none.
+    pub provider_call_id: Option<String>,
+    /// The tool's name as the daemon knows it.
+    pub name: String,
+    /// The input; empty where the model's own was not a JSON object (the result then says so).
+    pub input: Map<String, Value>,
+}
+
+/// What one tool call came to, as the model reads it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ToolResult {
+    /// The daemon's id of the call that this answers.
+    pub id: ToolId,
+    /// The tool's name as the daemon knows it.
+    pub name: String,
+    /// Text and images for the model; at least one part.
+    pub content: Vec<Part>,
+    /// Whether the call failed, was refused, or never ran.
+    pub is_error: bool,
+}
+
+/// A reply in the provider's own form.
+///
+/// Thinking signatures, encrypted reasoning items and unknown blocks live here. It is opaque to
+/// every layer but the provider's module that made it, and of no use to any other model.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct NativeReply {
+    /// The wire format the items are in, e.g. `anthropic-messages`.
+    pub wire: String,
+    /// The provider instance that made it.
+    pub provider: String,
+    /// The model that made it.
+    pub model: String,
+    /// What has to go back unchanged, in the wire format's own shape.
+    pub items: Value,
+}
+
+/// Tokens of one turn, or the sums of an exchange. `None` is "the provider did not say", never 0.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// All input tokens, cached ones included, for every provider.
+    pub input: Option<u64>,
+    /// Output tokens, reasoning included.
+    pub output: Option<u64>,
+    /// Of `input`: read from a prompt cache.
+    pub cache_read: Option<u64>,
+    /// Of `input`: written to a prompt cache.
+    pub cache_write: Option<u64>,
+    /// Of `cache_write`: written for an hour (Anthropic), priced higher.
+    pub cache_write_1h: Option<u64>,
+    /// Of `output`: spent on reasoning.
+    pub reasoning: Option<u64>,
+}
+
+impl Usage {
+    /// Adds another turn's figures; a figure that neither has stays unknown.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        fn sum(a: Option<u64>, b: Option<u64>) -> Option<u64> {
+            match (a, b) {
+                (None, None) => None,
+                (a, b) => Some(a.unwrap_or(0).saturating_add(b.unwrap_or(0))),
+            }
+        }
+        Self {
+            input: sum(self.input, other.input),
+            output: sum(self.output, other.output),
+            cache_read: sum(self.cache_read, other.cache_read),
+            cache_write: sum(self.cache_write, other.cache_write),
+            cache_write_1h: sum(self.cache_write_1h, other.cache_write_1h),
+            reasoning: sum(self.reasoning, other.reasoning),
+        }
+    }
+}
+
+/// How much harm a call may do, from the least to the most.
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    JsonSchema,
+)]
+#[serde(rename_all = "camelCase")]
+pub enum DangerLevel {
+    /// Reads only; proven, not guessed.
+    Safe,
+    /// Not proven harmless.
+    Warning,
+    /// May destroy, publish or run what nobody looked at.
+    Dangerous,
+    /// Refused at every trust level.
+    Blocked,
+}
+
+/// How much harm one call may do, and why it is thought so.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Danger {
+    /// The level.
+    pub level: DangerLevel,
+    /// Each reason in words for the user; empty where the level needs none.
+    pub reasons: Vec<String>,
+}
+
+impl Danger {
+    /// A level with one reason.
+    pub fn new(level: DangerLevel, reason: impl Into<String>) -> Self {
+        Self {
+            level,
+            reasons: vec![reason.into()],
+        }
+    }
+}
+
+/// How much is done without asking the user.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "camelCase")]
+pub enum TrustLevel {
+    /// Every call is asked for.
+    Supervised,
+    /// Dangerous tools are asked for.
+    #[default]
+    Guided,
+    /// Only what goes beyond the scope is asked for.
+    Autonomous,
+}
