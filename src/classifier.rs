@@ -187,10 +187,11 @@ pub fn classify(line: &str, surroundings: &Surroundings<'_>) -> Classification {
     limits(line, &mut walk);
     let mut scope = Scope::new(surroundings);
     let mut reader = Reader::new(line, 0);
-    let script = reader.whole_script();
-    match &script {
-        Ok(script) => walk.script(script, &mut scope, &Feed::default()),
-        Err(why) => unreadable(*why, line, &mut walk, &mut scope),
+    let mut script = Script::default();
+    let read = reader.readable_part(&mut script);
+    walk.script(&script, &mut scope, &Feed::default());
+    if let Err(why) = read {
+        unreadable(why, line, &mut walk, &mut scope);
     }
     if walk.commands.len() > MAX_COMMANDS {
         let reason = format!("has more than {MAX_COMMANDS} commands");
@@ -201,10 +202,10 @@ pub fn classify(line: &str, surroundings: &Surroundings<'_>) -> Classification {
         second_walk(opinion, &mut walk);
     }
     walk.conclude();
-    if let (true, Ok(script)) = (walk.findings.is_empty(), &script) {
-        proof(script, reader.irregular, opinion.as_ref(), &mut walk);
+    if walk.findings.is_empty() {
+        proof(&script, reader.irregular, opinion.as_ref(), &mut walk);
     }
-    finish(walk, script.is_ok() && reader.irregular.is_none())
+    finish(walk, read.is_ok() && reader.irregular.is_none())
 }
 
 fn finish(walk: Walk<'_>, plain: bool) -> Classification {

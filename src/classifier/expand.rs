@@ -6,6 +6,7 @@
 
 use std::collections::HashMap;
 use std::path::{Component, Path, PathBuf};
+use std::rc::Rc;
 
 use super::flow::output_of;
 use super::script::{Atom, Script, Token, globs, has_braces};
@@ -16,6 +17,15 @@ pub(super) const UNKNOWN: char = '\u{1a}';
 
 /// Most words that one word is followed into; beyond, it counts as unknown.
 const MAX_ALTERNATIVES: usize = 64;
+
+/// Most brace groups in one word that are expanded.
+const MAX_BRACES: usize = 32;
+
+/// Most words that one command is followed to; one that has so many is not judged but refused.
+pub(super) const MAX_WORDS: usize = 64 * 1024;
+
+/// Longest text, in bytes, that a word is followed to: `a=$a$a` doubles with each use.
+const MAX_TEXT: usize = super::MAX_READ;
 
 /// Where text came from that may end up being run or sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -68,13 +78,16 @@ impl Arg {
         }
     }
 
-    fn known(&self) -> bool {
-        !self.glob && !self.unknown
-    }
-
     /// Returns the text where every part of it is known.
     pub(super) fn as_known(&self) -> Option<&str> {
-        self.known().then_some(&*self.text)
+        (!self.glob && !self.unknown).then_some(&*self.text)
+    }
+
+    /// Counts the word as text that was hidden: it is more than can be followed.
+    fn give_up(&mut self) {
+        self.unknown = true;
+        self.loose = true;
+        self.taint.decoded = true;
     }
 }
 
@@ -91,7 +104,7 @@ pub(super) struct Value {
 /// What the line has set so far.
 #[derive(Clone, Debug)]
 pub(super) struct Scope {
-    pub(super) variables: HashMap<String, Value>,
+    variables: HashMap<String, Rc<Value>>,
     /// Where the shell is; `None` once that is not known.
     pub(super) directory: Option<PathBuf>,
     /// Files that hold what was downloaded or decoded in this line.
@@ -125,7 +138,19 @@ impl Scope {
             choices: vec![value],
             ..Value::default()
         };
-        self.variables.insert(name.to_owned(), value);
+        self.bind(name, value);
+    }
+
+    /// Lets a variable hold what may be any of several values.
+    pub(super) fn bind(&mut self, name: &str, value: Value) {
+        self.variables.insert(name.to_owned(), Rc::new(value));
+    }
+
+    /// Whether the variable may hold one of several values.
+    pub(super) fn is_choice(&self, name: &str) -> bool {
+        self.variables
+            .get(name)
+            .is_some_and(|value| value.choices.len() > 1)
     }
 
     /// Makes a path absolute and drops `.` and `..` without looking at any file.
@@ -146,7 +171,7 @@ impl Scope {
                 self.set("PWD", directory);
             }
             None => {
-                self.variables.insert("PWD".to_owned(), Value::default());
+                self.bind("PWD", Value::default());
             }
         }
     }
@@ -172,6 +197,7 @@ pub(super) fn expand_all(tokens: &[Token], scope: &Scope) -> Vec<Arg> {
     tokens
         .iter()
         .flat_map(|token| expand(token, scope))
+        .take(MAX_WORDS)
         .collect()
 }
 
@@ -181,7 +207,11 @@ pub(super) fn expand(token: &Token, scope: &Scope) -> Vec<Arg> {
     let mut variants = Vec::new();
     let mut overflow = false;
     if has_braces(&token.atoms) {
-        overflow = !braces(atoms, &mut variants);
+        let groups = atoms.iter().filter(|atom| atom.bare() == Some('{')).count();
+        overflow = groups > MAX_BRACES || !braces(atoms, &mut variants);
+        if variants.is_empty() {
+            variants.push(token.atoms.iter().collect());
+        }
     } else {
         variants.push(atoms);
     }
@@ -190,8 +220,9 @@ pub(super) fn expand(token: &Token, scope: &Scope) -> Vec<Arg> {
         .flat_map(|atoms| Expansion::new(scope, globs(&token.atoms)).run(atoms))
         .collect();
     for arg in &mut args {
-        arg.unknown |= overflow;
-        arg.loose |= overflow;
+        if overflow {
+            arg.give_up();
+        }
         arg.word = Some(token.word());
     }
     args
@@ -457,15 +488,19 @@ impl<'s> Expansion<'s> {
     }
 
     fn push(&mut self, c: char) {
+        self.push_text(c.encode_utf8(&mut [0; 4]));
         for arg in &mut self.current {
-            arg.text.push(c);
             arg.unknown |= c == UNKNOWN;
         }
     }
 
     fn push_text(&mut self, text: &str) {
         for arg in &mut self.current {
-            arg.text.push_str(text);
+            if arg.text.len() + text.len() > MAX_TEXT {
+                arg.give_up();
+            } else {
+                arg.text.push_str(text);
+            }
         }
     }
 

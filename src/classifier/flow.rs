@@ -51,7 +51,7 @@ pub(super) fn stage_output(stage: &Stage, feed: &Feed, scope: &Scope) -> Feed {
         Stage::Simple(simple) => {
             let args = expand_all(&simple.words, scope);
             let input = input_of(&simple.redirects, feed, scope);
-            command_output(&args, &input, scope, MAX_WRAPPERS)
+            command_output(&args, &input, scope)
         }
         Stage::Compound(compound) => {
             let own = output_of(&compound.body, scope);
@@ -107,7 +107,12 @@ pub(super) fn file_taint(arg: &Arg, scope: &Scope) -> Taint {
     }
 }
 
-fn command_output(args: &[Arg], input: &Feed, scope: &Scope, wrappers: usize) -> Feed {
+/// Returns what one command writes.
+pub(super) fn command_output(args: &[Arg], input: &Feed, scope: &Scope) -> Feed {
+    unwrapped_output(args, input, scope, MAX_WRAPPERS)
+}
+
+fn unwrapped_output(args: &[Arg], input: &Feed, scope: &Scope, wrappers: usize) -> Feed {
     let unknown = || Feed {
         text: None,
         taint: taint_of(args).join(input.taint),
@@ -119,7 +124,7 @@ fn command_output(args: &[Arg], input: &Feed, scope: &Scope, wrappers: usize) ->
     if let Some(wrapped) = peel::peel(&program, rest, input).into_iter().next() {
         return match wrapped {
             Peeled::Command(inner) if wrappers > 0 => {
-                command_output(&inner, input, scope, wrappers - 1)
+                unwrapped_output(&inner, input, scope, wrappers - 1)
             }
             _ => unknown(),
         };

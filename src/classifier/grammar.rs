@@ -22,25 +22,37 @@ type Read<T> = Result<T, Unreadable>;
 impl Reader {
     /// Reads the text to its end.
     pub(super) fn whole_script(&mut self) -> Read<Script> {
-        let script = self.script(&[])?;
+        let mut script = Script::default();
+        self.readable_part(&mut script)?;
+        Ok(script)
+    }
+
+    /// Reads as far as the text can be read: bash runs the lines before the one with the error.
+    pub(super) fn readable_part(&mut self, script: &mut Script) -> Read<()> {
+        self.statements(&[], script)?;
         if !self.pending.is_empty() {
             self.here_documents()?;
         }
-        Ok(script)
+        Ok(())
     }
 
     /// Reads statements up to one of these words or operators, which is left where it is.
     pub(super) fn script(&mut self, ends: &[&str]) -> Read<Script> {
         let mut script = Script::default();
+        self.statements(ends, &mut script)?;
+        Ok(script)
+    }
+
+    fn statements(&mut self, ends: &[&str], script: &mut Script) -> Read<()> {
         loop {
             self.skip_lines()?;
             if self.at_end(ends) {
-                return Ok(script);
+                return Ok(());
             }
             self.list(&mut script.statements)?;
             self.skip_blanks();
             match (self.peek(), self.peek_second()) {
-                (Some(';'), Some(';' | '&')) if ends.contains(&";;") => return Ok(script),
+                (Some(';'), Some(';' | '&')) if ends.contains(&";;") => return Ok(()),
                 (Some(';'), Some(';' | '&')) => return Err(Unreadable::Syntax("a stray `;;`")),
                 (Some('('), _) => return Err(Unreadable::Syntax("a stray parenthesis")),
                 (Some(';'), _) => {
@@ -120,12 +132,8 @@ impl Reader {
         loop {
             statements.push(self.pipeline()?);
             self.skip_blanks();
-            let joined = match (self.peek(), self.peek_second()) {
-                (Some('&'), Some('&')) => true,
-                (Some('|'), Some('|')) => true,
-                _ => false,
-            };
-            if !joined {
+            let next = (self.peek(), self.peek_second());
+            if !matches!(next, (Some('&'), Some('&')) | (Some('|'), Some('|'))) {
                 return Ok(());
             }
             self.next();
@@ -197,7 +205,7 @@ impl Reader {
             "[[" => self.condition(),
             "coproc" => {
                 self.take_reserved("coproc");
-                self.stage()
+                self.nested(Self::stage)
             }
             _ => Err(Unreadable::Syntax("a reserved word out of place")),
         }

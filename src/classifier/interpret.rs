@@ -292,9 +292,6 @@ fn program_texts(program: &str, options: &[String], rest: &[Arg]) -> Vec<Arg> {
     texts
 }
 
-/// Most strings of one program text that are read as shell text.
-const MAX_STRINGS: usize = 64;
-
 /// Returns the string literals of a program text, and runs of them as one command line each.
 ///
 /// `["rm", "-rf", "/"]` is returned as its three strings and as `rm -rf /`.
@@ -323,9 +320,6 @@ fn strings_of(text: &str) -> Vec<String> {
         run.push(' ');
         strings.push(string);
         rest = chars.as_str();
-        if strings.len() > MAX_STRINGS {
-            break;
-        }
     }
     strings.push(run);
     // `%x(…)`, `qx{…}` and the like need no quotes.
@@ -339,6 +333,8 @@ fn strings_of(text: &str) -> Vec<String> {
         }
     }
     strings.retain(|string| string.contains(|c: char| c.is_ascii_alphabetic()));
+    strings.sort();
+    strings.dedup();
     strings
 }
 

@@ -232,6 +232,9 @@ fn is_long_prefix(name: &str, option: &str) -> bool {
     option.starts_with("--") && name.starts_with("--") && is_option(name, option)
 }
 
+/// Most words that a placeholder of `xargs -I` is followed into; beyond, the items are appended.
+const MAX_FILLED: usize = 4_096;
+
 /// Adds what `xargs` reads to the words of its command.
 fn with_items(args: &[Arg], inner: &[Arg], input: &Feed) -> Vec<Arg> {
     let items: Vec<Arg> = match &input.text {
@@ -250,6 +253,9 @@ fn with_items(args: &[Arg], inner: &[Arg], input: &Feed) -> Vec<Arg> {
     let Some(placeholder) = placeholder else {
         return [inner, &items].concat();
     };
+    if inner.len() * items.len() > MAX_FILLED {
+        return [inner, &items].concat();
+    }
     inner
         .iter()
         .flat_map(|arg| {
