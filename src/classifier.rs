@@ -3,14 +3,17 @@
 //! The verdict is advice for the user and for the policy. The sandbox is the boundary, and no level
 //! switches it off.
 //!
-//! Two readers see every line: our own ([`reader`], [`grammar`]) and tree-sitter-bash ([`opinion`]).
-//! [`walk`] goes through every command at every depth, [`command`] says what one command means, with
-//! the tables of [`table`]; the worst finding is the level. A line without findings is safe only if
-//! both readers agree on its words and [`safe`] proves that each command only reads.
+//! Two readers see every line: our own (`reader`, `grammar`) and tree-sitter-bash (`opinion`).
+//! `walk` goes through every command at every depth, `command` says what one command means, with
+//! the tables of `table`; the worst finding is the level. A line without findings is safe only if
+//! both readers agree on its words and `safe` proves that each command only reads.
 
+mod allowed;
 mod ansi;
 mod characters;
 mod command;
+mod compound;
+mod dollar;
 mod expand;
 mod flow;
 mod git;
@@ -22,8 +25,10 @@ mod paths;
 mod pattern;
 mod peel;
 mod reader;
+mod redirect;
 mod removal;
 mod safe;
+mod scope;
 mod script;
 mod table;
 mod walk;
@@ -37,10 +42,11 @@ use std::path::Path;
 pub use self::pattern::{Pattern, PatternError};
 
 use self::command::Setting;
-use self::expand::{Scope, expand_all};
+use self::expand::expand_all;
 use self::flow::Feed;
 use self::opinion::Opinion;
 use self::reader::{Reader, Unreadable};
+use self::scope::Scope;
 use self::script::{Script, Stage};
 use self::table::{TABLE, has};
 use self::walk::Walk;

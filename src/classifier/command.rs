@@ -1,8 +1,9 @@
 //! What one command means: wrappers are peeled, shell text is walked, then the rules are asked.
 
-use super::expand::{Arg, Scope, UNKNOWN, Value};
+use super::expand::{Arg, UNKNOWN};
 use super::flow::Feed;
 use super::peel::{self, Peeled, joined};
+use super::scope::{Scope, Value};
 use super::table::{TABLE, cluster, has};
 use super::walk::Walk;
 use super::{SimpleCommand, Word};
@@ -321,6 +322,14 @@ impl Walk<'_> {
                 }
             }
             _ => {}
+        }
+        let script = args
+            .first()
+            .is_some_and(|arg| arg.text.contains("/init.d/"));
+        let stops = |arg: &Arg| matches!(arg.text.as_str(), "stop" | "restart" | "force-stop");
+        if script && rest.iter().any(stops) {
+            let reason = "stops or changes services of the machine";
+            self.find(Dangerous, "service", &shown(args), reason);
         }
     }
 

@@ -4,13 +4,10 @@
 //! anything else leaves [`UNKNOWN`] in the text. Where a word may become several, all of them are
 //! returned: the worst decides.
 
-use std::collections::HashMap;
-use std::path::{Component, Path, PathBuf};
-use std::rc::Rc;
-
+use super::Word;
 use super::flow::output_of;
+use super::scope::{Scope, Taint, Value};
 use super::script::{Atom, Script, Token, globs, has_braces};
-use super::{Surroundings, Word, home_of};
 
 /// Stands for text that the line does not tell.
 pub(super) const UNKNOWN: char = '\u{1a}';
@@ -26,32 +23,6 @@ pub(super) const MAX_WORDS: usize = 64 * 1024;
 
 /// Longest text, in bytes, that a word is followed to: `a=$a$a` doubles with each use.
 const MAX_TEXT: usize = super::MAX_READ;
-
-/// Where text came from that may end up being run or sent.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Taint {
-    /// Downloaded.
-    pub(super) fetched: bool,
-    /// Decoded, decompressed or rearranged.
-    pub(super) decoded: bool,
-    /// Read from a file of the deny list.
-    pub(super) secret: bool,
-}
-
-impl Taint {
-    pub(super) fn join(self, other: Self) -> Self {
-        Self {
-            fetched: self.fetched || other.fetched,
-            decoded: self.decoded || other.decoded,
-            secret: self.secret || other.secret,
-        }
-    }
-
-    /// Whether running such text is refused.
-    pub(super) fn hidden(self) -> bool {
-        self.fetched || self.decoded
-    }
-}
 
 /// One word after expansion.
 #[derive(Clone, Debug, Default)]
@@ -89,107 +60,6 @@ impl Arg {
         self.loose = true;
         self.taint.decoded = true;
     }
-}
-
-/// What a variable may hold.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Value {
-    /// Every known value; none if it is not known.
-    pub(super) choices: Vec<String>,
-    pub(super) taint: Taint,
-    /// It stands for many files, as `{}` of `find` does.
-    pub(super) spread: bool,
-}
-
-/// What the line has set so far.
-#[derive(Clone, Debug)]
-pub(super) struct Scope {
-    variables: HashMap<String, Rc<Value>>,
-    /// Where the shell is; `None` once that is not known.
-    pub(super) directory: Option<PathBuf>,
-    /// Files that hold what was downloaded or decoded in this line.
-    pub(super) downloads: Vec<String>,
-    /// Functions whose body is being read.
-    pub(super) functions: Vec<String>,
-    pub(super) in_loop: bool,
-    pub(super) home: String,
-}
-
-impl Scope {
-    pub(super) fn new(surroundings: &Surroundings<'_>) -> Self {
-        let root = surroundings.project_root.to_path_buf();
-        let home = home_of(surroundings);
-        let mut scope = Self {
-            variables: HashMap::new(),
-            directory: Some(root.clone()),
-            downloads: Vec::new(),
-            functions: Vec::new(),
-            in_loop: false,
-            home: home.clone(),
-        };
-        scope.set("HOME", home);
-        scope.set("PWD", root.to_string_lossy().into_owned());
-        scope.set("IFS", " \t\n".to_owned());
-        scope
-    }
-
-    pub(super) fn set(&mut self, name: &str, value: String) {
-        let value = Value {
-            choices: vec![value],
-            ..Value::default()
-        };
-        self.bind(name, value);
-    }
-
-    /// Lets a variable hold what may be any of several values.
-    pub(super) fn bind(&mut self, name: &str, value: Value) {
-        self.variables.insert(name.to_owned(), Rc::new(value));
-    }
-
-    /// Whether the variable may hold one of several values.
-    pub(super) fn is_choice(&self, name: &str) -> bool {
-        self.variables
-            .get(name)
-            .is_some_and(|value| value.choices.len() > 1)
-    }
-
-    /// Makes a path absolute and drops `.` and `..` without looking at any file.
-    pub(super) fn resolve(&self, path: &str) -> Option<PathBuf> {
-        let base = if path.starts_with('/') {
-            Path::new("/")
-        } else {
-            self.directory.as_deref()?
-        };
-        Some(normalise(&base.join(path)))
-    }
-
-    pub(super) fn change_directory(&mut self, path: Option<&str>) {
-        self.directory = path.and_then(|path| self.resolve(path));
-        match &self.directory {
-            Some(directory) => {
-                let directory = directory.to_string_lossy().into_owned();
-                self.set("PWD", directory);
-            }
-            None => {
-                self.bind("PWD", Value::default());
-            }
-        }
-    }
-}
-
-/// Drops `.` and `..` from an absolute path, by its text alone.
-pub(super) fn normalise(path: &Path) -> PathBuf {
-    let mut clean = PathBuf::from("/");
-    for component in path.components() {
-        match component {
-            Component::Normal(part) => clean.push(part),
-            Component::ParentDir => {
-                clean.pop();
-            }
-            Component::CurDir | Component::RootDir | Component::Prefix(_) => {}
-        }
-    }
-    clean
 }
 
 /// Expands the words of one command.
@@ -409,7 +279,7 @@ impl<'s> Expansion<'s> {
                 fallback,
                 quoted,
             } => {
-                if self.scope.variables.contains_key(name) || fallback.is_empty() {
+                if self.scope.value(name).is_some() || fallback.is_empty() {
                     self.parameter(name, *quoted);
                 } else {
                     fallback.iter().for_each(|atom| self.atom(atom));
@@ -438,7 +308,7 @@ impl<'s> Expansion<'s> {
     }
 
     fn parameter(&mut self, name: &str, quoted: bool) {
-        match self.scope.variables.get(name) {
+        match self.scope.value(name) {
             Some(value) if value.choices.is_empty() => self.unknown(quoted, value.taint),
             Some(value) => {
                 self.glob |= value.spread;
@@ -528,8 +398,7 @@ fn atom_taint(atom: &Atom, scope: &Scope) -> Taint {
         Atom::Output { script, .. } | Atom::Stream { script, .. } => output_of(script, scope).taint,
         Atom::Parameter { name, fallback, .. } => fallback.iter().fold(
             scope
-                .variables
-                .get(name)
+                .value(name)
                 .map(|value| value.taint)
                 .unwrap_or_default(),
             |taint, atom| taint.join(atom_taint(atom, scope)),

@@ -239,6 +239,7 @@ const MAX_FILLED: usize = 4_096;
 fn with_items(args: &[Arg], inner: &[Arg], input: &Feed) -> Vec<Arg> {
     let items: Vec<Arg> = match &input.text {
         Some(text) => text.split_whitespace().map(Arg::literal).collect(),
+        None if !input.lists.is_empty() => input.lists.iter().map(listed_under).collect(),
         None => vec![Arg {
             text: UNKNOWN.to_string(),
             unknown: true,
@@ -318,6 +319,14 @@ fn everything_under(root: &Arg) -> Arg {
         glob: true,
         word: Some(super::Word::Dynamic("{}".to_owned())),
         ..root.clone()
+    }
+}
+
+/// Any of the paths that a list of everything under a directory may hold.
+fn listed_under(root: &Arg) -> Arg {
+    Arg {
+        unknown: true,
+        ..everything_under(root)
     }
 }
 

@@ -5,9 +5,10 @@
 
 use super::characters::{deceptive_blank, visible};
 use super::command::Setting;
-use super::expand::{Arg, MAX_WORDS, Scope, Value, expand, expand_all, expand_text, expand_value};
+use super::expand::{Arg, MAX_WORDS, expand, expand_all, expand_text, expand_value};
 use super::flow::{Feed, command_output, file_taint, input_of, stage_output, taint_of};
 use super::reader::{MAX_NESTING, Reader};
+use super::scope::{Scope, Value};
 use super::script::{
     Assignment, Atom, Compound, CompoundKind, Redirect, Script, Simple, Stage, Statement, Token,
 };
@@ -133,6 +134,10 @@ impl<'a> Walk<'a> {
 
     /// Judges every run of words in a text that is not a script.
     pub(super) fn fragments(&mut self, text: &str, scope: &mut Scope) {
+        if looks_like_fork_bomb(text) {
+            let reason = "starts itself again and again";
+            self.find(DangerLevel::Blocked, "fork-bomb", text, reason);
+        }
         let (mut hides, mut runs) = (false, false);
         let mut setting = Setting::default();
         for args in fragments_of(text, scope) {
@@ -360,6 +365,22 @@ impl<'a> Walk<'a> {
     }
 }
 
+/// Whether the text defines a function that pipes itself into itself, blanks or not.
+///
+/// Without its blanks the well-known one cannot be read, and would not run; one more may make it.
+fn looks_like_fork_bomb(text: &str) -> bool {
+    let dense: String = text.split_whitespace().collect();
+    dense.match_indices("(){").any(|(at, _)| {
+        let before = dense.get(..at).unwrap_or_default();
+        let name = before
+            .rsplit([';', '&', '|', '(', '{'])
+            .next()
+            .unwrap_or_default();
+        let after = dense.get(at..).unwrap_or_default();
+        !name.is_empty() && after.contains(&format!("{name}|{name}"))
+    })
+}
+
 /// Cuts a text at everything that could separate commands.
 ///
 /// Once with quotes as separators, once without them: `s''udo` and `"; sudo` both count.
@@ -384,7 +405,7 @@ fn fragments_of(text: &str, scope: &Scope) -> Vec<Vec<Arg>> {
 }
 
 /// Returns what kind of text the command itself writes.
-fn command_taint(args: &[Arg]) -> super::expand::Taint {
+fn command_taint(args: &[Arg]) -> super::scope::Taint {
     let mut taint = taint_of(args);
     if let Some((program, _)) = super::peel::program(args) {
         taint.fetched |= has(&TABLE.programs.fetchers, &program);
