@@ -5,6 +5,7 @@
 //! Whether a failed turn is tried again is decided by the exchange with `retry`; nothing here
 //! keeps a conversation.
 
+pub mod decode;
 pub mod error;
 
 use futures::future::BoxFuture;
