@@ -7,8 +7,6 @@
 
 pub mod decode;
 pub mod error;
-pub mod models;
-pub mod retry;
 
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;
