@@ -5,8 +5,13 @@
 //! Whether a failed turn is tried again is decided by the exchange with `retry`; nothing here
 //! keeps a conversation.
 
+mod body;
 pub mod decode;
 pub mod error;
+mod http;
+mod lines;
+mod ndjson;
+mod sse;
 
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;
