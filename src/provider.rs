@@ -5,8 +5,13 @@
 //! Whether a failed turn is tried again is decided by the exchange with `retry`; nothing here
 //! keeps a conversation.
 
+mod body;
 pub mod decode;
 pub mod error;
+mod http;
+mod lines;
+mod ndjson;
+mod sse;
 
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;
@@ -14,6 +19,7 @@ use serde_json::{Map, Value};
 
 use crate::message::{Message, Model, NativeReply, Notice, Thinking, ToolSpec, Usage};
 pub use error::{ErrorKind, ProviderError};
+pub use http::Clients;
 
 /// The chunks of one turn, ended by [`Chunk::End`] or by the first error.
 pub type ChunkStream = BoxStream<'static, Result<Chunk, ProviderError>>;
