@@ -1,0 +1,6 @@
+//! Ollama's own API, `/api/chat`.
+
+mod decode;
+
+/// The name of the wire format in a [`crate::message::NativeReply`].
+const WIRE: &str = "ollama-chat";
