@@ -7,6 +7,7 @@
 
 pub mod decode;
 pub mod error;
+pub mod models;
 pub mod ollama;
 pub mod presets;
 

@@ -95,7 +95,7 @@ static PRESETS: [Preset; 12] = [
         ProviderKind::Chat,
         "https://api.deepseek.com",
         "DEEPSEEK_API_KEY",
-        "deepseek-v4-flash",
+        "deepseek-flash",
     ),
     hosted(
         "gemini",
