@@ -1,0 +1,3 @@
+//! The only door to files and processes for tools.
+
+pub mod seen;
