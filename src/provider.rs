@@ -5,11 +5,16 @@
 //! Whether a failed turn is tried again is decided by the exchange with `retry`; nothing here
 //! keeps a conversation.
 
+mod body;
 pub mod decode;
 pub mod error;
+mod http;
+mod lines;
 pub mod models;
+mod ndjson;
 pub mod ollama;
 pub mod presets;
+mod sse;
 
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;
