@@ -22,6 +22,7 @@ use serde_json::{Map, Value};
 
 use crate::message::{Message, Model, NativeReply, Notice, Thinking, ToolSpec, Usage};
 pub use error::{ErrorKind, ProviderError};
+pub use http::Clients;
 
 /// The chunks of one turn, ended by [`Chunk::End`] or by the first error.
 pub type ChunkStream = BoxStream<'static, Result<Chunk, ProviderError>>;

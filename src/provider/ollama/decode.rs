@@ -67,7 +67,7 @@ impl ChatDecoder {
             ));
         };
         if object.get("error").is_some_and(|error| !error.is_null()) {
-            return Err(failure(value));
+            return Err(ProviderError::from_payload(value, None));
         }
         if !self.started {
             self.started = true;
@@ -324,12 +324,6 @@ fn broken(error: &serde_json::Error) -> ProviderError {
             format!("ollama sent a line that is not JSON: {error}"),
         )
     }
-}
-
-/// The server's own error inside a stream.
-fn failure(value: &Value) -> ProviderError {
-    let message = value.get("error").and_then(Value::as_str);
-    ProviderError::new(ErrorKind::Unknown, message.unwrap_or_default())
 }
 
 #[cfg(test)]
