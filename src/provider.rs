@@ -10,7 +10,10 @@ pub mod decode;
 pub mod error;
 mod http;
 mod lines;
+pub mod models;
 mod ndjson;
+pub mod ollama;
+pub mod presets;
 mod sse;
 
 use futures::future::BoxFuture;
