@@ -5,8 +5,11 @@
 //! Whether a failed turn is tried again is decided by the exchange with `retry`; nothing here
 //! keeps a conversation.
 
+pub mod anthropic;
+mod arguments;
 pub mod decode;
 pub mod error;
+mod schema;
 
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;

@@ -1,0 +1,6 @@
+//! Anthropic Messages.
+
+mod blocks;
+mod decode;
+mod history;
+mod usage;
