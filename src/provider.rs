@@ -7,9 +7,14 @@
 
 pub mod anthropic;
 mod arguments;
+mod body;
 pub mod decode;
 pub mod error;
+mod http;
+mod lines;
+mod ndjson;
 mod schema;
+mod sse;
 
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;
@@ -17,6 +22,7 @@ use serde_json::{Map, Value};
 
 use crate::message::{Message, Model, NativeReply, Notice, Thinking, ToolSpec, Usage};
 pub use error::{ErrorKind, ProviderError};
+pub use http::Clients;
 
 /// The chunks of one turn, ended by [`Chunk::End`] or by the first error.
 pub type ChunkStream = BoxStream<'static, Result<Chunk, ProviderError>>;
