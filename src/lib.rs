@@ -2,6 +2,7 @@
 
 pub mod classifier;
 pub mod config;
+pub mod exchange;
 pub mod message;
 pub mod permission;
 pub mod protocol;

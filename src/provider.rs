@@ -13,6 +13,7 @@ pub mod error;
 mod http;
 mod lines;
 mod ndjson;
+pub mod retry;
 mod schema;
 mod sse;
 

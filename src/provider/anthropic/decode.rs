@@ -290,7 +290,7 @@ impl Decoder for MessageDecoder {
         let data = match self.parse(data) {
             Ok(data) => data,
             Err(_) if event == "error" => {
-                let error = ProviderError::new(ErrorKind::Unknown, clip(data));
+                let error = ProviderError::new(ErrorKind::Unknown, safe_message(data));
                 return Err(self.fail(error, chunks));
             }
             Err(error) => return Err(self.fail(error, chunks)),
@@ -298,7 +298,7 @@ impl Decoder for MessageDecoder {
         // Proxies drop or rename the event's name; the type within counts.
         let kind = data.get("type").and_then(Value::as_str).unwrap_or(event);
         if kind == "error" || data.get("error").is_some_and(|error| !error.is_null()) {
-            let error = vendor_error(&Value::Object(data));
+            let error = ProviderError::from_payload(&Value::Object(data), None);
             return Err(self.fail(error, chunks));
         }
         let kind = kind.to_owned();
@@ -310,7 +310,7 @@ impl Decoder for MessageDecoder {
         let message = self.parse(body)?;
         let kind = message.get("type").and_then(Value::as_str);
         if kind == Some("error") || message.get("error").is_some_and(|error| !error.is_null()) {
-            return Err(vendor_error(&Value::Object(message)));
+            return Err(ProviderError::from_payload(&Value::Object(message), None));
         }
         if !message.get("content").is_some_and(Value::is_array) {
             let message = "the answer is JSON, but no message";
@@ -339,22 +339,6 @@ impl Decoder for MessageDecoder {
 
 fn is_length(reason: Option<&str>) -> bool {
     matches!(reason, Some("max_tokens" | "model_context_window_exceeded"))
-}
-
-fn vendor_error(payload: &Value) -> ProviderError {
-    let error = payload.get("error");
-    let text = |name: &str| error.and_then(|e| e.get(name)).and_then(Value::as_str);
-    let kind = match text("type") {
-        Some("overloaded_error") => ErrorKind::Overloaded,
-        _ => ErrorKind::Unknown,
-    };
-    let mut e = ProviderError::new(kind, text("message").unwrap_or_default());
-    e.error_type = text("type").map(str::to_owned);
-    e
-}
-
-fn clip(text: &str) -> String {
-    text.chars().take(500).collect()
 }
 
 #[cfg(test)]
