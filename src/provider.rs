@@ -5,6 +5,8 @@
 //! Whether a failed turn is tried again is decided by the exchange with `retry`; nothing here
 //! keeps a conversation.
 
+pub mod anthropic;
+mod arguments;
 mod body;
 pub mod decode;
 pub mod error;
@@ -14,6 +16,8 @@ pub mod models;
 mod ndjson;
 pub mod ollama;
 pub mod presets;
+pub mod retry;
+mod schema;
 mod sse;
 
 use futures::future::BoxFuture;
