@@ -5,8 +5,13 @@
 //! Whether a failed turn is tried again is decided by the exchange with `retry`; nothing here
 //! keeps a conversation.
 
+pub mod chat;
 pub mod decode;
 pub mod error;
+mod input;
+#[cfg(test)]
+mod recordings;
+pub mod responses;
 
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;

@@ -1,0 +1,6 @@
+//! OpenAI Chat Completions and every server that speaks it.
+
+mod calls;
+pub(in crate::provider) mod decode;
+mod details;
+pub(in crate::provider) mod usage;

@@ -1,0 +1,4 @@
+//! OpenAI Responses, stateless.
+
+pub(in crate::provider) mod decode;
+mod items;
