@@ -9,9 +9,12 @@ pub mod chat;
 pub mod decode;
 pub mod error;
 mod input;
+mod quirks;
 #[cfg(test)]
 mod recordings;
 pub mod responses;
+#[cfg(test)]
+mod samples;
 
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;

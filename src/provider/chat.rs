@@ -3,4 +3,6 @@
 mod calls;
 pub(in crate::provider) mod decode;
 mod details;
+pub(in crate::provider) mod history;
+pub(in crate::provider) mod request;
 pub(in crate::provider) mod usage;

@@ -2,3 +2,4 @@
 
 pub(in crate::provider) mod decode;
 mod items;
+pub(in crate::provider) mod request;

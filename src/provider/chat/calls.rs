@@ -84,11 +84,6 @@ impl Calls {
         Some(kept)
     }
 
-    /// Whether there is any call.
-    pub(super) fn is_empty(&self) -> bool {
-        self.calls.iter().all(Call::is_phantom)
-    }
-
     /// Finds the call that a fragment continues.
     fn locate(&self, fragment: &Fragment<'_>, delta: u64) -> Option<usize> {
         let last_where = |wanted: &dyn Fn(&Call) -> bool| self.calls.iter().rposition(wanted);
