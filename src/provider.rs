@@ -7,6 +7,7 @@
 
 pub mod decode;
 pub mod error;
+pub mod presets;
 
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;
