@@ -4,6 +4,8 @@ pub mod classifier;
 pub mod config;
 pub mod message;
 pub mod permission;
+pub mod protocol;
 pub mod provider;
 pub mod sandbox;
+pub mod session;
 pub mod tool;
