@@ -20,9 +20,11 @@ mod ndjson;
 pub mod ollama;
 pub mod presets;
 mod quirks;
+#[cfg(test)]
 mod recordings;
 pub mod responses;
 pub mod retry;
+#[cfg(test)]
 mod samples;
 mod schema;
 mod sse;

@@ -9,6 +9,8 @@
 //! [`Violation`].
 
 
+pub mod locks;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
