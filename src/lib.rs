@@ -2,6 +2,7 @@
 
 pub mod classifier;
 pub mod config;
+pub mod connection;
 pub mod conversation;
 pub mod exchange;
 pub mod message;

@@ -22,6 +22,7 @@ pub mod presets;
 mod quirks;
 #[cfg(test)]
 mod recordings;
+pub mod registry;
 pub mod responses;
 pub mod retry;
 #[cfg(test)]
