@@ -11,6 +11,7 @@ pub mod error;
 mod http;
 mod lines;
 mod ndjson;
+pub mod retry;
 mod sse;
 
 use futures::future::BoxFuture;
