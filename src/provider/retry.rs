@@ -25,11 +25,15 @@ const OVERLOAD_FACTOR: u32 = 2;
 /// How often a turn is tried again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Policy {
-    /// Most retries of one turn, 0 to 10; the first attempt does not count.
-    pub max_retries: u32,
+    max_retries: u32,
 }
 
 impl Policy {
+    /// A policy with at most so many retries of one turn; the first attempt does not count.
+    pub fn new(max_retries: u32) -> Self {
+        Self { max_retries }
+    }
+
     /// Returns how long to wait before the next attempt, `None` to give up now.
     ///
     /// `attempt` counts the failures of this turn so far, this one included, from 1. `jitter` is

@@ -8,7 +8,11 @@ pub struct Locks;
 pub struct Guard;
 impl Locks {
     /// Who is in the way.
-    pub fn blockers(&self, _claims: &[Claim]) -> Vec<String> { Vec::new() }
+    pub fn blockers(&self, _claims: &[Claim]) -> Vec<String> {
+        Vec::new()
+    }
     /// Takes them.
-    pub async fn acquire(&self, _claims: Vec<Claim>, _holder: String) -> Guard { Guard }
+    pub async fn acquire(&self, _claims: Vec<Claim>, _holder: String) -> Guard {
+        Guard
+    }
 }

@@ -34,7 +34,7 @@ fn which_errors_are_tried_again() {
         NotConfigured,
         Unknown,
     ];
-    let policy = Policy { max_retries: 4 };
+    let policy = Policy::new(4);
     for kind in again {
         assert!(
             policy.next_delay(&error(kind), 1, 0.5).is_some(),
@@ -48,7 +48,7 @@ fn which_errors_are_tried_again() {
 
 #[test]
 fn the_providers_word_counts_except_for_money() {
-    let policy = Policy { max_retries: 1 };
+    let policy = Policy::new(1);
     let cases = [
         (ErrorKind::RateLimit, Some(false), None, false),
         (ErrorKind::RateLimit, Some(true), None, true),
@@ -74,7 +74,7 @@ fn the_providers_word_counts_except_for_money() {
 
 #[test]
 fn delays_double_up_to_a_limit_and_then_end() {
-    let policy = Policy { max_retries: 10 };
+    let policy = Policy::new(10);
     let delays: Vec<u128> = (0..12)
         .map(|attempt| {
             let delay = policy.next_delay(&error(ErrorKind::Server), attempt, 1.0);
@@ -93,7 +93,7 @@ fn delays_double_up_to_a_limit_and_then_end() {
 
 #[test]
 fn what_the_provider_asks_for_is_given_up_to_two_minutes() {
-    let policy = Policy { max_retries: 4 };
+    let policy = Policy::new(4);
     for (asked, expected) in [(7, Some(7)), (120, Some(120)), (121, None), (7999, None)] {
         let error = ProviderError {
             retry_after: Some(Duration::from_secs(asked)),
@@ -116,7 +116,7 @@ proptest! {
             retry_after: asked.map(Duration::from_secs),
             ..error(ErrorKind::Overloaded)
         };
-        if let Some(delay) = (Policy { max_retries }).next_delay(&error, attempt, jitter) {
+        if let Some(delay) = Policy::new(max_retries).next_delay(&error, attempt, jitter) {
             prop_assert!(attempt >= 1 && attempt <= max_retries);
             prop_assert!(delay >= FIRST_DELAY / 2 && delay <= MAX_HONOURED);
             prop_assert!(delay >= Duration::from_secs(asked.unwrap_or(0)));
