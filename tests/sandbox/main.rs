@@ -1,0 +1,5 @@
+//! Commands under control and in the sandbox, with real processes.
+
+mod support;
+
+mod control;
