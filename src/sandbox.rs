@@ -17,6 +17,7 @@ mod probe;
 pub mod process;
 mod toolchains;
 
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
@@ -44,6 +45,17 @@ pub enum Mode {
     Full,
 }
 
+impl fmt::Display for Mode {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::None => "none",
+            Self::Limits => "limits",
+            Self::Fallback => "fallback",
+            Self::Full => "full",
+        })
+    }
+}
+
 /// Whether commands that did not ask for the network are kept off it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -63,7 +75,7 @@ pub struct SandboxReport {
     pub commands: Vec<&'static str>,
     /// Whether a command without the network is kept off it.
     pub network: NetworkReport,
-    /// Why the strongest mode is not the one in use; nothing if it is.
+    /// Why the stronger modes are not the one in use, each by name; nothing if the strongest is.
     pub why_not_full: Option<String>,
 }
 

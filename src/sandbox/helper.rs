@@ -111,7 +111,8 @@ fn prepare(input: Option<File>) -> io::Result<()> {
         None => rustix::stdio::dup2_stdin(File::open("/dev/null")?)?,
     }
     rustix::process::setsid()?;
-    raw::block_signals()?;
+    // Only SIGKILL may end a supervisor before its tree is dead.
+    raw::set_signals_blocked(true)?;
     Ok(())
 }
 

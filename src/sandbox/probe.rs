@@ -8,21 +8,21 @@ use super::{Command, Mode, NetworkReport, SandboxReport, Shared, process};
 
 /// Tries the modes from the ceiling down.
 pub(super) async fn probe(shared: &Shared) -> SandboxReport {
-    let mut why_not_full = None;
+    let mut reasons = Vec::new();
     for mode in [Mode::Full, Mode::Fallback, Mode::Limits] {
         if mode > shared.settings.ceiling {
-            why_not_full.get_or_insert_with(|| "switched off by the configuration".to_owned());
+            reasons.push(format!("{mode}: switched off by the configuration"));
             continue;
         }
         match attempt(shared, mode).await {
-            Ok(layers) => return report(mode, layers, why_not_full),
+            Ok(layers) => return report(mode, layers, &reasons),
             Err(reason) => {
-                tracing::info!(?mode, reason, "sandbox mode does not work here");
-                why_not_full.get_or_insert(reason);
+                tracing::info!(%mode, reason, "sandbox mode does not work here");
+                reasons.push(format!("{mode}: {reason}"));
             }
         }
     }
-    report(Mode::None, Layers::default(), why_not_full)
+    report(Mode::None, Layers::default(), &reasons)
 }
 
 #[cfg(target_os = "linux")]
@@ -46,7 +46,7 @@ async fn attempt(_shared: &Shared, _mode: Mode) -> Result<Layers, String> {
     Err("not implemented on this operating system".to_owned())
 }
 
-fn report(mode: Mode, layers: Layers, why_not_full: Option<String>) -> SandboxReport {
+fn report(mode: Mode, layers: Layers, why_not: &[String]) -> SandboxReport {
     let commands = [
         ("namespaces", layers.namespaces),
         ("landlock", layers.landlock),
@@ -66,6 +66,6 @@ fn report(mode: Mode, layers: Layers, why_not_full: Option<String>) -> SandboxRe
         } else {
             NetworkReport::Unenforced
         },
-        why_not_full: why_not_full.filter(|_| mode != Mode::Full),
+        why_not_full: (!why_not.is_empty()).then(|| why_not.join("; ")),
     }
 }

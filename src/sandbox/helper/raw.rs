@@ -38,8 +38,7 @@ pub(super) fn fork() -> io::Result<Fork> {
     // lock is held by a thread that the child lacks, and the child may run any code, not only async-signal-safe calls.
     match unsafe { libc::fork() } {
         0 => Ok(Fork::Child),
-        pid => Pid::from_raw(pid)
-            .filter(|_| pid > 0)
+        pid => process(pid)
             .map(Fork::Parent)
             .ok_or_else(io::Error::last_os_error),
     }
@@ -65,14 +64,15 @@ pub(super) fn close_from(first: u32) -> io::Result<()> {
     }
 }
 
-/// Blocks every signal that can be blocked. `exec` of the standard library unblocks them again in the program.
-pub(super) fn block_signals() -> io::Result<()> {
+/// Blocks or unblocks every signal that can be blocked. The program inherits it, so the worker unblocks.
+pub(super) fn set_signals_blocked(blocked: bool) -> io::Result<()> {
+    let how = if blocked { libc::SIG_BLOCK } else { libc::SIG_UNBLOCK };
     // SAFETY: `set` is a plain C structure for which zeroes are valid; `sigfillset` initialises it, `sigprocmask` only
     // reads it, and a null third argument is allowed.
     let result = unsafe {
         let mut set: libc::sigset_t = zeroed();
         libc::sigfillset(&raw mut set);
-        libc::sigprocmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut())
+        libc::sigprocmask(how, &raw const set, std::ptr::null_mut())
     };
     match result {
         0 => Ok(()),
@@ -125,7 +125,7 @@ pub(super) fn wait(pid: Option<Pid>) -> io::Result<Option<Ended>> {
                 usage,
             )
         };
-        if let Some(pid) = Pid::from_raw(result).filter(|_| result > 0) {
+        if let Some(pid) = process(result) {
             return Ok(Some(Ended {
                 pid,
                 status,
@@ -140,6 +140,11 @@ pub(super) fn wait(pid: Option<Pid>) -> io::Result<Option<Ended>> {
             _ => return Err(error),
         }
     }
+}
+
+/// The process a call returned; nothing when it returned an error.
+fn process(result: RawPid) -> Option<Pid> {
+    if result > 0 { Pid::from_raw(result) } else { None }
 }
 
 fn milliseconds(time: libc::timeval) -> u64 {

@@ -12,7 +12,7 @@ use rustix::process::{Pid, Signal};
 use rustix::thread::{CapabilitySet, CapabilitySets};
 
 use super::control::line;
-use super::{During, SetupError, landlock, limits, seccomp};
+use super::{During, SetupError, landlock, limits, raw, seccomp};
 use crate::sandbox::Mode;
 use crate::sandbox::policy::{Layers, Notice, Policy, Step};
 
@@ -38,6 +38,7 @@ pub(super) fn become_program(policy: &Policy, parent: Pid, mut status: File) {
 fn confine(policy: &Policy, parent: Pid) -> Result<Layers, SetupError> {
     die_with(parent)?;
     rustix::process::setsid().during(Step::Prepare, "starting a session")?;
+    raw::set_signals_blocked(false).during(Step::Prepare, "unblocking signals")?;
     rustix::process::chdir(&policy.cwd).during(Step::Directory, policy.cwd.display())?;
     if policy.mode == Mode::None {
         return Ok(Layers::default());
