@@ -11,6 +11,12 @@ use outrigger::sandbox::{Command, Mode, Process, Sandbox, Settings};
 /// What no command may find out.
 pub(crate) const SECRET: &str = "the-secret-beside-the-project";
 
+/// Names a directory for worlds that an ordinary user may write to.
+pub(crate) const PLACE: &str = "OUTRIGGER_TEST_PLACE";
+
+/// Set in a test that runs once more as a process of its own.
+const ROLE: &str = "OUTRIGGER_TEST_ROLE";
+
 /// How long something that must happen soon may take on a loaded machine.
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -21,8 +27,9 @@ pub(crate) struct World {
 
 impl World {
     pub(crate) fn new() -> Self {
+        let parent = std::env::var_os(PLACE).unwrap_or_else(|| env!("CARGO_TARGET_TMPDIR").into());
         let world = Self {
-            place: tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap(),
+            place: tempfile::tempdir_in(parent).unwrap(),
         };
         for directory in ["home/.ssh", "home/project", "outside", "temporary"] {
             fs::create_dir_all(world.place.path().join(directory)).unwrap();
@@ -134,4 +141,18 @@ pub(crate) fn own_children() -> Vec<String> {
 
 pub(crate) fn is_empty(directory: &Path) -> bool {
     fs::read_dir(directory).unwrap().next().is_none()
+}
+
+/// Whether this is the test as a process of its own, see [`own_process`].
+pub(crate) fn is_own_process() -> bool {
+    std::env::var_os(ROLE).is_some()
+}
+
+/// The test of this name once more, as a process of its own: one that may be killed, or counts what it holds.
+pub(crate) fn own_process(test: &str) -> std::process::Command {
+    let mut command = std::process::Command::new(std::env::current_exe().unwrap());
+    command
+        .args(["--exact", test, "--nocapture", "--test-threads=1"])
+        .env(ROLE, "1");
+    command
 }

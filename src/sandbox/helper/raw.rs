@@ -66,7 +66,11 @@ pub(super) fn close_from(first: u32) -> io::Result<()> {
 
 /// Blocks or unblocks every signal that can be blocked. The program inherits it, so the worker unblocks.
 pub(super) fn set_signals_blocked(blocked: bool) -> io::Result<()> {
-    let how = if blocked { libc::SIG_BLOCK } else { libc::SIG_UNBLOCK };
+    let how = if blocked {
+        libc::SIG_BLOCK
+    } else {
+        libc::SIG_UNBLOCK
+    };
     // SAFETY: `set` is a plain C structure for which zeroes are valid; `sigfillset` initialises it, `sigprocmask` only
     // reads it, and a null third argument is allowed.
     let result = unsafe {
@@ -144,7 +148,11 @@ pub(super) fn wait(pid: Option<Pid>) -> io::Result<Option<Ended>> {
 
 /// The process a call returned; nothing when it returned an error.
 fn process(result: RawPid) -> Option<Pid> {
-    if result > 0 { Pid::from_raw(result) } else { None }
+    if result > 0 {
+        Pid::from_raw(result)
+    } else {
+        None
+    }
 }
 
 fn milliseconds(time: libc::timeval) -> u64 {
