@@ -16,6 +16,7 @@ mod landlock;
 mod limits;
 mod mounts;
 mod namespaces;
+mod places;
 mod raw;
 mod removal;
 mod seccomp;

@@ -2,4 +2,6 @@
 
 mod support;
 
+mod battery;
 mod control;
+mod work;

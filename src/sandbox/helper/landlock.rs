@@ -11,42 +11,12 @@ use landlock::{
     Scope,
 };
 
-use super::mounts::PRIVATE_DIRECTORIES;
-use super::{During, SetupError};
+use super::{During, SetupError, places};
 use crate::sandbox::Mode;
 use crate::sandbox::policy::{Policy, Step};
 
 /// The newest rights the rules were written for; an older kernel enforces those it knows.
 const RIGHTS: ABI = ABI::V9;
-
-/// What any program needs to run at all, for reading and executing.
-const SYSTEM: [&str; 14] = [
-    "/usr",
-    "/bin",
-    "/sbin",
-    "/lib",
-    "/lib32",
-    "/lib64",
-    "/libx32",
-    "/etc",
-    "/opt",
-    "/nix/store",
-    "/proc",
-    "/sys/devices/system/cpu",
-    "/sys/fs/cgroup",
-    // Where the resolver's file really is on systems with systemd.
-    "/run/systemd/resolve",
-];
-
-/// The devices without state of their own.
-const DEVICES: [&str; 6] = [
-    "/dev/null",
-    "/dev/zero",
-    "/dev/full",
-    "/dev/random",
-    "/dev/urandom",
-    "/dev/tty",
-];
 
 /// Applies the rules to this process and all it will start.
 ///
@@ -75,13 +45,13 @@ fn rules(policy: &Policy) -> Result<RulesetCreated, RulesetError> {
         .scope(Scope::from_all(RIGHTS))?
         .create()?;
     let read = AccessFs::from_read(RIGHTS);
-    for path in SYSTEM.iter().map(Path::new) {
+    for path in places::SYSTEM.iter().chain(&["/proc"]).map(Path::new) {
         rules = allow(rules, path, read)?;
     }
     for path in &policy.read_only {
         rules = allow(rules, path, read)?;
     }
-    for path in DEVICES.iter().map(Path::new) {
+    for path in places::DEVICES.iter().map(Path::new) {
         rules = allow(rules, path, AccessFs::ReadFile | AccessFs::WriteFile)?;
     }
     for path in writable(policy) {
@@ -103,8 +73,7 @@ fn writable(policy: &Policy) -> Vec<PathBuf> {
     paths.extend(policy.private_tmp.clone());
     if policy.mode == Mode::Full {
         // Empty file systems of the command's own by now, see `mounts`.
-        paths.extend(PRIVATE_DIRECTORIES.iter().map(PathBuf::from));
-        paths.extend(policy.home.clone());
+        paths.extend(places::private(policy));
     }
     paths
 }

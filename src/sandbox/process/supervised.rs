@@ -121,7 +121,7 @@ fn policy(
         env.insert("XDG_RUNTIME_DIR".to_owned(), path);
     }
     let own_port = shared.own_port.get();
-    let ports = match &command.network {
+    let ports: Option<Vec<u16>> = match &command.network {
         Network::Off => None,
         Network::On { ports } => Some(
             ports
@@ -131,6 +131,11 @@ fn policy(
                 .collect(),
         ),
     };
+    let mut read_only = [command.read_only.as_slice(), &shared.toolchains].concat();
+    if ports.is_some() {
+        // Where the file of the resolver really is, below `/run` on many systems.
+        read_only.extend(std::fs::canonicalize("/etc/resolv.conf"));
+    }
     Policy {
         mode,
         program: command.program.clone(),
@@ -139,7 +144,7 @@ fn policy(
         env,
         ports,
         read_write: command.read_write.clone(),
-        read_only: [command.read_only.as_slice(), &shared.toolchains].concat(),
+        read_only,
         hidden: command.hidden.clone(),
         home: shared.settings.home.clone(),
         private_tmp: private_tmp.map(PathBuf::from),

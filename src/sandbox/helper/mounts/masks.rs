@@ -9,9 +9,9 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{Mode as FileMode, OFlags, ResolveFlags};
+use rustix::fs::{FileType, Mode as FileMode, OFlags, ResolveFlags};
 
-use super::{During, SetupError, clone_opened, cover_opened, open};
+use super::{During, SetupError, clone_opened, cover_opened, file_type, open};
 use crate::sandbox::helper::raw;
 use crate::sandbox::policy::{Policy, Step};
 
@@ -31,6 +31,10 @@ const SYSTEM_SECRETS: [&str; 9] = [
 /// Holds the host's private ssh keys among other things.
 const SSH_SETTINGS: &str = "/etc/ssh";
 
+const HIDING_FILE: &str = "/.hidden-file";
+
+const HIDING_DIRECTORY: &str = "/.hidden-directory";
+
 /// An unreadable file and an unreadable directory.
 pub(super) struct Masks {
     file: OwnedFd,
@@ -38,22 +42,9 @@ pub(super) struct Masks {
 }
 
 impl Masks {
-    /// Makes the two in a directory of the namespace's own.
-    pub(super) fn prepare(place: &Path) -> Result<Self, SetupError> {
-        let make = || -> io::Result<Self> {
-            let file = place.join("hidden-file");
-            let directory = place.join("hidden-directory");
-            File::create(&file)?;
-            fs::create_dir(&directory)?;
-            for path in [&file, &directory] {
-                fs::set_permissions(path, Permissions::from_mode(0o000))?;
-            }
-            Ok(Self {
-                file: open(file)?,
-                directory: open(directory)?,
-            })
-        };
-        make().during(Step::Mounts, "preparing what hides files")
+    /// Makes the two in the new root, which is closed to the command later.
+    pub(super) fn prepare() -> Result<Self, SetupError> {
+        make_masks().during(Step::Mounts, "preparing what hides files")
     }
 
     /// Covers the hidden paths of the policy, and the system's secrets.
@@ -90,8 +81,7 @@ impl Masks {
             }
             Err(error) => return Err(error.into()),
         };
-        let kind = rustix::fs::FileType::from_raw_mode(rustix::fs::fstat(&place)?.st_mode);
-        let mask = if kind == rustix::fs::FileType::Directory {
+        let mask = if file_type(&place)? == FileType::Directory {
             &self.directory
         } else {
             &self.file
@@ -100,6 +90,18 @@ impl Masks {
         raw::set_mount_attributes(mount.as_fd(), libc::MOUNT_ATTR_RDONLY, false)?;
         cover_opened(&mount, &place)
     }
+}
+
+fn make_masks() -> io::Result<Masks> {
+    File::create(HIDING_FILE)?;
+    fs::create_dir(HIDING_DIRECTORY)?;
+    for path in [HIDING_FILE, HIDING_DIRECTORY] {
+        fs::set_permissions(path, Permissions::from_mode(0o000))?;
+    }
+    Ok(Masks {
+        file: open(HIDING_FILE)?,
+        directory: open(HIDING_DIRECTORY)?,
+    })
 }
 
 fn system_secrets() -> Vec<PathBuf> {

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{FileType, Mode as FileMode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 
-use super::{During, SetupError, clone_opened, cover_opened, open};
+use super::{During, SetupError, clone_opened, cover_opened, file_type, open};
 use crate::sandbox::helper::raw;
 use crate::sandbox::policy::Step;
 
@@ -35,7 +35,7 @@ fn pin_repository(root: &Path) -> io::Result<()> {
     let Some(git) = open_below(&opened, ".git")? else {
         return Ok(());
     };
-    match FileType::from_raw_mode(rustix::fs::fstat(&git)?.st_mode) {
+    match file_type(&git)? {
         FileType::Directory => pin_directory(&root.join(".git")),
         // The file of a linked worktree or a submodule, which names the directory.
         FileType::RegularFile => read_only(&git),
