@@ -6,15 +6,18 @@
 //! all (that is `permission`) and the reading and writing of files by the daemon itself.
 
 pub mod command;
+pub mod deny;
 #[cfg(unix)]
 mod directory;
 pub mod environment;
 #[cfg(target_os = "linux")]
 pub mod helper;
 pub mod output;
+pub mod paths;
 mod policy;
 mod probe;
 pub mod process;
+pub mod seen;
 mod toolchains;
 
 use std::fmt;
