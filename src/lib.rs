@@ -6,4 +6,5 @@ pub mod message;
 pub mod permission;
 pub mod provider;
 pub mod sandbox;
+pub mod telemetry;
 pub mod tool;
