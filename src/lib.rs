@@ -11,4 +11,5 @@ pub mod protocol;
 pub mod provider;
 pub mod sandbox;
 pub mod session;
+pub mod telemetry;
 pub mod tool;
