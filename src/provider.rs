@@ -19,8 +19,8 @@ pub mod models;
 mod ndjson;
 pub mod ollama;
 pub mod presets;
-mod quirks;
 #[cfg(test)]
+mod quirks;
 mod recordings;
 pub mod registry;
 pub mod responses;

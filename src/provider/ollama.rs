@@ -6,6 +6,7 @@
 mod decode;
 mod models;
 mod request;
+mod schema;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

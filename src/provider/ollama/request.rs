@@ -5,8 +5,8 @@
 
 use serde_json::{Map, Value, json};
 
-use super::WIRE;
 use super::models::Facts;
+use super::{WIRE, schema};
 use crate::message::{Effort, Message, Part, Reply, Thinking, ToolCall, ToolResult, ToolSpec};
 use crate::provider::{Request, ToolChoice};
 
@@ -216,13 +216,9 @@ fn tool(spec: &ToolSpec) -> Value {
         "function": {
             "name": spec.name,
             "description": spec.description,
-            "parameters": parameters(&spec.input_schema),
+            "parameters": schema::reduced(&spec.input_schema),
         },
     })
-}
-
-fn parameters(schema: &Value) -> Value {
-    schema.clone()
 }
 
 #[cfg(test)]
