@@ -2,6 +2,8 @@
 
 pub mod classifier;
 pub mod config;
+pub mod conversation;
+pub mod exchange;
 pub mod message;
 pub mod permission;
 pub mod protocol;

@@ -10,7 +10,7 @@ use tokio::sync::Notify;
 
 use super::log::{Log, Read};
 use crate::protocol::command::Layer;
-use crate::protocol::envelope::RequestId;
+use crate::protocol::envelope::{RequestId, timestamp};
 use crate::protocol::event::Event;
 
 /// The log, and the news that it grew.
@@ -69,9 +69,4 @@ impl Feed {
     fn log(&self) -> MutexGuard<'_, Log> {
         self.log.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// The time now: RFC 3339, UTC, milliseconds.
-pub fn timestamp() -> String {
-    format!("{:.3}", jiff::Timestamp::now())
 }

@@ -1,0 +1,5 @@
+//! OpenAI Responses, stateless.
+
+pub(in crate::provider) mod decode;
+mod items;
+pub(in crate::provider) mod request;
