@@ -37,31 +37,6 @@ impl ProviderError {
     }
 }
 
-impl ProviderError {
-    /// PLACEHOLDER until transport is merged.
-    pub fn from_payload(value: &serde_json::Value, status: Option<u16>) -> Self {
-        let e = value.get("error").unwrap_or(value);
-        let get = |k: &str| {
-            e.get(k)
-                .filter(|v| !v.is_null())
-                .map(|v| v.as_str().map_or_else(|| v.to_string(), str::to_owned))
-        };
-        Self {
-            kind: ErrorKind::Unknown,
-            message: e
-                .as_str()
-                .map(str::to_owned)
-                .or_else(|| get("message"))
-                .or_else(|| get("detail"))
-                .unwrap_or_default(),
-            status,
-            error_type: get("type"),
-            code: get("code"),
-            retry_after: None,
-        }
-    }
-}
-
 /// What sort of failure it is. A kind exists where somebody acts on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ErrorKind {
