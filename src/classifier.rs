@@ -15,3 +15,28 @@ pub enum Word {
     /// Source text of a word whose value only the shell knows.
     Dynamic(String),
 }
+
+/// A pattern over the words of a command.
+#[derive(Clone, Debug)]
+pub struct Pattern;
+
+/// Why a text is no pattern.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("no pattern")]
+pub struct PatternError;
+
+impl Pattern {
+    /// Reads a pattern.
+    ///
+    /// # Errors
+    ///
+    /// Where the text is none.
+    pub fn parse(_text: &str) -> Result<Self, PatternError> {
+        Ok(Self)
+    }
+
+    /// Whether the command matches.
+    pub fn matches(&self, _command: &SimpleCommand) -> bool {
+        false
+    }
+}

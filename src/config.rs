@@ -11,6 +11,7 @@ use std::time::Duration;
 use secrecy::SecretString;
 
 use crate::message::TrustLevel;
+pub use crate::permission::NetworkPolicy;
 
 /// Everything the daemon was told, checked.
 #[derive(Clone, Debug)]
@@ -218,19 +219,6 @@ pub struct BashConfig {
     pub network: NetworkPolicy,
     /// Whether commands run in the sandbox.
     pub sandbox: SandboxPolicy,
-}
-
-/// Whether commands may use the network.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum NetworkPolicy {
-    /// The call asks for it and the user decides.
-    #[default]
-    Ask,
-    /// Always.
-    On,
-    /// Never.
-    Off,
 }
 
 /// Whether commands run in the sandbox.

@@ -2,8 +2,12 @@
 
 pub mod classifier;
 pub mod config;
+pub mod conversation;
+pub mod exchange;
 pub mod message;
 pub mod permission;
+pub mod protocol;
 pub mod provider;
 pub mod sandbox;
+pub mod session;
 pub mod tool;

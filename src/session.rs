@@ -1,0 +1,4 @@
+//! A session.
+
+pub mod feed;
+pub mod log;
