@@ -479,7 +479,7 @@ impl Shared {
         }
         let pricing = setup.provider.model(&setup.model).pricing;
         let cost =
-            pricing.and_then(|pricing| crate::provider::models::cost(&ended.usage, &pricing));
+            pricing.map(|pricing| crate::provider::models::cost(&ended.usage, &pricing));
         self.tell_end(&ended, &setup.message_id, cost, took);
     }
 

@@ -20,6 +20,7 @@ pub mod ollama;
 pub mod presets;
 mod quirks;
 pub mod responses;
+pub mod retry;
 #[cfg(test)]
 mod samples;
 mod schema;
