@@ -10,6 +10,7 @@ pub mod permission;
 pub mod protocol;
 pub mod provider;
 pub mod sandbox;
+pub mod server;
 pub mod session;
 pub mod telemetry;
 pub mod tool;
