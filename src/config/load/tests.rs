@@ -637,6 +637,24 @@ fn secrets_are_shown_by_nothing() {
 }
 
 #[test]
+fn secrets_are_listed_for_redaction_and_other_values_are_not() {
+    let config = toml(
+        "[providers.a]\nkind = 'anthropic'\napi_key = 'k1'\n\
+         headers = {X-Trace = 'on', Authorization = 'Bearer h1'}\n\
+         [tools.web_search]\nbrave_api_key = 'b1'\n\
+         [mcp.servers.m]\ncommand = 'c'\nenv = {ROOT = '/src', GITHUB_TOKEN = 't1'}\n",
+    )
+    .load()
+    .config;
+    let secrets = config.secrets();
+    let texts: Vec<&str> = secrets
+        .iter()
+        .map(|secret| secret.expose_secret())
+        .collect();
+    assert_eq!(texts, ["k1", "b1", "Bearer h1", "t1"]);
+}
+
+#[test]
 fn the_token_comes_from_a_file_or_the_environment() {
     let mut place = Place::new();
     place.write("demo/token", "from-file\n");
