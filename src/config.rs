@@ -29,6 +29,7 @@ pub use self::origin::Origin;
 pub use self::settings::schema;
 pub use self::show::{Shown, json, text};
 use crate::message::TrustLevel;
+pub use crate::permission::NetworkPolicy;
 
 /// Everything the daemon was told, checked.
 #[derive(Clone, Debug)]
@@ -280,21 +281,6 @@ pub struct BashConfig {
     pub network: NetworkPolicy,
     /// Whether commands run in the sandbox.
     pub sandbox: SandboxPolicy,
-}
-
-/// Whether commands may use the network.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize, JsonSchema,
-)]
-#[serde(rename_all = "snake_case")]
-pub enum NetworkPolicy {
-    /// The call asks for it and the user decides.
-    #[default]
-    Ask,
-    /// Always.
-    On,
-    /// Never.
-    Off,
 }
 
 /// Whether commands run in the sandbox.

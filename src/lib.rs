@@ -3,9 +3,14 @@
 pub mod arguments;
 pub mod classifier;
 pub mod config;
+pub mod connection;
+pub mod conversation;
+pub mod exchange;
 pub mod message;
 pub mod permission;
+pub mod protocol;
 pub mod provider;
 pub mod sandbox;
+pub mod session;
 pub mod telemetry;
 pub mod tool;

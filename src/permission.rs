@@ -11,6 +11,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::message::TrustLevel;
 
+pub mod decision;
+pub mod scope;
+
+pub use decision::{Decision, Subject, decide};
+pub use scope::Scope;
+
 /// A named way of working: prompt, model, trust, limits and permissions.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Workflow {
@@ -78,4 +84,17 @@ pub struct Permission {
     /// Whether commands may use the network unasked.
     #[serde(alias = "allow_network")]
     pub allow_network: bool,
+}
+
+/// Whether commands may use the network.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum NetworkPolicy {
+    /// The call asks for it and the user decides.
+    #[default]
+    Ask,
+    /// Always.
+    On,
+    /// Never.
+    Off,
 }

@@ -20,6 +20,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::message::{Danger, Part, ToolSpec};
 
+pub mod input;
+pub mod locks;
+
 /// Something the model can call.
 pub trait Tool: Send + Sync {
     /// What the model and the client are told of it.

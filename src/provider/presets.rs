@@ -95,7 +95,7 @@ static PRESETS: [Preset; 12] = [
         ProviderKind::Chat,
         "https://api.deepseek.com",
         "DEEPSEEK_API_KEY",
-        "deepseek-v4-flash",
+        "deepseek-flash",
     ),
     hosted(
         "gemini",
@@ -130,7 +130,7 @@ static PRESETS: [Preset; 12] = [
         ProviderKind::Chat,
         "https://openrouter.ai/api/v1",
         "OPENROUTER_API_KEY",
-        "openrouter/auto",
+        "anthropic/claude-sonnet-5.5",
     ),
     local(
         "ollama",
