@@ -1,5 +1,6 @@
 //! Outrigger: a headless daemon beside a chat frontend.
 
+pub mod arguments;
 pub mod classifier;
 pub mod config;
 pub mod connection;
