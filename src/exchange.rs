@@ -24,7 +24,7 @@ use std::sync::Arc;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use crate::message::{Message, Part, ToolSpec, Usage};
+use crate::message::{Message, Part, Reply, ToolSpec, Usage};
 use crate::protocol::content::{Content, WireMessage};
 use crate::protocol::event::{
     ChatError, Event, State, StateName, Steered, StopReason, WholeMessage,
@@ -77,6 +77,8 @@ pub struct Ended {
     pub usage: Usage,
     /// What went wrong, to be told before the end.
     pub error: Option<ChatError>,
+    /// The last reply, not told to the message layer yet: it goes with what the exchange came to.
+    pub closing: Option<WireMessage>,
 }
 
 /// Why a loop of turns is left.
@@ -119,7 +121,7 @@ impl Exchange<'_> {
             repeated: None,
             truncated: false,
         };
-        self.remember([Message::User(self.setup.content.clone())]);
+        self.remember(Message::User(self.setup.content.clone()));
         let leave = self.turns(&tools, &offered, &mut progress).await;
         let mut ended = progress.ended;
         match leave {
@@ -184,16 +186,10 @@ impl Exchange<'_> {
             ..
         } = reply;
         let calls = reply.calls.clone();
-        if !reply.text.is_empty() || !calls.is_empty() || reply.native.is_some() {
-            self.remember([Message::Reply(reply)]);
-        }
+        self.remember_reply(reply, progress);
         if calls.is_empty() {
             let steered = self.take_steered(progress);
-            return match stop {
-                _ if steered => None,
-                Stop::Pause => None,
-                stop => Some(Leave::Stop(stop_reason(stop))),
-            };
+            return (!steered && stop != Stop::Pause).then(|| Leave::Stop(stop_reason(stop)));
         }
         let truncated = faults.contains(&Some(Fault::Truncated));
         let violation = self.run_calls(turn, tools, calls, faults, progress).await;
@@ -223,7 +219,7 @@ impl Exchange<'_> {
             Err(leave) => return Some(leave),
         };
         let calls = reply.reply.calls.clone();
-        self.remember([Message::Reply(reply.reply)]);
+        self.remember_reply(reply.reply, progress);
         self.refuse_calls(
             &calls,
             "no more calls are possible in this exchange",
@@ -242,25 +238,50 @@ impl Exchange<'_> {
                 message_id: self.setup.message_id.clone(),
                 content: Content::from(content.as_slice()),
             }));
-            let message = [Message::User(content)];
-            progress.budget.injected(&message);
+            let message = Message::User(content);
+            progress.budget.injected(std::slice::from_ref(&message));
+            self.tell_closing(progress);
             self.remember(message);
         }
         any
     }
 
-    /// Appends messages to the history and tells the message layer.
-    fn remember<const N: usize>(&self, messages: [Message; N]) {
-        for message in &messages {
-            self.events()
-                .send(Event::ChatMessage(Box::new(WholeMessage {
-                    conversation_id: self.setup.conversation_id.clone(),
-                    message_id: self.setup.message_id.clone(),
-                    message: WireMessage::from(message),
-                    exchange: None,
-                })));
+    /// Remembers a reply; one without calls may be the last and is told with the end.
+    fn remember_reply(&self, reply: Reply, progress: &mut Progress) {
+        self.tell_closing(progress);
+        if reply.text.is_empty() && reply.calls.is_empty() && reply.native.is_none() {
+            return;
         }
-        self.history.extend(messages);
+        let (is_last, message) = (reply.calls.is_empty(), Message::Reply(reply));
+        if is_last {
+            progress.ended.closing = Some(WireMessage::from(&message));
+            self.history.extend([message]);
+        } else {
+            self.remember(message);
+        }
+    }
+
+    /// Tells the message layer of a reply that turned out not to be the last.
+    fn tell_closing(&self, progress: &mut Progress) {
+        if let Some(message) = progress.ended.closing.take() {
+            self.tell_message(message);
+        }
+    }
+
+    /// Appends a message to the history and tells the message layer.
+    fn remember(&self, message: Message) {
+        self.tell_message(WireMessage::from(&message));
+        self.history.extend([message]);
+    }
+
+    fn tell_message(&self, message: WireMessage) {
+        self.events()
+            .send(Event::ChatMessage(Box::new(WholeMessage {
+                conversation_id: self.setup.conversation_id.clone(),
+                message_id: self.setup.message_id.clone(),
+                message,
+                exchange: None,
+            })));
     }
 
     fn events(&self) -> &Events {

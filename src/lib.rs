@@ -2,6 +2,8 @@
 
 pub mod classifier;
 pub mod config;
+pub mod connection;
+pub mod conversation;
 pub mod exchange;
 pub mod message;
 pub mod permission;
@@ -9,4 +11,5 @@ pub mod protocol;
 pub mod provider;
 pub mod sandbox;
 pub mod session;
+pub mod telemetry;
 pub mod tool;

@@ -8,6 +8,8 @@
 pub mod anthropic;
 mod arguments;
 mod body;
+pub mod chat;
+mod compat;
 pub mod decode;
 pub mod error;
 mod http;
@@ -16,7 +18,12 @@ pub mod models;
 mod ndjson;
 pub mod ollama;
 pub mod presets;
+mod quirks;
+pub mod registry;
+pub mod responses;
 pub mod retry;
+#[cfg(test)]
+mod samples;
 mod schema;
 mod sse;
 

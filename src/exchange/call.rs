@@ -122,7 +122,7 @@ impl Exchange<'_> {
         let results: Vec<Message> = results.into_iter().map(Message::ToolResult).collect();
         progress.budget.injected(&results);
         for result in results {
-            self.remember([result]);
+            self.remember(result);
         }
         violation.map(|violation| Leave::Violated(self.violated(&violation)))
     }
@@ -138,7 +138,7 @@ impl Exchange<'_> {
             self.open(call, None, self.cancel.child_token());
             let settled = Settled::unrun(reason, status, metadata.clone());
             let result = self.settle(call, settled);
-            self.remember([Message::ToolResult(result)]);
+            self.remember(Message::ToolResult(result));
         }
     }
 
@@ -483,7 +483,7 @@ impl Calls<'_> {
         }
         let holder = format!("{} {}", call.id, call.name);
         let Some(files) = cancel
-            .run_until_cancelled(locks.acquire(claims, holder))
+            .run_until_cancelled(locks.acquire(&holder, claims))
             .await
         else {
             return Settled::cancelled();

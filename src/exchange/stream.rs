@@ -234,9 +234,7 @@ impl Exchange<'_> {
         let turn = heard.finish();
         let calls: Vec<ToolCall> = turn.reply.calls.clone();
         progress.ended.tool_calls += u32::try_from(calls.len()).unwrap_or(u32::MAX);
-        if !turn.reply.text.is_empty() || !calls.is_empty() {
-            self.remember([Message::Reply(turn.reply)]);
-        }
+        self.remember_reply(turn.reply, progress);
         self.refuse_calls(&calls, reason, &metadata);
     }
 
