@@ -27,10 +27,13 @@ pub mod exec;
 mod file;
 mod file_change;
 pub mod file_edit;
+pub mod file_list;
 pub mod file_read;
+pub mod file_search;
 pub mod file_write;
 pub mod input;
 pub mod locks;
+mod name_filter;
 mod text;
 
 /// Something the model can call.

@@ -46,6 +46,11 @@ impl PathArgument {
         })
     }
 
+    /// Maps the path of a folder, or of a single file in place of one; the project where absent.
+    pub(super) fn parse_folder(roots: &Arc<Roots>, path: Option<&str>) -> Result<Self, Refusal> {
+        Self::parse(roots, path.unwrap_or("."), Access::Look)
+    }
+
     /// Looks the path up, which takes a few system calls; `None` where it leads nowhere.
     fn judged(&self) -> Option<&Judged> {
         let look_up = || {
@@ -96,8 +101,8 @@ impl PathArgument {
         });
         let danger = match (self.access, &asked) {
             (Access::Write, _) => DangerLevel::Dangerous,
-            (Access::Read, Some(_)) => DangerLevel::Warning,
-            (Access::Read, None) => DangerLevel::Safe,
+            (Access::Read | Access::Look, Some(_)) => DangerLevel::Warning,
+            (Access::Read | Access::Look, None) => DangerLevel::Safe,
         };
         Facts {
             danger: Danger {
@@ -123,11 +128,6 @@ impl PathArgument {
     /// Returns the path below its root.
     pub(super) fn relative(&self) -> &str {
         self.target.relative()
-    }
-
-    /// Returns how a file of the same root is named to the model.
-    pub(super) fn spell(&self, located: &Located<'_>, relative: &str) -> String {
-        self.roots.spelling(located.root(), relative)
     }
 
     /// Walks to the file, which has to be the one that the call was judged by.
