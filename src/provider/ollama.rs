@@ -20,7 +20,7 @@ use super::body::Framing;
 use super::http::{Clients, Endpoint};
 use super::{ChunkStream, ErrorKind, Provider, ProviderError, Request};
 use crate::config::ProviderConfig;
-use crate::message::{Model, Notice, Severity};
+use crate::message::Model;
 use decode::ChatDecoder;
 use models::Facts;
 use request::Target;
@@ -75,9 +75,7 @@ impl Ollama {
         facts: Facts,
     ) -> Result<ChunkStream, ProviderError> {
         let target = self.target(facts);
-        let body = target.body(request);
-        let lacks_tools = request::wants_tools(request) && !target.has_tools(request);
-        let notices = Vec::from_iter(lacks_tools.then(|| no_tools(request.model)));
+        let (body, notices) = target.body(request);
         let estimate = request::estimate(&body);
         let decoder = ChatDecoder::new(target.provider, request.model, notices, estimate);
         self.endpoint
@@ -228,16 +226,6 @@ fn ends_the_turn(kind: ErrorKind) -> bool {
             | Server
             | Timeout
     )
-}
-
-fn no_tools(model: &str) -> Notice {
-    Notice {
-        severity: Severity::Warning,
-        code: "model_no_tools".to_owned(),
-        message: format!(
-            "model {model:?} cannot call tools, so it got none; choose one that can to let it work on files"
-        ),
-    }
 }
 
 #[cfg(test)]

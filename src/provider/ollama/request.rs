@@ -7,7 +7,10 @@ use serde_json::{Map, Value, json};
 
 use super::WIRE;
 use super::models::Facts;
-use crate::message::{Effort, Message, Part, Reply, Thinking, ToolCall, ToolResult, ToolSpec};
+use crate::message::{
+    Effort, Message, Notice, Part, Reply, Severity, Thinking, ToolCall, ToolResult, ToolSpec,
+};
+use crate::provider::schema::{self, Wire};
 use crate::provider::{Request, ToolChoice};
 
 /// Stands where an image was, for a model that sees none.
@@ -30,14 +33,17 @@ impl Target<'_> {
         self.facts.tools != Some(false) && wants_tools(request)
     }
 
-    /// Builds the body of a request.
-    pub(super) fn body(&self, request: &Request<'_>) -> Value {
+    /// Builds the body of a request, and what the client should know of it.
+    pub(super) fn body(&self, request: &Request<'_>) -> (Value, Vec<Notice>) {
+        let mut notices = Vec::new();
         let mut body = Map::new();
         body.insert("model".to_owned(), json!(request.model));
         body.insert("messages".to_owned(), Value::Array(self.messages(request)));
         if self.has_tools(request) {
-            let tools = request.tools.iter().map(tool).collect();
-            body.insert("tools".to_owned(), Value::Array(tools));
+            let tools = request.tools.iter().map(|spec| tool(spec, &mut notices));
+            body.insert("tools".to_owned(), tools.collect());
+        } else if wants_tools(request) {
+            notices.push(no_tools(request.model));
         }
         if let Some(think) = request.thinking.and_then(|thinking| self.think(thinking)) {
             body.insert("think".to_owned(), think);
@@ -47,7 +53,7 @@ impl Target<'_> {
         body.insert("truncate".to_owned(), json!(false));
         body.insert("shift".to_owned(), json!(false));
         body.insert("options".to_owned(), self.options(request));
-        Value::Object(body)
+        (Value::Object(body), notices)
     }
 
     fn options(&self, request: &Request<'_>) -> Value {
@@ -154,7 +160,7 @@ impl Target<'_> {
 }
 
 /// Whether the model is to have tools, if it can.
-pub(super) fn wants_tools(request: &Request<'_>) -> bool {
+fn wants_tools(request: &Request<'_>) -> bool {
     request.tool_choice == ToolChoice::Auto && !request.tools.is_empty()
 }
 
@@ -210,19 +216,27 @@ fn call_id<'r>(result: &'r ToolResult, calls: &'r [ToolCall], native: bool) -> O
     call.provider_call_id.as_deref()
 }
 
-fn tool(spec: &ToolSpec) -> Value {
+fn tool(spec: &ToolSpec, notices: &mut Vec<Notice>) -> Value {
+    let (parameters, notice) = schema::of_tool(spec, Wire::Ollama);
+    notices.extend(notice);
     json!({
         "type": "function",
         "function": {
             "name": spec.name,
             "description": spec.description,
-            "parameters": parameters(&spec.input_schema),
+            "parameters": parameters,
         },
     })
 }
 
-fn parameters(schema: &Value) -> Value {
-    schema.clone()
+fn no_tools(model: &str) -> Notice {
+    Notice {
+        severity: Severity::Warning,
+        code: "model_no_tools".to_owned(),
+        message: format!(
+            "model {model:?} cannot call tools, so it got none; choose one that can to let it work on files"
+        ),
+    }
 }
 
 #[cfg(test)]
