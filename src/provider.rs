@@ -18,9 +18,7 @@ pub mod models;
 mod ndjson;
 pub mod ollama;
 pub mod presets;
-#[cfg(test)]
 mod quirks;
-mod recordings;
 pub mod registry;
 pub mod responses;
 pub mod retry;
