@@ -248,21 +248,6 @@ pub struct BashConfig {
     pub sandbox: SandboxPolicy,
 }
 
-/// Whether commands may use the network.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize, JsonSchema,
-)]
-#[serde(rename_all = "snake_case")]
-pub enum NetworkPolicy {
-    /// The call asks for it and the user decides.
-    #[default]
-    Ask,
-    /// Always.
-    On,
-    /// Never.
-    Off,
-}
-
 /// Whether commands run in the sandbox.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize, JsonSchema,

@@ -87,7 +87,7 @@ pub struct Permission {
 }
 
 /// Whether commands may use the network.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum NetworkPolicy {
     /// The call asks for it and the user decides.

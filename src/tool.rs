@@ -8,8 +8,6 @@
 //! non-zero exit, timed out) is an [`Output`] with `is_error`; what must end more than the call is a
 //! [`Violation`].
 
-pub mod locks;
-
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
