@@ -5,6 +5,7 @@ use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use outrigger::config::{ProviderConfig, ProviderKind};
+use outrigger::provider::ollama::Ollama;
 use outrigger::provider::{Clients, Provider};
 use secrecy::SecretString;
 
@@ -17,8 +18,14 @@ pub(crate) fn is_built(api: &str) -> bool {
 
 /// Makes the provider that speaks a wire format with a server.
 pub(crate) fn provider(api: &str, base_url: &str) -> Option<Box<dyn Provider>> {
-    let _ = (api, base_url, &CLIENTS, config);
-    None
+    let clients = CLIENTS.clone();
+    Some(match api {
+        "ollama-chat" => Box::new(Ollama::new(
+            config(ProviderKind::Ollama, "ollama", base_url),
+            clients,
+        )),
+        _ => return None,
+    })
 }
 
 fn config(kind: ProviderKind, preset: &str, base_url: &str) -> Arc<ProviderConfig> {
