@@ -3,13 +3,31 @@
 //! Where values come from (defaults, file, environment, flags), how they are checked and how
 //! `config show` prints them is in the submodules. Nothing outside this module reads the environment.
 
+mod check;
+mod error;
+mod file;
+mod keys;
+mod layers;
+mod load;
+mod origin;
+mod settings;
+mod show;
+mod typed;
+pub mod units;
+
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use schemars::JsonSchema;
 use secrecy::SecretString;
 
+pub use self::error::{ConfigError, ConfigErrors};
+pub use self::load::{Environment, Loaded, Override, Sources, load};
+pub use self::origin::Origin;
+pub use self::settings::schema;
+pub use self::show::{Shown, json, text};
 use crate::message::TrustLevel;
 pub use crate::permission::NetworkPolicy;
 
@@ -57,6 +75,13 @@ pub struct ServerConfig {
     pub max_connections: usize,
     /// Whether the console page is served.
     pub console: bool,
+}
+
+impl ServerConfig {
+    /// Whether only this machine can connect; anything else needs a token that was given.
+    pub fn is_loopback(&self) -> bool {
+        self.address.ip().is_loopback()
+    }
 }
 
 /// The folder the model works in.
@@ -116,7 +141,9 @@ pub struct ApprovalConfig {
 }
 
 /// What happens where a user would be asked.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Unattended {
     /// The user is asked.
@@ -222,7 +249,9 @@ pub struct BashConfig {
 }
 
 /// Whether commands run in the sandbox.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum SandboxPolicy {
     /// In the strongest mode that works here.
@@ -300,7 +329,9 @@ pub struct LogConfig {
 }
 
 /// The form of a log line.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum LogFormat {
     /// Human on a terminal, JSON otherwise.

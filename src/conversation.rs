@@ -478,8 +478,7 @@ impl Shared {
             self.events().send(Event::ChatError(Box::new(error)));
         }
         let pricing = setup.provider.model(&setup.model).pricing;
-        let cost =
-            pricing.map(|pricing| crate::provider::models::cost(&ended.usage, &pricing));
+        let cost = pricing.map(|pricing| crate::provider::models::cost(&ended.usage, &pricing));
         self.tell_end(&ended, &setup.message_id, cost, took);
     }
 

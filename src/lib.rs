@@ -2,6 +2,7 @@
 
 pub mod classifier;
 pub mod config;
+pub mod connection;
 pub mod conversation;
 pub mod exchange;
 pub mod message;
@@ -10,4 +11,5 @@ pub mod protocol;
 pub mod provider;
 pub mod sandbox;
 pub mod session;
+pub mod telemetry;
 pub mod tool;

@@ -5,23 +5,21 @@
 //! Whether a failed turn is tried again is decided by the exchange with `retry`; nothing here
 //! keeps a conversation.
 
-#[cfg(test)]
 pub mod anthropic;
 mod arguments;
 mod body;
 pub mod chat;
+mod compat;
 pub mod decode;
 pub mod error;
 mod http;
-mod input;
 mod lines;
 pub mod models;
 mod ndjson;
 pub mod ollama;
 pub mod presets;
 mod quirks;
-#[cfg(test)]
-mod recordings;
+pub mod registry;
 pub mod responses;
 pub mod retry;
 #[cfg(test)]

@@ -8,9 +8,6 @@
 //! non-zero exit, timed out) is an [`Output`] with `is_error`; what must end more than the call is a
 //! [`Violation`].
 
-
-pub mod locks;
-
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,6 +19,9 @@ use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
 use crate::message::{Danger, Part, ToolSpec};
+
+pub mod input;
+pub mod locks;
 
 /// Something the model can call.
 pub trait Tool: Send + Sync {

@@ -483,7 +483,7 @@ impl Calls<'_> {
         }
         let holder = format!("{} {}", call.id, call.name);
         let Some(files) = cancel
-            .run_until_cancelled(locks.acquire(claims, holder))
+            .run_until_cancelled(locks.acquire(&holder, claims))
             .await
         else {
             return Settled::cancelled();

@@ -192,7 +192,10 @@ impl Teller<'_> {
     }
 
     fn push(&mut self, role: &str, content: Vec<Value>) {
-        let message = json!({"role": role, "content": content});
+        let mut message = Map::new();
+        message.insert("role".to_owned(), Value::from(role));
+        message.insert("content".to_owned(), Value::Array(content));
+        let message = Value::Object(message);
         if let Some(prefix) = &mut self.prefix {
             prefix.update(message.to_string());
         }

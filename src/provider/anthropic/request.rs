@@ -173,3 +173,6 @@ fn called(messages: &[Message]) -> Vec<Value> {
     });
     told.collect()
 }
+
+#[cfg(test)]
+mod tests;

@@ -14,6 +14,7 @@ use super::decode::WIRE;
 use crate::message::{Message, Part, Reply, ToolCall, ToolId, ToolResult};
 use crate::provider::Request;
 use crate::provider::quirks::{CallIds, Quirks, ReasoningBack, SystemRole};
+use crate::provider::schema::wire_name;
 
 /// What Google documents for calls that another model made (ai.google.dev, thought signatures,
 /// read 2026-11-20): the check of the signature is left out.
@@ -214,7 +215,7 @@ impl<'a> History<'a> {
             let mut entry = match sent {
                 Some(sent) => with_id(sent, &id),
                 None => json!({"id": id, "type": "function", "function": {
-                    "name": call.name,
+                    "name": wire_name(&call.name),
                     "arguments": Value::Object(call.input.clone()).to_string(),
                 }}),
             };

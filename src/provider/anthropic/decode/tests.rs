@@ -35,8 +35,8 @@ fn whole(body: &Value) -> (Vec<Chunk>, Option<ProviderError>) {
     (chunks, error)
 }
 
-fn start(index: u64, block: Value) -> Value {
-    json!({"type": "content_block_start", "index": index, "content_block": block})
+fn start(index: u64, block: impl Into<Value>) -> Value {
+    json!({"type": "content_block_start", "index": index, "content_block": block.into()})
 }
 
 fn call(index: u64) -> Value {
@@ -51,8 +51,8 @@ fn input(index: u64, fragment: &str) -> Value {
         "delta": {"type": "input_json_delta", "partial_json": fragment}})
 }
 
-fn delta(index: u64, delta: Value) -> Value {
-    json!({"type": "content_block_delta", "index": index, "delta": delta})
+fn delta(index: u64, delta: impl Into<Value>) -> Value {
+    json!({"type": "content_block_delta", "index": index, "delta": delta.into()})
 }
 
 fn close(index: u64) -> Value {
