@@ -5,7 +5,10 @@ use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use outrigger::config::{ProviderConfig, ProviderKind};
+use outrigger::provider::anthropic::Anthropic;
+use outrigger::provider::chat::Chat;
 use outrigger::provider::ollama::Ollama;
+use outrigger::provider::responses::Responses;
 use outrigger::provider::{Clients, Provider};
 use secrecy::SecretString;
 
@@ -19,11 +22,18 @@ pub(crate) fn is_built(api: &str) -> bool {
 /// Makes the provider that speaks a wire format with a server.
 pub(crate) fn provider(api: &str, base_url: &str) -> Option<Box<dyn Provider>> {
     let clients = CLIENTS.clone();
+    let config = |kind, preset| config(kind, preset, base_url);
     Some(match api {
-        "ollama-chat" => Box::new(Ollama::new(
-            config(ProviderKind::Ollama, "ollama", base_url),
+        "anthropic-messages" => Box::new(Anthropic::new(
+            config(ProviderKind::Anthropic, "anthropic"),
             clients,
         )),
+        "openai-chat" => Box::new(Chat::new(config(ProviderKind::Chat, "openai"), clients)),
+        "openai-responses" => Box::new(Responses::new(
+            config(ProviderKind::Responses, "openai"),
+            clients,
+        )),
+        "ollama-chat" => Box::new(Ollama::new(config(ProviderKind::Ollama, "ollama"), clients)),
         _ => return None,
     })
 }
