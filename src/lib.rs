@@ -1,5 +1,6 @@
 //! Outrigger: a headless daemon beside a chat frontend.
 
+pub mod arguments;
 pub mod classifier;
 pub mod config;
 pub mod connection;
@@ -10,6 +11,7 @@ pub mod permission;
 pub mod protocol;
 pub mod provider;
 pub mod sandbox;
+pub mod server;
 pub mod session;
 pub mod telemetry;
 pub mod tool;

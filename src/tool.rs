@@ -20,8 +20,15 @@ use tokio_util::sync::CancellationToken;
 
 use crate::message::{Danger, Part, ToolSpec};
 
+mod diff;
+mod file;
+mod file_change;
+pub mod file_edit;
+pub mod file_read;
+pub mod file_write;
 pub mod input;
 pub mod locks;
+mod text;
 
 /// Something the model can call.
 pub trait Tool: Send + Sync {
