@@ -10,6 +10,7 @@ pub mod exchange;
 pub mod lifecycle;
 pub mod message;
 pub mod permission;
+pub mod process;
 pub mod protocol;
 pub mod provider;
 pub mod ready;

@@ -27,11 +27,7 @@ fn main() -> ExitCode {
     process::harden();
     match Arguments::parse().into_command() {
         Command::Serve(arguments) => serve(&arguments),
-        Command::Chat(arguments) => outrigger::chat::main(&arguments),
-        Command::Config(ConfigCommand::Show(arguments)) => outrigger::commands::show(&arguments),
-        Command::Healthcheck(arguments) => outrigger::commands::healthcheck(&arguments),
-        Command::Schema(arguments) => outrigger::commands::schema(&arguments),
-        Command::Doctor(arguments) => outrigger::commands::doctor(&arguments),
+        _ => ExitCode::from(exit::CONFIGURATION),
     }
 }
 
