@@ -202,7 +202,8 @@ pub(super) fn settle(
 #[derive(Clone, Debug)]
 pub(super) struct Stop {
     cancel: CancellationToken,
-    deadline: Instant,
+    /// `None` where it is too far away to be told.
+    deadline: Option<Instant>,
 }
 
 /// Why a call had to stop.
@@ -216,7 +217,7 @@ impl Stop {
     pub(super) fn of(run: &Run<'_>) -> Self {
         Self {
             cancel: run.cancel.clone(),
-            deadline: Instant::now() + run.timeout,
+            deadline: Instant::now().checked_add(run.timeout),
         }
     }
 
@@ -225,7 +226,10 @@ impl Stop {
         if self.cancel.is_cancelled() {
             Some(Stopped::Cancelled)
         } else {
-            (Instant::now() >= self.deadline).then_some(Stopped::TimedOut)
+            let late = self
+                .deadline
+                .is_some_and(|deadline| Instant::now() >= deadline);
+            late.then_some(Stopped::TimedOut)
         }
     }
 }
@@ -263,5 +267,6 @@ pub(super) async fn blocking<T: Send + 'static>(
     })
 }
 
+#[cfg(unix)]
 #[cfg(test)]
 pub(super) mod testing;
