@@ -16,7 +16,7 @@ use cap_std::ambient_authority;
 use cap_std::fs::Dir;
 
 use super::deny::{self, Access};
-use contents::LinkedSecrets;
+use contents::Secrets;
 use failure::{forbidden, outside};
 
 mod contents;
@@ -58,7 +58,7 @@ pub struct Roots {
     project: Root,
     central: Root,
     home: Option<PathBuf>,
-    linked_secrets: LinkedSecrets,
+    secrets: Secrets,
 }
 
 /// One folder, opened.
@@ -70,6 +70,8 @@ struct Root {
     path: PathBuf,
     /// Every absolute path it is known by, the canonical one included.
     spellings: Vec<PathBuf>,
+    /// The user it belongs to, where the system has such.
+    owner: Option<u32>,
 }
 
 /// A requested path that was mapped to a root by its text; nothing was looked at.
@@ -124,7 +126,7 @@ impl Roots {
             project: Root::open(RootName::Project, project, home)?,
             central: Root::open(RootName::Central, central, home)?,
             home: home.map(Path::to_owned),
-            linked_secrets: LinkedSecrets::default(),
+            secrets: Secrets::default(),
         })
     }
 
@@ -144,7 +146,7 @@ impl Roots {
     /// [`PathError::Forbidden`] where it is outside both roots or on the deny list.
     pub fn map(&self, requested: &str, access: Access) -> Result<Target, PathError> {
         check_text(requested)?;
-        let path = self.expand_home(requested);
+        let path = self.expand_home(requested)?;
         let outside = || outside(requested);
         let (root, relative) = if path.is_absolute() {
             self.strip(&path).ok_or_else(outside)?
@@ -202,13 +204,15 @@ impl Roots {
             .map(|(_, name, rest)| (name, rest))
     }
 
-    fn expand_home(&self, requested: &str) -> PathBuf {
+    /// Puts the home directory where its sign is; a folder `~` in the project helps nobody.
+    fn expand_home(&self, requested: &str) -> Result<PathBuf, PathError> {
         let (first, rest) = requested.split_once('/').unwrap_or((requested, ""));
+        if !HOME_SPELLINGS.contains(&first) {
+            return Ok(PathBuf::from(requested));
+        }
         match &self.home {
-            Some(home) if HOME_SPELLINGS.contains(&first) => {
-                home.join(rest.trim_start_matches('/'))
-            }
-            _ => PathBuf::from(requested),
+            Some(home) => Ok(home.join(rest.trim_start_matches('/'))),
+            None => Err(outside(requested)),
         }
     }
 }
@@ -218,6 +222,10 @@ impl Root {
         let checked = root::check(path, home)?;
         let dir = Dir::open_ambient_dir(&checked.canonical, ambient_authority())
             .map_err(|source| RootsError::unusable(path, source))?;
+        let owner = dir
+            .dir_metadata()
+            .map(|metadata| contents::owner(&metadata))
+            .map_err(|source| RootsError::unusable(path, source))?;
         let mut spellings = vec![checked.canonical.clone(), checked.given];
         spellings.dedup();
         Ok(Self {
@@ -225,6 +233,7 @@ impl Root {
             dir,
             path: checked.canonical,
             spellings,
+            owner,
         })
     }
 }
@@ -271,5 +280,6 @@ fn join(names: &[OsString]) -> String {
         .join("/")
 }
 
+#[cfg(unix)]
 #[cfg(test)]
 mod tests;

@@ -203,7 +203,8 @@ pub(super) fn settle(
 #[derive(Clone, Debug)]
 pub(super) struct Stop {
     cancel: CancellationToken,
-    deadline: Instant,
+    /// `None` where it is too far away to be told.
+    deadline: Option<Instant>,
 }
 
 /// Why a call had to stop.
@@ -217,7 +218,7 @@ impl Stop {
     pub(super) fn of(run: &Run<'_>) -> Self {
         Self {
             cancel: run.cancel.clone(),
-            deadline: Instant::now() + run.timeout,
+            deadline: Instant::now().checked_add(run.timeout),
         }
     }
 
@@ -226,7 +227,10 @@ impl Stop {
         if self.cancel.is_cancelled() {
             Some(Stopped::Cancelled)
         } else {
-            (Instant::now() >= self.deadline).then_some(Stopped::TimedOut)
+            let late = self
+                .deadline
+                .is_some_and(|deadline| Instant::now() >= deadline);
+            late.then_some(Stopped::TimedOut)
         }
     }
 }
@@ -264,5 +268,6 @@ pub(super) async fn blocking<T: Send + 'static>(
     })
 }
 
+#[cfg(unix)]
 #[cfg(test)]
 pub(super) mod testing;

@@ -156,5 +156,6 @@ impl Call {
     }
 }
 
+#[cfg(unix)]
 #[cfg(test)]
 mod tests;

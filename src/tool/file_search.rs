@@ -224,5 +224,6 @@ fn compile(pattern: &str) -> Result<RegexMatcher, String> {
         })
 }
 
+#[cfg(unix)]
 #[cfg(test)]
 mod tests;

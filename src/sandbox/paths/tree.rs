@@ -158,14 +158,13 @@ impl Roots {
         TreeWalk::new(dir, String::new(), None).run(each)
     }
 
-    /// Adds the inodes of a root's hidden files that have more than one name.
-    pub(super) fn collect_linked_secrets(&self, root: RootName, secrets: &mut HashSet<(u64, u64)>) {
+    /// Adds the inodes of all files of a root that may not be read.
+    pub(super) fn collect_secrets(&self, root: RootName, secrets: &mut HashSet<(u64, u64)>) {
         self.visit_root(root, &mut |entry| {
             let file = entry.kind == EntryKind::File;
             if file
                 && deny::denied(entry.relative, deny::Access::Read).is_some()
                 && let Ok(metadata) = entry.dir.symlink_metadata(entry.name)
-                && metadata.nlink() > 1
             {
                 secrets.insert((metadata.dev(), metadata.ino()));
             }
