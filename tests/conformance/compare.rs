@@ -226,8 +226,11 @@ fn anthropic(items: &[Value]) -> (Vec<Value>, Vec<Value>, usize) {
         match item["type"].as_str().unwrap_or_default() {
             "text" => citations += item["citations"].as_array().map_or(0, Vec::len),
             kind @ "thinking" => thinking.push(signed(kind, &item["signature"])),
-            kind @ "redacted_thinking" => thinking.push(signed(kind, &item["data"])),
-            "tool_use" => {}
+            kind @ "redacted_thinking" => {
+                thinking.push(json!({"type": kind, "data": digest(&item["data"])}));
+            }
+            // Calls, and the daemon's own note of what stood before the reply.
+            "tool_use" | "outrigger_prefix" => {}
             kind => tools.push(json!({"type": kind, "name": item["name"]})),
         }
     }
@@ -253,6 +256,12 @@ fn responses(items: &[Value]) -> (Vec<Value>, Vec<Value>, usize) {
 }
 
 fn signed(kind: &str, secret: &Value) -> Value {
-    let signature = secret.as_str().map(|text| hash(text)[..16].to_owned());
-    json!({"type": kind, "signature": signature})
+    json!({"type": kind, "signature": digest(secret)})
+}
+
+/// The first 16 hex digits of a secret's hash.
+fn digest(secret: &Value) -> Option<String> {
+    let mut hash = hash(secret.as_str()?);
+    hash.truncate(16);
+    Some(hash)
 }
