@@ -9,24 +9,26 @@
 //!
 //! Not here: locks between calls, encodings, what a conversation has seen.
 
-use std::collections::HashSet;
 use std::ffi::OsString;
 use std::path::{Component, Path, PathBuf};
-use std::sync::{Arc, Mutex};
-use std::time::Instant;
 
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
 
 use super::deny::{self, Access};
+use contents::LinkedSecrets;
+use failure::{forbidden, outside};
 
 mod contents;
+mod failure;
+mod ignored;
 mod replace;
 mod root;
 mod tree;
 mod walk;
 
 pub use contents::{Contents, MAX_FILE_BYTES};
+pub use failure::PathError;
 pub use replace::MAX_WRITE_BYTES;
 pub use root::RootsError;
 pub use tree::{Entry, EntryKind, Step, Visited};
@@ -40,23 +42,6 @@ const MAX_NAME_BYTES: usize = 255;
 
 /// Ways in which models spell the home directory.
 const HOME_SPELLINGS: &[&str] = &["~", "$HOME", "${HOME}"];
-
-/// Why a path cannot be used as asked.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum PathError {
-    /// It leads outside the roots or is on the deny list; the exchange ends.
-    #[error("{0}")]
-    Forbidden(String),
-    /// There is nothing at this path.
-    #[error("{0}")]
-    Missing(String),
-    /// The file is larger than what is handled.
-    #[error("{0}")]
-    TooLarge(String),
-    /// It could not be done; the text tells the model why.
-    #[error("{0}")]
-    Failed(String),
-}
 
 /// Which of the two folders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -73,7 +58,7 @@ pub struct Roots {
     project: Root,
     central: Root,
     home: Option<PathBuf>,
-    linked_secrets: Mutex<Option<(Instant, Arc<HashSet<(u64, u64)>>)>>,
+    linked_secrets: LinkedSecrets,
 }
 
 /// One folder, opened.
@@ -139,7 +124,7 @@ impl Roots {
             project: Root::open(RootName::Project, project, home)?,
             central: Root::open(RootName::Central, central, home)?,
             home: home.map(Path::to_owned),
-            linked_secrets: Mutex::default(),
+            linked_secrets: LinkedSecrets::default(),
         })
     }
 
@@ -167,7 +152,12 @@ impl Roots {
             (RootName::Project, path)
         };
         let shown = without_parents(&relative).ok_or_else(outside)?;
-        if let Some(reason) = deny::denied(&shown, access) {
+        let denied = match access {
+            Access::Read | Access::Write => deny::denied(&shown, access),
+            // Whether it is a folder is not known before it was looked at.
+            Access::Look => deny::denied_folder(&shown, access),
+        };
+        if let Some(reason) = denied {
             return Err(forbidden(requested, access, reason));
         }
         Ok(Target {
@@ -279,20 +269,6 @@ fn join(names: &[OsString]) -> String {
         .map(|name| name.to_string_lossy())
         .collect::<Vec<_>>()
         .join("/")
-}
-
-fn outside(requested: &str) -> PathError {
-    PathError::Forbidden(format!(
-        "path {requested:?} is outside the project and its central storage"
-    ))
-}
-
-fn forbidden(requested: &str, access: Access, reason: &str) -> PathError {
-    let verb = match access {
-        Access::Read => "read",
-        Access::Write => "written",
-    };
-    PathError::Forbidden(format!("path {requested:?} may not be {verb}: {reason}"))
 }
 
 #[cfg(test)]

@@ -4,14 +4,14 @@ use std::collections::HashSet;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use cap_fs_ext::{FollowSymlinks, MetadataExt, OpenOptionsFollowExt, OpenOptionsSyncExt};
 use cap_std::fs::{Dir, Metadata, OpenOptions};
 
-use super::walk::{failed, missing, was_swapped, word_for};
-use super::{Found, Located, PathError, RootName, Roots};
+use super::failure::{failed, missing, was_swapped, word_for};
+use super::{Entry, Found, Located, PathError, RootName, Roots};
 
 /// Largest file handled whole, in bytes; what is larger is searched or read by commands.
 pub const MAX_FILE_BYTES: u64 = 32 * 1024 * 1024;
@@ -71,6 +71,20 @@ impl Located<'_> {
         Ok(Contents { bytes })
     }
 
+    /// Opens a regular file that a visit came by, as [`open`](Self::open) does.
+    ///
+    /// # Errors
+    ///
+    /// [`PathError`] where it is something else by now, or may not be read.
+    pub fn open_entry(&self, entry: &Entry<'_>) -> Result<File, PathError> {
+        let file = open_regular(entry.dir, Path::new(entry.name), entry.relative)?;
+        let metadata = file
+            .metadata()
+            .map_err(|error| failed(entry.relative, &error))?;
+        self.refuse_linked(&metadata)?;
+        Ok(file.into_std())
+    }
+
     /// Refuses a file that has several names where one of them may be a secret's.
     fn refuse_linked(&self, metadata: &Metadata) -> Result<(), PathError> {
         if metadata.nlink() < 2 {
@@ -99,25 +113,38 @@ impl Located<'_> {
     }
 }
 
-impl Roots {
-    /// Returns the inodes of hidden files that have several names.
-    fn linked_secrets(&self) -> Arc<HashSet<(u64, u64)>> {
-        let mut kept = self
-            .linked_secrets
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+/// Device and inode numbers of files.
+type Inodes = HashSet<(u64, u64)>;
+
+/// The inodes of secrets that have several names, for as long as they are taken for current.
+///
+/// The lock is held while the list is made, so that it is made once for all who wait for it.
+#[derive(Debug, Default)]
+pub(super) struct LinkedSecrets(Mutex<Option<(Instant, Arc<Inodes>)>>);
+
+impl LinkedSecrets {
+    fn get_or_collect(&self, collect: impl FnOnce(&mut Inodes)) -> Arc<Inodes> {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((made, secrets)) = &*kept
             && made.elapsed() < LINKED_SECRETS_AGE
         {
             return Arc::clone(secrets);
         }
-        let mut secrets = HashSet::new();
-        for root in [RootName::Project, RootName::Central] {
-            self.collect_linked_secrets(root, &mut secrets);
-        }
+        let mut secrets = Inodes::new();
+        collect(&mut secrets);
         let secrets = Arc::new(secrets);
         *kept = Some((Instant::now(), Arc::clone(&secrets)));
         secrets
+    }
+}
+
+impl Roots {
+    fn linked_secrets(&self) -> Arc<Inodes> {
+        self.linked_secrets.get_or_collect(|secrets| {
+            for root in [RootName::Project, RootName::Central] {
+                self.collect_linked_secrets(root, secrets);
+            }
+        })
     }
 }
 
