@@ -60,6 +60,41 @@ pub struct Config {
     pub shutdown_grace: Duration,
 }
 
+impl Config {
+    /// Lists every secret, so that logs and tool results can be kept free of them.
+    ///
+    /// Of headers and of MCP servers' variables those whose name says that they hold one.
+    pub fn secrets(&self) -> Vec<&SecretString> {
+        let keys = self.providers.iter().filter_map(|p| p.api_key.as_ref());
+        let headers = self.providers.iter().map(|provider| &provider.headers);
+        let servers = self
+            .mcp
+            .servers
+            .values()
+            .map(|server| match &server.transport {
+                McpTransport::Stdio { env, .. } => env,
+                McpTransport::Http { headers, .. } => headers,
+            });
+        let named = headers
+            .chain(servers)
+            .flatten()
+            .filter(|(name, _)| names_a_secret(name))
+            .map(|(_, secret)| secret);
+        keys.chain(&self.tools.web_search.brave_api_key)
+            .chain(named)
+            .collect()
+    }
+}
+
+/// Whether a header or variable of this name holds a secret, and no path or switch.
+fn names_a_secret(name: &str) -> bool {
+    const WORDS: [&str; 8] = [
+        "KEY", "TOKEN", "SECRET", "PASS", "CRED", "AUTH", "COOKIE", "_PAT",
+    ];
+    let name = name.to_uppercase();
+    WORDS.iter().any(|word| name.contains(word))
+}
+
 /// Where and to whom the daemon listens.
 #[derive(Clone, Debug)]
 pub struct ServerConfig {

@@ -49,6 +49,9 @@ const LONGEST_GRACE: Duration = Duration::from_secs(10 * 60);
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 
+#[cfg(test)]
+pub(crate) use self::server::LOCKABLE;
+
 /// What checking comes to.
 pub(crate) struct Checked {
     pub(crate) config: Config,

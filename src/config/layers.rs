@@ -178,6 +178,39 @@ fn with_environment(
     }
 }
 
+/// Names the variables that would set a key if they had `__` in the place of a `_`.
+pub(crate) fn misspelt_variables(environment: &Environment, merged: &Merged) -> Vec<String> {
+    let mut single = environment
+        .starting_with(PREFIX)
+        .filter(|(name, _)| !name.contains(SEPARATOR))
+        .peekable();
+    let mut keys = Vec::new();
+    if single.peek().is_some() {
+        leaves(&merged.defaults, PREFIX, &mut keys);
+    }
+    single
+        .filter_map(|(name, _)| {
+            let meant = keys
+                .iter()
+                .find(|key| key.replace(SEPARATOR, "_") == name)?;
+            Some(format!(
+                "the environment variable {name} is not read; the key's variable is {meant}"
+            ))
+        })
+        .collect()
+}
+
+/// Lists the variables of all keys that have a default.
+fn leaves(value: &Value, prefix: &str, all: &mut Vec<String>) {
+    for (name, value) in value.as_dict().into_iter().flatten() {
+        let name = format!("{prefix}{}", name.to_uppercase());
+        match value {
+            Value::Dict(..) => leaves(value, &format!("{name}{SEPARATOR}"), all),
+            _ => all.push(name),
+        }
+    }
+}
+
 /// Turns `PROVIDERS__MY_GPT__API_KEY` into the path of the key.
 ///
 /// Names are lower case, but one that a file has in another spelling (`My-GPT`) is meant where it

@@ -130,12 +130,16 @@ pub fn load(sources: &Sources) -> Result<Loaded, ConfigErrors> {
     });
     let checked = check::check(settings, &merged, sources, &mut errors);
     match checked {
-        Some(checked) if errors.is_empty() => Ok(Loaded {
-            origins: super::show::origins(&merged, &checked),
-            config: checked.config,
-            token,
-            warnings: checked.warnings,
-        }),
+        Some(checked) if errors.is_empty() => {
+            let mut warnings = layers::misspelt_variables(&sources.environment, &merged);
+            warnings.extend_from_slice(&checked.warnings);
+            Ok(Loaded {
+                origins: super::show::origins(&merged, &checked),
+                config: checked.config,
+                token,
+                warnings,
+            })
+        }
         _ => Err(ConfigErrors::new(errors)),
     }
 }

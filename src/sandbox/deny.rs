@@ -15,6 +15,8 @@ use unicode_normalization::UnicodeNormalization;
 pub enum Access {
     /// Its content is looked at.
     Read,
+    /// It is a folder whose content is looked at, or a file to be read.
+    Look,
     /// It is created, replaced or removed.
     Write,
 }

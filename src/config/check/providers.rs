@@ -2,6 +2,7 @@
 //! the scripted one, which is always there.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -188,6 +189,11 @@ fn remote(
 ) -> Option<ProviderConfig> {
     let base_url = base_url(name, preset, settings.base_url.as_deref(), findings)?;
     let at_vendor = host(&base_url) == host(preset.base_url);
+    let api_key = api_key(name, preset, settings.api_key.as_ref(), findings);
+    if api_key.is_some() && base_url.starts_with("http://") && !is_nearby(&base_url) {
+        let warning = format!("provider {name:?} sends its key unencrypted to {base_url}");
+        findings.warnings.push(warning);
+    }
     let default_timeout = |preset: Duration| match is_local(&base_url) {
         true => LOCAL_TIMEOUT,
         false => preset,
@@ -198,7 +204,7 @@ fn remote(
         id: name.to_owned(),
         kind: wire(name, preset, settings.wire, &base_url, findings),
         preset: preset.name.to_owned(),
-        api_key: api_key(name, preset, settings.api_key.as_ref(), findings),
+        api_key,
         key_optional: preset.key_optional || !at_vendor,
         model: model(name, preset, settings.model, at_vendor, findings),
         headers: super::mcp::headers(&["providers", name, "headers"], settings.headers, findings),
@@ -231,16 +237,35 @@ fn remote(
     })
 }
 
-/// Local servers, and what is compatible, load a model before they answer.
+/// Whether a server is on this machine.
 fn is_local(base_url: &str) -> bool {
     host(base_url).is_some_and(|host| {
-        let address = host.trim_start_matches('[').trim_end_matches(']');
-        host == "localhost"
-            || host == "host.docker.internal"
-            || address
-                .parse::<std::net::IpAddr>()
-                .is_ok_and(|address| address.is_loopback())
+        matches!(host.as_str(), "localhost" | "host.docker.internal")
+            || address(&host).is_some_and(|address| address.is_loopback())
     })
+}
+
+/// Whether a server is on this machine or in its network: `http://ollama:11434`, `10.0.0.2`.
+fn is_nearby(base_url: &str) -> bool {
+    host(base_url).is_some_and(|host| match address(&host) {
+        Some(IpAddr::V4(address)) => {
+            address.is_loopback() || address.is_private() || address.is_link_local()
+        }
+        Some(IpAddr::V6(address)) => {
+            address.is_loopback() || address.is_unique_local() || address.is_unicast_link_local()
+        }
+        None => {
+            let near = [".local", ".internal", ".lan", ".localhost"];
+            !host.contains('.') || near.iter().any(|domain| host.ends_with(domain))
+        }
+    })
+}
+
+fn address(host: &str) -> Option<IpAddr> {
+    host.trim_start_matches('[')
+        .trim_end_matches(']')
+        .parse()
+        .ok()
 }
 
 fn base_url(

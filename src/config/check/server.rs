@@ -9,7 +9,7 @@ use super::findings::{DAY, Findings};
 use super::{KIB, MIB};
 
 /// What a client can change, and an operator can forbid to loosen.
-pub(in super::super) const LOCKABLE: [&str; 9] = [
+pub(crate) const LOCKABLE: [&str; 9] = [
     "chat.provider",
     "chat.model",
     "chat.trust_level",

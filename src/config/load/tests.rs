@@ -637,6 +637,24 @@ fn secrets_are_shown_by_nothing() {
 }
 
 #[test]
+fn secrets_are_listed_for_redaction_and_other_values_are_not() {
+    let config = toml(
+        "[providers.a]\nkind = 'anthropic'\napi_key = 'k1'\n\
+         headers = {X-Trace = 'on', Authorization = 'Bearer h1'}\n\
+         [tools.web_search]\nbrave_api_key = 'b1'\n\
+         [mcp.servers.m]\ncommand = 'c'\nenv = {ROOT = '/src', GITHUB_TOKEN = 't1'}\n",
+    )
+    .load()
+    .config;
+    let secrets = config.secrets();
+    let texts: Vec<&str> = secrets
+        .iter()
+        .map(|secret| secret.expose_secret())
+        .collect();
+    assert_eq!(texts, ["k1", "b1", "Bearer h1", "t1"]);
+}
+
+#[test]
 fn the_token_comes_from_a_file_or_the_environment() {
     let mut place = Place::new();
     place.write("demo/token", "from-file\n");
@@ -774,6 +792,26 @@ fn kind_preset_and_wire() {
 }
 
 #[test]
+fn what_is_probably_not_meant_is_said() {
+    let file = "[providers.far]\nkind = 'openai'\nbase_url = 'http://far.example/v1'\napi_key = 'k'\n\
+                [providers.box]\nkind = 'openai'\nbase_url = 'http://box:8000/v1'\napi_key = 'k'\n\
+                [providers.lan]\nkind = 'openai'\nbase_url = 'http://192.168.0.9/v1'\napi_key = 'k'\n\
+                [providers.tls]\nkind = 'openai'\nbase_url = 'https://far.example/v1'\napi_key = 'k'";
+    let environment = [
+        ("OUTRIGGER_TOOLS_BASH_MAX_TIMEOUT", "1h"),
+        ("OUTRIGGER_SERVICE_HOST", "10.0.0.1"),
+        ("OUTRIGGER_TOKEN", "t"),
+    ];
+    let warnings = toml(file).with_environment(&environment).load().warnings;
+    let expected = [
+        "the environment variable OUTRIGGER_TOOLS_BASH_MAX_TIMEOUT is not read; \
+         the key's variable is OUTRIGGER_TOOLS__BASH__MAX_TIMEOUT",
+        "provider \"far\" sends its key unencrypted to http://far.example/v1",
+    ];
+    assert_eq!(warnings, expected);
+}
+
+#[test]
 fn keys_of_the_configuration_win_over_those_of_the_vendor_and_files_hold_them_too() {
     let place = toml("[providers.anthropic]\napi_key = ' config '");
     let path = place.write("key", "from-file\n").display().to_string();
@@ -849,6 +887,28 @@ fn workflows_from_the_file_and_from_the_folder_beside_it() {
             .errors()
             .contains("workflows.fix: defined twice, in file ")
     );
+}
+
+#[test]
+fn the_workflows_that_come_with_it_are_valid() {
+    let place = Place::new();
+    let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("config/workflows");
+    for entry in fs::read_dir(samples).expect("config/workflows") {
+        let path = entry.expect("a file").path();
+        let name = path
+            .file_name()
+            .and_then(|name| name.to_str())
+            .expect("UTF-8");
+        let text = fs::read_to_string(&path).expect("a text");
+        place.write(&format!("settings/workflows/{name}"), &text);
+    }
+    let mut sources = place.sources.clone();
+    sources.user_directory = Some(place.path("settings"));
+    let workflows = load(&sources).expect("valid").config.workflows;
+    assert!(workflows["developer"].permissions["bash"].allowed);
+    let reviewer = &workflows["reviewer"].permissions;
+    let writes = ["file_write", "file_edit", "bash"];
+    assert!(writes.iter().all(|tool| !reviewer.contains_key(*tool)));
 }
 
 #[test]
