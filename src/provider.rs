@@ -25,6 +25,7 @@ pub mod retry;
 #[cfg(test)]
 mod samples;
 mod schema;
+pub mod scripted;
 mod sse;
 
 use futures::future::BoxFuture;
