@@ -5,8 +5,28 @@
 //! Whether a failed turn is tried again is decided by the exchange with `retry`; nothing here
 //! keeps a conversation.
 
+pub mod anthropic;
+mod arguments;
+mod body;
+pub mod chat;
+mod compat;
 pub mod decode;
 pub mod error;
+mod http;
+mod lines;
+pub mod models;
+mod ndjson;
+pub mod ollama;
+pub mod presets;
+mod quirks;
+pub mod registry;
+pub mod responses;
+pub mod retry;
+#[cfg(test)]
+mod samples;
+mod schema;
+pub mod scripted;
+mod sse;
 
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;
@@ -14,6 +34,7 @@ use serde_json::{Map, Value};
 
 use crate::message::{Message, Model, NativeReply, Notice, Thinking, ToolSpec, Usage};
 pub use error::{ErrorKind, ProviderError};
+pub use http::Clients;
 
 /// The chunks of one turn, ended by [`Chunk::End`] or by the first error.
 pub type ChunkStream = BoxStream<'static, Result<Chunk, ProviderError>>;

@@ -211,6 +211,11 @@ pub struct Stamp<'a> {
     pub timestamp: &'a str,
 }
 
+/// The time now as the wire has it: RFC 3339, UTC, milliseconds.
+pub fn timestamp() -> String {
+    format!("{:.3}", jiff::Timestamp::now())
+}
+
 /// Writes an event as one frame: `type` first, for people, then number and time, then the payload.
 pub fn write(event: &Event, stamp: &Stamp<'_>) -> String {
     let mut frame = serde_json::to_string(event).unwrap_or_else(|error| {

@@ -3,7 +3,17 @@
 //! Classification of statuses, bodies and errors inside a stream lives here, for all wire formats:
 //! vendors borrow each other's words. Whether to try again is `retry`'s to say.
 
-use std::time::Duration;
+mod classify;
+mod delay;
+mod payload;
+mod redact;
+
+use std::time::{Duration, SystemTime};
+
+use reqwest::header::HeaderMap;
+use serde_json::Value;
+
+pub(crate) use redact::{safe_message, without};
 
 /// A provider's failure, safe to show: no key, no URL with credentials, no stack.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -21,6 +31,8 @@ pub struct ProviderError {
     pub code: Option<String>,
     /// How long the provider wants to be left alone.
     pub retry_after: Option<Duration>,
+    /// The provider's own word on whether the same request may succeed later (`x-should-retry`).
+    pub should_retry: Option<bool>,
 }
 
 impl ProviderError {
@@ -33,6 +45,61 @@ impl ProviderError {
             error_type: None,
             code: None,
             retry_after: None,
+            should_retry: None,
+        }
+    }
+
+    /// Reads the answer of an HTTP status that is not 2xx, whoever sent it.
+    ///
+    /// `body` may be JSON in any vendor's form, text, HTML or nothing. Formats as of 2026-11-20.
+    pub fn from_response(status: u16, headers: &HeaderMap, body: &[u8]) -> Self {
+        let text = String::from_utf8_lossy(body);
+        let mut error = match serde_json::from_str::<Value>(text.trim()) {
+            Ok(value @ (Value::Object(_) | Value::Array(_))) => {
+                Self::from_payload(&value, Some(status))
+            }
+            _ => Self::from_text(status, headers, &text),
+        };
+        error.should_retry = delay::should_retry(headers);
+        if error.kind.is_about_load() {
+            error.retry_after = delay::from_headers(headers, SystemTime::now())
+                .or(error.retry_after)
+                .or_else(|| delay::from_limits(status, headers, SystemTime::now()));
+        }
+        error
+    }
+
+    /// Reads an error object: a whole body, a frame of a stream, or the `error` inside of one.
+    ///
+    /// `status` is the HTTP status where the error did not come inside a 200 stream; there, what the
+    /// object says of a status counts.
+    pub fn from_payload(payload: &Value, status: Option<u16>) -> Self {
+        let said = payload::read(payload);
+        let failing = status.filter(|status| *status >= 300).or(said.status);
+        let retry_after = said
+            .retry_after
+            .or_else(|| delay::from_text(&said.searched));
+        let kind = classify::kind(failing, &said, retry_after.is_some());
+        Self {
+            kind,
+            message: shown(said.message.as_deref(), &said.fallback()),
+            status,
+            error_type: said.error_type,
+            code: said.code,
+            retry_after: retry_after.filter(|_| kind.is_about_load()),
+            should_retry: None,
+        }
+    }
+
+    fn from_text(status: u16, headers: &HeaderMap, text: &str) -> Self {
+        let said = payload::Said::of_text(text, headers);
+        let retry_after = delay::from_text(&said.searched);
+        let kind = classify::kind(Some(status), &said, retry_after.is_some());
+        let fallback = format!("the provider answered with status {status} and no message");
+        Self {
+            status: Some(status),
+            retry_after,
+            ..Self::new(kind, shown(said.message.as_deref(), &fallback))
         }
     }
 }
@@ -79,3 +146,43 @@ pub enum ErrorKind {
     /// An error that says nothing.
     Unknown,
 }
+
+/// A message made safe, or the fallback where nothing is left of it.
+fn shown(message: Option<&str>, fallback: &str) -> String {
+    let safe = safe_message(message.unwrap_or_default());
+    if safe.is_empty() {
+        return safe_message(fallback);
+    }
+    safe
+}
+
+impl ErrorKind {
+    /// Whether the provider is, or says it is, busy: only then does a delay it names mean anything.
+    /// Spent money counts: it may come back at a time that is named.
+    fn is_about_load(self) -> bool {
+        match self {
+            Self::RateLimit
+            | Self::Overloaded
+            | Self::Server
+            | Self::Timeout
+            | Self::Quota
+            | Self::Unknown => true,
+            Self::Connect
+            | Self::IncompleteStream
+            | Self::Protocol
+            | Self::InvalidRequest
+            | Self::Authentication
+            | Self::Permission
+            | Self::NotFound
+            | Self::TooLarge
+            | Self::ContextLength
+            | Self::ContentFilter
+            | Self::Conflict
+            | Self::NoTools
+            | Self::NotConfigured => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

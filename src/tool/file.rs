@@ -111,6 +111,7 @@ impl PathArgument {
             },
             paths,
             commands: Vec::new(),
+            plain: true,
             network: false,
             // An approval for the tool is none for a file that others run.
             remember: asked.is_none().then(|| RememberKey::Tool(tool.to_owned())),

@@ -1,0 +1,126 @@
+//! The other side of the sandbox: this binary, executed again as `outrigger __sandbox-exec`.
+//!
+//! A fresh, single-threaded process may do what the daemon's own child after a fork may not (allocate, open,
+//! report), and starting it costs the same however big the daemon is. It takes its policy from the descriptor
+//! that is its standard input, from no one but its parent, and then plays one of three parts:
+//!
+//! ```text
+//! daemon ── guard ── init (pid 1 of the namespace) ── worker -> exec     full
+//! daemon ── supervisor (subreaper) ── worker -> exec                     fallback, limits, none
+//! ```
+//!
+//! Read [`worker`] for the layers, [`supervisor`] for how the tree ends, [`namespaces`] for the full mode.
+
+mod control;
+mod landlock;
+mod limits;
+mod mounts;
+mod namespaces;
+mod places;
+mod raw;
+mod removal;
+mod seccomp;
+mod supervisor;
+mod tree;
+mod worker;
+
+use std::fmt;
+use std::fs::File;
+use std::io;
+use std::process::ExitCode;
+
+use self::control::Control;
+use super::Mode;
+use super::policy::{Policy, Step};
+
+/// Exit code of a helper that could not do its work; what went wrong is in the notice it sent.
+const FAILED: u8 = 126;
+
+/// A step that failed, before the program ran.
+#[derive(Debug)]
+struct SetupError {
+    step: Step,
+    reason: String,
+}
+
+impl SetupError {
+    fn new(step: Step, doing: impl fmt::Display, source: impl fmt::Display) -> Self {
+        Self {
+            step,
+            reason: format!("{doing}: {source}"),
+        }
+    }
+}
+
+/// Names the step and the action of an error as it passes by.
+trait During<T> {
+    fn during(self, step: Step, doing: impl fmt::Display) -> Result<T, SetupError>;
+}
+
+impl<T, E: fmt::Display> During<T> for Result<T, E> {
+    fn during(self, step: Step, doing: impl fmt::Display) -> Result<T, SetupError> {
+        self.map_err(|source| SetupError::new(step, doing, source))
+    }
+}
+
+/// Runs the helper. To be called first thing in `main`, while the process has one thread.
+///
+/// The exit code means nothing to the daemon, which listens to the notices instead.
+pub fn main() -> ExitCode {
+    let control = match Control::take() {
+        Ok(control) => control,
+        Err(error) => {
+            // The one place where there is nobody else to tell: a person ran the helper by hand.
+            report_to_terminal(&error);
+            return ExitCode::from(FAILED);
+        }
+    };
+    let outcome = match control.receive() {
+        Ok((policy, input)) => run(&policy, input, &control),
+        Err(error) => Err(error),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            control.failed(&error);
+            ExitCode::from(FAILED)
+        }
+    }
+}
+
+fn run(policy: &Policy, input: Option<File>, control: &Control) -> Result<(), SetupError> {
+    prepare(input).during(Step::Prepare, "preparing the helper")?;
+    if let Some(cgroup) = &policy.cgroup {
+        limits::join_cgroup(cgroup).during(Step::Cgroup, cgroup.display())?;
+    }
+    let outcome = match policy.mode {
+        Mode::Full => namespaces::guard(policy, control),
+        Mode::Fallback | Mode::Limits | Mode::None => {
+            supervisor::run(policy, control, supervisor::Tree::Descendants)
+        }
+    };
+    if let Some(directory) = &policy.private_tmp {
+        removal::remove(directory);
+    }
+    outcome
+}
+
+/// Puts the program's input in place and leaves the daemon's terminal, so that its Ctrl-C does not reach the tree.
+fn prepare(input: Option<File>) -> io::Result<()> {
+    match input {
+        Some(pipe) => rustix::stdio::dup2_stdin(pipe)?,
+        None => rustix::stdio::dup2_stdin(File::open("/dev/null")?)?,
+    }
+    rustix::process::setsid()?;
+    // Only SIGKILL may end a supervisor before its tree is dead.
+    raw::set_signals_blocked(true)?;
+    Ok(())
+}
+
+#[expect(
+    clippy::print_stderr,
+    reason = "no daemon is connected, so the terminal is the only reader"
+)]
+fn report_to_terminal(error: &SetupError) {
+    eprintln!("outrigger sandbox helper: {}", error.reason);
+}
