@@ -112,7 +112,7 @@ async fn gone(parent: Option<u32>) {
     };
     match pidfd_open(pid, PidfdFlags::NONBLOCK) {
         Err(rustix::io::Errno::SRCH) => {}
-        Ok(handle) => match AsyncFd::new(handle) {
+        Ok(handle) => match AsyncFd::register(handle) {
             Ok(handle) => drop(handle.readable().await),
             Err(_) => look_for(pid).await,
         },

@@ -174,3 +174,8 @@ impl Sandbox {
 fn canonical(path: &Path) -> PathBuf {
     path.canonicalize().unwrap_or_else(|_| path.to_owned())
 }
+
+/// Whether this looks like the inside of a container, for hints only.
+pub fn is_container() -> bool {
+    Path::new("/.dockerenv").exists() || Path::new("/run/.containerenv").exists()
+}
