@@ -7,13 +7,15 @@
 
 pub mod command;
 pub mod deny;
-#[cfg(unix)]
+#[cfg(target_os = "linux")]
 mod directory;
 pub mod environment;
 #[cfg(target_os = "linux")]
 pub mod helper;
+mod layers;
 pub mod output;
 pub mod paths;
+#[cfg(target_os = "linux")]
 mod policy;
 mod probe;
 pub mod process;
@@ -28,7 +30,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::OnceCell;
 
 pub use command::{Command, DEFAULT_PORTS, Limits, Network, Stdin};
-pub use policy::Step;
+pub use layers::Step;
 pub use process::{Exit, Process, Resources, SpawnError};
 
 /// First argument with which the binary is the sandbox helper instead of the daemon.

@@ -14,7 +14,8 @@ use super::control::Control;
 use super::raw::{self, Fork};
 use super::supervisor::{self, Tree};
 use super::{During, SetupError, mounts};
-use crate::sandbox::policy::{Policy, Step};
+use crate::sandbox::layers::Step;
+use crate::sandbox::policy::Policy;
 
 /// Runs the program in new namespaces. Returns when none of its processes is left.
 pub(super) fn guard(policy: &Policy, control: &Control) -> Result<(), SetupError> {

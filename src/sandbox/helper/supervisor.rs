@@ -14,7 +14,8 @@ use rustix::process::{Pid, Signal};
 use super::control::Control;
 use super::raw::{self, Ended, Fork};
 use super::{During, SetupError, tree, worker};
-use crate::sandbox::policy::{Notice, Policy, Step, TERMINATE};
+use crate::sandbox::layers::Step;
+use crate::sandbox::policy::{Notice, Policy, TERMINATE};
 
 /// What belongs to the command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -14,7 +14,8 @@ use rustix::thread::{CapabilitySet, CapabilitySets};
 use super::control::line;
 use super::{During, SetupError, landlock, limits, raw, seccomp};
 use crate::sandbox::Mode;
-use crate::sandbox::policy::{Layers, Notice, Policy, Step};
+use crate::sandbox::layers::{Layers, Step};
+use crate::sandbox::policy::{Notice, Policy};
 
 /// Becomes the program. Returns only when that failed; until then everything is said through `status`, which the
 /// execution closes.

@@ -24,7 +24,8 @@ use tokio::time::timeout;
 use tokio_util::codec::{FramedRead, LinesCodec};
 
 use super::{Exit, Process, Resources, SpawnError};
-use crate::sandbox::policy::{Layers, MAX_NOTICE_BYTES, Notice, Policy, Step, TERMINATE};
+use crate::sandbox::layers::{Layers, Step};
+use crate::sandbox::policy::{MAX_NOTICE_BYTES, Notice, Policy, TERMINATE};
 use crate::sandbox::{Command, HELPER_ARGUMENT, Mode, Network, Shared, Stdin, directory};
 
 pub(super) type StdinPipe = pipe::Sender;
