@@ -5,6 +5,8 @@
 //! daemon ends. Which mode works is found by trying it. What is not here: whether a command may run at
 //! all (that is `permission`) and the reading and writing of files by the daemon itself.
 
+#[cfg(target_os = "linux")]
+mod cgroup;
 pub mod command;
 pub mod deny;
 #[cfg(target_os = "linux")]
@@ -122,6 +124,8 @@ struct Shared {
     own_port: OnceLock<u16>,
     toolchains: Vec<PathBuf>,
     report: OnceCell<SandboxReport>,
+    #[cfg(target_os = "linux")]
+    delegated: OnceLock<Option<cgroup::Delegated>>,
 }
 
 impl Sandbox {
@@ -134,6 +138,8 @@ impl Sandbox {
                 own_port: OnceLock::new(),
                 toolchains,
                 report: OnceCell::new(),
+                #[cfg(target_os = "linux")]
+                delegated: OnceLock::new(),
             }),
         }
     }

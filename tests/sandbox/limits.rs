@@ -19,7 +19,7 @@ async fn each_limit_ends_what_it_is_for() {
     for mode in [Mode::Full, Mode::Fallback, Mode::Limits] {
         let sandbox = world.sandbox(mode);
         let endless = limited(&world, "while :; do :; done", |limits| {
-            limits.cpu = Some(Duration::from_millis(300))
+            limits.cpu = Some(Duration::from_millis(300));
         });
         assert_eq!(
             run(&sandbox, &endless).await.exit.signal,
@@ -27,7 +27,7 @@ async fn each_limit_ends_what_it_is_for() {
             "{mode}"
         );
         let deaf = limited(&world, "trap '' XCPU; while :; do :; done", |limits| {
-            limits.cpu = Some(Duration::from_millis(300))
+            limits.cpu = Some(Duration::from_millis(300));
         });
         assert_eq!(run(&sandbox, &deaf).await.exit.signal, Some(9), "{mode}");
         let file = limited(
@@ -47,7 +47,7 @@ async fn each_limit_ends_what_it_is_for() {
         );
         assert_eq!(run(&sandbox, &memory).await.stdout.text, "", "{mode}");
         let files = limited(&world, "ulimit -n; ulimit -c; ulimit -H -n", |limits| {
-            limits.open_files = Some(50)
+            limits.open_files = Some(50);
         });
         assert_eq!(
             run(&sandbox, &files).await.stdout.text,
