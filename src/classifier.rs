@@ -1,42 +1,297 @@
-//! Classifies bash commands by the harm they may do. Pure.
+//! How much harm a bash command line may do, from a real reading of it; pure, no file is looked at.
+//!
+//! The verdict is advice for the user and for the policy. The sandbox is the boundary, and no level
+//! switches it off.
+//!
+//! Two readers see every line: our own ([`reader`], [`grammar`]) and tree-sitter-bash ([`opinion`]).
+//! [`walk`] goes through every command at every depth, [`command`] says what one command means, with
+//! the tables of [`table`]; the worst finding is the level. A line without findings is safe only if
+//! both readers agree on its words and [`safe`] proves that each command only reads.
 
-/// A simple command of a line.
+mod ansi;
+mod characters;
+mod command;
+mod expand;
+mod flow;
+mod git;
+mod grammar;
+mod interpret;
+mod network;
+mod opinion;
+mod paths;
+mod pattern;
+mod peel;
+mod reader;
+mod removal;
+mod safe;
+mod script;
+mod table;
+mod walk;
+mod writing;
+
+#[cfg(test)]
+mod tests;
+
+use std::path::Path;
+
+pub use self::pattern::{Pattern, PatternError};
+
+use self::command::Setting;
+use self::expand::{Scope, expand_all};
+use self::flow::Feed;
+use self::opinion::Opinion;
+use self::reader::{Reader, Unreadable};
+use self::script::{Script, Stage};
+use self::table::{TABLE, has};
+use self::walk::Walk;
+use crate::message::DangerLevel;
+
+/// Longest line that may be called safe, in bytes.
+const MAX_LENGTH: usize = 16 * 1024;
+
+/// Longest line that is looked at, in bytes: Linux runs no `bash -c` with a longer one (`MAX_ARG_STRLEN`).
+const MAX_READ: usize = 128 * 1024;
+
+/// Most commands in a line that may be called safe.
+const MAX_COMMANDS: usize = 64;
+
+/// What the classifier may know about the world.
+///
+/// Resolution of programs comes in as a function so that this stays pure.
+#[derive(Clone, Copy)]
+pub struct Surroundings<'a> {
+    /// The project's root, absolute; where the line would be run.
+    pub project_root: &'a Path,
+    /// The root of the central storage, absolute.
+    pub central_root: &'a Path,
+    /// The user's home, absolute, if there is one.
+    pub home: Option<&'a Path>,
+    /// Whether a bare program name resolves in the sanitised `PATH` to a trusted file: owned by root,
+    /// outside the roots.
+    pub trusted_program: &'a dyn Fn(&str) -> bool,
+}
+
+/// What is known about one line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Classification {
+    /// The worst of the findings; [`DangerLevel::Safe`] where there are none.
+    pub level: DangerLevel,
+    /// Every simple command at every depth, those inside wrappers and shell strings included.
+    pub commands: Vec<SimpleCommand>,
+    /// What was found, in the order of the line.
+    pub findings: Vec<Finding>,
+    /// Whether the line is nothing but commands, pipes and lists, so that `commands` is all of it:
+    /// no assignment, no redirection that writes, no expansion that runs something.
+    pub plain: bool,
+}
+
+/// The words of one command, its program first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SimpleCommand {
-    /// Its words, the program first.
+    /// The words; never empty.
     pub words: Vec<Word>,
 }
 
-/// A word of a command.
+/// One word of a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Word {
-    /// Text known before the command runs, unquoted.
+    /// Exactly what the program is given.
     Literal(String),
-    /// Source text of a word whose value only the shell knows.
+    /// The source text of a word that the shell expands.
     Dynamic(String),
 }
 
-/// A pattern over the words of a command.
-#[derive(Clone, Debug)]
-pub struct Pattern;
+/// One reason for a level.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// The level that this alone would give.
+    pub level: DangerLevel,
+    /// A stable name of the rule, e.g. `protected-tree`.
+    pub rule: &'static str,
+    /// What triggered it; invisible and reordering characters are escaped.
+    pub words: String,
+    /// The reason for the user; reads after "it".
+    pub reason: String,
+}
 
-/// Why a text is no pattern.
-#[derive(Clone, Debug, thiserror::Error)]
-#[error("no pattern")]
-pub struct PatternError;
-
-impl Pattern {
-    /// Reads a pattern.
-    ///
-    /// # Errors
-    ///
-    /// Where the text is none.
-    pub fn parse(_text: &str) -> Result<Self, PatternError> {
-        Ok(Self)
+impl Classification {
+    /// Returns the reasons for a confirmation, one line per finding, worst first.
+    pub fn reasons(&self) -> Vec<String> {
+        let mut findings: Vec<&Finding> = self.findings.iter().collect();
+        findings.sort_by_key(|finding| std::cmp::Reverse(finding.level));
+        findings
+            .into_iter()
+            .map(|finding| match finding.words.as_str() {
+                "" => finding.reason.clone(),
+                words => format!("`{words}` {}", finding.reason),
+            })
+            .collect()
     }
 
-    /// Whether the command matches.
-    pub fn matches(&self, _command: &SimpleCommand) -> bool {
-        false
+    /// Returns the words that an approval may be remembered by, one list per command.
+    ///
+    /// `None` where the words do not tell what runs: a wrapper, shell or other interpreter, a line
+    /// that is more than its commands, a dynamic word; and for dangerous and blocked lines.
+    pub fn rememberable(&self) -> Option<Vec<Vec<String>>> {
+        if self.level >= DangerLevel::Dangerous || !self.plain || self.commands.is_empty() {
+            return None;
+        }
+        self.commands
+            .iter()
+            .map(|command| {
+                let words: Option<Vec<String>> = command
+                    .words
+                    .iter()
+                    .map(|word| match word {
+                        Word::Literal(text) => Some(text.clone()),
+                        Word::Dynamic(_) => None,
+                    })
+                    .collect();
+                words.filter(|words| !runs_others(words))
+            })
+            .collect()
     }
+}
+
+/// Whether the command's words do not say what it runs.
+fn runs_others(words: &[String]) -> bool {
+    let args: Vec<expand::Arg> = words.iter().map(expand::Arg::literal).collect();
+    let Some((program, rest)) = peel::program(&args) else {
+        return true;
+    };
+    let programs = &TABLE.programs;
+    has(&programs.unrememberable, &program)
+        || has(&programs.shells, &program)
+        || TABLE.interpreter(&program).is_some()
+        || TABLE.wrapper(&program, rest).is_some()
+}
+
+/// Returns the home directory that `~` stands for; without one, a path that is nobody's.
+fn home_of(surroundings: &Surroundings<'_>) -> String {
+    surroundings
+        .home
+        .map_or("/home/-".into(), |home| home.to_string_lossy())
+        .into_owned()
+}
+
+/// Classifies one line as `bash -c` would be given it.
+///
+/// Never panics; takes time in proportion to the line, which is refused beyond 128 KiB.
+pub fn classify(line: &str, surroundings: &Surroundings<'_>) -> Classification {
+    let mut walk = Walk::new(surroundings);
+    if line.len() > MAX_READ {
+        let reason = "is longer than any shell would accept";
+        walk.find(DangerLevel::Blocked, "limit-length", "", reason);
+        return finish(walk, false);
+    }
+    limits(line, &mut walk);
+    let mut scope = Scope::new(surroundings);
+    let mut reader = Reader::new(line, 0);
+    let script = reader.whole_script();
+    match &script {
+        Ok(script) => walk.script(script, &mut scope, &Feed::default()),
+        Err(why) => unreadable(*why, line, &mut walk, &mut scope),
+    }
+    if walk.commands.len() > MAX_COMMANDS {
+        let reason = format!("has more than {MAX_COMMANDS} commands");
+        walk.find(DangerLevel::Warning, "limit-commands", "", reason);
+    }
+    let opinion = Opinion::new(line);
+    if let Some(opinion) = &opinion {
+        second_walk(opinion, &mut walk);
+    }
+    walk.conclude();
+    if let (true, Ok(script)) = (walk.findings.is_empty(), &script) {
+        proof(script, reader.irregular, opinion.as_ref(), &mut walk);
+    }
+    finish(walk, script.is_ok() && reader.irregular.is_none())
+}
+
+fn finish(walk: Walk<'_>, plain: bool) -> Classification {
+    let level = walk.findings.iter().map(|finding| finding.level).max();
+    Classification {
+        level: level.unwrap_or(DangerLevel::Safe),
+        commands: walk.commands,
+        findings: walk.findings,
+        plain,
+    }
+}
+
+fn limits(line: &str, walk: &mut Walk<'_>) {
+    if line.len() > MAX_LENGTH {
+        let reason = format!("is longer than {MAX_LENGTH} bytes");
+        walk.find(DangerLevel::Warning, "limit-length", "", reason);
+    }
+    if let Some(c) = characters::deceptive(line) {
+        let reason = format!("holds a character that cannot be seen (U+{:04X})", c as u32);
+        walk.find(DangerLevel::Warning, "deceptive-text", line, reason);
+    }
+}
+
+fn unreadable(why: Unreadable, line: &str, walk: &mut Walk<'_>, scope: &mut Scope) {
+    let (rule, reason) = match why {
+        Unreadable::Syntax(what) => ("syntax", format!("cannot be read: it has {what}")),
+        Unreadable::TooDeep => ("limit-nesting", "is nested too deeply".to_owned()),
+    };
+    walk.find(DangerLevel::Warning, rule, line, reason);
+    walk.fragments(line, scope);
+}
+
+/// Judges the commands that the second reader sees; only what is worse than a warning counts.
+fn second_walk(opinion: &Opinion<'_>, walk: &mut Walk<'_>) {
+    let mut second = Walk::new(walk.surroundings);
+    for words in opinion.all_commands() {
+        let mut scope = Scope::new(walk.surroundings);
+        let tokens: Vec<_> = words
+            .into_iter()
+            .filter_map(|word| Reader::new(word, 0).word().ok().flatten())
+            .collect();
+        let args = expand_all(&tokens, &scope);
+        second.command(&args, &Setting::default(), &mut scope);
+    }
+    let known: Vec<&'static str> = walk.findings.iter().map(|finding| finding.rule).collect();
+    let more = second
+        .findings
+        .into_iter()
+        .filter(|finding| finding.level > DangerLevel::Warning && !known.contains(&finding.rule));
+    walk.findings.extend(more);
+}
+
+/// Looks for a reason not to call the line safe.
+fn proof(
+    script: &Script,
+    irregular: Option<&'static str>,
+    opinion: Option<&Opinion<'_>>,
+    walk: &mut Walk<'_>,
+) {
+    if let Some(construct) = irregular {
+        let reason = format!("has {construct}, so its effect is not proven");
+        return walk.find(DangerLevel::Warning, "grammar", "", reason);
+    }
+    if opinion.and_then(Opinion::commands) != Some(plain_words(script)) {
+        let reason = "can be read in more than one way";
+        return walk.find(DangerLevel::Warning, "readers-disagree", "", reason);
+    }
+    if let Err(unproven) = safe::prove(script, walk.surroundings) {
+        walk.find(
+            DangerLevel::Warning,
+            unproven.rule,
+            &unproven.words,
+            unproven.reason,
+        );
+    }
+}
+
+/// Returns the words of each command of a plain script.
+fn plain_words(script: &Script) -> Vec<Vec<Word>> {
+    script
+        .statements
+        .iter()
+        .flat_map(|statement| &statement.stages)
+        .filter_map(|stage| match stage {
+            Stage::Simple(simple) => Some(simple),
+            Stage::Compound(_) | Stage::Function { .. } => None,
+        })
+        .map(|simple| simple.words.iter().map(script::Token::word).collect())
+        .collect()
 }

@@ -3,13 +3,33 @@
 //! Where values come from (defaults, file, environment, flags), how they are checked and how
 //! `config show` prints them is in the submodules. Nothing outside this module reads the environment.
 
+mod check;
+mod error;
+mod file;
+mod keys;
+mod layers;
+mod load;
+mod merged;
+mod origin;
+mod settings;
+mod show;
+mod typed;
+pub mod units;
+mod variables;
+
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use schemars::JsonSchema;
 use secrecy::SecretString;
 
+pub use self::error::{ConfigError, ConfigErrors};
+pub use self::load::{Environment, Loaded, Override, Sources, load};
+pub use self::origin::Origin;
+pub use self::settings::schema;
+pub use self::show::{Shown, json, text};
 use crate::message::TrustLevel;
 pub use crate::permission::NetworkPolicy;
 
@@ -42,6 +62,41 @@ pub struct Config {
     pub shutdown_grace: Duration,
 }
 
+impl Config {
+    /// Lists every secret, so that logs and tool results can be kept free of them.
+    ///
+    /// Of headers and of MCP servers' variables those whose name says that they hold one.
+    pub fn secrets(&self) -> Vec<&SecretString> {
+        let keys = self.providers.iter().filter_map(|p| p.api_key.as_ref());
+        let headers = self.providers.iter().map(|provider| &provider.headers);
+        let servers = self
+            .mcp
+            .servers
+            .values()
+            .map(|server| match &server.transport {
+                McpTransport::Stdio { env, .. } => env,
+                McpTransport::Http { headers, .. } => headers,
+            });
+        let named = headers
+            .chain(servers)
+            .flatten()
+            .filter(|(name, _)| names_a_secret(name))
+            .map(|(_, secret)| secret);
+        keys.chain(&self.tools.web_search.brave_api_key)
+            .chain(named)
+            .collect()
+    }
+}
+
+/// Whether a header or variable of this name holds a secret, and no path or switch.
+fn names_a_secret(name: &str) -> bool {
+    const WORDS: [&str; 8] = [
+        "KEY", "TOKEN", "SECRET", "PASS", "CRED", "AUTH", "COOKIE", "_PAT",
+    ];
+    let name = name.to_uppercase();
+    WORDS.iter().any(|word| name.contains(word))
+}
+
 /// Where and to whom the daemon listens.
 #[derive(Clone, Debug)]
 pub struct ServerConfig {
@@ -57,6 +112,13 @@ pub struct ServerConfig {
     pub max_connections: usize,
     /// Whether the console page is served.
     pub console: bool,
+}
+
+impl ServerConfig {
+    /// Whether only this machine can connect; anything else needs a token that was given.
+    pub fn is_loopback(&self) -> bool {
+        self.address.ip().is_loopback()
+    }
 }
 
 /// The folder the model works in.
@@ -116,7 +178,9 @@ pub struct ApprovalConfig {
 }
 
 /// What happens where a user would be asked.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Unattended {
     /// The user is asked.
@@ -222,7 +286,9 @@ pub struct BashConfig {
 }
 
 /// Whether commands run in the sandbox.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum SandboxPolicy {
     /// In the strongest mode that works here.
@@ -300,7 +366,9 @@ pub struct LogConfig {
 }
 
 /// The form of a log line.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum LogFormat {
     /// Human on a terminal, JSON otherwise.

@@ -181,6 +181,7 @@ impl Conversation {
             cancel,
         } = self;
         let began = Instant::now();
+        let _running = shared.services.exchanges.token();
         shared.begin(&setup, history);
         let cancel_exchange = cancel.child_token();
         let (asks, mut asked) = mpsc::channel::<Ask>(ASKS);
@@ -478,8 +479,7 @@ impl Shared {
             self.events().send(Event::ChatError(Box::new(error)));
         }
         let pricing = setup.provider.model(&setup.model).pricing;
-        let cost =
-            pricing.map(|pricing| crate::provider::models::cost(&ended.usage, &pricing));
+        let cost = pricing.map(|pricing| crate::provider::models::cost(&ended.usage, &pricing));
         self.tell_end(&ended, &setup.message_id, cost, took);
     }
 

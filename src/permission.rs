@@ -66,8 +66,11 @@ pub struct Permission {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub paths: Option<Vec<String>>,
     /// Longest run of one call: `"120s"` or milliseconds.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Option<serde_json::Value>")]
+    #[serde(
+        with = "crate::config::units::optional_timeout",
+        skip_serializing_if = "Option::is_none"
+    )]
+    #[schemars(with = "Option<crate::config::units::Timeout>")]
     pub timeout: Option<Duration>,
     /// Patterns over the words of each simple command: where all match, it is not asked.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -84,7 +87,7 @@ pub struct Permission {
 }
 
 /// Whether commands may use the network.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum NetworkPolicy {
     /// The call asks for it and the user decides.

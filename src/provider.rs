@@ -5,28 +5,28 @@
 //! Whether a failed turn is tried again is decided by the exchange with `retry`; nothing here
 //! keeps a conversation.
 
-#[cfg(test)]
 pub mod anthropic;
 mod arguments;
 mod body;
 pub mod chat;
+mod compat;
 pub mod decode;
 pub mod error;
 mod http;
-mod input;
 mod lines;
 pub mod models;
 mod ndjson;
 pub mod ollama;
 pub mod presets;
 mod quirks;
-#[cfg(test)]
-mod recordings;
+mod record;
+pub mod registry;
 pub mod responses;
 pub mod retry;
 #[cfg(test)]
 mod samples;
 mod schema;
+pub mod scripted;
 mod sse;
 
 use futures::future::BoxFuture;

@@ -21,6 +21,7 @@ pub mod paths;
 mod policy;
 mod probe;
 pub mod process;
+pub mod programs;
 pub mod seen;
 mod toolchains;
 
@@ -180,4 +181,9 @@ impl Sandbox {
 /// The path without symbolic links, or as it is when it cannot be resolved.
 fn canonical(path: &Path) -> PathBuf {
     path.canonicalize().unwrap_or_else(|_| path.to_owned())
+}
+
+/// Whether this looks like the inside of a container, for hints only.
+pub fn is_container() -> bool {
+    Path::new("/.dockerenv").exists() || Path::new("/run/.containerenv").exists()
 }

@@ -17,10 +17,11 @@ use reqwest::header::{AUTHORIZATION, HeaderMap};
 use serde_json::{Value, json};
 
 use super::body::Framing;
+use super::decode::Decoder;
 use super::http::{Clients, Endpoint};
 use super::{ChunkStream, ErrorKind, Provider, ProviderError, Request};
 use crate::config::ProviderConfig;
-use crate::message::{Model, Notice, Severity};
+use crate::message::Model;
 use decode::ChatDecoder;
 use models::Facts;
 use request::Target;
@@ -75,9 +76,7 @@ impl Ollama {
         facts: Facts,
     ) -> Result<ChunkStream, ProviderError> {
         let target = self.target(facts);
-        let body = target.body(request);
-        let lacks_tools = request::wants_tools(request) && !target.has_tools(request);
-        let notices = Vec::from_iter(lacks_tools.then(|| no_tools(request.model)));
+        let (body, notices) = target.body(request);
         let estimate = request::estimate(&body);
         let decoder = ChatDecoder::new(target.provider, request.model, notices, estimate);
         self.endpoint
@@ -230,14 +229,9 @@ fn ends_the_turn(kind: ErrorKind) -> bool {
     )
 }
 
-fn no_tools(model: &str) -> Notice {
-    Notice {
-        severity: Severity::Warning,
-        code: "model_no_tools".to_owned(),
-        message: format!(
-            "model {model:?} cannot call tools, so it got none; choose one that can to let it work on files"
-        ),
-    }
+/// The parser of an answer that no request of ours led to: a recording.
+pub(super) fn decoder(provider: &str, model: &str) -> Box<dyn Decoder> {
+    Box::new(ChatDecoder::new(provider, model, Vec::new(), 0))
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@
 
 pub(crate) mod repair;
 
+use super::schema::Wire;
 use crate::config::{ProviderConfig, ProviderKind};
 
 /// What a server takes, for one model.
@@ -31,6 +32,8 @@ pub(crate) struct Quirks {
     pub(crate) temperature: bool,
     /// Whether the model has tools.
     pub(crate) tools: bool,
+    /// What it takes of a tool's schema. Chat only.
+    pub(crate) schemas: Wire,
     /// Whether it takes `tool_choice`.
     pub(crate) tool_choice: bool,
     /// Whether the model sees images.
@@ -131,6 +134,7 @@ const GENERIC: Quirks = Quirks {
     thinking: ThinkingDialect::Effort,
     temperature: true,
     tools: true,
+    schemas: Wire::Chat,
     tool_choice: true,
     images: true,
     prompt_cache_key: false,
@@ -205,11 +209,13 @@ impl Quirks {
             },
             "gemini" => Self {
                 thought_signature: true,
+                schemas: Wire::Gemini,
                 ..GENERIC
             },
             // Its compatible endpoint passes over `tool_choice`.
             "ollama" => Self {
                 tool_choice: false,
+                schemas: Wire::Ollama,
                 reasoning_back: ReasoningBack::As("reasoning"),
                 ..GENERIC
             },

@@ -1,12 +1,142 @@
-//! When to try again.
+//! Whether and when a failed turn is tried again, and the gate before a provider that asked for rest.
+//!
+//! The decision is pure: it neither sleeps nor draws random numbers. It does not know whether output
+//! was sent on already; that is the exchange's to weigh.
+
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
-use super::ProviderError;
-/// Policy.
-#[derive(Clone, Copy, Debug)]
-pub struct Policy { max: u32 }
-impl Policy {
-    /// New.
-    pub fn new(max: u32) -> Self { Self { max } }
-    /// Delay.
-    pub fn next_delay(&self, _e: &ProviderError, attempt: u32, _j: f64) -> Option<Duration> { (attempt <= self.max).then_some(Duration::from_millis(500)) }
+
+use tokio::time::Instant;
+
+use super::{ErrorKind, ProviderError};
+
+/// First delay before jitter; doubled with each attempt.
+const FIRST_DELAY: Duration = Duration::from_millis(500);
+
+/// Longest delay of our own choosing.
+const MAX_BACKOFF: Duration = Duration::from_secs(30);
+
+/// Longest delay a provider may ask for and get; what is longer is told to the user at once.
+pub const MAX_HONOURED: Duration = Duration::from_secs(120);
+
+/// Overload passes more slowly than a broken connection.
+const OVERLOAD_FACTOR: u32 = 2;
+
+/// How often a turn is tried again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Policy {
+    max_retries: u32,
 }
+
+impl Policy {
+    /// A policy with at most so many retries of one turn; the first attempt does not count.
+    pub fn new(max_retries: u32) -> Self {
+        Self { max_retries }
+    }
+
+    /// Returns how long to wait before the next attempt, `None` to give up now.
+    ///
+    /// `attempt` counts the failures of this turn so far, this one included, from 1. `jitter` is
+    /// random, 0 to 1. The delay is at least what the provider asked for; where it asked for more
+    /// than [`MAX_HONOURED`], the error is final and carries the time.
+    pub fn next_delay(&self, error: &ProviderError, attempt: u32, jitter: f64) -> Option<Duration> {
+        if attempt == 0 || attempt > self.max_retries || !may_pass(error) {
+            return None;
+        }
+        let asked = error.retry_after.unwrap_or_default();
+        (asked <= MAX_HONOURED).then(|| asked.max(backoff(error.kind, attempt, jitter)))
+    }
+}
+
+/// Whether the same request may succeed later. The provider's own word wins, but for money and keys.
+fn may_pass(error: &ProviderError) -> bool {
+    let by_kind = match error.kind {
+        ErrorKind::Connect
+        | ErrorKind::Timeout
+        | ErrorKind::RateLimit
+        | ErrorKind::Overloaded
+        | ErrorKind::IncompleteStream => true,
+        // 501: the server will never know how.
+        ErrorKind::Server => error.status != Some(501),
+        ErrorKind::Conflict | ErrorKind::Unknown => error.should_retry.unwrap_or(false),
+        ErrorKind::Protocol
+        | ErrorKind::InvalidRequest
+        | ErrorKind::Authentication
+        | ErrorKind::Permission
+        | ErrorKind::Quota
+        | ErrorKind::NotFound
+        | ErrorKind::TooLarge
+        | ErrorKind::ContextLength
+        | ErrorKind::ContentFilter
+        | ErrorKind::NoTools
+        | ErrorKind::NotConfigured => false,
+    };
+    by_kind && error.should_retry.unwrap_or(true)
+}
+
+/// Exponential, and random over its upper half so that those who failed together return apart.
+fn backoff(kind: ErrorKind, attempt: u32, jitter: f64) -> Duration {
+    let factor = if kind == ErrorKind::Overloaded {
+        OVERLOAD_FACTOR
+    } else {
+        1
+    };
+    let doubled = 2_u32.saturating_pow(attempt.saturating_sub(1));
+    let longest = FIRST_DELAY
+        .saturating_mul(doubled.saturating_mul(factor))
+        .min(MAX_BACKOFF);
+    let jitter = if jitter.is_finite() {
+        jitter.clamp(0.0, 1.0)
+    } else {
+        1.0
+    };
+    longest.mul_f64(0.5 + jitter / 2.0)
+}
+
+/// Stands before a provider instance: while it wants rest, nobody knocks, so that fifty
+/// conversations don't each find out for themselves.
+#[derive(Debug, Default)]
+pub struct Gate {
+    /// Locked only to read or to move the time.
+    closed_until: Mutex<Option<Instant>>,
+}
+
+impl Gate {
+    /// Waits until the gate is open; returns at once where it is. Dropping the future stops waiting.
+    pub async fn pass(&self) {
+        // Another penalty may come while this waits.
+        while let Some(until) = self.closed_until() {
+            tokio::time::sleep_until(until).await;
+        }
+    }
+
+    /// Closes the gate for a time from now, at most [`MAX_HONOURED`]; never shortens an earlier one.
+    pub fn penalise(&self, delay: Duration) {
+        let until = Instant::now() + delay.min(MAX_HONOURED);
+        let mut closed = self.closed();
+        *closed = Some(closed.map_or(until, |earlier| earlier.max(until)));
+    }
+
+    /// How long a caller of [`Gate::pass`] would wait; `None` where the gate is open.
+    pub fn remaining(&self) -> Option<Duration> {
+        let until = self.closed_until()?;
+        Some(until.saturating_duration_since(Instant::now()))
+    }
+
+    fn closed_until(&self) -> Option<Instant> {
+        let mut closed = self.closed();
+        if closed.is_some_and(|until| until <= Instant::now()) {
+            *closed = None;
+        }
+        *closed
+    }
+
+    fn closed(&self) -> std::sync::MutexGuard<'_, Option<Instant>> {
+        self.closed_until
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests;

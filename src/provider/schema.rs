@@ -13,7 +13,7 @@ mod refs;
 #[cfg(test)]
 mod tests;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 pub(crate) use names::{ToolNames, wire_name};
 

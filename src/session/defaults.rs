@@ -52,9 +52,24 @@ impl Defaults {
         if let Some(trust) = wanted.trust_level {
             allow_trust(trust, config)?;
         }
-        allow("chat.provider", wanted.provider.as_deref(), &config.chat.provider, config)?;
-        allow("chat.model", wanted.model.as_deref(), &config.chat.model, config)?;
-        allow("chat.workflow", wanted.workflow.as_deref(), &config.chat.workflow, config)?;
+        allow(
+            "chat.provider",
+            wanted.provider.as_deref(),
+            &config.chat.provider,
+            config,
+        )?;
+        allow(
+            "chat.model",
+            wanted.model.as_deref(),
+            &config.chat.model,
+            config,
+        )?;
+        allow(
+            "chat.workflow",
+            wanted.workflow.as_deref(),
+            &config.chat.workflow,
+            config,
+        )?;
         self.trust_level = wanted.trust_level.or(self.trust_level);
         if let Some(provider) = &wanted.provider {
             if self.provider.as_ref() != Some(provider) {
@@ -81,9 +96,19 @@ impl Defaults {
             allow_trust(trust, config)?;
         }
         let chat = &config.chat;
-        allow("chat.provider", send.provider.as_deref(), &chat.provider, config)?;
+        allow(
+            "chat.provider",
+            send.provider.as_deref(),
+            &chat.provider,
+            config,
+        )?;
         allow("chat.model", send.model.as_deref(), &chat.model, config)?;
-        allow("chat.workflow", send.workflow.as_deref(), &chat.workflow, config)?;
+        allow(
+            "chat.workflow",
+            send.workflow.as_deref(),
+            &chat.workflow,
+            config,
+        )?;
         allow(
             "chat.system_prompt",
             send.system_prompt.as_deref(),

@@ -35,10 +35,11 @@ impl Feed {
         self.grown.notify_one();
     }
 
-    /// Replaces what is kept by an account of how things stand.
-    pub fn restart(&self, account: Vec<Event>) {
-        self.log().restart(account, &timestamp());
+    /// Replaces what is kept by an account of how things stand; returns the number before it.
+    pub fn restart(&self, account: Vec<Event>) -> u64 {
+        let before = self.log().restart(account, &timestamp());
         self.grown.notify_one();
+        before
     }
 
     /// Copies frames after `after` to `out`; see [`Log::read`].
@@ -49,11 +50,6 @@ impl Feed {
     /// Waits until something was appended since the last wait.
     pub async fn grown(&self) {
         self.grown.notified().await;
-    }
-
-    /// Returns the number of the newest event.
-    pub fn last(&self) -> u64 {
-        self.log().last()
     }
 
     /// Returns the layers that are sent.

@@ -120,15 +120,17 @@ impl Log {
         self.evict();
     }
 
-    /// Drops what is kept and appends the account that replaces it.
-    pub fn restart(&mut self, account: Vec<Event>, timestamp: &str) {
-        self.first = self.last() + 1;
+    /// Drops what is kept and appends the account that replaces it; returns the number before it.
+    pub fn restart(&mut self, account: Vec<Event>, timestamp: &str) -> u64 {
+        let before = self.last();
+        self.first = before + 1;
         self.entries.clear();
         self.open.clear();
         self.bytes = 0;
         for event in account {
             self.push(event, None, timestamp, true);
         }
+        before
     }
 
     /// Copies frames after `after` to `out`, up to about `most` bytes and at least one.

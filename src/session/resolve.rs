@@ -42,7 +42,10 @@ pub fn setup(
         .or_else(|| defaults.provider.clone())
         .or_else(|| workflow.and_then(|workflow| workflow.provider.clone()))
         .unwrap_or_else(|| config.chat.provider.clone());
-    let (provider, instance) = providers.get(&provider_id).ok_or_else(|| SessionError {
+    let found = providers
+        .get(&provider_id)
+        .zip(providers.config(&provider_id));
+    let (provider, instance) = found.ok_or_else(|| SessionError {
         code: SessionCode::ProviderNotFound,
         message: format!(
             "field `provider`: there is no provider `{provider_id}`; ask for them with provider:list"
@@ -116,7 +119,9 @@ fn check(send: &ChatSend) -> Result<(), SessionError> {
         ));
     }
     if send.content.is_empty() {
-        return Err(invalid("field `content` is empty; say what to do with the history"));
+        return Err(invalid(
+            "field `content` is empty; say what to do with the history",
+        ));
     }
     if send.temperature.is_some_and(|t| !(0.0..=2.0).contains(&t)) {
         return Err(invalid("field `temperature` must be between 0 and 2"));
@@ -172,9 +177,7 @@ fn model(
             .model
             .clone()
             .or_else(|| workflow.and_then(|workflow| workflow.model.clone()))
-            .or_else(|| {
-                (instance.id == config.chat.provider).then(|| config.chat.model.clone())
-            })
+            .or_else(|| (instance.id == config.chat.provider).then(|| config.chat.model.clone()))
     };
     send.model
         .clone()

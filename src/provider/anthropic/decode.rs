@@ -10,6 +10,7 @@ use super::blocks::{Block, Kind, is_plain};
 use super::usage::Figures;
 use crate::message::{NativeReply, Notice};
 use crate::provider::decode::Decoder;
+use crate::provider::error::safe_message;
 use crate::provider::schema::ToolNames;
 use crate::provider::{Chunk, End, ErrorKind, ProviderError, Stop};
 

@@ -9,7 +9,7 @@ use std::collections::HashSet;
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
-use super::content;
+use super::content::{self, Images};
 use super::decode::{PREFIX_ITEM, WIRE};
 use super::ids::CallIds;
 use crate::message::{Message, NativeReply, Reply, ToolId};
@@ -26,7 +26,7 @@ pub(super) struct Rules<'a> {
     /// The model that is asked.
     pub(super) model: &'a str,
     /// Whether it sees images.
-    pub(super) images: bool,
+    pub(super) images: Images,
     /// Whether the vendor itself is asked, who refuses more than those who copy its API.
     pub(super) vendor: bool,
     /// Fingerprints of thinking that the vendor refused.
@@ -192,7 +192,10 @@ impl Teller<'_> {
     }
 
     fn push(&mut self, role: &str, content: Vec<Value>) {
-        let message = json!({"role": role, "content": content});
+        let mut message = Map::new();
+        message.insert("role".to_owned(), Value::from(role));
+        message.insert("content".to_owned(), Value::Array(content));
+        let message = Value::Object(message);
         if let Some(prefix) = &mut self.prefix {
             prefix.update(message.to_string());
         }

@@ -169,7 +169,7 @@ mod tests {
                 "claude-opus-5-5",
                 off,
                 9_000,
-                Some(adaptive.clone()),
+                Some(adaptive),
                 Some(Effort::Low),
             ),
             (

@@ -8,7 +8,8 @@
 
 use serde_json::{Map, Value, json};
 
-use super::super::{CallInput, Chunk, input};
+use crate::provider::schema::ToolNames;
+use crate::provider::{CallInput, Chunk, arguments};
 
 /// Most calls of one turn. More is a server that loops, not a model that works.
 const MAX_CALLS: usize = 512;
@@ -17,7 +18,14 @@ const MAX_CALLS: usize = 512;
 #[derive(Debug, Default)]
 pub(super) struct Calls {
     calls: Vec<Call>,
-    announced: usize,
+    announced: Announced,
+}
+
+/// What is needed to tell of a call.
+#[derive(Debug, Default)]
+struct Announced {
+    count: usize,
+    names: ToolNames,
 }
 
 #[derive(Debug, Default)]
@@ -61,6 +69,14 @@ impl<'a> Fragment<'a> {
 }
 
 impl Calls {
+    /// No calls yet; `names` leads from the names on the wire to the tools' own.
+    pub(super) fn new(names: ToolNames) -> Self {
+        Self {
+            calls: Vec::new(),
+            announced: Announced { count: 0, names },
+        }
+    }
+
     /// Takes the `tool_calls` of one delta; `delta` counts deltas, so that two entries of one array
     /// are never taken for one call.
     ///
@@ -164,13 +180,13 @@ impl Calls {
             let raw = std::mem::take(&mut call.arguments);
             let empty = raw.trim().is_empty();
             let input = if cut && (position == last || !empty) {
-                input::cut(raw.clone())
+                arguments::parse_cut(&raw)
             } else {
-                input::whole(raw.clone())
+                arguments::parse(&raw)
             };
             let arguments = match &input {
-                CallInput::Object(_) if !empty => raw,
-                _ => "{}".to_owned(),
+                CallInput::Object(_) if !empty => raw.as_str(),
+                _ => "{}",
             };
             chunks.push(Chunk::ToolCallEnd {
                 index,
@@ -198,7 +214,7 @@ impl Call {
         fragment.name.is_empty()
             && !fragment.arguments.is_empty()
             && !self.arguments.is_empty()
-            && !input::is_object(&self.arguments)
+            && !is_object(&self.arguments)
     }
 
     /// Whether a fragment that would continue this call begins another one.
@@ -215,7 +231,7 @@ impl Call {
         }
         fragment.arguments.trim_start().starts_with('{')
             && !(same_id && fragment.arguments == self.arguments)
-            && input::is_object(&self.arguments)
+            && is_object(&self.arguments)
     }
 
     /// Whether a fragment sends the whole call a second time.
@@ -223,7 +239,7 @@ impl Call {
         !fragment.name.is_empty()
             && fragment.id == self.id
             && fragment.arguments == self.arguments
-            && input::is_object(&self.arguments)
+            && is_object(&self.arguments)
     }
 
     fn adopt(&mut self, fragment: &Fragment<'_>) {
@@ -246,23 +262,23 @@ impl Call {
     }
 
     /// Says that the call began, as soon as its name is known.
-    fn announce(&mut self, announced: &mut usize, chunks: &mut Vec<Chunk>) {
+    fn announce(&mut self, announced: &mut Announced, chunks: &mut Vec<Chunk>) {
         if self.index.is_none() && !self.name.is_empty() {
             self.announce_anyway(announced, chunks);
         }
     }
 
-    fn announce_anyway(&mut self, announced: &mut usize, chunks: &mut Vec<Chunk>) -> usize {
+    fn announce_anyway(&mut self, announced: &mut Announced, chunks: &mut Vec<Chunk>) -> usize {
         if let Some(index) = self.index {
             return index;
         }
-        let index = *announced;
-        *announced += 1;
+        let index = announced.count;
+        announced.count += 1;
         self.index = Some(index);
         chunks.push(Chunk::ToolCallStart {
             index,
             provider_call_id: self.provider_id(),
-            name: self.name.clone(),
+            name: announced.names.internal(&self.name).to_owned(),
         });
         if !self.arguments.is_empty() {
             chunks.push(Chunk::ToolCallDelta {
@@ -273,7 +289,7 @@ impl Call {
         index
     }
 
-    fn into_native(self, arguments: String) -> Value {
+    fn into_native(self, arguments: &str) -> Value {
         let mut call = Map::new();
         if !self.id.is_empty() {
             call.insert("id".to_owned(), Value::String(self.id));
@@ -286,6 +302,13 @@ impl Call {
         call.extend(self.extra);
         Value::Object(call)
     }
+}
+
+/// Whether the text is one whole JSON object.
+fn is_object(raw: &str) -> bool {
+    raw.trim_start().starts_with('{')
+        && raw.trim_end().ends_with('}')
+        && serde_json::from_str::<serde::de::IgnoredAny>(raw).is_ok()
 }
 
 /// Reads a string field; empty where it is missing or no string.

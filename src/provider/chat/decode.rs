@@ -9,9 +9,10 @@ use serde_json::{Map, Value, json};
 use super::calls::{Calls, text};
 use super::details::Details;
 use super::usage;
-use crate::message::{NativeReply, Usage};
+use crate::message::{NativeReply, Notice, Usage};
 use crate::provider::decode::Decoder;
-use crate::provider::{Chunk, End, ErrorKind, ProviderError, Stop, input};
+use crate::provider::schema::ToolNames;
+use crate::provider::{Chunk, End, ErrorKind, ProviderError, Stop};
 
 /// The name of the wire format in [`NativeReply`]: one assistant message in `items`.
 pub(in crate::provider) const WIRE: &str = "openai-chat";
@@ -26,6 +27,7 @@ const REASONING_FIELDS: [&str; 2] = ["reasoning_content", "reasoning"];
 pub(crate) struct ChatDecoder {
     provider: String,
     model: String,
+    notices: Vec<Notice>,
     started: bool,
     done: bool,
     calls: Calls,
@@ -47,13 +49,16 @@ pub(crate) struct ChatDecoder {
 
 impl ChatDecoder {
     /// A parser for an answer of `model` from the provider instance `provider`.
-    pub(crate) fn new(provider: &str, model: &str) -> Self {
+    ///
+    /// `names` leads to the tools' own names; `notices` are passed on as the answer begins.
+    pub(crate) fn new(provider: &str, model: &str, names: ToolNames, notices: Vec<Notice>) -> Self {
         Self {
             provider: provider.to_owned(),
             model: model.to_owned(),
+            notices,
             started: false,
             done: false,
-            calls: Calls::default(),
+            calls: Calls::new(names),
             deltas: 0,
             kept: 0,
             stop: None,
@@ -101,6 +106,7 @@ impl ChatDecoder {
             chunks.push(Chunk::Start {
                 model: Some(model.to_owned()),
             });
+            chunks.extend(self.notices.drain(..).map(Chunk::Notice));
         }
     }
 
@@ -109,6 +115,7 @@ impl ChatDecoder {
         if !self.started {
             self.started = true;
             chunks.push(Chunk::Start { model: None });
+            chunks.extend(self.notices.drain(..).map(Chunk::Notice));
         }
     }
 
@@ -365,7 +372,7 @@ impl Decoder for ChatDecoder {
             self.end(chunks);
             return Ok(());
         }
-        match input::parse(data) {
+        match serde_json::from_str::<Value>(data) {
             Ok(value) if event == "error" => {
                 let error = ProviderError::from_payload(&value, None);
                 Err(self.fail(error, chunks))
@@ -386,7 +393,7 @@ impl Decoder for ChatDecoder {
     }
 
     fn whole(&mut self, body: &str, chunks: &mut Vec<Chunk>) -> Result<(), ProviderError> {
-        let value = input::parse(body).map_err(|error| {
+        let value: Value = serde_json::from_str(body).map_err(|error| {
             ProviderError::new(
                 ErrorKind::Protocol,
                 format!("the answer is no JSON: {error}"),

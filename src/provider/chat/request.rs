@@ -6,12 +6,20 @@
 use serde_json::{Map, Value, json};
 
 use super::history;
-use crate::message::{Effort, Thinking, ToolSpec};
+use crate::message::{Effort, Notice, Thinking, ToolSpec};
 use crate::provider::quirks::{OutputCap, Quirks, ThinkingDialect};
+use crate::provider::schema::{self, Wire, wire_name};
 use crate::provider::{Request, ToolChoice};
 
 /// Builds the body; `provider` is the instance, whose own replies go back as they came.
-pub(in crate::provider) fn body(request: &Request<'_>, quirks: &Quirks, provider: &str) -> Value {
+///
+/// Adds to `notices` what the client should know of it.
+pub(in crate::provider) fn body(
+    request: &Request<'_>,
+    quirks: &Quirks,
+    provider: &str,
+    notices: &mut Vec<Notice>,
+) -> Value {
     let mut body = Map::new();
     let mut set = |key: &str, value: Value| {
         body.insert(key.to_owned(), value);
@@ -19,7 +27,13 @@ pub(in crate::provider) fn body(request: &Request<'_>, quirks: &Quirks, provider
     set("model", json!(request.model));
     set("messages", history::messages(request, quirks, provider));
     if offers_tools(request, quirks) {
-        set("tools", request.tools.iter().map(tool).collect());
+        let tools = request.tools.iter();
+        set(
+            "tools",
+            tools
+                .map(|spec| tool(spec, quirks.schemas, notices))
+                .collect(),
+        );
         if request.tool_choice == ToolChoice::None {
             set("tool_choice", json!("none"));
         }
@@ -64,13 +78,15 @@ fn offers_tools(request: &Request<'_>, quirks: &Quirks) -> bool {
     quirks.tools && may_call && !request.tools.is_empty()
 }
 
-fn tool(tool: &ToolSpec) -> Value {
+fn tool(tool: &ToolSpec, wire: Wire, notices: &mut Vec<Notice>) -> Value {
+    let (schema, notice) = schema::of_tool(tool, wire);
+    notices.extend(notice);
     json!({
         "type": "function",
         "function": {
-            "name": tool.name,
+            "name": wire_name(&tool.name),
             "description": tool.description,
-            "parameters": tool.input_schema,
+            "parameters": schema,
         },
     })
 }

@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::WIRE;
 use crate::message::{NativeReply, Notice, Severity, Usage};
+use crate::provider::arguments;
 use crate::provider::decode::Decoder;
 use crate::provider::{CallInput, Chunk, End, ErrorKind, ProviderError, Stop};
 
@@ -110,8 +111,8 @@ impl ChatDecoder {
         let index = self.calls;
         self.calls += 1;
         let provider_call_id = text(call.get("id")).map(str::to_owned);
-        let (fragment, input) = arguments(function.get("arguments"));
-        self.reply.add_call(call, &input, fragment.len());
+        let (fragment, input) = input(function.get("arguments"));
+        self.reply.add_call(call, &input);
         chunks.push(Chunk::ToolCallStart {
             index,
             provider_call_id: provider_call_id.clone(),
@@ -223,8 +224,8 @@ impl Native {
 
     /// Keeps the call as it came, unknown fields included. Its arguments must be an object in a
     /// request, whatever they were in the answer.
-    fn add_call(&mut self, call: &Value, input: &CallInput, bytes: usize) {
-        if !self.fits(bytes) {
+    fn add_call(&mut self, call: &Value, input: &CallInput) {
+        if !self.fits(call.to_string().len()) {
             return;
         }
         let mut call = call.clone();
@@ -267,37 +268,24 @@ impl Native {
 }
 
 /// Returns a call's input, and the JSON text it came as.
-fn arguments(value: Option<&Value>) -> (String, CallInput) {
+fn input(value: Option<&Value>) -> (String, CallInput) {
     match value {
-        None | Some(Value::Null) => ("{}".to_owned(), CallInput::Object(Map::new())),
         Some(Value::Object(object)) => (
             Value::Object(object.clone()).to_string(),
             CallInput::Object(object.clone()),
         ),
-        Some(Value::String(text)) if text.trim().is_empty() => {
+        // Only servers that imitate Ollama send text here.
+        Some(Value::String(text)) if !text.trim().is_empty() => {
+            (text.clone(), arguments::parse(text))
+        }
+        None | Some(Value::Null | Value::String(_)) => {
             ("{}".to_owned(), CallInput::Object(Map::new()))
         }
-        // Only servers that imitate Ollama send text here.
-        Some(Value::String(text)) => (text.clone(), parse(text)),
-        Some(other) => (
-            other.to_string(),
-            invalid(&other.to_string(), "no JSON object"),
-        ),
-    }
-}
-
-fn parse(text: &str) -> CallInput {
-    match serde_json::from_str(text) {
-        Ok(Value::Object(object)) => CallInput::Object(object),
-        Ok(_) => invalid(text, "no JSON object"),
-        Err(error) => invalid(text, &error.to_string()),
-    }
-}
-
-fn invalid(raw: &str, reason: &str) -> CallInput {
-    CallInput::Invalid {
-        raw: raw.to_owned(),
-        reason: reason.to_owned(),
+        Some(other) => {
+            let text = other.to_string();
+            let input = arguments::parse(&text);
+            (text, input)
+        }
     }
 }
 

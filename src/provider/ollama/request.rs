@@ -7,7 +7,11 @@ use serde_json::{Map, Value, json};
 
 use super::WIRE;
 use super::models::Facts;
-use crate::message::{Effort, Message, Part, Reply, Thinking, ToolCall, ToolResult, ToolSpec};
+use crate::message::{
+    Effort, Message, Notice, Part, Reply, Severity, Thinking, ToolCall, ToolResult, ToolSpec,
+};
+use crate::provider::chat::history::result_text;
+use crate::provider::schema::{self, Wire};
 use crate::provider::{Request, ToolChoice};
 
 /// Stands where an image was, for a model that sees none.
@@ -30,14 +34,17 @@ impl Target<'_> {
         self.facts.tools != Some(false) && wants_tools(request)
     }
 
-    /// Builds the body of a request.
-    pub(super) fn body(&self, request: &Request<'_>) -> Value {
+    /// Builds the body of a request, and what the client should know of it.
+    pub(super) fn body(&self, request: &Request<'_>) -> (Value, Vec<Notice>) {
+        let mut notices = Vec::new();
         let mut body = Map::new();
         body.insert("model".to_owned(), json!(request.model));
         body.insert("messages".to_owned(), Value::Array(self.messages(request)));
         if self.has_tools(request) {
-            let tools = request.tools.iter().map(tool).collect();
-            body.insert("tools".to_owned(), Value::Array(tools));
+            let tools = request.tools.iter().map(|spec| tool(spec, &mut notices));
+            body.insert("tools".to_owned(), tools.collect());
+        } else if wants_tools(request) {
+            notices.push(no_tools(request.model));
         }
         if let Some(think) = request.thinking.and_then(|thinking| self.think(thinking)) {
             body.insert("think".to_owned(), think);
@@ -47,7 +54,7 @@ impl Target<'_> {
         body.insert("truncate".to_owned(), json!(false));
         body.insert("shift".to_owned(), json!(false));
         body.insert("options".to_owned(), self.options(request));
-        Value::Object(body)
+        (Value::Object(body), notices)
     }
 
     fn options(&self, request: &Request<'_>) -> Value {
@@ -91,7 +98,7 @@ impl Target<'_> {
         let mut native = false;
         for message in request.messages {
             match message {
-                Message::User(parts) => messages.push(self.content("user", parts, "")),
+                Message::User(parts) => messages.push(self.user(parts)),
                 Message::Reply(reply) => {
                     let items = self.native(request.model, reply);
                     (calls, native) = (&reply.calls, items.is_some());
@@ -122,20 +129,25 @@ impl Target<'_> {
     }
 
     fn result(&self, result: &ToolResult, call_id: Option<&str>) -> Value {
+        let (texts, images) = self.split(&result.content);
         // There is no field that says a call failed.
-        let prefix = if result.is_error { "Error: " } else { "" };
-        let mut message = self.content("tool", &result.content, prefix);
-        if let Some(message) = message.as_object_mut() {
-            // Most templates know the name and the order only, newer ones the id.
-            message.insert("tool_name".to_owned(), json!(result.name));
-            if let Some(id) = call_id {
-                message.insert("tool_call_id".to_owned(), json!(id));
-            }
+        let text = result_text(&texts, result.is_error, !images.is_empty());
+        let mut message = content("tool", text, &images);
+        // Most templates know the name and the order only, newer ones the id.
+        message.insert("tool_name".to_owned(), json!(result.name));
+        if let Some(id) = call_id {
+            message.insert("tool_call_id".to_owned(), json!(id));
         }
-        message
+        Value::Object(message)
     }
 
-    fn content(&self, role: &str, parts: &[Part], prefix: &str) -> Value {
+    fn user(&self, parts: &[Part]) -> Value {
+        let (texts, images) = self.split(parts);
+        Value::Object(content("user", texts.join("\n"), &images))
+    }
+
+    /// Sorts parts into texts and images, in base64.
+    fn split<'p>(&self, parts: &'p [Part]) -> (Vec<&'p str>, Vec<&'p str>) {
         let (mut texts, mut images) = (Vec::new(), Vec::new());
         for part in parts {
             match part {
@@ -144,17 +156,22 @@ impl Target<'_> {
                 Part::Image { data, .. } => images.push(data.as_str()),
             }
         }
-        let text = format!("{prefix}{}", texts.join("\n"));
-        if images.is_empty() {
-            json!({ "role": role, "content": text })
-        } else {
-            json!({ "role": role, "content": text, "images": images })
-        }
+        (texts, images)
     }
 }
 
+fn content(role: &str, text: String, images: &[&str]) -> Map<String, Value> {
+    let mut message = Map::new();
+    message.insert("role".to_owned(), json!(role));
+    message.insert("content".to_owned(), Value::String(text));
+    if !images.is_empty() {
+        message.insert("images".to_owned(), json!(images));
+    }
+    message
+}
+
 /// Whether the model is to have tools, if it can.
-pub(super) fn wants_tools(request: &Request<'_>) -> bool {
+fn wants_tools(request: &Request<'_>) -> bool {
     request.tool_choice == ToolChoice::Auto && !request.tools.is_empty()
 }
 
@@ -210,19 +227,27 @@ fn call_id<'r>(result: &'r ToolResult, calls: &'r [ToolCall], native: bool) -> O
     call.provider_call_id.as_deref()
 }
 
-fn tool(spec: &ToolSpec) -> Value {
+fn tool(spec: &ToolSpec, notices: &mut Vec<Notice>) -> Value {
+    let (parameters, notice) = schema::of_tool(spec, Wire::Ollama);
+    notices.extend(notice);
     json!({
         "type": "function",
         "function": {
             "name": spec.name,
             "description": spec.description,
-            "parameters": parameters(&spec.input_schema),
+            "parameters": parameters,
         },
     })
 }
 
-fn parameters(schema: &Value) -> Value {
-    schema.clone()
+fn no_tools(model: &str) -> Notice {
+    Notice {
+        severity: Severity::Warning,
+        code: "model_no_tools".to_owned(),
+        message: format!(
+            "model {model:?} cannot call tools, so it got none; choose one that can to let it work on files"
+        ),
+    }
 }
 
 #[cfg(test)]

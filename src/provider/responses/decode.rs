@@ -3,13 +3,14 @@
 //! `response.output_item.done` is what counts and what goes back; the deltas before it are for the
 //! eye. Dispatches on the JSON `type`, never on the event's name (`providers.md` 3.2, 2026-11-20).
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::items::{Items, text};
-use crate::message::{NativeReply, Usage};
+use crate::message::{NativeReply, Notice, Usage};
 use crate::provider::chat::usage;
 use crate::provider::decode::Decoder;
-use crate::provider::{Chunk, End, ErrorKind, ProviderError, Stop, input};
+use crate::provider::schema::ToolNames;
+use crate::provider::{Chunk, End, ErrorKind, ProviderError, Stop};
 
 /// The name of the wire format in [`NativeReply`]: the output items of one response in `items`.
 pub(in crate::provider) const WIRE: &str = "openai-responses";
@@ -21,24 +22,31 @@ const MAX_KEPT_BYTES: usize = 32 * 1024 * 1024;
 pub(crate) struct ResponsesDecoder {
     provider: String,
     model: String,
+    notices: Vec<Notice>,
     started: bool,
     done: bool,
     items: Items,
     kept: usize,
+    /// Whether text was passed on that belongs to no item known by then.
+    stray: bool,
     refused: bool,
     usage: Usage,
 }
 
 impl ResponsesDecoder {
     /// A parser for an answer of `model` from the provider instance `provider`.
-    pub(crate) fn new(provider: &str, model: &str) -> Self {
+    ///
+    /// `names` leads to the tools' own names; `notices` are passed on as the answer begins.
+    pub(crate) fn new(provider: &str, model: &str, names: ToolNames, notices: Vec<Notice>) -> Self {
         Self {
             provider: provider.to_owned(),
             model: model.to_owned(),
+            notices,
             started: false,
             done: false,
-            items: Items::default(),
+            items: Items::new(names),
             kept: 0,
+            stray: false,
             refused: false,
             usage: Usage::default(),
         }
@@ -47,8 +55,8 @@ impl ResponsesDecoder {
     fn take(&mut self, event: &Value, chunks: &mut Vec<Chunk>) -> Result<(), ProviderError> {
         let response = event.get("response").unwrap_or(&Value::Null);
         match text(event, "type") {
-            "error" => Err(error_event(event)),
-            _ if is_error(event.get("error")) => Err(payload(event.get("error"))),
+            "error" => Err(failure(event)),
+            _ if is_error(event.get("error")) => Err(failure(event)),
             "response.created" | "response.queued" | "response.in_progress" => {
                 self.start(response, chunks);
                 Ok(())
@@ -113,8 +121,9 @@ impl ResponsesDecoder {
     /// Notes that an item's text is passed on piece by piece.
     fn told(&mut self, event: &Value, chunks: &mut Vec<Chunk>) {
         self.start(&Value::Null, chunks);
-        if let Some(item) = self.items.of(event) {
-            item.told = true;
+        match self.items.of(event) {
+            Some(item) => item.told = true,
+            None => self.stray = true,
         }
     }
 
@@ -125,6 +134,7 @@ impl ResponsesDecoder {
             chunks.push(Chunk::Start {
                 model: model.map(str::to_owned),
             });
+            chunks.extend(self.notices.drain(..).map(Chunk::Notice));
         }
     }
 
@@ -148,7 +158,8 @@ impl ResponsesDecoder {
             return Ok(());
         }
         self.start(&Value::Null, chunks);
-        if self.items.end(place, item, chunks).ok_or_else(too_many)? {
+        let is_untold = self.items.end(place, item, chunks).ok_or_else(too_many)?;
+        if is_untold && !self.stray {
             self.tell(item, chunks);
         }
         Ok(())
@@ -190,7 +201,7 @@ impl ResponsesDecoder {
             _ => text(response, "status"),
         };
         if is_error(response.get("error")) || matches!(status, "failed" | "cancelled") {
-            return Err(payload(response.get("error")));
+            return Err(failure(if event.is_null() { response } else { event }));
         }
         // Everything but what came as an event of its own; servers that stream no items send them here.
         let output = response.get("output").and_then(Value::as_array);
@@ -267,24 +278,16 @@ fn is_error(value: Option<&Value>) -> bool {
     }
 }
 
-fn payload(error: Option<&Value>) -> ProviderError {
-    match error.filter(|error| is_error(Some(error))) {
-        Some(error) => ProviderError::from_payload(&json!({"error": error}), None),
-        None => ProviderError::new(ErrorKind::Server, "the response failed without a reason"),
+/// Reads an event, or a response, that says that it failed. Errors are documented flat and sent nested.
+fn failure(event: &Value) -> ProviderError {
+    let error = ProviderError::from_payload(event, None);
+    if error.kind == ErrorKind::Unknown && text(event, "type") == "response.failed" {
+        return ProviderError {
+            kind: ErrorKind::Server,
+            ..error
+        };
     }
-}
-
-/// Reads an `error` event: documented flat, sent nested.
-fn error_event(event: &Value) -> ProviderError {
-    if is_error(event.get("error")) {
-        return payload(event.get("error"));
-    }
-    let mut flat = event.clone();
-    if let Value::Object(fields) = &mut flat {
-        // It says "error", which is no type of error.
-        fields.shift_remove("type");
-    }
-    payload(Some(&flat))
+    error
 }
 
 impl Decoder for ResponsesDecoder {
@@ -298,12 +301,14 @@ impl Decoder for ResponsesDecoder {
         if self.done || data.is_empty() || data.starts_with("[DONE]") {
             return Ok(());
         }
-        let outcome = match input::parse(data) {
+        let outcome = match serde_json::from_str::<Value>(data) {
             Ok(value) if event == "error" && text(&value, "type") != "error" => {
                 Err(ProviderError::from_payload(&value, None))
             }
             Ok(value) => self.take(&value, chunks),
-            Err(_) if event == "error" => Err(ProviderError::from_payload(&json!(data), None)),
+            Err(_) if event == "error" => {
+                Err(ProviderError::from_payload(&Value::from(data), None))
+            }
             Err(error) => Err(ProviderError::new(
                 ErrorKind::Protocol,
                 format!("an event of the answer is no JSON: {error}"),
@@ -313,7 +318,7 @@ impl Decoder for ResponsesDecoder {
     }
 
     fn whole(&mut self, body: &str, chunks: &mut Vec<Chunk>) -> Result<(), ProviderError> {
-        let outcome = match input::parse(body) {
+        let outcome = match serde_json::from_str::<Value>(body) {
             Ok(value) if is_error(value.get("error")) || value.get("output").is_none() => {
                 Err(ProviderError::from_payload(&value, None))
             }

@@ -5,7 +5,8 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::provider::{CallInput, Chunk, input};
+use crate::provider::schema::ToolNames;
+use crate::provider::{CallInput, Chunk, arguments};
 
 /// Most items of one answer. More is a server that loops.
 const MAX_ITEMS: usize = 4096;
@@ -14,7 +15,14 @@ const MAX_ITEMS: usize = 4096;
 #[derive(Debug, Default)]
 pub(super) struct Items {
     items: Vec<Item>,
-    calls: usize,
+    announced: Announced,
+}
+
+/// What is needed to tell of a call.
+#[derive(Debug, Default)]
+struct Announced {
+    count: usize,
+    names: ToolNames,
 }
 
 /// One item.
@@ -45,6 +53,14 @@ struct Call {
 }
 
 impl Items {
+    /// No items yet; `names` leads from the names on the wire to the tools' own.
+    pub(super) fn new(names: ToolNames) -> Self {
+        Self {
+            items: Vec::new(),
+            announced: Announced { count: 0, names },
+        }
+    }
+
     /// Finds the item an event is about; the last one where it does not say.
     pub(super) fn of(&mut self, event: &Value) -> Option<&mut Item> {
         let place = event.get("output_index").and_then(Value::as_u64);
@@ -78,7 +94,7 @@ impl Items {
                 free_text: free_text.unwrap_or(false),
                 ..Call::default()
             };
-            call.announce(text(item, "name"), &mut self.calls, chunks);
+            call.announce(text(item, "name"), &mut self.announced, chunks);
             added.call = Some(call);
         }
         self.items.push(added);
@@ -97,7 +113,7 @@ impl Items {
         if known.is_none() {
             self.add(place, item, chunks)?;
         }
-        let calls = &mut self.calls;
+        let announced = &mut self.announced;
         let position = known.unwrap_or_else(|| self.items.len().saturating_sub(1));
         let ended = self.items.get_mut(position)?;
         if ended.done.is_some() {
@@ -105,7 +121,7 @@ impl Items {
         }
         let mut item = item.clone();
         if let Some(call) = &mut ended.call {
-            call.announce(text(&item, "name"), calls, chunks);
+            call.announce(text(&item, "name"), announced, chunks);
             call.take_rest(&item, chunks);
             let cut = text(&item, "status") == "incomplete";
             if !call.close(cut, chunks) {
@@ -139,7 +155,7 @@ impl Items {
     pub(super) fn close(&mut self, cut: bool, chunks: &mut Vec<Chunk>) {
         for item in &mut self.items {
             if let Some(call) = &mut item.call {
-                call.announce_anyway("", &mut self.calls, chunks);
+                call.announce_anyway("", &mut self.announced, chunks);
                 call.close(cut && !call.whole, chunks);
             }
         }
@@ -213,23 +229,23 @@ impl Call {
         }
     }
 
-    fn announce(&mut self, name: &str, calls: &mut usize, chunks: &mut Vec<Chunk>) {
+    fn announce(&mut self, name: &str, announced: &mut Announced, chunks: &mut Vec<Chunk>) {
         if !name.is_empty() {
-            self.announce_anyway(name, calls, chunks);
+            self.announce_anyway(name, announced, chunks);
         }
     }
 
-    fn announce_anyway(&mut self, name: &str, calls: &mut usize, chunks: &mut Vec<Chunk>) {
+    fn announce_anyway(&mut self, name: &str, announced: &mut Announced, chunks: &mut Vec<Chunk>) {
         if self.index.is_some() {
             return;
         }
-        let index = *calls;
-        *calls += 1;
+        let index = announced.count;
+        announced.count += 1;
         self.index = Some(index);
         chunks.push(Chunk::ToolCallStart {
             index,
             provider_call_id: self.id.clone(),
-            name: name.to_owned(),
+            name: announced.names.internal(name).to_owned(),
         });
         if !self.arguments.is_empty() && !self.free_text {
             chunks.push(Chunk::ToolCallDelta {
@@ -256,7 +272,7 @@ impl Call {
                 });
                 CallInput::Object(input)
             }
-            (false, false) => input::whole(raw),
+            (false, false) => arguments::parse(&raw),
         };
         let is_object = matches!(input, CallInput::Object(_));
         chunks.push(Chunk::ToolCallEnd {

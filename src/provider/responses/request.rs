@@ -10,14 +10,22 @@ use serde_json::{Map, Value, json};
 
 use super::decode::WIRE;
 use super::items::text;
-use crate::message::{Message, Part, Reply, ToolId, ToolResult, ToolSpec};
+use crate::message::{Message, Notice, Part, Reply, ToolId, ToolResult, ToolSpec};
 use crate::provider::chat::history::{IMAGE_OMITTED, result_text};
 use crate::provider::chat::request::effort_word;
 use crate::provider::quirks::{Quirks, Summaries, ThinkingDialect};
+use crate::provider::schema::{self, Wire, wire_name};
 use crate::provider::{Request, ToolChoice};
 
 /// Builds the body; `provider` is the instance, whose own replies go back as they came.
-pub(in crate::provider) fn body(request: &Request<'_>, quirks: &Quirks, provider: &str) -> Value {
+///
+/// Adds to `notices` what the client should know of it.
+pub(in crate::provider) fn body(
+    request: &Request<'_>,
+    quirks: &Quirks,
+    provider: &str,
+    notices: &mut Vec<Notice>,
+) -> Value {
     let mut body = Map::new();
     let mut set = |key: &str, value: Value| {
         body.insert(key.to_owned(), value);
@@ -29,7 +37,8 @@ pub(in crate::provider) fn body(request: &Request<'_>, quirks: &Quirks, provider
     set("input", input(request, quirks, provider));
     let may_call = request.tool_choice == ToolChoice::Auto || quirks.tool_choice;
     if quirks.tools && may_call && !request.tools.is_empty() {
-        set("tools", request.tools.iter().map(tool).collect());
+        let tools = request.tools.iter();
+        set("tools", tools.map(|spec| tool(spec, notices)).collect());
         if request.tool_choice == ToolChoice::None {
             set("tool_choice", json!("none"));
         }
@@ -63,12 +72,14 @@ pub(in crate::provider) fn body(request: &Request<'_>, quirks: &Quirks, provider
 }
 
 /// A tool, never strict: schemas of any origin do not keep to the strict subset.
-fn tool(tool: &ToolSpec) -> Value {
+fn tool(tool: &ToolSpec, notices: &mut Vec<Notice>) -> Value {
+    let (schema, notice) = schema::of_tool(tool, Wire::Responses);
+    notices.extend(notice);
     json!({
         "type": "function",
-        "name": tool.name,
+        "name": wire_name(&tool.name),
         "description": tool.description,
-        "parameters": tool.input_schema,
+        "parameters": schema,
         "strict": false,
     })
 }
@@ -193,7 +204,7 @@ fn add_reply<'a>(
                 items.push(json!({
                     "type": "function_call",
                     "call_id": id,
-                    "name": call.name,
+                    "name": wire_name(&call.name),
                     "arguments": Value::Object(call.input.clone()).to_string(),
                 }));
                 (id, "function_call_output")

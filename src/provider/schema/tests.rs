@@ -1,4 +1,4 @@
-use serde_json::json;
+use serde_json::{Map, json};
 
 use super::*;
 use crate::message::{DangerLevel, ToolCategory};
@@ -250,7 +250,7 @@ fn nothing_makes_it_run_without_end() {
     for _ in 0..100 {
         deep = json!({"type": "object", "properties": {"d": deep}, "allOf": [{"properties": {}}]});
     }
-    let mut wide = serde_json::Map::new();
+    let mut wide = Map::new();
     for level in 0..40 {
         let next = json!({"$ref": format!("#/$defs/L{}", level + 1)});
         let both = json!({"type": "object", "properties": {"l": next.clone(), "r": next}});

@@ -20,6 +20,13 @@ fn target(facts: Facts) -> Target<'static> {
     }
 }
 
+/// The body of a request that nothing is to be said about.
+fn built(facts: Facts, request: &Request<'_>) -> Value {
+    let (body, notices) = target(facts).body(request);
+    assert_eq!(notices, []);
+    body
+}
+
 fn request<'a>(messages: &'a [Message], tools: &'a [ToolSpec]) -> Request<'a> {
     Request {
         model: "qwen3",
@@ -111,41 +118,41 @@ fn text_with_every_setting() {
         temperature: Some(0.5),
         ..request(&messages, &[])
     };
-    insta::assert_json_snapshot!(target(KNOWN).body(&request));
+    insta::assert_json_snapshot!(built(KNOWN, &request));
 }
 
 #[test]
 fn thinking_two_calls_and_their_results_go_back_as_they_came() {
     let messages = loop_of(reply("local", "qwen3"));
     let tools = [weather()];
-    insta::assert_json_snapshot!(target(KNOWN).body(&request(&messages, &tools)));
+    insta::assert_json_snapshot!(built(KNOWN, &request(&messages, &tools)));
 }
 
 #[test]
 fn a_reply_of_another_model_is_rebuilt_without_thinking() {
     let tools = [weather()];
-    let rebuilt_from = |reply| target(KNOWN).body(&request(&loop_of(reply), &tools));
-    let body = rebuilt_from(reply("local", "llama4"));
-    insta::assert_json_snapshot!(body);
+    let rebuilt_from = |reply| built(KNOWN, &request(&loop_of(reply), &tools));
+    let rebuilt = rebuilt_from(reply("local", "llama4"));
+    insta::assert_json_snapshot!(rebuilt);
     let mut changed = reply("local", "qwen3");
     changed.calls.pop();
     let mut messages = loop_of(changed);
     messages.pop();
-    let changed = target(KNOWN).body(&request(&messages, &tools));
+    let changed = built(KNOWN, &request(&messages, &tools));
     assert_eq!(
         changed["messages"][2]["tool_calls"],
-        json!([body["messages"][2]["tool_calls"][0]])
+        json!([rebuilt["messages"][2]["tool_calls"][0]])
     );
 
-    assert_eq!(rebuilt_from(reply("other", "qwen3")), body);
+    assert_eq!(rebuilt_from(reply("other", "qwen3")), rebuilt);
     let mut foreign = reply("local", "qwen3");
     if let Some(native) = &mut foreign.native {
         native.wire = "anthropic-messages".to_owned();
     }
-    assert_eq!(rebuilt_from(foreign), body);
+    assert_eq!(rebuilt_from(foreign), rebuilt);
     let mut without = reply("local", "qwen3");
     without.native = None;
-    assert_eq!(rebuilt_from(without), body);
+    assert_eq!(rebuilt_from(without), rebuilt);
 }
 
 #[test]
@@ -163,12 +170,12 @@ fn images_of_users_and_tools_go_along_where_the_model_sees() {
             is_error: false,
         }),
     ];
-    insta::assert_json_snapshot!(target(KNOWN).body(&request(&messages, &[])));
+    insta::assert_json_snapshot!(built(KNOWN, &request(&messages, &[])));
     let blind = Facts {
         vision: Some(false),
         ..KNOWN
     };
-    let body = target(blind).body(&request(&messages, &[]));
+    let body = built(blind, &request(&messages, &[]));
     assert!(!body.to_string().contains(r#""images""#));
     let text = format!("What is this?\n{NO_IMAGE}\n{NO_IMAGE}");
     assert_eq!(body["messages"][1]["content"], json!(text));
@@ -196,13 +203,44 @@ fn tools_are_sent_unless_the_choice_or_the_model_forbids() {
             tool_choice,
             ..request(&messages, &tools)
         };
-        let body = target(facts).body(&request);
+        let (body, notices) = target(facts).body(&request);
+        let codes: Vec<&str> = notices.iter().map(|notice| notice.code.as_str()).collect();
+        let told: &[&str] = if tools_known == Some(false) {
+            &["model_no_tools"]
+        } else {
+            &[]
+        };
+        assert_eq!(codes, told);
         assert_eq!(body.get("tools").is_some(), expected);
         assert_eq!(target(facts).has_tools(&request), expected);
         assert_eq!(body.get("tool_choice"), None);
     }
-    let body = target(KNOWN).body(&request(&messages, &[]));
+    let body = built(KNOWN, &request(&messages, &[]));
     assert_eq!(body.get("tools"), None);
+}
+
+#[test]
+fn a_schema_is_sent_in_the_words_ollama_keeps() {
+    let mut bounded = weather();
+    bounded.input_schema = json!({"type": "object", "additionalProperties": false,
+        "properties": {"days": {"$ref": "#/$defs/days"}}, "$defs": {"days": {"type": "integer", "minimum": 1}}});
+    let mut broken = weather();
+    broken.input_schema = json!({"type": "string"});
+    let messages = [user("Hello")];
+    let tools = [bounded, broken];
+    let (body, notices) = target(KNOWN).body(&request(&messages, &tools));
+    let parameters = |index: usize| body["tools"][index]["function"]["parameters"].clone();
+    let days = &parameters(0)["properties"]["days"];
+    assert_eq!(days["type"], json!("integer"));
+    assert_eq!(days.get("minimum"), None);
+    assert!(
+        days["description"]
+            .as_str()
+            .is_some_and(|text| text.contains('1'))
+    );
+    assert_eq!(parameters(1), json!({"type": "object", "properties": {}}));
+    assert_eq!(notices.len(), 1);
+    assert_eq!(notices[0].code, "tool_schema_replaced");
 }
 
 #[test]
@@ -257,7 +295,7 @@ fn think_is_said_only_to_models_that_can() {
             thinking: asked,
             ..request(&messages, &[])
         };
-        let body = target(facts).body(&request);
+        let body = built(facts, &request);
         assert_eq!(
             body.get("think").unwrap_or(&Value::Null),
             &sent,
@@ -281,7 +319,7 @@ fn the_context_is_always_said_and_overflow_is_never_silent() {
                 ..KNOWN
             })
         };
-        let body = target.body(&request(&messages, &[]));
+        let (body, _) = target.body(&request(&messages, &[]));
         assert_eq!(body["options"]["num_ctx"], json!(expected));
         assert_eq!(body["truncate"], json!(false));
         assert_eq!(body["shift"], json!(false));
@@ -295,7 +333,7 @@ fn nothing_is_said_in_the_name_of_an_empty_reply_or_prompt() {
         system: "",
         ..request(&messages, &[])
     };
-    let body = target(KNOWN).body(&request);
+    let body = built(KNOWN, &request);
     let expected = json!([{"role": "user", "content": "a"}, {"role": "user", "content": "b"}]);
     assert_eq!(body["messages"], expected);
 }
@@ -304,8 +342,8 @@ fn nothing_is_said_in_the_name_of_an_empty_reply_or_prompt() {
 fn the_same_request_gives_the_same_bytes() {
     let messages = loop_of(reply("local", "qwen3"));
     let tools = [weather()];
-    let once = target(KNOWN).body(&request(&messages, &tools)).to_string();
-    let again = target(KNOWN).body(&request(&messages, &tools)).to_string();
+    let once = built(KNOWN, &request(&messages, &tools)).to_string();
+    let again = built(KNOWN, &request(&messages, &tools)).to_string();
     assert_eq!(once, again);
 }
 
@@ -317,7 +355,7 @@ fn the_estimate_counts_words_and_no_images_or_indentation() {
             system: "",
             ..request(&messages, &[])
         };
-        estimate(&target(KNOWN).body(&request))
+        estimate(&built(KNOWN, &request))
     };
     let words = "word ".repeat(700);
     assert_eq!(estimate_of(vec![Part::text(words.clone())]), 1000);

@@ -1,6 +1,5 @@
 use serde_json::{Value, json};
 
-use super::body;
 use crate::config::ProviderKind;
 use crate::message::{Effort, Message, Part, Thinking};
 use crate::provider::quirks::Quirks;
@@ -9,6 +8,13 @@ use crate::provider::samples::{
     call, config, image, reply, request, result, tools, two_calls, user,
 };
 use crate::provider::{Request, ToolChoice};
+
+fn body(request: &Request<'_>, quirks: &Quirks, provider: &str) -> Value {
+    let mut notices = Vec::new();
+    let body = super::body(request, quirks, provider, &mut notices);
+    assert_eq!(notices, []);
+    body
+}
 
 fn openai() -> Quirks {
     let config = config(

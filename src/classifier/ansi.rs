@@ -1,0 +1,112 @@
+//! Escapes as in `$'…'`, `printf` formats and `echo -e`.
+
+use super::reader::{Reader, Unreadable};
+use super::script::Atom;
+
+/// Reads the rest of a `$'…'` word.
+pub(super) fn ansi_c_quoted(reader: &mut Reader, atoms: &mut Vec<Atom>) -> Result<(), Unreadable> {
+    let mut text = String::new();
+    loop {
+        match reader.next_in_quotes() {
+            Some('\'') => break,
+            Some('\\') => {
+                text.push('\\');
+                text.extend(reader.next_in_quotes());
+            }
+            Some(c) => text.push(c),
+            None => return Err(Unreadable::Syntax("an open `$'`")),
+        }
+    }
+    atoms.push(Atom::Empty);
+    // Bash ends the word's text at a NUL; what is after it is lost.
+    let decoded = unescape(&text, 2);
+    let kept = decoded.chars().take_while(|c| *c != '\0');
+    atoms.extend(kept.map(|value| Atom::Char {
+        value,
+        quoted: true,
+    }));
+    Ok(())
+}
+
+/// Replaces backslash escapes by the characters they stand for; an unknown escape stays as it is.
+///
+/// `after_zero` is how many octal digits may follow `\0`: 2 in `$'…'`, 3 with `echo -e` and `%b`.
+pub(super) fn unescape(text: &str, after_zero: usize) -> String {
+    let mut bytes = Vec::new();
+    let mut chars = text.chars().peekable();
+    while let Some(c) = chars.next() {
+        if c != '\\' {
+            push(&mut bytes, c);
+            continue;
+        }
+        let Some(escape) = chars.next() else {
+            push(&mut bytes, '\\');
+            break;
+        };
+        match escape {
+            'a' => bytes.push(7),
+            'b' => bytes.push(8),
+            'e' | 'E' => bytes.push(27),
+            'f' => bytes.push(12),
+            'n' => bytes.push(b'\n'),
+            'r' => bytes.push(b'\r'),
+            't' => bytes.push(b'\t'),
+            'v' => bytes.push(11),
+            '\\' | '\'' | '"' | '?' => push(&mut bytes, escape),
+            'c' => bytes.extend(chars.next().map(|c| (c as u32 & 0x1f) as u8)),
+            'x' => match digits(&mut chars, 16, 2) {
+                Some(code) => bytes.push((code & 0xff) as u8),
+                None => bytes.extend(*b"\\x"),
+            },
+            'u' | 'U' => {
+                let width = if escape == 'u' { 4 } else { 8 };
+                match digits(&mut chars, 16, width).and_then(char::from_u32) {
+                    Some(c) => push(&mut bytes, c),
+                    None => push(&mut bytes, char::REPLACEMENT_CHARACTER),
+                }
+            }
+            '0'..='7' => {
+                let first = escape.to_digit(8).unwrap_or(0);
+                let more = if first == 0 { after_zero } else { 2 };
+                let mut code = first;
+                for _ in 0..more {
+                    let Some(digit) = chars.peek().and_then(|c| c.to_digit(8)) else {
+                        break;
+                    };
+                    chars.next();
+                    code = code * 8 + digit;
+                }
+                bytes.push((code & 0xff) as u8);
+            }
+            other => {
+                bytes.push(b'\\');
+                push(&mut bytes, other);
+            }
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+fn push(bytes: &mut Vec<u8>, c: char) {
+    bytes.extend(c.encode_utf8(&mut [0; 4]).as_bytes());
+}
+
+fn digits(
+    chars: &mut std::iter::Peekable<std::str::Chars<'_>>,
+    radix: u32,
+    width: usize,
+) -> Option<u32> {
+    let mut code = None;
+    for _ in 0..width {
+        let Some(digit) = chars.peek().and_then(|c| c.to_digit(radix)) else {
+            break;
+        };
+        chars.next();
+        code = Some(
+            code.unwrap_or(0_u32)
+                .wrapping_mul(radix)
+                .wrapping_add(digit),
+        );
+    }
+    code
+}

@@ -1,0 +1,507 @@
+//! Words as the shell would pass them on, as far as the line itself tells.
+//!
+//! Braces, tildes, variables set in the same line and the output of a literal `echo` are followed;
+//! anything else leaves [`UNKNOWN`] in the text. Where a word may become several, all of them are
+//! returned: the worst decides.
+
+use std::collections::HashMap;
+use std::path::{Component, Path, PathBuf};
+
+use super::flow::output_of;
+use super::script::{Atom, Script, Token, globs, has_braces};
+use super::{Surroundings, Word, home_of};
+
+/// Stands for text that the line does not tell.
+pub(super) const UNKNOWN: char = '\u{1a}';
+
+/// Most words that one word is followed into; beyond, it counts as unknown.
+const MAX_ALTERNATIVES: usize = 64;
+
+/// Where text came from that may end up being run or sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Taint {
+    /// Downloaded.
+    pub(super) fetched: bool,
+    /// Decoded, decompressed or rearranged.
+    pub(super) decoded: bool,
+    /// Read from a file of the deny list.
+    pub(super) secret: bool,
+}
+
+impl Taint {
+    pub(super) fn join(self, other: Self) -> Self {
+        Self {
+            fetched: self.fetched || other.fetched,
+            decoded: self.decoded || other.decoded,
+            secret: self.secret || other.secret,
+        }
+    }
+
+    /// Whether running such text is refused.
+    pub(super) fn hidden(self) -> bool {
+        self.fetched || self.decoded
+    }
+}
+
+/// One word after expansion.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Arg {
+    pub(super) text: String,
+    /// The shell looks for matching file names.
+    pub(super) glob: bool,
+    /// It is not known what is in it; it may be several words or none.
+    pub(super) loose: bool,
+    /// A part of it is not known.
+    pub(super) unknown: bool,
+    pub(super) taint: Taint,
+    /// How the user sees it.
+    pub(super) word: Option<Word>,
+}
+
+impl Arg {
+    pub(super) fn literal(text: impl Into<String>) -> Self {
+        let text = text.into();
+        Self {
+            word: Some(Word::Literal(text.clone())),
+            text,
+            ..Self::default()
+        }
+    }
+
+    fn known(&self) -> bool {
+        !self.glob && !self.unknown
+    }
+
+    /// Returns the text where every part of it is known.
+    pub(super) fn as_known(&self) -> Option<&str> {
+        self.known().then_some(&*self.text)
+    }
+}
+
+/// What a variable may hold.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Value {
+    /// Every known value; none if it is not known.
+    pub(super) choices: Vec<String>,
+    pub(super) taint: Taint,
+    /// It stands for many files, as `{}` of `find` does.
+    pub(super) spread: bool,
+}
+
+/// What the line has set so far.
+#[derive(Clone, Debug)]
+pub(super) struct Scope {
+    pub(super) variables: HashMap<String, Value>,
+    /// Where the shell is; `None` once that is not known.
+    pub(super) directory: Option<PathBuf>,
+    /// Files that hold what was downloaded or decoded in this line.
+    pub(super) downloads: Vec<String>,
+    /// Functions whose body is being read.
+    pub(super) functions: Vec<String>,
+    pub(super) in_loop: bool,
+    pub(super) home: String,
+}
+
+impl Scope {
+    pub(super) fn new(surroundings: &Surroundings<'_>) -> Self {
+        let root = surroundings.project_root.to_path_buf();
+        let home = home_of(surroundings);
+        let mut scope = Self {
+            variables: HashMap::new(),
+            directory: Some(root.clone()),
+            downloads: Vec::new(),
+            functions: Vec::new(),
+            in_loop: false,
+            home: home.clone(),
+        };
+        scope.set("HOME", home);
+        scope.set("PWD", root.to_string_lossy().into_owned());
+        scope.set("IFS", " \t\n".to_owned());
+        scope
+    }
+
+    pub(super) fn set(&mut self, name: &str, value: String) {
+        let value = Value {
+            choices: vec![value],
+            ..Value::default()
+        };
+        self.variables.insert(name.to_owned(), value);
+    }
+
+    /// Makes a path absolute and drops `.` and `..` without looking at any file.
+    pub(super) fn resolve(&self, path: &str) -> Option<PathBuf> {
+        let base = if path.starts_with('/') {
+            Path::new("/")
+        } else {
+            self.directory.as_deref()?
+        };
+        Some(normalise(&base.join(path)))
+    }
+
+    pub(super) fn change_directory(&mut self, path: Option<&str>) {
+        self.directory = path.and_then(|path| self.resolve(path));
+        match &self.directory {
+            Some(directory) => {
+                let directory = directory.to_string_lossy().into_owned();
+                self.set("PWD", directory);
+            }
+            None => {
+                self.variables.insert("PWD".to_owned(), Value::default());
+            }
+        }
+    }
+}
+
+/// Drops `.` and `..` from an absolute path, by its text alone.
+pub(super) fn normalise(path: &Path) -> PathBuf {
+    let mut clean = PathBuf::from("/");
+    for component in path.components() {
+        match component {
+            Component::Normal(part) => clean.push(part),
+            Component::ParentDir => {
+                clean.pop();
+            }
+            Component::CurDir | Component::RootDir | Component::Prefix(_) => {}
+        }
+    }
+    clean
+}
+
+/// Expands the words of one command.
+pub(super) fn expand_all(tokens: &[Token], scope: &Scope) -> Vec<Arg> {
+    tokens
+        .iter()
+        .flat_map(|token| expand(token, scope))
+        .collect()
+}
+
+/// Expands one word into those it may become.
+pub(super) fn expand(token: &Token, scope: &Scope) -> Vec<Arg> {
+    let atoms: Vec<&Atom> = token.atoms.iter().collect();
+    let mut variants = Vec::new();
+    let mut overflow = false;
+    if has_braces(&token.atoms) {
+        overflow = !braces(atoms, &mut variants);
+    } else {
+        variants.push(atoms);
+    }
+    let mut args: Vec<Arg> = variants
+        .iter()
+        .flat_map(|atoms| Expansion::new(scope, globs(&token.atoms)).run(atoms))
+        .collect();
+    for arg in &mut args {
+        arg.unknown |= overflow;
+        arg.loose |= overflow;
+        arg.word = Some(token.word());
+    }
+    args
+}
+
+/// Expands a word that is one value: an assigned value or the target of a redirection.
+pub(super) fn expand_value(token: &Token, scope: &Scope) -> Value {
+    let atoms: Vec<&Atom> = token.atoms.iter().collect();
+    let mut expansion = Expansion::new(scope, false);
+    expansion.splits = false;
+    let args = expansion.run(&atoms);
+    let taint = args
+        .iter()
+        .fold(Taint::default(), |taint, arg| taint.join(arg.taint));
+    let known = args.iter().all(|arg| !arg.unknown);
+    Value {
+        choices: if known {
+            args.into_iter().map(|arg| arg.text).collect()
+        } else {
+            Vec::new()
+        },
+        taint,
+        spread: false,
+    }
+}
+
+/// Expands a word as text, with [`UNKNOWN`] where it is not known.
+pub(super) fn expand_text(token: &Token, scope: &Scope) -> Arg {
+    let atoms: Vec<&Atom> = token.atoms.iter().collect();
+    let mut expansion = Expansion::new(scope, false);
+    expansion.splits = false;
+    let args = expansion.run(&atoms);
+    let taint = args
+        .iter()
+        .fold(Taint::default(), |taint, arg| taint.join(arg.taint));
+    let mut joined = Arg {
+        taint,
+        ..Arg::default()
+    };
+    for (index, arg) in args.into_iter().enumerate() {
+        if index > 0 {
+            joined.text.push('\n');
+        }
+        joined.unknown |= arg.unknown;
+        joined.text.push_str(&arg.text);
+    }
+    joined
+}
+
+/// Expands the first brace group, then the rest; `false` if there were too many.
+fn braces<'t>(atoms: Vec<&'t Atom>, variants: &mut Vec<Vec<&'t Atom>>) -> bool {
+    if variants.len() >= MAX_ALTERNATIVES {
+        return false;
+    }
+    let Some((open, close, commas)) = brace_group(&atoms) else {
+        variants.push(atoms);
+        return true;
+    };
+    let mut whole = true;
+    let mut from = open + 1;
+    for end in commas.into_iter().chain([close]) {
+        let part = atoms.get(from..end).unwrap_or_default();
+        let mut variant: Vec<&Atom> = atoms.iter().take(open).copied().collect();
+        variant.extend(part);
+        variant.extend(atoms.iter().skip(close + 1));
+        whole &= braces(variant, variants);
+        from = end + 1;
+    }
+    whole
+}
+
+/// Finds the first balanced `{…,…}`: its braces and the commas between them.
+fn brace_group(atoms: &[&Atom]) -> Option<(usize, usize, Vec<usize>)> {
+    let opens = atoms
+        .iter()
+        .enumerate()
+        .filter(|(_, atom)| atom.bare() == Some('{'));
+    for (open, _) in opens {
+        let Some(close) = closing(atoms, open) else {
+            continue;
+        };
+        let mut depth = 0_usize;
+        let mut commas = Vec::new();
+        for (index, atom) in atoms.iter().enumerate().take(close).skip(open) {
+            match atom.bare() {
+                Some('{') => depth += 1,
+                Some('}') => depth -= 1,
+                Some(',') if depth == 1 => commas.push(index),
+                _ => {}
+            }
+        }
+        if !commas.is_empty() {
+            return Some((open, close, commas));
+        }
+    }
+    None
+}
+
+fn closing(atoms: &[&Atom], open: usize) -> Option<usize> {
+    let mut depth = 0_usize;
+    for (index, atom) in atoms.iter().enumerate().skip(open) {
+        match atom.bare() {
+            Some('{') => depth += 1,
+            Some('}') => depth -= 1,
+            _ => continue,
+        }
+        if depth == 0 {
+            return Some(index);
+        }
+    }
+    None
+}
+
+/// One run over the atoms of a word; `current` holds every form the word may have so far.
+struct Expansion<'s> {
+    scope: &'s Scope,
+    glob: bool,
+    splits: bool,
+    finished: Vec<Arg>,
+    current: Vec<Arg>,
+    /// Whether the word is there even if it is empty.
+    present: bool,
+}
+
+impl<'s> Expansion<'s> {
+    fn new(scope: &'s Scope, glob: bool) -> Self {
+        Self {
+            scope,
+            glob,
+            splits: true,
+            finished: Vec::new(),
+            current: vec![Arg::default()],
+            present: false,
+        }
+    }
+
+    fn run(mut self, atoms: &[&Atom]) -> Vec<Arg> {
+        let rest = self.tilde(atoms);
+        for atom in rest {
+            self.atom(atom);
+        }
+        self.end_word();
+        for arg in &mut self.finished {
+            arg.glob |= self.glob;
+        }
+        self.finished
+    }
+
+    /// Replaces `~`, `~/…` and `~user`; returns the atoms that are left.
+    fn tilde<'t>(&mut self, atoms: &'t [&'t Atom]) -> &'t [&'t Atom] {
+        let Some(('~', rest)) = atoms
+            .split_first()
+            .and_then(|(first, rest)| Some((first.bare()?, rest)))
+        else {
+            return atoms;
+        };
+        let user: String = rest
+            .iter()
+            .map_while(|atom| atom.bare().filter(|c| *c != '/'))
+            .collect();
+        let rest = rest.get(user.chars().count()..).unwrap_or_default();
+        if rest.first().is_some_and(|atom| atom.bare() != Some('/')) {
+            return atoms;
+        }
+        match user.as_str() {
+            "" => self.push_text(&self.scope.home.clone()),
+            "+" => self.parameter("PWD", true),
+            "-" => self.unknown(true, Taint::default()),
+            "root" => self.push_text("/root"),
+            user => self.push_text(&format!("/home/{user}")),
+        }
+        rest
+    }
+
+    fn atom(&mut self, atom: &Atom) {
+        match atom {
+            Atom::Char { value, quoted } => {
+                self.present |= *quoted;
+                self.push(*value);
+            }
+            Atom::Empty => self.present = true,
+            Atom::Parameter {
+                name,
+                fallback,
+                quoted,
+            } => {
+                if self.scope.variables.contains_key(name) || fallback.is_empty() {
+                    self.parameter(name, *quoted);
+                } else {
+                    fallback.iter().for_each(|atom| self.atom(atom));
+                }
+            }
+            Atom::Output { script, quoted } => self.output(script, *quoted),
+            Atom::Stream { script, .. } => {
+                let taint = output_of(script, self.scope).taint;
+                self.unknown(true, taint);
+            }
+            Atom::Opaque { inner, quoted } => {
+                let taint = inner.iter().fold(Taint::default(), |taint, atom| {
+                    taint.join(atom_taint(atom, self.scope))
+                });
+                self.unknown(*quoted, taint);
+            }
+        }
+    }
+
+    fn output(&mut self, script: &Script, quoted: bool) {
+        let feed = output_of(script, self.scope);
+        match feed.text {
+            Some(text) if !feed.taint.hidden() => self.value(&[text], quoted, feed.taint),
+            _ => self.unknown(quoted, feed.taint),
+        }
+    }
+
+    fn parameter(&mut self, name: &str, quoted: bool) {
+        match self.scope.variables.get(name) {
+            Some(value) if value.choices.is_empty() => self.unknown(quoted, value.taint),
+            Some(value) => {
+                self.glob |= value.spread;
+                self.value(&value.choices, quoted, value.taint);
+            }
+            None => self.unknown(quoted, Taint::default()),
+        }
+    }
+
+    fn value(&mut self, choices: &[String], quoted: bool, taint: Taint) {
+        self.present |= quoted;
+        for arg in &mut self.current {
+            arg.taint = arg.taint.join(taint);
+        }
+        if let [text] = choices {
+            if quoted || !self.splits {
+                self.push_text(text);
+            } else {
+                self.split(text);
+            }
+        } else if self.current.len() * choices.len() <= MAX_ALTERNATIVES {
+            self.current = self
+                .current
+                .iter()
+                .flat_map(|arg| {
+                    choices.iter().map(|choice| Arg {
+                        text: format!("{}{choice}", arg.text),
+                        ..arg.clone()
+                    })
+                })
+                .collect();
+        } else {
+            self.unknown(quoted, taint);
+        }
+    }
+
+    /// Appends an unquoted value: blanks in it end the word, stars in it are globs.
+    fn split(&mut self, text: &str) {
+        for c in text.chars() {
+            if c.is_ascii_whitespace() {
+                self.end_word();
+            } else {
+                self.glob |= matches!(c, '*' | '?');
+                self.push(c);
+            }
+        }
+    }
+
+    fn push(&mut self, c: char) {
+        for arg in &mut self.current {
+            arg.text.push(c);
+            arg.unknown |= c == UNKNOWN;
+        }
+    }
+
+    fn push_text(&mut self, text: &str) {
+        for arg in &mut self.current {
+            arg.text.push_str(text);
+        }
+    }
+
+    fn unknown(&mut self, quoted: bool, taint: Taint) {
+        for arg in &mut self.current {
+            arg.text.push(UNKNOWN);
+            arg.unknown = true;
+            arg.loose |= !quoted;
+            arg.taint = arg.taint.join(taint);
+        }
+    }
+
+    fn end_word(&mut self) {
+        let words = std::mem::replace(&mut self.current, vec![Arg::default()]);
+        let kept = words
+            .into_iter()
+            .filter(|arg| self.present || !arg.text.is_empty());
+        self.finished.extend(kept);
+        self.present = false;
+    }
+}
+
+fn atom_taint(atom: &Atom, scope: &Scope) -> Taint {
+    match atom {
+        Atom::Output { script, .. } | Atom::Stream { script, .. } => output_of(script, scope).taint,
+        Atom::Parameter { name, fallback, .. } => fallback.iter().fold(
+            scope
+                .variables
+                .get(name)
+                .map(|value| value.taint)
+                .unwrap_or_default(),
+            |taint, atom| taint.join(atom_taint(atom, scope)),
+        ),
+        Atom::Opaque { inner, .. } => inner.iter().fold(Taint::default(), |taint, atom| {
+            taint.join(atom_taint(atom, scope))
+        }),
+        Atom::Char { .. } | Atom::Empty => Taint::default(),
+    }
+}

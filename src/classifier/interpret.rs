@@ -1,0 +1,366 @@
+//! Program text in other languages: commands in its strings, statements that destroy, connected shells.
+//!
+//! Nothing here understands those languages. Strings are taken out and read as shell text, and a few
+//! words are looked for: enough to see what is written openly.
+
+use super::command::{Setting, all_text, shown};
+use super::expand::{Arg, Scope};
+use super::flow::{Feed, file_taint};
+use super::peel::option_values;
+use super::table::{TABLE, has};
+use super::walk::Walk;
+use crate::message::DangerLevel::{Blocked, Dangerous};
+
+/// Calls that remove trees or files without a shell.
+const REMOVING_CALLS: [&str; 24] = [
+    "rmtree",
+    "rmsync",
+    "rmdirsync",
+    "rm_rf",
+    "rm_r",
+    "remove_tree",
+    "removedirs",
+    "remove_entry",
+    "fs.rm(",
+    "unlinksync",
+    "unlink(",
+    "os.remove(",
+    "file.delete",
+    "fileutils.rm",
+    "dir.delete",
+    "rimraf",
+    "remove-item",
+    "send2trash",
+    "deno.remove",
+    "delete_folder",
+    "del /",
+    "rd /s",
+    "os.unlink",
+    "fs.unlink",
+];
+
+/// Words of SQL and its kin after which data is gone, and what must follow them.
+const DESTROYING: [(&str, &[&str]); 14] = [
+    (
+        "drop",
+        &[
+            "table",
+            "database",
+            "schema",
+            "index",
+            "view",
+            "user",
+            "role",
+            "column",
+            "keyspace",
+            "collection",
+            "materialized",
+            "function",
+            "procedure",
+            "trigger",
+            "type",
+            "owned",
+            "tablespace",
+            "sequence",
+            "extension",
+            "policy",
+            "graph",
+            "constraint",
+            "temporary",
+            "foreign",
+            "publication",
+            "subscription",
+            "partition",
+            "measurement",
+            "series",
+            "bucket",
+            "retention",
+            "stream",
+            "topic",
+        ],
+    ),
+    ("delete", &["from", "n", "r", "series", "where"]),
+    ("detach", &["delete"]),
+    ("truncate", &[]),
+    ("flushall", &[]),
+    ("flushdb", &[]),
+    ("dropdatabase", &[]),
+    ("dropcollection", &[]),
+    ("deletemany", &[]),
+    ("deleteone", &[]),
+    ("dropindexes", &[]),
+    ("dropuser", &[]),
+    ("findoneanddelete", &[]),
+    ("purge", &[]),
+];
+
+impl Walk<'_> {
+    /// Interpreters and clients that are given a program.
+    pub(super) fn interpreter(
+        &mut self,
+        program: &str,
+        args: &[Arg],
+        rest: &[Arg],
+        setting: &Setting,
+        scope: &mut Scope,
+    ) {
+        if let Some(options) = TABLE.interpreter(program) {
+            let texts = program_texts(program, options, rest);
+            let given = !texts.is_empty();
+            for text in texts {
+                if text.taint.hidden() {
+                    self.hidden(args);
+                }
+                self.foreign(program, &text.text, args, scope);
+            }
+            let script = rest.iter().find(|arg| !arg.text.starts_with('-'));
+            if script.is_some_and(|arg| arg.taint.hidden() || file_taint(arg, scope).fetched) {
+                self.hidden(args);
+            }
+            let module = rest.iter().any(|arg| arg.text.starts_with("-m"));
+            let reads = script.is_none_or(|arg| arg.text.starts_with("/dev/"))
+                || rest.iter().any(|arg| arg.text == "-");
+            if !given && !module && reads {
+                if setting.input.taint.hidden() {
+                    self.hidden(args);
+                }
+                if let Some(text) = &setting.input.text {
+                    self.foreign(program, text, args, scope);
+                }
+            }
+        }
+        if program == "python" {
+            self.module(rest, setting, scope);
+        }
+        if has(&TABLE.programs.databases, program) {
+            self.statements(args, rest, setting);
+        }
+    }
+
+    /// `python -m module` is the module's own program.
+    fn module(&mut self, rest: &[Arg], setting: &Setting, scope: &mut Scope) {
+        let at = rest.iter().position(|arg| arg.text == "-m");
+        if let Some(inner) = at.and_then(|at| rest.get(at + 1..)) {
+            self.command(inner, setting, scope);
+        }
+    }
+
+    /// Judges program text of another language.
+    fn foreign(&mut self, program: &str, text: &str, args: &[Arg], scope: &mut Scope) {
+        let lower = text.to_ascii_lowercase();
+        if program == "sed" || program == "gsed" {
+            return self.sed_commands(text, scope);
+        }
+        for string in strings_of(text) {
+            self.text(&string, &mut scope.clone(), &Feed::default());
+        }
+        if REMOVING_CALLS.iter().any(|call| lower.contains(call)) {
+            self.find(Dangerous, "removal", &shown(args), "removes files or trees");
+        }
+        let connects = [
+            "socket",
+            "/inet/tcp",
+            "fsockopen",
+            "net.connect",
+            "tcpsocket",
+            "net.createconnection",
+        ]
+        .iter()
+        .any(|word| lower.contains(word));
+        let shell = [
+            "/bin/sh",
+            "/bin/bash",
+            "cmd.exe",
+            "pty.spawn",
+            "/bin/zsh",
+            "exec(",
+            "|&",
+            "\"sh\"",
+            "'sh'",
+            "powershell",
+        ]
+        .iter()
+        .any(|word| lower.contains(word));
+        if connects && shell {
+            let reason = "connects a shell to the network";
+            self.find(Blocked, "reverse-shell", &shown(args), reason);
+        }
+        let loops = ["while", "for", "loop", "until"]
+            .iter()
+            .any(|word| lower.contains(word));
+        if lower.contains("fork") && loops {
+            let reason = "starts itself again and again";
+            self.find(Blocked, "fork-bomb", &shown(args), reason);
+        }
+        let fetches = [
+            "urlopen",
+            "requests.get",
+            "urllib",
+            "http.get",
+            "open-uri",
+            "lwp::simple",
+            "file_get_contents('http",
+            "fetch(",
+        ]
+        .iter()
+        .any(|word| lower.contains(word));
+        let decodes = [
+            "b64decode",
+            "base64_decode",
+            "decode64",
+            "fromhex",
+            "'base64'",
+            "\"base64\"",
+            "atob(",
+            "unpack(",
+        ]
+        .iter()
+        .any(|word| lower.contains(word));
+        let runs = [
+            "exec(",
+            "eval(",
+            "os.system",
+            "system(",
+            "popen",
+            "subprocess",
+            "exec ",
+            "eval ",
+        ]
+        .iter()
+        .any(|word| lower.contains(word));
+        if (fetches || decodes) && runs {
+            self.hidden(args);
+        }
+    }
+
+    /// The `e` command of sed runs shell text.
+    fn sed_commands(&mut self, script: &str, scope: &mut Scope) {
+        for line in script.split(['\n', ';']) {
+            let line = line.trim_start_matches(|c: char| !c.is_ascii_alphabetic());
+            if let Some(command) = line.strip_prefix('e') {
+                self.text(command.trim(), &mut scope.clone(), &Feed::default());
+            }
+        }
+        if let Some((_, rest)) = script.split_once('/') {
+            // `s/…/command/e` runs what the replacement says.
+            for piece in rest.split('/') {
+                if script.trim_end().ends_with('e') || script.contains("/e") {
+                    self.text(piece, &mut scope.clone(), &Feed::default());
+                }
+            }
+        }
+    }
+
+    /// Judges what a database client is told.
+    fn statements(&mut self, args: &[Arg], rest: &[Arg], setting: &Setting) {
+        let mut text = all_text(rest);
+        if let Some(input) = &setting.input.text {
+            text.push('\n');
+            text.push_str(input);
+        }
+        if destroys_data(&text) {
+            self.find(Dangerous, "database", &shown(args), "destroys data");
+        }
+    }
+}
+
+/// Returns the program texts among the arguments.
+fn program_texts(program: &str, options: &[String], rest: &[Arg]) -> Vec<Arg> {
+    let mut texts: Vec<Arg> = options
+        .iter()
+        .filter(|option| !option.is_empty())
+        .flat_map(|option| option_values(rest, option))
+        .collect();
+    let from_file = rest
+        .iter()
+        .any(|arg| arg.text.starts_with("-f") || arg.text.starts_with("--file"));
+    if options.iter().any(String::is_empty) && texts.is_empty() && !from_file {
+        let mut operands = rest.iter();
+        let mut first = operands.next();
+        while first.is_some_and(|arg| arg.text.starts_with('-') && arg.text.len() > 1) {
+            let value = matches!(
+                first.map(|arg| arg.text.as_str()),
+                Some("-F" | "-v" | "-l" | "-E")
+            ) && program != "sed";
+            first = operands.next();
+            if value {
+                first = operands.next();
+            }
+        }
+        texts.extend(first.cloned());
+    }
+    texts
+}
+
+/// Most strings of one program text that are read as shell text.
+const MAX_STRINGS: usize = 64;
+
+/// Returns the string literals of a program text, and runs of them as one command line each.
+///
+/// `["rm", "-rf", "/"]` is returned as its three strings and as `rm -rf /`.
+fn strings_of(text: &str) -> Vec<String> {
+    let mut strings = Vec::new();
+    let mut run = String::new();
+    let mut rest = text;
+    while let Some(start) = rest.find(['"', '\'', '`']) {
+        let (between, quoted) = rest.split_at_checked(start).unwrap_or((rest, ""));
+        let mut chars = quoted.chars();
+        let quote = chars.next();
+        let mut string = String::new();
+        while let Some(c) = chars.next().filter(|c| Some(*c) != quote) {
+            match c {
+                '\\' => string.extend(chars.next()),
+                c => string.push(c),
+            }
+        }
+        if !between
+            .chars()
+            .all(|c| c.is_whitespace() || "[](),+.=>".contains(c))
+        {
+            strings.push(std::mem::take(&mut run));
+        }
+        run.push_str(&string);
+        run.push(' ');
+        strings.push(string);
+        rest = chars.as_str();
+        if strings.len() > MAX_STRINGS {
+            break;
+        }
+    }
+    strings.push(run);
+    // `%x(…)`, `qx{…}` and the like need no quotes.
+    for mark in ["%x", "qx", "system", "exec"] {
+        if let Some((_, after)) = text.split_once(mark) {
+            strings.push(
+                after
+                    .trim_matches(|c: char| "(){}[]/!|;' \"".contains(c))
+                    .to_owned(),
+            );
+        }
+    }
+    strings.retain(|string| string.contains(|c: char| c.is_ascii_alphabetic()));
+    strings
+}
+
+/// Whether the text holds a statement after which data is gone.
+pub(super) fn destroys_data(text: &str) -> bool {
+    let lower = text.to_ascii_lowercase();
+    let words: Vec<&str> = lower
+        .split(|c: char| !c.is_ascii_alphanumeric() && c != '_')
+        .filter(|word| !word.is_empty())
+        .collect();
+    let called = lower.contains(".drop(") || lower.contains(".remove(");
+    let updates_all =
+        words.contains(&"update") && words.contains(&"set") && !words.contains(&"where");
+    called
+        || updates_all
+        || words.iter().enumerate().any(|(index, word)| {
+            DESTROYING.iter().any(|(verb, objects)| {
+                verb == word
+                    && (objects.is_empty()
+                        || words
+                            .get(index + 1)
+                            .is_some_and(|next| objects.contains(next)))
+            })
+        })
+}

@@ -1,0 +1,189 @@
+//! A shell script as the classifier sees it: order, pipes, words; nothing of it is run or expanded.
+//!
+//! The branches of `if` and `case` and the parts of lists are kept as plain sequences: any of them
+//! may run, so each of them counts. Read [`super::grammar`] next, which builds these.
+
+use std::cell::OnceCell;
+use std::rc::Rc;
+
+use super::Word;
+
+/// Statements in the order of their text.
+#[derive(Debug, Default)]
+pub(super) struct Script {
+    pub(super) statements: Vec<Statement>,
+}
+
+/// One pipeline; a command that stands alone is a pipeline of one stage.
+#[derive(Debug)]
+pub(super) struct Statement {
+    pub(super) stages: Vec<Stage>,
+    pub(super) background: bool,
+}
+
+/// One part of a pipeline.
+#[derive(Debug)]
+pub(super) enum Stage {
+    Simple(Simple),
+    Compound(Compound),
+    Function { name: String, body: Script },
+}
+
+/// A group, subshell, loop, conditional or `case`.
+#[derive(Debug)]
+pub(super) struct Compound {
+    pub(super) kind: CompoundKind,
+    pub(super) body: Script,
+    pub(super) redirects: Vec<Redirect>,
+}
+
+/// What matters about a compound command beyond its body.
+#[derive(Debug)]
+pub(super) enum CompoundKind {
+    /// Changes of variables and directory stay inside.
+    Subshell,
+    /// Braces, `if`, `case`.
+    Group,
+    /// `while`, `until`, arithmetic `for`.
+    Loop,
+    /// `for` and `select` with their words.
+    Each { variable: String, words: Vec<Token> },
+}
+
+/// Assignments, words and redirections of one command.
+#[derive(Debug, Default)]
+pub(super) struct Simple {
+    pub(super) assignments: Vec<Assignment>,
+    pub(super) words: Vec<Token>,
+    pub(super) redirects: Vec<Redirect>,
+}
+
+/// `name=value`, also `name+=value` and `name[subscript]=value`.
+#[derive(Debug)]
+pub(super) struct Assignment {
+    pub(super) name: String,
+    pub(super) value: Token,
+}
+
+/// One redirection.
+#[derive(Debug)]
+pub(super) enum Redirect {
+    /// `<file`.
+    Read(Token),
+    /// `>file` and its kin, `<>` included.
+    Write(Token),
+    /// `N>&M`.
+    Duplicate,
+    /// A here-document or here-string; the body is filled in when its lines are read.
+    Text(Rc<OnceCell<Token>>),
+}
+
+/// One word before expansion, with the text it was written as.
+#[derive(Debug, Default)]
+pub(super) struct Token {
+    pub(super) atoms: Vec<Atom>,
+    pub(super) source: String,
+}
+
+/// The smallest part of a word.
+#[derive(Debug)]
+pub(super) enum Atom {
+    Char {
+        value: char,
+        quoted: bool,
+    },
+    /// `''` or `""`: nothing, but a word.
+    Empty,
+    /// `$name`, `${name}`, `${name:-fallback}`.
+    Parameter {
+        name: String,
+        fallback: Vec<Atom>,
+        quoted: bool,
+    },
+    /// `$(script)` and backquotes.
+    Output {
+        script: Script,
+        quoted: bool,
+    },
+    /// `<(script)`, or `>(script)` where `receives`.
+    Stream {
+        script: Script,
+        receives: bool,
+    },
+    /// Any other expansion, not followed, with what is nested in it.
+    Opaque {
+        inner: Vec<Self>,
+        quoted: bool,
+    },
+}
+
+impl Atom {
+    /// Returns the character where this is one and nothing quotes it.
+    pub(super) fn bare(&self) -> Option<char> {
+        match self {
+            Self::Char {
+                value,
+                quoted: false,
+            } => Some(*value),
+            _ => None,
+        }
+    }
+}
+
+impl Token {
+    /// Returns the word if it is written without quotes, escapes and expansions.
+    pub(super) fn bare(&self) -> Option<String> {
+        self.atoms.iter().map(Atom::bare).collect()
+    }
+
+    /// Returns the word as the shell would pass it, or its source where the shell would expand it.
+    pub(super) fn word(&self) -> Word {
+        match self.literal() {
+            Some(text) => Word::Literal(text),
+            None => Word::Dynamic(self.source.clone()),
+        }
+    }
+
+    /// Returns the word as the shell would pass it, unless the shell would expand anything in it.
+    pub(super) fn literal(&self) -> Option<String> {
+        let tilde = self.atoms.first().and_then(Atom::bare) == Some('~');
+        if tilde || globs(&self.atoms) || has_braces(&self.atoms) {
+            return None;
+        }
+        self.atoms
+            .iter()
+            .filter(|atom| !matches!(atom, Atom::Empty))
+            .map(|atom| match atom {
+                Atom::Char { value, .. } => Some(*value),
+                _ => None,
+            })
+            .collect()
+    }
+}
+
+/// Whether the shell would look for matching file names.
+pub(super) fn globs(atoms: &[Atom]) -> bool {
+    let mut opened = false;
+    atoms.iter().filter_map(Atom::bare).any(|c| {
+        opened |= c == '[';
+        matches!(c, '*' | '?') || (opened && c == ']')
+    })
+}
+
+/// Whether the shell might expand braces: an unquoted `{` with an unquoted `,` or `..` before its `}`.
+pub(super) fn has_braces(atoms: &[Atom]) -> bool {
+    let mut open = false;
+    let mut parts = false;
+    let mut last = None;
+    for c in atoms.iter().map(Atom::bare) {
+        match c {
+            Some('{') => open = true,
+            Some(',') if open => parts = true,
+            Some('.') if open && last == Some('.') => parts = true,
+            Some('}') if parts => return true,
+            _ => {}
+        }
+        last = c;
+    }
+    false
+}

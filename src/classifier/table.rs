@@ -1,0 +1,360 @@
+//! What is known about programs, read once from `config/classifier.toml` and `config/classifier_safe.toml`.
+//!
+//! The tables are data; what cannot be said as data is in the modules beside this one.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::LazyLock;
+
+use figment::Figment;
+use figment::providers::{Format, Toml};
+use serde::Deserialize;
+
+use super::expand::Arg;
+use crate::message::DangerLevel;
+
+/// The compiled-in tables.
+pub(super) static TABLE: LazyLock<Table> = LazyLock::new(Table::read);
+
+/// Everything that is known about programs.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Table {
+    rules: Vec<Rule>,
+    wrappers: HashMap<String, Wrapper>,
+    subwrappers: HashMap<String, Wrapper>,
+    runners: HashMap<String, Vec<String>>,
+    pub(super) environment: Environment,
+    pub(super) programs: Programs,
+    interpreters: HashMap<String, Vec<String>>,
+    pub(super) safe: SafeTable,
+    /// Rule and command of each program that is named without a star; there are hundreds.
+    #[serde(skip)]
+    by_program: HashMap<String, Vec<(usize, usize)>>,
+    /// Rule and command of the programs whose name has a star.
+    #[serde(skip)]
+    by_wildcard: Vec<(usize, usize)>,
+}
+
+/// Commands of one kind and level.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Rule {
+    pub(super) id: String,
+    pub(super) level: DangerLevel,
+    pub(super) reason: String,
+    commands: Vec<CommandPattern>,
+}
+
+/// How a program takes another command as its arguments.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct Wrapper {
+    pub(super) values: Vec<String>,
+    pub(super) code: Vec<String>,
+    pub(super) plain: Vec<String>,
+    pub(super) operands: usize,
+    pub(super) separator: String,
+    pub(super) assignments: bool,
+    pub(super) text: bool,
+    pub(super) ends: bool,
+    pub(super) safe: bool,
+}
+
+/// Environment variables that matter.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Environment {
+    pub(super) runs: Vec<String>,
+}
+
+/// Programs by what they do.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Programs {
+    pub(super) shells: Vec<String>,
+    pub(super) fetchers: Vec<String>,
+    pub(super) decoders: Vec<String>,
+    pub(super) senders: Vec<String>,
+    pub(super) databases: Vec<String>,
+    pub(super) unrememberable: Vec<String>,
+    pub(super) builtins: Vec<String>,
+}
+
+/// What may be called safe.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct SafeTable {
+    /// No option of these writes or runs anything, so their arguments need not be known.
+    pub(super) agnostic: BTreeMap<String, Agnostic>,
+    /// Safe without any argument.
+    pub(super) bare: Vec<String>,
+    /// Options that may be used with programs whose arguments matter.
+    pub(super) options: HashMap<String, Options>,
+    /// Predicates of `find`.
+    pub(super) find: FindPredicates,
+    /// Reading subcommands of git.
+    pub(super) git: HashMap<String, Options>,
+}
+
+/// How an argument-agnostic program takes its operands.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct Agnostic {
+    /// Its operands are text, not names of files.
+    pub(super) text: bool,
+    /// That many operands come before the names of files: a pattern, a filter.
+    pub(super) leading: usize,
+    /// Options that replace the leading operands.
+    pub(super) instead: Vec<String>,
+    /// Options that are not allowed after all.
+    pub(super) except: Vec<String>,
+}
+
+/// Options that are allowed; anything else is not.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct Options {
+    /// Letters of options without a value.
+    pub(super) flags: String,
+    /// Letters of options that take a value, joined or as the next word.
+    pub(super) values: String,
+    /// Long options, without their dashes; with or without `=value`.
+    pub(super) long: Vec<String>,
+    /// Long options that take the next word as their value if they have no `=`.
+    pub(super) long_values: Vec<String>,
+    /// Most operands.
+    pub(super) operands: Option<usize>,
+    /// One of these must be there for operands to be allowed.
+    pub(super) listing: Vec<String>,
+    /// `-5` is an option.
+    pub(super) number: bool,
+    /// The first operand, if it must be one of these.
+    pub(super) first: Vec<String>,
+}
+
+/// Predicates of `find` by how many words follow them.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct FindPredicates {
+    pub(super) alone: Vec<String>,
+    pub(super) with_value: Vec<String>,
+}
+
+impl Table {
+    #[expect(
+        clippy::expect_used,
+        reason = "the files are compiled in and a test reads them"
+    )]
+    fn read() -> Self {
+        let table: Self = Figment::new()
+            .merge(Toml::string(include_str!("../../config/classifier.toml")))
+            .merge(Toml::string(include_str!(
+                "../../config/classifier_safe.toml"
+            )))
+            .extract()
+            .expect("the compiled-in tables are valid");
+        table.indexed()
+    }
+
+    fn indexed(mut self) -> Self {
+        for (rule_at, rule) in self.rules.iter().enumerate() {
+            for (command_at, command) in rule.commands.iter().enumerate() {
+                for name in &command.program.0 {
+                    let place = (rule_at, command_at);
+                    if name.contains(['*', '?']) {
+                        self.by_wildcard.push(place);
+                    } else {
+                        self.by_program.entry(name.clone()).or_default().push(place);
+                    }
+                }
+            }
+        }
+        self
+    }
+
+    /// Returns each rule that names this command.
+    pub(super) fn rules(&self, program: &str, args: &[Arg]) -> Vec<&Rule> {
+        let named = self.by_program.get(program).into_iter().flatten();
+        named
+            .chain(&self.by_wildcard)
+            .filter_map(|(rule, command)| {
+                let rule = self.rules.get(*rule)?;
+                let command = rule.commands.get(*command)?;
+                command.matches(program, args).then_some(rule)
+            })
+            .collect()
+    }
+
+    /// Returns how this command wraps another one and how many words name the wrapper.
+    pub(super) fn wrapper(&self, program: &str, args: &[Arg]) -> Option<(&Wrapper, usize)> {
+        if let Some(wrapper) = self.wrappers.get(program) {
+            return Some((wrapper, 0));
+        }
+        let first = args.iter().position(|arg| !arg.text.starts_with('-'))?;
+        let subcommand = &args.get(first)?.text;
+        self.subwrappers
+            .get(&format!("{program} {subcommand}"))
+            .map(|wrapper| (wrapper, first + 1))
+    }
+
+    /// Returns the options of the program that name another program.
+    pub(super) fn runner(&self, program: &str) -> &[String] {
+        self.runners.get(program).map_or(&[], Vec::as_slice)
+    }
+
+    /// Returns the options that hold program text, if this is an interpreter.
+    pub(super) fn interpreter(&self, program: &str) -> Option<&[String]> {
+        self.interpreters.get(program).map(Vec::as_slice)
+    }
+}
+
+/// Whether the list has the name.
+pub(super) fn has(list: &[String], name: &str) -> bool {
+    list.iter().any(|item| item == name)
+}
+
+/// One entry of `commands`.
+#[derive(Debug, Deserialize)]
+#[serde(from = "String")]
+struct CommandPattern {
+    program: Alternatives,
+    words: Vec<Step>,
+    options: Vec<Alternatives>,
+}
+
+#[derive(Debug)]
+enum Step {
+    Gap,
+    Word(Alternatives),
+}
+
+#[derive(Debug)]
+struct Alternatives(Vec<String>);
+
+impl Alternatives {
+    fn new(text: &str) -> Self {
+        Self(text.split('|').map(str::to_owned).collect())
+    }
+
+    fn matches(&self, word: &str) -> bool {
+        self.0.iter().any(|pattern| wildcard(pattern, word))
+    }
+}
+
+impl From<String> for CommandPattern {
+    fn from(text: String) -> Self {
+        let mut words = text.split(' ');
+        let program = Alternatives::new(&words.next().unwrap_or_default().to_ascii_lowercase());
+        let (options, words): (Vec<_>, Vec<_>) =
+            words.partition(|word| word.starts_with(['-', '/']));
+        Self {
+            program,
+            words: words
+                .into_iter()
+                .map(|word| match word {
+                    "**" => Step::Gap,
+                    word => Step::Word(Alternatives::new(&word.to_ascii_lowercase())),
+                })
+                .collect(),
+            options: options.into_iter().map(Alternatives::new).collect(),
+        }
+    }
+}
+
+impl CommandPattern {
+    fn matches(&self, program: &str, args: &[Arg]) -> bool {
+        self.program.matches(program)
+            && steps_match(&self.words, args, true)
+            && self.options.iter().all(|wanted| {
+                wanted
+                    .0
+                    .iter()
+                    .any(|option| args.iter().any(|arg| is_option(&arg.text, option)))
+            })
+    }
+}
+
+/// Whether the words follow in this order; options, each with one value at most, may be between.
+fn steps_match(steps: &[Step], args: &[Arg], may_skip: bool) -> bool {
+    let Some((step, rest)) = steps.split_first() else {
+        return true;
+    };
+    if matches!(step, Step::Gap) {
+        return (0..=args.len())
+            .filter_map(|from| args.get(from..))
+            .any(|args| steps_match(rest, args, false));
+    }
+    let Some((arg, after)) = args.split_first() else {
+        return false;
+    };
+    if let Step::Word(word) = step
+        && word.matches(&arg.text.to_ascii_lowercase())
+        && steps_match(rest, after, true)
+    {
+        return true;
+    }
+    if !may_skip || !arg.text.starts_with(['-', '+']) {
+        return false;
+    }
+    // The word after an option may be its value or the subcommand: both are tried.
+    steps_match(steps, after, true)
+        || after
+            .split_first()
+            .is_some_and(|(_, after)| steps_match(steps, after, true))
+}
+
+/// Whether the word is this option: alone, in a cluster of letters, abbreviated, or with a value.
+pub(super) fn is_option(word: &str, option: &str) -> bool {
+    let name = word.split_once('=').map_or(word, |(name, _)| name);
+    if wildcard(option, word) || wildcard(option, name) {
+        return true;
+    }
+    if let Some(long) = option.strip_prefix("--") {
+        let given = name.strip_prefix("--").unwrap_or_default();
+        return given.len() >= 4 && long.starts_with(given);
+    }
+    let mut letters = option.chars().skip(1);
+    match (letters.next(), letters.next()) {
+        (Some(letter), None) => cluster(word).is_some_and(|cluster| cluster.contains(letter)),
+        _ => name.strip_prefix('-') == Some(option),
+    }
+}
+
+/// Returns the letters of `-abc`.
+pub(super) fn cluster(word: &str) -> Option<&str> {
+    word.strip_prefix('-')
+        .filter(|letters| !letters.starts_with('-'))
+}
+
+/// Whether the text matches a pattern in which `*` is any text and `?` any character.
+pub(super) fn wildcard(pattern: &str, text: &str) -> bool {
+    if !pattern.contains(['*', '?']) {
+        return pattern == text;
+    }
+    // Two-pointer matching: linear but for the text after the last star.
+    let pattern: Vec<char> = pattern.chars().collect();
+    let text: Vec<char> = text.chars().collect();
+    let (mut p, mut t) = (0, 0);
+    let mut star = None;
+    while let Some(c) = text.get(t) {
+        match pattern.get(p) {
+            Some('*') => {
+                star = Some((p, t));
+                p += 1;
+            }
+            Some(wanted) if *wanted == '?' || wanted == c => {
+                p += 1;
+                t += 1;
+            }
+            _ => match &mut star {
+                Some((at, from)) => {
+                    *from += 1;
+                    p = *at + 1;
+                    t = *from;
+                }
+                None => return false,
+            },
+        }
+    }
+    pattern.iter().skip(p).all(|c| *c == '*')
+}

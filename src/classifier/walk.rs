@@ -1,0 +1,360 @@
+//! Walks a script, every command at every depth, and gathers what is found; the worst decides.
+//!
+//! A text that cannot be read is cut into words at everything that could separate commands, so that
+//! what is hidden behind a syntax error still counts. What one command means is in [`super::command`].
+
+use super::characters::{deceptive_blank, visible};
+use super::command::Setting;
+use super::expand::{Arg, Scope, Value, expand, expand_all, expand_text, expand_value};
+use super::flow::{Feed, file_taint, input_of, stage_output, taint_of};
+use super::reader::{MAX_NESTING, Reader};
+use super::script::{
+    Assignment, Atom, Compound, CompoundKind, Redirect, Script, Simple, Stage, Statement, Token,
+};
+use super::table::{TABLE, has};
+use super::{Finding, MAX_LENGTH, SimpleCommand, Surroundings, paths};
+use crate::message::DangerLevel;
+
+/// Most bytes of nested text that are read for one line: a line can hold each of its parts once
+/// more per level of quoting, and no more than this is ever needed for one that bash accepts.
+const MAX_WORK: usize = 4 * MAX_LENGTH;
+
+/// Most commands, nested and unwrapped ones included, that are looked at.
+const MAX_JUDGED: usize = 20_000;
+
+/// The walk over one line.
+pub(super) struct Walk<'a> {
+    pub(super) surroundings: &'a Surroundings<'a>,
+    pub(super) findings: Vec<Finding>,
+    pub(super) commands: Vec<SimpleCommand>,
+    pub(super) signs: Signs,
+    work: usize,
+    judged: usize,
+    depth: usize,
+}
+
+/// Parts of a reverse shell; none of them means much alone.
+#[derive(Debug, Default)]
+pub(super) struct Signs {
+    pub(super) network_path: bool,
+    pub(super) netcat: bool,
+    pub(super) named_pipe: bool,
+    pub(super) shell: bool,
+}
+
+impl<'a> Walk<'a> {
+    pub(super) fn new(surroundings: &'a Surroundings<'a>) -> Self {
+        Self {
+            surroundings,
+            findings: Vec::new(),
+            commands: Vec::new(),
+            signs: Signs::default(),
+            work: 0,
+            judged: 0,
+            depth: 0,
+        }
+    }
+
+    pub(super) fn find(
+        &mut self,
+        level: DangerLevel,
+        rule: &'static str,
+        words: &str,
+        reason: impl Into<String>,
+    ) {
+        let finding = Finding {
+            level,
+            rule,
+            words: visible(words),
+            reason: reason.into(),
+        };
+        if !self.findings.contains(&finding) {
+            self.findings.push(finding);
+        }
+    }
+
+    /// Runs a step one level deeper; beyond the deepest level it is not run, and that is a finding.
+    pub(super) fn deeper(&mut self, words: &str, step: impl FnOnce(&mut Self)) {
+        self.judged += 1;
+        if self.judged > MAX_JUDGED {
+            self.find(
+                DangerLevel::Blocked,
+                "limit-work",
+                words,
+                "holds more commands than can be looked at",
+            );
+        } else if self.depth >= MAX_NESTING {
+            self.find(
+                DangerLevel::Blocked,
+                "limit-nesting",
+                words,
+                "is nested too deeply to be looked at",
+            );
+        } else {
+            self.depth += 1;
+            step(self);
+            self.depth -= 1;
+        }
+    }
+
+    /// Reads and walks a text that a shell would run.
+    pub(super) fn text(&mut self, text: &str, scope: &mut Scope, feed: &Feed) {
+        self.work = self.work.saturating_add(text.len());
+        if self.work > MAX_WORK {
+            return self.find(
+                DangerLevel::Blocked,
+                "limit-work",
+                text,
+                "holds more nested text than can be looked at",
+            );
+        }
+        self.deeper(text, |walk| {
+            match Reader::new(text, walk.depth).whole_script() {
+                Ok(script) => walk.script(&script, scope, feed),
+                Err(_) => walk.fragments(text, scope),
+            }
+        });
+    }
+
+    /// Judges every run of words in a text that is not a script.
+    pub(super) fn fragments(&mut self, text: &str, scope: &mut Scope) {
+        let separates = |c: char| matches!(c, ';' | '|' | '&' | '(' | ')' | '`' | '\n' | '{' | '}');
+        let setting = Setting::default();
+        for quotes in [true, false] {
+            // Once with quotes as separators, once without them: `s''udo` and `"; sudo` both count.
+            let plain: String = text
+                .chars()
+                .filter(|c| !matches!(c, '\\'))
+                .filter_map(|c| match (c, quotes) {
+                    ('"' | '\'' | '$', true) => Some('\n'),
+                    ('"' | '\'', false) => None,
+                    (c, _) => Some(c),
+                })
+                .collect();
+            for piece in plain.split(separates) {
+                let args: Vec<Arg> = piece
+                    .split_whitespace()
+                    .map(|word| Arg {
+                        glob: word.contains(['*', '?']),
+                        ..Arg::literal(word)
+                    })
+                    .collect();
+                let assigned = args
+                    .iter()
+                    .take_while(|arg| super::peel::is_assignment(&arg.text))
+                    .count();
+                self.command(args.get(assigned..).unwrap_or_default(), &setting, scope);
+            }
+        }
+    }
+
+    pub(super) fn script(&mut self, script: &Script, scope: &mut Scope, feed: &Feed) {
+        for statement in &script.statements {
+            self.statement(statement, scope, feed);
+        }
+    }
+
+    fn statement(&mut self, statement: &Statement, scope: &mut Scope, outer: &Feed) {
+        let mut feed = outer.clone();
+        for stage in &statement.stages {
+            let setting = Setting {
+                input: feed.clone(),
+                parallel: statement.background || statement.stages.len() > 1,
+            };
+            match stage {
+                Stage::Simple(simple) => self.simple(simple, scope, setting),
+                Stage::Compound(compound) => self.compound(compound, scope, &feed),
+                Stage::Function { name, body } => {
+                    scope.functions.push(name.clone());
+                    self.deeper(name, |walk| walk.script(body, scope, &feed));
+                    scope.functions.pop();
+                }
+            }
+            feed = stage_output(stage, &feed, scope);
+        }
+    }
+
+    fn compound(&mut self, compound: &Compound, scope: &mut Scope, feed: &Feed) {
+        let input = input_of(&compound.redirects, feed, scope);
+        self.redirects(&compound.redirects, &input, &[], scope);
+        let looping = scope.in_loop;
+        let mut inner = scope.clone();
+        match &compound.kind {
+            CompoundKind::Each { variable, words } => {
+                words.iter().for_each(|word| self.nested(word, scope, feed));
+                let values = expand_all(words, scope);
+                let known = values.iter().all(|arg| !arg.unknown);
+                let value = Value {
+                    spread: values.iter().any(|arg| arg.glob),
+                    taint: taint_of(&values),
+                    choices: if known {
+                        values.into_iter().map(|arg| arg.text).collect()
+                    } else {
+                        Vec::new()
+                    },
+                };
+                inner.variables.insert(variable.clone(), value);
+                inner.in_loop = true;
+            }
+            CompoundKind::Loop => inner.in_loop = true,
+            CompoundKind::Group | CompoundKind::Subshell => {}
+        }
+        self.deeper("", |walk| walk.script(&compound.body, &mut inner, &input));
+        inner.in_loop = looping;
+        if !matches!(compound.kind, CompoundKind::Subshell) {
+            *scope = inner;
+        }
+    }
+
+    /// Walks what is nested in a word.
+    fn nested(&mut self, token: &Token, scope: &Scope, feed: &Feed) {
+        for atom in &token.atoms {
+            self.nested_atom(atom, scope, feed);
+        }
+        if let Some(blank) = deceptive_blank(token) {
+            self.find(
+                DangerLevel::Warning,
+                "deceptive-text",
+                &token.source,
+                format!(
+                    "has a blank that is none to the shell (U+{:04X})",
+                    blank as u32
+                ),
+            );
+        }
+    }
+
+    fn nested_atom(&mut self, atom: &Atom, scope: &Scope, feed: &Feed) {
+        match atom {
+            Atom::Output { script, .. }
+            | Atom::Stream {
+                script,
+                receives: false,
+            } => {
+                let mut scope = scope.clone();
+                self.deeper("", |walk| walk.script(script, &mut scope, &Feed::default()));
+            }
+            Atom::Stream { script, .. } => {
+                let mut scope = scope.clone();
+                self.deeper("", |walk| walk.script(script, &mut scope, feed));
+            }
+            Atom::Parameter {
+                fallback: inner, ..
+            }
+            | Atom::Opaque { inner, .. } => {
+                self.deeper("", |walk| {
+                    inner
+                        .iter()
+                        .for_each(|atom| walk.nested_atom(atom, scope, feed));
+                });
+            }
+            Atom::Char { .. } | Atom::Empty => {}
+        }
+    }
+
+    fn simple(&mut self, simple: &Simple, scope: &mut Scope, mut setting: Setting) {
+        setting.input = input_of(&simple.redirects, &setting.input, scope);
+        let args = expand_all(&simple.words, scope);
+        // What a command writes may go into `>(…)`, so that is walked with its output.
+        let stage_feed = Feed {
+            taint: setting.input.taint.join(command_taint(&args)),
+            ..setting.input.clone()
+        };
+        for token in &simple.words {
+            self.nested(token, scope, &stage_feed);
+        }
+        self.redirects(&simple.redirects, &stage_feed, &args, scope);
+        for assignment in &simple.assignments {
+            self.assignment(assignment, scope);
+        }
+        let runs_itself = simple.words.first().is_some_and(|token| {
+            matches!(token.atoms.as_slice(), [.., Atom::Parameter { name, .. }] if name == "0")
+        });
+        if runs_itself && (setting.parallel || scope.in_loop) {
+            self.find(
+                DangerLevel::Blocked,
+                "fork-bomb",
+                "$0",
+                "starts itself again and again",
+            );
+        }
+        self.command(&args, &setting, scope);
+        // A first word that may be one of several: each of them may be the program.
+        let heads = simple
+            .words
+            .first()
+            .map_or(0, |token| expand(token, scope).len());
+        for from in 1..heads {
+            self.command(args.get(from..).unwrap_or_default(), &setting, scope);
+        }
+    }
+
+    fn assignment(&mut self, assignment: &Assignment, scope: &mut Scope) {
+        self.nested(&assignment.value, scope, &Feed::default());
+        let value = expand_value(&assignment.value, scope);
+        if has(&TABLE.environment.runs, &assignment.name) {
+            let arg = expand_text(&assignment.value, scope);
+            self.code(&arg, scope, &Feed::default());
+        }
+        scope.variables.insert(assignment.name.clone(), value);
+    }
+
+    fn redirects(&mut self, redirects: &[Redirect], feed: &Feed, args: &[Arg], scope: &mut Scope) {
+        for redirect in redirects {
+            match redirect {
+                Redirect::Write(token) => {
+                    self.nested(token, scope, feed);
+                    let target = expand_text(token, scope);
+                    if feed.taint.hidden() {
+                        scope.downloads.push(target.text.clone());
+                    }
+                    self.written(&target, &token.source, scope);
+                    self.redirected(&target, args, feed, scope);
+                }
+                Redirect::Read(token) => {
+                    self.nested(token, scope, &Feed::default());
+                    let source = expand_text(token, scope);
+                    self.signs.network_path |= paths::network_path(&source);
+                    if file_taint(&source, scope).secret {
+                        self.find(
+                            DangerLevel::Warning,
+                            "secret",
+                            &token.source,
+                            "reads a file that may hold secrets",
+                        );
+                    }
+                }
+                Redirect::Text(body) => {
+                    if let Some(token) = body.get() {
+                        self.nested(token, scope, &Feed::default());
+                    }
+                }
+                Redirect::Duplicate => {}
+            }
+        }
+    }
+
+    /// Adds what only several commands together show.
+    pub(super) fn conclude(&mut self) {
+        let signs = &self.signs;
+        let reverse = signs.shell && (signs.network_path || (signs.named_pipe && signs.netcat));
+        if reverse {
+            self.find(
+                DangerLevel::Blocked,
+                "reverse-shell",
+                "",
+                "connects a shell to the network",
+            );
+        }
+    }
+}
+
+/// Returns what kind of text the command itself writes.
+fn command_taint(args: &[Arg]) -> super::expand::Taint {
+    let mut taint = taint_of(args);
+    if let Some((program, _)) = super::peel::program(args) {
+        taint.fetched |= has(&TABLE.programs.fetchers, &program);
+        taint.decoded |= has(&TABLE.programs.decoders, &program);
+    }
+    taint
+}

@@ -1,0 +1,161 @@
+use std::sync::Arc;
+
+use proptest::prelude::*;
+
+use super::*;
+
+fn error(kind: ErrorKind) -> ProviderError {
+    ProviderError::new(kind, "x")
+}
+
+#[test]
+fn which_errors_are_tried_again() {
+    use ErrorKind::*;
+    let again = [
+        Connect,
+        Timeout,
+        RateLimit,
+        Overloaded,
+        Server,
+        IncompleteStream,
+    ];
+    let never = [
+        Protocol,
+        InvalidRequest,
+        Authentication,
+        Permission,
+        Quota,
+        NotFound,
+        TooLarge,
+        ContextLength,
+        ContentFilter,
+        Conflict,
+        NoTools,
+        NotConfigured,
+        Unknown,
+    ];
+    let policy = Policy::new(4);
+    for kind in again {
+        assert!(
+            policy.next_delay(&error(kind), 1, 0.5).is_some(),
+            "{kind:?}"
+        );
+    }
+    for kind in never {
+        assert_eq!(policy.next_delay(&error(kind), 1, 0.5), None, "{kind:?}");
+    }
+}
+
+#[test]
+fn the_providers_word_counts_except_for_money() {
+    let policy = Policy::new(1);
+    let cases = [
+        (ErrorKind::RateLimit, Some(false), None, false),
+        (ErrorKind::RateLimit, Some(true), None, true),
+        (ErrorKind::Conflict, Some(true), None, true),
+        (ErrorKind::Quota, Some(true), None, false),
+        (ErrorKind::Authentication, Some(true), None, false),
+        (ErrorKind::Server, None, Some(501), false),
+        (ErrorKind::Server, None, Some(502), true),
+    ];
+    for (kind, should_retry, status, expected) in cases {
+        let error = ProviderError {
+            should_retry,
+            status,
+            ..error(kind)
+        };
+        assert_eq!(
+            policy.next_delay(&error, 1, 0.0).is_some(),
+            expected,
+            "{kind:?}"
+        );
+    }
+}
+
+#[test]
+fn delays_double_up_to_a_limit_and_then_end() {
+    let policy = Policy::new(10);
+    let delays: Vec<u128> = (0..12)
+        .map(|attempt| {
+            let delay = policy.next_delay(&error(ErrorKind::Server), attempt, 1.0);
+            delay.map_or(0, |delay| delay.as_millis())
+        })
+        .collect();
+    assert_eq!(
+        delays,
+        [
+            0, 500, 1000, 2000, 4000, 8000, 16_000, 30_000, 30_000, 30_000, 30_000, 0
+        ]
+    );
+    let overloaded = policy.next_delay(&error(ErrorKind::Overloaded), 1, 1.0);
+    assert_eq!(overloaded, Some(Duration::from_secs(1)));
+}
+
+#[test]
+fn what_the_provider_asks_for_is_given_up_to_two_minutes() {
+    let policy = Policy::new(4);
+    for (asked, expected) in [(7, Some(7)), (120, Some(120)), (121, None), (7999, None)] {
+        let error = ProviderError {
+            retry_after: Some(Duration::from_secs(asked)),
+            ..error(ErrorKind::RateLimit)
+        };
+        let delay = policy.next_delay(&error, 1, 0.0);
+        assert_eq!(delay, expected.map(Duration::from_secs), "{asked}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn any_attempt_and_jitter_give_a_bounded_delay(
+        attempt: u32,
+        max_retries: u32,
+        jitter: f64,
+        asked in proptest::option::of(0u64..300),
+    ) {
+        let error = ProviderError {
+            retry_after: asked.map(Duration::from_secs),
+            ..error(ErrorKind::Overloaded)
+        };
+        if let Some(delay) = Policy::new(max_retries).next_delay(&error, attempt, jitter) {
+            prop_assert!(attempt >= 1 && attempt <= max_retries);
+            prop_assert!(delay >= FIRST_DELAY / 2 && delay <= MAX_HONOURED);
+            prop_assert!(delay >= Duration::from_secs(asked.unwrap_or(0)));
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn all_wait_at_a_closed_gate_and_none_at_an_open_one() {
+    let gate = Arc::new(Gate::default());
+    let started = Instant::now();
+    gate.pass().await;
+    assert_eq!(
+        (started.elapsed(), gate.remaining()),
+        (Duration::ZERO, None)
+    );
+
+    gate.penalise(Duration::from_secs(5));
+    gate.penalise(Duration::from_secs(1));
+    assert_eq!(gate.remaining(), Some(Duration::from_secs(5)));
+    let waiting: Vec<_> = (0..50)
+        .map(|_| {
+            let gate = Arc::clone(&gate);
+            tokio::spawn(async move { gate.pass().await })
+        })
+        .collect();
+    tokio::time::sleep(Duration::from_secs(4)).await;
+    assert!(waiting.iter().all(|task| !task.is_finished()));
+    gate.penalise(Duration::from_secs(3));
+    for task in waiting {
+        task.await.unwrap();
+    }
+    assert_eq!(started.elapsed().as_secs(), 7);
+    assert_eq!(gate.remaining(), None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_penalty_never_exceeds_what_is_honoured() {
+    let gate = Gate::default();
+    gate.penalise(Duration::MAX);
+    assert_eq!(gate.remaining(), Some(MAX_HONOURED));
+}
