@@ -19,6 +19,7 @@ mod ndjson;
 pub mod ollama;
 pub mod presets;
 mod quirks;
+mod record;
 pub mod registry;
 pub mod responses;
 pub mod retry;

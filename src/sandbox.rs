@@ -17,6 +17,7 @@ pub mod paths;
 mod policy;
 mod probe;
 pub mod process;
+pub mod programs;
 pub mod seen;
 mod toolchains;
 

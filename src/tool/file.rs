@@ -46,6 +46,11 @@ impl PathArgument {
         })
     }
 
+    /// Maps the path of a folder, or of a single file in place of one; the project where absent.
+    pub(super) fn parse_folder(roots: &Arc<Roots>, path: Option<&str>) -> Result<Self, Refusal> {
+        Self::parse(roots, path.unwrap_or("."), Access::Look)
+    }
+
     /// Looks the path up, which takes a few system calls; `None` where it leads nowhere.
     fn judged(&self) -> Option<&Judged> {
         let look_up = || {
@@ -96,8 +101,8 @@ impl PathArgument {
         });
         let danger = match (self.access, &asked) {
             (Access::Write, _) => DangerLevel::Dangerous,
-            (Access::Read, Some(_)) => DangerLevel::Warning,
-            (Access::Read, None) => DangerLevel::Safe,
+            (Access::Read | Access::Look, Some(_)) => DangerLevel::Warning,
+            (Access::Read | Access::Look, None) => DangerLevel::Safe,
         };
         Facts {
             danger: Danger {
@@ -106,6 +111,7 @@ impl PathArgument {
             },
             paths,
             commands: Vec::new(),
+            plain: true,
             network: false,
             // An approval for the tool is none for a file that others run.
             remember: asked.is_none().then(|| RememberKey::Tool(tool.to_owned())),
@@ -122,11 +128,6 @@ impl PathArgument {
     /// Returns the path below its root.
     pub(super) fn relative(&self) -> &str {
         self.target.relative()
-    }
-
-    /// Returns how a file of the same root is named to the model.
-    pub(super) fn spell(&self, located: &Located<'_>, relative: &str) -> String {
-        self.roots.spelling(located.root(), relative)
     }
 
     /// Walks to the file, which has to be the one that the call was judged by.
@@ -202,7 +203,8 @@ pub(super) fn settle(
 #[derive(Clone, Debug)]
 pub(super) struct Stop {
     cancel: CancellationToken,
-    deadline: Instant,
+    /// `None` where it is too far away to be told.
+    deadline: Option<Instant>,
 }
 
 /// Why a call had to stop.
@@ -216,7 +218,7 @@ impl Stop {
     pub(super) fn of(run: &Run<'_>) -> Self {
         Self {
             cancel: run.cancel.clone(),
-            deadline: Instant::now() + run.timeout,
+            deadline: Instant::now().checked_add(run.timeout),
         }
     }
 
@@ -225,7 +227,10 @@ impl Stop {
         if self.cancel.is_cancelled() {
             Some(Stopped::Cancelled)
         } else {
-            (Instant::now() >= self.deadline).then_some(Stopped::TimedOut)
+            let late = self
+                .deadline
+                .is_some_and(|deadline| Instant::now() >= deadline);
+            late.then_some(Stopped::TimedOut)
         }
     }
 }
@@ -263,5 +268,6 @@ pub(super) async fn blocking<T: Send + 'static>(
     })
 }
 
+#[cfg(unix)]
 #[cfg(test)]
 pub(super) mod testing;

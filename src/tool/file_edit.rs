@@ -202,5 +202,6 @@ fn nearest_line<'a>(content: &'a str, wanted: &str) -> Option<(usize, &'a str)> 
         .map(|(_, number, line)| (number, line))
 }
 
+#[cfg(unix)]
 #[cfg(test)]
 mod tests;

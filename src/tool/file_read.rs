@@ -288,5 +288,6 @@ fn check_extension(config: &FileReadConfig, relative: &str) -> Result<(), String
     ))
 }
 
+#[cfg(unix)]
 #[cfg(test)]
 mod tests;

@@ -93,5 +93,6 @@ fn replace(old: &Old, content: &str) -> Revision {
     }
 }
 
+#[cfg(unix)]
 #[cfg(test)]
 mod tests;

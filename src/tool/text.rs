@@ -166,21 +166,17 @@ impl Form {
         }
         match self.encoding {
             Encoding::Utf8 => bytes.extend(content.as_bytes()),
-            Encoding::Utf16 { little } => bytes.extend(content.encode_utf16().flat_map(|unit| {
-                if little {
-                    unit.to_le_bytes()
-                } else {
-                    unit.to_be_bytes()
-                }
-            })),
-            Encoding::Utf32 { little } => {
-                bytes.extend(content.chars().map(u32::from).flat_map(|letter| {
-                    if little {
-                        letter.to_le_bytes()
-                    } else {
-                        letter.to_be_bytes()
-                    }
-                }))
+            Encoding::Utf16 { little: true } => {
+                bytes.extend(content.encode_utf16().flat_map(u16::to_le_bytes));
+            }
+            Encoding::Utf16 { little: false } => {
+                bytes.extend(content.encode_utf16().flat_map(u16::to_be_bytes));
+            }
+            Encoding::Utf32 { little: true } => {
+                bytes.extend(content.chars().map(u32::from).flat_map(u32::to_le_bytes));
+            }
+            Encoding::Utf32 { little: false } => {
+                bytes.extend(content.chars().map(u32::from).flat_map(u32::to_be_bytes));
             }
             Encoding::Legacy(legacy) => {
                 let (encoded, _, unencodable) = legacy.encode(content);
@@ -217,31 +213,27 @@ impl Encoding {
         match self {
             Self::Utf8 => std::str::from_utf8(bytes).ok().map(str::to_owned),
             Self::Utf16 { little } => {
+                let of = if little {
+                    u16::from_le_bytes
+                } else {
+                    u16::from_be_bytes
+                };
                 let (units, rest) = bytes.as_chunks::<2>();
-                let units = units.iter().map(|unit| {
-                    if little {
-                        u16::from_le_bytes(*unit)
-                    } else {
-                        u16::from_be_bytes(*unit)
-                    }
-                });
-                let content: Result<String, _> = char::decode_utf16(units).collect();
-                content.ok().filter(|_| rest.is_empty())
+                let letters = char::decode_utf16(units.iter().map(|unit| of(*unit)));
+                letters
+                    .collect::<Result<_, _>>()
+                    .ok()
+                    .filter(|_| rest.is_empty())
             }
             Self::Utf32 { little } => {
+                let of = if little {
+                    u32::from_le_bytes
+                } else {
+                    u32::from_be_bytes
+                };
                 let (units, rest) = bytes.as_chunks::<4>();
-                let content: Option<String> = units
-                    .iter()
-                    .map(|unit| {
-                        if little {
-                            u32::from_le_bytes(*unit)
-                        } else {
-                            u32::from_be_bytes(*unit)
-                        }
-                    })
-                    .map(char::from_u32)
-                    .collect();
-                content.filter(|_| rest.is_empty())
+                let letters = units.iter().map(|unit| char::from_u32(of(*unit)));
+                letters.collect::<Option<_>>().filter(|_| rest.is_empty())
             }
             Self::Legacy(legacy) => legacy
                 .decode_without_bom_handling_and_without_replacement(bytes)

@@ -1,7 +1,11 @@
 //! Commands under control and in the sandbox, with real processes.
 
+#[cfg(test)]
 mod support;
 
+#[cfg(test)]
 mod battery;
+#[cfg(test)]
 mod control;
+#[cfg(test)]
 mod work;

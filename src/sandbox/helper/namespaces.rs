@@ -35,7 +35,8 @@ pub(super) fn guard(policy: &Policy, control: &Control) -> Result<(), SetupError
             supervisor::release_standard_streams()
                 .during(Step::Prepare, "closing the program's output")?;
             // Ends after the kernel has killed and reaped the whole namespace, not before.
-            raw::wait(Some(init)).during(Step::Namespaces, "waiting for the first process")?;
+            raw::wait(Some(init), true)
+                .during(Step::Namespaces, "waiting for the first process")?;
             Ok(())
         }
     }

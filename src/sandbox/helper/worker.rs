@@ -37,7 +37,9 @@ pub(super) fn become_program(policy: &Policy, parent: Pid, mut status: File) {
 
 fn confine(policy: &Policy, parent: Pid) -> Result<Layers, SetupError> {
     die_with(parent)?;
-    rustix::process::setsid().during(Step::Prepare, "starting a session")?;
+    // A group, so that `kill 0` in a script spares the supervisor. The session is the helper's: another one would also
+    // be another group for the scheduler, and each switch to one has to wait for its turn on a busy machine.
+    rustix::process::setpgid(None, None).during(Step::Prepare, "starting a process group")?;
     raw::set_signals_blocked(false).during(Step::Prepare, "unblocking signals")?;
     rustix::process::chdir(&policy.cwd).during(Step::Directory, policy.cwd.display())?;
     if policy.mode == Mode::None {

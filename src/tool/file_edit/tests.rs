@@ -23,7 +23,15 @@ fn edited(before: &[u8], old: &str, new: &str, all: bool) -> Result<Vec<u8>, Str
 
 #[test]
 fn edits_change_what_they_name_and_nothing_else() {
-    let cases: &[(&[u8], &str, &str, bool, &[u8])] = &[
+    /// Before, old text, new text, whether all, after.
+    type Case = (
+        &'static [u8],
+        &'static str,
+        &'static str,
+        bool,
+        &'static [u8],
+    );
+    let cases: &[Case] = &[
         (b"a b c", "b", "x", false, b"a x c"),
         (b"a\nb\nc\n", "a\nb", "x", false, b"x\nc\n"),
         (

@@ -89,7 +89,9 @@ async fn encoding_mark_and_line_ends_stay() {
     ] {
         world.put("f", old);
         // What the last case wrote is nothing this one has seen.
-        world.seen.forget(&world.roots.identity(RootName::Project, "f"));
+        world
+            .seen
+            .forget(&world.roots.identity(RootName::Project, "f"));
         let output = world
             .call(&write, json!({"path": "f", "content": content}))
             .await;

@@ -1,11 +1,8 @@
 use serde_json::json;
-use sha2::{Digest, Sha256};
 
 use super::*;
 use crate::message::Usage;
 use crate::provider::CallInput;
-
-mod recordings;
 
 fn decoder() -> MessageDecoder {
     MessageDecoder::new(Context {
