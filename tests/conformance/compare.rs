@@ -227,7 +227,8 @@ fn anthropic(items: &[Value]) -> (Vec<Value>, Vec<Value>, usize) {
             "text" => citations += item["citations"].as_array().map_or(0, Vec::len),
             kind @ "thinking" => thinking.push(signed(kind, "signature", &item["signature"])),
             kind @ "redacted_thinking" => thinking.push(signed(kind, "data", &item["data"])),
-            "tool_use" => {}
+            // Calls, and the daemon's own note of what stood before the reply.
+            "tool_use" | "outrigger_prefix" => {}
             kind => tools.push(json!({"type": kind, "name": item["name"]})),
         }
     }
