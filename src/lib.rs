@@ -7,6 +7,7 @@ pub mod connection;
 pub mod conversation;
 pub mod daemon;
 pub mod exchange;
+pub mod http;
 pub mod lifecycle;
 pub mod message;
 pub mod permission;

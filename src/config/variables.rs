@@ -11,6 +11,8 @@ use super::origin::is_secret;
 const PREFIX: &str = "OUTRIGGER_";
 /// What separates the parts of a key in the name of a variable.
 const SEPARATOR: &str = "__";
+/// Most parts of a key; no key has more, and what is nested deeper would only cost memory.
+const MAX_PARTS: usize = 8;
 
 /// A variable that sets a key.
 pub(crate) struct Variable {
@@ -108,13 +110,16 @@ fn leaves(value: &Value, prefix: &str, all: &mut Vec<String>) {
 fn variable_path(key: &str, lower: &Value) -> Vec<String> {
     let mut path: Vec<String> = Vec::new();
     let mut table = Some(lower);
-    for part in key.split(SEPARATOR) {
-        let part = match path.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-            ["mcp", "servers", _, "env"] => part.to_owned(),
-            _ => spelled(part, table),
-        };
+    for part in key.splitn(MAX_PARTS, SEPARATOR) {
+        let part = spelled(part, table);
         table = table.and_then(|table| table.as_dict()?.get(&part));
         path.push(part);
+    }
+    let lower_case: Vec<&str> = path.iter().map(String::as_str).collect();
+    let mut parts = key.splitn(5, SEPARATOR);
+    if let (["mcp", "servers", _, "env", ..], Some(name)) = (lower_case.as_slice(), parts.nth(4)) {
+        path.truncate(4);
+        path.push(name.to_owned());
     }
     path
 }

@@ -3,7 +3,6 @@
 //! Sends, waits within the instance's limits, turns failures into [`ProviderError`], and hands the
 //! bytes of an answer to `body`. Nothing here knows a wire format or tries again.
 
-mod client;
 mod fault;
 mod silence;
 
@@ -25,7 +24,8 @@ use super::lines::{MAX_EVENT_BYTES, too_long};
 use super::record::Tape;
 use super::{ChunkStream, ErrorKind, ProviderError};
 use crate::config::ProviderConfig;
-pub use client::Clients;
+use crate::http::ClientError;
+pub use crate::http::Clients;
 use silence::Bounded;
 
 /// Most bytes read of the body of an error status; vendors' errors have a few hundred.
@@ -36,6 +36,16 @@ const ERROR_BODY_TIME: Duration = Duration::from_secs(10);
 
 /// Longest time for an answer that is no stream: lists of models, checks of a key.
 const JSON_TIME: Duration = Duration::from_secs(30);
+
+impl From<ClientError> for ProviderError {
+    fn from(error: ClientError) -> Self {
+        let kind = match error {
+            ClientError::Setting(_) => ErrorKind::NotConfigured,
+            ClientError::Setup(_) => ErrorKind::Connect,
+        };
+        Self::new(kind, error.to_string())
+    }
+}
 
 /// Where a provider instance is reached, and as whom.
 pub(crate) struct Endpoint {

@@ -9,6 +9,7 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 use reqwest::Url;
 use secrecy::{ExposeSecret, SecretString};
 
+use super::Provider;
 use super::anthropic::Anthropic;
 use super::chat::Chat;
 use super::http::Clients;
@@ -16,7 +17,6 @@ use super::ollama::Ollama;
 use super::presets::{self, Preset};
 use super::responses::Responses;
 use super::scripted::Scripted;
-use super::Provider;
 use crate::config::{Config, ProviderConfig, ProviderKind};
 
 /// Id and preset of the instance that is always there.

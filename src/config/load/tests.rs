@@ -175,6 +175,8 @@ fn a_file_of_each_format() {
         ("a.toml", ""),
         ("a.yaml", ""),
         ("a.yaml", "# nothing\n"),
+        ("a.yaml", "chat:\nserver: {port: ~}\n"),
+        ("a.json", r#"{"chat": null}"#),
         ("a.json", "{}"),
     ] {
         assert_eq!(
@@ -215,6 +217,7 @@ fn variables_are_read_as_what_the_key_needs() {
             ("OUTRIGGER_PROVIDERS__MY_GPT__API_KEY", "123456"),
             ("OUTRIGGER_PROVIDERS__MY_GPT__HEADERS", r#"{"X-A": "b"}"#),
             ("OUTRIGGER_MCP__SERVERS__GIT__ENV__GITHUB_TOKEN", "7"),
+            ("OUTRIGGER_MCP__SERVERS__GIT__ENV__A__B", "8"),
             ("OUTRIGGER_TOKEN", " given "),
             ("OUTRIGGER_PORT", "tcp://10.0.0.1:4517"),
             ("RUST_LOG", "debug"),
@@ -238,6 +241,7 @@ fn variables_are_read_as_what_the_key_needs() {
         panic!("a program");
     };
     assert_eq!(env["GITHUB_TOKEN"].expose_secret(), "7");
+    assert_eq!(env["A__B"].expose_secret(), "8");
     let token = loaded.token.as_ref().map(ExposeSecret::expose_secret);
     assert_eq!(token, Some("given"));
     assert_eq!(config.log.level, "debug");
@@ -328,4 +332,29 @@ fn a_configuration_of_claude_desktop_works_as_it_is() {
         errors.contains("mcp.servers.s.type: unknown key"),
         "{errors}"
     );
+}
+
+proptest::proptest! {
+    #[test]
+    fn no_input_panics(
+        words in proptest::collection::vec(
+            proptest::sample::select(vec![
+                "[", "]", "providers", "chat", ".", "=", "\"", "a", "1", "-1", "\n", "{", "}", ",",
+                "server", "port", ":", " ", "kind", "openai", "#", "null", "'", "trust_level", "mcp",
+                "servers", "workflows", "é", "true",
+            ]),
+            0..30,
+        ),
+        format in proptest::sample::select(vec!["toml", "yaml", "json"]),
+        name in "[A-Z_]{0,30}",
+        value in ".{0,20}",
+    ) {
+        let place = Place::new().with_file(&format!("c.{format}"), &words.concat());
+        let name = format!("OUTRIGGER_{name}");
+        let sources = Sources {
+            environment: [(name, value)].into_iter().collect(),
+            ..place.sources.clone()
+        };
+        drop(load(&sources).map_err(|errors| errors.to_string()));
+    }
 }

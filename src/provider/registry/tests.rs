@@ -49,7 +49,13 @@ fn instances_are_listed_in_order_and_a_script_is_always_there() {
     let providers = providers(both, "work");
     let expected = [
         info("work", "deepseek", "https://api.deepseek.com", true, true),
-        info("anthropic", "anthropic", "https://api.anthropic.com", false, false),
+        info(
+            "anthropic",
+            "anthropic",
+            "https://api.anthropic.com",
+            false,
+            false,
+        ),
         info("home", "ollama", "http://127.0.0.1:11434", true, false),
         info("scripted", "scripted", "", true, false),
     ];
@@ -65,7 +71,10 @@ fn without_any_instance_the_script_answers() {
     for default in ["", "gone"] {
         let providers = providers(Vec::new(), default);
         assert_eq!(providers.default_id(), "scripted");
-        assert_eq!(providers.list(), [info("scripted", "scripted", "", true, true)]);
+        assert_eq!(
+            providers.list(),
+            [info("scripted", "scripted", "", true, true)]
+        );
     }
 }
 
@@ -110,7 +119,11 @@ fn a_key_comes_and_goes_and_is_told_to_nobody() {
     let after = providers.get("a").expect("an instance");
     assert!(!Arc::ptr_eq(&before, &after));
 
-    assert!(providers.configure("a", None, None).is_ok_and(|info| info.configured));
+    assert!(
+        providers
+            .configure("a", None, None)
+            .is_ok_and(|info| info.configured)
+    );
     assert_eq!(key(&providers, "a").as_deref(), Some("sk-1"));
 
     let told = providers.configure("a", secret("  "), None);
@@ -149,8 +162,14 @@ fn a_base_url_that_cannot_be_used_changes_nothing() {
         ("", "is no URL"),
         ("api.deepseek.com", "is no URL"),
         ("ftp://host", "has to begin with http:// or https://"),
-        ("file:///etc/passwd", "has to begin with http:// or https://"),
-        ("https://me:pass@host", "must not hold a user name or password"),
+        (
+            "file:///etc/passwd",
+            "has to begin with http:// or https://",
+        ),
+        (
+            "https://me:pass@host",
+            "must not hold a user name or password",
+        ),
         ("https://host/?a=b", "must not have a query or fragment"),
         ("https://host/#a", "must not have a query or fragment"),
     ];
@@ -171,15 +190,26 @@ fn a_base_url_that_cannot_be_used_changes_nothing() {
 fn a_preset_becomes_an_instance_and_other_names_do_not() {
     let providers = providers(vec![instance("home", "ollama", None)], "home");
     let told = providers.configure("mistral", Some(SecretString::from("k")), None);
-    let expected = info("mistral", "mistral", "https://api.mistral.ai/v1", true, false);
+    let expected = info(
+        "mistral",
+        "mistral",
+        "https://api.mistral.ai/v1",
+        true,
+        false,
+    );
     assert_eq!(told, Ok(expected));
     assert!(providers.get("mistral").is_some());
     let config = providers.config("mistral").expect("an instance");
     assert_eq!(config.timeout_idle, Duration::from_secs(120));
 
-    let error = providers.configure("mistrall", None, None).expect_err("no such name");
+    let error = providers
+        .configure("mistrall", None, None)
+        .expect_err("no such name");
     let text = error.to_string();
-    assert!(text.starts_with("there is no provider \"mistrall\", only home, scripted, mistral, "), "{text}");
+    assert!(
+        text.starts_with("there is no provider \"mistrall\", only home, scripted, mistral, "),
+        "{text}"
+    );
     assert!(text.contains("deepseek"), "{text}");
 }
 

@@ -380,3 +380,27 @@ fn what_is_probably_not_meant_is_said() {
     ];
     assert_eq!(warnings, expected);
 }
+
+#[test]
+fn what_is_nested_without_end_is_refused() {
+    let deep = 20_000;
+    let cases = [
+        ("c.toml", format!("{}b = 1", "a.".repeat(deep))),
+        ("c.toml", format!("[{}b]", "a.".repeat(deep))),
+        ("c.toml", format!("a = {}", "[".repeat(deep))),
+        ("c.yaml", "[".repeat(deep)),
+        ("c.json", format!("{{\"a\": {}", "[".repeat(deep))),
+    ];
+    for (name, text) in cases {
+        let errors = Place::new().with_file(name, &text).errors();
+        assert!(errors.contains(name), "{errors}");
+    }
+    let variable = format!("OUTRIGGER{}", "__A".repeat(deep));
+    let errors = Place::new().with_environment(&[(&variable, "1")]).errors();
+    assert!(errors.contains("unknown key"));
+    let json = "[".repeat(deep);
+    let errors = Place::new()
+        .with_environment(&[("OUTRIGGER_SERVER__PORT", &json)])
+        .errors();
+    assert!(errors.contains("server.port"));
+}
