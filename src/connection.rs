@@ -38,6 +38,7 @@ const CLOSING: Duration = Duration::from_secs(2);
 /// Close codes of RFC 6455 and of the contract.
 mod close {
     pub(super) const AWAY: u16 = 1001;
+    pub(super) const TOO_BIG: u16 = 1009;
     pub(super) const TRY_LATER: u16 = 1013;
     pub(super) const TAKEN_OVER: u16 = 4001;
 }
@@ -85,6 +86,10 @@ pub async fn serve(
                 continue;
             }
             Left::Gone => {}
+            Left::TooBig => {
+                let reason = "frame over server.max_frame_bytes";
+                close(&mut sink, close::TOO_BIG, reason).await;
+            }
             Left::TakenOver => close(&mut sink, close::TAKEN_OVER, "taken_over").await,
             Left::Stopped => close(&mut sink, close::AWAY, "shutdown").await,
         }
@@ -101,6 +106,7 @@ pub async fn serve(
 /// Why a socket left its session.
 enum Left {
     Gone,
+    TooBig,
     TakenOver,
     Stopped,
     Moved(Box<Place>),
@@ -169,10 +175,7 @@ impl Connection {
         loop {
             let message = match tokio::time::timeout(SILENCE, stream.next()).await {
                 Ok(Some(Ok(message))) => message,
-                Ok(Some(Err(error))) => {
-                    tracing::debug!(%error, "socket failed");
-                    return Left::Gone;
-                }
+                Ok(Some(Err(error))) => return failed(error),
                 Ok(None) | Err(_) => return Left::Gone,
             };
             let flow = match message {
@@ -301,6 +304,17 @@ impl Writer<'_> {
     async fn finish(&mut self) {
         // A client that does not read is not waited for.
         drop(tokio::time::timeout(CLOSING, self.write_batches()).await);
+    }
+}
+
+/// What a failed read means.
+fn failed(error: axum::Error) -> Left {
+    use tokio_tungstenite::tungstenite::Error;
+
+    tracing::debug!(%error, "socket failed");
+    match error.into_inner().downcast_ref::<Error>() {
+        Some(Error::Capacity(_)) => Left::TooBig,
+        _ => Left::Gone,
     }
 }
 

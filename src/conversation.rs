@@ -181,6 +181,7 @@ impl Conversation {
             cancel,
         } = self;
         let began = Instant::now();
+        let _running = shared.services.exchanges.token();
         shared.begin(&setup, history);
         let cancel_exchange = cancel.child_token();
         let (asks, mut asked) = mpsc::channel::<Ask>(ASKS);

@@ -19,12 +19,14 @@ mod ndjson;
 pub mod ollama;
 pub mod presets;
 mod quirks;
+mod record;
 pub mod registry;
 pub mod responses;
 pub mod retry;
 #[cfg(test)]
 mod samples;
 mod schema;
+pub mod scripted;
 mod sse;
 
 use futures::future::BoxFuture;

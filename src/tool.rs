@@ -20,8 +20,22 @@ use tokio_util::sync::CancellationToken;
 
 use crate::message::{Danger, Part, ToolSpec};
 
+pub mod bash;
+pub mod core;
+mod diff;
+pub mod exec;
+mod file;
+mod file_change;
+pub mod file_edit;
+pub mod file_list;
+pub mod file_read;
+pub mod file_search;
+pub mod file_write;
 pub mod input;
 pub mod locks;
+mod name_filter;
+mod text;
+pub mod web_search;
 
 /// Something the model can call.
 pub trait Tool: Send + Sync {
@@ -92,6 +106,8 @@ pub struct Facts {
     pub paths: Vec<String>,
     /// The simple commands it runs, for patterns of the scope; empty for other tools.
     pub commands: Vec<crate::classifier::SimpleCommand>,
+    /// Whether these commands are all that runs, so that a pattern for each of them speaks for the call.
+    pub plain: bool,
     /// Whether it wants the network for a command.
     pub network: bool,
     /// What `remember` remembers: the tool, or a command's words; `None` where it must not.
@@ -207,6 +223,9 @@ pub struct Metadata {
     /// Bytes of output altogether.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub total_bytes: Option<u64>,
+    /// Of these, bytes of standard error.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stderr_bytes: Option<u64>,
     /// Bytes of output left out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub omitted_bytes: Option<u64>,

@@ -111,7 +111,12 @@ impl Walk<'_> {
                 "runs text that was downloaded or decoded",
             );
         }
-        self.text(&text.text, scope, feed);
+        // Editors and git mark shell text by `!`, ssh and others name it: `ProxyCommand=…`.
+        let plain = text.text.trim_start_matches(['!', ':']);
+        self.text(plain, scope, feed);
+        if let Some((_, value)) = plain.split_once('=').filter(|_| peel::is_assignment(plain)) {
+            self.text(value, scope, feed);
+        }
     }
 
     pub(super) fn hidden(&mut self, args: &[Arg]) {
@@ -198,6 +203,7 @@ impl Walk<'_> {
                 };
                 scope.change_directory(path.as_deref());
             }
+            "at" | "batch" => self.program_text(args, setting, scope),
             "popd" => scope.change_directory(None),
             "source" | "." => {
                 let file = operands().next();
@@ -226,6 +232,7 @@ impl Walk<'_> {
                     let value = Value {
                         choices: setting.input.text.iter().cloned().collect(),
                         taint: setting.input.taint,
+                        spread: false,
                     };
                     scope.variables.insert(arg.text.clone(), value);
                 }
@@ -270,6 +277,7 @@ impl Walk<'_> {
         let value = Value {
             choices,
             taint: arg.taint,
+            spread: false,
         };
         scope.variables.insert(name.to_owned(), value);
     }
@@ -380,6 +388,7 @@ fn sets_identity(mode: &str) -> bool {
 /// Sets `$0`, `$1`, … and `$@`.
 fn set_parameters(scope: &mut Scope, parameters: &[Arg]) {
     let value = |args: &[Arg]| Value {
+        spread: args.iter().any(|arg| arg.glob),
         taint: super::flow::taint_of(args),
         choices: if args.iter().all(|arg| !arg.unknown) {
             args.iter().map(|arg| arg.text.clone()).collect()

@@ -84,6 +84,8 @@ pub(super) struct Value {
     /// Every known value; none if it is not known.
     pub(super) choices: Vec<String>,
     pub(super) taint: Taint,
+    /// It stands for many files, as `{}` of `find` does.
+    pub(super) spread: bool,
 }
 
 /// What the line has set so far.
@@ -121,7 +123,7 @@ impl Scope {
     pub(super) fn set(&mut self, name: &str, value: String) {
         let value = Value {
             choices: vec![value],
-            taint: Taint::default(),
+            ..Value::default()
         };
         self.variables.insert(name.to_owned(), value);
     }
@@ -212,6 +214,7 @@ pub(super) fn expand_value(token: &Token, scope: &Scope) -> Value {
             Vec::new()
         },
         taint,
+        spread: false,
     }
 }
 
@@ -406,7 +409,10 @@ impl<'s> Expansion<'s> {
     fn parameter(&mut self, name: &str, quoted: bool) {
         match self.scope.variables.get(name) {
             Some(value) if value.choices.is_empty() => self.unknown(quoted, value.taint),
-            Some(value) => self.value(&value.choices, quoted, value.taint),
+            Some(value) => {
+                self.glob |= value.spread;
+                self.value(&value.choices, quoted, value.taint);
+            }
             None => self.unknown(quoted, Taint::default()),
         }
     }
@@ -453,6 +459,7 @@ impl<'s> Expansion<'s> {
     fn push(&mut self, c: char) {
         for arg in &mut self.current {
             arg.text.push(c);
+            arg.unknown |= c == UNKNOWN;
         }
     }
 

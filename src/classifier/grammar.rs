@@ -9,6 +9,7 @@ use std::rc::Rc;
 use super::reader::{Pending, Reader, Unreadable, is_meta};
 use super::script::{
     Assignment, Atom, Compound, CompoundKind, Redirect, Script, Simple, Stage, Statement, Token,
+    has_braces,
 };
 
 const RESERVED: [&str; 21] = [
@@ -377,6 +378,9 @@ impl Reader {
             }
             let Some(mut word) = self.word()? else { break };
             any = true;
+            if has_braces(&word.atoms) {
+                self.note("a brace expansion");
+            }
             if self.peek() == Some('(') && word.atoms.last().and_then(Atom::bare) == Some('=') {
                 self.array(&mut word)?;
             }
@@ -490,7 +494,7 @@ impl Reader {
             self.note("a redirection that writes");
             return Ok(Redirect::Write(target));
         }
-        if !matches!(text.as_str(), "1" | "2") {
+        if text.ends_with('-') {
             self.note("a change of descriptors");
         }
         Ok(Redirect::Duplicate)

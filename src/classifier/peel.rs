@@ -145,7 +145,11 @@ fn after_operands<'a>(wrapper: &Wrapper, args: &'a [Arg]) -> &'a [Arg] {
             rest = after;
         }
     }
-    rest.get(wrapper.operands..).unwrap_or_default()
+    let inner = rest.get(wrapper.operands..).unwrap_or_default();
+    let options = inner
+        .iter()
+        .take_while(|arg| wrapper.operands > 0 && arg.text.starts_with('-') && arg.text.len() > 1);
+    inner.get(options.count()..).unwrap_or_default()
 }
 
 /// Whether the word is `NAME=value`.

@@ -27,6 +27,12 @@ pub(super) struct Table {
     pub(super) programs: Programs,
     interpreters: HashMap<String, Vec<String>>,
     pub(super) safe: SafeTable,
+    /// Rule and command of each program that is named without a star; there are hundreds.
+    #[serde(skip)]
+    by_program: HashMap<String, Vec<(usize, usize)>>,
+    /// Rule and command of the programs whose name has a star.
+    #[serde(skip)]
+    by_wildcard: Vec<(usize, usize)>,
 }
 
 /// Commands of one kind and level.
@@ -140,22 +146,43 @@ impl Table {
         reason = "the files are compiled in and a test reads them"
     )]
     fn read() -> Self {
-        Figment::new()
+        let table: Self = Figment::new()
             .merge(Toml::string(include_str!("../../config/classifier.toml")))
             .merge(Toml::string(include_str!(
                 "../../config/classifier_safe.toml"
             )))
             .extract()
-            .expect("the compiled-in tables are valid")
+            .expect("the compiled-in tables are valid");
+        table.indexed()
+    }
+
+    fn indexed(mut self) -> Self {
+        for (rule_at, rule) in self.rules.iter().enumerate() {
+            for (command_at, command) in rule.commands.iter().enumerate() {
+                for name in &command.program.0 {
+                    let place = (rule_at, command_at);
+                    if name.contains(['*', '?']) {
+                        self.by_wildcard.push(place);
+                    } else {
+                        self.by_program.entry(name.clone()).or_default().push(place);
+                    }
+                }
+            }
+        }
+        self
     }
 
     /// Returns each rule that names this command.
     pub(super) fn rules(&self, program: &str, args: &[Arg]) -> Vec<&Rule> {
-        let names = |rule: &&Rule| {
-            let mut commands = rule.commands.iter();
-            commands.any(|pattern| pattern.matches(program, args))
-        };
-        self.rules.iter().filter(names).collect()
+        let named = self.by_program.get(program).into_iter().flatten();
+        named
+            .chain(&self.by_wildcard)
+            .filter_map(|(rule, command)| {
+                let rule = self.rules.get(*rule)?;
+                let command = rule.commands.get(*command)?;
+                command.matches(program, args).then_some(rule)
+            })
+            .collect()
     }
 
     /// Returns how this command wraps another one and how many words name the wrapper.
@@ -301,6 +328,9 @@ pub(super) fn cluster(word: &str) -> Option<&str> {
 
 /// Whether the text matches a pattern in which `*` is any text and `?` any character.
 pub(super) fn wildcard(pattern: &str, text: &str) -> bool {
+    if !pattern.contains(['*', '?']) {
+        return pattern == text;
+    }
     // Two-pointer matching: linear but for the text after the last star.
     let pattern: Vec<char> = pattern.chars().collect();
     let text: Vec<char> = text.chars().collect();

@@ -86,3 +86,8 @@ fn shared_corpus() {
         Err(error) => eprintln!("skipped: {}: {error}", path.display()),
     }
 }
+
+#[test]
+fn own_corpus() {
+    check_corpus(include_str!("../../fixtures/classifier.tsv"));
+}

@@ -185,6 +185,7 @@ impl<'a> Walk<'a> {
                 let values = expand_all(words, scope);
                 let known = values.iter().all(|arg| !arg.unknown);
                 let value = Value {
+                    spread: values.iter().any(|arg| arg.glob),
                     taint: taint_of(&values),
                     choices: if known {
                         values.into_iter().map(|arg| arg.text).collect()

@@ -185,7 +185,9 @@ impl Exchange<'_> {
             record.status = status;
             record.duration_ms = duration_ms;
             record.exit_code = output.metadata.exit_code;
-            record.stdout_bytes = output.metadata.total_bytes.unwrap_or(text.len() as u64);
+            let total = output.metadata.total_bytes.unwrap_or(text.len() as u64);
+            record.stderr_bytes = output.metadata.stderr_bytes.unwrap_or(0);
+            record.stdout_bytes = total.saturating_sub(record.stderr_bytes);
             record.truncated = output.metadata.truncated;
             record.sandbox.clone_from(&output.metadata.sandbox);
             record.resources = output.metadata.cpu_ms.map(|cpu_ms| Resources {
@@ -356,6 +358,7 @@ impl Calls<'_> {
             danger: &facts.danger,
             paths: &facts.paths,
             commands: &facts.commands,
+            plain: facts.plain,
             network: facts.network,
             remembered: facts
                 .remember

@@ -4,6 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use tokio_util::task::TaskTracker;
+
 use super::ask::Remembered;
 use super::events::Events;
 use super::executions::Executions;
@@ -12,6 +14,7 @@ use crate::message::{ConversationId, MessageId, Part, Thinking, ToolId, TrustLev
 use crate::permission::Scope;
 use crate::provider::Provider;
 use crate::sandbox::seen::SeenFiles;
+use crate::telemetry::Redactor;
 use crate::tool::Registry;
 use crate::tool::locks::Locks;
 
@@ -24,6 +27,10 @@ pub struct Services {
     pub registry: Arc<Registry>,
     /// Who reads and writes which file.
     pub locks: Arc<Locks>,
+    /// The exchanges that run, for a shutdown to wait for.
+    pub exchanges: TaskTracker,
+    /// Takes secrets out of what tools return.
+    pub redactor: Redactor,
 }
 
 /// What all exchanges of a session share.

@@ -26,6 +26,8 @@ pub struct Subject<'a> {
     pub paths: &'a [String],
     /// The simple commands it runs; empty where it is no shell.
     pub commands: &'a [SimpleCommand],
+    /// Whether these commands are all that runs.
+    pub plain: bool,
     /// Whether it wants the network for a command.
     pub network: bool,
     /// Whether the user said not to be asked for it again.
@@ -98,7 +100,7 @@ pub fn decide(subject: &Subject<'_>, scope: &Scope, rules: Rules) -> Decision {
     if subject.remembered {
         return Decision::Run;
     }
-    let allowed = !dangerous && grant.allows_all(subject.commands);
+    let allowed = !dangerous && subject.plain && grant.allows_all(subject.commands);
     match rules.trust {
         TrustLevel::Autonomous => Decision::Run,
         TrustLevel::Supervised => {

@@ -35,6 +35,7 @@ use self::models::Page;
 use self::repair::{Remedy, remedy};
 use self::request::{Amends, Prepared, Setting, prepare};
 use super::body::Framing;
+use super::decode::Decoder;
 use super::http::Endpoint;
 use super::schema::ToolNames;
 use super::{ChunkStream, Clients, ErrorKind, Provider, ProviderError, Request};
@@ -284,4 +285,15 @@ impl Provider for Anthropic {
             .listed(id)
             .unwrap_or_else(|| super::models::describe(&config.id, &config.preset, id))
     }
+}
+
+/// The parser of an answer that no request of ours led to: a recording.
+pub(super) fn decoder(provider: &str, model: &str) -> Box<dyn Decoder> {
+    Box::new(MessageDecoder::new(Context {
+        provider: provider.to_owned(),
+        model: model.to_owned(),
+        prefix: String::new(),
+        names: ToolNames::new(&[]),
+        notices: Vec::new(),
+    }))
 }

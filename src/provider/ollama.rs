@@ -17,6 +17,7 @@ use reqwest::header::{AUTHORIZATION, HeaderMap};
 use serde_json::{Value, json};
 
 use super::body::Framing;
+use super::decode::Decoder;
 use super::http::{Clients, Endpoint};
 use super::{ChunkStream, ErrorKind, Provider, ProviderError, Request};
 use crate::config::ProviderConfig;
@@ -226,6 +227,11 @@ fn ends_the_turn(kind: ErrorKind) -> bool {
             | Server
             | Timeout
     )
+}
+
+/// The parser of an answer that no request of ours led to: a recording.
+pub(super) fn decoder(provider: &str, model: &str) -> Box<dyn Decoder> {
+    Box::new(ChatDecoder::new(provider, model, Vec::new(), 0))
 }
 
 #[cfg(test)]

@@ -15,6 +15,8 @@ use unicode_normalization::UnicodeNormalization;
 pub enum Access {
     /// Its content is looked at.
     Read,
+    /// It is a folder whose content is looked at, or a file to be read.
+    Look,
     /// It is created, replaced or removed.
     Write,
 }
@@ -298,18 +300,25 @@ fn matches(relative: &str) -> impl Iterator<Item = (&'static Rule, bool)> {
 /// NFKC, invisible characters removed, lower case. Done on every system: a file system may ignore
 /// case where the daemon does not know it, and ext4's own folding takes `ß` for `ss`.
 pub fn fold(path: &str) -> String {
-    let folded: String = path
-        .nfkc()
-        .filter(|letter| !is_invisible(*letter))
-        .flat_map(char::to_lowercase)
-        .nfkc()
-        .collect::<String>()
-        .replace('ß', "ss");
+    let folded = if path.is_ascii() {
+        path.to_ascii_lowercase()
+    } else {
+        fold_unicode(path)
+    };
     if cfg!(windows) {
         fold_windows(&folded)
     } else {
         folded
     }
+}
+
+fn fold_unicode(path: &str) -> String {
+    path.nfkc()
+        .filter(|letter| !is_invisible(*letter))
+        .flat_map(char::to_lowercase)
+        .nfkc()
+        .collect::<String>()
+        .replace('ß', "ss")
 }
 
 /// Removes what Windows ignores in a name: a stream after `:`, dots and blanks at the end.

@@ -9,24 +9,26 @@
 //!
 //! Not here: locks between calls, encodings, what a conversation has seen.
 
-use std::collections::HashSet;
 use std::ffi::OsString;
 use std::path::{Component, Path, PathBuf};
-use std::sync::{Arc, Mutex};
-use std::time::Instant;
 
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
 
 use super::deny::{self, Access};
+use contents::Secrets;
+use failure::{forbidden, outside};
 
 mod contents;
+mod failure;
+mod ignored;
 mod replace;
 mod root;
 mod tree;
 mod walk;
 
 pub use contents::{Contents, MAX_FILE_BYTES};
+pub use failure::PathError;
 pub use replace::MAX_WRITE_BYTES;
 pub use root::RootsError;
 pub use tree::{Entry, EntryKind, Step, Visited};
@@ -40,23 +42,6 @@ const MAX_NAME_BYTES: usize = 255;
 
 /// Ways in which models spell the home directory.
 const HOME_SPELLINGS: &[&str] = &["~", "$HOME", "${HOME}"];
-
-/// Why a path cannot be used as asked.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum PathError {
-    /// It leads outside the roots or is on the deny list; the exchange ends.
-    #[error("{0}")]
-    Forbidden(String),
-    /// There is nothing at this path.
-    #[error("{0}")]
-    Missing(String),
-    /// The file is larger than what is handled.
-    #[error("{0}")]
-    TooLarge(String),
-    /// It could not be done; the text tells the model why.
-    #[error("{0}")]
-    Failed(String),
-}
 
 /// Which of the two folders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -73,7 +58,7 @@ pub struct Roots {
     project: Root,
     central: Root,
     home: Option<PathBuf>,
-    linked_secrets: Mutex<Option<(Instant, Arc<HashSet<(u64, u64)>>)>>,
+    secrets: Secrets,
 }
 
 /// One folder, opened.
@@ -85,6 +70,8 @@ struct Root {
     path: PathBuf,
     /// Every absolute path it is known by, the canonical one included.
     spellings: Vec<PathBuf>,
+    /// The user it belongs to, where the system has such.
+    owner: Option<u32>,
 }
 
 /// A requested path that was mapped to a root by its text; nothing was looked at.
@@ -139,7 +126,7 @@ impl Roots {
             project: Root::open(RootName::Project, project, home)?,
             central: Root::open(RootName::Central, central, home)?,
             home: home.map(Path::to_owned),
-            linked_secrets: Mutex::default(),
+            secrets: Secrets::default(),
         })
     }
 
@@ -159,7 +146,7 @@ impl Roots {
     /// [`PathError::Forbidden`] where it is outside both roots or on the deny list.
     pub fn map(&self, requested: &str, access: Access) -> Result<Target, PathError> {
         check_text(requested)?;
-        let path = self.expand_home(requested);
+        let path = self.expand_home(requested)?;
         let outside = || outside(requested);
         let (root, relative) = if path.is_absolute() {
             self.strip(&path).ok_or_else(outside)?
@@ -167,7 +154,12 @@ impl Roots {
             (RootName::Project, path)
         };
         let shown = without_parents(&relative).ok_or_else(outside)?;
-        if let Some(reason) = deny::denied(&shown, access) {
+        let denied = match access {
+            Access::Read | Access::Write => deny::denied(&shown, access),
+            // Whether it is a folder is not known before it was looked at.
+            Access::Look => deny::denied_folder(&shown, access),
+        };
+        if let Some(reason) = denied {
             return Err(forbidden(requested, access, reason));
         }
         Ok(Target {
@@ -212,13 +204,15 @@ impl Roots {
             .map(|(_, name, rest)| (name, rest))
     }
 
-    fn expand_home(&self, requested: &str) -> PathBuf {
+    /// Puts the home directory where its sign is; a folder `~` in the project helps nobody.
+    fn expand_home(&self, requested: &str) -> Result<PathBuf, PathError> {
         let (first, rest) = requested.split_once('/').unwrap_or((requested, ""));
+        if !HOME_SPELLINGS.contains(&first) {
+            return Ok(PathBuf::from(requested));
+        }
         match &self.home {
-            Some(home) if HOME_SPELLINGS.contains(&first) => {
-                home.join(rest.trim_start_matches('/'))
-            }
-            _ => PathBuf::from(requested),
+            Some(home) => Ok(home.join(rest.trim_start_matches('/'))),
+            None => Err(outside(requested)),
         }
     }
 }
@@ -228,6 +222,10 @@ impl Root {
         let checked = root::check(path, home)?;
         let dir = Dir::open_ambient_dir(&checked.canonical, ambient_authority())
             .map_err(|source| RootsError::unusable(path, source))?;
+        let owner = dir
+            .dir_metadata()
+            .map(|metadata| contents::owner(&metadata))
+            .map_err(|source| RootsError::unusable(path, source))?;
         let mut spellings = vec![checked.canonical.clone(), checked.given];
         spellings.dedup();
         Ok(Self {
@@ -235,6 +233,7 @@ impl Root {
             dir,
             path: checked.canonical,
             spellings,
+            owner,
         })
     }
 }
@@ -281,19 +280,6 @@ fn join(names: &[OsString]) -> String {
         .join("/")
 }
 
-fn outside(requested: &str) -> PathError {
-    PathError::Forbidden(format!(
-        "path {requested:?} is outside the project and its central storage"
-    ))
-}
-
-fn forbidden(requested: &str, access: Access, reason: &str) -> PathError {
-    let verb = match access {
-        Access::Read => "read",
-        Access::Write => "written",
-    };
-    PathError::Forbidden(format!("path {requested:?} may not be {verb}: {reason}"))
-}
-
+#[cfg(unix)]
 #[cfg(test)]
 mod tests;

@@ -225,9 +225,10 @@ fn anthropic(items: &[Value]) -> (Vec<Value>, Vec<Value>, usize) {
     for item in items {
         match item["type"].as_str().unwrap_or_default() {
             "text" => citations += item["citations"].as_array().map_or(0, Vec::len),
-            kind @ "thinking" => thinking.push(signed(kind, &item["signature"])),
-            kind @ "redacted_thinking" => thinking.push(signed(kind, &item["data"])),
-            "tool_use" => {}
+            kind @ "thinking" => thinking.push(signed(kind, "signature", &item["signature"])),
+            kind @ "redacted_thinking" => thinking.push(signed(kind, "data", &item["data"])),
+            // Calls, and the daemon's own note of what stood before the reply.
+            "tool_use" | "outrigger_prefix" => {}
             kind => tools.push(json!({"type": kind, "name": item["name"]})),
         }
     }
@@ -244,7 +245,9 @@ fn responses(items: &[Value]) -> (Vec<Value>, Vec<Value>, usize) {
                     .map(|part| part["annotations"].as_array().map_or(0, Vec::len))
                     .sum::<usize>();
             }
-            kind @ "reasoning" => thinking.push(signed(kind, &item["encrypted_content"])),
+            kind @ "reasoning" => {
+                thinking.push(signed(kind, "signature", &item["encrypted_content"]))
+            }
             "function_call" | "custom_tool_call" => {}
             kind => tools.push(json!({"type": kind, "name": item["name"]})),
         }
@@ -252,7 +255,7 @@ fn responses(items: &[Value]) -> (Vec<Value>, Vec<Value>, usize) {
     (tools, thinking, citations)
 }
 
-fn signed(kind: &str, secret: &Value) -> Value {
-    let signature = secret.as_str().map(|text| hash(text)[..16].to_owned());
-    json!({"type": kind, "signature": signature})
+fn signed(kind: &str, key: &str, secret: &Value) -> Value {
+    let digest = secret.as_str().map(|text| hash(text)[..16].to_owned());
+    json!({"type": kind, key: digest})
 }

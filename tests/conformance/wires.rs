@@ -5,20 +5,37 @@ use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use outrigger::config::{ProviderConfig, ProviderKind};
+use outrigger::provider::anthropic::Anthropic;
+use outrigger::provider::chat::Chat;
+use outrigger::provider::ollama::Ollama;
+use outrigger::provider::responses::Responses;
 use outrigger::provider::{Clients, Provider};
 use secrecy::SecretString;
 
 static CLIENTS: LazyLock<Clients> = LazyLock::new(Clients::default);
 
-/// Whether there is a module for a wire format.
-pub(crate) fn is_built(api: &str) -> bool {
-    provider(api, "http://127.0.0.1:1").is_some()
-}
-
-/// Makes the provider that speaks a wire format with a server.
+/// Makes the provider that speaks a wire format with a server; `None` for a format without turns.
 pub(crate) fn provider(api: &str, base_url: &str) -> Option<Box<dyn Provider>> {
-    let _ = (api, base_url, &CLIENTS, config);
-    None
+    let clients = CLIENTS.clone();
+    Some(match api {
+        "anthropic-messages" => {
+            let config = config(ProviderKind::Anthropic, "anthropic", base_url);
+            Box::new(Anthropic::new(config, clients))
+        }
+        "openai-chat" => {
+            let config = config(ProviderKind::Chat, "openai", base_url);
+            Box::new(Chat::new(config, clients))
+        }
+        "openai-responses" => {
+            let config = config(ProviderKind::Responses, "openai", base_url);
+            Box::new(Responses::new(config, clients))
+        }
+        "ollama-chat" => {
+            let config = config(ProviderKind::Ollama, "ollama", base_url);
+            Box::new(Ollama::new(config, clients))
+        }
+        _ => return None,
+    })
 }
 
 fn config(kind: ProviderKind, preset: &str, base_url: &str) -> Arc<ProviderConfig> {

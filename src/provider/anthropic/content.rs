@@ -12,8 +12,19 @@ pub(super) fn text(text: &str) -> Value {
     json!({"type": "text", "text": text})
 }
 
+/// Whether images are told as such, or why not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Images {
+    /// As they are.
+    Seen,
+    /// The model sees none.
+    Unseen,
+    /// They belong to a failed call, whose result may have none.
+    OfFailure,
+}
+
 /// Tells a part, or nothing for blank text, which the API refuses everywhere.
-pub(super) fn block(part: &Part, images: bool) -> Option<Value> {
+pub(super) fn block(part: &Part, images: Images) -> Option<Value> {
     match part {
         Part::Text { text: blank } if blank.trim().is_empty() => None,
         Part::Text { text: words } => Some(text(words)),
@@ -21,9 +32,11 @@ pub(super) fn block(part: &Part, images: bool) -> Option<Value> {
     }
 }
 
-fn image(media_type: &str, data: &str, images: bool) -> Value {
-    if !images {
-        return text("[an image was here; this model sees none]");
+fn image(media_type: &str, data: &str, images: Images) -> Value {
+    match images {
+        Images::Seen => {}
+        Images::Unseen => return text("[an image was here; this model sees none]"),
+        Images::OfFailure => return text("[an image was here; failed calls show none]"),
     }
     let media_type = match media_type {
         "image/jpg" => "image/jpeg",
@@ -40,11 +53,14 @@ fn image(media_type: &str, data: &str, images: bool) -> Value {
 }
 
 /// Tells a tool's result. One that is an error may neither be empty nor have images.
-pub(super) fn result(result: &ToolResult, wire_id: &str, images: bool) -> Value {
+pub(super) fn result(result: &ToolResult, wire_id: &str, images: Images) -> Value {
+    let images = if result.is_error && images == Images::Seen {
+        Images::OfFailure
+    } else {
+        images
+    };
     let parts = result.content.iter();
-    let mut content: Vec<_> = parts
-        .filter_map(|part| block(part, images && !result.is_error))
-        .collect();
+    let mut content: Vec<_> = parts.filter_map(|part| block(part, images)).collect();
     if result.is_error && content.is_empty() {
         content.push(text("the call failed and said nothing"));
     }

@@ -9,7 +9,7 @@ use std::collections::HashSet;
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
-use super::content;
+use super::content::{self, Images};
 use super::decode::{PREFIX_ITEM, WIRE};
 use super::ids::CallIds;
 use crate::message::{Message, NativeReply, Reply, ToolId};
@@ -26,7 +26,7 @@ pub(super) struct Rules<'a> {
     /// The model that is asked.
     pub(super) model: &'a str,
     /// Whether it sees images.
-    pub(super) images: bool,
+    pub(super) images: Images,
     /// Whether the vendor itself is asked, who refuses more than those who copy its API.
     pub(super) vendor: bool,
     /// Fingerprints of thinking that the vendor refused.

@@ -7,7 +7,7 @@ use sha2::{Digest, Sha256};
 
 use super::cache;
 use super::capabilities::{Capabilities, Mode, effort_word};
-use super::content;
+use super::content::{self, Images};
 use super::history::{self, Fingerprint, Rules};
 use super::thinking::Plan;
 use crate::message::{Message, Notice};
@@ -80,7 +80,11 @@ pub(super) fn prepare(request: &Request<'_>, setting: Setting<'_>) -> Prepared {
         Rules {
             provider: setting.provider,
             model: request.model,
-            images: capabilities.images,
+            images: if capabilities.images {
+                Images::Seen
+            } else {
+                Images::Unseen
+            },
             vendor: setting.vendor,
             refused: setting.refused,
         },

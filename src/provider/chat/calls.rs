@@ -185,8 +185,8 @@ impl Calls {
                 arguments::parse(&raw)
             };
             let arguments = match &input {
-                CallInput::Object(_) if !empty => raw,
-                _ => "{}".to_owned(),
+                CallInput::Object(_) if !empty => raw.as_str(),
+                _ => "{}",
             };
             chunks.push(Chunk::ToolCallEnd {
                 index,
@@ -289,7 +289,7 @@ impl Call {
         index
     }
 
-    fn into_native(self, arguments: String) -> Value {
+    fn into_native(self, arguments: &str) -> Value {
         let mut call = Map::new();
         if !self.id.is_empty() {
             call.insert("id".to_owned(), Value::String(self.id));

@@ -270,27 +270,22 @@ impl Native {
 /// Returns a call's input, and the JSON text it came as.
 fn input(value: Option<&Value>) -> (String, CallInput) {
     match value {
-        None | Some(Value::Null) => ("{}".to_owned(), CallInput::Object(Map::new())),
         Some(Value::Object(object)) => (
             Value::Object(object.clone()).to_string(),
             CallInput::Object(object.clone()),
         ),
-        Some(Value::String(text)) if text.trim().is_empty() => {
+        // Only servers that imitate Ollama send text here.
+        Some(Value::String(text)) if !text.trim().is_empty() => {
+            (text.clone(), arguments::parse(text))
+        }
+        None | Some(Value::Null | Value::String(_)) => {
             ("{}".to_owned(), CallInput::Object(Map::new()))
         }
-        // Only servers that imitate Ollama send text here.
-        Some(Value::String(text)) => (text.clone(), arguments::parse(text)),
-        Some(other) => (
-            other.to_string(),
-            invalid(&other.to_string(), "no JSON object"),
-        ),
-    }
-}
-
-fn invalid(raw: &str, reason: &str) -> CallInput {
-    CallInput::Invalid {
-        raw: raw.to_owned(),
-        reason: reason.to_owned(),
+        Some(other) => {
+            let text = other.to_string();
+            let input = arguments::parse(&text);
+            (text, input)
+        }
     }
 }
 

@@ -10,6 +10,7 @@ use super::models::Facts;
 use crate::message::{
     Effort, Message, Notice, Part, Reply, Severity, Thinking, ToolCall, ToolResult, ToolSpec,
 };
+use crate::provider::chat::history::result_text;
 use crate::provider::schema::{self, Wire};
 use crate::provider::{Request, ToolChoice};
 
@@ -97,7 +98,7 @@ impl Target<'_> {
         let mut native = false;
         for message in request.messages {
             match message {
-                Message::User(parts) => messages.push(self.content("user", parts, "")),
+                Message::User(parts) => messages.push(self.user(parts)),
                 Message::Reply(reply) => {
                     let items = self.native(request.model, reply);
                     (calls, native) = (&reply.calls, items.is_some());
@@ -128,20 +129,25 @@ impl Target<'_> {
     }
 
     fn result(&self, result: &ToolResult, call_id: Option<&str>) -> Value {
+        let (texts, images) = self.split(&result.content);
         // There is no field that says a call failed.
-        let prefix = if result.is_error { "Error: " } else { "" };
-        let mut message = self.content("tool", &result.content, prefix);
-        if let Some(message) = message.as_object_mut() {
-            // Most templates know the name and the order only, newer ones the id.
-            message.insert("tool_name".to_owned(), json!(result.name));
-            if let Some(id) = call_id {
-                message.insert("tool_call_id".to_owned(), json!(id));
-            }
+        let text = result_text(&texts, result.is_error, !images.is_empty());
+        let mut message = content("tool", text, &images);
+        // Most templates know the name and the order only, newer ones the id.
+        message.insert("tool_name".to_owned(), json!(result.name));
+        if let Some(id) = call_id {
+            message.insert("tool_call_id".to_owned(), json!(id));
         }
-        message
+        Value::Object(message)
     }
 
-    fn content(&self, role: &str, parts: &[Part], prefix: &str) -> Value {
+    fn user(&self, parts: &[Part]) -> Value {
+        let (texts, images) = self.split(parts);
+        Value::Object(content("user", texts.join("\n"), &images))
+    }
+
+    /// Sorts parts into texts and images, in base64.
+    fn split<'p>(&self, parts: &'p [Part]) -> (Vec<&'p str>, Vec<&'p str>) {
         let (mut texts, mut images) = (Vec::new(), Vec::new());
         for part in parts {
             match part {
@@ -150,13 +156,18 @@ impl Target<'_> {
                 Part::Image { data, .. } => images.push(data.as_str()),
             }
         }
-        let text = format!("{prefix}{}", texts.join("\n"));
-        if images.is_empty() {
-            json!({ "role": role, "content": text })
-        } else {
-            json!({ "role": role, "content": text, "images": images })
-        }
+        (texts, images)
     }
+}
+
+fn content(role: &str, text: String, images: &[&str]) -> Map<String, Value> {
+    let mut message = Map::new();
+    message.insert("role".to_owned(), json!(role));
+    message.insert("content".to_owned(), Value::String(text));
+    if !images.is_empty() {
+        message.insert("images".to_owned(), json!(images));
+    }
+    message
 }
 
 /// Whether the model is to have tools, if it can.

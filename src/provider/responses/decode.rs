@@ -27,6 +27,8 @@ pub(crate) struct ResponsesDecoder {
     done: bool,
     items: Items,
     kept: usize,
+    /// Whether text was passed on that belongs to no item known by then.
+    stray: bool,
     refused: bool,
     usage: Usage,
 }
@@ -44,6 +46,7 @@ impl ResponsesDecoder {
             done: false,
             items: Items::new(names),
             kept: 0,
+            stray: false,
             refused: false,
             usage: Usage::default(),
         }
@@ -118,8 +121,9 @@ impl ResponsesDecoder {
     /// Notes that an item's text is passed on piece by piece.
     fn told(&mut self, event: &Value, chunks: &mut Vec<Chunk>) {
         self.start(&Value::Null, chunks);
-        if let Some(item) = self.items.of(event) {
-            item.told = true;
+        match self.items.of(event) {
+            Some(item) => item.told = true,
+            None => self.stray = true,
         }
     }
 
@@ -154,7 +158,8 @@ impl ResponsesDecoder {
             return Ok(());
         }
         self.start(&Value::Null, chunks);
-        if self.items.end(place, item, chunks).ok_or_else(too_many)? {
+        let is_untold = self.items.end(place, item, chunks).ok_or_else(too_many)?;
+        if is_untold && !self.stray {
             self.tell(item, chunks);
         }
         Ok(())

@@ -4,13 +4,14 @@
 use std::fs::File;
 use std::io::{self, IoSliceMut, Read, Seek, Write};
 use std::mem::MaybeUninit;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags};
 
 use super::{During, SetupError, raw};
-use crate::sandbox::policy::{Notice, Policy, Step};
+use crate::sandbox::layers::Step;
+use crate::sandbox::policy::{Notice, Policy};
 
 /// The policy and the program's standard input.
 const MAX_DESCRIPTORS: usize = 2;
@@ -105,12 +106,11 @@ impl Control {
             Err(_) => None,
         }
     }
+}
 
-    /// Returns a second handle on the same socket, for a thread of its own.
-    pub(super) fn duplicate(&self) -> io::Result<Self> {
-        Ok(Self {
-            socket: self.socket.try_clone()?,
-        })
+impl AsFd for Control {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
     }
 }
 

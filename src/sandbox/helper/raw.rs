@@ -2,12 +2,12 @@
 
 #![expect(
     unsafe_code,
-    reason = "fork, unshare, mount_setattr, close_range, wait4 and sigprocmask have no safe wrapper in rustix"
+    reason = "fork, unshare, mount_setattr, close_range, wait4, sigprocmask and signalfd have no safe wrapper in rustix"
 )]
 
 use std::io;
 use std::mem::{size_of, zeroed};
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 use rustix::process::{Pid, RawPid};
 use rustix::thread::UnshareFlags;
@@ -115,9 +115,26 @@ pub(super) fn set_mount_attributes(
     }
 }
 
-/// Waits for any child, for one only if `pid` says so. `None` when there is no child left.
-pub(super) fn wait(pid: Option<Pid>) -> io::Result<Option<Ended>> {
+/// Opens a descriptor that becomes readable when a child has ended. SIGCHLD has to be blocked.
+pub(super) fn child_signals() -> io::Result<OwnedFd> {
+    // SAFETY: `set` is a plain C structure for which zeroes are valid and that the two calls initialise; `signalfd`
+    // only reads it. What it returns, unless it is an error, is a new descriptor that nobody else owns.
+    unsafe {
+        let mut set: libc::sigset_t = zeroed();
+        libc::sigemptyset(&raw mut set);
+        libc::sigaddset(&raw mut set, libc::SIGCHLD);
+        match libc::signalfd(-1, &raw const set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK) {
+            -1 => Err(io::Error::last_os_error()),
+            descriptor => Ok(OwnedFd::from_raw_fd(descriptor)),
+        }
+    }
+}
+
+/// Waits for any child, for one only if `pid` says so. `None` when there is no child left, or none that has ended yet
+/// and the caller does not want to block.
+pub(super) fn wait(pid: Option<Pid>, block: bool) -> io::Result<Option<Ended>> {
     let wanted: RawPid = pid.map_or(-1, Pid::as_raw_pid);
+    let options = if block { 0 } else { libc::WNOHANG };
     let mut status = 0;
     loop {
         // SAFETY: zeroes are a valid `rusage`, a structure of plain integers; both pointers are to live locals of the
@@ -125,7 +142,7 @@ pub(super) fn wait(pid: Option<Pid>) -> io::Result<Option<Ended>> {
         let (result, usage) = unsafe {
             let mut usage: libc::rusage = zeroed();
             (
-                libc::wait4(wanted, &raw mut status, 0, &raw mut usage),
+                libc::wait4(wanted, &raw mut status, options, &raw mut usage),
                 usage,
             )
         };
@@ -136,6 +153,9 @@ pub(super) fn wait(pid: Option<Pid>) -> io::Result<Option<Ended>> {
                 cpu_ms: milliseconds(usage.ru_utime) + milliseconds(usage.ru_stime),
                 max_rss_bytes: u64::try_from(usage.ru_maxrss).unwrap_or(0) * 1024,
             }));
+        }
+        if result == 0 {
+            return Ok(None);
         }
         let error = io::Error::last_os_error();
         match error.raw_os_error() {

@@ -4,21 +4,21 @@ use std::collections::HashSet;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use cap_fs_ext::{FollowSymlinks, MetadataExt, OpenOptionsFollowExt, OpenOptionsSyncExt};
 use cap_std::fs::{Dir, Metadata, OpenOptions};
 
-use super::walk::{failed, missing, was_swapped, word_for};
-use super::{Found, Located, PathError, RootName, Roots};
+use super::failure::{failed, missing, was_swapped, word_for};
+use super::{Entry, Found, Located, PathError, RootName, Roots};
 
 /// Largest file handled whole, in bytes; what is larger is searched or read by commands.
 pub const MAX_FILE_BYTES: u64 = 32 * 1024 * 1024;
 
-/// How long the list of secrets with several names is used before it is made anew. Only files with
-/// several names are compared with it, and making it walks the whole root.
-const LINKED_SECRETS_AGE: Duration = Duration::from_secs(5);
+/// How long the list of secrets is used before it is made anew. Only files with several names are
+/// compared with it, and making it walks the roots.
+const SECRETS_AGE: Duration = Duration::from_secs(5);
 
 /// What a file held, with what has to be kept of it.
 #[derive(Debug)]
@@ -71,25 +71,36 @@ impl Located<'_> {
         Ok(Contents { bytes })
     }
 
+    /// Opens a regular file that a visit came by, as [`open`](Self::open) does.
+    ///
+    /// # Errors
+    ///
+    /// [`PathError`] where it is something else by now, or may not be read.
+    pub fn open_entry(&self, entry: &Entry<'_>) -> Result<File, PathError> {
+        let file = open_regular(entry.dir, Path::new(entry.name), entry.relative)?;
+        let metadata = file
+            .metadata()
+            .map_err(|error| failed(entry.relative, &error))?;
+        self.refuse_linked(&metadata)?;
+        Ok(file.into_std())
+    }
+
     /// Refuses a file that has several names where one of them may be a secret's.
     fn refuse_linked(&self, metadata: &Metadata) -> Result<(), PathError> {
         if metadata.nlink() < 2 {
             return Ok(());
         }
-        #[cfg(unix)]
-        {
-            use cap_std::fs::MetadataExt as _;
-            let owner = metadata.uid();
-            // Root may read everything, so a link that someone else made would lend its rights.
-            if owner != rustix::process::geteuid().as_raw() {
-                return Err(PathError::Forbidden(format!(
-                    "path {:?} is one of several names of a file that belongs to another user",
-                    self.shown
-                )));
-            }
+        let owner = owner(metadata);
+        let own = owner == effective_user() || owner == self.roots.root(self.root).owner;
+        if !own {
+            // A link that a third user made would lend them the daemon's rights.
+            return Err(PathError::Failed(format!(
+                "path {:?} is one of several names of a file that belongs to another user",
+                self.shown
+            )));
         }
         let identity = (metadata.dev(), metadata.ino());
-        if self.roots.linked_secrets().contains(&identity) {
+        if self.roots.secrets().contains(&identity) {
             return Err(PathError::Forbidden(format!(
                 "path {:?} is another name of a file that may not be read",
                 self.shown
@@ -99,25 +110,62 @@ impl Located<'_> {
     }
 }
 
-impl Roots {
-    /// Returns the inodes of hidden files that have several names.
-    fn linked_secrets(&self) -> Arc<HashSet<(u64, u64)>> {
-        let mut kept = self
-            .linked_secrets
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+/// Returns the user that a file belongs to, where the system has such.
+#[cfg(unix)]
+pub(super) fn owner(metadata: &Metadata) -> Option<u32> {
+    Some(cap_std::fs::MetadataExt::uid(metadata))
+}
+
+/// Returns the user that a file belongs to, where the system has such.
+#[cfg(not(unix))]
+pub(super) fn owner(_metadata: &Metadata) -> Option<u32> {
+    None
+}
+
+/// Returns the user the daemon acts as, where the system has such.
+#[cfg(unix)]
+fn effective_user() -> Option<u32> {
+    Some(rustix::process::geteuid().as_raw())
+}
+
+/// Returns the user the daemon acts as, where the system has such.
+#[cfg(not(unix))]
+fn effective_user() -> Option<u32> {
+    None
+}
+
+/// Device and inode numbers of files.
+type Inodes = HashSet<(u64, u64)>;
+
+/// The inodes of all secrets, for as long as they are taken for current.
+///
+/// The lock is held while the list is made, so that it is made once for all who wait for it.
+#[derive(Debug, Default)]
+pub(super) struct Secrets(Mutex<Option<(Instant, Arc<Inodes>)>>);
+
+impl Secrets {
+    fn get_or_collect(&self, collect: impl FnOnce(&mut Inodes)) -> Arc<Inodes> {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((made, secrets)) = &*kept
-            && made.elapsed() < LINKED_SECRETS_AGE
+            && made.elapsed() < SECRETS_AGE
         {
             return Arc::clone(secrets);
         }
-        let mut secrets = HashSet::new();
-        for root in [RootName::Project, RootName::Central] {
-            self.collect_linked_secrets(root, &mut secrets);
-        }
+        let mut secrets = Inodes::new();
+        collect(&mut secrets);
         let secrets = Arc::new(secrets);
         *kept = Some((Instant::now(), Arc::clone(&secrets)));
         secrets
+    }
+}
+
+impl Roots {
+    fn secrets(&self) -> Arc<Inodes> {
+        self.secrets.get_or_collect(|secrets| {
+            for root in [RootName::Project, RootName::Central] {
+                self.collect_secrets(root, secrets);
+            }
+        })
     }
 }
 

@@ -11,8 +11,8 @@ use std::path::Path;
 use cap_fs_ext::{DirExt, FollowSymlinks, OpenOptionsFollowExt};
 use cap_std::fs::{Dir, File, OpenOptions};
 
+use super::failure::failed;
 use super::tree::{EntryKind, Step};
-use super::walk::failed;
 use super::{Found, Located, PathError, RootName, Roots};
 
 /// Largest content written, in bytes.
@@ -265,10 +265,8 @@ fn copy_extended(old: &File, new: &File) {
         .unwrap_or_default()
         .split(|byte| *byte == 0)
     {
-        let kept = name.starts_with(b"user.") || name == b"system.posix_acl_access";
-        if let Ok(length) = kept
-            .then(|| fgetxattr(old, name, value.as_mut_slice()))
-            .unwrap_or(Err(rustix::io::Errno::NODATA))
+        if (name.starts_with(b"user.") || name == b"system.posix_acl_access")
+            && let Ok(length) = fgetxattr(old, name, value.as_mut_slice())
             && let Some(value) = value.get(..length)
             && fsetxattr(new, name, value, XattrFlags::empty()).is_err()
         {

@@ -2,15 +2,13 @@
 
 use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
-use std::io::Read;
-use std::path::Path;
 
 use cap_fs_ext::{DirExt, MetadataExt};
 use cap_std::fs::{Dir, DirEntry};
-use ignore::gitignore::{Gitignore, GitignoreBuilder};
 
 use super::super::deny;
-use super::contents::{is_kernels, open_regular};
+use super::contents::is_kernels;
+use super::ignored::Ignored;
 use super::{Found, Hidden, Located, PathError, RootName, Roots};
 
 /// Most entries looked at in one walk; about a second's work.
@@ -18,12 +16,6 @@ const MAX_ENTRIES: usize = 200_000;
 
 /// Deepest folder entered; each level holds a handle open.
 const MAX_DEPTH: usize = 64;
-
-/// Largest ignore file obeyed, in bytes.
-const MAX_IGNORE_BYTES: u64 = 256 * 1024;
-
-/// Files with rules on what to leave out, the stronger one last.
-const IGNORE_FILES: &[&str] = &[".gitignore", ".ignore"];
 
 /// One entry of a folder.
 #[derive(Debug)]
@@ -73,17 +65,6 @@ pub enum Visited {
     Bounded,
 }
 
-impl Entry<'_> {
-    /// Opens the entry, where it is a regular file, without waiting and without following a link.
-    ///
-    /// # Errors
-    ///
-    /// [`PathError`] where it is something else by now, or may not be read.
-    pub fn open(&self) -> Result<std::fs::File, PathError> {
-        open_regular(self.dir, Path::new(self.name), self.relative).map(cap_std::fs::File::into_std)
-    }
-}
-
 impl Located<'_> {
     /// Visits everything below the folder that was found, by `.gitignore` and without `.git`.
     ///
@@ -91,19 +72,22 @@ impl Located<'_> {
     ///
     /// # Errors
     ///
-    /// [`PathError::Failed`] where no folder was found.
+    /// [`PathError::Missing`] or [`PathError::Failed`] where no folder was found.
     pub fn visit(&self, each: &mut dyn FnMut(&Entry<'_>) -> Step) -> Result<Visited, PathError> {
-        let Found::Folder(dir) = &self.found else {
-            return Err(PathError::Failed(format!(
-                "path {:?} is not a folder",
-                self.shown
-            )));
+        let dir = match &self.found {
+            Found::Folder(dir) => dir,
+            Found::Missing => return Err(super::failure::missing(&self.shown)),
+            Found::File | Found::Other(_) => {
+                return Err(PathError::Failed(format!(
+                    "path {:?} is not a folder",
+                    self.shown
+                )));
+            }
         };
         let dir = dir
             .try_clone()
-            .map_err(|error| super::walk::failed(&self.shown, &error))?;
-        let mut ignored = self.rules_above();
-        ignored.push(rules_of(&dir, &self.relative));
+            .map_err(|error| super::failure::failed(&self.shown, &error))?;
+        let ignored = Ignored::above(&self.roots.root(self.root).dir, &self.relative);
         let walk = TreeWalk::new(dir, self.relative.clone(), Some(ignored));
         Ok(walk.run(&mut |entry| {
             let denied = match entry.kind {
@@ -120,22 +104,18 @@ impl Located<'_> {
         }))
     }
 
-    /// Collects the ignore rules of the folders above the one found, from the root downwards.
-    fn rules_above(&self) -> Vec<Option<Gitignore>> {
-        let mut rules = Vec::new();
-        let Ok(mut dir) = self.roots.root(self.root).dir.try_clone() else {
-            return rules;
-        };
-        let mut relative = String::new();
-        for name in self.relative.split('/').filter(|name| !name.is_empty()) {
-            rules.push(rules_of(&dir, &relative));
-            match dir.open_dir_nofollow(name) {
-                Ok(next) => dir = next,
-                Err(_) => break,
-            }
-            relative = below(&relative, OsStr::new(name));
-        }
-        rules
+    /// Returns an entry's path below the folder that was found.
+    pub fn below<'e>(&self, entry: &Entry<'e>) -> &'e str {
+        entry
+            .relative
+            .strip_prefix(&self.relative)
+            .unwrap_or(entry.relative)
+            .trim_start_matches('/')
+    }
+
+    /// Returns an entry's path as the model names it.
+    pub fn spell(&self, entry: &Entry<'_>) -> String {
+        self.roots.spelling(self.root, entry.relative)
     }
 }
 
@@ -178,14 +158,13 @@ impl Roots {
         TreeWalk::new(dir, String::new(), None).run(each)
     }
 
-    /// Adds the inodes of a root's hidden files that have more than one name.
-    pub(super) fn collect_linked_secrets(&self, root: RootName, secrets: &mut HashSet<(u64, u64)>) {
+    /// Adds the inodes of all files of a root that may not be read.
+    pub(super) fn collect_secrets(&self, root: RootName, secrets: &mut HashSet<(u64, u64)>) {
         self.visit_root(root, &mut |entry| {
             let file = entry.kind == EntryKind::File;
             if file
                 && deny::denied(entry.relative, deny::Access::Read).is_some()
                 && let Ok(metadata) = entry.dir.symlink_metadata(entry.name)
-                && metadata.nlink() > 1
             {
                 secrets.insert((metadata.dev(), metadata.ino()));
             }
@@ -203,24 +182,18 @@ struct Level {
 
 struct TreeWalk {
     levels: Vec<Level>,
-    /// Ignore rules from the root down to the current level; `None` where none are obeyed.
-    ignored: Option<Vec<Option<Gitignore>>>,
-    /// How many of those belong to folders above the one the walk began in.
-    above: usize,
+    /// What is left out; `None` where nothing is.
+    ignored: Option<Ignored>,
     /// How many entries may still be read, all levels together: they are held in memory.
     left: usize,
     bounded: bool,
 }
 
 impl TreeWalk {
-    fn new(dir: Dir, relative: String, ignored: Option<Vec<Option<Gitignore>>>) -> Self {
-        let above = ignored
-            .as_ref()
-            .map_or(0, |rules| rules.len().saturating_sub(1));
+    fn new(dir: Dir, relative: String, ignored: Option<Ignored>) -> Self {
         let mut walk = Self {
             levels: Vec::new(),
             ignored,
-            above,
             left: MAX_ENTRIES,
             bounded: false,
         };
@@ -230,6 +203,9 @@ impl TreeWalk {
 
     /// Reads a folder's entries in the order of their names; none where it cannot be read.
     fn push(&mut self, dir: Dir, relative: String) {
+        if let Some(ignored) = &mut self.ignored {
+            ignored.enter(&dir, &relative);
+        }
         let mut entries: Vec<_> = dir
             .entries()
             .into_iter()
@@ -254,17 +230,19 @@ impl TreeWalk {
             let Some((name, kind)) = level.entries.next() else {
                 self.levels.pop();
                 if let Some(ignored) = &mut self.ignored {
-                    ignored.truncate(self.above + self.levels.len());
+                    ignored.leave();
                 }
                 continue;
             };
             let relative = below(&level.relative, &name);
-            if self.is_ignored(&name, &relative, kind) {
+            let folder = kind == EntryKind::Folder;
+            let ignored = self.ignored.as_ref();
+            if ignored.is_some_and(|ignored| ignored.covers(&name, &relative, folder)) {
                 continue;
             }
             match self.offer(&name, &relative, kind, each) {
                 Step::Stop => return Visited::Stopped,
-                Step::Enter if kind == EntryKind::Folder => self.enter(&name, relative),
+                Step::Enter if folder => self.enter(&name, relative),
                 Step::Enter | Step::Skip => {}
             }
         }
@@ -309,49 +287,8 @@ impl TreeWalk {
         if is_kernels(&dir) {
             return;
         }
-        if let Some(ignored) = &mut self.ignored {
-            ignored.push(rules_of(&dir, &relative));
-        }
         self.push(dir, relative);
     }
-
-    /// Whether ignore rules leave the entry out; the deepest folder's rules come first.
-    fn is_ignored(&self, name: &OsStr, relative: &str, kind: EntryKind) -> bool {
-        let Some(ignored) = &self.ignored else {
-            return false;
-        };
-        if name == ".git" {
-            return true;
-        }
-        let path = Path::new("/").join(relative);
-        for rules in ignored.iter().rev().flatten() {
-            let decision = rules.matched(&path, kind == EntryKind::Folder);
-            if !decision.is_none() {
-                return decision.is_ignore();
-            }
-        }
-        false
-    }
-}
-
-/// Reads a folder's ignore rules; `None` where it has none.
-fn rules_of(dir: &Dir, relative: &str) -> Option<Gitignore> {
-    let mut builder = GitignoreBuilder::new(Path::new("/").join(relative));
-    let mut found = false;
-    for name in IGNORE_FILES {
-        let Ok(file) = open_regular(dir, Path::new(name), name) else {
-            continue;
-        };
-        let mut text = Vec::new();
-        if file.take(MAX_IGNORE_BYTES).read_to_end(&mut text).is_err() {
-            continue;
-        }
-        for line in String::from_utf8_lossy(&text).lines() {
-            // A line that is no glob ignores nothing, as in git.
-            found |= builder.add_line(None, line).is_ok();
-        }
-    }
-    found.then(|| builder.build().ok()).flatten()
 }
 
 fn kind_of(entry: &DirEntry) -> EntryKind {
@@ -368,7 +305,7 @@ fn kind_of(entry: &DirEntry) -> EntryKind {
     }
 }
 
-fn below(relative: &str, name: &OsStr) -> String {
+pub(super) fn below(relative: &str, name: &OsStr) -> String {
     let name = name.to_string_lossy();
     if relative.is_empty() {
         name.into_owned()

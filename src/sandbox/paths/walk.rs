@@ -14,7 +14,8 @@ use cap_fs_ext::DirExt;
 use cap_std::fs::{Dir, Metadata};
 
 use super::super::deny::{self, Access};
-use super::{PathError, Root, RootName, Roots, Target, forbidden, join, outside};
+use super::failure::{failed, forbidden, missing, outside, was_swapped, word_for};
+use super::{PathError, Root, RootName, Roots, Target, join};
 
 /// Most symbolic links followed for one path; the kernel's own limit. A name that changed between
 /// two looks at it counts as well, so that nobody can keep a walk busy.
@@ -99,7 +100,11 @@ impl Roots {
         };
         walk.plan(&target.relative);
         let located = walk.run(target.folder)?;
-        match deny::denied(&located.relative, access) {
+        let denied = match (&located.found, access) {
+            (Found::Folder(_), Access::Look) => deny::denied_folder(&located.relative, access),
+            _ => deny::denied(&located.relative, access),
+        };
+        match denied {
             Some(reason) => Err(forbidden(&located.shown, access, reason)),
             None => Ok(located),
         }
@@ -328,75 +333,4 @@ impl Look {
             Self::End(Found::Other(word_for(metadata)))
         }
     }
-}
-
-/// Names what is neither file nor folder.
-pub(super) fn word_for(metadata: &Metadata) -> &'static str {
-    #[cfg(unix)]
-    {
-        use cap_std::fs::FileTypeExt;
-        let kind = metadata.file_type();
-        if kind.is_fifo() {
-            return "a named pipe";
-        }
-        if kind.is_socket() {
-            return "a socket";
-        }
-        if kind.is_char_device() || kind.is_block_device() {
-            return "a device";
-        }
-    }
-    if metadata.is_dir() {
-        "a folder"
-    } else {
-        "no regular file"
-    }
-}
-
-/// Whether an error says that a name is no longer what it was a moment ago.
-pub(super) fn was_swapped(error: &io::Error) -> bool {
-    is_link(error)
-        || matches!(
-            error.kind(),
-            io::ErrorKind::NotFound
-                | io::ErrorKind::NotADirectory
-                | io::ErrorKind::IsADirectory
-                | io::ErrorKind::InvalidInput
-        )
-}
-
-/// Whether an error says that a link is where none is followed.
-#[cfg(unix)]
-fn is_link(error: &io::Error) -> bool {
-    rustix::io::Errno::from_io_error(error) == Some(rustix::io::Errno::LOOP)
-}
-
-/// Whether an error says that a link is where none is followed.
-#[cfg(not(unix))]
-fn is_link(_error: &io::Error) -> bool {
-    false
-}
-
-/// Says that nothing is at a path.
-pub(super) fn missing(shown: &str) -> PathError {
-    PathError::Missing(format!("path {shown:?} does not exist"))
-}
-
-/// Puts a system's error into words that hold no path but the one asked for.
-pub(super) fn failed(shown: &str, error: &io::Error) -> PathError {
-    let problem = match error.kind() {
-        _ if is_link(error) => "it was changed while it was opened".to_owned(),
-        io::ErrorKind::NotFound => return missing(shown),
-        io::ErrorKind::PermissionDenied => "the daemon has no permission for it".to_owned(),
-        io::ErrorKind::StorageFull => "the disk is full".to_owned(),
-        io::ErrorKind::QuotaExceeded => "the disk quota is used up".to_owned(),
-        io::ErrorKind::ReadOnlyFilesystem => "its file system is read-only".to_owned(),
-        io::ErrorKind::NotADirectory => "part of it is not a folder".to_owned(),
-        io::ErrorKind::IsADirectory => "it is a folder".to_owned(),
-        _ => error.raw_os_error().map_or_else(
-            || error.kind().to_string(),
-            |code| io::Error::from_raw_os_error(code).to_string(),
-        ),
-    };
-    PathError::Failed(format!("path {shown:?} cannot be used: {problem}"))
 }

@@ -136,6 +136,13 @@ fn the_stop_reason_is_the_servers_unless_there_are_calls() {
     }
 }
 
+fn invalid(raw: &str) -> CallInput {
+    CallInput::Invalid {
+        raw: raw.to_owned(),
+        reason: "the input is no JSON object".to_owned(),
+    }
+}
+
 #[test]
 fn arguments_of_every_shape_come_to_an_input() {
     let cases = [
@@ -144,9 +151,9 @@ fn arguments_of_every_shape_come_to_an_input() {
         (json!(""), object(json!({}))),
         (json!(" "), object(json!({}))),
         (json!(r#"{"a":1}"#), object(json!({"a": 1}))),
-        (json!("[1]"), invalid("[1]", "no JSON object")),
-        (json!([1]), invalid("[1]", "no JSON object")),
-        (json!(3), invalid("3", "no JSON object")),
+        (json!("[1]"), invalid("[1]")),
+        (json!([1]), invalid("[1]")),
+        (json!(3), invalid("3")),
     ];
     for (arguments, expected) in cases {
         let line = json!({"message": {"tool_calls": [{"function": {"name": "f", "arguments": arguments}}]},
