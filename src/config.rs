@@ -9,11 +9,13 @@ mod file;
 mod keys;
 mod layers;
 mod load;
+mod merged;
 mod origin;
 mod settings;
 mod show;
 mod typed;
 pub mod units;
+mod variables;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;

@@ -95,9 +95,9 @@ pub async fn run(config: Config, options: Options) -> Result<(), Fatal> {
     line.print()?;
     // Off the way to ready: the first session finds it done.
     let probing = Arc::clone(&daemon);
-    daemon
-        .tasks
-        .spawn(async move { drop(probing.sandbox.get_or_init(|| (probing.probe)()).await) });
+    daemon.tasks.spawn(async move {
+        probing.sandbox().await;
+    });
     let why = lifecycle::ending(&options.stdin_closed, options.parent_pid).await;
     tracing::info!(?why, "shutting down");
     draining.cancel();
@@ -266,7 +266,7 @@ async fn require_sandbox(daemon: &Daemon, least: Option<Mode>) -> Result<(), Fat
     let Some(least) = least else {
         return Ok(());
     };
-    let found = daemon.sandbox.get_or_init(|| (daemon.probe)()).await;
+    let found = daemon.sandbox().await;
     let mode = [Mode::Full, Mode::Fallback, Mode::Limits]
         .into_iter()
         .find(|mode| mode.to_string() == found.mode)

@@ -1,12 +1,15 @@
 //! Outrigger: a headless daemon beside a chat frontend.
 
 pub mod arguments;
+pub mod chat;
 pub mod classifier;
+pub mod commands;
 pub mod config;
 pub mod connection;
 pub mod conversation;
 pub mod daemon;
 pub mod exchange;
+pub mod http;
 pub mod lifecycle;
 pub mod message;
 pub mod permission;

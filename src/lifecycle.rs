@@ -99,38 +99,55 @@ pub fn watch_stdin(closed: CancellationToken) -> std::io::Result<()> {
         .map(drop)
 }
 
-#[cfg(target_os = "linux")]
+/// Waits until the process is gone; for ever where none is named.
+#[cfg(unix)]
 async fn gone(parent: Option<u32>) {
-    use rustix::process::{Pid, PidfdFlags, pidfd_open};
-    use tokio::io::unix::AsyncFd;
-
-    let Some(pid) = parent
+    let pid = parent
         .and_then(|pid| i32::try_from(pid).ok())
-        .and_then(Pid::from_raw)
-    else {
+        .and_then(rustix::process::Pid::from_raw);
+    let Some(pid) = pid else {
         return std::future::pending().await;
     };
-    match pidfd_open(pid, PidfdFlags::NONBLOCK) {
-        Err(rustix::io::Errno::SRCH) => {}
-        Ok(handle) => match AsyncFd::new(handle) {
-            Ok(handle) => drop(handle.readable().await),
-            Err(_) => look_for(pid).await,
-        },
-        Err(_) => look_for(pid).await,
+    #[cfg(target_os = "linux")]
+    if let Some(gone) = handle_of(pid) {
+        return gone.cancelled().await;
     }
+    look_for(pid).await;
 }
 
-#[cfg(not(target_os = "linux"))]
-async fn gone(parent: Option<u32>) {
-    #[cfg(unix)]
-    if let Some(pid) = parent
-        .and_then(|pid| i32::try_from(pid).ok())
-        .and_then(rustix::process::Pid::from_raw)
-    {
-        return look_for(pid).await;
-    }
-    let _ = parent;
+#[cfg(not(unix))]
+async fn gone(_: Option<u32>) {
     std::future::pending().await
+}
+
+/// Returns what is cancelled when the process is gone; `None` where the system cannot tell.
+///
+/// A process handle, not the id, which another process may get; and a thread, since tokio's way to
+/// wait for a handle is unsafe.
+#[cfg(target_os = "linux")]
+fn handle_of(pid: rustix::process::Pid) -> Option<CancellationToken> {
+    use rustix::event::{PollFd, PollFlags, poll};
+    use rustix::process::{PidfdFlags, pidfd_open};
+
+    let gone = CancellationToken::new();
+    let handle = match pidfd_open(pid, PidfdFlags::empty()) {
+        Ok(handle) => handle,
+        Err(rustix::io::Errno::SRCH) => {
+            gone.cancel();
+            return Some(gone);
+        }
+        Err(_) => return None,
+    };
+    let told = gone.clone();
+    std::thread::Builder::new()
+        .name("parent".to_owned())
+        .spawn(move || {
+            let mut handles = [PollFd::new(&handle, PollFlags::IN)];
+            while poll(&mut handles, None) == Err(rustix::io::Errno::INTR) {}
+            told.cancel();
+        })
+        .ok()?;
+    Some(gone)
 }
 
 #[cfg(unix)]

@@ -13,8 +13,8 @@ pub fn harden() {
         maximum: Some(0),
     };
     // Refused only to a process that is confined already.
-    drop(setrlimit(Resource::Core, none));
-    drop(set_dumpable_behavior(DumpableBehavior::NotDumpable));
+    let _ = setrlimit(Resource::Core, none);
+    let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
 }
 
 /// Does nothing on this system.

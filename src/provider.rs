@@ -19,7 +19,9 @@ mod ndjson;
 pub mod ollama;
 pub mod presets;
 mod quirks;
+mod record;
 pub mod registry;
+pub mod replay;
 pub mod responses;
 pub mod retry;
 #[cfg(test)]

@@ -5,15 +5,19 @@
 //! daemon ends. Which mode works is found by trying it. What is not here: whether a command may run at
 //! all (that is `permission`) and the reading and writing of files by the daemon itself.
 
+#[cfg(target_os = "linux")]
+mod cgroup;
 pub mod command;
 pub mod deny;
-#[cfg(unix)]
+#[cfg(target_os = "linux")]
 mod directory;
 pub mod environment;
 #[cfg(target_os = "linux")]
 pub mod helper;
+mod layers;
 pub mod output;
 pub mod paths;
+#[cfg(target_os = "linux")]
 mod policy;
 mod probe;
 pub mod process;
@@ -29,7 +33,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::OnceCell;
 
 pub use command::{Command, DEFAULT_PORTS, Limits, Network, Stdin};
-pub use policy::Step;
+pub use layers::Step;
 pub use process::{Exit, Process, Resources, SpawnError};
 
 /// First argument with which the binary is the sandbox helper instead of the daemon.
@@ -121,6 +125,8 @@ struct Shared {
     own_port: OnceLock<u16>,
     toolchains: Vec<PathBuf>,
     report: OnceCell<SandboxReport>,
+    #[cfg(target_os = "linux")]
+    delegated: OnceLock<Option<cgroup::Delegated>>,
 }
 
 impl Sandbox {
@@ -133,6 +139,8 @@ impl Sandbox {
                 own_port: OnceLock::new(),
                 toolchains,
                 report: OnceCell::new(),
+                #[cfg(target_os = "linux")]
+                delegated: OnceLock::new(),
             }),
         }
     }
@@ -173,4 +181,9 @@ impl Sandbox {
 /// The path without symbolic links, or as it is when it cannot be resolved.
 fn canonical(path: &Path) -> PathBuf {
     path.canonicalize().unwrap_or_else(|_| path.to_owned())
+}
+
+/// Whether this looks like the inside of a container, for hints only.
+pub fn is_container() -> bool {
+    Path::new("/.dockerenv").exists() || Path::new("/run/.containerenv").exists()
 }

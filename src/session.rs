@@ -178,6 +178,11 @@ impl Handle {
 }
 
 impl Daemon {
+    /// What is enforced here; found out where nobody did yet.
+    pub async fn sandbox(&self) -> &Sandbox {
+        self.sandbox.get_or_init(|| (self.probe)()).await
+    }
+
     async fn ready(&self, session_id: SessionId) -> Ready {
         let config = &self.services.config;
         Ready {
@@ -193,7 +198,7 @@ impl Daemon {
                 root: config.project.root.clone(),
                 central: config.project.central.clone(),
             },
-            sandbox: self.sandbox.get_or_init(|| (self.probe)()).await.clone(),
+            sandbox: self.sandbox().await.clone(),
             providers: requests::ready_providers(&self.providers),
             tools: self.services.registry.snapshot().keys().cloned().collect(),
             layers: defaults::LAYERS.to_vec(),

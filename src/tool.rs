@@ -35,6 +35,7 @@ pub mod input;
 pub mod locks;
 mod name_filter;
 mod text;
+pub mod web_search;
 
 /// Something the model can call.
 pub trait Tool: Send + Sync {

@@ -3,6 +3,7 @@
 //! Looks at the file system (paths that must exist) and at the environment that was handed in;
 //! opens no socket and creates nothing.
 
+mod endpoint;
 mod findings;
 mod mcp;
 mod project;
@@ -18,8 +19,8 @@ use secrecy::{ExposeSecret, SecretString};
 use self::findings::{DAY, Findings};
 use super::error::{ConfigError, one_of};
 use super::keys::{self, BRAVE_VARIABLE, SECRET_FORM};
-use super::layers::Merged;
 use super::load::Sources;
+use super::merged::Merged;
 use super::origin::MASK;
 use super::settings::{BashSettings, ChatSettings, Settings, ToolsSettings, WebSearchSettings};
 use super::show::Shown;

@@ -133,7 +133,7 @@ fn parse<F: Format>(
     text: &str,
     explain: impl Fn(&F::Error) -> (Option<(usize, usize)>, String),
 ) -> Result<FileLayer, ConfigError> {
-    let values: Dict = parse_as::<F, _>(path, text, &explain)?;
+    let values = without_nulls(parse_as::<F, _>(path, text, &explain)?);
     let several = values
         .get("providers")
         .and_then(Value::as_dict)
@@ -148,6 +148,18 @@ fn parse<F: Format>(
         values,
         providers,
     })
+}
+
+/// A key without a value, `chat:` in YAML, is a key that is not set.
+fn without_nulls(table: Dict) -> Dict {
+    table
+        .into_iter()
+        .filter_map(|(key, value)| match value {
+            Value::Empty(..) => None,
+            Value::Dict(tag, inner) => Some((key, Value::Dict(tag, without_nulls(inner)))),
+            other => Some((key, other)),
+        })
+        .collect()
 }
 
 fn parse_as<F: Format, T: DeserializeOwned>(

@@ -7,28 +7,13 @@ use figment::{Figment, Metadata, Profile, Provider};
 
 use super::error::ConfigError;
 use super::file::{self, FileLayer};
-use super::keys;
-use super::load::{Environment, Sources};
-use super::origin::{Origin, is_secret};
-
-/// What starts the name of each variable that sets a key.
-const PREFIX: &str = "OUTRIGGER_";
-/// What separates the parts of a key in the name of a variable.
-const SEPARATOR: &str = "__";
+use super::load::Sources;
+use super::merged::{self, Merged};
+use super::origin::Origin;
+use super::variables;
 
 /// The compiled-in defaults, which hold every key that has one.
 pub(crate) const DEFAULTS: &str = include_str!("../../config/default.toml");
-
-/// All values, the later source over the earlier, each with its origin.
-pub(crate) struct Merged {
-    figment: Figment,
-    /// The values, a table.
-    pub(crate) values: Value,
-    /// The compiled-in ones alone.
-    pub(crate) defaults: Value,
-    /// The provider instances that a file names, in its order.
-    pub(crate) providers: Vec<String>,
-}
 
 struct Layer<'a> {
     origin: &'a Origin,
@@ -61,19 +46,21 @@ pub(crate) fn merge(sources: &Sources) -> Result<Merged, Vec<ConfigError>> {
             values: layer.values,
         });
     }
-    figment = with_environment(figment, &sources.environment)?;
-    for flag in &sources.flags {
+    let lower = Value::Dict(Tag::Default, merged::data(&figment));
+    for variable in variables::read(&sources.environment, &lower)? {
         figment = figment.merge(Layer {
-            origin: &Origin::Flag(flag.flag.clone()),
-            values: nested(&split(flag.key), flag.value.clone()),
+            origin: &Origin::Variable(variable.name),
+            values: nested(&variable.path, Value::from(variable.text)),
         });
     }
-    Ok(Merged {
-        values: Value::Dict(Tag::Default, data(&figment)),
-        defaults: Value::Dict(Tag::Default, defaults),
-        figment,
-        providers,
-    })
+    for flag in &sources.flags {
+        let path: Vec<String> = flag.key.split('.').map(str::to_owned).collect();
+        figment = figment.merge(Layer {
+            origin: &Origin::Flag(flag.flag.clone()),
+            values: nested(&path, flag.value.clone()),
+        });
+    }
+    Ok(Merged::new(figment, defaults, providers))
 }
 
 /// Reads the compiled-in defaults.
@@ -134,137 +121,6 @@ fn workflows(layer: &FileLayer) -> impl Iterator<Item = &String> {
     table.into_iter().flat_map(BTreeMap::keys)
 }
 
-/// Adds a layer for each variable `OUTRIGGER_SECTION__KEY`, and for `RUST_LOG`.
-///
-/// Names without `__` are no keys: `OUTRIGGER_TOKEN` is the token, and an orchestrator sets such
-/// as `OUTRIGGER_PORT=tcp://…` for a service of that name.
-fn with_environment(
-    mut figment: Figment,
-    environment: &Environment,
-) -> Result<Figment, Vec<ConfigError>> {
-    let mut errors = Vec::new();
-    let lower = Value::Dict(Tag::Default, data(&figment));
-    let mut add = |name: &str, path: &[String], text: String| {
-        let layer = Layer {
-            origin: &Origin::Variable(name.to_owned()),
-            values: nested(path, Value::from(text)),
-        };
-        figment = std::mem::take(&mut figment).merge(layer);
-    };
-    for (name, text) in environment.starting_with(PREFIX) {
-        let Some(key) = name
-            .strip_prefix(PREFIX)
-            .filter(|key| key.contains(SEPARATOR))
-        else {
-            continue;
-        };
-        let mut path = variable_path(key, &lower);
-        if !is_key_file(&mut path) {
-            add(name, &path, text.to_owned());
-            continue;
-        }
-        match keys::read_secret_file(name, text) {
-            Ok(secret) => add(name, &path, secret),
-            Err(error) => errors.push(error),
-        }
-    }
-    if let Some(filter) = environment.get("RUST_LOG") {
-        add("RUST_LOG", &split("log.level"), filter.to_owned());
-    }
-    if errors.is_empty() {
-        Ok(figment)
-    } else {
-        Err(errors)
-    }
-}
-
-/// Names the variables that would set a key if they had `__` in the place of a `_`.
-pub(crate) fn misspelt_variables(environment: &Environment, merged: &Merged) -> Vec<String> {
-    let mut single = environment
-        .starting_with(PREFIX)
-        .filter(|(name, _)| !name.contains(SEPARATOR))
-        .peekable();
-    let mut keys = Vec::new();
-    if single.peek().is_some() {
-        leaves(&merged.defaults, PREFIX, &mut keys);
-    }
-    single
-        .filter_map(|(name, _)| {
-            let meant = keys
-                .iter()
-                .find(|key| key.replace(SEPARATOR, "_") == name)?;
-            Some(format!(
-                "the environment variable {name} is not read; the key's variable is {meant}"
-            ))
-        })
-        .collect()
-}
-
-/// Lists the variables of all keys that have a default.
-fn leaves(value: &Value, prefix: &str, all: &mut Vec<String>) {
-    for (name, value) in value.as_dict().into_iter().flatten() {
-        let name = format!("{prefix}{}", name.to_uppercase());
-        match value {
-            Value::Dict(..) => leaves(value, &format!("{name}{SEPARATOR}"), all),
-            _ => all.push(name),
-        }
-    }
-}
-
-/// Turns `PROVIDERS__MY_GPT__API_KEY` into the path of the key.
-///
-/// Names are lower case, but one that a file has in another spelling (`My-GPT`) is meant where it
-/// is there. The variables of an MCP server keep their case.
-fn variable_path(key: &str, lower: &Value) -> Vec<String> {
-    let mut path: Vec<String> = Vec::new();
-    let mut table = Some(lower);
-    for part in key.split(SEPARATOR) {
-        let part = match path.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-            ["mcp", "servers", _, "env"] => part.to_owned(),
-            _ => spelled(part, table),
-        };
-        table = table.and_then(|table| table.as_dict()?.get(&part));
-        path.push(part);
-    }
-    path
-}
-
-fn spelled(part: &str, table: Option<&Value>) -> String {
-    let part = part.to_lowercase();
-    let Some(table) = table.and_then(Value::as_dict) else {
-        return part;
-    };
-    if table.contains_key(&part) {
-        return part;
-    }
-    let same = |name: &&String| name.to_lowercase().replace('-', "_") == part;
-    table.keys().find(same).cloned().unwrap_or(part)
-}
-
-/// Whether a path is that of a secret with `_file` behind it, which is then taken off.
-fn is_key_file(path: &mut [String]) -> bool {
-    let parts: Vec<&str> = path.iter().map(String::as_str).collect();
-    let Some((last, parents)) = parts.split_last() else {
-        return false;
-    };
-    let Some(stem) = last.strip_suffix("_file") else {
-        return false;
-    };
-    let stem = stem.to_owned();
-    let named: Vec<&str> = parents.iter().copied().chain([stem.as_str()]).collect();
-    if !stem.ends_with("api_key") || !is_secret(&named) {
-        return false;
-    }
-    if let Some(last) = path.last_mut() {
-        *last = stem;
-    }
-    true
-}
-
-fn split(key: &str) -> Vec<String> {
-    key.split('.').map(str::to_owned).collect()
-}
-
 /// Wraps a value in the tables of its path.
 fn nested(path: &[String], value: Value) -> Dict {
     let mut parts = path.iter().rev();
@@ -275,94 +131,4 @@ fn nested(path: &[String], value: Value) -> Dict {
     parts.fold(innermost, |inner, part| {
         Dict::from([(part.clone(), Value::from(inner))])
     })
-}
-
-fn data(figment: &Figment) -> Dict {
-    let mut profiles = figment.data().unwrap_or_default();
-    profiles.remove(&Profile::Default).unwrap_or_default()
-}
-
-impl Merged {
-    /// Returns the value at a path.
-    pub(crate) fn get(&self, path: &[&str]) -> Option<&Value> {
-        find(&self.values, path)
-    }
-
-    /// Returns where the value at a path came from; that of the nearest table around it where the
-    /// value itself is not there.
-    pub(crate) fn origin(&self, path: &[&str]) -> Origin {
-        let mut value = &self.values;
-        let mut tag = value.tag();
-        for part in path {
-            let Some(inner) = child(value, part) else {
-                break;
-            };
-            value = inner;
-            if !value.tag().is_default() {
-                tag = value.tag();
-            }
-        }
-        self.figment
-            .get_metadata(tag)
-            .map_or(Origin::Default, Origin::from_metadata)
-    }
-
-    /// Replaces the value at a path, or what is around it in a list.
-    pub(crate) fn replace(&mut self, path: &[&str], value: Value) -> bool {
-        set(&mut self.values, path, Some(value))
-    }
-
-    /// Puts the default back at a path, or removes what has none.
-    ///
-    /// Of a list it is the whole list. `false` where nothing was changed.
-    pub(crate) fn restore(&mut self, path: &[&str]) -> bool {
-        let mut path = path;
-        loop {
-            let default = find(&self.defaults, path).cloned();
-            if set(&mut self.values, path, default) {
-                return true;
-            }
-            match path.split_last() {
-                Some((_, parents)) if !parents.is_empty() => path = parents,
-                _ => return false,
-            }
-        }
-    }
-}
-
-fn child<'a>(value: &'a Value, part: &str) -> Option<&'a Value> {
-    match value {
-        Value::Dict(_, table) => table.get(part),
-        Value::Array(_, values) => values.get(part.parse::<usize>().ok()?),
-        _ => None,
-    }
-}
-
-fn find<'a>(value: &'a Value, path: &[&str]) -> Option<&'a Value> {
-    path.iter()
-        .try_fold(value, |value, part| child(value, part))
-}
-
-/// Sets or removes an entry of a table that is there; `false` where it is not.
-fn set(root: &mut Value, path: &[&str], value: Option<Value>) -> bool {
-    let Some((last, parents)) = path.split_last() else {
-        return false;
-    };
-    let mut table = root;
-    for part in parents {
-        let Value::Dict(_, entries) = table else {
-            return false;
-        };
-        let Some(inner) = entries.get_mut(*part) else {
-            return false;
-        };
-        table = inner;
-    }
-    let Value::Dict(_, entries) = table else {
-        return false;
-    };
-    match value {
-        Some(value) => entries.insert((*last).to_owned(), value).is_some(),
-        None => entries.remove(*last).is_some(),
-    }
 }

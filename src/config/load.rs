@@ -8,7 +8,7 @@ use secrecy::SecretString;
 
 use super::error::ConfigErrors;
 use super::show::Shown;
-use super::{Config, check, keys, layers, typed};
+use super::{Config, check, keys, layers, typed, variables};
 
 /// The environment variables of the process, or those of a test.
 #[derive(Clone, Default)]
@@ -131,7 +131,7 @@ pub fn load(sources: &Sources) -> Result<Loaded, ConfigErrors> {
     let checked = check::check(settings, &merged, sources, &mut errors);
     match checked {
         Some(checked) if errors.is_empty() => {
-            let mut warnings = layers::misspelt_variables(&sources.environment, &merged);
+            let mut warnings = variables::misspelt(&sources.environment, &merged.defaults);
             warnings.extend_from_slice(&checked.warnings);
             Ok(Loaded {
                 origins: super::show::origins(&merged, &checked),

@@ -7,7 +7,7 @@ use figment::value::Value;
 use serde_json::json as object;
 
 use super::check::Checked;
-use super::layers::Merged;
+use super::merged::Merged;
 use super::origin::{Origin, shown_json};
 use super::typed::written;
 

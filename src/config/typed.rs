@@ -8,7 +8,7 @@ use figment::value::{Dict, Value};
 use serde::Deserialize;
 
 use super::error::{ConfigError, nearest, one_of};
-use super::layers::Merged;
+use super::merged::Merged;
 use super::origin::{Origin, is_secret, shown};
 use super::settings::Settings;
 

@@ -3,7 +3,6 @@
 //! Sends, waits within the instance's limits, turns failures into [`ProviderError`], and hands the
 //! bytes of an answer to `body`. Nothing here knows a wire format or tries again.
 
-mod client;
 mod fault;
 mod silence;
 
@@ -22,9 +21,11 @@ use super::body::{self, ByteStream, Framing};
 use super::decode::Decoder;
 use super::error::without;
 use super::lines::{MAX_EVENT_BYTES, too_long};
+use super::record::Tape;
 use super::{ChunkStream, ErrorKind, ProviderError};
 use crate::config::ProviderConfig;
-pub use client::Clients;
+use crate::http::ClientError;
+pub use crate::http::Clients;
 use silence::Bounded;
 
 /// Most bytes read of the body of an error status; vendors' errors have a few hundred.
@@ -35,6 +36,16 @@ const ERROR_BODY_TIME: Duration = Duration::from_secs(10);
 
 /// Longest time for an answer that is no stream: lists of models, checks of a key.
 const JSON_TIME: Duration = Duration::from_secs(30);
+
+impl From<ClientError> for ProviderError {
+    fn from(error: ClientError) -> Self {
+        let kind = match error {
+            ClientError::Setting(_) => ErrorKind::NotConfigured,
+            ClientError::Setup(_) => ErrorKind::Connect,
+        };
+        Self::new(kind, error.to_string())
+    }
+}
 
 /// Where a provider instance is reached, and as whom.
 pub(crate) struct Endpoint {
@@ -127,10 +138,15 @@ impl Endpoint {
         headers.insert(ACCEPT, HeaderValue::from_static(accepted));
         // Proxies that compress gather a stream until it is worth compressing.
         headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+        let request = self.config.record.is_some().then(|| body.clone());
         let response = self.send(Method::POST, url, headers, Some(body)).await?;
+        let tape = request.and_then(|request| self.tape(request, &response));
+        if !response.status().is_success() {
+            return Err(self.refusal(response, tape).await);
+        }
         let content_type = header_text(response.headers(), CONTENT_TYPE);
         Ok(body::chunks(
-            self.bytes(response),
+            self.bytes(response, tape),
             framing,
             content_type,
             decoder,
@@ -152,7 +168,10 @@ impl Endpoint {
         headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
         let whole = async {
             let response = self.send(method, url, headers, body).await?;
-            read_whole(self.bytes(response)).await
+            if !response.status().is_success() {
+                return Err(self.refusal(response, None).await);
+            }
+            read_whole(self.bytes(response, None)).await
         };
         let bytes = tokio::time::timeout(JSON_TIME, whole)
             .await
@@ -168,7 +187,7 @@ impl Endpoint {
         })
     }
 
-    /// Sends a request and returns the answer where its status is 2xx.
+    /// Sends a request and returns the head of the answer, whatever its status.
     async fn send(
         &self,
         method: Method,
@@ -192,10 +211,7 @@ impl Endpoint {
             .await
             .map_err(|_| fault::too_slow(url, "no answer", limit))?
             .map_err(|error| fault::before_answer(url, &error))?;
-        if response.status().is_success() {
-            return Ok(response);
-        }
-        Err(self.refusal(response).await)
+        Ok(response)
     }
 
     /// Adds what every request has and what the configuration adds; the latter wins.
@@ -211,10 +227,10 @@ impl Endpoint {
     }
 
     /// Reads the answer of an error status.
-    async fn refusal(&self, response: Response) -> ProviderError {
+    async fn refusal(&self, response: Response, tape: Option<Tape>) -> ProviderError {
         let status = response.status().as_u16();
         let headers = response.headers().clone();
-        let mut bytes = self.bytes(response);
+        let mut bytes = self.bytes(response, tape);
         let mut body = Vec::new();
         let read = async {
             while let Some(Ok(read)) = bytes.next().await {
@@ -234,8 +250,20 @@ impl Endpoint {
         error
     }
 
-    fn bytes(&self, response: Response) -> ByteStream {
-        Bounded::new(response, self.config.timeout_idle).boxed()
+    fn bytes(&self, response: Response, tape: Option<Tape>) -> ByteStream {
+        let bytes = Bounded::new(response, self.config.timeout_idle).boxed();
+        match tape {
+            Some(tape) => tape.around(bytes),
+            None => bytes,
+        }
+    }
+
+    /// Starts a recording of an answer where the configuration wants one.
+    fn tape(&self, request: Vec<u8>, response: &Response) -> Option<Tape> {
+        let folder = self.config.record.as_deref()?;
+        let status = response.status().as_u16();
+        let headers = response.headers();
+        Some(Tape::new(folder, &self.config, request, status, headers))
     }
 }
 

@@ -87,6 +87,9 @@ pub struct Limits {
     pub open_files: Option<u64>,
     /// Private writable memory, in bytes. Default 4 GiB.
     pub data: Option<u64>,
+    /// Memory of all processes of the command together, in bytes, where a cgroup is delegated; `None` is three quarters
+    /// of the machine's.
+    pub memory: Option<u64>,
 }
 
 impl Default for Limits {
@@ -97,6 +100,7 @@ impl Default for Limits {
             processes: Some(512),
             open_files: Some(4096),
             data: Some(4 << 30),
+            memory: None,
         }
     }
 }

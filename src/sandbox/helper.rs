@@ -31,7 +31,8 @@ use std::process::ExitCode;
 
 use self::control::Control;
 use super::Mode;
-use super::policy::{Policy, Step};
+use super::layers::Step;
+use super::policy::Policy;
 
 /// Exit code of a helper that could not do its work; what went wrong is in the notice it sent.
 const FAILED: u8 = 126;
@@ -76,7 +77,7 @@ pub fn main() -> ExitCode {
         }
     };
     let outcome = match control.receive() {
-        Ok((policy, input)) => run(&policy, input, &control),
+        Ok((mut policy, input)) => run(&mut policy, input, &control),
         Err(error) => Err(error),
     };
     match outcome {
@@ -88,19 +89,31 @@ pub fn main() -> ExitCode {
     }
 }
 
-fn run(policy: &Policy, input: Option<File>, control: &Control) -> Result<(), SetupError> {
+fn run(policy: &mut Policy, input: Option<File>, control: &Control) -> Result<(), SetupError> {
     prepare(input).during(Step::Prepare, "preparing the helper")?;
-    if let Some(cgroup) = &policy.cgroup {
-        limits::join_cgroup(cgroup).during(Step::Cgroup, cgroup.display())?;
-    }
+    // Opened before the view of the file system changes; the worker alone joins it, so that it can be removed here.
+    let group = match &policy.cgroup {
+        Some(group) => Some(limits::open_group(group).during(Step::Cgroup, group.display())?),
+        None => None,
+    };
     let outcome = match policy.mode {
-        Mode::Full => namespaces::guard(policy, control),
-        Mode::Fallback | Mode::Limits | Mode::None => {
-            supervisor::run(policy, control, supervisor::Tree::Descendants)
+        Mode::Full => {
+            mounts::add_outside_repositories(policy);
+            namespaces::guard(policy, control, group.as_ref())
         }
+        Mode::Fallback | Mode::Limits | Mode::None => supervisor::run(
+            policy,
+            control,
+            group.as_ref(),
+            supervisor::Tree::Descendants,
+        ),
     };
     if let Some(directory) = &policy.private_tmp {
         removal::remove(directory);
+    }
+    if let Some(group) = &policy.cgroup {
+        // Empty by now; the directory of a group is removed with what looks like files in it.
+        std::fs::remove_dir(group).unwrap_or_default();
     }
     outcome
 }

@@ -10,6 +10,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use super::layers::{Layers, Step};
 use super::{Limits, Mode};
 
 /// Asks the helper to send SIGTERM to every process of the command.
@@ -57,40 +58,4 @@ pub(super) enum Notice {
         cpu_ms: u64,
         max_rss_bytes: u64,
     },
-}
-
-/// What the helper put around the program.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Layers {
-    pub(super) namespaces: bool,
-    pub(super) landlock: bool,
-    pub(super) seccomp: bool,
-    pub(super) rlimits: bool,
-    pub(super) cgroup: bool,
-}
-
-/// Where starting a program can fail.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Step {
-    /// Reading the policy and preparing the helper itself.
-    Prepare,
-    /// Entering new namespaces.
-    Namespaces,
-    /// Building the view of the file system.
-    Mounts,
-    /// Joining the control group.
-    Cgroup,
-    /// Setting resource limits.
-    Limits,
-    /// Dropping capabilities.
-    Capabilities,
-    /// Restricting the file system and TCP with Landlock.
-    Landlock,
-    /// Filtering system calls.
-    Seccomp,
-    /// Entering the working directory.
-    Directory,
-    /// Executing the program.
-    Execute,
 }

@@ -3,7 +3,7 @@
 //! Versions and names of distributions say little: containers, security modules and system settings refuse what the
 //! kernel could do.
 
-use super::policy::Layers;
+use super::layers::Layers;
 use super::{Command, Mode, NetworkReport, SandboxReport, Shared, process};
 
 /// Tries the modes from the ceiling down.

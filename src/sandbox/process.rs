@@ -14,7 +14,7 @@ use std::io;
 
 use tokio::process::{ChildStderr, ChildStdout};
 
-use super::policy::Layers;
+use super::layers::Layers;
 use super::{Command, Mode, Shared, Step};
 
 /// Writes to the standard input of a command.

@@ -9,7 +9,9 @@ use super::exec::Exec;
 use super::file_edit::FileEdit;
 use super::file_read::FileRead;
 use super::file_write::FileWrite;
+use super::web_search::WebSearch;
 use crate::config::ToolsConfig;
+use crate::http::Clients;
 use crate::sandbox::paths::Roots;
 
 /// Makes the core tools, less those that are switched off.
@@ -27,6 +29,10 @@ pub fn tools(
             exec.clone(),
             config.bash,
             home.map(Path::to_owned),
+        )),
+        Arc::new(WebSearch::new(
+            config.web_search.clone(),
+            Clients::default(),
         )),
     ];
     tools

@@ -227,7 +227,8 @@ fn anthropic(items: &[Value]) -> (Vec<Value>, Vec<Value>, usize) {
             "text" => citations += item["citations"].as_array().map_or(0, Vec::len),
             kind @ "thinking" => thinking.push(signed(kind, "signature", &item["signature"])),
             kind @ "redacted_thinking" => thinking.push(signed(kind, "data", &item["data"])),
-            "tool_use" => {}
+            // Calls, and the daemon's own note of what stood before the reply.
+            "tool_use" | "outrigger_prefix" => {}
             kind => tools.push(json!({"type": kind, "name": item["name"]})),
         }
     }
@@ -245,7 +246,7 @@ fn responses(items: &[Value]) -> (Vec<Value>, Vec<Value>, usize) {
                     .sum::<usize>();
             }
             kind @ "reasoning" => {
-                thinking.push(signed(kind, "signature", &item["encrypted_content"]))
+                thinking.push(signed(kind, "signature", &item["encrypted_content"]));
             }
             "function_call" | "custom_tool_call" => {}
             kind => tools.push(json!({"type": kind, "name": item["name"]})),
@@ -255,6 +256,8 @@ fn responses(items: &[Value]) -> (Vec<Value>, Vec<Value>, usize) {
 }
 
 fn signed(kind: &str, key: &str, secret: &Value) -> Value {
-    let digest = secret.as_str().map(|text| hash(text)[..16].to_owned());
+    let digest = secret
+        .as_str()
+        .map(|text| hash(text).chars().take(16).collect::<String>());
     json!({"type": kind, key: digest})
 }

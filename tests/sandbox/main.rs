@@ -8,4 +8,10 @@ mod battery;
 #[cfg(test)]
 mod control;
 #[cfg(test)]
+mod limits;
+#[cfg(test)]
+mod network;
+#[cfg(test)]
+mod surroundings;
+#[cfg(test)]
 mod work;

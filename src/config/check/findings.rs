@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::super::error::ConfigError;
-use super::super::layers::Merged;
 use super::super::load::Sources;
+use super::super::merged::Merged;
 use super::super::origin::{Origin, shown, without_password};
 use super::super::show::Shown;
 use super::super::typed::written;

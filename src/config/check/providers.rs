@@ -2,7 +2,6 @@
 //! the scripted one, which is always there.
 
 use std::collections::BTreeMap;
-use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -11,9 +10,10 @@ use secrecy::{ExposeSecret, SecretString};
 use super::super::error::{nearest, one_of};
 use super::super::keys::{self, Found, SECRET_FORM};
 use super::super::origin::{MASK, Origin};
-use super::super::settings::{ProviderSettings, Secret, Wire};
+use super::super::settings::{ProviderSettings, Secret};
 use super::super::units::{Span, format_duration};
 use super::super::{ProviderConfig, ProviderKind};
+use super::endpoint::{base_url, host, is_local, is_nearby, wire};
 use super::findings::Findings;
 use crate::provider::presets::{self, Preset};
 
@@ -163,22 +163,17 @@ fn refuse_kind(name: &str, settings: &ProviderSettings, kind: &str, findings: &m
 fn preset_of(name: &str, kind: &str, base_url: Option<&str>) -> Option<&'static Preset> {
     let compatible = |preset: &&Preset| preset.kind == ProviderKind::Chat;
     if kind == "openai" {
-        let host = base_url.and_then(host);
+        let given = base_url.and_then(host);
         let by_host = presets::all()
             .iter()
             .filter(compatible)
-            .find(|preset| !preset.key_optional && self::host(preset.base_url) == host);
+            .find(|preset| !preset.key_optional && host(preset.base_url) == given);
         let by_name = presets::preset(name).filter(compatible);
         if let Some(preset) = by_host.or(by_name) {
             return Some(preset);
         }
     }
     presets::preset(kind)
-}
-
-fn host(url: &str) -> Option<String> {
-    let url = reqwest::Url::parse(url.trim()).ok()?;
-    url.host_str().map(str::to_owned)
 }
 
 fn remote(
@@ -235,105 +230,6 @@ fn remote(
         record: findings.sources.record.clone(),
         base_url,
     })
-}
-
-/// Whether a server is on this machine.
-fn is_local(base_url: &str) -> bool {
-    host(base_url).is_some_and(|host| {
-        matches!(host.as_str(), "localhost" | "host.docker.internal")
-            || address(&host).is_some_and(|address| address.is_loopback())
-    })
-}
-
-/// Whether a server is on this machine or in its network: `http://ollama:11434`, `10.0.0.2`.
-fn is_nearby(base_url: &str) -> bool {
-    host(base_url).is_some_and(|host| match address(&host) {
-        Some(IpAddr::V4(address)) => {
-            address.is_loopback() || address.is_private() || address.is_link_local()
-        }
-        Some(IpAddr::V6(address)) => {
-            address.is_loopback() || address.is_unique_local() || address.is_unicast_link_local()
-        }
-        None => {
-            let near = [".local", ".internal", ".lan", ".localhost"];
-            !host.contains('.') || near.iter().any(|domain| host.ends_with(domain))
-        }
-    })
-}
-
-fn address(host: &str) -> Option<IpAddr> {
-    host.trim_start_matches('[')
-        .trim_end_matches(']')
-        .parse()
-        .ok()
-}
-
-fn base_url(
-    name: &str,
-    preset: &Preset,
-    set: Option<&str>,
-    findings: &mut Findings<'_>,
-) -> Option<String> {
-    let path = ["providers", name, "base_url"];
-    let (text, origin) = match set.map(str::trim).filter(|url| !url.is_empty()) {
-        Some(url) => (url.to_owned(), None),
-        None => match keys::base_url(&findings.sources.environment, preset) {
-            Some((url, origin)) => (url, Some(origin)),
-            None => (
-                preset.base_url.to_owned(),
-                Some(Origin::Derived("of the preset")),
-            ),
-        },
-    };
-    // A wrong address is the variable's fault where one holds it.
-    let variable = match &origin {
-        Some(Origin::Variable(variable)) => vec![variable.as_str()],
-        _ => path.to_vec(),
-    };
-    let url = findings.url(&variable, &text)?;
-    if url.query().is_some() || url.fragment().is_some() {
-        findings.refuse(
-            &variable,
-            "the API's paths are added to this URL; it can have no ? and #",
-        );
-    }
-    let text = text.trim_end_matches('/');
-    let text = match preset.kind {
-        // The wire's path starts with /v1 here; people copy the URL with it.
-        ProviderKind::Anthropic => text.strip_suffix("/v1").unwrap_or(text),
-        _ => text,
-    };
-    if let Some(origin) = origin {
-        findings.derive(&path, text, origin);
-    }
-    Some(text.to_owned())
-}
-
-fn wire(
-    name: &str,
-    preset: &Preset,
-    wire: Option<Wire>,
-    base_url: &str,
-    findings: &mut Findings<'_>,
-) -> ProviderKind {
-    let is_openai = |host: String| host == "api.openai.com" || host.ends_with(".api.openai.com");
-    match (preset.kind, wire) {
-        (ProviderKind::Responses | ProviderKind::Chat, Some(Wire::Responses)) => {
-            ProviderKind::Responses
-        }
-        (ProviderKind::Responses | ProviderKind::Chat, Some(Wire::Chat)) => ProviderKind::Chat,
-        (ProviderKind::Responses, None) if !host(base_url).is_some_and(is_openai) => {
-            ProviderKind::Chat
-        }
-        (kind, None) => kind,
-        (kind, Some(_)) => {
-            findings.refuse(
-                &["providers", name, "wire"],
-                "only kind \"openai\" and what is compatible with it has a choice of wire",
-            );
-            kind
-        }
-    }
 }
 
 fn api_key(

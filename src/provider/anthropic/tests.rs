@@ -207,33 +207,33 @@ fn who_is_asked_and_as_whom() {
         ("Anthropic-Version", "2024-01-01"),
     ];
     // Base URL, key, configured headers; version, `x-api-key`, `authorization`.
-    let cases: [(&str, Option<&str>, &[(&str, &str)], [Option<&str>; 3]); 5] = [
+    let cases = [
         (
             vendor,
             Some("sk-ant-api-1\n"),
-            &[],
+            &own[..0],
             [Some(VERSION), Some("sk-ant-api-1"), None],
         ),
         (
             vendor,
             Some("sk-ant-oat01-1"),
-            &[],
+            &own[..0],
             [Some(VERSION), None, Some("Bearer sk-ant-oat01-1")],
         ),
         (
             "https://proxy.example/v1",
             Some("k"),
-            &[],
+            &own[..0],
             [Some(COPIED_VERSION), Some("k"), None],
         ),
         (
             "https://api.anthropic.com.example",
             Some("k"),
-            &[],
+            &own[..0],
             [Some(COPIED_VERSION), Some("k"), None],
         ),
         // Added to each request by the endpoint itself.
-        (vendor, None, &own, [Some("2024-01-01"), None, None]),
+        (vendor, None, &own[..], [Some("2024-01-01"), None, None]),
     ];
     for (base_url, key, configured, expected) in cases {
         let headers = provider(base_url, key, configured).headers().unwrap();

@@ -212,17 +212,11 @@ impl<'a> History<'a> {
         for (position, call) in reply.calls.iter().enumerate() {
             let sent = sent.and_then(|sent| sent.get(position));
             let id = self.call_id(call, native.is_some(), &mut used);
-            let mut entry = match sent {
+            let is_signed = native.is_some() || position > 0;
+            let entry = match sent {
                 Some(sent) => with_id(sent, &id),
-                None => json!({"id": id, "type": "function", "function": {
-                    "name": wire_name(&call.name),
-                    "arguments": Value::Object(call.input.clone()).to_string(),
-                }}),
+                None => call_entry(call, &id, self.quirks.thought_signature && !is_signed),
             };
-            if self.quirks.thought_signature && native.is_none() && position == 0 {
-                entry["extra_content"] =
-                    json!({"google": {"thought_signature": FOREIGN_SIGNATURE}});
-            }
             self.ids.insert(&call.id, id);
             calls.push(entry);
         }
@@ -308,6 +302,17 @@ fn nine_alphanumerics(id: String) -> String {
         .take(9)
         .map(|digit| char::from(*digit))
         .collect()
+}
+
+/// A call that another model made; `sign`: with the word that stands for its missing signature.
+fn call_entry(call: &ToolCall, id: &str, sign: bool) -> Value {
+    let arguments = Value::Object(call.input.clone()).to_string();
+    let function = json!({"name": wire_name(&call.name), "arguments": arguments});
+    if sign {
+        let signature = json!({"google": {"thought_signature": FOREIGN_SIGNATURE}});
+        return json!({"id": id, "type": "function", "function": function, "extra_content": signature});
+    }
+    json!({"id": id, "type": "function", "function": function})
 }
 
 /// A call as it came, with the id that its result will have.

@@ -108,6 +108,7 @@ pub(crate) fn find(error: &ProviderError, body: &Value, tried: &Repairs) -> Opti
         text: error.message.to_lowercase(),
         code: error.code.as_deref().unwrap_or_default(),
         kind: error.kind,
+        status: error.status,
         body,
     };
     complaint
@@ -121,6 +122,7 @@ struct Complaint<'a> {
     text: String,
     code: &'a str,
     kind: ErrorKind,
+    status: Option<u16>,
     body: &'a Value,
 }
 
@@ -173,8 +175,12 @@ impl Complaint<'_> {
         if self.sent("tools") && (without || self.kind == ErrorKind::NoTools) {
             return Some(Repair::NoTools);
         }
-        if self.says(&["/v1/responses", "only supported in v1/responses"]) && self.sent("messages")
-        {
+        if self.says(&["v1/responses"]) && self.sent("messages") {
+            return Some(Repair::OtherApi);
+        }
+        // No such path, which is not the same as no such model.
+        let no_path = matches!(self.status, Some(404 | 405)) && self.code.is_empty();
+        if no_path && self.sent("input") && !self.says(&["model"]) {
             return Some(Repair::OtherApi);
         }
         if self.sent("tool_choice") && self.says(&["tool_choice"]) {
@@ -297,12 +303,6 @@ impl Learned {
         let mut mistakes = self.mistakes.lock().unwrap_or_else(PoisonError::into_inner);
         mistakes.remove(conversation)
     }
-}
-
-/// Whether an error is a mistake of the model that it can correct when told: Groq checks calls against
-/// their schema and ends the answer with `tool_use_failed`.
-pub(crate) fn is_model_mistake(error: &ProviderError) -> bool {
-    error.code.as_deref() == Some("tool_use_failed")
 }
 
 #[cfg(test)]

@@ -15,8 +15,9 @@ use crate::provider::{Chunk, End, ErrorKind, ProviderError, Stop};
 /// The name of the wire format in [`NativeReply`]: the output items of one response in `items`.
 pub(in crate::provider) const WIRE: &str = "openai-responses";
 
-/// Most bytes of call input kept for one answer; several times any real one.
-const MAX_KEPT_BYTES: usize = 32 * 1024 * 1024;
+/// Most bytes of items and call input kept for one answer, the input counted twice, and the items
+/// once more where the end repeats them; several times any real one.
+const MAX_KEPT_BYTES: usize = 64 * 1024 * 1024;
 
 /// The parser of one Responses answer.
 pub(crate) struct ResponsesDecoder {
@@ -27,6 +28,8 @@ pub(crate) struct ResponsesDecoder {
     done: bool,
     items: Items,
     kept: usize,
+    /// Whether text was passed on that belongs to no item known by then.
+    stray: bool,
     refused: bool,
     usage: Usage,
 }
@@ -44,6 +47,7 @@ impl ResponsesDecoder {
             done: false,
             items: Items::new(names),
             kept: 0,
+            stray: false,
             refused: false,
             usage: Usage::default(),
         }
@@ -100,6 +104,10 @@ impl ResponsesDecoder {
             "response.custom_tool_call_input.done" => self.complete(event, "input", chunks),
             _ => {}
         }
+        self.check_size()
+    }
+
+    fn check_size(&self) -> Result<(), ProviderError> {
         if self.kept > MAX_KEPT_BYTES {
             return Err(ProviderError::new(
                 ErrorKind::Protocol,
@@ -118,8 +126,9 @@ impl ResponsesDecoder {
     /// Notes that an item's text is passed on piece by piece.
     fn told(&mut self, event: &Value, chunks: &mut Vec<Chunk>) {
         self.start(&Value::Null, chunks);
-        if let Some(item) = self.items.of(event) {
-            item.told = true;
+        match self.items.of(event) {
+            Some(item) => item.told = true,
+            None => self.stray = true,
         }
     }
 
@@ -154,7 +163,10 @@ impl ResponsesDecoder {
             return Ok(());
         }
         self.start(&Value::Null, chunks);
-        if self.items.end(place, item, chunks).ok_or_else(too_many)? {
+        self.kept += item.to_string().len();
+        self.check_size()?;
+        let is_untold = self.items.end(place, item, chunks).ok_or_else(too_many)?;
+        if is_untold && !self.stray {
             self.tell(item, chunks);
         }
         Ok(())

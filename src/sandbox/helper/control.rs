@@ -10,7 +10,8 @@ use std::os::unix::net::UnixStream;
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags};
 
 use super::{During, SetupError, raw};
-use crate::sandbox::policy::{Notice, Policy, Step};
+use crate::sandbox::layers::Step;
+use crate::sandbox::policy::{Notice, Policy};
 
 /// The policy and the program's standard input.
 const MAX_DESCRIPTORS: usize = 2;

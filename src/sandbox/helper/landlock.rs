@@ -13,7 +13,8 @@ use landlock::{
 
 use super::{During, SetupError, places};
 use crate::sandbox::Mode;
-use crate::sandbox::policy::{Policy, Step};
+use crate::sandbox::layers::Step;
+use crate::sandbox::policy::Policy;
 
 /// The newest rights the rules were written for; an older kernel enforces those it knows.
 const RIGHTS: ABI = ABI::V9;

@@ -1,16 +1,21 @@
 //! Resource limits of the worker: rlimits always, the control group where the daemon made one.
 
-use std::fs;
-use std::io;
+use std::fs::{self, File};
+use std::io::{self, Write};
 use std::path::Path;
 
 use rustix::process::{Resource, Rlimit};
 
 use crate::sandbox::{Limits, Mode};
 
+/// Opens the list of a control group's processes.
+pub(super) fn open_group(group: &Path) -> io::Result<File> {
+    File::options().write(true).open(group.join("cgroup.procs"))
+}
+
 /// Moves this process, and so all it starts, into the control group.
-pub(super) fn join_cgroup(cgroup: &Path) -> io::Result<()> {
-    fs::write(cgroup.join("cgroup.procs"), "0")
+pub(super) fn join_group(mut group: &File) -> io::Result<()> {
+    group.write_all(b"0")
 }
 
 /// Sets the limits, never above what the daemon itself may use.

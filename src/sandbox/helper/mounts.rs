@@ -22,7 +22,8 @@ use rustix::mount::{
 };
 
 use super::{During, SetupError, places, raw};
-use crate::sandbox::policy::{Policy, Step};
+use crate::sandbox::layers::Step;
+use crate::sandbox::policy::Policy;
 
 /// Where the new root is put together. Any directory would do, it is covered in this namespace only.
 const NEW_ROOT: &str = "/usr";
@@ -84,6 +85,17 @@ pub(super) fn build(policy: &Policy) -> Result<(), SetupError> {
         .during(Step::Mounts, "closing the new root")
 }
 
+/// Makes the repositories of linked worktrees writable, where they lie outside the roots. Their hooks and settings are
+/// pinned as those inside are; where nothing can be pinned, nothing is added.
+pub(super) fn add_outside_repositories(policy: &mut Policy) {
+    let outside: Vec<PathBuf> = policy
+        .read_write
+        .iter()
+        .filter_map(|root| pins::outside_directory(root))
+        .collect();
+    policy.read_write.extend(outside);
+}
+
 /// Clones what is to be seen, in the order in which it goes back: outer directories first.
 fn keep(policy: &Policy) -> Result<Vec<Kept>, SetupError> {
     let read_only = policy
@@ -97,18 +109,8 @@ fn keep(policy: &Policy) -> Result<Vec<Kept>, SetupError> {
             kept.push(clone(path, libc::MOUNT_ATTR_RDONLY).during(Step::Mounts, path.display())?);
         }
     }
-    let gitdirs = policy
-        .read_write
-        .iter()
-        .filter_map(|root| pins::outside_directory(root));
-    for path in policy
-        .read_write
-        .iter()
-        .chain(&policy.private_tmp)
-        .cloned()
-        .chain(gitdirs)
-    {
-        kept.push(clone(&path, 0).during(Step::Mounts, path.display())?);
+    for path in policy.read_write.iter().chain(&policy.private_tmp) {
+        kept.push(clone(path, 0).during(Step::Mounts, path.display())?);
     }
     // Stable: of two at one path the writable one comes last and is seen.
     kept.sort_by_key(|tree| tree.path.components().count());

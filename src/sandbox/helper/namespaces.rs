@@ -4,7 +4,7 @@
 //! the other namespaces and the view of the file system, and supervises the program. When it ends, for whatever
 //! reason, the kernel kills every process in there.
 
-use std::fs;
+use std::fs::{self, File};
 use std::io;
 
 use rustix::process::{DumpableBehavior, Signal};
@@ -14,18 +14,23 @@ use super::control::Control;
 use super::raw::{self, Fork};
 use super::supervisor::{self, Tree};
 use super::{During, SetupError, mounts};
-use crate::sandbox::policy::{Policy, Step};
+use crate::sandbox::layers::Step;
+use crate::sandbox::policy::Policy;
 
 /// Runs the program in new namespaces. Returns when none of its processes is left.
-pub(super) fn guard(policy: &Policy, control: &Control) -> Result<(), SetupError> {
+pub(super) fn guard(
+    policy: &Policy,
+    control: &Control,
+    group: Option<&File>,
+) -> Result<(), SetupError> {
     let user = rustix::process::geteuid().as_raw();
-    let group = rustix::process::getegid().as_raw();
+    let own_group = rustix::process::getegid().as_raw();
     raw::unshare(UnshareFlags::NEWUSER | UnshareFlags::NEWPID)
         .during(Step::Namespaces, "unshare")?;
-    map_own_ids(user, group).during(Step::Namespaces, "mapping the user into its namespace")?;
+    map_own_ids(user, own_group).during(Step::Namespaces, "mapping the user into its namespace")?;
     match raw::fork().during(Step::Namespaces, "starting the first process")? {
         Fork::Child => {
-            if let Err(error) = init(policy, control) {
+            if let Err(error) = init(policy, control, group) {
                 control.failed(&error);
             }
             // Not a return: the child must not go on as a second guard.
@@ -54,7 +59,7 @@ fn map_own_ids(user: u32, group: u32) -> io::Result<()> {
 }
 
 /// The life of the first process.
-fn init(policy: &Policy, control: &Control) -> Result<(), SetupError> {
+fn init(policy: &Policy, control: &Control, group: Option<&File>) -> Result<(), SetupError> {
     // The guard's death is ours, and so everybody's.
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))
         .during(Step::Namespaces, "tying the namespace to its guard")?;
@@ -65,5 +70,5 @@ fn init(policy: &Policy, control: &Control) -> Result<(), SetupError> {
     }
     raw::unshare(namespaces).during(Step::Namespaces, "unshare")?;
     mounts::build(policy)?;
-    supervisor::run(policy, control, Tree::Namespace)
+    supervisor::run(policy, control, group, Tree::Namespace)
 }

@@ -11,7 +11,8 @@ use std::collections::BTreeMap;
 use seccompiler::{SeccompAction, SeccompFilter, SeccompRule, TargetArch, sock_filter};
 
 use super::{During, SetupError};
-use crate::sandbox::policy::{Policy, Step};
+use crate::sandbox::layers::Step;
+use crate::sandbox::policy::Policy;
 
 /// Applies both filters. `false` on a processor for which there are none.
 pub(super) fn restrict(policy: &Policy) -> Result<bool, SetupError> {

@@ -14,7 +14,8 @@ use rustix::process::{Pid, Signal};
 use super::control::Control;
 use super::raw::{self, Ended, Fork};
 use super::{During, SetupError, tree, worker};
-use crate::sandbox::policy::{Notice, Policy, Step, TERMINATE};
+use crate::sandbox::layers::Step;
+use crate::sandbox::policy::{Notice, Policy, TERMINATE};
 
 /// What belongs to the command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,7 +27,12 @@ pub(super) enum Tree {
 }
 
 /// Runs the program to its end and reports it. Returns when nothing of it is left, or will be once this process ends.
-pub(super) fn run(policy: &Policy, control: &Control, tree: Tree) -> Result<(), SetupError> {
+pub(super) fn run(
+    policy: &Policy,
+    control: &Control,
+    group: Option<&File>,
+    tree: Tree,
+) -> Result<(), SetupError> {
     let own = rustix::process::getpid();
     if tree == Tree::Descendants {
         rustix::process::set_child_subreaper(Some(own))
@@ -36,7 +42,7 @@ pub(super) fn run(policy: &Policy, control: &Control, tree: Tree) -> Result<(), 
     match raw::fork().during(Step::Prepare, "starting the worker")? {
         Fork::Child => {
             drop(status);
-            worker::become_program(policy, own, File::from(OwnedFd::from(report)));
+            worker::become_program(policy, own, group, File::from(OwnedFd::from(report)));
             // Not a return: the child must not go on as a second supervisor.
             std::process::exit(super::FAILED.into());
         }

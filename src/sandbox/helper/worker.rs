@@ -14,12 +14,13 @@ use rustix::thread::{CapabilitySet, CapabilitySets};
 use super::control::line;
 use super::{During, SetupError, landlock, limits, raw, seccomp};
 use crate::sandbox::Mode;
-use crate::sandbox::policy::{Layers, Notice, Policy, Step};
+use crate::sandbox::layers::{Layers, Step};
+use crate::sandbox::policy::{Notice, Policy};
 
 /// Becomes the program. Returns only when that failed; until then everything is said through `status`, which the
 /// execution closes.
-pub(super) fn become_program(policy: &Policy, parent: Pid, mut status: File) {
-    let failure = match confine(policy, parent) {
+pub(super) fn become_program(policy: &Policy, parent: Pid, group: Option<&File>, mut status: File) {
+    let failure = match confine(policy, parent, group) {
         Ok(layers) => {
             status
                 .write_all(&line(&Notice::Confined(layers)))
@@ -35,7 +36,7 @@ pub(super) fn become_program(policy: &Policy, parent: Pid, mut status: File) {
     status.write_all(&line(&notice)).unwrap_or_default();
 }
 
-fn confine(policy: &Policy, parent: Pid) -> Result<Layers, SetupError> {
+fn confine(policy: &Policy, parent: Pid, group: Option<&File>) -> Result<Layers, SetupError> {
     die_with(parent)?;
     // A group, so that `kill 0` in a script spares the supervisor. The session is the helper's: another one would also
     // be another group for the scheduler, and each switch to one has to wait for its turn on a busy machine.
@@ -45,7 +46,9 @@ fn confine(policy: &Policy, parent: Pid) -> Result<Layers, SetupError> {
     if policy.mode == Mode::None {
         return Ok(Layers::default());
     }
-    let cgroup = policy.cgroup.is_some();
+    if let Some(group) = group {
+        limits::join_group(group).during(Step::Cgroup, "joining the control group")?;
+    }
     limits::apply(&policy.limits, policy.mode).during(Step::Limits, "setting resource limits")?;
     drop_capabilities().during(Step::Capabilities, "dropping capabilities")?;
     rustix::thread::set_no_new_privs(true).during(Step::Capabilities, "setting no_new_privs")?;
@@ -59,7 +62,7 @@ fn confine(policy: &Policy, parent: Pid) -> Result<Layers, SetupError> {
         landlock,
         seccomp,
         rlimits: true,
-        cgroup,
+        cgroup: group.is_some(),
     })
 }
 

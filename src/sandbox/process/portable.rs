@@ -5,7 +5,7 @@ use std::process::Stdio;
 use tokio::process::{Child, ChildStdin, Command as Spawner};
 
 use super::{Exit, Process, Resources, SpawnError};
-use crate::sandbox::policy::Layers;
+use crate::sandbox::layers::Layers;
 use crate::sandbox::{Command, Mode, Shared, Stdin};
 
 pub(super) type StdinPipe = ChildStdin;

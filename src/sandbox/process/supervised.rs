@@ -24,7 +24,9 @@ use tokio::time::timeout;
 use tokio_util::codec::{FramedRead, LinesCodec};
 
 use super::{Exit, Process, Resources, SpawnError};
-use crate::sandbox::policy::{Layers, MAX_NOTICE_BYTES, Notice, Policy, Step, TERMINATE};
+use crate::sandbox::cgroup::Delegated;
+use crate::sandbox::layers::{Layers, Step};
+use crate::sandbox::policy::{MAX_NOTICE_BYTES, Notice, Policy, TERMINATE};
 use crate::sandbox::{Command, HELPER_ARGUMENT, Mode, Network, Shared, Stdin, directory};
 
 pub(super) type StdinPipe = pipe::Sender;
@@ -64,11 +66,18 @@ pub(super) async fn spawn(
     } else {
         None
     };
-    let policy = policy(shared, command, mode, private_tmp.as_ref());
+    let mut policy = policy(shared, command, mode, private_tmp.as_ref());
+    if mode > Mode::None {
+        policy.cgroup = make_group(shared, command);
+    }
     let (mut helper, socket, stdin) = match start_helper(shared, &policy, command.stdin) {
         Ok(started) => started,
         Err(error) => {
             private_tmp.iter().for_each(directory::Private::remove);
+            policy
+                .cgroup
+                .iter()
+                .for_each(|group| std::fs::remove_dir(group).unwrap_or_default());
             return Err(error);
         }
     };
@@ -105,6 +114,15 @@ pub(super) async fn spawn(
             Err(error)
         }
     }
+}
+
+/// A control group for the command, where there can be one. A command is not refused for want of one.
+fn make_group(shared: &Shared, command: &Command) -> Option<PathBuf> {
+    let delegated = shared.delegated.get_or_init(Delegated::find).as_ref()?;
+    delegated
+        .make(&command.limits)
+        .inspect_err(|error| tracing::warn!(%error, "no control group for a command"))
+        .ok()
 }
 
 fn policy(

@@ -203,7 +203,11 @@ async fn answer(State(provider): State<Provider>, body: Bytes) -> Response {
             Turn::plain(400, "application/json", &body.to_string())
         }
         (None, Some(turn)) => turn,
-        (None, None) => Turn::plain(400, "application/json", r#"{"error":{"message":"TEST: the script is at its end"}}"#),
+        (None, None) => Turn::plain(
+            400,
+            "application/json",
+            r#"{"error":{"message":"TEST: the script is at its end"}}"#,
+        ),
     };
     let mut response = Response::builder()
         .status(StatusCode::from_u16(turn.status).unwrap())

@@ -1,11 +1,8 @@
 use serde_json::json;
-use sha2::{Digest, Sha256};
 
 use super::*;
 use crate::message::Usage;
 use crate::provider::CallInput;
-
-mod recordings;
 
 fn decoder() -> MessageDecoder {
     MessageDecoder::new(Context {
@@ -401,4 +398,77 @@ fn a_whole_answer_cut_in_a_call_does_not_run_it() {
     let inputs = inputs(&chunks);
     assert_eq!(inputs[0], object(json!({"command": "ls"})));
     assert!(matches!(inputs[1], CallInput::Truncated { .. }));
+}
+
+proptest::proptest! {
+    #[test]
+    fn whatever_comes_each_call_ends_once_and_nothing_follows_the_end(frames in any_frames()) {
+        let (chunks, error) = run(&frames);
+        let mut open = std::collections::BTreeSet::new();
+        let mut seen = 0;
+        for chunk in &chunks {
+            match chunk {
+                Chunk::ToolCallStart { index, .. } => {
+                    assert_eq!(*index, seen);
+                    seen += 1;
+                    open.insert(*index);
+                }
+                Chunk::ToolCallDelta { index, fragment } => {
+                    assert!(open.contains(index) && !fragment.is_empty());
+                }
+                Chunk::ToolCallEnd { index, .. } => assert!(open.remove(index)),
+                Chunk::Text(text) | Chunk::Thinking(text) => assert!(!text.is_empty()),
+                Chunk::Start { .. } | Chunk::Notice(_) | Chunk::End(_) => {}
+            }
+        }
+        assert!(open.is_empty(), "{chunks:?}");
+        let ends = chunks.iter().filter(|chunk| matches!(chunk, Chunk::End(_))).count();
+        assert_eq!(ends, usize::from(error.is_none()));
+        assert!(ends == 0 || matches!(chunks.last(), Some(Chunk::End(_))));
+        assert!(chunks.is_empty() || matches!(chunks[0], Chunk::Start { .. }));
+    }
+}
+
+/// Frames of every sort in any order, well formed or nearly.
+fn any_frames() -> impl proptest::strategy::Strategy<Value = Vec<Value>> {
+    use proptest::prelude::*;
+    let sorts = || {
+        prop::sample::select(vec![
+            "text",
+            "thinking",
+            "redacted_thinking",
+            "tool_use",
+            "server_tool_use",
+            "new",
+        ])
+    };
+    let deltas = prop::sample::select(vec![
+        json!({"type": "text_delta", "text": "x"}),
+        json!({"type": "text_delta"}),
+        json!({"type": "thinking_delta", "thinking": "hm"}),
+        json!({"type": "signature_delta", "signature": "s"}),
+        json!({"type": "citations_delta", "citation": {}}),
+        json!({"type": "input_json_delta", "partial_json": "{"}),
+        json!({"type": "input_json_delta", "partial_json": "\"a\":1}"}),
+        json!({"type": "new_delta", "input": "x"}),
+        json!(null),
+    ]);
+    let block = sorts().prop_map(|sort| json!({"type": sort, "input": {}}));
+    let other = prop::sample::select(vec![
+        json!({"type": "message_start", "message": {"content": [{"type": "tool_use"}]}}),
+        json!({"type": "ping"}),
+        json!({"type": "message_delta", "delta": {"stop_reason": "max_tokens"}}),
+        json!({"type": "message_delta"}),
+        json!({"type": "message_stop"}),
+        json!({"type": "error"}),
+        json!({}),
+        json!([]),
+    ]);
+    let frame = prop_oneof![
+        4 => (0..3_u64, block).prop_map(|(index, block)| start(index, block)),
+        6 => (0..3_u64, deltas).prop_map(|(index, it)| delta(index, it)),
+        3 => (0..3_u64).prop_map(close),
+        1 => other,
+    ];
+    prop::collection::vec(frame, 0..20)
 }

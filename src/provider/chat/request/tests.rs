@@ -40,7 +40,7 @@ fn messages(history: &[Message], preset: &str) -> Value {
 }
 
 /// The reply of [`two_calls`] as a server sent it.
-fn native(extra: Value) -> Value {
+fn native(extra: &Value) -> Value {
     let mut message = json!({"tool_calls": [
         {"id": "call_A", "type": "function", "function": {"name": "file_read", "arguments": "{ \"path\" : \"a\" }"}},
         {"id": "call_B", "type": "function", "function": {"name": "file_read", "arguments": "{\"path\":\"b\"}"}},
@@ -139,7 +139,7 @@ fn calls_go_back_as_they_came() {
         ),
     ];
     for (preset, extra) in cases {
-        let history = two_calls(Some((WIRE, native(extra))));
+        let history = two_calls(Some((WIRE, native(&extra))));
         let snapshot = golden(&request(&history, &tools), preset);
         insta::assert_snapshot!(format!("calls_{preset}"), snapshot);
     }
@@ -156,7 +156,7 @@ fn replies_of_others_are_written_anew() {
         let snapshot = golden(&request(&foreign, &tools), preset);
         insta::assert_snapshot!(format!("foreign_{preset}"), snapshot);
     }
-    let own = two_calls(Some((WIRE, native(json!({"reasoning_content": "x"})))));
+    let own = two_calls(Some((WIRE, native(&json!({"reasoning_content": "x"})))));
     let elsewhere = Request {
         model: "other",
         ..request(&own, &tools)

@@ -13,7 +13,8 @@ use rustix::fs::{FileType, Mode as FileMode, OFlags, ResolveFlags};
 
 use super::{During, SetupError, clone_opened, cover_opened, file_type, open};
 use crate::sandbox::helper::raw;
-use crate::sandbox::policy::{Policy, Step};
+use crate::sandbox::layers::Step;
+use crate::sandbox::policy::Policy;
 
 /// Readable for root alone, and so for a command when the daemon runs as root.
 const SYSTEM_SECRETS: [&str; 9] = [

@@ -13,7 +13,7 @@ use rustix::io::Errno;
 
 use super::{During, SetupError, clone_opened, cover_opened, file_type, open};
 use crate::sandbox::helper::raw;
-use crate::sandbox::policy::Step;
+use crate::sandbox::layers::Step;
 
 /// What git takes programs to run from, below its directory. The last is created empty where it is missing, so that it
 /// can be pinned.

@@ -1,4 +1,4 @@
-//! The HTTP clients that provider instances share, built when the first request needs one.
+//! The HTTP clients that providers and tools share, built when the first request needs one.
 //!
 //! Building one loads the system's certificates, which takes milliseconds that the start of the
 //! daemon does not have.
@@ -10,8 +10,6 @@ use std::time::Duration;
 
 use reqwest::{Certificate, Client, ClientBuilder, Url, redirect};
 
-use crate::provider::{ErrorKind, ProviderError};
-
 /// Longest wait for a connection, TLS included.
 const CONNECT_TIME: Duration = Duration::from_secs(10);
 
@@ -20,6 +18,17 @@ const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(20);
 
 /// How long that question may stay unanswered.
 const KEEP_ALIVE_TIME: Duration = Duration::from_secs(10);
+
+/// Why there is no client for a URL.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ClientError {
+    /// The URL, or the certificate file, cannot be used; the configuration has to change.
+    #[error("{0}")]
+    Setting(String),
+    /// The client could not be set up.
+    #[error("failed to set up the HTTP client: {0}")]
+    Setup(String),
+}
 
 /// The HTTP clients of the daemon; clones share them.
 #[derive(Clone, Default)]
@@ -40,11 +49,11 @@ enum Route {
 
 impl Clients {
     /// Returns the client for a URL, building it where this is the first request of its sort.
-    pub(super) async fn get(
-        &self,
-        url: &str,
-        ca_file: Option<&Path>,
-    ) -> Result<Client, ProviderError> {
+    ///
+    /// # Errors
+    ///
+    /// [`ClientError`]; it holds no credentials of the URL.
+    pub async fn get(&self, url: &str, ca_file: Option<&Path>) -> Result<Client, ClientError> {
         let route = Route::of(url, ca_file)?;
         if let Some(client) = self.built().get(&route) {
             return Ok(client.clone());
@@ -63,13 +72,9 @@ impl Clients {
 }
 
 impl Route {
-    fn of(url: &str, ca_file: Option<&Path>) -> Result<Self, ProviderError> {
-        let url = Url::parse(url).map_err(|error| {
-            ProviderError::new(
-                ErrorKind::NotConfigured,
-                format!("base_url is no URL: {error}"),
-            )
-        })?;
+    fn of(url: &str, ca_file: Option<&Path>) -> Result<Self, ClientError> {
+        let url =
+            Url::parse(url).map_err(|error| ClientError::Setting(format!("not a URL: {error}")))?;
         let ca_file = ca_file.map(Path::to_owned);
         Ok(match (is_loopback(&url), url.scheme()) {
             (true, "http") => Self::Loopback,
@@ -89,7 +94,7 @@ fn is_loopback(url: &Url) -> bool {
     }
 }
 
-fn build(route: &Route) -> Result<Client, ProviderError> {
+fn build(route: &Route) -> Result<Client, ClientError> {
     // Fails where a provider is installed already, which is as good.
     drop(rustls::crypto::ring::default_provider().install_default());
     let (ca_file, client) = match route {
@@ -128,25 +133,19 @@ fn settings() -> ClientBuilder {
         .tcp_nodelay(true)
 }
 
-fn read_ca(path: &Path) -> Result<Vec<Certificate>, ProviderError> {
+fn read_ca(path: &Path) -> Result<Vec<Certificate>, ClientError> {
     let broken = |error: &dyn std::fmt::Display| {
-        ProviderError::new(
-            ErrorKind::NotConfigured,
-            format!(
-                "failed to read the certificates of ca_file {}: {error}",
-                path.display()
-            ),
-        )
+        ClientError::Setting(format!(
+            "failed to read the certificates of ca_file {}: {error}",
+            path.display()
+        ))
     };
     let pem = std::fs::read(path).map_err(|error| broken(&error))?;
     Certificate::from_pem_bundle(&pem).map_err(|error| broken(&error))
 }
 
-fn failed(error: &dyn std::fmt::Display) -> ProviderError {
-    ProviderError::new(
-        ErrorKind::Connect,
-        format!("failed to set up the HTTP client: {error}"),
-    )
+fn failed(error: &dyn std::fmt::Display) -> ClientError {
+    ClientError::Setup(error.to_string())
 }
 
 #[cfg(test)]
@@ -187,6 +186,6 @@ mod tests {
             .get("https://x.example/", Some(Path::new("/nowhere/ca.pem")))
             .await
             .unwrap_err();
-        assert_eq!(error.kind, ErrorKind::NotConfigured);
+        assert!(matches!(error, ClientError::Setting(_)));
     }
 }
