@@ -19,7 +19,7 @@ const MAX_FIXED: usize = 16 * 1024;
 
 /// Reads `body` whole and cut into pieces of `cut` bytes, and panics where the two differ, where
 /// the chunks are out of order, or where more comes out than went in.
-pub fn check(wire: Wire, body: &[u8], cut: usize) {
+pub(crate) fn check(wire: Wire, body: &[u8], cut: usize) {
     let whole = read(wire, body, body.len());
     assert_eq!(whole, read(wire, body, cut), "cuts make a difference");
     check_order(&whole);
