@@ -103,14 +103,14 @@ async fn open(
             Ok(Rows::new(again(head, bytes)).map_ok(Piece::Frame).boxed())
         }
         Some(b'{' | b'[') => Ok(whole(again(head, bytes))),
-        Some(b'<') => Err(not_a_stream("a page of HTML", &head)),
+        Some(b'<') => Err(no_answer("a page of HTML", head, bytes).await),
         Some(b'd' | b'e' | b'i' | b'r' | b':') => {
             Ok(Events::new(again(head, bytes)).map_ok(Piece::Frame).boxed())
         }
         _ if content_type.contains("event-stream") => {
             Ok(Events::new(again(head, bytes)).map_ok(Piece::Frame).boxed())
         }
-        _ => Err(not_a_stream("text", &head)),
+        _ => Err(no_answer("text", head, bytes).await),
     }
 }
 
@@ -181,10 +181,23 @@ fn whole(bytes: ByteStream) -> Pieces {
     .boxed()
 }
 
+/// Bytes shown of a body that is no answer.
+const SHOWN_BYTES: usize = 200;
+
+/// Reads on until there is enough to show, however the bytes are cut.
+async fn no_answer(what: &str, mut head: Vec<u8>, mut bytes: ByteStream) -> ProviderError {
+    while head.len() < SHOWN_BYTES {
+        match bytes.next().await {
+            Some(Ok(read)) => head.extend_from_slice(&read),
+            Some(Err(_)) | None => break,
+        }
+    }
+    not_a_stream(what, &head)
+}
+
 /// The error for a body that is no answer of a model.
 fn not_a_stream(what: &str, head: &[u8]) -> ProviderError {
-    const SHOWN: usize = 200;
-    let start = String::from_utf8_lossy(head.get(..SHOWN).unwrap_or(head)).into_owned();
+    let start = String::from_utf8_lossy(head.get(..SHOWN_BYTES).unwrap_or(head));
     let start = super::error::safe_message(&start);
     ProviderError::new(
         ErrorKind::Protocol,
