@@ -1,7 +1,9 @@
 //! Outrigger: a headless daemon beside a chat frontend.
 
 pub mod arguments;
+pub mod chat;
 pub mod classifier;
+pub mod commands;
 pub mod config;
 pub mod connection;
 pub mod conversation;

@@ -11,7 +11,7 @@ use outrigger::daemon::{self, Options};
 use outrigger::ready::{Fatal, exit};
 use outrigger::sandbox::Mode;
 use outrigger::telemetry::{self, LineFormat, Redactor};
-use outrigger::{lifecycle, process};
+use outrigger::{chat, commands, lifecycle, process};
 use secrecy::SecretString;
 use tokio_util::sync::CancellationToken;
 
@@ -27,7 +27,11 @@ fn main() -> ExitCode {
     process::harden();
     match Arguments::parse().into_command() {
         Command::Serve(arguments) => serve(&arguments),
-        _ => ExitCode::from(exit::CONFIGURATION),
+        Command::Chat(arguments) => chat::main(&arguments),
+        Command::Doctor(arguments) => commands::doctor(&arguments),
+        Command::Schema(arguments) => commands::schema(&arguments),
+        Command::Config(ConfigCommand::Show(arguments)) => commands::show(&arguments),
+        Command::Healthcheck(arguments) => commands::healthcheck(&arguments),
     }
 }
 

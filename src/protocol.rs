@@ -10,6 +10,7 @@ pub mod content;
 pub mod envelope;
 pub mod event;
 pub mod record;
+pub mod schema;
 
 pub use code::{ChatCode, SessionCode};
 pub use command::Command;

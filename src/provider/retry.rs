@@ -73,8 +73,8 @@ fn may_pass(error: &ProviderError) -> bool {
         // 501: the server will never know how.
         ErrorKind::Server => error.status != Some(501),
         ErrorKind::Conflict | ErrorKind::Unknown => error.should_retry.unwrap_or(false),
+        ErrorKind::InvalidRequest => error.is_model_mistake(),
         ErrorKind::Protocol
-        | ErrorKind::InvalidRequest
         | ErrorKind::Authentication
         | ErrorKind::Permission
         | ErrorKind::Quota

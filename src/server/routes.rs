@@ -20,8 +20,8 @@ use super::Shared;
 use super::auth::Denied;
 use crate::connection;
 use crate::message::SessionId;
-use crate::protocol::SUBPROTOCOL;
 use crate::protocol::command::Resume;
+use crate::protocol::{SUBPROTOCOL, schema};
 
 /// Bytes that a socket's write buffer may hold: what is handed over is flushed batch by batch, so
 /// this only has to be more than the largest single frame, a whole history.
@@ -43,6 +43,7 @@ pub(super) fn router(shared: Arc<Shared>) -> Router {
             ));
     let from_here = Router::new()
         .route("/readyz", get(ready))
+        .route("/schema.json", get(|| async { Json(schema::schema()) }))
         .merge(with_token)
         .fallback(nothing_here)
         .layer(middleware::from_fn_with_state(

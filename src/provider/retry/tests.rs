@@ -45,6 +45,15 @@ fn which_errors_are_tried_again() {
 }
 
 #[test]
+fn a_mistake_of_the_model_is_no_reason_to_give_up() {
+    let mistake = ProviderError {
+        code: Some("tool_use_failed".to_owned()),
+        ..error(ErrorKind::InvalidRequest)
+    };
+    assert!(Policy::new(1).next_delay(&mistake, 1, 0.5).is_some());
+}
+
+#[test]
 fn the_providers_word_counts_except_for_money() {
     let policy = Policy::new(1);
     let cases = [
