@@ -62,7 +62,7 @@ pub struct Options {
 ///
 /// [`Fatal`] where it cannot start.
 pub async fn run(config: Config, options: Options) -> Result<(), Fatal> {
-    let stop = CancellationToken::new();
+    let (stop, close) = (CancellationToken::new(), CancellationToken::new());
     let draining = CancellationToken::new();
     let bound = bind(config.server.address, options.token.is_some()).await?;
     let address = bound.address;
@@ -80,7 +80,7 @@ pub async fn run(config: Config, options: Options) -> Result<(), Fatal> {
         ),
         sessions: Sessions::new(Arc::clone(&daemon)),
         tasks: daemon.tasks.clone(),
-        stop: stop.clone(),
+        stop: close.clone(),
         draining: draining.clone(),
         sockets: Arc::new(Semaphore::new(config.server.max_connections)),
         max_frame_bytes: config.server.max_frame_bytes,
@@ -106,7 +106,7 @@ pub async fn run(config: Config, options: Options) -> Result<(), Fatal> {
     draining.cancel();
     drop(serving);
     tokio::select! {
-        () = drain(&daemon, why) => {}
+        () = drain(&daemon, why, &close) => {}
         () = lifecycle::signal() => tracing::warn!("a second signal: ending at once"),
     }
     drop(ready_file);
@@ -289,8 +289,9 @@ async fn require_sandbox(daemon: &Daemon, least: Option<Mode>) -> Result<(), Fat
     ))
 }
 
-/// Lets exchanges end by themselves for a while, then ends everything.
-async fn drain(daemon: &Daemon, why: Ending) {
+/// Lets exchanges end by themselves for a while, then ends them, and closes the sockets only when
+/// their clients can have been told.
+async fn drain(daemon: &Daemon, why: Ending, close: &CancellationToken) {
     let grace = daemon.services.config.shutdown_grace;
     let exchanges = &daemon.services.exchanges;
     exchanges.close();
@@ -299,6 +300,13 @@ async fn drain(daemon: &Daemon, why: Ending) {
         tracing::info!(left = exchanges.len(), "exchanges are cancelled");
     }
     daemon.stop.cancel();
+    if tokio::time::timeout(LAST_MOMENTS, exchanges.wait())
+        .await
+        .is_err()
+    {
+        tracing::warn!(left = exchanges.len(), "exchanges did not end in time");
+    }
+    close.cancel();
     daemon.tasks.close();
     if tokio::time::timeout(LAST_MOMENTS, daemon.tasks.wait())
         .await
