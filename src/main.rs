@@ -1,2 +1,115 @@
-//! The `outrigger` program.
-fn main() {}
+//! The `outrigger` program: arguments, configuration, logging, then the daemon or one of the commands.
+
+use std::collections::BTreeMap;
+use std::io::BufRead as _;
+use std::process::ExitCode;
+
+use clap::Parser as _;
+use outrigger::arguments::{Arguments, Command, ConfigCommand, RequiredSandbox, ServeArguments};
+use outrigger::config::{LogFormat, Sources, load};
+use outrigger::daemon::{self, Options};
+use outrigger::ready::{Fatal, exit};
+use outrigger::sandbox::Mode;
+use outrigger::telemetry::{self, LineFormat, Redactor};
+use outrigger::{chat, commands, lifecycle, process};
+use secrecy::SecretString;
+use tokio_util::sync::CancellationToken;
+
+fn main() -> ExitCode {
+    // Before anything else: the helper must be single-threaded and owns no more than the standard descriptors.
+    #[cfg(target_os = "linux")]
+    if std::env::args_os()
+        .nth(1)
+        .is_some_and(|argument| argument == outrigger::sandbox::HELPER_ARGUMENT)
+    {
+        return outrigger::sandbox::helper::main();
+    }
+    process::harden();
+    match Arguments::parse().into_command() {
+        Command::Serve(arguments) => serve(&arguments),
+        Command::Chat(arguments) => chat::main(&arguments),
+        Command::Doctor(arguments) => commands::doctor(&arguments),
+        Command::Schema(arguments) => commands::schema(&arguments),
+        Command::Config(ConfigCommand::Show(arguments)) => commands::show(&arguments),
+        Command::Healthcheck(arguments) => commands::healthcheck(&arguments),
+    }
+}
+
+fn serve(arguments: &ServeArguments) -> ExitCode {
+    match start(arguments) {
+        Ok(()) => ExitCode::from(exit::OK),
+        Err(fatal) => {
+            tracing::error!(code = fatal.code, hint = fatal.hint, "{fatal}");
+            fatal.print();
+            ExitCode::from(fatal.exit)
+        }
+    }
+}
+
+fn start(arguments: &ServeArguments) -> Result<(), Fatal> {
+    let mut sources = Sources::of_process();
+    arguments.apply(&mut sources);
+    let loaded = load(&sources).map_err(|errors| {
+        Fatal::configuration(
+            errors.to_string(),
+            "`outrigger config show` prints each value with where it came from",
+        )
+    })?;
+    let redactor = Redactor::default();
+    let level = std::env::var("RUST_LOG").unwrap_or_else(|_| loaded.config.log.level.clone());
+    let format = match loaded.config.log.format {
+        LogFormat::Auto => None,
+        LogFormat::Human => Some(LineFormat::Human),
+        LogFormat::Json => Some(LineFormat::Json),
+    };
+    let _log = telemetry::init(&level, format, redactor.clone())
+        .map_err(|error| Fatal::configuration(error.to_string(), "change log.level or RUST_LOG"))?;
+    for warning in &loaded.warnings {
+        tracing::warn!("{warning}");
+    }
+    let stdin_token = arguments.token_stdin.then(token_from_stdin).transpose()?;
+    let stdin_closed = CancellationToken::new();
+    if lifecycle::stdin_is_a_pipe() {
+        lifecycle::watch_stdin(stdin_closed.clone())
+            .map_err(|error| Fatal::failed(format!("stdin cannot be watched: {error}")))?;
+    }
+    let options = Options {
+        token: stdin_token.or(loaded.token),
+        ready_file: arguments.ready_file.clone(),
+        parent_pid: arguments.parent_pid,
+        stdin_closed,
+        require_sandbox: arguments.require_sandbox.map(|least| match least {
+            RequiredSandbox::Full => Mode::Full,
+            RequiredSandbox::Fallback => Mode::Fallback,
+        }),
+        environment: environment(),
+        home: sources.home.clone(),
+        redactor,
+    };
+    tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Fatal::failed(format!("no runtime: {error}")))?
+        .block_on(daemon::run(loaded.config, options))
+}
+
+/// The daemon's own environment, of which commands are given little.
+fn environment() -> BTreeMap<String, String> {
+    std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+        .collect()
+}
+
+/// Reads the token from the first line of stdin; the rest is left to whoever watches for its end.
+fn token_from_stdin() -> Result<SecretString, Fatal> {
+    let mut line = String::new();
+    let read = std::io::stdin().lock().read_line(&mut line);
+    let token = line.trim();
+    if read.is_err() || token.is_empty() {
+        return Err(Fatal::configuration(
+            "--token-stdin: the first line of stdin is no token",
+            "write the token and a line end to the daemon's stdin",
+        ));
+    }
+    Ok(SecretString::from(token))
+}

@@ -240,3 +240,137 @@ pub enum TrustLevel {
     /// Only what goes beyond the scope is asked for.
     Autonomous,
 }
+
+/// What a tool is, as the model and the client are told.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ToolSpec {
+    /// Unique name: `^[A-Za-z0-9_-]{1,64}$`.
+    pub name: String,
+    /// What it does, for the model.
+    pub description: String,
+    /// JSON schema of its input, always of type `object`.
+    pub input_schema: Value,
+    /// What sort of tool it is.
+    pub category: ToolCategory,
+    /// The least danger any call of it has; one call may be worse.
+    pub danger_level: DangerLevel,
+    /// Where it comes from: `core`, `custom` or `mcp:SERVER`.
+    pub origin: String,
+}
+
+/// What sort of tool it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum ToolCategory {
+    /// Reads or writes files of the project.
+    File,
+    /// Runs a program.
+    Exec,
+    /// Asks a search engine.
+    Search,
+    /// Belongs to an MCP server.
+    Mcp,
+}
+
+/// Whether and how hard the model is to think before it answers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Thinking {
+    /// Whether to think at all.
+    pub enabled: bool,
+    /// Most tokens to think with, for models that take a number; at least 1,024.
+    #[serde(
+        default,
+        alias = "budget_tokens",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub budget_tokens: Option<u32>,
+    /// How hard to think, for models that take a word.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub effort: Option<Effort>,
+}
+
+/// How hard a model is to think.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum Effort {
+    /// Little.
+    Low,
+    /// Some.
+    Medium,
+    /// Much.
+    High,
+}
+
+/// What is known of one model. What nobody told is left out.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Model {
+    /// The id to ask for it by.
+    pub id: String,
+    /// The provider instance that has it.
+    pub provider: String,
+    /// A name for people.
+    pub display_name: String,
+    /// Input and output tokens together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context_window: Option<u64>,
+    /// Most tokens of one answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_output_tokens: Option<u64>,
+    /// Whether it can call tools; true where nobody says otherwise.
+    pub supports_tools: bool,
+    /// Whether it can think.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub supports_thinking: Option<bool>,
+    /// Whether it can see images.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub supports_vision: Option<bool>,
+    /// What it costs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pricing: Option<Pricing>,
+}
+
+/// Prices in US dollars per million tokens.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Pricing {
+    /// Input that no cache had.
+    pub input: f64,
+    /// Output, reasoning included.
+    pub output: f64,
+    /// Input read from a cache.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache_read: Option<f64>,
+    /// Input written to a cache for minutes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache_write: Option<f64>,
+    /// Input written to a cache for an hour.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache_write_1h: Option<f64>,
+}
+
+/// Something a client should know that is no conversation's error.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Notice {
+    /// How bad it is.
+    pub severity: Severity,
+    /// Stable word for programs, `snake_case`.
+    pub code: String,
+    /// What happened, to what, and what to do.
+    pub message: String,
+}
+
+/// How bad a [`Notice`] is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum Severity {
+    /// Good to know.
+    Info,
+    /// Something works less well than it should.
+    Warning,
+    /// Something does not work.
+    Error,
+}

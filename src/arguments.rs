@@ -1,0 +1,310 @@
+//! The command line: what can be typed, and which keys of the configuration it sets.
+//!
+//! A token is never an argument: every user of a machine sees the arguments of its processes.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use crate::config::{LogFormat, Override, Sources};
+use crate::message::TrustLevel;
+
+/// A headless daemon beside a chat frontend.
+#[derive(Debug, Parser)]
+#[command(name = "outrigger", version, args_conflicts_with_subcommands = true)]
+pub struct Arguments {
+    #[command(subcommand)]
+    command: Option<Command>,
+    #[command(flatten)]
+    serve: ServeArguments,
+}
+
+impl Arguments {
+    /// Returns what is to be done; `serve` where nothing is said.
+    pub fn into_command(self) -> Command {
+        self.command.unwrap_or(Command::Serve(self.serve))
+    }
+}
+
+/// What is to be done.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Run the daemon (the default)
+    Serve(ServeArguments),
+    /// Chat in the terminal, with a daemon of its own unless --url names one
+    Chat(ChatArguments),
+    /// Check what the daemon needs on this machine and say what is missing
+    Doctor(DoctorArguments),
+    /// Write the JSON schemas of the protocol and the configuration
+    Schema(SchemaArguments),
+    /// Look at the configuration
+    #[command(subcommand)]
+    Config(ConfigCommand),
+    /// Ask a running daemon whether it is alive (exit code 0 or 1)
+    Healthcheck(HealthcheckArguments),
+}
+
+/// What is to be done with the configuration.
+#[derive(Debug, Subcommand)]
+pub enum ConfigCommand {
+    /// Print each value with where it came from, secrets masked
+    Show(ShowArguments),
+}
+
+/// Where the configuration and the project are.
+#[derive(Clone, Debug, Default, Args)]
+pub struct ConfigArguments {
+    /// Configuration file (.toml, .yaml or .json) in the place of the user's
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// The folder the model works in [default: the working directory]
+    #[arg(long, value_name = "DIR")]
+    pub project_root: Option<PathBuf>,
+    /// The project's name [default: the folder's]
+    #[arg(long, value_name = "NAME")]
+    pub project_name: Option<String>,
+}
+
+impl ConfigArguments {
+    /// Puts the flags on top of the other sources.
+    pub fn apply(&self, sources: &mut Sources) {
+        sources.config_file.clone_from(&self.config);
+        let root = self.project_root.as_ref();
+        let root = root.map(|root| root.to_string_lossy().into_owned());
+        set(sources, "--project-root", "project.root", root);
+        set(
+            sources,
+            "--project-name",
+            "project.name",
+            self.project_name.clone(),
+        );
+    }
+}
+
+/// How the daemon runs.
+#[derive(Debug, Default, Args)]
+pub struct ServeArguments {
+    /// Where the configuration and the project are.
+    #[command(flatten)]
+    pub config: ConfigArguments,
+    /// IP address to listen on, or localhost [default: 127.0.0.1]
+    #[arg(long, value_name = "ADDRESS")]
+    pub host: Option<String>,
+    /// Port to listen on; 0 takes a free one [default: 4517]
+    #[arg(long)]
+    pub port: Option<u16>,
+    /// Read the token from a file
+    #[arg(long, value_name = "FILE")]
+    pub token_file: Option<PathBuf>,
+    /// Read the token from the first line of stdin
+    #[arg(long, conflicts_with = "token_file")]
+    pub token_stdin: bool,
+    /// Write the ready line to a file too (mode 0600, removed on exit)
+    #[arg(long, value_name = "FILE")]
+    pub ready_file: Option<PathBuf>,
+    /// End when the process with this id ends
+    #[arg(long, value_name = "PID", value_parser = clap::value_parser!(u32).range(1..))]
+    pub parent_pid: Option<u32>,
+    /// Accept this browser origin too (may be given several times; replaces the file's)
+    #[arg(long, value_name = "ORIGIN")]
+    pub allow_origin: Vec<String>,
+    /// Form of the log on stderr [default: human on a terminal, else json]
+    #[arg(long, value_name = "FORMAT")]
+    pub log_format: Option<LogForm>,
+    /// Refuse to start where commands cannot be sandboxed at least so well
+    #[arg(long, value_name = "MODE")]
+    pub require_sandbox: Option<RequiredSandbox>,
+    /// Record each exchange with a provider into this directory
+    #[arg(long, value_name = "DIR")]
+    pub record: Option<PathBuf>,
+}
+
+impl ServeArguments {
+    /// Puts the flags on top of the other sources.
+    pub fn apply(&self, sources: &mut Sources) {
+        self.config.apply(sources);
+        set(sources, "--host", "server.host", self.host.clone());
+        set(sources, "--port", "server.port", self.port);
+        let origins = self.allow_origin.clone();
+        let origins = (!origins.is_empty()).then_some(origins);
+        set(sources, "--allow-origin", "server.allowed_origins", origins);
+        let format = self.log_format.map(LogForm::word);
+        set(sources, "--log-format", "log.format", format);
+        sources.token_file.clone_from(&self.token_file);
+        sources.record.clone_from(&self.record);
+    }
+}
+
+/// A form of the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum LogForm {
+    /// For people
+    Human,
+    /// One JSON object a line
+    Json,
+}
+
+impl LogForm {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Human => "human",
+            Self::Json => "json",
+        }
+    }
+}
+
+impl From<LogForm> for LogFormat {
+    fn from(form: LogForm) -> Self {
+        match form {
+            LogForm::Human => Self::Human,
+            LogForm::Json => Self::Json,
+        }
+    }
+}
+
+/// The least sandbox the daemon starts with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum RequiredSandbox {
+    /// Namespaces, Landlock and seccomp
+    Full,
+    /// What works without namespaces
+    Fallback,
+}
+
+/// A chat in the terminal.
+#[derive(Debug, Default, Args)]
+pub struct ChatArguments {
+    /// Ask this and end; without it, a conversation
+    #[arg(value_name = "PROMPT")]
+    pub prompt: Option<String>,
+    /// WebSocket of a running daemon, e.g. ws://127.0.0.1:4517/ws
+    #[arg(long)]
+    pub url: Option<String>,
+    /// Read the running daemon's token from a file [default: OUTRIGGER_TOKEN]
+    #[arg(long, value_name = "FILE")]
+    pub token_file: Option<PathBuf>,
+    /// Where the configuration and the project are.
+    #[command(flatten)]
+    pub config: ConfigArguments,
+    /// Provider instance
+    #[arg(long, value_name = "NAME")]
+    pub provider: Option<String>,
+    /// Model
+    #[arg(long, value_name = "ID")]
+    pub model: Option<String>,
+    /// How much is done without asking
+    #[arg(long, value_name = "LEVEL")]
+    pub trust_level: Option<Trust>,
+    /// Workflow
+    #[arg(long, value_name = "NAME")]
+    pub workflow: Option<String>,
+}
+
+impl ChatArguments {
+    /// Puts the flags on top of the other sources.
+    pub fn apply(&self, sources: &mut Sources) {
+        self.config.apply(sources);
+        sources.token_file.clone_from(&self.token_file);
+        set(
+            sources,
+            "--provider",
+            "chat.provider",
+            self.provider.clone(),
+        );
+        set(sources, "--model", "chat.model", self.model.clone());
+        let trust = self.trust_level.map(Trust::word);
+        set(sources, "--trust-level", "chat.trust_level", trust);
+        set(
+            sources,
+            "--workflow",
+            "chat.workflow",
+            self.workflow.clone(),
+        );
+    }
+}
+
+/// A trust level.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Trust {
+    /// Every call is asked for
+    Supervised,
+    /// Dangerous tools are asked for
+    Guided,
+    /// Only what goes beyond the scope is asked for
+    Autonomous,
+}
+
+impl Trust {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Supervised => "supervised",
+            Self::Guided => "guided",
+            Self::Autonomous => "autonomous",
+        }
+    }
+}
+
+impl From<Trust> for TrustLevel {
+    fn from(trust: Trust) -> Self {
+        match trust {
+            Trust::Supervised => Self::Supervised,
+            Trust::Guided => Self::Guided,
+            Trust::Autonomous => Self::Autonomous,
+        }
+    }
+}
+
+/// What `doctor` looks at and how it says it.
+#[derive(Debug, Default, Args)]
+pub struct DoctorArguments {
+    /// Where the configuration and the project are.
+    #[command(flatten)]
+    pub config: ConfigArguments,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Where schemas go.
+#[derive(Debug, Args)]
+pub struct SchemaArguments {
+    /// Directory to write into; made where it is not there
+    #[arg(long, value_name = "DIR")]
+    pub out: PathBuf,
+}
+
+/// Which configuration is shown and how.
+#[derive(Debug, Default, Args)]
+pub struct ShowArguments {
+    /// Where the configuration and the project are.
+    #[command(flatten)]
+    pub config: ConfigArguments,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Which daemon is asked.
+#[derive(Debug, Default, Args)]
+pub struct HealthcheckArguments {
+    /// The daemon's address, e.g. http://127.0.0.1:4517 [default: the configuration's]
+    #[arg(long)]
+    pub url: Option<String>,
+    /// Where the configuration and the project are.
+    #[command(flatten)]
+    pub config: ConfigArguments,
+}
+
+fn set(
+    sources: &mut Sources,
+    flag: &str,
+    key: &'static str,
+    value: Option<impl Into<figment::value::Value>>,
+) {
+    sources
+        .flags
+        .extend(value.map(|value| Override::new(flag, key, value)));
+}
+
+#[cfg(test)]
+mod tests;

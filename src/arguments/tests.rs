@@ -1,0 +1,129 @@
+use clap::CommandFactory;
+use clap::error::ErrorKind;
+
+use super::*;
+
+fn parsed(line: &str) -> Command {
+    let words = std::iter::once("outrigger").chain(line.split_whitespace());
+    let arguments = Arguments::try_parse_from(words);
+    arguments
+        .unwrap_or_else(|error| panic!("{line}: {error}"))
+        .into_command()
+}
+
+fn flags(line: &str) -> Vec<(String, &'static str, String)> {
+    let mut sources = Sources::default();
+    match parsed(line) {
+        Command::Serve(serve) => serve.apply(&mut sources),
+        Command::Chat(chat) => chat.apply(&mut sources),
+        other => panic!("{other:?} sets nothing here"),
+    }
+    let flags = sources.flags.into_iter();
+    flags
+        .map(|flag| (flag.flag, flag.key, format!("{:?}", flag.value)))
+        .collect()
+}
+
+#[test]
+fn the_definition_is_sound() {
+    Arguments::command().debug_assert();
+}
+
+#[test]
+fn flags_set_the_keys_they_are_documented_for() {
+    let cases = [
+        ("", vec![]),
+        (
+            "serve --port 0",
+            vec![("--port", "server.port", "Num(U16(0))")],
+        ),
+        ("--port 1", vec![("--port", "server.port", "Num(U16(1))")]),
+        (
+            "--host ::1",
+            vec![("--host", "server.host", "String(\"::1\")")],
+        ),
+        (
+            "--project-root /a --project-name b",
+            vec![
+                ("--project-root", "project.root", "String(\"/a\")"),
+                ("--project-name", "project.name", "String(\"b\")"),
+            ],
+        ),
+        (
+            "--allow-origin null --allow-origin app://x",
+            vec![(
+                "--allow-origin",
+                "server.allowed_origins",
+                "Array([String(\"null\"), String(\"app://x\")])",
+            )],
+        ),
+        (
+            "--log-format json",
+            vec![("--log-format", "log.format", "String(\"json\")")],
+        ),
+        (
+            "chat --trust-level guided --provider a --model b --workflow c hello",
+            vec![
+                ("--provider", "chat.provider", "String(\"a\")"),
+                ("--model", "chat.model", "String(\"b\")"),
+                ("--trust-level", "chat.trust_level", "String(\"guided\")"),
+                ("--workflow", "chat.workflow", "String(\"c\")"),
+            ],
+        ),
+    ];
+    for (line, expected) in cases {
+        let expected: Vec<_> = expected
+            .into_iter()
+            .map(|(flag, key, value)| (flag.to_owned(), key, value.to_owned()))
+            .collect();
+        assert_eq!(flags(line), expected, "{line}");
+    }
+}
+
+#[test]
+fn files_and_processes_are_no_keys() {
+    let line = "serve --config c.toml --token-file t --ready-file r --parent-pid 7 \
+                --require-sandbox fallback --record d";
+    let Command::Serve(serve) = parsed(line) else {
+        panic!("serve");
+    };
+    let mut sources = Sources::default();
+    serve.apply(&mut sources);
+    assert!(sources.flags.is_empty());
+    assert_eq!(sources.config_file, Some("c.toml".into()));
+    assert_eq!(sources.token_file, Some("t".into()));
+    assert_eq!(sources.record, Some("d".into()));
+    assert_eq!(serve.ready_file, Some("r".into()));
+    assert_eq!(serve.parent_pid, Some(7));
+    assert_eq!(serve.require_sandbox, Some(RequiredSandbox::Fallback));
+}
+
+#[test]
+fn other_commands() {
+    assert!(matches!(parsed("chat"), Command::Chat(chat) if chat.prompt.is_none()));
+    assert!(matches!(parsed("doctor --json"), Command::Doctor(doctor) if doctor.json));
+    assert!(matches!(parsed("schema --out d"), Command::Schema(_)));
+    let show = parsed("config show --json --config c.toml");
+    assert!(matches!(show, Command::Config(ConfigCommand::Show(show)) if show.json));
+    let health = parsed("healthcheck --url http://h:1");
+    assert!(matches!(health, Command::Healthcheck(health) if health.url.is_some()));
+}
+
+#[test]
+fn what_is_refused() {
+    let cases = [
+        ("--token x", ErrorKind::UnknownArgument),
+        ("--token-stdin --token-file f", ErrorKind::ArgumentConflict),
+        ("--port 65536", ErrorKind::ValueValidation),
+        ("--parent-pid 0", ErrorKind::ValueValidation),
+        ("--log-format xml", ErrorKind::InvalidValue),
+        ("--require-sandbox none", ErrorKind::InvalidValue),
+        ("--port 1 doctor", ErrorKind::ArgumentConflict),
+        ("fly", ErrorKind::InvalidSubcommand),
+    ];
+    for (line, expected) in cases {
+        let words = std::iter::once("outrigger").chain(line.split_whitespace());
+        let error = Arguments::try_parse_from(words).expect_err(line);
+        assert_eq!(error.kind(), expected, "{line}: {error}");
+    }
+}

@@ -1,0 +1,48 @@
+//! `outrigger schema`: the JSON schemas as files, for editors and for generators of client code.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+use std::process::ExitCode;
+
+use serde_json::Value;
+
+use super::{complain, print};
+use crate::arguments::SchemaArguments;
+use crate::ready::exit;
+use crate::{config, protocol};
+
+/// Writes `protocol.schema.json` and `config.schema.json` and prints their paths.
+pub fn schema(arguments: &SchemaArguments) -> ExitCode {
+    match write(&arguments.out) {
+        Ok(paths) => match print(&paths) {
+            Ok(()) => ExitCode::from(exit::OK),
+            Err(_) => ExitCode::from(exit::FAILED),
+        },
+        Err(error) => {
+            complain(&format!(
+                "the schemas could not be written to {}: {error}",
+                arguments.out.display()
+            ));
+            ExitCode::from(exit::FAILED)
+        }
+    }
+}
+
+fn write(directory: &Path) -> io::Result<String> {
+    fs::create_dir_all(directory)?;
+    let mut paths = String::new();
+    for (name, schema) in [
+        ("protocol.schema.json", protocol::schema::schema()),
+        ("config.schema.json", config::schema()),
+    ] {
+        let path = directory.join(name);
+        fs::write(&path, text(&schema))?;
+        paths.push_str(&format!("{}\n", path.display()));
+    }
+    Ok(paths)
+}
+
+fn text(schema: &Value) -> String {
+    format!("{schema:#}\n")
+}

@@ -1,0 +1,381 @@
+//! The configuration as the rest of the daemon may rely on it: checked, complete, with types for ranges.
+//!
+//! Where values come from (defaults, file, environment, flags), how they are checked and how
+//! `config show` prints them is in the submodules. Nothing outside this module reads the environment.
+
+mod check;
+mod error;
+mod file;
+mod keys;
+mod layers;
+mod load;
+mod merged;
+mod origin;
+mod settings;
+mod show;
+mod typed;
+pub mod units;
+mod variables;
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use secrecy::SecretString;
+
+pub use self::error::{ConfigError, ConfigErrors};
+pub use self::load::{Environment, Loaded, Override, Sources, load};
+pub use self::origin::Origin;
+pub use self::settings::schema;
+pub use self::show::{Shown, json, text};
+use crate::message::TrustLevel;
+pub use crate::permission::NetworkPolicy;
+
+/// Everything the daemon was told, checked.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Where and to whom the daemon listens.
+    pub server: ServerConfig,
+    /// The folder the model works in.
+    pub project: ProjectConfig,
+    /// What a session keeps.
+    pub session: SessionConfig,
+    /// Defaults of conversations.
+    pub chat: ChatConfig,
+    /// When and how the user is asked.
+    pub approval: ApprovalConfig,
+    /// Provider instances, in the order of the configuration.
+    pub providers: Vec<ProviderConfig>,
+    /// Limits and settings of tools.
+    pub tools: ToolsConfig,
+    /// MCP servers by name.
+    pub mcp: McpConfig,
+    /// Workflows by name.
+    pub workflows: BTreeMap<String, crate::permission::Workflow>,
+    /// Logging.
+    pub log: LogConfig,
+    /// The audit log's path; `None` for no audit log.
+    pub audit_path: Option<PathBuf>,
+    /// How long running exchanges may take to end at shutdown.
+    pub shutdown_grace: Duration,
+}
+
+impl Config {
+    /// Lists every secret, so that logs and tool results can be kept free of them.
+    ///
+    /// Of headers and of MCP servers' variables those whose name says that they hold one.
+    pub fn secrets(&self) -> Vec<&SecretString> {
+        let keys = self.providers.iter().filter_map(|p| p.api_key.as_ref());
+        let headers = self.providers.iter().map(|provider| &provider.headers);
+        let servers = self
+            .mcp
+            .servers
+            .values()
+            .map(|server| match &server.transport {
+                McpTransport::Stdio { env, .. } => env,
+                McpTransport::Http { headers, .. } => headers,
+            });
+        let named = headers
+            .chain(servers)
+            .flatten()
+            .filter(|(name, _)| names_a_secret(name))
+            .map(|(_, secret)| secret);
+        keys.chain(&self.tools.web_search.brave_api_key)
+            .chain(named)
+            .collect()
+    }
+}
+
+/// Whether a header or variable of this name holds a secret, and no path or switch.
+fn names_a_secret(name: &str) -> bool {
+    const WORDS: [&str; 8] = [
+        "KEY", "TOKEN", "SECRET", "PASS", "CRED", "AUTH", "COOKIE", "_PAT",
+    ];
+    let name = name.to_uppercase();
+    WORDS.iter().any(|word| name.contains(word))
+}
+
+/// Where and to whom the daemon listens.
+#[derive(Clone, Debug)]
+pub struct ServerConfig {
+    /// Address and port; port 0 takes a free one.
+    pub address: SocketAddr,
+    /// Origins accepted besides loopback ones, literally as browsers send them.
+    pub allowed_origins: Vec<String>,
+    /// Host names accepted besides loopback ones, without port.
+    pub allowed_hosts: Vec<String>,
+    /// Largest frame from a client, in bytes; 1 KiB to 256 MiB.
+    pub max_frame_bytes: usize,
+    /// Most sockets open at once; 1 to 10,000.
+    pub max_connections: usize,
+    /// Whether the console page is served.
+    pub console: bool,
+}
+
+impl ServerConfig {
+    /// Whether only this machine can connect; anything else needs a token that was given.
+    pub fn is_loopback(&self) -> bool {
+        self.address.ip().is_loopback()
+    }
+}
+
+/// The folder the model works in.
+#[derive(Clone, Debug)]
+pub struct ProjectConfig {
+    /// Absolute path of the project.
+    pub root: PathBuf,
+    /// The project's name; the folder's where none was given.
+    pub name: String,
+    /// Absolute path of the project's central storage.
+    pub central: PathBuf,
+}
+
+/// What a session keeps.
+#[derive(Clone, Debug)]
+pub struct SessionConfig {
+    /// How long a session outlives its last socket.
+    pub resume_grace: Duration,
+    /// Bytes of numbered events kept for a resume.
+    pub buffer_bytes: usize,
+    /// Keys, e.g. `chat.trust_level`, that no client may loosen.
+    pub locked: Vec<String>,
+}
+
+/// Defaults of conversations.
+#[derive(Clone, Debug)]
+pub struct ChatConfig {
+    /// Id of the default provider instance; always one of [`Config::providers`].
+    pub provider: String,
+    /// The default model; empty for the provider's own.
+    pub model: String,
+    /// How much is done without asking.
+    pub trust_level: TrustLevel,
+    /// Name of the default workflow; empty for none.
+    pub workflow: String,
+    /// The system prompt; empty for the built-in one.
+    pub system_prompt: String,
+    /// Most turns of one exchange; 1 to 200.
+    pub max_turns: u32,
+    /// Tokens of context kept free for the last answer.
+    pub context_reserve: u64,
+    /// Longest exchange that offers no tools.
+    pub timeout_plain: Duration,
+    /// Longest exchange with tools.
+    pub timeout_tools: Duration,
+}
+
+/// When and how the user is asked.
+#[derive(Clone, Copy, Debug)]
+pub struct ApprovalConfig {
+    /// How long an approval stays open; `None` for ever.
+    pub timeout: Option<Duration>,
+    /// Whether bash commands that the classifier proves read-only run without asking.
+    pub auto_approve_safe_commands: bool,
+    /// What happens where a user would be asked.
+    pub unattended: Unattended,
+}
+
+/// What happens where a user would be asked.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum Unattended {
+    /// The user is asked.
+    #[default]
+    Ask,
+    /// Nobody can answer: the call is denied at once.
+    Deny,
+}
+
+/// One provider instance.
+#[derive(Clone, Debug)]
+pub struct ProviderConfig {
+    /// The name under `[providers]`.
+    pub id: String,
+    /// Which wire format it speaks.
+    pub kind: ProviderKind,
+    /// The preset its base URL and quirks come from, e.g. `deepseek`; the kind's own name where none.
+    pub preset: String,
+    /// Base URL without a trailing slash.
+    pub base_url: String,
+    /// The key; `None` where none is set or needed.
+    pub api_key: Option<SecretString>,
+    /// Whether it works without a key (local servers, scripts).
+    pub key_optional: bool,
+    /// The default model; empty to take the first that the endpoint lists.
+    pub model: String,
+    /// Extra headers for each request.
+    pub headers: BTreeMap<String, SecretString>,
+    /// Longest wait for the response headers.
+    pub timeout_first_byte: Duration,
+    /// Longest silence within a response.
+    pub timeout_idle: Duration,
+    /// Most retries of a turn; 0 to 10.
+    pub max_retries: u32,
+    /// How often a turn that broke off after output was sent on is run again; 0 to 3.
+    pub restart_after_partial: u32,
+    /// Ollama's context size in tokens.
+    pub num_ctx: Option<u64>,
+    /// Scripted: a script file or directory; the built-in demonstration where absent.
+    pub script: Option<PathBuf>,
+    /// Extra certificate authority, a PEM file.
+    pub ca_file: Option<PathBuf>,
+    /// Directory that each exchange with the provider is recorded into (`--record`).
+    pub record: Option<PathBuf>,
+}
+
+/// Which wire format a provider speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ProviderKind {
+    /// Anthropic Messages.
+    Anthropic,
+    /// OpenAI Responses, stateless.
+    Responses,
+    /// OpenAI Chat Completions and everything compatible.
+    Chat,
+    /// Ollama `/api/chat`.
+    Ollama,
+    /// A script that is compiled in or read from a file.
+    Scripted,
+}
+
+/// Limits and settings of tools.
+#[derive(Clone, Debug)]
+pub struct ToolsConfig {
+    /// Most executions of one conversation at once.
+    pub max_concurrent: usize,
+    /// Most calls of one conversation that wait for their turn.
+    pub max_queued: usize,
+    /// Longest run of a tool that has no limit of its own.
+    pub timeout: Duration,
+    /// Bytes of output given to the model; head and tail of what is longer.
+    pub output_cap: usize,
+    /// `file_read`.
+    pub file_read: FileReadConfig,
+    /// `bash`.
+    pub bash: BashConfig,
+    /// `web_search`.
+    pub web_search: WebSearchConfig,
+    /// Names of core tools that are switched off.
+    pub disabled: Vec<String>,
+}
+
+/// Settings of `file_read`.
+#[derive(Clone, Debug)]
+pub struct FileReadConfig {
+    /// Most bytes of one answer.
+    pub max_bytes: usize,
+    /// Extensions that may be read, without dot; empty for all.
+    pub allowed_extensions: Vec<String>,
+}
+
+/// Settings of `bash`.
+#[derive(Clone, Copy, Debug)]
+pub struct BashConfig {
+    /// How long a command may run that asks for nothing else.
+    pub timeout: Duration,
+    /// The longest a command may ask for.
+    pub max_timeout: Duration,
+    /// Whether commands may use the network.
+    pub network: NetworkPolicy,
+    /// Whether commands run in the sandbox.
+    pub sandbox: SandboxPolicy,
+}
+
+/// Whether commands run in the sandbox.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum SandboxPolicy {
+    /// In the strongest mode that works here.
+    #[default]
+    Auto,
+    /// Without any layer; processes are still controlled.
+    Off,
+}
+
+/// Settings of `web_search`.
+#[derive(Clone, Debug)]
+pub struct WebSearchConfig {
+    /// Base URL of SearXNG; `None` for none.
+    pub searxng_url: Option<String>,
+    /// Engines to ask SearXNG for; empty for its defaults.
+    pub engines: Vec<String>,
+    /// Key of the Brave Search API.
+    pub brave_api_key: Option<SecretString>,
+    /// The whole endpoint of the Brave Search API.
+    pub brave_url: String,
+    /// How long an answer to the same query is kept.
+    pub cache_ttl: Duration,
+}
+
+/// MCP servers.
+#[derive(Clone, Debug, Default)]
+pub struct McpConfig {
+    /// Servers by name.
+    pub servers: BTreeMap<String, McpServerConfig>,
+    /// Whether a client may add and remove servers.
+    pub allow_runtime_add: bool,
+}
+
+/// One MCP server.
+#[derive(Clone, Debug)]
+pub struct McpServerConfig {
+    /// How it is reached.
+    pub transport: McpTransport,
+    /// Tools of it that only read, by the operator's word.
+    pub safe_tools: Vec<String>,
+    /// Longest run of one call.
+    pub timeout: Duration,
+}
+
+/// How an MCP server is reached.
+#[derive(Clone, Debug)]
+pub enum McpTransport {
+    /// A child process that speaks over stdin and stdout.
+    Stdio {
+        /// The program.
+        command: String,
+        /// Its arguments.
+        args: Vec<String>,
+        /// Variables added to its environment.
+        env: BTreeMap<String, SecretString>,
+        /// Its working directory; the project's where absent.
+        cwd: Option<PathBuf>,
+    },
+    /// Streamable HTTP.
+    Http {
+        /// The endpoint.
+        url: String,
+        /// Extra headers.
+        headers: BTreeMap<String, SecretString>,
+    },
+}
+
+/// Logging.
+#[derive(Clone, Debug)]
+pub struct LogConfig {
+    /// A `tracing` filter.
+    pub level: String,
+    /// The form of a line.
+    pub format: LogFormat,
+}
+
+/// The form of a log line.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum LogFormat {
+    /// Human on a terminal, JSON otherwise.
+    #[default]
+    Auto,
+    /// For people.
+    Human,
+    /// One JSON object a line.
+    Json,
+}

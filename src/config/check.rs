@@ -1,0 +1,266 @@
+//! From settings to configuration: ranges, paths, references. Finds everything that is wrong.
+//!
+//! Looks at the file system (paths that must exist) and at the environment that was handed in;
+//! opens no socket and creates nothing.
+
+mod endpoint;
+mod findings;
+mod mcp;
+mod project;
+mod providers;
+mod server;
+mod workflows;
+
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+use secrecy::{ExposeSecret, SecretString};
+
+use self::findings::{DAY, Findings};
+use super::error::{ConfigError, one_of};
+use super::keys::{self, BRAVE_VARIABLE, SECRET_FORM};
+use super::load::Sources;
+use super::merged::Merged;
+use super::origin::MASK;
+use super::settings::{BashSettings, ChatSettings, Settings, ToolsSettings, WebSearchSettings};
+use super::show::Shown;
+use super::{
+    ApprovalConfig, BashConfig, ChatConfig, Config, FileReadConfig, LogConfig, ProviderConfig,
+    ToolsConfig, WebSearchConfig,
+};
+
+/// The tools that are compiled in.
+const CORE_TOOLS: [&str; 8] = [
+    "file_read",
+    "file_write",
+    "file_edit",
+    "file_list",
+    "file_search",
+    "bash",
+    "git",
+    "web_search",
+];
+/// Turns that an exchange may have.
+const MAX_TURNS: RangeInclusive<u64> = 1..=200;
+/// Tokens that may be kept free for the last answer.
+const CONTEXT_RESERVE: RangeInclusive<u64> = 0..=1_000_000;
+/// Longest time that running exchanges may get to end.
+const LONGEST_GRACE: Duration = Duration::from_secs(10 * 60);
+
+const KIB: u64 = 1 << 10;
+const MIB: u64 = 1 << 20;
+
+#[cfg(test)]
+pub(crate) use self::server::LOCKABLE;
+
+/// What checking comes to.
+pub(crate) struct Checked {
+    pub(crate) config: Config,
+    pub(crate) warnings: Vec<String>,
+    /// Values that nobody set, with where they came from instead.
+    pub(crate) derived: Vec<Shown>,
+}
+
+/// Checks the settings and adds what is wrong to `errors`.
+///
+/// `None` where no configuration can be made of them; `errors` is not empty then.
+pub(crate) fn check(
+    settings: Settings,
+    merged: &Merged,
+    sources: &Sources,
+    errors: &mut Vec<ConfigError>,
+) -> Option<Checked> {
+    let mut findings = Findings {
+        merged,
+        sources,
+        errors,
+        warnings: Vec::new(),
+        derived: Vec::new(),
+    };
+    let findings = &mut findings;
+    let mut providers = providers::check(settings.providers, findings);
+    let workflows = workflows::check(settings.workflows, &mut providers, findings);
+    let chat = chat(settings.chat, &mut providers, findings);
+    if !chat.workflow.is_empty() && !workflows.contains_key(&chat.workflow) {
+        let names = workflows.keys().map(String::as_str);
+        let message = format!(
+            "there is no such workflow; {}",
+            one_of(&chat.workflow, names)
+        );
+        findings.refuse(&["chat", "workflow"], message);
+    }
+    let server = server::server(settings.server, findings);
+    let project = project::check(&settings.project, findings);
+    let approval_timeout =
+        findings.duration_or_zero(&["approval", "timeout"], settings.approval.timeout, DAY);
+    let config = Config {
+        server: server?,
+        project: project?,
+        session: server::session(settings.session, findings),
+        chat,
+        approval: ApprovalConfig {
+            timeout: (!approval_timeout.is_zero()).then_some(approval_timeout),
+            auto_approve_safe_commands: settings.approval.auto_approve_safe_commands,
+            unattended: settings.approval.unattended,
+        },
+        providers,
+        tools: tools(settings.tools, findings),
+        mcp: mcp::check(settings.mcp, findings),
+        workflows,
+        log: LogConfig {
+            level: level(settings.log.level, findings),
+            format: settings.log.format,
+        },
+        audit_path: match settings.audit.path.trim() {
+            "" => None,
+            path => Some(findings.absolute(path)),
+        },
+        shutdown_grace: findings.duration_or_zero(
+            &["shutdown", "grace"],
+            settings.shutdown.grace,
+            LONGEST_GRACE,
+        ),
+    };
+    Some(Checked {
+        config,
+        warnings: std::mem::take(&mut findings.warnings),
+        derived: std::mem::take(&mut findings.derived),
+    })
+}
+
+fn chat(
+    settings: ChatSettings,
+    providers: &mut Vec<ProviderConfig>,
+    findings: &mut Findings<'_>,
+) -> ChatConfig {
+    let provider = settings.provider.trim();
+    let provider = if provider.is_empty() {
+        providers::default(providers, findings)
+    } else {
+        providers::referred(&["chat", "provider"], provider, providers, findings);
+        provider.to_owned()
+    };
+    ChatConfig {
+        provider,
+        model: settings.model.trim().to_owned(),
+        trust_level: settings.trust_level,
+        workflow: settings.workflow.trim().to_owned(),
+        system_prompt: settings.system_prompt,
+        max_turns: findings.number(&["chat", "max_turns"], settings.max_turns, &MAX_TURNS),
+        context_reserve: findings.number(
+            &["chat", "context_reserve"],
+            settings.context_reserve,
+            &CONTEXT_RESERVE,
+        ),
+        timeout_plain: findings.duration(&["chat", "timeout_plain"], settings.timeout_plain, DAY),
+        timeout_tools: findings.duration(&["chat", "timeout_tools"], settings.timeout_tools, DAY),
+    }
+}
+
+fn tools(settings: ToolsSettings, findings: &mut Findings<'_>) -> ToolsConfig {
+    let switches = [
+        ("file_read", settings.file_read.enabled),
+        ("file_write", settings.file_write.enabled),
+        ("file_edit", settings.file_edit.enabled),
+        ("file_list", settings.file_list.enabled),
+        ("file_search", settings.file_search.enabled),
+        ("bash", settings.bash.enabled),
+        ("git", settings.git.enabled),
+        ("web_search", settings.web_search.enabled),
+    ];
+    let extensions = settings.file_read.allowed_extensions;
+    for extension in &extensions {
+        if extension.is_empty() || extension.contains(['.', '/', '*']) {
+            let message = format!("{extension:?} is no extension; write it without dot and *");
+            findings.refuse(&["tools", "file_read", "allowed_extensions"], message);
+        }
+    }
+    ToolsConfig {
+        max_concurrent: findings.number(
+            &["tools", "max_concurrent"],
+            settings.max_concurrent,
+            &(1..=64),
+        ),
+        max_queued: findings.number(&["tools", "max_queued"], settings.max_queued, &(0..=1000)),
+        timeout: findings.duration(&["tools", "timeout"], settings.timeout, DAY),
+        output_cap: findings.size(
+            &["tools", "output_cap"],
+            settings.output_cap,
+            &(KIB..=16 * MIB),
+        ),
+        file_read: FileReadConfig {
+            max_bytes: findings.size(
+                &["tools", "file_read", "max_bytes"],
+                settings.file_read.max_bytes,
+                &(KIB..=64 * MIB),
+            ),
+            allowed_extensions: extensions,
+        },
+        bash: bash(&settings.bash, findings),
+        web_search: web_search(settings.web_search, findings),
+        disabled: switches
+            .iter()
+            .filter(|(_, enabled)| !enabled)
+            .map(|(name, _)| (*name).to_owned())
+            .collect(),
+    }
+}
+
+fn bash(settings: &BashSettings, findings: &mut Findings<'_>) -> BashConfig {
+    let most = ["tools", "bash", "max_timeout"];
+    let max_timeout = findings.duration(&most, settings.max_timeout, DAY);
+    BashConfig {
+        timeout: findings.duration(&["tools", "bash", "timeout"], settings.timeout, max_timeout),
+        max_timeout,
+        network: settings.network,
+        sandbox: settings.sandbox,
+    }
+}
+
+fn web_search(settings: WebSearchSettings, findings: &mut Findings<'_>) -> WebSearchConfig {
+    let searxng = settings.searxng_url.trim().trim_end_matches('/');
+    if !searxng.is_empty() {
+        findings.url(&["tools", "web_search", "searxng_url"], searxng);
+    }
+    findings.url(&["tools", "web_search", "brave_url"], &settings.brave_url);
+    WebSearchConfig {
+        searxng_url: (!searxng.is_empty()).then(|| searxng.to_owned()),
+        engines: settings.engines,
+        brave_api_key: brave_key(settings.brave_api_key.0.expose_secret(), findings),
+        brave_url: settings.brave_url.trim().to_owned(),
+        cache_ttl: findings.duration_or_zero(
+            &["tools", "web_search", "cache_ttl"],
+            settings.cache_ttl,
+            DAY,
+        ),
+    }
+}
+
+fn brave_key(set: &str, findings: &mut Findings<'_>) -> Option<SecretString> {
+    let path = ["tools", "web_search", "brave_api_key"];
+    let set = set.trim();
+    if !set.is_empty() {
+        if !keys::is_secret_text(set) {
+            findings.refuse(&path, SECRET_FORM);
+        }
+        return Some(SecretString::from(set));
+    }
+    match keys::secret(&findings.sources.environment, BRAVE_VARIABLE) {
+        Ok(found) => found.map(|found| {
+            findings.derive(&path, MASK, found.origin);
+            found.secret
+        }),
+        Err(error) => {
+            findings.error(error);
+            None
+        }
+    }
+}
+
+fn level(level: String, findings: &mut Findings<'_>) -> String {
+    if let Err(error) = crate::telemetry::filter(&level) {
+        let message = format!("expected a filter such as \"info\" or \"outrigger=debug\"; {error}");
+        findings.refuse(&["log", "level"], message);
+    }
+    level
+}

@@ -1,0 +1,173 @@
+//! The project's folder: what it may be, its name, its central storage.
+
+use std::path::{Path, PathBuf};
+
+use super::super::ProjectConfig;
+use super::super::origin::Origin;
+use super::super::settings::ProjectSettings;
+use super::findings::Findings;
+
+/// Directories that are no project; what is inside them may be one.
+const NOT_ITSELF: [&str; 22] = [
+    "/",
+    "/Applications",
+    "/Library",
+    "/Users",
+    "/Volumes",
+    "/dev/shm",
+    "/home",
+    "/media",
+    "/mnt",
+    "/opt",
+    "/private",
+    "/root",
+    "/run",
+    "/srv",
+    "/tmp",
+    "/usr",
+    "/usr/local",
+    "/usr/src",
+    "/var",
+    "/var/lib",
+    "/var/run",
+    "/var/tmp",
+];
+/// Directories that are no project, and neither is anything inside them.
+const NOTHING_INSIDE: [&str; 17] = [
+    "/System",
+    "/bin",
+    "/boot",
+    "/dev",
+    "/etc",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/proc",
+    "/sbin",
+    "/sys",
+    "/usr/bin",
+    "/usr/lib",
+    "/usr/sbin",
+    "/usr/share",
+    "/private/etc",
+    "C:\\Windows",
+];
+/// Inside `/dev`, and yet an ordinary directory.
+const SHARED_MEMORY: &str = "/dev/shm";
+/// Longest part of a path on the file systems there are, in bytes.
+const MAX_NAME_BYTES: usize = 255;
+
+/// Checks `[project]`; `None` where the root is none.
+pub(super) fn check(
+    settings: &ProjectSettings,
+    findings: &mut Findings<'_>,
+) -> Option<ProjectConfig> {
+    let root = root(&settings.root, findings);
+    let name = name(settings, root.as_deref(), findings);
+    let central = central(&settings.central, &name, findings);
+    let (root, central) = (root?, central?);
+    if root.starts_with(&central) {
+        findings.refuse(
+            &["project", "central"],
+            "the central storage must be neither the project's folder nor around it",
+        );
+        return None;
+    }
+    Some(ProjectConfig {
+        root,
+        name,
+        central,
+    })
+}
+
+fn root(text: &str, findings: &mut Findings<'_>) -> Option<PathBuf> {
+    let path = findings.absolute(text);
+    let mut refuse = |message: &str| {
+        let message = format!("{message}: {}", path.display());
+        findings.refuse(&["project", "root"], message);
+        None
+    };
+    let Ok(root) = path.canonicalize() else {
+        return refuse("there is no such directory");
+    };
+    if !root.is_dir() {
+        return refuse("it is not a directory");
+    }
+    if is_of_the_system(&root) {
+        return refuse("a directory of the system can be no project; name a folder of your own");
+    }
+    let home = findings.sources.home.as_deref();
+    if home.is_some_and(|home| is_around(&root, home)) {
+        let message = format!(
+            "the home directory, or one above it, can be no project; name a folder inside: {}",
+            root.display()
+        );
+        findings.refuse(&["project", "root"], message);
+        return None;
+    }
+    findings.derive(
+        &["project", "root"],
+        root.to_string_lossy(),
+        findings.merged.origin(&["project", "root"]),
+    );
+    Some(root)
+}
+
+fn is_of_the_system(path: &Path) -> bool {
+    let itself = NOT_ITSELF.iter().any(|system| path == Path::new(system));
+    let inside = NOTHING_INSIDE.iter().any(|system| path.starts_with(system));
+    itself || (inside && !path.starts_with(SHARED_MEMORY)) || path.parent().is_none()
+}
+
+/// Whether a directory is the home directory or holds it.
+fn is_around(directory: &Path, home: &Path) -> bool {
+    let real = home.canonicalize();
+    home.starts_with(directory) || real.is_ok_and(|home| home.starts_with(directory))
+}
+
+fn name(settings: &ProjectSettings, root: Option<&Path>, findings: &mut Findings<'_>) -> String {
+    let folder = root.and_then(Path::file_name);
+    let (name, given) = match settings.name.trim() {
+        "" => (
+            folder.unwrap_or_default().to_string_lossy().into_owned(),
+            false,
+        ),
+        name => (name.to_owned(), true),
+    };
+    let is_part = !matches!(name.as_str(), "." | "..")
+        && name.len() <= MAX_NAME_BYTES
+        && !name.contains(|c: char| matches!(c, '/' | '\\') || c.is_control());
+    if !is_part {
+        findings.refuse(
+            &["project", "name"],
+            "allowed: one part of a path, without / and \\, of at most 255 bytes",
+        );
+    }
+    if !given {
+        let origin = Origin::Derived("the folder's name");
+        findings.derive(&["project", "name"], name.as_str(), origin);
+    }
+    name
+}
+
+fn central(text: &str, name: &str, findings: &mut Findings<'_>) -> Option<PathBuf> {
+    let path = &["project", "central"];
+    if !text.trim().is_empty() {
+        let central = findings.absolute(text.trim());
+        if is_of_the_system(&central) {
+            findings.refuse(path, "a directory of the system can be no storage");
+        }
+        if findings.sources.home.as_deref() == Some(central.as_path()) {
+            findings.refuse(path, "the home directory itself can be no storage");
+        }
+        return Some(central);
+    }
+    let Some(home) = findings.sources.home.as_deref() else {
+        findings.refuse(path, "must be set, because there is no home directory");
+        return None;
+    };
+    let central = home.join("outrigger").join("projects").join(name);
+    let origin = Origin::Derived("in the home directory");
+    findings.derive(path, central.to_string_lossy(), origin);
+    Some(central)
+}

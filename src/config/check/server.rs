@@ -1,0 +1,111 @@
+//! `[server]` and `[session]`: address, origins, hosts, limits of frames and buffers.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+use super::super::error::one_of;
+use super::super::settings::{ServerSettings, SessionSettings};
+use super::super::{ServerConfig, SessionConfig};
+use super::findings::{DAY, Findings};
+use super::{KIB, MIB};
+
+/// What a client can change, and an operator can forbid to loosen.
+pub(crate) const LOCKABLE: [&str; 9] = [
+    "chat.provider",
+    "chat.model",
+    "chat.trust_level",
+    "chat.workflow",
+    "chat.system_prompt",
+    "chat.max_turns",
+    "chat.context_reserve",
+    "chat.timeout_plain",
+    "chat.timeout_tools",
+];
+
+/// Checks `[server]`; `None` where there is no address.
+pub(super) fn server(
+    settings: ServerSettings,
+    findings: &mut Findings<'_>,
+) -> Option<ServerConfig> {
+    let host = settings.host.trim();
+    let literal = host.trim_start_matches('[').trim_end_matches(']');
+    let address = match host {
+        "localhost" => Some(IpAddr::V4(Ipv4Addr::LOCALHOST)),
+        _ => literal.parse().ok(),
+    };
+    if address.is_none() {
+        let message = "expected an IP address, such as 127.0.0.1, ::1 or 0.0.0.0, or localhost";
+        findings.refuse(&["server", "host"], message);
+    }
+    let port = findings.number(&["server", "port"], settings.port, &(0..=65_535));
+    for origin in &settings.allowed_origins {
+        if let Some(problem) = origin_problem(origin) {
+            findings.refuse(
+                &["server", "allowed_origins"],
+                format!("{origin:?} {problem}"),
+            );
+        }
+    }
+    for host in &settings.allowed_hosts {
+        if host.is_empty() || host.contains(['/', '*', ' ']) || has_port(host) {
+            let message = format!("{host:?} is not a host name without scheme, port and *");
+            findings.refuse(&["server", "allowed_hosts"], message);
+        }
+    }
+    Some(ServerConfig {
+        max_frame_bytes: findings.size(
+            &["server", "max_frame_bytes"],
+            settings.max_frame_bytes,
+            &(KIB..=256 * MIB),
+        ),
+        max_connections: findings.number(
+            &["server", "max_connections"],
+            settings.max_connections,
+            &(1..=10_000),
+        ),
+        allowed_origins: settings.allowed_origins,
+        allowed_hosts: settings.allowed_hosts,
+        console: settings.console,
+        address: SocketAddr::new(address?, port),
+    })
+}
+
+/// Says why a text can never be equal to what a browser sends as `Origin`.
+fn origin_problem(origin: &str) -> Option<&'static str> {
+    match origin.split_once("://") {
+        _ if origin == "null" => None,
+        _ if origin.contains('*') => Some("has a *; name each origin in full"),
+        None => Some("is no origin; expected scheme://host[:port] or null"),
+        Some((scheme, rest)) if scheme.is_empty() || rest.contains('/') => {
+            Some("is no origin; it has no path and no / at its end")
+        }
+        Some(_) => None,
+    }
+}
+
+fn has_port(host: &str) -> bool {
+    let is_v6 = host.parse::<std::net::Ipv6Addr>().is_ok() || host.ends_with(']');
+    !is_v6 && host.contains(':')
+}
+
+/// Checks `[session]`.
+pub(super) fn session(settings: SessionSettings, findings: &mut Findings<'_>) -> SessionConfig {
+    for key in &settings.locked {
+        if !LOCKABLE.contains(&key.as_str()) {
+            let message = format!("{key:?} cannot be locked; {}", one_of(key, LOCKABLE));
+            findings.refuse(&["session", "locked"], message);
+        }
+    }
+    SessionConfig {
+        resume_grace: findings.duration_or_zero(
+            &["session", "resume_grace"],
+            settings.resume_grace,
+            DAY,
+        ),
+        buffer_bytes: findings.size(
+            &["session", "buffer_bytes"],
+            settings.buffer_bytes,
+            &(64 * KIB..=1024 * MIB),
+        ),
+        locked: settings.locked,
+    }
+}

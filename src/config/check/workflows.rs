@@ -1,0 +1,152 @@
+//! Workflows: limits, permissions, and references to providers.
+
+use std::collections::BTreeMap;
+
+use super::super::ProviderConfig;
+use super::super::error::nearest;
+use super::super::settings::{LimitSettings, PermissionSettings, WorkflowSettings};
+use super::super::units::{Span, Timeout};
+use super::findings::{DAY, Findings};
+use super::{CONTEXT_RESERVE, CORE_TOOLS, MAX_TURNS, providers};
+use crate::permission::{Limits, Permission, PermissionMap, Workflow};
+
+/// Longest name of a workflow, in bytes.
+const MAX_NAME_BYTES: usize = 64;
+
+/// Checks `[workflows]`; a preset that one of them names becomes an instance.
+pub(super) fn check(
+    settings: BTreeMap<String, WorkflowSettings>,
+    instances: &mut Vec<ProviderConfig>,
+    findings: &mut Findings<'_>,
+) -> BTreeMap<String, Workflow> {
+    settings
+        .into_iter()
+        .map(|(name, settings)| {
+            let workflow = workflow(&name, settings, instances, findings);
+            (name, workflow)
+        })
+        .collect()
+}
+
+fn workflow(
+    name: &str,
+    settings: WorkflowSettings,
+    instances: &mut Vec<ProviderConfig>,
+    findings: &mut Findings<'_>,
+) -> Workflow {
+    if name.is_empty() || name.len() > MAX_NAME_BYTES || name.contains(char::is_control) {
+        let message = format!("a workflow's name has 1 to {MAX_NAME_BYTES} bytes");
+        findings.refuse(&["workflows", name], message);
+    }
+    let some = |text: Option<String>| text.filter(|text| !text.trim().is_empty());
+    let provider = some(settings.provider);
+    if let Some(provider) = &provider {
+        providers::referred(
+            &["workflows", name, "provider"],
+            provider,
+            instances,
+            findings,
+        );
+    }
+    Workflow {
+        system_prompt: some(settings.system_prompt),
+        trust_level: settings.trust_level,
+        provider,
+        model: some(settings.model),
+        limits: limits(name, &settings.limits, findings),
+        permissions: permissions(name, settings.tool_permissions, findings),
+    }
+}
+
+fn limits(workflow: &str, settings: &LimitSettings, findings: &mut Findings<'_>) -> Limits {
+    let path = |key| ["workflows", workflow, "limits", key];
+    // The value stands under the name that was used.
+    let timeout_key = match findings.merged.get(&path("timeout_ms")) {
+        Some(_) => "timeout_ms",
+        None => "timeout",
+    };
+    Limits {
+        max_turns: settings
+            .max_turns
+            .map(|turns| findings.number(&path("max_turns"), turns, &MAX_TURNS)),
+        timeout_ms: settings.timeout.map(|Timeout(timeout)| {
+            let timeout = findings.duration(&path(timeout_key), Span(timeout), DAY);
+            u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX)
+        }),
+        context_reserve: settings
+            .context_reserve
+            .map(|tokens| findings.number(&path("context_reserve"), tokens, &CONTEXT_RESERVE)),
+    }
+}
+
+fn permissions(
+    workflow: &str,
+    settings: BTreeMap<String, PermissionSettings>,
+    findings: &mut Findings<'_>,
+) -> PermissionMap {
+    settings
+        .into_iter()
+        .map(|(tool, settings)| {
+            check_tool(workflow, &tool, findings);
+            let permission = permission(workflow, &tool, settings, findings);
+            (tool, permission)
+        })
+        .collect()
+}
+
+/// A tool that nobody knows would silently be one that is never offered.
+fn check_tool(workflow: &str, tool: &str, findings: &mut Findings<'_>) {
+    if CORE_TOOLS.contains(&tool) || tool.starts_with("mcp__") || tool == "*" {
+        return;
+    }
+    let near = match nearest(tool, CORE_TOOLS) {
+        Some(near) => format!("did you mean {near:?}? "),
+        None => String::new(),
+    };
+    let path = ["workflows", workflow, "tool_permissions", tool];
+    let message = format!(
+        "there is no such tool; {near}allowed: {}, and mcp__SERVER__TOOL, in which * stands for any text",
+        CORE_TOOLS.join(", ")
+    );
+    findings.refuse(&path, message);
+}
+
+fn permission(
+    workflow: &str,
+    tool: &str,
+    settings: PermissionSettings,
+    findings: &mut Findings<'_>,
+) -> Permission {
+    let path = |key| ["workflows", workflow, "tool_permissions", tool, key];
+    for glob in settings.paths.iter().flatten() {
+        check_glob(&path("paths"), glob, findings);
+    }
+    for (key, patterns) in [("allow", &settings.allow), ("deny", &settings.deny)] {
+        if patterns.iter().any(|pattern| pattern.trim().is_empty()) {
+            findings.refuse(&path(key), "an empty pattern matches no command");
+        }
+    }
+    Permission {
+        allowed: settings.allowed,
+        paths: settings.paths,
+        timeout: settings
+            .timeout
+            .map(|Timeout(timeout)| findings.duration(&path("timeout"), Span(timeout), DAY)),
+        allow: settings.allow,
+        deny: settings.deny,
+        allow_dangerous: settings.allow_dangerous,
+        allow_network: settings.allow_network,
+    }
+}
+
+fn check_glob(path: &[&str], glob: &str, findings: &mut Findings<'_>) {
+    let absolute = glob.starts_with(['/', '~']);
+    if absolute || glob.split('/').any(|part| part == "..") {
+        let message = format!(
+            "{glob:?} must be relative to the project's folder and its central storage, without .."
+        );
+        findings.refuse(path, message);
+    } else if let Err(error) = globset::Glob::new(glob) {
+        findings.refuse(path, error.to_string());
+    }
+}

@@ -1,0 +1,87 @@
+//! `outrigger config show`: each value with where it came from, secrets masked.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use figment::value::Value;
+use serde_json::json as object;
+
+use super::check::Checked;
+use super::merged::Merged;
+use super::origin::{Origin, shown_json};
+use super::typed::written;
+
+/// One value of the configuration.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Shown {
+    /// The key, with dots between its parts.
+    pub key: String,
+    /// The value; `"***"` for a secret.
+    pub value: serde_json::Value,
+    /// Where it came from.
+    pub origin: Origin,
+}
+
+/// Lists every value, in the order of the keys; those in force take the place of what was read.
+pub(crate) fn origins(merged: &Merged, checked: &Checked) -> Vec<Shown> {
+    let mut all = BTreeMap::new();
+    flatten(merged, &mut Vec::new(), &merged.values, &mut all);
+    for shown in &checked.derived {
+        all.insert(shown.key.clone(), shown.clone());
+    }
+    all.into_values().collect()
+}
+
+/// Goes down to what has no tables inside.
+fn flatten<'a>(
+    merged: &Merged,
+    path: &mut Vec<&'a str>,
+    value: &'a Value,
+    all: &mut BTreeMap<String, Shown>,
+) {
+    if let Value::Dict(_, table) = value {
+        for (key, value) in table {
+            path.push(key);
+            flatten(merged, path, value, all);
+            path.pop();
+        }
+        return;
+    }
+    let shown = Shown {
+        key: written(path),
+        value: shown_json(path, value),
+        origin: merged.origin(path),
+    };
+    all.insert(shown.key.clone(), shown);
+}
+
+/// Writes a line for each value: key, value, and where it came from.
+pub fn text(values: &[Shown]) -> String {
+    let lines: Vec<String> = values
+        .iter()
+        .map(|shown| format!("{} = {}", shown.key, shown.value))
+        .collect();
+    let widest = lines.iter().map(|line| line.chars().count()).max();
+    let width = widest.unwrap_or_default().min(WIDEST);
+    let mut text = String::new();
+    for (line, shown) in lines.iter().zip(values) {
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "{line:width$}  # {}", shown.origin);
+    }
+    text
+}
+
+/// Column after which origins are no longer put below each other.
+const WIDEST: usize = 64;
+
+/// Returns an object with `{"value": …, "source": "…"}` for each key.
+pub fn json(values: &[Shown]) -> serde_json::Value {
+    values
+        .iter()
+        .map(|shown| {
+            let entry = object!({"value": shown.value, "source": shown.origin.to_string()});
+            (shown.key.clone(), entry)
+        })
+        .collect::<serde_json::Map<_, _>>()
+        .into()
+}

@@ -1,0 +1,157 @@
+//! Reads the environment: which variable sets which key.
+
+use figment::value::Value;
+
+use super::error::ConfigError;
+use super::keys;
+use super::load::Environment;
+use super::origin::is_secret;
+
+/// What starts the name of each variable that sets a key.
+const PREFIX: &str = "OUTRIGGER_";
+/// What separates the parts of a key in the name of a variable.
+const SEPARATOR: &str = "__";
+/// Most parts of a key; no key has more, and what is nested deeper would only cost memory.
+const MAX_PARTS: usize = 8;
+
+/// A variable that sets a key.
+pub(crate) struct Variable {
+    pub(crate) name: String,
+    /// The parts of the key.
+    pub(crate) path: Vec<String>,
+    /// The value, not yet read as what the key needs.
+    pub(crate) text: String,
+}
+
+/// Finds each variable `OUTRIGGER_SECTION__KEY`, and `RUST_LOG`.
+///
+/// `lower` holds the values of the sources below, whose spelling of names is kept. Names without
+/// `__` are no keys: `OUTRIGGER_TOKEN` is the token, and an orchestrator sets such as
+/// `OUTRIGGER_PORT=tcp://…` for a service of that name.
+pub(crate) fn read(
+    environment: &Environment,
+    lower: &Value,
+) -> Result<Vec<Variable>, Vec<ConfigError>> {
+    let (mut variables, mut errors) = (Vec::new(), Vec::new());
+    for (name, text) in environment.starting_with(PREFIX) {
+        let key = name.strip_prefix(PREFIX);
+        let Some(key) = key.filter(|key| key.contains(SEPARATOR)) else {
+            continue;
+        };
+        match variable(name, variable_path(key, lower), text) {
+            Ok(variable) => variables.push(variable),
+            Err(error) => errors.push(error),
+        }
+    }
+    if let Some(filter) = environment.get("RUST_LOG") {
+        variables.push(Variable {
+            name: "RUST_LOG".to_owned(),
+            path: vec!["log".to_owned(), "level".to_owned()],
+            text: filter.to_owned(),
+        });
+    }
+    if errors.is_empty() {
+        Ok(variables)
+    } else {
+        Err(errors)
+    }
+}
+
+fn variable(name: &str, mut path: Vec<String>, text: &str) -> Result<Variable, ConfigError> {
+    let text = if is_key_file(&mut path) {
+        keys::read_secret_file(name, text)?
+    } else {
+        text.to_owned()
+    };
+    Ok(Variable {
+        name: name.to_owned(),
+        path,
+        text,
+    })
+}
+
+/// Names the variables that would set a key if they had `__` in the place of a `_`.
+pub(crate) fn misspelt(environment: &Environment, defaults: &Value) -> Vec<String> {
+    let mut single = environment
+        .starting_with(PREFIX)
+        .filter(|(name, _)| !name.contains(SEPARATOR))
+        .peekable();
+    let mut keys = Vec::new();
+    if single.peek().is_some() {
+        leaves(defaults, PREFIX, &mut keys);
+    }
+    single
+        .filter_map(|(name, _)| {
+            let meant = keys
+                .iter()
+                .find(|key| key.replace(SEPARATOR, "_") == name)?;
+            Some(format!(
+                "the environment variable {name} is not read; the key's variable is {meant}"
+            ))
+        })
+        .collect()
+}
+
+/// Lists the variables of all keys that have a default.
+fn leaves(value: &Value, prefix: &str, all: &mut Vec<String>) {
+    for (name, value) in value.as_dict().into_iter().flatten() {
+        let name = format!("{prefix}{}", name.to_uppercase());
+        match value {
+            Value::Dict(..) => leaves(value, &format!("{name}{SEPARATOR}"), all),
+            _ => all.push(name),
+        }
+    }
+}
+
+/// Turns `PROVIDERS__MY_GPT__API_KEY` into the path of the key.
+///
+/// Names are lower case, but one that a file has in another spelling (`My-GPT`) is meant where it
+/// is there. The variables of an MCP server keep their case.
+fn variable_path(key: &str, lower: &Value) -> Vec<String> {
+    let mut path: Vec<String> = Vec::new();
+    let mut table = Some(lower);
+    for part in key.splitn(MAX_PARTS, SEPARATOR) {
+        let part = spelled(part, table);
+        table = table.and_then(|table| table.as_dict()?.get(&part));
+        path.push(part);
+    }
+    let lower_case: Vec<&str> = path.iter().map(String::as_str).collect();
+    let mut parts = key.splitn(5, SEPARATOR);
+    if let (["mcp", "servers", _, "env", ..], Some(name)) = (lower_case.as_slice(), parts.nth(4)) {
+        path.truncate(4);
+        path.push(name.to_owned());
+    }
+    path
+}
+
+fn spelled(part: &str, table: Option<&Value>) -> String {
+    let part = part.to_lowercase();
+    let Some(table) = table.and_then(Value::as_dict) else {
+        return part;
+    };
+    if table.contains_key(&part) {
+        return part;
+    }
+    let same = |name: &&String| name.to_lowercase().replace('-', "_") == part;
+    table.keys().find(same).cloned().unwrap_or(part)
+}
+
+/// Whether a path is that of a secret with `_file` behind it, which is then taken off.
+fn is_key_file(path: &mut [String]) -> bool {
+    let parts: Vec<&str> = path.iter().map(String::as_str).collect();
+    let Some((last, parents)) = parts.split_last() else {
+        return false;
+    };
+    let Some(stem) = last.strip_suffix("_file") else {
+        return false;
+    };
+    let stem = stem.to_owned();
+    let named: Vec<&str> = parents.iter().copied().chain([stem.as_str()]).collect();
+    if !stem.ends_with("api_key") || !is_secret(&named) {
+        return false;
+    }
+    if let Some(last) = path.last_mut() {
+        *last = stem;
+    }
+    true
+}

@@ -1,0 +1,205 @@
+//! The verdicts that a client still owes, by tool id.
+//!
+//! Owed first, then announced, so that no answer can come too early. Each question is settled
+//! exactly once; unknown, expired and answered twice are one case and need no bookkeeping.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use serde_json::{Map, Value};
+use tokio::time::Instant;
+
+use crate::exchange::ask::{Ask, Remembered, Verdict};
+use crate::exchange::events::Events;
+use crate::message::ToolId;
+use crate::protocol::SessionCode;
+use crate::protocol::answer::Approved;
+use crate::protocol::command::{Remember, ToolApprove};
+use crate::protocol::event::{By, Event, Outcome, SessionError, ToolConfirm, ToolResolved};
+use crate::tool::Refusal;
+
+/// The questions open in one conversation.
+#[derive(Default)]
+pub struct Approvals {
+    open: HashMap<ToolId, Owed>,
+}
+
+struct Owed {
+    ask: Ask,
+    expires: Option<Instant>,
+}
+
+impl Approvals {
+    /// Takes up a question and announces it.
+    pub fn register(&mut self, mut ask: Ask, timeout: Option<Duration>, events: &Events) {
+        ask.confirm.expires_at = timeout
+            .and_then(|timeout| jiff::Timestamp::now().checked_add(timeout).ok())
+            .map(|at| format!("{at:.3}"));
+        let confirm = ask.confirm.clone();
+        let expires = timeout.map(|timeout| Instant::now() + timeout);
+        self.open
+            .insert(confirm.tool_id.clone(), Owed { ask, expires });
+        events.send(Event::ChatToolConfirm(Box::new(confirm)));
+    }
+
+    /// Takes a client's verdict.
+    ///
+    /// # Errors
+    ///
+    /// `approval_not_found`; or `invalid_payload` where an edited input does not fit the tool, and
+    /// then the question stays open.
+    pub fn answer(
+        &mut self,
+        verdict: ToolApprove,
+        remembered: &Remembered,
+        events: &Events,
+    ) -> Result<Approved, SessionError> {
+        let ToolApprove {
+            tool_id,
+            approved,
+            input,
+            remember,
+            reason,
+        } = verdict;
+        let Some(owed) = self.open.get(&tool_id) else {
+            return Err(not_found(&tool_id));
+        };
+        let input = input.filter(|input| approved && *input != owed.ask.confirm.input);
+        if let Some(input) = &input {
+            check(owed, input)?;
+        }
+        let Some(owed) = self.open.remove(&tool_id) else {
+            return Err(not_found(&tool_id));
+        };
+        let reach = match (&owed.ask.remember, approved, &input) {
+            (Some(key), true, None) => remembered.add(key.clone(), remember),
+            _ => Remember::Once,
+        };
+        let outcome = if approved {
+            Outcome::Approved
+        } else {
+            Outcome::Denied
+        };
+        events.send(resolved(
+            &owed.ask.confirm,
+            outcome,
+            By::User,
+            reach,
+            input.is_some(),
+        ));
+        let verdict = if approved {
+            Verdict::Approved(input)
+        } else {
+            Verdict::Denied(reason)
+        };
+        let accepted = owed.ask.verdict.send(verdict).is_ok();
+        Ok(Approved { tool_id, accepted })
+    }
+
+    /// Returns when the next question lapses.
+    pub fn next_expiry(&self) -> Option<Instant> {
+        self.open.values().filter_map(|owed| owed.expires).min()
+    }
+
+    /// Settles the questions whose time is up.
+    pub fn expire(&mut self, now: Instant, events: &Events) {
+        let late: Vec<ToolId> = self
+            .open
+            .iter()
+            .filter(|(_, owed)| owed.expires.is_some_and(|expires| expires <= now))
+            .map(|(id, _)| id.clone())
+            .collect();
+        for id in late {
+            self.settle(&id, Outcome::Expired, By::Timeout, Verdict::Expired, events);
+        }
+    }
+
+    /// Settles one question, or all of them where no id is given, because the call is over.
+    pub fn void(&mut self, id: Option<&ToolId>, by: By, events: &Events) {
+        let ids: Vec<ToolId> = match id {
+            Some(id) => vec![id.clone()],
+            None => self.open.keys().cloned().collect(),
+        };
+        for id in ids {
+            self.settle(&id, Outcome::Cancelled, by, Verdict::Cancelled, events);
+        }
+    }
+
+    /// Settles the questions that nobody waits for any more: their calls ended another way.
+    pub fn sweep(&mut self, events: &Events) {
+        let gone: Vec<ToolId> = self
+            .open
+            .iter()
+            .filter(|(_, owed)| owed.ask.verdict.is_closed())
+            .map(|(id, _)| id.clone())
+            .collect();
+        for id in gone {
+            self.void(Some(&id), By::Cancel, events);
+        }
+    }
+
+    /// Returns the open questions as they were announced.
+    pub fn confirms(&self) -> Vec<ToolConfirm> {
+        self.open
+            .values()
+            .map(|owed| owed.ask.confirm.clone())
+            .collect()
+    }
+
+    fn settle(&mut self, id: &ToolId, outcome: Outcome, by: By, verdict: Verdict, events: &Events) {
+        if let Some(owed) = self.open.remove(id) {
+            events.send(resolved(
+                &owed.ask.confirm,
+                outcome,
+                by,
+                Remember::Once,
+                false,
+            ));
+            // A waiter that is gone was told by other means.
+            drop(owed.ask.verdict.send(verdict));
+        }
+    }
+}
+
+fn check(owed: &Owed, input: &Map<String, Value>) -> Result<(), SessionError> {
+    match owed.ask.tool.prepare(input) {
+        Ok(_) => Ok(()),
+        Err(Refusal::Invalid(message)) => Err(SessionError {
+            code: SessionCode::InvalidPayload,
+            message: format!("field `input`: {message}; the approval stays open"),
+        }),
+        Err(Refusal::Violation(violation)) => Err(SessionError {
+            code: SessionCode::InvalidPayload,
+            message: format!(
+                "field `input`: {}; the approval stays open",
+                violation.message
+            ),
+        }),
+    }
+}
+
+fn resolved(
+    confirm: &ToolConfirm,
+    outcome: Outcome,
+    by: By,
+    remember: Remember,
+    edited: bool,
+) -> Event {
+    Event::ChatToolResolved(ToolResolved {
+        conversation_id: confirm.conversation_id.clone(),
+        message_id: confirm.message_id.clone(),
+        tool_id: confirm.tool_id.clone(),
+        outcome,
+        by,
+        remember: (remember != Remember::Once).then_some(remember),
+        edited,
+    })
+}
+
+/// The error of an approval that is not open.
+pub fn not_found(id: &ToolId) -> SessionError {
+    SessionError {
+        code: SessionCode::ApprovalNotFound,
+        message: format!("no approval `{id}` is open; it was answered, has expired, or never was"),
+    }
+}

@@ -1,0 +1,317 @@
+//! The whole life of the daemon: bind, build, say that it is ready, serve, drain, end.
+//!
+//! Nothing here parses arguments or configuration, and nothing exits the process; `main` does both.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use base64::Engine as _;
+use secrecy::{ExposeSecret, SecretString};
+use tokio::sync::{OnceCell, Semaphore};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::config::{Config, SandboxPolicy};
+use crate::exchange::setup::Services;
+use crate::lifecycle::{self, Ending};
+use crate::protocol::event;
+use crate::provider::registry::Providers;
+use crate::ready::{Fatal, ReadyFile, ReadyLine};
+use crate::sandbox::paths::Roots;
+use crate::sandbox::{self, Mode, NetworkReport, Sandbox};
+use crate::server::auth::Gate;
+use crate::server::{Bound, Shared};
+use crate::session::{Daemon, Sessions};
+use crate::telemetry::Redactor;
+use crate::tool::Registry;
+use crate::tool::exec::Exec;
+
+/// How long tasks may take to end once everything was cancelled.
+const LAST_MOMENTS: Duration = Duration::from_secs(3);
+
+/// The least characters of a token that guards more than loopback.
+const REMOTE_TOKEN_CHARS: usize = 20;
+
+/// What the daemon is run with besides its configuration.
+#[derive(Default)]
+pub struct Options {
+    /// The token that was given; one is made up where there is none.
+    pub token: Option<SecretString>,
+    /// Where the ready line is written too.
+    pub ready_file: Option<PathBuf>,
+    /// The process whose end ends the daemon.
+    pub parent_pid: Option<u32>,
+    /// Cancelled at the end of stdin.
+    pub stdin_closed: CancellationToken,
+    /// The least sandbox to start with.
+    pub require_sandbox: Option<Mode>,
+    /// The daemon's own environment, for commands.
+    pub environment: BTreeMap<String, String>,
+    /// The user's home directory.
+    pub home: Option<PathBuf>,
+    /// Told every secret there is.
+    pub redactor: Redactor,
+}
+
+/// Runs the daemon to its end.
+///
+/// # Errors
+///
+/// [`Fatal`] where it cannot start.
+pub async fn run(config: Config, options: Options) -> Result<(), Fatal> {
+    let (stop, close) = (CancellationToken::new(), CancellationToken::new());
+    let draining = CancellationToken::new();
+    let bound = bind(config.server.address, options.token.is_some()).await?;
+    let address = bound.address;
+    let (token, made_up) = token(options.token.clone(), address)?;
+    options.redactor.add(token.expose_secret());
+    let roots = roots(&config, options.home.as_deref())?;
+    let daemon = build(config, &options, &roots, address.port(), &token, &stop);
+    require_sandbox(&daemon, options.require_sandbox).await?;
+    let config = Arc::clone(&daemon.services.config);
+    let shared = Arc::new(Shared {
+        gate: Gate::new(
+            token.clone(),
+            config.server.allowed_origins.clone(),
+            config.server.allowed_hosts.clone(),
+        ),
+        sessions: Sessions::new(Arc::clone(&daemon)),
+        tasks: daemon.tasks.clone(),
+        stop: close.clone(),
+        draining: draining.clone(),
+        sockets: Arc::new(Semaphore::new(config.server.max_connections)),
+        max_frame_bytes: config.server.max_frame_bytes,
+    });
+    let line = ReadyLine::new(address, made_up.then(|| token.expose_secret().to_owned()));
+    let ready_file = options
+        .ready_file
+        .map(|path| ReadyFile::write(path, &line))
+        .transpose()?;
+    let serving = daemon
+        .tasks
+        .spawn(bound.serve(shared, config.server.max_connections));
+    line.print()?;
+    // Off the way to ready: what an earlier daemon left half-written when it was killed.
+    daemon.tasks.spawn_blocking(move || roots.sweep());
+    // Off the way to ready too: the first session finds it done.
+    let probing = Arc::clone(&daemon);
+    daemon.tasks.spawn(async move {
+        probing.sandbox().await;
+    });
+    let why = lifecycle::ending(&options.stdin_closed, options.parent_pid).await;
+    tracing::info!(?why, "shutting down");
+    draining.cancel();
+    drop(serving);
+    tokio::select! {
+        () = drain(&daemon, why, &close) => {}
+        () = lifecycle::signal() => tracing::warn!("a second signal: ending at once"),
+    }
+    drop(ready_file);
+    Ok(())
+}
+
+async fn bind(address: SocketAddr, has_token: bool) -> Result<Bound, Fatal> {
+    if !address.ip().is_loopback() && !has_token {
+        return Err(Fatal::configuration(
+            format!(
+                "server.host = {} can be reached from outside, and there is no token",
+                address.ip()
+            ),
+            "set OUTRIGGER_TOKEN, --token-file or --token-stdin, or listen on 127.0.0.1",
+        ));
+    }
+    Bound::new(address)
+        .await
+        .map_err(|error| match error.kind() {
+            std::io::ErrorKind::AddrInUse => Fatal::port_in_use(address),
+            _ => Fatal::configuration(
+                format!("failed to listen on {address}: {error}"),
+                "change server.host (--host) or server.port (--port)",
+            ),
+        })
+}
+
+/// The token, and whether it was made up here.
+fn token(given: Option<SecretString>, address: SocketAddr) -> Result<(SecretString, bool), Fatal> {
+    let Some(given) = given else {
+        let mut bytes = [0; 32];
+        getrandom::fill(&mut bytes)
+            .map_err(|error| Fatal::failed(format!("no random numbers for a token: {error}")))?;
+        let text = base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(bytes);
+        return Ok((SecretString::from(text), true));
+    };
+    if given.expose_secret().chars().count() < REMOTE_TOKEN_CHARS {
+        if !address.ip().is_loopback() {
+            return Err(Fatal::configuration(
+                format!(
+                    "the token has fewer than {REMOTE_TOKEN_CHARS} characters, too few for a port that can be reached from outside"
+                ),
+                "make one with: openssl rand -base64 32",
+            ));
+        }
+        tracing::warn!(
+            "the token has fewer than {REMOTE_TOKEN_CHARS} characters and can be guessed"
+        );
+    }
+    Ok((given, false))
+}
+
+fn roots(config: &Config, home: Option<&Path>) -> Result<Arc<Roots>, Fatal> {
+    let project = &config.project;
+    Roots::open(&project.root, &project.central, home)
+        .map(Arc::new)
+        .map_err(|error| {
+            Fatal::configuration(
+                format!("the project cannot be used: {error}"),
+                "set project.root (--project-root) and project.central",
+            )
+        })
+}
+
+fn build(
+    config: Config,
+    options: &Options,
+    roots: &Arc<Roots>,
+    port: u16,
+    token: &SecretString,
+    stop: &CancellationToken,
+) -> Arc<Daemon> {
+    let sandbox = Sandbox::new(sandbox::Settings {
+        ceiling: match config.tools.bash.sandbox {
+            SandboxPolicy::Auto => Mode::Full,
+            SandboxPolicy::Off => Mode::None,
+        },
+        ..sandbox::Settings::new(options.home.clone())
+    });
+    sandbox.keep_off_port(port);
+    let secrets = secrets(&config, token);
+    for secret in &secrets {
+        options.redactor.add(secret);
+    }
+    let exec = Exec::new(
+        sandbox.clone(),
+        Arc::clone(roots),
+        options.environment.clone(),
+        &secrets.iter().map(String::as_str).collect::<Vec<_>>(),
+        config.tools.output_cap,
+    );
+    let registry = Registry::new(crate::tool::core::tools(
+        &config.tools,
+        roots,
+        &exec,
+        options.home.as_deref(),
+    ));
+    let providers = Providers::new(&config);
+    Arc::new(Daemon {
+        services: Services {
+            config: Arc::new(config),
+            registry: Arc::new(registry),
+            locks: Arc::default(),
+            exchanges: TaskTracker::new(),
+            redactor: options.redactor.clone(),
+        },
+        providers,
+        sandbox: OnceCell::new(),
+        probe: Box::new(move || {
+            let sandbox = sandbox.clone();
+            Box::pin(async move { told(&sandbox.report().await) })
+        }),
+        tasks: TaskTracker::new(),
+        stop: stop.clone(),
+    })
+}
+
+/// Every secret of the configuration, never to be passed on or shown.
+fn secrets(config: &Config, token: &SecretString) -> Vec<String> {
+    let keys = config
+        .providers
+        .iter()
+        .flat_map(|provider| provider.api_key.iter().chain(provider.headers.values()));
+    let servers = config
+        .mcp
+        .servers
+        .values()
+        .flat_map(|server| match &server.transport {
+            crate::config::McpTransport::Stdio { env, .. } => env.values(),
+            crate::config::McpTransport::Http { headers, .. } => headers.values(),
+        });
+    keys.chain(servers)
+        .chain(&config.tools.web_search.brave_api_key)
+        .chain([token])
+        .map(|secret| secret.expose_secret().to_owned())
+        .filter(|secret| !secret.is_empty())
+        .collect()
+}
+
+/// What a client is told of the sandbox.
+fn told(report: &sandbox::SandboxReport) -> event::Sandbox {
+    event::Sandbox {
+        mode: report.mode.to_string(),
+        paths: if cfg!(target_os = "linux") {
+            "kernel"
+        } else {
+            "process"
+        }
+        .to_owned(),
+        commands: report
+            .commands
+            .iter()
+            .map(|layer| (*layer).to_owned())
+            .collect(),
+        network: match report.network {
+            NetworkReport::Off => "off",
+            NetworkReport::Unenforced => "unenforced",
+        }
+        .to_owned(),
+    }
+}
+
+async fn require_sandbox(daemon: &Daemon, least: Option<Mode>) -> Result<(), Fatal> {
+    let Some(least) = least else {
+        return Ok(());
+    };
+    let found = daemon.sandbox().await;
+    let mode = [Mode::Full, Mode::Fallback, Mode::Limits]
+        .into_iter()
+        .find(|mode| mode.to_string() == found.mode)
+        .unwrap_or(Mode::None);
+    if mode >= least {
+        return Ok(());
+    }
+    Err(Fatal::configuration(
+        format!(
+            "commands can be sandboxed in mode `{mode}` only, and --require-sandbox asks for `{least}`"
+        ),
+        "`outrigger doctor` says why; start without --require-sandbox to accept it",
+    ))
+}
+
+/// Lets exchanges end by themselves for a while, then ends them, and closes the sockets only when
+/// their clients can have been told.
+async fn drain(daemon: &Daemon, why: Ending, close: &CancellationToken) {
+    let grace = daemon.services.config.shutdown_grace;
+    let exchanges = &daemon.services.exchanges;
+    exchanges.close();
+    // With nobody left to see it, an answer is not worth the wait.
+    if why == Ending::Signal && tokio::time::timeout(grace, exchanges.wait()).await.is_err() {
+        tracing::info!(left = exchanges.len(), "exchanges are cancelled");
+    }
+    daemon.stop.cancel();
+    if tokio::time::timeout(LAST_MOMENTS, exchanges.wait())
+        .await
+        .is_err()
+    {
+        tracing::warn!(left = exchanges.len(), "exchanges did not end in time");
+    }
+    close.cancel();
+    daemon.tasks.close();
+    if tokio::time::timeout(LAST_MOMENTS, daemon.tasks.wait())
+        .await
+        .is_err()
+    {
+        tracing::warn!(left = daemon.tasks.len(), "tasks did not end in time");
+    }
+}

@@ -1,0 +1,187 @@
+//! The chunks of one turn, put together into one reply. Pure.
+
+use serde_json::Map;
+
+use crate::message::{Reply, ToolCall, ToolId, Usage};
+use crate::provider::{CallInput, Chunk, End, Stop};
+
+/// A turn as far as it has come.
+#[derive(Debug, Default)]
+pub struct Accumulator {
+    text: String,
+    thinking: String,
+    calls: Vec<Call>,
+    end: Option<End>,
+}
+
+#[derive(Debug)]
+struct Call {
+    index: usize,
+    id: ToolId,
+    provider_call_id: Option<String>,
+    name: String,
+    input: Option<CallInput>,
+}
+
+/// What a chunk means to a client.
+#[derive(Debug, PartialEq)]
+pub enum Heard {
+    /// More text.
+    Text(String),
+    /// More thinking.
+    Thinking(String),
+    /// A call began, or more of its input came.
+    CallInput {
+        /// Which call.
+        id: ToolId,
+        /// The tool's name.
+        name: String,
+        /// A piece of JSON text; empty where the call only began.
+        chunk: String,
+    },
+    /// Nothing to tell.
+    Nothing,
+}
+
+/// A whole turn.
+#[derive(Debug)]
+pub struct Turn {
+    /// The reply, as it is remembered.
+    pub reply: Reply,
+    /// For each call of the reply, in order, why it must not run; `None` where it may.
+    pub faults: Vec<Option<Fault>>,
+    /// Why the model stopped.
+    pub stop: Stop,
+    /// The provider's figures.
+    pub usage: Usage,
+}
+
+/// Why a call of the model must not run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// Its input is no JSON object.
+    Invalid(String),
+    /// The token limit, or the end of the stream, cut it off.
+    Truncated,
+}
+
+impl Accumulator {
+    /// Takes a chunk; `mint` makes the daemon's id of a new call.
+    pub fn push(&mut self, chunk: Chunk, mint: impl FnOnce() -> ToolId) -> Heard {
+        match chunk {
+            Chunk::Text(text) => {
+                self.text.push_str(&text);
+                Heard::Text(text)
+            }
+            Chunk::Thinking(text) => {
+                self.thinking.push_str(&text);
+                Heard::Thinking(text)
+            }
+            Chunk::ToolCallStart {
+                index,
+                provider_call_id,
+                name,
+            } => {
+                let id = mint();
+                self.calls.push(Call {
+                    index,
+                    id: id.clone(),
+                    provider_call_id,
+                    name: name.clone(),
+                    input: None,
+                });
+                Heard::CallInput {
+                    id,
+                    name,
+                    chunk: String::new(),
+                }
+            }
+            Chunk::ToolCallDelta { index, fragment } => match self.call(index) {
+                Some(call) => Heard::CallInput {
+                    id: call.id.clone(),
+                    name: call.name.clone(),
+                    chunk: fragment,
+                },
+                None => Heard::Nothing,
+            },
+            Chunk::ToolCallEnd {
+                index,
+                provider_call_id,
+                input,
+            } => {
+                if let Some(call) = self.call(index) {
+                    call.input = Some(input);
+                    call.provider_call_id = provider_call_id.or(call.provider_call_id.take());
+                }
+                Heard::Nothing
+            }
+            Chunk::End(end) => {
+                self.end = Some(end);
+                Heard::Nothing
+            }
+            Chunk::Start { .. } | Chunk::Notice(_) => Heard::Nothing,
+        }
+    }
+
+    /// Whether something came that a client was shown.
+    pub fn has_output(&self) -> bool {
+        !(self.text.is_empty() && self.thinking.is_empty() && self.calls.is_empty())
+    }
+
+    /// Whether text came.
+    pub fn has_text(&self) -> bool {
+        !self.text.is_empty()
+    }
+
+    /// Closes the turn. One that has no [`Chunk::End`] broke off: none of its calls may run, and
+    /// nothing of it goes back to the provider in its own form.
+    pub fn finish(self) -> Turn {
+        let (stop, usage, native) = match self.end {
+            Some(end) => (Some(end.stop), end.usage, end.native),
+            None => (None, Usage::default(), None),
+        };
+        let (calls, faults): (Vec<_>, Vec<_>) = self
+            .calls
+            .into_iter()
+            .map(|call| call.settle(stop.is_some()))
+            .unzip();
+        let stop = match stop {
+            Some(Stop::EndTurn) if !calls.is_empty() => Stop::ToolUse,
+            Some(Stop::ToolUse) if calls.is_empty() => Stop::EndTurn,
+            stop => stop.unwrap_or(Stop::EndTurn),
+        };
+        Turn {
+            reply: Reply {
+                text: self.text,
+                thinking: self.thinking,
+                calls,
+                native,
+            },
+            faults,
+            stop,
+            usage,
+        }
+    }
+
+    fn call(&mut self, index: usize) -> Option<&mut Call> {
+        self.calls.iter_mut().rev().find(|call| call.index == index)
+    }
+}
+
+impl Call {
+    fn settle(self, turn_is_whole: bool) -> (ToolCall, Option<Fault>) {
+        let (input, fault) = match self.input {
+            Some(CallInput::Object(input)) if turn_is_whole => (input, None),
+            Some(CallInput::Object(input)) => (input, Some(Fault::Truncated)),
+            Some(CallInput::Invalid { reason, .. }) => (Map::new(), Some(Fault::Invalid(reason))),
+            Some(CallInput::Truncated { .. }) | None => (Map::new(), Some(Fault::Truncated)),
+        };
+        let call = ToolCall {
+            id: self.id,
+            provider_call_id: self.provider_call_id,
+            name: self.name,
+            input,
+        };
+        (call, fault)
+    }
+}

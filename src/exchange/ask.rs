@@ -1,0 +1,82 @@
+//! Questions to the user and their verdicts, and what the user does not want to be asked again.
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde_json::{Map, Value};
+use tokio::sync::oneshot;
+
+use crate::protocol::command::Remember;
+use crate::protocol::event::ToolConfirm;
+use crate::tool::{RememberKey, Tool};
+
+/// A question of an exchange. Dropping `verdict` unanswered counts as cancelled.
+pub struct Ask {
+    /// What the user is shown; its deadline is set when it is announced.
+    pub confirm: ToolConfirm,
+    /// The tool, to check an edited input with.
+    pub tool: Arc<dyn Tool>,
+    /// What an approval with `remember` stands for.
+    pub remember: Option<RememberKey>,
+    /// Where the verdict goes.
+    pub verdict: oneshot::Sender<Verdict>,
+}
+
+/// How a question was settled.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Verdict {
+    /// The call runs, with another input where one is given.
+    Approved(Option<Map<String, Value>>),
+    /// The call does not run; the user may have said why.
+    Denied(Option<String>),
+    /// Nobody answered in time.
+    Expired,
+    /// The exchange ended first.
+    Cancelled,
+}
+
+/// What need not be asked again, in one conversation and in its session.
+#[derive(Clone, Debug, Default)]
+pub struct Remembered {
+    conversation: Arc<Mutex<HashSet<RememberKey>>>,
+    session: Arc<Mutex<HashSet<RememberKey>>>,
+}
+
+/// The most calls remembered in one scope; a further one is asked again.
+const REMEMBERED: usize = 1_000;
+
+impl Remembered {
+    /// A fresh conversation's, sharing what its session remembers.
+    #[must_use]
+    pub fn for_conversation(&self) -> Self {
+        Self {
+            conversation: Arc::default(),
+            session: Arc::clone(&self.session),
+        }
+    }
+
+    /// Whether the user said not to be asked for this again.
+    pub fn holds(&self, key: &RememberKey) -> bool {
+        [&self.conversation, &self.session].iter().any(|scope| {
+            scope
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .contains(key)
+        })
+    }
+
+    /// Remembers; returns the scope that it is now remembered in.
+    pub fn add(&self, key: RememberKey, reach: Remember) -> Remember {
+        let scope = match reach {
+            Remember::Once => return Remember::Once,
+            Remember::Conversation => &self.conversation,
+            Remember::Session => &self.session,
+        };
+        let mut scope = scope.lock().unwrap_or_else(PoisonError::into_inner);
+        if scope.len() >= REMEMBERED {
+            return Remember::Once;
+        }
+        scope.insert(key);
+        reach
+    }
+}

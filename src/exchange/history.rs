@@ -1,0 +1,158 @@
+//! What a conversation remembers, kept valid: every call answered exactly once, right after its reply.
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::message::{Message, Part, Reply, ToolCall, ToolResult};
+
+/// The messages of a conversation.
+///
+/// A std mutex: the conversation's own task reads it for a client while its exchange is in flight;
+/// both hold it for a push or a pointer's copy. A snapshot costs no copy of the messages.
+#[derive(Debug, Default)]
+pub struct History(Mutex<Arc<Vec<Message>>>);
+
+/// What [`repair`] had to change.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Repairs {
+    /// Calls that had no result and got an error result.
+    pub answered: usize,
+    /// Results that belong to no call and were dropped.
+    pub dropped: usize,
+}
+
+impl Repairs {
+    /// Whether nothing had to change.
+    pub fn is_empty(self) -> bool {
+        self == Self::default()
+    }
+}
+
+impl History {
+    /// Returns the messages as they are now.
+    pub fn snapshot(&self) -> Arc<Vec<Message>> {
+        Arc::clone(&self.lock())
+    }
+
+    /// Appends messages.
+    pub fn extend(&self, messages: impl IntoIterator<Item = Message>) {
+        Arc::make_mut(&mut self.lock()).extend(messages);
+    }
+
+    /// Replaces everything by a client's own messages, repaired.
+    pub fn replace(&self, messages: Vec<Message>) -> Repairs {
+        let (messages, repairs) = repair(messages);
+        *self.lock() = Arc::new(messages);
+        repairs
+    }
+
+    /// Returns the messages for a request, repaired where they are not valid.
+    ///
+    /// They always are, by construction; a provider would refuse everything that follows if they
+    /// once were not, so it is looked at each time.
+    pub fn for_request(&self) -> Arc<Vec<Message>> {
+        let mut messages = self.lock();
+        if !is_valid(&messages) {
+            let (repaired, repairs) = repair(messages.to_vec());
+            tracing::error!(?repairs, "the history was not valid");
+            *messages = Arc::new(repaired);
+        }
+        Arc::clone(&messages)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Arc<Vec<Message>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Whether every call is answered exactly once, right after its reply and in the order of the calls.
+pub fn is_valid(messages: &[Message]) -> bool {
+    let mut owed: &[ToolCall] = &[];
+    for message in messages {
+        match (message, owed) {
+            (Message::ToolResult(result), [call, rest @ ..]) if result.id == call.id => owed = rest,
+            (Message::ToolResult(_), _) | (_, [_, ..]) => return false,
+            (Message::Reply(reply), []) => {
+                let mut seen = HashSet::new();
+                if !reply.calls.iter().all(|call| seen.insert(&call.id)) {
+                    return false;
+                }
+                owed = &reply.calls;
+            }
+            (Message::User(_), []) => {}
+        }
+    }
+    owed.is_empty()
+}
+
+/// Makes a history valid: calls without a result get an error result, results without a call are
+/// dropped, results stand right after their reply in the order of the calls.
+pub fn repair(messages: Vec<Message>) -> (Vec<Message>, Repairs) {
+    let mut repairs = Repairs::default();
+    let mut whole = Vec::with_capacity(messages.len());
+    let mut rest = messages.into_iter().peekable();
+    while let Some(message) = rest.next() {
+        match message {
+            Message::ToolResult(_) => repairs.dropped += 1,
+            Message::User(_) => whole.push(message),
+            Message::Reply(mut reply) => {
+                distinct(&mut reply, &mut repairs);
+                let mut results = Vec::new();
+                while let Some(Message::ToolResult(_)) = rest.peek() {
+                    if let Some(Message::ToolResult(result)) = rest.next() {
+                        results.push(result);
+                    }
+                }
+                let answers = answer(&reply.calls, results, &mut repairs);
+                whole.push(Message::Reply(reply));
+                whole.extend(answers);
+            }
+        }
+    }
+    (whole, repairs)
+}
+
+/// Drops calls whose id another call of the same reply has; the native form then holds them still.
+fn distinct(reply: &mut Reply, repairs: &mut Repairs) {
+    let mut seen = HashSet::new();
+    let before = reply.calls.len();
+    reply.calls.retain(|call| seen.insert(call.id.clone()));
+    if reply.calls.len() < before {
+        repairs.dropped += before - reply.calls.len();
+        reply.native = None;
+    }
+}
+
+fn answer(calls: &[ToolCall], mut results: Vec<ToolResult>, repairs: &mut Repairs) -> Vec<Message> {
+    let mut answers = Vec::with_capacity(calls.len());
+    for call in calls {
+        match results.iter().position(|result| result.id == call.id) {
+            Some(at) => {
+                let mut result = results.remove(at);
+                result.name.clone_from(&call.name);
+                answers.push(Message::ToolResult(result));
+            }
+            None => {
+                repairs.answered += 1;
+                answers.push(Message::ToolResult(unanswered(call)));
+            }
+        }
+    }
+    repairs.dropped += results.len();
+    answers
+}
+
+/// The result of a call of which nobody knows what became.
+fn unanswered(call: &ToolCall) -> ToolResult {
+    ToolResult {
+        id: call.id.clone(),
+        name: call.name.clone(),
+        content: vec![Part::text(
+            "no result: the call was interrupted, and whether it had an effect is not known",
+        )],
+        is_error: true,
+    }
+}
+
+#[cfg(test)]
+mod tests;

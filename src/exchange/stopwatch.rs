@@ -1,0 +1,110 @@
+//! The time limit of an exchange, which stands still while the user is asked.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+/// A limit that can be paused; several pauses may overlap.
+#[derive(Debug)]
+pub struct Stopwatch {
+    state: Mutex<State>,
+    resumed: Notify,
+}
+
+#[derive(Debug)]
+struct State {
+    deadline: Instant,
+    paused: Option<(u32, Instant)>,
+}
+
+/// Time stands still while this lives.
+#[derive(Debug)]
+pub struct Pause<'a>(&'a Stopwatch);
+
+impl Stopwatch {
+    /// Starts to run now.
+    pub fn start(limit: Duration) -> Self {
+        Self {
+            state: Mutex::new(State {
+                deadline: Instant::now() + limit,
+                paused: None,
+            }),
+            resumed: Notify::new(),
+        }
+    }
+
+    /// Stops the time.
+    pub fn pause(&self) -> Pause<'_> {
+        let mut state = self.lock();
+        state.paused = match state.paused {
+            Some((count, since)) => Some((count + 1, since)),
+            None => Some((1, Instant::now())),
+        };
+        Pause(self)
+    }
+
+    /// Waits until the time is up.
+    pub async fn expired(&self) {
+        loop {
+            let (deadline, paused) = {
+                let state = self.lock();
+                (state.deadline, state.paused.is_some())
+            };
+            if paused {
+                self.resumed.notified().await;
+            } else if Instant::now() >= deadline {
+                return;
+            } else {
+                tokio::time::sleep_until(deadline).await;
+            }
+        }
+    }
+
+    fn resume(&self) {
+        let mut state = self.lock();
+        match state.paused {
+            Some((1, since)) => {
+                state.deadline += since.elapsed();
+                state.paused = None;
+            }
+            Some((count, since)) => state.paused = Some((count - 1, since)),
+            None => {}
+        }
+        drop(state);
+        self.resumed.notify_one();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Pause<'_> {
+    fn drop(&mut self) {
+        self.0.resume();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn pauses_do_not_count() {
+        let begin = Instant::now();
+        let watch = Stopwatch::start(Duration::from_secs(10));
+        let ask = async {
+            tokio::time::sleep(Duration::from_secs(4)).await;
+            let first = watch.pause();
+            let second = watch.pause();
+            tokio::time::sleep(Duration::from_secs(100)).await;
+            drop(first);
+            tokio::time::sleep(Duration::from_secs(100)).await;
+            drop(second);
+        };
+        tokio::join!(ask, watch.expired());
+        assert_eq!(begin.elapsed().as_secs(), 210);
+    }
+}

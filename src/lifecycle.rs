@@ -1,0 +1,158 @@
+//! What ends the daemon: a signal, the end of stdin, or the end of the process it was told to watch.
+
+use std::io::Read as _;
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+
+/// How often a watched process is looked for where the system cannot tell of its end.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+
+/// Why the daemon ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// SIGTERM or SIGINT.
+    Signal,
+    /// Whoever held the other end of stdin is gone.
+    StdinClosed,
+    /// The watched process is gone.
+    ParentGone,
+}
+
+/// Waits for the first thing that ends the daemon.
+pub async fn ending(stdin_closed: &CancellationToken, parent: Option<u32>) -> Ending {
+    tokio::select! {
+        () = signal() => Ending::Signal,
+        () = stdin_closed.cancelled() => Ending::StdinClosed,
+        () = gone(parent) => Ending::ParentGone,
+    }
+}
+
+/// Waits for SIGTERM or SIGINT; for ever where the system does not deliver them.
+#[cfg(unix)]
+pub async fn signal() {
+    use tokio::signal::unix::{Signal, SignalKind, signal};
+
+    async fn one(kind: SignalKind) {
+        let arrived = async |mut signal: Signal| signal.recv().await;
+        match signal(kind) {
+            Ok(signal) => {
+                arrived(signal).await;
+            }
+            Err(error) => {
+                tracing::error!(%error, "a signal cannot be listened to");
+                std::future::pending().await
+            }
+        }
+    }
+
+    tokio::select! {
+        () = one(SignalKind::terminate()) => {}
+        () = one(SignalKind::interrupt()) => {}
+    }
+}
+
+/// Waits for Ctrl-C.
+#[cfg(not(unix))]
+pub async fn signal() {
+    if tokio::signal::ctrl_c().await.is_err() {
+        std::future::pending().await
+    }
+}
+
+/// Whether stdin is a pipe, whose end means that its owner is gone; a terminal, a file or /dev/null is not.
+#[cfg(unix)]
+pub fn stdin_is_a_pipe() -> bool {
+    use rustix::fs::FileType;
+
+    // Node makes its children's pipes of sockets.
+    rustix::fs::fstat(rustix::stdio::stdin()).is_ok_and(|stat| {
+        matches!(
+            FileType::from_raw_mode(stat.st_mode),
+            FileType::Fifo | FileType::Socket
+        )
+    })
+}
+
+/// Whether stdin is a pipe; not known here, so its end means nothing.
+#[cfg(not(unix))]
+pub fn stdin_is_a_pipe() -> bool {
+    false
+}
+
+/// Reads stdin to its end and cancels the token then.
+///
+/// A thread of its own: a read cannot be interrupted, and the runtime would wait for its own threads.
+///
+/// # Errors
+///
+/// Where the system has no thread left.
+pub fn watch_stdin(closed: CancellationToken) -> std::io::Result<()> {
+    std::thread::Builder::new()
+        .name("stdin".to_owned())
+        .spawn(move || {
+            let mut ignored = [0; 1024];
+            let mut stdin = std::io::stdin().lock();
+            while stdin.read(&mut ignored).is_ok_and(|count| count > 0) {}
+            closed.cancel();
+        })
+        .map(drop)
+}
+
+/// Waits until the process is gone; for ever where none is named.
+#[cfg(unix)]
+async fn gone(parent: Option<u32>) {
+    let pid = parent
+        .and_then(|pid| i32::try_from(pid).ok())
+        .and_then(rustix::process::Pid::from_raw);
+    let Some(pid) = pid else {
+        return std::future::pending().await;
+    };
+    #[cfg(target_os = "linux")]
+    if let Some(gone) = handle_of(pid) {
+        return gone.cancelled().await;
+    }
+    look_for(pid).await;
+}
+
+#[cfg(not(unix))]
+async fn gone(_: Option<u32>) {
+    std::future::pending().await
+}
+
+/// Returns what is cancelled when the process is gone; `None` where the system cannot tell.
+///
+/// A process handle, not the id, which another process may get; and a thread, since tokio's way to
+/// wait for a handle is unsafe.
+#[cfg(target_os = "linux")]
+fn handle_of(pid: rustix::process::Pid) -> Option<CancellationToken> {
+    use rustix::event::{PollFd, PollFlags, poll};
+    use rustix::process::{PidfdFlags, pidfd_open};
+
+    let gone = CancellationToken::new();
+    let handle = match pidfd_open(pid, PidfdFlags::empty()) {
+        Ok(handle) => handle,
+        Err(rustix::io::Errno::SRCH) => {
+            gone.cancel();
+            return Some(gone);
+        }
+        Err(_) => return None,
+    };
+    let told = gone.clone();
+    std::thread::Builder::new()
+        .name("parent".to_owned())
+        .spawn(move || {
+            let mut handles = [PollFd::new(&handle, PollFlags::IN)];
+            while poll(&mut handles, None) == Err(rustix::io::Errno::INTR) {}
+            told.cancel();
+        })
+        .ok()?;
+    Some(gone)
+}
+
+#[cfg(unix)]
+async fn look_for(pid: rustix::process::Pid) {
+    while rustix::process::test_kill_process(pid) != Err(rustix::io::Errno::SRCH) {
+        tokio::time::sleep(LOOK_EVERY).await;
+    }
+}

@@ -1,0 +1,100 @@
+//! Decides of each call whether it runs, is asked for, or is refused, and says why. Pure.
+//!
+//! Trust level, scope (workflow and what a send narrowed it to) and facts about the call go in; a
+//! decision comes out. Nothing here asks anybody, opens a path or parses a command.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::message::TrustLevel;
+
+pub mod decision;
+pub mod scope;
+
+pub use decision::{Decision, Subject, decide};
+pub use scope::Scope;
+
+/// A named way of working: prompt, model, trust, limits and permissions.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Workflow {
+    /// The system prompt; the configuration's where absent.
+    pub system_prompt: Option<String>,
+    /// How much is done without asking.
+    pub trust_level: Option<TrustLevel>,
+    /// Provider instance.
+    pub provider: Option<String>,
+    /// Model.
+    pub model: Option<String>,
+    /// Limits of an exchange.
+    pub limits: Limits,
+    /// What tools may do; an empty map means read-only.
+    pub permissions: PermissionMap,
+}
+
+/// Limits of an exchange; the configuration's where absent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Limits {
+    /// Most turns; 1 to 200.
+    #[serde(default, alias = "max_turns", skip_serializing_if = "Option::is_none")]
+    pub max_turns: Option<u32>,
+    /// Longest duration in milliseconds, waiting for the user not counted.
+    #[serde(default, alias = "timeout_ms", skip_serializing_if = "Option::is_none")]
+    pub timeout_ms: Option<u64>,
+    /// Tokens of context kept free for the last answer.
+    #[serde(
+        default,
+        alias = "context_reserve",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub context_reserve: Option<u64>,
+}
+
+/// Permissions by tool name, or by a pattern with `*` for MCP tools.
+pub type PermissionMap = BTreeMap<String, Permission>;
+
+/// What one tool may do.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Permission {
+    /// Whether the tool is offered at all.
+    pub allowed: bool,
+    /// Globs, relative to both roots, that its paths must match; all paths where absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub paths: Option<Vec<String>>,
+    /// Longest run of one call: `"120s"` or milliseconds.
+    #[serde(
+        with = "crate::config::units::optional_timeout",
+        skip_serializing_if = "Option::is_none"
+    )]
+    #[schemars(with = "Option<crate::config::units::Timeout>")]
+    pub timeout: Option<Duration>,
+    /// Patterns over the words of each simple command: where all match, it is not asked.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub allow: Vec<String>,
+    /// Patterns over the words of each simple command: where one matches, it is refused.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub deny: Vec<String>,
+    /// Whether commands classed dangerous are in scope.
+    #[serde(alias = "allow_dangerous")]
+    pub allow_dangerous: bool,
+    /// Whether commands may use the network unasked.
+    #[serde(alias = "allow_network")]
+    pub allow_network: bool,
+}
+
+/// Whether commands may use the network.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum NetworkPolicy {
+    /// The call asks for it and the user decides.
+    #[default]
+    Ask,
+    /// Always.
+    On,
+    /// Never.
+    Off,
+}

@@ -1,0 +1,125 @@
+//! One call, one decision: run, ask, or refuse, with the reason.
+
+use super::{NetworkPolicy, Scope};
+use crate::classifier::SimpleCommand;
+use crate::message::{Danger, DangerLevel, ToolSpec, TrustLevel};
+
+/// What becomes of a call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Decision {
+    /// It runs.
+    Run,
+    /// The user is asked, for this reason.
+    Ask(String),
+    /// It does not run, for this reason, which the model is told.
+    Refuse(String),
+}
+
+/// What a decision rests on.
+#[derive(Clone, Copy, Debug)]
+pub struct Subject<'a> {
+    /// The tool.
+    pub tool: &'a ToolSpec,
+    /// How much harm the call may do.
+    pub danger: &'a Danger,
+    /// Paths it names, relative to their root.
+    pub paths: &'a [String],
+    /// The simple commands it runs; empty where it is no shell.
+    pub commands: &'a [SimpleCommand],
+    /// Whether these commands are all that runs.
+    pub plain: bool,
+    /// Whether it wants the network for a command.
+    pub network: bool,
+    /// Whether the user said not to be asked for it again.
+    pub remembered: bool,
+    /// How many times in a row the model has made this very call, this one included.
+    pub repeated: u32,
+}
+
+/// The operator's settings that a decision rests on.
+#[derive(Clone, Copy, Debug)]
+pub struct Rules {
+    /// How much is done without asking.
+    pub trust: TrustLevel,
+    /// Whether commands that are proven to read only run without asking under `guided`.
+    pub auto_approve_safe_commands: bool,
+    /// Whether commands may use the network.
+    pub network: NetworkPolicy,
+}
+
+/// A call made this often in a row is asked for.
+pub const REPEATED_CALLS: u32 = 3;
+
+/// Decides about one call.
+///
+/// Refusals come first, then what is asked at every trust level, then what the user said before,
+/// then the trust level: a milder rule never hides a stricter one.
+pub fn decide(subject: &Subject<'_>, scope: &Scope, rules: Rules) -> Decision {
+    let name = &subject.tool.name;
+    if subject.danger.level == DangerLevel::Blocked {
+        return Decision::Refuse(format!(
+            "this command is blocked at every trust level: {}",
+            subject.danger.reasons.join("; ")
+        ));
+    }
+    let Some(grant) = scope.grant(name, subject.tool.danger_level) else {
+        return Decision::Refuse(format!("the tool `{name}` is not allowed here"));
+    };
+    if grant.denies_one(subject.commands) {
+        return Decision::Refuse("the permissions here deny this command".to_owned());
+    }
+    if let Some(path) = grant.path_outside(subject.paths) {
+        let reason = format!("`{path}` is outside the paths that `{name}` may use here");
+        return match rules.trust {
+            TrustLevel::Autonomous => Decision::Ask(reason),
+            TrustLevel::Guided | TrustLevel::Supervised => Decision::Refuse(reason),
+        };
+    }
+    if subject.network && !grant.network() {
+        match rules.network {
+            NetworkPolicy::On => {}
+            NetworkPolicy::Ask => {
+                return Decision::Ask("the command asks for the network".to_owned());
+            }
+            NetworkPolicy::Off => {
+                return Decision::Refuse("the network is switched off for commands".to_owned());
+            }
+        }
+    }
+    // Of a tool that runs no command, reasons name files that are asked for at every level.
+    if subject.commands.is_empty() && !subject.danger.reasons.is_empty() {
+        return Decision::Ask(subject.danger.reasons.join("; "));
+    }
+    if subject.repeated >= REPEATED_CALLS {
+        return Decision::Ask(format!(
+            "the model made this very call {} times in a row",
+            subject.repeated
+        ));
+    }
+    let dangerous = subject.danger.level == DangerLevel::Dangerous;
+    let command = !subject.commands.is_empty();
+    if command && dangerous && !grant.dangerous() && rules.trust == TrustLevel::Autonomous {
+        return Decision::Ask("the command is classed dangerous".to_owned());
+    }
+    if subject.remembered {
+        return Decision::Run;
+    }
+    let allowed = !dangerous && subject.plain && grant.allows_all(subject.commands);
+    match rules.trust {
+        TrustLevel::Autonomous => Decision::Run,
+        TrustLevel::Supervised => {
+            Decision::Ask("every call is asked for at trust level `supervised`".to_owned())
+        }
+        TrustLevel::Guided if allowed => Decision::Run,
+        TrustLevel::Guided if subject.danger.level == DangerLevel::Safe => {
+            if command && !rules.auto_approve_safe_commands {
+                Decision::Ask("commands are asked for at trust level `guided`".to_owned())
+            } else {
+                Decision::Run
+            }
+        }
+        TrustLevel::Guided => Decision::Ask(format!(
+            "`{name}` can change things and is asked for at trust level `guided`"
+        )),
+    }
+}

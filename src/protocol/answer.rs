@@ -1,0 +1,267 @@
+//! Payloads of the answers to requests.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::command::Layer;
+use super::content::WireMessage;
+use super::event::{StateName, ToolConfirm};
+use super::record::ExecutionRecord;
+use crate::message::{ConversationId, MessageId, Model, ToolId, ToolSpec, TrustLevel};
+use crate::tool::OutputStream;
+
+/// Payload of `session:configure-result`: the values now in force.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Configured {
+    /// How much is done without asking.
+    pub trust_level: TrustLevel,
+    /// Provider instance.
+    pub provider: String,
+    /// Model; empty for the provider's own.
+    pub model: String,
+    /// Named workflow; empty for none.
+    pub workflow: String,
+    /// Which layers of events are sent.
+    pub layers: Vec<Layer>,
+}
+
+/// Payload of `session:state-result`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SessionState {
+    /// Every conversation.
+    pub conversations: Vec<ConversationState>,
+    /// Every open approval.
+    pub approvals: Vec<ToolConfirm>,
+}
+
+/// One conversation in `session:state-result`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ConversationState {
+    /// Which conversation.
+    pub conversation_id: ConversationId,
+    /// What it does.
+    pub state: StateName,
+    /// The running exchange.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message_id: Option<MessageId>,
+    /// Exchanges that wait, in order.
+    pub queue: Vec<MessageId>,
+}
+
+/// Payload of `chat:send-result`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Sent {
+    /// Which conversation.
+    pub conversation_id: ConversationId,
+    /// The exchange; for a steered message the one that it becomes part of.
+    pub message_id: MessageId,
+    /// What became of the send.
+    pub state: SendState,
+    /// Its place in the queue, from 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub position: Option<usize>,
+    /// Whether a send with this `id` was answered before.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub duplicate: bool,
+}
+
+/// What became of a send.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum SendState {
+    /// Its exchange runs.
+    Started,
+    /// It waits.
+    Queued,
+    /// It becomes part of the running exchange.
+    Steered,
+}
+
+/// Payload of `chat:cancel-result`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Cancelled {
+    /// Which conversation.
+    pub conversation_id: ConversationId,
+    /// Whether there was something to cancel.
+    pub cancelled: bool,
+    /// The calls that were open.
+    pub tool_ids: Vec<ToolId>,
+    /// How many queued sends were dropped.
+    pub queued_dropped: usize,
+}
+
+/// Payload of `chat:history-result`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct History {
+    /// Which conversation.
+    pub conversation_id: ConversationId,
+    /// All that the daemon remembers of it.
+    pub messages: Vec<WireMessage>,
+}
+
+/// Payload of `chat:close-result`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Closed {
+    /// Which conversation.
+    pub conversation_id: ConversationId,
+    /// Whether there was one.
+    pub closed: bool,
+}
+
+/// Payload of `chat:tool-approve-result`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Approved {
+    /// Which call.
+    pub tool_id: ToolId,
+    /// Whether the answer counted.
+    pub accepted: bool,
+}
+
+/// Payload of `provider:list-result`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Providers {
+    /// Every instance.
+    pub providers: Vec<Provider>,
+}
+
+/// A provider instance.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Provider {
+    /// Its name in the configuration.
+    pub id: String,
+    /// Its kind or preset.
+    pub kind: String,
+    /// Its base URL; empty for a script.
+    pub base_url: String,
+    /// Whether it has what it needs to be asked.
+    pub configured: bool,
+    /// Whether it answers where nothing else is asked for.
+    pub default: bool,
+}
+
+/// Payload of `provider:configure-result`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ProviderConfigured {
+    /// Which instance.
+    pub provider: String,
+    /// Whether it has what it needs to be asked.
+    pub configured: bool,
+}
+
+/// Payload of `provider:validate-result`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ProviderValidated {
+    /// Which instance.
+    pub provider: String,
+    /// Whether it accepted the key. It says nothing about billing.
+    pub ok: bool,
+    /// What went wrong, for programs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code: Option<super::code::ChatCode>,
+    /// What went wrong, for people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+}
+
+/// Payload of `model:list-result`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Models {
+    /// Every model.
+    pub models: Vec<Model>,
+}
+
+/// Payload of `tool:list-result`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Tools {
+    /// Every tool in scope.
+    pub tools: Vec<ToolSpec>,
+}
+
+/// Payload of `tool:cancel-result`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ToolCancelled {
+    /// Which call.
+    pub tool_id: ToolId,
+    /// Whether it was still open.
+    pub cancelled: bool,
+}
+
+/// Payload of `tool:output-result`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct OutputRange {
+    /// Which call.
+    pub tool_id: ToolId,
+    /// Where the output came from.
+    pub stream: OutputStream,
+    /// The text of the range; bytes that are no UTF-8 are replaced.
+    pub text: String,
+    /// First byte of it.
+    pub offset: u64,
+    /// Where the next range begins; absent at the end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_offset: Option<u64>,
+    /// Bytes of output altogether.
+    pub total_bytes: u64,
+}
+
+/// Payload of `tool:history-result`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Executions {
+    /// Records, newest first.
+    pub executions: Vec<ExecutionRecord>,
+    /// Where the next page begins; absent at the end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_cursor: Option<String>,
+}
+
+/// Payload of `mcp:list-result`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct McpServers {
+    /// Every server.
+    pub servers: Vec<McpServer>,
+}
+
+/// An MCP server.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct McpServer {
+    /// Its name.
+    pub name: String,
+    /// How it is.
+    pub state: McpState,
+    /// Names of its tools, as the model sees them.
+    pub tools: Vec<String>,
+    /// URIs of its resources.
+    pub resources: Vec<String>,
+    /// Names of its prompts.
+    pub prompts: Vec<String>,
+    /// What went wrong, with the end of its standard error.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
+/// How an MCP server is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum McpState {
+    /// It was started and has not answered yet.
+    Starting,
+    /// It serves.
+    Ready,
+    /// It failed and is started again after a while.
+    Restarting,
+    /// It failed for good.
+    Failed,
+    /// It was stopped or removed.
+    Stopped,
+}

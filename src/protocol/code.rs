@@ -1,0 +1,76 @@
+//! Every code a client can be told, each with its one meaning.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Codes of `session:error`: what is wrong with a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum SessionCode {
+    /// The frame is not one JSON object, or nests deeper than 128.
+    InvalidJson,
+    /// A field is missing or does not fit; the message names it.
+    InvalidPayload,
+    /// No request has this type.
+    UnknownType,
+    /// Binary frames carry nothing here.
+    UnsupportedFrame,
+    /// No approval with this id is open.
+    ApprovalNotFound,
+    /// No tool, or no call, has this name or id.
+    ToolNotFound,
+    /// No conversation has this id.
+    ConversationNotFound,
+    /// No session has this id, or its grace period is over.
+    SessionNotFound,
+    /// The events kept no longer reach back to the number asked for.
+    ReplayGap,
+    /// No provider instance has this id.
+    ProviderNotFound,
+    /// An MCP server failed or does not exist.
+    McpError,
+    /// The configuration does not allow it.
+    Forbidden,
+    /// Too many requests.
+    RateLimited,
+    /// A fault of the daemon.
+    Internal,
+}
+
+/// Codes of `chat:error`: why an exchange went wrong, or a send was not admitted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ChatCode {
+    /// The provider instance does not exist or lacks its key.
+    ProviderNotConfigured,
+    /// The provider refused the key (401, 403).
+    ProviderAuth,
+    /// The provider wants to be left alone for a while (429).
+    ProviderRateLimited,
+    /// The provider wants money.
+    ProviderQuota,
+    /// The provider is overloaded (529, 503).
+    ProviderOverloaded,
+    /// The provider cannot be reached, or failed (other 5xx).
+    ProviderUnavailable,
+    /// The provider was silent for too long.
+    ProviderTimeout,
+    /// The answer broke its format or ended early.
+    ProviderProtocol,
+    /// The provider refused the request (400, 404, 422).
+    ProviderInvalidRequest,
+    /// The conversation does not fit the model's context.
+    ContextOverflow,
+    /// The model cannot call tools.
+    ModelNoTools,
+    /// A call's path left the roots or is denied.
+    SandboxViolation,
+    /// The exchange took longer than it may.
+    ExchangeTimeout,
+    /// The conversation's queue is full.
+    QueueFull,
+    /// The conversation runs an exchange, and the send asked to be rejected then.
+    ConversationBusy,
+    /// A fault of the daemon.
+    Internal,
+}

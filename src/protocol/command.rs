@@ -1,0 +1,498 @@
+//! What a client may say, with an example of each.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::content::{Content, WireMessage};
+use super::record::ExecutionStatus;
+use crate::message::{ConversationId, SessionId, Thinking, ToolId, TrustLevel};
+use crate::permission::{Limits, PermissionMap};
+
+/// A request, told apart by its `type`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "type", content = "payload")]
+pub enum Command {
+    /// Sets defaults of this session.
+    #[serde(rename = "session:configure")]
+    SessionConfigure(Configure),
+    /// Goes on with an earlier session on this socket.
+    #[serde(rename = "session:resume")]
+    SessionResume(Resume),
+    /// Asks for a sign of life; whatever it carries is ignored.
+    #[serde(rename = "session:ping")]
+    SessionPing(Empty),
+    /// Asks for the whole picture.
+    #[serde(rename = "session:state")]
+    SessionState(Empty),
+    /// Says something in a conversation.
+    #[serde(rename = "chat:send")]
+    ChatSend(Box<ChatSend>),
+    /// Stops the running exchange.
+    #[serde(rename = "chat:cancel")]
+    ChatCancel(ChatCancel),
+    /// Asks for what the daemon remembers.
+    #[serde(rename = "chat:history")]
+    ChatHistory(Conversation),
+    /// Cancels and forgets a conversation.
+    #[serde(rename = "chat:close")]
+    ChatClose(Conversation),
+    /// Answers a `chat:tool-confirm`.
+    #[serde(rename = "chat:tool-approve")]
+    ChatToolApprove(ToolApprove),
+    /// Lists the provider instances.
+    #[serde(rename = "provider:list")]
+    ProviderList(Empty),
+    /// Sets a provider's key or base URL, in memory only.
+    #[serde(rename = "provider:configure")]
+    ProviderConfigure(ProviderConfigure),
+    /// Asks whether a provider accepts its key.
+    #[serde(rename = "provider:validate")]
+    ProviderValidate(ProviderName),
+    /// Lists models.
+    #[serde(rename = "model:list")]
+    ModelList(ModelList),
+    /// Lists the tools that a scope comes to.
+    #[serde(rename = "tool:list")]
+    ToolList(ToolList),
+    /// Ends one execution; the loop goes on.
+    #[serde(rename = "tool:cancel")]
+    ToolCancel(Tool),
+    /// Asks for one execution record.
+    #[serde(rename = "tool:status")]
+    ToolStatus(Tool),
+    /// Reads the whole output of one execution.
+    #[serde(rename = "tool:output")]
+    ToolOutput(ToolOutput),
+    /// Lists execution records, newest first.
+    #[serde(rename = "tool:history")]
+    ToolHistory(ToolHistory),
+    /// Asks for counts and durations.
+    #[serde(rename = "tool:metrics")]
+    ToolMetrics(Empty),
+    /// Lists the MCP servers.
+    #[serde(rename = "mcp:list")]
+    McpList(Empty),
+    /// Adds an MCP server.
+    #[serde(rename = "mcp:add")]
+    McpAdd(McpAdd),
+    /// Removes an MCP server.
+    #[serde(rename = "mcp:remove")]
+    McpRemove(McpName),
+    /// Reads a resource of an MCP server.
+    #[serde(rename = "mcp:read-resource")]
+    McpReadResource(McpReadResource),
+    /// Gets a prompt of an MCP server.
+    #[serde(rename = "mcp:get-prompt")]
+    McpGetPrompt(McpGetPrompt),
+}
+
+/// Every request type with a frame that is valid for it.
+pub const EXAMPLES: &[(&str, &str)] = &[
+    (
+        "session:configure",
+        r#"{"type":"session:configure","trustLevel":"guided"}"#,
+    ),
+    (
+        "session:resume",
+        r#"{"type":"session:resume","sessionId":"…","lastSeq":17}"#,
+    ),
+    ("session:ping", r#"{"type":"session:ping"}"#),
+    ("session:state", r#"{"type":"session:state"}"#),
+    ("chat:send", r#"{"type":"chat:send","content":"hi"}"#),
+    (
+        "chat:cancel",
+        r#"{"type":"chat:cancel","conversationId":"default"}"#,
+    ),
+    (
+        "chat:history",
+        r#"{"type":"chat:history","conversationId":"default"}"#,
+    ),
+    (
+        "chat:close",
+        r#"{"type":"chat:close","conversationId":"default"}"#,
+    ),
+    (
+        "chat:tool-approve",
+        r#"{"type":"chat:tool-approve","toolId":"t1","approved":true}"#,
+    ),
+    ("provider:list", r#"{"type":"provider:list"}"#),
+    (
+        "provider:configure",
+        r#"{"type":"provider:configure","provider":"openai","apiKey":"…"}"#,
+    ),
+    (
+        "provider:validate",
+        r#"{"type":"provider:validate","provider":"openai"}"#,
+    ),
+    ("model:list", r#"{"type":"model:list"}"#),
+    ("tool:list", r#"{"type":"tool:list"}"#),
+    ("tool:cancel", r#"{"type":"tool:cancel","toolId":"t1"}"#),
+    ("tool:status", r#"{"type":"tool:status","toolId":"t1"}"#),
+    ("tool:output", r#"{"type":"tool:output","toolId":"t1"}"#),
+    ("tool:history", r#"{"type":"tool:history","limit":20}"#),
+    ("tool:metrics", r#"{"type":"tool:metrics"}"#),
+    ("mcp:list", r#"{"type":"mcp:list"}"#),
+    (
+        "mcp:add",
+        r#"{"type":"mcp:add","name":"time","command":"mcp-server-time"}"#,
+    ),
+    ("mcp:remove", r#"{"type":"mcp:remove","name":"time"}"#),
+    (
+        "mcp:read-resource",
+        r#"{"type":"mcp:read-resource","server":"docs","uri":"file:///a"}"#,
+    ),
+    (
+        "mcp:get-prompt",
+        r#"{"type":"mcp:get-prompt","server":"docs","name":"review"}"#,
+    ),
+];
+
+/// A payload of which nothing is read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Empty {}
+
+/// Payload of `session:configure`; what is absent stays as it is.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Configure {
+    /// How much is done without asking.
+    #[serde(alias = "trust_level", skip_serializing_if = "Option::is_none")]
+    pub trust_level: Option<TrustLevel>,
+    /// Provider instance.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub provider: Option<String>,
+    /// Model; empty for the provider's own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// Which layers of events are sent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub layers: Option<Vec<Layer>>,
+    /// Named workflow; empty for none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub workflow: Option<String>,
+}
+
+/// A layer of events; `exchange` is always on and not named.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "camelCase")]
+pub enum Layer {
+    /// Deltas and tool events.
+    Stream,
+    /// `chat:state`.
+    State,
+    /// `chat:message`: whole messages.
+    Message,
+    /// Always on; accepted so that a client may name it.
+    Exchange,
+}
+
+/// Payload of `session:resume`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Resume {
+    /// The session to go on with.
+    #[serde(alias = "session_id")]
+    pub session_id: SessionId,
+    /// The highest `seq` that the client has; 0 for none.
+    #[serde(alias = "last_seq", default)]
+    pub last_seq: u64,
+}
+
+/// Payload of `chat:send`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ChatSend {
+    /// Which conversation; made on first use.
+    #[serde(alias = "conversation_id", default = "default_conversation")]
+    pub conversation_id: ConversationId,
+    /// What the user says; not empty.
+    pub content: Content,
+    /// Messages that replace what the daemon remembers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub history: Option<Vec<WireMessage>>,
+    /// Provider instance.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub provider: Option<String>,
+    /// Model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// System prompt.
+    #[serde(
+        alias = "system_prompt",
+        default,
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub system_prompt: Option<String>,
+    /// How much is done without asking.
+    #[serde(
+        alias = "trust_level",
+        default,
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub trust_level: Option<TrustLevel>,
+    /// A named workflow of the configuration.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workflow: Option<String>,
+    /// Permissions that narrow the workflow's.
+    #[serde(
+        alias = "tool_permissions",
+        default,
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub tool_permissions: Option<PermissionMap>,
+    /// Most tokens of each answer.
+    #[serde(alias = "max_tokens", default, skip_serializing_if = "Option::is_none")]
+    pub max_tokens: Option<u32>,
+    /// Sampling temperature, 0 to 2.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub temperature: Option<f64>,
+    /// Whether and how hard to think.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub thinking: Option<Thinking>,
+    /// Limits of this exchange.
+    #[serde(default)]
+    pub limits: Limits,
+    /// What to do while an exchange runs.
+    #[serde(alias = "when_busy", default)]
+    pub when_busy: WhenBusy,
+}
+
+/// What to do with a send while an exchange runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum WhenBusy {
+    /// Run it after the current exchange.
+    #[default]
+    Queue,
+    /// Put it into the running exchange at the next turn boundary.
+    Steer,
+    /// Do not admit it.
+    Reject,
+}
+
+fn default_conversation() -> ConversationId {
+    ConversationId::new("default")
+}
+
+/// Payload of `chat:cancel`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ChatCancel {
+    /// Which conversation.
+    #[serde(alias = "conversation_id", default = "default_conversation")]
+    pub conversation_id: ConversationId,
+    /// Whether queued sends are dropped too.
+    #[serde(default)]
+    pub queued: bool,
+}
+
+/// A payload that names a conversation.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Conversation {
+    /// Which conversation.
+    #[serde(alias = "conversation_id", default = "default_conversation")]
+    pub conversation_id: ConversationId,
+}
+
+/// Payload of `chat:tool-approve`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ToolApprove {
+    /// The id from `chat:tool-confirm`.
+    #[serde(alias = "tool_id")]
+    pub tool_id: ToolId,
+    /// Whether the call may run.
+    pub approved: bool,
+    /// Run with this input instead.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input: Option<Map<String, Value>>,
+    /// How far the approval reaches.
+    #[serde(default)]
+    pub remember: Remember,
+    /// Text that the model is given with a refusal.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+/// How far an approval reaches.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum Remember {
+    /// This call.
+    #[default]
+    Once,
+    /// The same again in this conversation.
+    Conversation,
+    /// The same again in this session.
+    Session,
+}
+
+/// Payload of `provider:configure`. The key is never echoed or logged.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ProviderConfigure {
+    /// Which provider instance.
+    pub provider: String,
+    /// Its key; empty to forget the one it has.
+    #[serde(alias = "api_key", default, skip_serializing_if = "Option::is_none")]
+    pub api_key: Option<String>,
+    /// Its base URL.
+    #[serde(alias = "base_url", default, skip_serializing_if = "Option::is_none")]
+    pub base_url: Option<String>,
+}
+
+impl std::fmt::Debug for ProviderConfigure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ProviderConfigure")
+            .field("provider", &self.provider)
+            .field("base_url", &self.base_url)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A payload that names a provider instance.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ProviderName {
+    /// Which provider instance.
+    pub provider: String,
+}
+
+/// Payload of `model:list`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ModelList {
+    /// Which provider instance; all that are configured where absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub provider: Option<String>,
+}
+
+/// Payload of `tool:list`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ToolList {
+    /// A named workflow.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub workflow: Option<String>,
+    /// Permissions that narrow it.
+    #[serde(alias = "tool_permissions", skip_serializing_if = "Option::is_none")]
+    pub tool_permissions: Option<PermissionMap>,
+}
+
+/// A payload that names a tool call.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Tool {
+    /// Which call.
+    #[serde(alias = "tool_id")]
+    pub tool_id: ToolId,
+}
+
+/// Payload of `tool:output`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ToolOutput {
+    /// Which call.
+    #[serde(alias = "tool_id")]
+    pub tool_id: ToolId,
+    /// First byte.
+    #[serde(default)]
+    pub offset: u64,
+    /// Most bytes; 64 KiB where absent, 1 MiB at most.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<u64>,
+}
+
+/// Payload of `tool:history`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ToolHistory {
+    /// Only this conversation's.
+    #[serde(alias = "conversation_id", skip_serializing_if = "Option::is_none")]
+    pub conversation_id: Option<ConversationId>,
+    /// Only of exchanges with this provider.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub provider: Option<String>,
+    /// Only this tool's.
+    #[serde(alias = "tool_name", skip_serializing_if = "Option::is_none")]
+    pub tool_name: Option<String>,
+    /// Only with this status.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub status: Option<ExecutionStatus>,
+    /// Only started at or after this time, RFC 3339.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub since: Option<String>,
+    /// Only started before this time, RFC 3339.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub until: Option<String>,
+    /// Most records; 50 where absent, 1,000 at most.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limit: Option<usize>,
+    /// The `nextCursor` of the page before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cursor: Option<String>,
+}
+
+/// Payload of `mcp:add`: a command, or a URL.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct McpAdd {
+    /// The server's name.
+    pub name: String,
+    /// The program of a server over stdio.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command: Option<String>,
+    /// Its arguments.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub args: Vec<String>,
+    /// Variables added to its environment.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub env: BTreeMap<String, String>,
+    /// The endpoint of a server over HTTP.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
+    /// Extra headers for it.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub headers: BTreeMap<String, String>,
+}
+
+impl std::fmt::Debug for McpAdd {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("McpAdd")
+            .field("name", &self.name)
+            .field("command", &self.command)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A payload that names an MCP server.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct McpName {
+    /// Which server.
+    pub name: String,
+}
+
+/// Payload of `mcp:read-resource`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct McpReadResource {
+    /// Which server.
+    pub server: String,
+    /// Which resource.
+    pub uri: String,
+}
+
+/// Payload of `mcp:get-prompt`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct McpGetPrompt {
+    /// Which server.
+    pub server: String,
+    /// Which prompt.
+    pub name: String,
+    /// Its arguments.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub arguments: Map<String, Value>,
+}

@@ -1,0 +1,260 @@
+//! Messages and contents as they look on the wire, and their way to and from what is remembered.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::de::{SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::{Map, Value};
+
+use crate::message::{Message, NativeReply, Part, Reply, ToolCall, ToolId, ToolResult};
+
+/// Text, or an array of parts.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Content {
+    /// A plain string.
+    Text(String),
+    /// Text and images in order.
+    Parts(Vec<Part>),
+}
+
+impl Content {
+    /// Returns the parts, a string as one part.
+    pub fn into_parts(self) -> Vec<Part> {
+        match self {
+            Self::Text(text) => vec![Part::Text { text }],
+            Self::Parts(parts) => parts,
+        }
+    }
+
+    /// Whether there is nothing in it to send to a model.
+    pub fn is_empty(&self) -> bool {
+        match self {
+            Self::Text(text) => text.trim().is_empty(),
+            Self::Parts(parts) => parts.iter().all(|part| match part {
+                Part::Text { text } => text.trim().is_empty(),
+                Part::Image { data, .. } => data.is_empty(),
+            }),
+        }
+    }
+}
+
+impl From<&[Part]> for Content {
+    fn from(parts: &[Part]) -> Self {
+        match parts {
+            [Part::Text { text }] => Self::Text(text.clone()),
+            parts => Self::Parts(parts.to_vec()),
+        }
+    }
+}
+
+impl Serialize for Content {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Text(text) => serializer.serialize_str(text),
+            Self::Parts(parts) => parts.serialize(serializer),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Content {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Contents;
+
+        impl<'de> Visitor<'de> for Contents {
+            type Value = Content;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a string or an array of parts")
+            }
+
+            fn visit_str<E>(self, text: &str) -> Result<Content, E> {
+                Ok(Content::Text(text.to_owned()))
+            }
+
+            fn visit_string<E>(self, text: String) -> Result<Content, E> {
+                Ok(Content::Text(text))
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Content, A::Error> {
+                let mut parts = Vec::new();
+                while let Some(part) = seq.next_element()? {
+                    parts.push(part);
+                }
+                Ok(Content::Parts(parts))
+            }
+        }
+
+        deserializer.deserialize_any(Contents)
+    }
+}
+
+impl JsonSchema for Content {
+    fn schema_name() -> Cow<'static, str> {
+        "Content".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let parts = generator.subschema_for::<Vec<Part>>();
+        json_schema!({
+            "description": "Text, or an array of parts.",
+            "anyOf": [{ "type": "string" }, parts],
+        })
+    }
+}
+
+/// Who a message is from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum Role {
+    /// The user.
+    User,
+    /// The model.
+    Assistant,
+    /// A tool.
+    Tool,
+}
+
+/// A message of a history as clients send and get it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct WireMessage {
+    /// Who it is from.
+    pub role: Role,
+    /// What it says.
+    pub content: Content,
+    /// Thinking of the model, for show.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub thinking: Option<String>,
+    /// Calls that the model made.
+    #[serde(default, alias = "tool_calls", skip_serializing_if = "Vec::is_empty")]
+    pub tool_calls: Vec<WireCall>,
+    /// Role `tool`: the call that this answers.
+    #[serde(
+        default,
+        alias = "tool_call_id",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub tool_call_id: Option<ToolId>,
+    /// Role `tool`: the tool's name.
+    #[serde(default, alias = "tool_name", skip_serializing_if = "Option::is_none")]
+    pub tool_name: Option<String>,
+    /// Role `tool`: whether the call failed.
+    #[serde(
+        default,
+        alias = "is_error",
+        skip_serializing_if = "std::ops::Not::not"
+    )]
+    pub is_error: bool,
+    /// Opaque: what the provider demands back unchanged.
+    #[serde(
+        default,
+        alias = "provider_state",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub provider_state: Option<NativeReply>,
+}
+
+/// A tool call within a [`WireMessage`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct WireCall {
+    /// The daemon's id, or the client's own in a history that it keeps itself.
+    pub id: ToolId,
+    /// The tool's name.
+    pub name: String,
+    /// The input.
+    #[serde(default)]
+    pub input: Map<String, Value>,
+    /// The provider's own id of the call.
+    #[serde(
+        default,
+        alias = "provider_call_id",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub provider_call_id: Option<String>,
+}
+
+impl From<&Message> for WireMessage {
+    fn from(message: &Message) -> Self {
+        let bare = |role, content| Self {
+            role,
+            content,
+            thinking: None,
+            tool_calls: Vec::new(),
+            tool_call_id: None,
+            tool_name: None,
+            is_error: false,
+            provider_state: None,
+        };
+        match message {
+            Message::User(parts) => bare(Role::User, Content::from(parts.as_slice())),
+            Message::Reply(reply) => Self {
+                thinking: (!reply.thinking.is_empty()).then(|| reply.thinking.clone()),
+                tool_calls: reply.calls.iter().map(WireCall::from).collect(),
+                provider_state: reply.native.clone(),
+                ..bare(Role::Assistant, Content::Text(reply.text.clone()))
+            },
+            Message::ToolResult(result) => Self {
+                tool_call_id: Some(result.id.clone()),
+                tool_name: Some(result.name.clone()),
+                is_error: result.is_error,
+                ..bare(Role::Tool, Content::from(result.content.as_slice()))
+            },
+        }
+    }
+}
+
+impl From<&ToolCall> for WireCall {
+    fn from(call: &ToolCall) -> Self {
+        Self {
+            id: call.id.clone(),
+            name: call.name.clone(),
+            input: call.input.clone(),
+            provider_call_id: call.provider_call_id.clone(),
+        }
+    }
+}
+
+impl From<WireMessage> for Message {
+    fn from(message: WireMessage) -> Self {
+        match message.role {
+            Role::User => Self::User(message.content.into_parts()),
+            Role::Assistant => Self::Reply(Reply {
+                text: joined(message.content),
+                thinking: message.thinking.unwrap_or_default(),
+                calls: message.tool_calls.into_iter().map(ToolCall::from).collect(),
+                native: message.provider_state,
+            }),
+            Role::Tool => Self::ToolResult(ToolResult {
+                id: message.tool_call_id.unwrap_or_else(|| ToolId::new("")),
+                name: message.tool_name.unwrap_or_default(),
+                content: message.content.into_parts(),
+                is_error: message.is_error,
+            }),
+        }
+    }
+}
+
+impl From<WireCall> for ToolCall {
+    fn from(call: WireCall) -> Self {
+        Self {
+            id: call.id,
+            provider_call_id: call.provider_call_id,
+            name: call.name,
+            input: call.input,
+        }
+    }
+}
+
+fn joined(content: Content) -> String {
+    content
+        .into_parts()
+        .into_iter()
+        .filter_map(|part| match part {
+            Part::Text { text } => Some(text),
+            Part::Image { .. } => None,
+        })
+        .collect()
+}

@@ -1,0 +1,249 @@
+//! From text to a command and from an event to text: the envelope, its short form, its limits.
+//!
+//! A frame is read once, into one tree, and acted on as read: nothing is checked on one reading and
+//! done on another.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::code::SessionCode;
+use super::command::{Command, EXAMPLES};
+use super::event::{Event, SessionError};
+
+/// A command with the id that its answer is to carry.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Request {
+    /// The client's own id; `None` where it does not want an answer matched.
+    pub id: Option<RequestId>,
+    /// What the client wants.
+    pub command: Command,
+}
+
+/// A client's id of a request: a string or a number, given back as it came.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct RequestId(Value);
+
+impl RequestId {
+    /// The most characters of an id that is a string.
+    pub const MAX_CHARS: usize = 256;
+
+    fn new(value: Value) -> Option<Self> {
+        match &value {
+            Value::Number(_) => Some(Self(value)),
+            Value::String(text) if text.chars().count() <= Self::MAX_CHARS => Some(Self(value)),
+            _ => None,
+        }
+    }
+}
+
+impl From<&str> for RequestId {
+    fn from(text: &str) -> Self {
+        Self(Value::String(text.to_owned()))
+    }
+}
+
+/// Why a frame is no request, and whom to tell.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Rejected {
+    /// The id to answer with, where it could be read.
+    pub reply_to: Option<RequestId>,
+    /// What is wrong.
+    pub error: SessionError,
+}
+
+/// Reads a text frame; `None` for one that is empty but for white space.
+///
+/// # Errors
+///
+/// `invalid_json`, `unknown_type` or `invalid_payload`, with a message that names the field and
+/// shows a valid frame.
+pub fn read(text: &str) -> Result<Option<Request>, Rejected> {
+    let text = text.trim();
+    if text.is_empty() {
+        return Ok(None);
+    }
+    let mut object = object(text).map_err(|message| Rejected {
+        reply_to: None,
+        error: SessionError {
+            code: SessionCode::InvalidJson,
+            message,
+        },
+    })?;
+    let (id, id_problem) = match object.remove("id") {
+        None | Some(Value::Null) => (None, None),
+        Some(value) => match RequestId::new(value) {
+            Some(id) => (Some(id), None),
+            None => (
+                None,
+                Some("`id` must be a number or a string of at most 256 characters"),
+            ),
+        },
+    };
+    let reject = |code, message: String| Rejected {
+        reply_to: id.clone(),
+        error: SessionError { code, message },
+    };
+    let kind = match object.remove("type") {
+        Some(Value::String(kind)) => kind,
+        Some(_) => {
+            return Err(reject(
+                SessionCode::InvalidPayload,
+                format!(
+                    "`type` must be a string; for example {}",
+                    example("chat:send")
+                ),
+            ));
+        }
+        None => {
+            return Err(reject(
+                SessionCode::InvalidPayload,
+                format!(
+                    "field `type` is missing; for example {}",
+                    example("chat:send")
+                ),
+            ));
+        }
+    };
+    if !EXAMPLES.iter().any(|(known, _)| *known == kind) {
+        return Err(reject(SessionCode::UnknownType, unknown(&kind)));
+    }
+    if let Some(problem) = id_problem {
+        return Err(reject(SessionCode::InvalidPayload, problem.to_owned()));
+    }
+    let command =
+        command(&kind, object).map_err(|message| reject(SessionCode::InvalidPayload, message))?;
+    Ok(Some(Request { id, command }))
+}
+
+fn object(text: &str) -> Result<Map<String, Value>, String> {
+    match serde_json::from_str(text) {
+        Ok(Value::Object(object)) => Ok(object),
+        Ok(other) => Err(format!(
+            "a frame is one JSON object, not {}; for example {}",
+            sort(&other),
+            example("chat:send")
+        )),
+        Err(error) => Err(format!(
+            "not valid JSON: {error}; for example {}",
+            example("chat:send")
+        )),
+    }
+}
+
+/// Brings the short form into the long one and reads the payload's fields.
+fn command(kind: &str, mut object: Map<String, Value>) -> Result<Command, String> {
+    let payload = match object.remove("payload") {
+        Some(Value::Object(payload)) => payload,
+        None | Some(Value::Null) => object,
+        Some(other) => {
+            return Err(format!(
+                "{kind}: `payload` must be an object, not {}; for example {}",
+                sort(&other),
+                example(kind)
+            ));
+        }
+    };
+    let mut frame = Map::with_capacity(2);
+    frame.insert("type".to_owned(), Value::String(kind.to_owned()));
+    frame.insert("payload".to_owned(), Value::Object(payload));
+    let mut unknown = Vec::new();
+    let mut track = serde_path_to_error::Track::new();
+    let deserializer = serde_path_to_error::Deserializer::new(Value::Object(frame), &mut track);
+    let read = serde_ignored::deserialize(deserializer, |path| unknown.push(path.to_string()));
+    for field in unknown {
+        tracing::debug!(kind, field, "unknown field ignored");
+    }
+    read.map_err(|error| {
+        let path = track.path().to_string();
+        let field = path.strip_prefix("payload").unwrap_or(&path);
+        let field = field.trim_start_matches('.');
+        let place = match field {
+            "" | "?" => String::new(),
+            field => format!("field `{field}`: "),
+        };
+        format!("{kind}: {place}{error}; for example {}", example(kind))
+    })
+}
+
+fn example(kind: &str) -> &'static str {
+    EXAMPLES
+        .iter()
+        .find(|(known, _)| *known == kind)
+        .map_or("", |(_, example)| example)
+}
+
+fn unknown(kind: &str) -> String {
+    let shown: String = kind.chars().take(64).collect();
+    let nearest = EXAMPLES
+        .iter()
+        .map(|(known, _)| (strsim::jaro_winkler(known, &shown), *known))
+        .max_by(|a, b| a.0.total_cmp(&b.0))
+        .filter(|(likeness, _)| *likeness > 0.8);
+    match nearest {
+        Some((_, known)) => format!("unknown type `{shown}`; did you mean `{known}`?"),
+        None => {
+            let all: Vec<&str> = EXAMPLES.iter().map(|(known, _)| *known).collect();
+            format!("unknown type `{shown}`; known are {}", all.join(", "))
+        }
+    }
+}
+
+fn sort(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a string",
+        Value::Array(_) => "an array",
+        Value::Object(_) => "an object",
+    }
+}
+
+/// Number, time and addressee of a frame to the client.
+#[derive(Clone, Debug, Default)]
+pub struct Stamp<'a> {
+    /// The event's number; absent only for the `session:ready` of a resumed socket.
+    pub seq: Option<u64>,
+    /// The id of the request that this answers.
+    pub reply_to: Option<&'a RequestId>,
+    /// RFC 3339, UTC, milliseconds.
+    pub timestamp: &'a str,
+}
+
+/// The time now as the wire has it: RFC 3339, UTC, milliseconds.
+pub fn timestamp() -> String {
+    format!("{:.3}", jiff::Timestamp::now())
+}
+
+/// Writes an event as one frame: `type` first, for people, then number and time, then the payload.
+pub fn write(event: &Event, stamp: &Stamp<'_>) -> String {
+    let mut frame = serde_json::to_string(event).unwrap_or_else(|error| {
+        tracing::error!(%error, "an event that cannot be written");
+        r#"{"type":"session:error","payload":{"code":"internal","message":"an event could not be written"}}"#.to_owned()
+    });
+    let head = head(stamp);
+    // The tag comes first and holds no quote, so the first match is the envelope's own field.
+    match frame.find(r#","payload":"#) {
+        Some(at) => frame.insert_str(at, &head),
+        None => frame.insert_str(frame.len().saturating_sub(1), &head),
+    }
+    frame
+}
+
+fn head(stamp: &Stamp<'_>) -> String {
+    use std::fmt::Write as _;
+
+    let mut head = String::with_capacity(64);
+    if let Some(seq) = stamp.seq {
+        let _ = write!(head, r#","seq":{seq}"#);
+    }
+    if let Some(RequestId(id)) = stamp.reply_to {
+        let _ = write!(head, r#","replyTo":{id}"#);
+    }
+    let _ = write!(head, r#","timestamp":"{}""#, stamp.timestamp);
+    head
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,193 @@
+//! Language model providers behind one trait and one vocabulary of stream chunks.
+//!
+//! A provider turns a [`Request`] into its own wire format and the answer back into [`Chunk`]s.
+//! All that is specific to one vendor stays inside its module, the form of tool results included.
+//! Whether a failed turn is tried again is decided by the exchange with `retry`; nothing here
+//! keeps a conversation.
+
+pub mod anthropic;
+mod arguments;
+mod body;
+pub mod chat;
+mod compat;
+pub mod decode;
+pub mod error;
+mod http;
+mod lines;
+pub mod models;
+mod ndjson;
+pub mod ollama;
+pub mod presets;
+mod quirks;
+mod record;
+pub mod registry;
+pub mod replay;
+pub mod responses;
+pub mod retry;
+#[cfg(test)]
+mod samples;
+mod schema;
+pub mod scripted;
+mod sse;
+
+use futures::future::BoxFuture;
+use futures::stream::BoxStream;
+use serde_json::{Map, Value};
+
+use crate::message::{Message, Model, NativeReply, Notice, Thinking, ToolSpec, Usage};
+pub use error::{ErrorKind, ProviderError};
+pub use http::Clients;
+
+/// The chunks of one turn, ended by [`Chunk::End`] or by the first error.
+pub type ChunkStream = BoxStream<'static, Result<Chunk, ProviderError>>;
+
+/// A language model behind an HTTP API, or a script.
+pub trait Provider: Send + Sync {
+    /// Sends one turn and returns its chunks as they come.
+    ///
+    /// The body is built from `request` before the future first waits. The outer error means that
+    /// no answer began (refused, unreachable, an error status); an error inside the stream means
+    /// that it broke off. Dropping the future or the stream drops the HTTP request.
+    fn stream<'a>(
+        &'a self,
+        request: Request<'a>,
+    ) -> BoxFuture<'a, Result<ChunkStream, ProviderError>>;
+
+    /// Lists the models of the live endpoint, completed from the compiled-in table.
+    fn models(&self) -> BoxFuture<'_, Result<Vec<Model>, ProviderError>>;
+
+    /// Asks something free of cost that needs the credentials, to see whether they are accepted.
+    fn validate(&self) -> BoxFuture<'_, Result<(), ProviderError>>;
+
+    /// Returns what is known of a model without asking anybody.
+    fn model(&self, id: &str) -> Model;
+}
+
+/// One turn: everything the model is to know.
+#[derive(Clone, Copy, Debug)]
+pub struct Request<'a> {
+    /// The model's id.
+    pub model: &'a str,
+    /// The system prompt; empty for none.
+    pub system: &'a str,
+    /// The history, valid in the sense of [`Message`].
+    pub messages: &'a [Message],
+    /// The tools on offer, in a stable order.
+    pub tools: &'a [ToolSpec],
+    /// Whether the model may call them.
+    pub tool_choice: ToolChoice,
+    /// Most tokens of the answer; the provider's or the model's own limit where absent.
+    pub max_tokens: Option<u32>,
+    /// Sampling temperature, 0 to 2; left out where the model refuses it.
+    pub temperature: Option<f64>,
+    /// Thinking; the model's default where absent.
+    pub thinking: Option<Thinking>,
+    /// Opaque and stable for a conversation: routes its requests to the same prompt cache.
+    pub cache_key: &'a str,
+}
+
+/// Whether the model may call tools.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ToolChoice {
+    /// As it likes.
+    Auto,
+    /// It has to answer in text, although the tools stay in the request.
+    None,
+}
+
+/// What a provider's stream comes to, whoever the provider is.
+///
+/// Order: `Start`, then any mix of `Text`, `Thinking` and calls, then one `End`. A call is
+/// `ToolCallStart`, `ToolCallDelta`*, `ToolCallEnd`, told apart by `index`; several may be open at once.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Chunk {
+    /// The answer began.
+    Start {
+        /// The model that answers, as the provider names it.
+        model: Option<String>,
+    },
+    /// Text of the answer; never empty.
+    Text(String),
+    /// Thinking, reasoning or a summary of it; never empty.
+    Thinking(String),
+    /// A call began.
+    ToolCallStart {
+        /// Counts the calls of this turn from 0.
+        index: usize,
+        /// The provider's id of the call, where it sent one by now.
+        provider_call_id: Option<String>,
+        /// The tool's name as the model wrote it.
+        name: String,
+    },
+    /// More of a call's input; never empty.
+    ToolCallDelta {
+        /// Which call.
+        index: usize,
+        /// A piece of JSON text, cut anywhere.
+        fragment: String,
+    },
+    /// A call is whole, or will never be.
+    ToolCallEnd {
+        /// Which call.
+        index: usize,
+        /// The provider's id of the call, where it sent one at all.
+        provider_call_id: Option<String>,
+        /// What the fragments came to.
+        input: CallInput,
+    },
+    /// Something the client should know that is no error.
+    Notice(Notice),
+    /// The answer is complete.
+    End(End),
+}
+
+/// What the pieces of a call's input came to.
+#[derive(Clone, Debug, PartialEq)]
+pub enum CallInput {
+    /// A JSON object; empty text counts as `{}`.
+    Object(Map<String, Value>),
+    /// Text that is no JSON object. The call is answered with an error that says so.
+    Invalid {
+        /// The text as it came.
+        raw: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// Cut off by the token limit or a lost connection. The call must never run.
+    Truncated {
+        /// The text as far as it came.
+        raw: String,
+    },
+}
+
+/// How an answer ended.
+#[derive(Clone, Debug, PartialEq)]
+pub struct End {
+    /// Why the model stopped.
+    pub stop: Stop,
+    /// The provider's own word for it.
+    pub raw_stop: Option<String>,
+    /// The last figures sent.
+    pub usage: Usage,
+    /// The answer in the provider's own form, where something in it has to go back unchanged.
+    pub native: Option<NativeReply>,
+}
+
+/// Why the model stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stop {
+    /// It said what it had to say.
+    EndTurn,
+    /// It wants its calls answered. Decided by the calls that came, not by the provider's word.
+    ToolUse,
+    /// The limit of output tokens, or of the context, was reached.
+    MaxTokens,
+    /// It wrote a stop sequence.
+    StopSequence,
+    /// It, or a filter of the provider before it answered, refused.
+    Refusal,
+    /// A filter of the provider stopped it.
+    ContentFilter,
+    /// The provider paused the turn; sending the reply back as it is continues it.
+    Pause,
+}

@@ -1,0 +1,299 @@
+//! Anthropic Messages, at the vendor's own endpoint and at those that copy it.
+//!
+//! `request` and `history` build the body, `decode` reads the answer, `repair` knows what to do about
+//! a refusal. Facts are from providers.md 1.1, 2.1, 3.1 and 4 (2026-11-20).
+
+mod blocks;
+mod cache;
+mod capabilities;
+mod content;
+mod decode;
+mod history;
+mod ids;
+mod learnt;
+mod models;
+mod repair;
+mod request;
+#[cfg(test)]
+mod tests;
+mod thinking;
+mod usage;
+
+use std::sync::Arc;
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
+use reqwest::{Method, Url};
+use secrecy::ExposeSecret;
+use serde_json::Value;
+
+use self::capabilities::Capabilities;
+use self::decode::{Context, MessageDecoder};
+use self::learnt::Memory;
+use self::models::Page;
+use self::repair::{Remedy, remedy};
+use self::request::{Amends, Prepared, Setting, prepare};
+use super::body::Framing;
+use super::decode::Decoder;
+use super::http::Endpoint;
+use super::schema::ToolNames;
+use super::{ChunkStream, Clients, ErrorKind, Provider, ProviderError, Request};
+use crate::config::ProviderConfig;
+use crate::message::Model;
+
+/// The vendor's own host.
+const VENDOR: &str = "api.anthropic.com";
+
+/// The API version the vendor is asked in, and the first that refuses sampling parameters.
+const VERSION: &str = "2026-10-21";
+
+/// The API version that those who copy the API know.
+const COPIED_VERSION: &str = "2023-06-01";
+
+const VERSION_HEADER: HeaderName = HeaderName::from_static("anthropic-version");
+const KEY_HEADER: HeaderName = HeaderName::from_static("x-api-key");
+
+/// What tokens of a subscription begin with; they are accepted as bearer tokens only.
+const OAUTH_PREFIX: &str = "sk-ant-oat";
+
+/// Most models asked for at once; the vendor's own limit.
+const PAGE_SIZE: u32 = 1000;
+
+/// Most pages of models read.
+const MAX_PAGES: usize = 8;
+
+/// Most times a request is put otherwise after a refusal.
+const MAX_REPAIRS: usize = 4;
+
+/// A provider instance that speaks Anthropic Messages.
+pub struct Anthropic {
+    endpoint: Endpoint,
+    memory: Memory,
+}
+
+impl Anthropic {
+    /// Makes the instance; nothing is sent before the first request.
+    pub fn new(config: Arc<ProviderConfig>, clients: Clients) -> Self {
+        Self {
+            endpoint: Endpoint::new(config, clients),
+            memory: Memory::default(),
+        }
+    }
+
+    fn config(&self) -> &ProviderConfig {
+        self.endpoint.config()
+    }
+
+    fn is_vendor(&self) -> bool {
+        let url = Url::parse(&self.config().base_url);
+        url.is_ok_and(|url| url.host_str() == Some(VENDOR))
+    }
+
+    /// Returns an extra header of the configuration.
+    fn configured(&self, name: &HeaderName) -> Option<&str> {
+        let headers = &self.config().headers;
+        let header = headers
+            .iter()
+            .find(|(own, _)| own.eq_ignore_ascii_case(name.as_str()));
+        header.map(|(_, value)| value.expose_secret().trim())
+    }
+
+    fn version(&self) -> &str {
+        let chosen = if self.is_vendor() {
+            VERSION
+        } else {
+            COPIED_VERSION
+        };
+        self.configured(&VERSION_HEADER).unwrap_or(chosen)
+    }
+
+    /// Returns the address of `path`, whether the base URL ends in `/v1` or not.
+    fn url(&self, path: &str) -> String {
+        let base = self.config().base_url.trim_end_matches('/');
+        let base = base.strip_suffix("/v1").unwrap_or(base);
+        format!("{base}/v1/{path}")
+    }
+
+    fn headers(&self) -> Result<HeaderMap, ProviderError> {
+        // Both credentials at once are refused, and so those of the configuration stand alone.
+        let has_own = [AUTHORIZATION, KEY_HEADER]
+            .iter()
+            .any(|it| self.configured(it).is_some());
+        let mut headers = if has_own {
+            HeaderMap::new()
+        } else {
+            let key = self.endpoint.key()?;
+            let is_oauth =
+                key.is_some_and(|key| key.expose_secret().trim().starts_with(OAUTH_PREFIX));
+            if is_oauth {
+                self.endpoint.key_header(AUTHORIZATION, "Bearer ")?
+            } else {
+                self.endpoint.key_header(KEY_HEADER, "")?
+            }
+        };
+        let version = HeaderValue::from_str(self.version()).map_err(|_| {
+            let message =
+                "the header anthropic-version has characters that no HTTP header can hold";
+            ProviderError::new(ErrorKind::NotConfigured, message)
+        })?;
+        headers.insert(VERSION_HEADER, version);
+        Ok(headers)
+    }
+
+    fn capabilities(&self, model: &str) -> Capabilities {
+        self.memory.capabilities(model).unwrap_or_else(|| {
+            let mut known = Capabilities::by_name(model);
+            let listed = super::models::lookup(&self.config().preset, model);
+            if let Some(most) = listed.and_then(|listed| listed.max_output_tokens) {
+                known.max_tokens = most;
+            }
+            known
+        })
+    }
+
+    fn prepare(
+        &self,
+        request: &Request<'_>,
+        capabilities: &Capabilities,
+        amends: Amends,
+    ) -> Prepared {
+        let setting = Setting {
+            provider: &self.config().id,
+            vendor: self.is_vendor(),
+            // Versions are dates, and so in the order of their text.
+            no_sampling: self.version() >= VERSION,
+            capabilities,
+            refused: &self.memory.refused(),
+            amends,
+        };
+        prepare(request, setting)
+    }
+
+    /// Sends a turn, and sends it otherwise where the refusal says what is wrong with it.
+    async fn send(&self, request: Request<'_>) -> Result<ChunkStream, ProviderError> {
+        let mut capabilities = self.capabilities(request.model);
+        let mut amends = Amends::default();
+        let mut repairs = 0;
+        loop {
+            let prepared = self.prepare(&request, &capabilities, amends);
+            let error = match self.attempt(&request, &prepared).await {
+                Ok(chunks) => return Ok(chunks),
+                Err(error) => error,
+            };
+            let remedy = remedy(&error, &prepared, &capabilities, amends);
+            let Some(remedy) = remedy.filter(|_| repairs < MAX_REPAIRS) else {
+                return Err(error);
+            };
+            repairs += 1;
+            tracing::debug!(model = request.model, %error, "request is put otherwise");
+            match remedy {
+                Remedy::Learn(learnt) => {
+                    self.memory.learn(request.model, learnt.clone());
+                    capabilities = learnt;
+                }
+                Remedy::Amend(amended) => amends = amended,
+                Remedy::StripThinking => {
+                    let blocks = repair::thinking_blocks(&prepared.body);
+                    self.memory.refuse(blocks.map(history::fingerprint));
+                }
+            }
+        }
+    }
+
+    async fn attempt(
+        &self,
+        request: &Request<'_>,
+        prepared: &Prepared,
+    ) -> Result<ChunkStream, ProviderError> {
+        let conversation = request.cache_key;
+        let decoder = MessageDecoder::new(Context {
+            provider: self.config().id.clone(),
+            model: request.model.to_owned(),
+            prefix: prepared.prefix.clone(),
+            names: ToolNames::new(request.tools),
+            notices: self.memory.untold(conversation, &prepared.notices),
+        });
+        let body = serde_json::to_vec(&prepared.body).map_err(|error| {
+            let message = format!("failed to write the request: {error}");
+            ProviderError::new(ErrorKind::InvalidRequest, message)
+        })?;
+        let url = self.url("messages");
+        let chunks = self
+            .endpoint
+            .stream(&url, self.headers()?, body, Framing::Sse, Box::new(decoder))
+            .await?;
+        self.memory.tell(conversation, &prepared.notices);
+        Ok(chunks)
+    }
+
+    async fn page(&self, size: u32, after: Option<&str>) -> Result<Value, ProviderError> {
+        let mut url = Url::parse(&self.url("models")).map_err(|error| {
+            let message = format!("base_url is no URL: {error}");
+            ProviderError::new(ErrorKind::NotConfigured, message)
+        })?;
+        url.query_pairs_mut()
+            .append_pair("limit", &size.to_string());
+        if let Some(after) = after {
+            url.query_pairs_mut().append_pair("after_id", after);
+        }
+        self.endpoint
+            .json(Method::GET, url.as_str(), self.headers()?, None)
+            .await
+    }
+
+    async fn list(&self) -> Result<Vec<Model>, ProviderError> {
+        let config = self.config();
+        let mut listed = Vec::new();
+        let mut after: Option<String> = None;
+        for _ in 0..MAX_PAGES {
+            let answer = self.page(PAGE_SIZE, after.as_deref()).await?;
+            let page = Page::read(&answer, &config.id, &config.preset);
+            for (model, capabilities) in page.models {
+                self.memory.list(&model, capabilities);
+                listed.push(model);
+            }
+            // A server that gives the same page again has no more.
+            if page.after.is_none() || page.after == after {
+                break;
+            }
+            after = page.after;
+        }
+        Ok(listed)
+    }
+}
+
+impl Provider for Anthropic {
+    fn stream<'a>(
+        &'a self,
+        request: Request<'a>,
+    ) -> BoxFuture<'a, Result<ChunkStream, ProviderError>> {
+        self.send(request).boxed()
+    }
+
+    fn models(&self) -> BoxFuture<'_, Result<Vec<Model>, ProviderError>> {
+        self.list().boxed()
+    }
+
+    fn validate(&self) -> BoxFuture<'_, Result<(), ProviderError>> {
+        async { self.page(1, None).await.map(drop) }.boxed()
+    }
+
+    fn model(&self, id: &str) -> Model {
+        let config = self.config();
+        self.memory
+            .listed(id)
+            .unwrap_or_else(|| super::models::describe(&config.id, &config.preset, id))
+    }
+}
+
+/// The parser of an answer that no request of ours led to: a recording.
+pub(super) fn decoder(provider: &str, model: &str) -> Box<dyn Decoder> {
+    Box::new(MessageDecoder::new(Context {
+        provider: provider.to_owned(),
+        model: model.to_owned(),
+        prefix: String::new(),
+        names: ToolNames::new(&[]),
+        notices: Vec::new(),
+    }))
+}

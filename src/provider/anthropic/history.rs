@@ -1,0 +1,295 @@
+//! The conversation as `messages` of a request, in the one form the API accepts.
+//!
+//! A reply of the same provider and model goes back block by block as it came; any other is told in
+//! text and calls, without thinking. What is refused anywhere (empty text, calls without result,
+//! results out of order) is put right here (providers.md 1.1.4 and 1.1.5, 2026-11-20).
+
+use std::collections::HashSet;
+
+use serde_json::{Map, Value, json};
+use sha2::{Digest, Sha256};
+
+use super::content::{self, Images};
+use super::decode::{PREFIX_ITEM, WIRE};
+use super::ids::CallIds;
+use crate::message::{Message, NativeReply, Reply, ToolId};
+use crate::provider::schema::wire_name;
+
+/// What stands where the API wants a user's word and there is none.
+const CONTINUE: &str = "Continue.";
+
+/// How replies are to be told.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Rules<'a> {
+    /// The provider instance that is asked.
+    pub(super) provider: &'a str,
+    /// The model that is asked.
+    pub(super) model: &'a str,
+    /// Whether it sees images.
+    pub(super) images: Images,
+    /// Whether the vendor itself is asked, who refuses more than those who copy its API.
+    pub(super) vendor: bool,
+    /// Fingerprints of thinking that the vendor refused.
+    pub(super) refused: &'a HashSet<Fingerprint>,
+}
+
+/// Tells thinking blocks apart: the hash of their signature or data.
+pub(super) type Fingerprint = [u8; 32];
+
+/// The messages, and what is to be known of them.
+#[derive(Debug)]
+pub(super) struct History {
+    /// Value of `messages`.
+    pub(super) messages: Vec<Value>,
+    /// Digest of all that a reply to this request is produced from; empty where nothing depends on it.
+    pub(super) prefix: String,
+    /// Whether the last reply is inside a tool loop and does not begin with thinking.
+    pub(super) thoughtless_loop: bool,
+}
+
+/// Tells `messages`. `prefix` has digested what stands before them, where thinking is bound to it.
+pub(super) fn build(messages: &[Message], prefix: Option<Sha256>, rules: Rules<'_>) -> History {
+    let mut teller = Teller {
+        rules,
+        told: Vec::with_capacity(messages.len() + 1),
+        prefix,
+        ids: CallIds::default(),
+        owed: Vec::new(),
+        parts: Vec::new(),
+        thoughtless_loop: false,
+    };
+    for message in messages {
+        match message {
+            Message::User(parts) => {
+                let blocks = parts
+                    .iter()
+                    .filter_map(|part| content::block(part, rules.images));
+                teller.parts.extend(blocks);
+            }
+            Message::ToolResult(result) => {
+                let owed = teller.owed.iter_mut().find(|owed| owed.id == result.id);
+                if let Some(owed) = owed {
+                    let told = content::result(result, &owed.wire_id, rules.images);
+                    owed.result = Some(told);
+                }
+            }
+            Message::Reply(reply) => teller.reply(reply),
+        }
+    }
+    teller.finish()
+}
+
+struct Teller<'a> {
+    rules: Rules<'a>,
+    told: Vec<Value>,
+    prefix: Option<Sha256>,
+    ids: CallIds,
+    /// The last reply's calls, in its order.
+    owed: Vec<Owed>,
+    /// What the user said since the last reply.
+    parts: Vec<Value>,
+    thoughtless_loop: bool,
+}
+
+struct Owed {
+    id: ToolId,
+    wire_id: String,
+    result: Option<Value>,
+}
+
+impl Teller<'_> {
+    fn reply(&mut self, reply: &Reply) {
+        let blocks = self.native(reply).unwrap_or_else(|| neutral(reply));
+        if blocks.is_empty() {
+            // Nothing was said. The API refuses an empty message, and merges its neighbours itself.
+            return;
+        }
+        self.user();
+        if self.told.is_empty() {
+            self.push("user", vec![content::text(CONTINUE)]);
+        }
+        let keep_thinking = reply.native.as_ref().is_some_and(|it| self.follows(it));
+        let mut blocks: Vec<_> = blocks
+            .into_iter()
+            .filter(|block| self.accepted(block, keep_thinking))
+            .collect();
+        self.name_calls(reply, &mut blocks);
+        if blocks.is_empty() {
+            return;
+        }
+        self.thoughtless_loop = !blocks.first().is_some_and(is_thinking);
+        self.push("assistant", blocks.into_iter().map(Value::Object).collect());
+    }
+
+    /// Returns the blocks of a reply that this very model made, if its calls are those of the reply.
+    fn native(&self, reply: &Reply) -> Option<Vec<Map<String, Value>>> {
+        let native = reply.native.as_ref()?;
+        let own = native.wire == WIRE
+            && native.provider == self.rules.provider
+            && native.model == self.rules.model;
+        let items = native.items.as_array().filter(|_| own)?;
+        let blocks: Option<Vec<_>> = items
+            .iter()
+            .filter(|item| kind(item) != PREFIX_ITEM)
+            .map(|item| item.as_object().cloned())
+            .collect();
+        let blocks = blocks?;
+        let calls = blocks.iter().filter(|block| is_call(block)).count();
+        (calls == reply.calls.len()).then_some(blocks)
+    }
+
+    /// Whether everything before a reply is as it was when the model made it.
+    fn follows(&self, native: &NativeReply) -> bool {
+        match (&self.prefix, prefix_of(native)) {
+            (Some(prefix), Some(made_after)) => digest(prefix) == made_after,
+            _ => true,
+        }
+    }
+
+    fn accepted(&self, block: &Map<String, Value>, keep_thinking: bool) -> bool {
+        let text = |name: &str| block.get(name).and_then(Value::as_str).unwrap_or_default();
+        match text("type") {
+            "text" => !text("text").trim().is_empty(),
+            "thinking" if self.rules.vendor && text("signature").is_empty() => false,
+            "thinking" | "redacted_thinking" => {
+                keep_thinking
+                    && (self.rules.refused.is_empty()
+                        || !self.rules.refused.contains(&fingerprint(block)))
+            }
+            // Allowed inside of results only, since API version 2026-10-21.
+            "document" => !self.rules.vendor,
+            _ => true,
+        }
+    }
+
+    /// Gives the calls among the blocks their ids on the wire, and notes that they are owed results.
+    fn name_calls(&mut self, reply: &Reply, blocks: &mut [Map<String, Value>]) {
+        let calls = blocks.iter_mut().filter(|block| is_call(block));
+        for (block, call) in calls.zip(&reply.calls) {
+            let wire_id = self.ids.assign(call);
+            if block.get("id").and_then(Value::as_str) != Some(&wire_id) {
+                block.insert("id".to_owned(), Value::from(&*wire_id));
+            }
+            if !block.get("input").is_some_and(Value::is_object) {
+                block.insert("input".to_owned(), Value::Object(call.input.clone()));
+            }
+            self.owed.push(Owed {
+                id: call.id.clone(),
+                wire_id,
+                result: None,
+            });
+        }
+    }
+
+    /// Tells what was said since the last reply: results first, each call's exactly one.
+    fn user(&mut self) {
+        let owed = self.owed.drain(..);
+        let results = owed.map(|owed| owed.result.unwrap_or_else(|| content::lost(&owed.wire_id)));
+        let blocks: Vec<_> = results.chain(self.parts.drain(..)).collect();
+        if !blocks.is_empty() {
+            self.push("user", blocks);
+        }
+    }
+
+    fn push(&mut self, role: &str, content: Vec<Value>) {
+        let mut message = Map::new();
+        message.insert("role".to_owned(), Value::from(role));
+        message.insert("content".to_owned(), Value::Array(content));
+        let message = Value::Object(message);
+        if let Some(prefix) = &mut self.prefix {
+            prefix.update(message.to_string());
+        }
+        self.told.push(message);
+    }
+
+    fn finish(mut self) -> History {
+        let in_loop = !self.owed.is_empty();
+        self.user();
+        if !self.told.last().is_some_and(may_be_last) {
+            self.push("user", vec![content::text(CONTINUE)]);
+        }
+        let prefix = self.prefix.as_ref().map(digest).unwrap_or_default();
+        if let Some(last) = self.told.last_mut() {
+            trim_end(last);
+        }
+        History {
+            messages: self.told,
+            prefix,
+            thoughtless_loop: in_loop && self.thoughtless_loop,
+        }
+    }
+}
+
+/// Tells a reply of another model: its text and its calls.
+fn neutral(reply: &Reply) -> Vec<Map<String, Value>> {
+    let text = (!reply.text.trim().is_empty()).then(|| content::text(&reply.text));
+    let calls = reply.calls.iter().map(|call| {
+        json!({"type": "tool_use", "id": "", "name": wire_name(&call.name), "input": call.input})
+    });
+    text.into_iter()
+        .chain(calls)
+        .filter_map(|block| match block {
+            Value::Object(block) => Some(block),
+            _ => None,
+        })
+        .collect()
+}
+
+/// Whether a block is thinking, readable or not.
+pub(super) fn is_thinking(block: &Map<String, Value>) -> bool {
+    matches!(
+        block.get("type").and_then(Value::as_str),
+        Some("thinking" | "redacted_thinking")
+    )
+}
+
+/// Tells a thinking block apart from all others.
+pub(super) fn fingerprint(block: &Map<String, Value>) -> Fingerprint {
+    let secret = block.get("signature").or_else(|| block.get("data"));
+    Sha256::digest(secret.and_then(Value::as_str).unwrap_or_default()).into()
+}
+
+fn is_call(block: &Map<String, Value>) -> bool {
+    block.get("type").and_then(Value::as_str) == Some("tool_use")
+}
+
+fn kind(block: &Value) -> &str {
+    block.get("type").and_then(Value::as_str).unwrap_or("")
+}
+
+fn prefix_of(native: &NativeReply) -> Option<&str> {
+    let items = native.items.as_array()?;
+    let item = items.iter().find(|item| kind(item) == PREFIX_ITEM)?;
+    item.get("sha256")?.as_str()
+}
+
+/// Whether the history may end here: with the user's word, or with a reply the vendor paused, which
+/// is one with a tool of its own in it.
+fn may_be_last(message: &Value) -> bool {
+    let blocks = message.get("content").and_then(Value::as_array);
+    let paused = |block: &Value| {
+        let kind = kind(block);
+        matches!(kind, "server_tool_use" | "mcp_tool_use" | "compaction")
+            || kind.ends_with("_tool_result")
+    };
+    message.get("role").and_then(Value::as_str) == Some("user")
+        || blocks.is_some_and(|blocks| blocks.iter().any(paused))
+}
+
+/// Takes the white space off the end of a reply that is to be continued.
+fn trim_end(message: &mut Value) {
+    if message.get("role").and_then(Value::as_str) != Some("assistant") {
+        return;
+    }
+    let last = message
+        .get_mut("content")
+        .and_then(|content| content.as_array_mut()?.last_mut());
+    if let Some(Value::String(text)) = last.and_then(|block| block.get_mut("text")) {
+        text.truncate(text.trim_end().len());
+    }
+}
+
+fn digest(prefix: &Sha256) -> String {
+    let bytes = prefix.clone().finalize();
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}

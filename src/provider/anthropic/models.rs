@@ -1,0 +1,113 @@
+//! The vendor's list of models.
+
+use serde_json::Value;
+
+use super::capabilities::{Capabilities, Mode};
+use crate::message::Model;
+use crate::provider::models;
+
+/// One page of `GET /v1/models` (providers.md 4.2, 2026-11-20).
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct Page {
+    /// The models, with what each accepts.
+    pub(super) models: Vec<(Model, Capabilities)>,
+    /// Where the next page begins, where there is one.
+    pub(super) after: Option<String>,
+}
+
+impl Page {
+    /// Reads a page. Models that were retired are left out, and so is what is no model.
+    pub(super) fn read(page: &Value, provider: &str, preset: &str) -> Self {
+        let entries = page.get("data").and_then(Value::as_array);
+        let listed = entries.into_iter().flatten();
+        let more = page.get("has_more").and_then(Value::as_bool) == Some(true);
+        let last = page.get("last_id").and_then(Value::as_str);
+        Self {
+            models: listed
+                .filter(|entry| text(entry, "lifecycle") != Some("retired"))
+                .filter_map(|entry| {
+                    let model = model(entry, provider, preset)?;
+                    Some((model, Capabilities::from_listing(entry)))
+                })
+                .collect(),
+            after: last.filter(|_| more).map(str::to_owned),
+        }
+    }
+}
+
+fn model(entry: &Value, provider: &str, preset: &str) -> Option<Model> {
+    let id = text(entry, "id").filter(|id| !id.is_empty())?;
+    let supported = |name: &str| {
+        let capability = entry.get("capabilities")?.get(name)?;
+        capability.get("supported")?.as_bool()
+    };
+    let thinks = || {
+        let modes = entry.pointer("/capabilities/thinking/types")?;
+        let thinking = [Mode::Adaptive, Mode::Enabled];
+        let thinking = thinking.map(|mode| modes.get(mode.word())?.get("supported")?.as_bool());
+        Some(thinking.contains(&Some(true)))
+    };
+    let number = |name: &str| entry.get(name).and_then(Value::as_u64).filter(|it| *it > 0);
+    let mut model = Model {
+        id: id.to_owned(),
+        provider: provider.to_owned(),
+        display_name: text(entry, "display_name").unwrap_or(id).to_owned(),
+        context_window: number("max_input_tokens"),
+        max_output_tokens: number("max_tokens"),
+        supports_tools: true,
+        supports_thinking: supported("thinking").or_else(thinks),
+        supports_vision: supported("image_input"),
+        pricing: None,
+    };
+    models::complete(&mut model, preset);
+    Some(model)
+}
+
+fn text<'a>(entry: &'a Value, name: &str) -> Option<&'a str> {
+    entry.get(name).and_then(Value::as_str)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_page_is_read() {
+        let page = json!({
+            "data": [
+                {"type": "model", "id": "claude-test-1", "display_name": "Test 1",
+                    "lifecycle": "active", "max_input_tokens": 500_000, "max_tokens": 64_000,
+                    "capabilities": {"image_input": {"supported": false}, "thinking": {
+                        "types": {"adaptive": {"supported": true}}}}},
+                {"id": "claude-gone", "lifecycle": "retired"},
+                {"id": "bare"},
+                {"id": ""}, {}, 3, null,
+            ],
+            "has_more": true, "first_id": "claude-test-1", "last_id": "bare",
+        });
+        let page = Page::read(&page, "main", "anthropic");
+        let ids: Vec<_> = page.models.iter().map(|(model, _)| &*model.id).collect();
+        assert_eq!(ids, ["claude-test-1", "bare"]);
+        let (model, capabilities) = &page.models[0];
+        assert_eq!(model.display_name, "Test 1");
+        assert_eq!(model.context_window, Some(500_000));
+        assert_eq!(model.max_output_tokens, Some(64_000));
+        assert_eq!(model.supports_thinking, Some(true));
+        assert_eq!(model.supports_vision, Some(false));
+        assert_eq!(capabilities.modes, [Mode::Adaptive]);
+        assert_eq!(page.after.as_deref(), Some("bare"));
+    }
+
+    #[test]
+    fn the_last_page_has_none_after_it() {
+        for page in [
+            json!({"data": [], "has_more": false, "last_id": "x"}),
+            json!({"data": {}, "has_more": true}),
+            json!(null),
+        ] {
+            assert_eq!(Page::read(&page, "main", "anthropic"), Page::default());
+        }
+    }
+}

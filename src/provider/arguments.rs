@@ -1,0 +1,117 @@
+//! What the text of a call's input comes to, by the same rules for every wire format.
+//!
+//! Whether a call was cut off is its decoder's to know; here is only text.
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+
+use serde_json::{Map, Value};
+
+use super::CallInput;
+
+/// Reads the whole input of a call: a JSON object, or nothing at all for a call without arguments.
+///
+/// Text that is no JSON is tried once more with raw control characters escaped, which some servers
+/// send inside strings (providers.md 3.3, 2026-11-20). Never [`CallInput::Truncated`].
+pub(crate) fn parse(raw: &str) -> CallInput {
+    match object(raw) {
+        Ok(input) => CallInput::Object(input),
+        Err(reason) => CallInput::Invalid {
+            raw: raw.to_owned(),
+            reason,
+        },
+    }
+}
+
+/// Reads the input of a call that was not seen to end: whole only where its JSON is.
+pub(crate) fn parse_cut(raw: &str) -> CallInput {
+    let whole = if raw.trim().is_empty() {
+        None
+    } else {
+        object(raw).ok()
+    };
+    whole.map_or_else(
+        || CallInput::Truncated {
+            raw: raw.to_owned(),
+        },
+        CallInput::Object,
+    )
+}
+
+fn object(raw: &str) -> Result<Map<String, Value>, String> {
+    if raw.trim().is_empty() {
+        return Ok(Map::new());
+    }
+    let value = match serde_json::from_str(raw) {
+        Ok(value) => value,
+        Err(error) => serde_json::from_str(&escape_controls(raw)).map_err(|_| error.to_string())?,
+    };
+    match value {
+        Value::Object(input) => Ok(input),
+        _ => Err("the input is no JSON object".to_owned()),
+    }
+}
+
+fn escape_controls(raw: &str) -> Cow<'_, str> {
+    if !raw.contains(|c: char| c.is_ascii_control()) {
+        return Cow::Borrowed(raw);
+    }
+    let mut escaped = String::with_capacity(raw.len() + 16);
+    let (mut quoted, mut after_backslash) = (false, false);
+    for c in raw.chars() {
+        if quoted && c < ' ' {
+            // Writing to a string cannot fail.
+            let _ = write!(escaped, "\\u{:04x}", u32::from(c));
+            after_backslash = false;
+            continue;
+        }
+        escaped.push(c);
+        quoted ^= c == '"' && !after_backslash;
+        after_backslash = quoted && c == '\\' && !after_backslash;
+    }
+    Cow::Owned(escaped)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn whole_input() {
+        let cases = [
+            ("", Some(json!({}))),
+            (" \n", Some(json!({}))),
+            (r#"{"a": 1}"#, Some(json!({"a": 1}))),
+            ("{\"a\": \"x\ny\t\"}", Some(json!({"a": "x\ny\t"}))),
+            ("{\n\"a\": \"\\\"\n\"}", Some(json!({"a": "\"\n"}))),
+            (r#"{"a": "#, None),
+            ("[1]", None),
+            ("null", None),
+            (r#"{"a": 1}{"b": 2}"#, None),
+        ];
+        for (raw, expected) in cases {
+            let input = match parse(raw) {
+                CallInput::Object(input) => Some(Value::Object(input)),
+                CallInput::Invalid { raw: kept, .. } => {
+                    assert_eq!(kept, raw);
+                    None
+                }
+                CallInput::Truncated { .. } => panic!("{raw:?} was not cut"),
+            };
+            assert_eq!(input, expected, "{raw:?}");
+        }
+    }
+
+    #[test]
+    fn input_of_a_cut_call_counts_only_where_it_is_whole() {
+        for raw in ["", "  ", r#"{"a""#, r#"{"a": "b"#] {
+            let expected = CallInput::Truncated {
+                raw: raw.to_owned(),
+            };
+            assert_eq!(parse_cut(raw), expected);
+        }
+        assert!(matches!(parse_cut(r#"{"a": 1}"#), CallInput::Object(_)));
+    }
+}

@@ -1,0 +1,249 @@
+use super::*;
+use crate::message::Usage;
+use crate::provider::{End, Stop};
+
+/// Text frames are text; `[DONE]` ends; `bad` is an error; a whole body is one text.
+#[derive(Default)]
+struct Plain {
+    done: bool,
+}
+
+impl Decoder for Plain {
+    fn frame(
+        &mut self,
+        event: &str,
+        data: &str,
+        chunks: &mut Vec<Chunk>,
+    ) -> Result<(), ProviderError> {
+        match data {
+            "[DONE]" => self.done = true,
+            "\"bad\"" => {
+                chunks.push(Chunk::Text("before".into()));
+                return Err(ProviderError::new(ErrorKind::Server, "bad"));
+            }
+            _ => chunks.push(Chunk::Text(format!("{event}{data}"))),
+        }
+        Ok(())
+    }
+
+    fn whole(&mut self, body: &str, chunks: &mut Vec<Chunk>) -> Result<(), ProviderError> {
+        chunks.push(Chunk::Text(format!("whole {}", body.trim())));
+        self.done = true;
+        Ok(())
+    }
+
+    fn finish(&mut self, chunks: &mut Vec<Chunk>) -> Result<(), ProviderError> {
+        if !self.done {
+            chunks.push(Chunk::Text("closed".into()));
+            return Err(ProviderError::new(ErrorKind::IncompleteStream, "cut"));
+        }
+        chunks.push(Chunk::End(End {
+            stop: Stop::EndTurn,
+            raw_stop: None,
+            usage: Usage::default(),
+            native: None,
+        }));
+        Ok(())
+    }
+
+    fn is_done(&self) -> bool {
+        self.done
+    }
+}
+
+type Read = Result<&'static str, ErrorKind>;
+
+/// Reads a body and returns its texts, then `end` or the error's kind.
+fn read(framing: Framing, content_type: &str, reads: &[Read], single: bool) -> Vec<String> {
+    let mut bytes = Vec::new();
+    for read in reads {
+        match read {
+            Ok(text) if single => {
+                bytes.extend(text.bytes().map(|byte| Ok(Bytes::from(vec![byte]))));
+            }
+            Ok(text) => bytes.push(Ok(Bytes::from_static(text.as_bytes()))),
+            Err(kind) => bytes.push(Err(ProviderError::new(*kind, "broke"))),
+        }
+    }
+    let bytes = stream::iter(bytes).boxed();
+    let chunks = chunks(
+        bytes,
+        framing,
+        content_type.to_owned(),
+        Box::new(Plain::default()),
+    );
+    let found = chunks.map(|chunk| match chunk {
+        Ok(Chunk::Text(text)) => text,
+        Ok(Chunk::End(_)) => "end".to_owned(),
+        Ok(other) => format!("{other:?}"),
+        Err(error) => format!("{:?}", error.kind),
+    });
+    futures::executor::block_on(found.collect())
+}
+
+#[test]
+fn a_body_is_what_it_looks_like() {
+    use Framing::{Ndjson, Sse};
+    let cases: &[(Framing, &str, &[Read], &[&str])] = &[
+        (
+            Sse,
+            "text/event-stream",
+            &[Ok("data: 1\n\ndata: [DONE]\n\n")],
+            &["1", "end"],
+        ),
+        (
+            Sse,
+            "",
+            &[Ok("\r\n\u{feff}event: e\ndata: 1\n\ndata: [DONE]")],
+            &["e1", "end"],
+        ),
+        (
+            Sse,
+            "application/json",
+            &[Ok(": wait\n\ndata: [DONE]\n\n")],
+            &["end"],
+        ),
+        (
+            Sse,
+            "application/json",
+            &[Ok("\n\n {\"a\":\n1}\n")],
+            &["whole {\"a\":\n1}", "end"],
+        ),
+        (
+            Sse,
+            "text/event-stream",
+            &[Ok("{\"a\":1}")],
+            &["whole {\"a\":1}", "end"],
+        ),
+        (
+            Sse,
+            "application/json",
+            &[Ok("{\"a\":")],
+            &["closed", "Protocol"],
+        ),
+        (Sse, "text/html", &[Ok("<html>")], &["closed", "Protocol"]),
+        (Sse, "text/plain", &[Ok("sorry")], &["closed", "Protocol"]),
+        (
+            Sse,
+            "text/event-stream",
+            &[Ok("what: 1\n\ndata: [DONE]\n\n")],
+            &["end"],
+        ),
+        (
+            Sse,
+            "text/event-stream",
+            &[Ok("")],
+            &["closed", "IncompleteStream"],
+        ),
+        (
+            Sse,
+            "text/event-stream",
+            &[Ok("data: 1\n\n")],
+            &["1", "closed", "IncompleteStream"],
+        ),
+        (
+            Sse,
+            "text/event-stream",
+            &[Ok("data: \"bad\"\n\ndata: 1\n\n")],
+            &["before", "Server"],
+        ),
+        (
+            Sse,
+            "text/event-stream",
+            &[Ok("data: 1\n\n"), Err(ErrorKind::Timeout)],
+            &["1", "closed", "Timeout"],
+        ),
+        (
+            Sse,
+            "text/event-stream",
+            &[Ok("data: [DONE]\n\n"), Err(ErrorKind::Timeout)],
+            &["end"],
+        ),
+        (
+            Ndjson,
+            "application/x-ndjson",
+            &[Ok("{\"a\":1}\n2\n"), Err(ErrorKind::IncompleteStream)],
+            &["{\"a\":1}", "2", "closed", "IncompleteStream"],
+        ),
+        (
+            Ndjson,
+            "application/x-ndjson",
+            &[Ok("{\"a\":1}\n{\"b\":")],
+            &["{\"a\":1}", "closed", "IncompleteStream"],
+        ),
+        (
+            Ndjson,
+            "application/json",
+            &[Ok("{\"a\":1}")],
+            &["whole {\"a\":1}", "end"],
+        ),
+        (
+            Ndjson,
+            "application/json",
+            &[Ok("{\n\"a\":1}\n")],
+            &["whole {\n\"a\":1}", "end"],
+        ),
+        (
+            Ndjson,
+            "application/x-ndjson",
+            &[Ok("{\"a\":")],
+            &["closed", "IncompleteStream"],
+        ),
+        (
+            Ndjson,
+            "application/x-ndjson",
+            &[Ok("{\"a\":"), Err(ErrorKind::Timeout)],
+            &["closed", "Timeout"],
+        ),
+        (
+            Ndjson,
+            "text/event-stream",
+            &[Ok("data: {\"a\":1}\n\ndata: [DONE]\n\n")],
+            &["{\"a\":1}", "end"],
+        ),
+    ];
+    for (framing, content_type, reads, expected) in cases {
+        for single in [false, true] {
+            let found = read(*framing, content_type, reads, single);
+            assert_eq!(
+                found, *expected,
+                "{framing:?} {content_type} {reads:?} {single}"
+            );
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_end_waits_a_little_for_the_connection_and_not_for_ever() {
+    let started = tokio::time::Instant::now();
+    let bytes = stream::iter([Ok(Bytes::from_static(b"data: 1\n\ndata: [DONE]\n\n"))])
+        .chain(stream::pending())
+        .boxed();
+    let chunks = chunks(
+        bytes,
+        Framing::Sse,
+        String::new(),
+        Box::new(Plain::default()),
+    );
+    let found: Vec<_> = chunks.collect().await;
+    assert_eq!(found.len(), 2);
+    assert!(matches!(found.last(), Some(Ok(Chunk::End(_)))));
+    assert!(started.elapsed() >= DRAIN_TIME);
+}
+
+#[test]
+fn a_server_that_goes_on_after_the_end_marker_is_left() {
+    let bytes = stream::iter([Ok(Bytes::from_static(b"data: [DONE]\n\n"))])
+        .chain(stream::repeat_with(|| {
+            Ok(Bytes::from_static(b"data: 1\n\n"))
+        }))
+        .boxed();
+    let chunks = chunks(
+        bytes,
+        Framing::Sse,
+        String::new(),
+        Box::new(Plain::default()),
+    );
+    let found: Vec<_> = futures::executor::block_on(chunks.collect());
+    assert!(matches!(found.as_slice(), [Ok(Chunk::End(_))]));
+}

@@ -1,0 +1,271 @@
+//! What Chat Completions and Responses share: sending with repairs, lists of models, checks of keys.
+//!
+//! A server that refuses a request for something it does not take gets it once more without, and the
+//! model is remembered as one that needs it so. Nothing else is tried again here.
+
+mod listing;
+
+use std::sync::Arc;
+
+use futures::StreamExt;
+use reqwest::Method;
+use reqwest::header::{AUTHORIZATION, HeaderMap};
+use serde_json::{Value, json};
+
+use super::body::Framing;
+use super::chat::decode::ChatDecoder;
+use super::decode::Decoder;
+use super::http::{Clients, Endpoint};
+use super::quirks::repair::{self, Learned, Repair, Repairs};
+use super::quirks::{Quirks, url, vendor};
+use super::responses::decode::ResponsesDecoder;
+use super::schema::ToolNames;
+use super::{ChunkStream, ErrorKind, ProviderError, Request, ToolChoice, chat, models, responses};
+use crate::config::ProviderConfig;
+use crate::message::{Model, Notice, Severity};
+
+/// One of OpenAI's two APIs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Api {
+    /// Chat Completions.
+    Chat,
+    /// Responses.
+    Responses,
+}
+
+impl Api {
+    fn other(self) -> Self {
+        match self {
+            Self::Chat => Self::Responses,
+            Self::Responses => Self::Chat,
+        }
+    }
+
+    fn path(self) -> &'static str {
+        match self {
+            Self::Chat => "chat/completions",
+            Self::Responses => "responses",
+        }
+    }
+}
+
+/// A server that speaks one of the two, and what was learned of its models.
+pub(super) struct Server {
+    endpoint: Endpoint,
+    api: Api,
+    learned: Arc<Learned>,
+}
+
+/// A request as it goes out.
+struct Draft {
+    api: Api,
+    body: Value,
+    notices: Vec<Notice>,
+}
+
+impl Server {
+    /// Makes an instance without touching the network.
+    pub(super) fn new(api: Api, config: Arc<ProviderConfig>, clients: Clients) -> Self {
+        Self {
+            endpoint: Endpoint::new(config, clients),
+            api,
+            learned: Arc::default(),
+        }
+    }
+
+    /// Sends one turn, with what is known of the model and what the server's complaints add to it.
+    pub(super) async fn answer(&self, request: Request<'_>) -> Result<ChunkStream, ProviderError> {
+        let mut repairs = self.learned.repairs(request.model);
+        let mut mistake = self.learned.take_mistake(request.cache_key);
+        loop {
+            let draft = self.draft(&request, &repairs, mistake.as_deref());
+            let error = match self.send(&request, &draft).await {
+                Ok(chunks) => {
+                    self.learned.remember(request.model, &repairs);
+                    return Ok(self.watched(request.cache_key, chunks));
+                }
+                Err(error) => error,
+            };
+            if error.is_model_mistake() && mistake.is_none() {
+                mistake = Some(error.message);
+                continue;
+            }
+            // Each repair is found once at most, so this ends.
+            match repair::find(&error, &draft.body, &repairs) {
+                Some(repair) => {
+                    tracing::debug!(model = request.model, ?repair, "request refused, repaired");
+                    repairs.insert(repair);
+                }
+                None => return Err(error),
+            }
+        }
+    }
+
+    fn draft(&self, request: &Request<'_>, repairs: &Repairs, mistake: Option<&str>) -> Draft {
+        let config = self.endpoint.config();
+        let quirks = Quirks::of(config, request.model).repaired(repairs);
+        let api = if repairs.contains(&Repair::OtherApi) {
+            self.api.other()
+        } else {
+            self.api
+        };
+        let mut notices = Vec::new();
+        if !quirks.tools && !request.tools.is_empty() && request.tool_choice == ToolChoice::Auto {
+            notices.push(no_tools(request.model));
+        }
+        let mut body = match api {
+            Api::Chat => chat::request::body(request, &quirks, &config.id, &mut notices),
+            Api::Responses => responses::request::body(request, &quirks, &config.id, &mut notices),
+        };
+        if let Some(mistake) = mistake {
+            tell_mistake(&mut body, mistake);
+        }
+        Draft { api, body, notices }
+    }
+
+    async fn send(
+        &self,
+        request: &Request<'_>,
+        draft: &Draft,
+    ) -> Result<ChunkStream, ProviderError> {
+        let config = self.endpoint.config();
+        let names = ToolNames::new(request.tools);
+        let notices = draft.notices.clone();
+        let decoder: Box<dyn Decoder> = match draft.api {
+            Api::Chat => Box::new(ChatDecoder::new(&config.id, request.model, names, notices)),
+            Api::Responses => Box::new(ResponsesDecoder::new(
+                &config.id,
+                request.model,
+                names,
+                notices,
+            )),
+        };
+        self.endpoint
+            .stream(
+                &url(&config.base_url, draft.api.path()),
+                self.headers()?,
+                draft.body.to_string().into_bytes(),
+                Framing::Sse,
+                decoder,
+            )
+            .await
+    }
+
+    /// Notes a call that the server refuses while it answers, so that the model hears of it when the
+    /// turn is run again.
+    fn watched(&self, conversation: &str, chunks: ChunkStream) -> ChunkStream {
+        let learned = Arc::clone(&self.learned);
+        let conversation = conversation.to_owned();
+        chunks
+            .inspect(move |chunk| {
+                if let Err(error) = chunk
+                    && error.is_model_mistake()
+                {
+                    learned.note_mistake(&conversation, &error.message);
+                }
+            })
+            .boxed()
+    }
+
+    /// Lists the models, completed from the table and from what local servers tell besides.
+    pub(super) async fn models(&self) -> Result<Vec<Model>, ProviderError> {
+        let config = self.endpoint.config();
+        let vendor = vendor(config);
+        let list = match vendor {
+            // Its own API tells more than the compatible one; older versions have another path.
+            "lmstudio" => match self.ask(&self.beside("/api/v1/models")).await {
+                Ok(list) => list,
+                Err(_) => match self.ask(&self.beside("/api/v0/models")).await {
+                    Ok(list) => list,
+                    Err(_) => self.ask(&url(&config.base_url, "models")).await?,
+                },
+            },
+            _ => self.ask(&url(&config.base_url, "models")).await?,
+        };
+        let props = match vendor {
+            "llamacpp" => self.ask(&self.beside("/props")).await.ok(),
+            _ => None,
+        };
+        let models = listing::models(&list, props.as_ref(), &config.id, vendor);
+        for model in models.iter().filter(|model| !model.supports_tools) {
+            let known = Repairs::from([Repair::NoTools]);
+            self.learned.remember(&model.id, &known);
+        }
+        Ok(models)
+    }
+
+    /// Asks for something free that needs the key.
+    pub(super) async fn check(&self) -> Result<(), ProviderError> {
+        let config = self.endpoint.config();
+        let vendor = vendor(config);
+        let path = match vendor {
+            // Its list of models is public.
+            "openrouter" => "key",
+            _ => "models",
+        };
+        match self.ask(&url(&config.base_url, path)).await {
+            // A restricted key may not list models and answers all the same.
+            Err(error) if vendor == "openai" && error.kind == ErrorKind::Permission => Ok(()),
+            outcome => outcome.map(drop),
+        }
+    }
+
+    /// What is known of a model without asking.
+    pub(super) fn model(&self, id: &str) -> Model {
+        let config = self.endpoint.config();
+        let mut model = models::describe(&config.id, vendor(config), id);
+        let repairs = self.learned.repairs(id);
+        if repairs.contains(&Repair::NoTools) {
+            model.supports_tools = false;
+        }
+        if repairs.contains(&Repair::NoImages) {
+            model.supports_vision = Some(false);
+        }
+        model
+    }
+
+    async fn ask(&self, url: &str) -> Result<Value, ProviderError> {
+        let headers = self.headers()?;
+        self.endpoint.json(Method::GET, url, headers, None).await
+    }
+
+    fn headers(&self) -> Result<HeaderMap, ProviderError> {
+        self.endpoint.key_header(AUTHORIZATION, "Bearer ")
+    }
+
+    /// The URL of a path beside the compatible API.
+    fn beside(&self, path: &str) -> String {
+        let base = self.endpoint.config().base_url.trim_end_matches('/');
+        let root = base.strip_suffix("/v1").unwrap_or(base);
+        format!("{root}{path}")
+    }
+}
+
+fn no_tools(model: &str) -> Notice {
+    Notice {
+        severity: Severity::Warning,
+        code: "model_no_tools".to_owned(),
+        message: format!(
+            "model \"{model}\" has no tools at this server: it answers without them, choose another model to use them"
+        ),
+    }
+}
+
+/// Adds what was wrong with the model's last call, which the server kept to itself.
+fn tell_mistake(body: &mut Value, mistake: &str) {
+    let told = format!(
+        "Your last tool call was refused before it ran: {mistake}\nCall the tool again with input that fits its schema, or answer without it."
+    );
+    for (history, kind) in [("messages", "text"), ("input", "input_text")] {
+        if let Some(Value::Array(messages)) = body.get_mut(history) {
+            let content = match kind {
+                "text" => json!(told),
+                kind => json!([{"type": kind, "text": told}]),
+            };
+            messages.push(json!({"role": "user", "content": content}));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

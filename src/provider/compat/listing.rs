@@ -1,0 +1,224 @@
+//! Lists of models, in the forms of all vendors at once.
+//!
+//! Each says other things under other names, and none uses a name for two things, so every name is
+//! looked for everywhere (`providers.md` 4.2 and 6.2, 2026-11-20). Pure.
+
+use serde_json::Value;
+
+use crate::message::{Model, Pricing};
+use crate::provider::models;
+
+/// Prices come for one token and are kept for this many.
+const PRICED_TOKENS: f64 = 1_000_000.0;
+
+/// Most models taken of one list; the longest known, OpenRouter's, has some hundreds.
+const MAX_MODELS: usize = 5000;
+
+/// Parts of ids of what no conversation can be held with; OpenAI lists it all without a word on it.
+const NOT_FOR_CHAT: [&str; 16] = [
+    "embed",
+    "whisper",
+    "tts",
+    "dall-e",
+    "moderation",
+    "gpt-image",
+    "sora",
+    "realtime",
+    "transcribe",
+    "-audio",
+    "davinci",
+    "babbage",
+    "rerank",
+    "-instruct-0914",
+    "ocr",
+    "imagen",
+];
+
+/// Reads a list; `props` is what llama.cpp says of the one model it runs.
+pub(super) fn models(
+    list: &Value,
+    props: Option<&Value>,
+    provider: &str,
+    vendor: &str,
+) -> Vec<Model> {
+    let entries = ["data", "models"]
+        .into_iter()
+        .find_map(|key| list.get(key)?.as_array())
+        .or_else(|| list.as_array());
+    entries
+        .into_iter()
+        .flatten()
+        .filter(|entry| is_for_chat(entry))
+        .filter_map(|entry| model(entry, props, provider, vendor))
+        .take(MAX_MODELS)
+        .collect()
+}
+
+fn is_for_chat(entry: &Value) -> bool {
+    let is = |path: &str, value: bool| entry.pointer(path) == Some(&Value::Bool(value));
+    if is("/active", false) || is("/capabilities/completion_chat", false) {
+        return false;
+    }
+    if let Some(kind) = entry.get("type").and_then(Value::as_str) {
+        // LM Studio: llm, vlm, embeddings. Others: model, chat, language, image, …
+        if matches!(
+            kind,
+            "embedding" | "embeddings" | "image" | "audio" | "rerank" | "moderation"
+        ) {
+            return false;
+        }
+    }
+    let id = id_of(entry).unwrap_or_default().to_ascii_lowercase();
+    !NOT_FOR_CHAT.iter().any(|part| id.contains(part))
+}
+
+fn id_of(entry: &Value) -> Option<&str> {
+    // Google puts a folder in front that requests work without.
+    let id = ["id", "key", "name", "model"]
+        .into_iter()
+        .find_map(|key| entry.get(key)?.as_str())?;
+    Some(id.strip_prefix("models/").unwrap_or(id)).filter(|id| !id.is_empty())
+}
+
+fn model(entry: &Value, props: Option<&Value>, provider: &str, vendor: &str) -> Option<Model> {
+    let id = id_of(entry)?;
+    let known = models::describe(provider, vendor, id);
+    let name = ["display_name", "name"]
+        .into_iter()
+        .find_map(|key| entry.get(key)?.as_str())
+        .filter(|name| !name.is_empty() && !name.starts_with("models/"));
+    let mut model = Model {
+        id: id.to_owned(),
+        provider: provider.to_owned(),
+        display_name: name.unwrap_or(id).to_owned(),
+        context_window: context_window(entry, props),
+        max_output_tokens: figure(
+            entry,
+            &[
+                "/top_provider/max_completion_tokens",
+                "/max_completion_tokens",
+                "/max_output_tokens",
+            ],
+        ),
+        supports_tools: tools(entry, props).unwrap_or(known.supports_tools),
+        supports_thinking: thinking(entry),
+        supports_vision: vision(entry, props),
+        pricing: pricing(entry),
+    };
+    models::complete(&mut model, vendor);
+    Some(model)
+}
+
+/// What is allocated comes before what the model could do.
+fn context_window(entry: &Value, props: Option<&Value>) -> Option<u64> {
+    props
+        .and_then(|props| figure(props, &["/default_generation_settings/n_ctx", "/n_ctx"]))
+        .or_else(|| {
+            figure(
+                entry,
+                &[
+                    "/loaded_instances/0/config/context_length",
+                    "/loaded_context_length",
+                    "/top_provider/context_length",
+                    "/context_length",
+                    "/context_window",
+                    "/max_model_len",
+                    "/max_context_length",
+                    "/max_input_tokens",
+                    "/meta/n_ctx_train",
+                ],
+            )
+        })
+}
+
+fn figure(value: &Value, paths: &[&str]) -> Option<u64> {
+    paths
+        .iter()
+        .filter_map(|path| value.pointer(path)?.as_u64())
+        .find(|figure| *figure > 0)
+}
+
+fn flag(value: &Value, paths: &[&str]) -> Option<bool> {
+    paths.iter().find_map(|path| value.pointer(path)?.as_bool())
+}
+
+/// Whether a list holds any of the words; `None` where there is no list.
+fn lists(value: &Value, path: &str, words: &[&str]) -> Option<bool> {
+    let listed = value.pointer(path)?.as_array()?;
+    let has = |word: &Value| word.as_str().is_some_and(|word| words.contains(&word));
+    Some(listed.iter().any(has))
+}
+
+fn tools(entry: &Value, props: Option<&Value>) -> Option<bool> {
+    let from_props = props.and_then(|props| {
+        flag(
+            props,
+            &[
+                "/chat_template_caps/supports_tools",
+                "/chat_template_caps/supports_tool_calls",
+            ],
+        )
+    });
+    from_props
+        .or_else(|| lists(entry, "/supported_parameters", &["tools"]))
+        .or_else(|| {
+            flag(
+                entry,
+                &[
+                    "/capabilities/function_calling",
+                    "/capabilities/trained_for_tool_use",
+                ],
+            )
+        })
+        // LM Studio lists what a model was trained for; others still get tools, in words.
+        .or_else(|| lists(entry, "/capabilities", &["tool_use", "tools"]).filter(|has| *has))
+        .map(|has| {
+            has || entry
+                .pointer("/capabilities/trained_for_tool_use")
+                .is_some()
+        })
+}
+
+fn thinking(entry: &Value) -> Option<bool> {
+    lists(
+        entry,
+        "/supported_parameters",
+        &["reasoning", "include_reasoning"],
+    )
+    .or_else(|| flag(entry, &["/capabilities/reasoning"]))
+    .or_else(|| {
+        entry
+            .pointer("/capabilities/reasoning")
+            .map(Value::is_object)
+    })
+}
+
+fn vision(entry: &Value, props: Option<&Value>) -> Option<bool> {
+    props
+        .and_then(|props| flag(props, &["/modalities/vision"]))
+        .or_else(|| lists(entry, "/architecture/input_modalities", &["image"]))
+        .or_else(|| flag(entry, &["/capabilities/vision"]))
+        .or_else(|| (entry.get("type")?.as_str()? == "vlm").then_some(true))
+}
+
+/// OpenRouter's prices: decimal text, US dollars for one token, -1 where it depends.
+fn pricing(entry: &Value) -> Option<Pricing> {
+    let price = |key: &str| -> Option<f64> {
+        let price: f64 = entry
+            .pointer(&format!("/pricing/{key}"))?
+            .as_str()?
+            .parse()
+            .ok()?;
+        (price.is_finite() && price >= 0.0).then_some(price * PRICED_TOKENS)
+    };
+    Some(Pricing {
+        input: price("prompt")?,
+        output: price("completion")?,
+        cache_read: price("input_cache_read"),
+        cache_write: price("input_cache_write"),
+        cache_write_1h: None,
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,258 @@
+use std::collections::VecDeque;
+use std::sync::Mutex;
+
+use axum::Router;
+use axum::extract::{Request as HttpRequest, State};
+use axum::http::StatusCode;
+use serde_json::Value;
+
+use super::*;
+use crate::config::ProviderKind;
+use crate::message::Message;
+use crate::provider::samples::{config, request, tools, user};
+use crate::provider::{Chunk, Stop};
+
+/// What a server answers, in order, and what it was asked.
+#[derive(Default)]
+struct Played {
+    answers: Mutex<VecDeque<(u16, String)>>,
+    asked: Mutex<Vec<(String, Value)>>,
+}
+
+async fn play(State(played): State<Arc<Played>>, request: HttpRequest) -> (StatusCode, String) {
+    let path = request.uri().path().to_owned();
+    let body = axum::body::to_bytes(request.into_body(), 1 << 20)
+        .await
+        .unwrap();
+    let body = serde_json::from_slice(&body).unwrap_or_default();
+    played.asked.lock().unwrap().push((path, body));
+    let (status, body) = played.answers.lock().unwrap().pop_front().unwrap();
+    (StatusCode::from_u16(status).unwrap(), body)
+}
+
+/// Starts a server that gives these answers, and an instance that asks it.
+async fn start(api: Api, preset: &str, answers: &[(u16, &str)]) -> (Server, Arc<Played>) {
+    let played = Arc::new(Played::default());
+    let queue = answers
+        .iter()
+        .map(|(status, body)| (*status, (*body).to_owned()));
+    played.answers.lock().unwrap().extend(queue);
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let router = Router::new().fallback(play).with_state(Arc::clone(&played));
+    tokio::task::spawn(async move { axum::serve(listener, router).await });
+    let kind = match api {
+        Api::Chat => ProviderKind::Chat,
+        Api::Responses => ProviderKind::Responses,
+    };
+    let config = Arc::new(config(kind, preset, &url));
+    (Server::new(api, config, Clients::default()), played)
+}
+
+const HELLO: &str = "data: {\"choices\":[{\"delta\":{\"content\":\"Hi\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
+
+const HELLO_RESPONSES: &str = "data: {\"type\":\"response.completed\",\"response\":{\"status\":\"completed\",\"output\":[{\"type\":\"message\",\"content\":[{\"type\":\"output_text\",\"text\":\"Hi\"}]}]}}\n\n";
+
+async fn ask(server: &Server) -> Result<Vec<Chunk>, ProviderError> {
+    let (history, tools): ([Message; 1], _) = ([user("Hello")], tools());
+    let request = Request {
+        max_tokens: Some(10),
+        temperature: Some(0.5),
+        ..request(&history, &tools)
+    };
+    let chunks = server.answer(request).await?;
+    chunks.collect::<Vec<_>>().await.into_iter().collect()
+}
+
+fn bodies(played: &Played) -> Vec<Value> {
+    let asked = played.asked.lock().unwrap();
+    asked.iter().map(|(_, body)| body.clone()).collect()
+}
+
+fn paths(played: &Played) -> Vec<String> {
+    let asked = played.asked.lock().unwrap();
+    asked.iter().map(|(path, _)| path.clone()).collect()
+}
+
+#[tokio::test]
+async fn a_model_without_tools_is_asked_without_and_remembered() {
+    let refusal = r#"{"error":{"message":"gemma does not support tools","type":"api_error"}}"#;
+    let answers = [(400, refusal), (200, HELLO), (200, HELLO)];
+    let (server, played) = start(Api::Chat, "generic", &answers).await;
+    for _ in 0..2 {
+        let chunks = ask(&server).await.unwrap();
+        let Chunk::Notice(notice) = &chunks[1] else {
+            panic!("{:?} is no notice", chunks[1]);
+        };
+        assert_eq!(notice.code, "model_no_tools");
+    }
+    let with_tools: Vec<bool> = bodies(&played)
+        .iter()
+        .map(|body| body.get("tools").is_some())
+        .collect();
+    assert_eq!(with_tools, [true, false, false]);
+    assert!(!server.model("m").supports_tools);
+}
+
+#[tokio::test]
+async fn several_repairs_in_a_row_and_no_loop() {
+    let answers = [
+        (
+            400,
+            r#"{"error":{"message":"Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead."}}"#,
+        ),
+        (
+            400,
+            r#"{"error":{"message":"'temperature' does not support 0.5 with this model"}}"#,
+        ),
+        (
+            422,
+            r#"{"detail":[{"loc":["body","stream_options"],"msg":"stream_options: Extra inputs are not permitted"}]}"#,
+        ),
+        (200, HELLO),
+    ];
+    let (server, played) = start(Api::Chat, "generic", &answers).await;
+    ask(&server).await.unwrap();
+    let last = bodies(&played).pop().unwrap();
+    assert_eq!(last["max_completion_tokens"], 10);
+    for gone in ["max_tokens", "temperature", "stream_options"] {
+        assert_eq!(last.get(gone), None, "{gone}");
+    }
+    let stubborn = (
+        400,
+        r#"{"error":{"message":"'temperature' is not supported"}}"#,
+    );
+    let (server, played) = start(Api::Chat, "generic", &[stubborn, stubborn]).await;
+    assert_eq!(
+        ask(&server).await.unwrap_err().kind,
+        ErrorKind::InvalidRequest
+    );
+    assert_eq!(bodies(&played).len(), 2);
+    assert!(
+        server.learned.repairs("m").is_empty(),
+        "nothing was learned"
+    );
+}
+
+#[tokio::test]
+async fn the_way_over_to_the_other_api_and_back() {
+    let refusal = r#"{"error":{"message":"Function tools with reasoning_effort are not supported for m in /v1/chat/completions. To use function tools, use /v1/responses or set reasoning_effort to 'none'."}}"#;
+    let answers = [
+        (400, refusal),
+        (200, HELLO_RESPONSES),
+        (200, HELLO_RESPONSES),
+    ];
+    let (server, played) = start(Api::Chat, "generic", &answers).await;
+    for _ in 0..2 {
+        let chunks = ask(&server).await.unwrap();
+        assert_eq!(chunks[1], Chunk::Text("Hi".to_owned()));
+    }
+    assert_eq!(
+        paths(&played),
+        ["/v1/chat/completions", "/v1/responses", "/v1/responses"]
+    );
+    let (server, played) = start(
+        Api::Responses,
+        "generic",
+        &[(404, "404 page not found"), (200, HELLO)],
+    )
+    .await;
+    ask(&server).await.unwrap();
+    assert_eq!(paths(&played), ["/v1/responses", "/v1/chat/completions"]);
+    let missing =
+        r#"{"error":{"message":"The model `m` does not exist","code":"model_not_found"}}"#;
+    let (server, played) = start(Api::Responses, "generic", &[(404, missing)]).await;
+    assert_eq!(ask(&server).await.unwrap_err().kind, ErrorKind::NotFound);
+    assert_eq!(paths(&played).len(), 1);
+}
+
+#[tokio::test]
+async fn a_call_that_the_server_refused_is_told_to_the_model_once() {
+    let refusal = r#"{"error":{"message":"parameters did not match schema","type":"invalid_request_error","code":"tool_use_failed"}}"#;
+    let in_stream = format!(
+        "data: {{\"choices\":[{{\"delta\":{{\"reasoning\":\"x\"}}}}]}}\n\nevent: error\ndata: {refusal}\n\n"
+    );
+    let answers = [
+        (400, refusal),
+        (200, HELLO),
+        (200, &*in_stream),
+        (200, HELLO),
+        (200, HELLO),
+        (400, refusal),
+        (400, refusal),
+    ];
+    let (server, played) = start(Api::Chat, "groq", &answers).await;
+    ask(&server).await.unwrap();
+    assert!(ask(&server).await.unwrap_err().is_model_mistake());
+    ask(&server).await.unwrap();
+    ask(&server).await.unwrap();
+    assert!(ask(&server).await.unwrap_err().is_model_mistake());
+    let told: Vec<bool> = bodies(&played)
+        .iter()
+        .map(|body| {
+            body["messages"]
+                .to_string()
+                .contains("did not match schema")
+        })
+        .collect();
+    assert_eq!(told, [false, true, false, true, false, false, true]);
+}
+
+#[tokio::test]
+async fn a_plain_answer_leaves_no_trace() {
+    let (server, played) = start(Api::Responses, "generic", &[(200, HELLO_RESPONSES)]).await;
+    let chunks = ask(&server).await.unwrap();
+    assert!(matches!(chunks.last(), Some(Chunk::End(end)) if end.stop == Stop::EndTurn));
+    assert_eq!(bodies(&played).len(), 1);
+    assert!(server.learned.repairs("m").is_empty());
+}
+
+#[tokio::test]
+async fn keys_are_checked_where_it_proves_something() {
+    let cases = [
+        ("openrouter", "/v1/key", 200, None),
+        ("deepseek", "/v1/models", 200, None),
+        (
+            "generic",
+            "/v1/models",
+            401,
+            Some(ErrorKind::Authentication),
+        ),
+        ("llamacpp", "/v1/models", 503, Some(ErrorKind::Overloaded)),
+    ];
+    for (preset, path, status, expected) in cases {
+        let (server, played) = start(Api::Chat, preset, &[(status, "{}")]).await;
+        assert_eq!(
+            server.check().await.err().map(|error| error.kind),
+            expected,
+            "{preset}"
+        );
+        assert_eq!(paths(&played), [path]);
+    }
+}
+
+#[tokio::test]
+async fn models_of_local_servers() {
+    let list = r#"{"data":[{"id":"qwen","meta":{"n_ctx_train":32768}}]}"#;
+    let props = r#"{"default_generation_settings":{"n_ctx":8192},"chat_template_caps":{"supports_tools":false},"modalities":{"vision":true}}"#;
+    let (server, played) = start(Api::Chat, "llamacpp", &[(200, list), (200, props)]).await;
+    let models = server.models().await.unwrap();
+    assert_eq!(paths(&played), ["/v1/models", "/props"]);
+    assert_eq!(models[0].context_window, Some(8192));
+    assert_eq!(
+        (models[0].supports_tools, models[0].supports_vision),
+        (false, Some(true))
+    );
+    // What the list says is used without asking for it again.
+    assert!(!server.model("qwen").supports_tools);
+    let answers = [
+        (404, "no"),
+        (
+            200,
+            r#"{"data":[{"id":"q","type":"llm","max_context_length":4096,"state":"loaded","loaded_context_length":2048}]}"#,
+        ),
+    ];
+    let (server, played) = start(Api::Chat, "lmstudio", &answers).await;
+    assert_eq!(server.models().await.unwrap()[0].context_window, Some(2048));
+    assert_eq!(paths(&played), ["/api/v1/models", "/api/v0/models"]);
+}

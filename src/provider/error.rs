@@ -1,0 +1,196 @@
+//! What goes wrong between the daemon and a provider, in one type.
+//!
+//! Classification of statuses, bodies and errors inside a stream lives here, for all wire formats:
+//! vendors borrow each other's words. Whether to try again is `retry`'s to say.
+
+mod classify;
+mod delay;
+mod payload;
+mod redact;
+
+use std::time::{Duration, SystemTime};
+
+use reqwest::header::HeaderMap;
+use serde_json::Value;
+
+pub(crate) use redact::{safe_message, without};
+
+/// A provider's failure, safe to show: no key, no URL with credentials, no stack.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[error("{message}")]
+pub struct ProviderError {
+    /// What sort of failure it is.
+    pub kind: ErrorKind,
+    /// The provider's own message where it sent one, at most 2 KiB.
+    pub message: String,
+    /// The HTTP status, where there was one.
+    pub status: Option<u16>,
+    /// The provider's own error type, e.g. `overloaded_error`.
+    pub error_type: Option<String>,
+    /// The provider's own code, numbers as text.
+    pub code: Option<String>,
+    /// How long the provider wants to be left alone.
+    pub retry_after: Option<Duration>,
+    /// The provider's own word on whether the same request may succeed later (`x-should-retry`).
+    pub should_retry: Option<bool>,
+}
+
+impl ProviderError {
+    /// An error without status, type, code or delay.
+    pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+        Self {
+            kind,
+            message: message.into(),
+            status: None,
+            error_type: None,
+            code: None,
+            retry_after: None,
+            should_retry: None,
+        }
+    }
+
+    /// Reads the answer of an HTTP status that is not 2xx, whoever sent it.
+    ///
+    /// `body` may be JSON in any vendor's form, text, HTML or nothing. Formats as of 2026-11-20.
+    pub fn from_response(status: u16, headers: &HeaderMap, body: &[u8]) -> Self {
+        let text = String::from_utf8_lossy(body);
+        let mut error = match serde_json::from_str::<Value>(text.trim()) {
+            Ok(value @ (Value::Object(_) | Value::Array(_))) => {
+                Self::from_payload(&value, Some(status))
+            }
+            _ => Self::from_text(status, headers, &text),
+        };
+        error.should_retry = delay::should_retry(headers);
+        if error.kind.is_about_load() {
+            error.retry_after = delay::from_headers(headers, SystemTime::now())
+                .or(error.retry_after)
+                .or_else(|| delay::from_limits(status, headers, SystemTime::now()));
+        }
+        error
+    }
+
+    /// Reads an error object: a whole body, a frame of a stream, or the `error` inside of one.
+    ///
+    /// `status` is the HTTP status where the error did not come inside a 200 stream; there, what the
+    /// object says of a status counts.
+    pub fn from_payload(payload: &Value, status: Option<u16>) -> Self {
+        let said = payload::read(payload);
+        let failing = status.filter(|status| *status >= 300).or(said.status);
+        let retry_after = said
+            .retry_after
+            .or_else(|| delay::from_text(&said.searched));
+        let kind = classify::kind(failing, &said, retry_after.is_some());
+        Self {
+            kind,
+            message: shown(said.message.as_deref(), &said.fallback()),
+            status,
+            error_type: said.error_type,
+            code: said.code,
+            retry_after: retry_after.filter(|_| kind.is_about_load()),
+            should_retry: None,
+        }
+    }
+
+    /// Whether it is a mistake of the model that it can mend when told.
+    ///
+    /// Groq checks calls against their schema and ends the answer with `tool_use_failed`
+    /// (providers.md 1.3.4, 2026-11-20). Its provider tells the model when the turn runs again.
+    pub fn is_model_mistake(&self) -> bool {
+        self.code.as_deref() == Some("tool_use_failed")
+    }
+
+    fn from_text(status: u16, headers: &HeaderMap, text: &str) -> Self {
+        let said = payload::Said::of_text(text, headers);
+        let retry_after = delay::from_text(&said.searched);
+        let kind = classify::kind(Some(status), &said, retry_after.is_some());
+        let fallback = format!("the provider answered with status {status} and no message");
+        Self {
+            status: Some(status),
+            retry_after,
+            ..Self::new(kind, shown(said.message.as_deref(), &fallback))
+        }
+    }
+}
+
+/// What sort of failure it is. A kind exists where somebody acts on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ErrorKind {
+    /// No connection: refused, reset before the headers, no such host, TLS.
+    Connect,
+    /// Too slow: connecting, first byte, or silence.
+    Timeout,
+    /// 429 and its like.
+    RateLimit,
+    /// 529, 503 and errors that say so.
+    Overloaded,
+    /// Other 5xx.
+    Server,
+    /// The stream ended before its end marker.
+    IncompleteStream,
+    /// The answer is not what the wire format allows: HTML, garbage, a broken frame.
+    Protocol,
+    /// 400, 404 on the path, 422: the request itself.
+    InvalidRequest,
+    /// 401: the key is missing or wrong.
+    Authentication,
+    /// 403: the key may not do this.
+    Permission,
+    /// Money: credits, billing, a spend limit.
+    Quota,
+    /// The model does not exist there.
+    NotFound,
+    /// 413: the request is too large.
+    TooLarge,
+    /// The conversation does not fit the model's context.
+    ContextLength,
+    /// The provider's filter refused the input.
+    ContentFilter,
+    /// 409.
+    Conflict,
+    /// The model has no tools.
+    NoTools,
+    /// The provider instance lacks its key or another setting.
+    NotConfigured,
+    /// An error that says nothing.
+    Unknown,
+}
+
+/// A message made safe, or the fallback where nothing is left of it.
+fn shown(message: Option<&str>, fallback: &str) -> String {
+    let safe = safe_message(message.unwrap_or_default());
+    if safe.is_empty() {
+        return safe_message(fallback);
+    }
+    safe
+}
+
+impl ErrorKind {
+    /// Whether the provider is, or says it is, busy: only then does a delay it names mean anything.
+    /// Spent money counts: it may come back at a time that is named.
+    fn is_about_load(self) -> bool {
+        match self {
+            Self::RateLimit
+            | Self::Overloaded
+            | Self::Server
+            | Self::Timeout
+            | Self::Quota
+            | Self::Unknown => true,
+            Self::Connect
+            | Self::IncompleteStream
+            | Self::Protocol
+            | Self::InvalidRequest
+            | Self::Authentication
+            | Self::Permission
+            | Self::NotFound
+            | Self::TooLarge
+            | Self::ContextLength
+            | Self::ContentFilter
+            | Self::Conflict
+            | Self::NoTools
+            | Self::NotConfigured => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

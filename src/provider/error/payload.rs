@@ -1,0 +1,185 @@
+//! Finds an error's words in whatever JSON or text a vendor wrapped them in. Forms as of 2026-11-20.
+
+use std::time::Duration;
+
+use reqwest::header::{CONTENT_TYPE, HeaderMap};
+use serde_json::Value;
+
+use super::delay;
+
+/// Most bytes of text that signatures are looked for in.
+const MAX_SEARCHED_BYTES: usize = 8192;
+
+/// What an error says of itself.
+#[derive(Debug, Default)]
+pub(super) struct Said {
+    /// The vendor's error type.
+    pub(super) error_type: Option<String>,
+    /// The vendor's code, numbers as text.
+    pub(super) code: Option<String>,
+    /// A code deeper inside that tells more than the outer one; for classification only.
+    pub(super) inner_code: Option<String>,
+    /// The message as sent.
+    pub(super) message: Option<String>,
+    /// The HTTP status that the object names, 300 to 599.
+    pub(super) status: Option<u16>,
+    /// The delay that a field names.
+    pub(super) retry_after: Option<Duration>,
+    /// All text that may hold a signature, in lower case.
+    pub(super) searched: String,
+}
+
+impl Said {
+    /// Reads what is no JSON: plain text, a page, nothing.
+    pub(super) fn of_text(text: &str, headers: &HeaderMap) -> Self {
+        let text = text.trim();
+        let is_page = text.starts_with('<')
+            || headers
+                .get(CONTENT_TYPE)
+                .is_some_and(|value| value.as_bytes().starts_with(b"text/html"));
+        let message = if is_page {
+            let title = title(text).unwrap_or("without a title");
+            Some(format!("a page of HTML instead of the API: {title}"))
+        } else {
+            (!text.is_empty()).then(|| text.to_owned())
+        };
+        Self {
+            searched: searched(&[message.as_deref()]),
+            message,
+            ..Self::default()
+        }
+    }
+
+    /// What to show where nobody wrote a message.
+    pub(super) fn fallback(&self) -> String {
+        match self.code.as_deref().or(self.error_type.as_deref()) {
+            Some(word) => format!("the provider reported {word} without a message"),
+            None => "the provider reported an error without a message".to_owned(),
+        }
+    }
+}
+
+/// Reads an error object in any known form.
+pub(super) fn read(payload: &Value) -> Said {
+    let payload = match payload {
+        Value::Array(items) => items.first().unwrap_or(payload),
+        _ => payload,
+    };
+    let body = find_body(payload);
+    // xAI puts a code beside an `error` that is a string; its set of codes is not the error's own.
+    let fields = if body.is_string() { &Value::Null } else { body };
+    let error_type = text(fields, "type").filter(|word| word != "error");
+    let code = scalar(fields, "code");
+    let message = message(body).or_else(|| message(payload));
+    let inner_code = ["/details/error_code", "/innererror/code", "/error_code"]
+        .iter()
+        .find_map(|path| fields.pointer(path).and_then(Value::as_str))
+        .or_else(|| payload.get("code").and_then(Value::as_str))
+        .or_else(|| fields.get("status").and_then(Value::as_str))
+        .map(str::to_owned);
+    let raw = fields.pointer("/metadata/raw").and_then(Value::as_str);
+    Said {
+        status: status(fields, payload),
+        retry_after: delay::from_fields(fields).or_else(|| delay::from_fields(payload)),
+        searched: searched(&[message.as_deref(), raw]),
+        error_type,
+        code,
+        inner_code,
+        message,
+    }
+}
+
+/// Goes down to the object, or the string, that holds the error's own fields.
+fn find_body(payload: &Value) -> &Value {
+    ["/response/error", "/error", "/errors/0"]
+        .iter()
+        .filter_map(|path| payload.pointer(path))
+        .find(|found| found.is_object() || found.is_string())
+        .unwrap_or(payload)
+}
+
+fn message(body: &Value) -> Option<String> {
+    if let Value::String(text) = body {
+        return Some(text.clone());
+    }
+    [
+        "message",
+        "detail",
+        "details",
+        "msg",
+        "error_description",
+        "title",
+    ]
+    .iter()
+    .filter_map(|key| body.get(key))
+    .find_map(|found| match found {
+        Value::String(text) if !text.is_empty() => Some(text.clone()),
+        // FastAPI's list of what is wrong with a request.
+        Value::Array(items) => listed(items),
+        Value::Object(_) => message(found),
+        _ => None,
+    })
+}
+
+fn listed(items: &[Value]) -> Option<String> {
+    let texts: Vec<String> = items
+        .iter()
+        .filter_map(|item| {
+            let text = item.get("msg").or_else(|| item.get("message"))?.as_str()?;
+            let place = item.get("loc").and_then(Value::as_array).map(|path| {
+                let path: Vec<String> = path
+                    .iter()
+                    .map(|step| plain(step).unwrap_or_default())
+                    .collect();
+                format!("{}: ", path.join("."))
+            });
+            Some(format!("{}{text}", place.unwrap_or_default()))
+        })
+        .collect();
+    (!texts.is_empty()).then(|| texts.join("; "))
+}
+
+fn status(fields: &Value, payload: &Value) -> Option<u16> {
+    const KEYS: [&str; 5] = [
+        "code",
+        "status",
+        "status_code",
+        "raw_status_code",
+        "http_code",
+    ];
+    [fields, payload]
+        .iter()
+        .flat_map(|object| KEYS.iter().filter_map(|key| object.get(key)))
+        .filter_map(|value| plain(value)?.parse().ok())
+        .find(|status| (300..600).contains(status))
+}
+
+fn text(object: &Value, key: &str) -> Option<String> {
+    object.get(key)?.as_str().map(str::to_owned)
+}
+
+fn scalar(object: &Value, key: &str) -> Option<String> {
+    plain(object.get(key)?)
+}
+
+fn plain(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text.clone()),
+        Value::Number(number) => Some(number.to_string()),
+        _ => None,
+    }
+}
+
+fn searched(texts: &[Option<&str>]) -> String {
+    let joined: Vec<&str> = texts.iter().flatten().copied().collect();
+    let text: String = joined.join("\n").chars().take(MAX_SEARCHED_BYTES).collect();
+    text.to_lowercase()
+}
+
+fn title(page: &str) -> Option<&str> {
+    let lower = page.to_ascii_lowercase();
+    let start = lower.find("<title")?;
+    let start = start + lower.get(start..)?.find('>')? + 1;
+    let end = start + lower.get(start..)?.find('<')?;
+    page.get(start..end).map(str::trim)
+}

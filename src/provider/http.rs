@@ -1,0 +1,298 @@
+//! HTTP to a provider: one [`Endpoint`] per provider instance.
+//!
+//! Sends, waits within the instance's limits, turns failures into [`ProviderError`], and hands the
+//! bytes of an answer to `body`. Nothing here knows a wire format or tries again.
+
+mod fault;
+mod silence;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::StreamExt;
+use reqwest::header::{
+    ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, USER_AGENT,
+};
+use reqwest::{Method, Response};
+use secrecy::{ExposeSecret, SecretString};
+use serde_json::Value;
+
+use super::body::{self, ByteStream, Framing};
+use super::decode::Decoder;
+use super::error::without;
+use super::lines::{MAX_EVENT_BYTES, too_long};
+use super::record::Tape;
+use super::retry::Gate;
+use super::{ChunkStream, ErrorKind, ProviderError};
+use crate::config::ProviderConfig;
+use crate::http::ClientError;
+pub use crate::http::Clients;
+use silence::Bounded;
+
+/// Most bytes read of the body of an error status; vendors' errors have a few hundred.
+const MAX_ERROR_BYTES: usize = 64 * 1024;
+
+/// Longest time spent on the body of an error status.
+const ERROR_BODY_TIME: Duration = Duration::from_secs(10);
+
+/// Longest time for an answer that is no stream: lists of models, checks of a key.
+const JSON_TIME: Duration = Duration::from_secs(30);
+
+impl From<ClientError> for ProviderError {
+    fn from(error: ClientError) -> Self {
+        let kind = match error {
+            ClientError::Setting(_) => ErrorKind::NotConfigured,
+            ClientError::Setup(_) => ErrorKind::Connect,
+        };
+        Self::new(kind, error.to_string())
+    }
+}
+
+/// Where a provider instance is reached, and as whom.
+pub(crate) struct Endpoint {
+    config: Arc<ProviderConfig>,
+    clients: Clients,
+    gate: Gate,
+}
+
+impl Endpoint {
+    /// Makes an endpoint without touching the network, the certificate store or the disk.
+    pub(crate) fn new(config: Arc<ProviderConfig>, clients: Clients) -> Self {
+        Self {
+            config,
+            clients,
+            gate: Gate::default(),
+        }
+    }
+
+    /// The instance's settings.
+    pub(crate) fn config(&self) -> &ProviderConfig {
+        &self.config
+    }
+
+    /// Returns the key, `None` where the instance works without one.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::NotConfigured`] where it needs one and has none.
+    pub(crate) fn key(&self) -> Result<Option<&SecretString>, ProviderError> {
+        let key = self.config.api_key.as_ref();
+        let key = key.filter(|key| !key.expose_secret().trim().is_empty());
+        if key.is_none() && !self.config.key_optional {
+            let id = &self.config.id;
+            return Err(ProviderError::new(
+                ErrorKind::NotConfigured,
+                format!(
+                    "provider {id:?} has no key: set providers.{id}.api_key or its environment variable"
+                ),
+            ));
+        }
+        Ok(key)
+    }
+
+    /// Returns the key as the header `name`, after `prefix`; empty where the instance works without.
+    ///
+    /// # Errors
+    ///
+    /// As [`Endpoint::key`], and [`ErrorKind::NotConfigured`] for a key that no header can hold.
+    pub(crate) fn key_header(
+        &self,
+        name: HeaderName,
+        prefix: &str,
+    ) -> Result<HeaderMap, ProviderError> {
+        let mut headers = HeaderMap::new();
+        if let Some(key) = self.key()? {
+            let text = format!("{prefix}{}", key.expose_secret().trim());
+            headers.insert(name, secret_value(&text, "the key")?);
+        }
+        Ok(headers)
+    }
+
+    /// Posts a body and returns the chunks of the answer as they come.
+    ///
+    /// # Errors
+    ///
+    /// Of each [`ErrorKind`] that a connection or a status leads to; see
+    /// [`ProviderError::from_response`]. What goes wrong in the body of a 2xx comes in the stream.
+    pub(crate) async fn stream(
+        &self,
+        url: &str,
+        mut headers: HeaderMap,
+        body: Vec<u8>,
+        framing: Framing,
+        decoder: Box<dyn Decoder>,
+    ) -> Result<ChunkStream, ProviderError> {
+        let accepted = match framing {
+            Framing::Sse => "text/event-stream",
+            Framing::Ndjson => "application/x-ndjson",
+        };
+        headers.insert(ACCEPT, HeaderValue::from_static(accepted));
+        // Proxies that compress gather a stream until it is worth compressing.
+        headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+        self.gate.pass()?;
+        let request = self.config.record.is_some().then(|| body.clone());
+        let response = self.send(Method::POST, url, headers, Some(body)).await?;
+        let tape = request.and_then(|request| self.tape(request, &response));
+        if !response.status().is_success() {
+            let error = self.refusal(response, tape).await;
+            self.gate.penalise(&error);
+            return Err(error);
+        }
+        let content_type = header_text(response.headers(), CONTENT_TYPE);
+        Ok(body::chunks(
+            self.bytes(response, tape),
+            framing,
+            content_type,
+            decoder,
+        ))
+    }
+
+    /// Asks for JSON and returns it whole.
+    ///
+    /// # Errors
+    ///
+    /// As [`Endpoint::stream`]; [`ErrorKind::Protocol`] for a 2xx that is no JSON.
+    pub(crate) async fn json(
+        &self,
+        method: Method,
+        url: &str,
+        mut headers: HeaderMap,
+        body: Option<Vec<u8>>,
+    ) -> Result<Value, ProviderError> {
+        headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
+        let whole = async {
+            let response = self.send(method, url, headers, body).await?;
+            if !response.status().is_success() {
+                return Err(self.refusal(response, None).await);
+            }
+            read_whole(self.bytes(response, None)).await
+        };
+        let bytes = tokio::time::timeout(JSON_TIME, whole)
+            .await
+            .map_err(|_| fault::too_slow(url, "no whole answer", JSON_TIME))??;
+        serde_json::from_slice(&bytes).map_err(|error| {
+            let place = fault::place(url);
+            ProviderError::new(
+                ErrorKind::Protocol,
+                format!(
+                    "{place} answered with something that is no JSON ({error}), check base_url"
+                ),
+            )
+        })
+    }
+
+    /// Sends a request and returns the head of the answer, whatever its status.
+    async fn send(
+        &self,
+        method: Method,
+        url: &str,
+        mut headers: HeaderMap,
+        body: Option<Vec<u8>>,
+    ) -> Result<Response, ProviderError> {
+        self.complete(&mut headers)?;
+        let client = self
+            .clients
+            .get(url, self.config.ca_file.as_deref())
+            .await?;
+        let mut request = client.request(method, url).headers(headers);
+        if let Some(body) = body {
+            request = request
+                .header(CONTENT_TYPE, HeaderValue::from_static("application/json"))
+                .body(body);
+        }
+        let limit = self.config.timeout_first_byte;
+        let response = tokio::time::timeout(limit, request.send())
+            .await
+            .map_err(|_| fault::too_slow(url, "no answer", limit))?
+            .map_err(|error| fault::before_answer(url, &error))?;
+        Ok(response)
+    }
+
+    /// Adds what every request has and what the configuration adds; the latter wins.
+    fn complete(&self, headers: &mut HeaderMap) -> Result<(), ProviderError> {
+        let agent = concat!("outrigger/", env!("CARGO_PKG_VERSION"));
+        headers.insert(USER_AGENT, HeaderValue::from_static(agent));
+        for (name, value) in &self.config.headers {
+            let what = format!("the header {name:?}");
+            let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_| unusable(&what))?;
+            headers.insert(name, secret_value(value.expose_secret(), &what)?);
+        }
+        Ok(())
+    }
+
+    /// Reads the answer of an error status.
+    async fn refusal(&self, response: Response, tape: Option<Tape>) -> ProviderError {
+        let status = response.status().as_u16();
+        let headers = response.headers().clone();
+        let mut bytes = self.bytes(response, tape);
+        let mut body = Vec::new();
+        let read = async {
+            while let Some(Ok(read)) = bytes.next().await {
+                body.extend_from_slice(&read);
+                if body.len() >= MAX_ERROR_BYTES {
+                    body.truncate(MAX_ERROR_BYTES);
+                    break;
+                }
+            }
+        };
+        // What came in time is enough to tell the kind: the status alone does.
+        let _ = tokio::time::timeout(ERROR_BODY_TIME, read).await;
+        let mut error = ProviderError::from_response(status, &headers, &body);
+        if let Ok(Some(key)) = self.key() {
+            error.message = without(&error.message, key.expose_secret().trim());
+        }
+        error
+    }
+
+    fn bytes(&self, response: Response, tape: Option<Tape>) -> ByteStream {
+        let bytes = Bounded::new(response, self.config.timeout_idle).boxed();
+        match tape {
+            Some(tape) => tape.around(bytes),
+            None => bytes,
+        }
+    }
+
+    /// Starts a recording of an answer where the configuration wants one.
+    fn tape(&self, request: Vec<u8>, response: &Response) -> Option<Tape> {
+        let folder = self.config.record.as_deref()?;
+        let status = response.status().as_u16();
+        let headers = response.headers();
+        Some(Tape::new(folder, &self.config, request, status, headers))
+    }
+}
+
+async fn read_whole(mut bytes: ByteStream) -> Result<Vec<u8>, ProviderError> {
+    let mut body = Vec::new();
+    while let Some(read) = bytes.next().await {
+        body.extend_from_slice(&read?);
+        if body.len() > MAX_EVENT_BYTES {
+            return Err(too_long());
+        }
+    }
+    Ok(body)
+}
+
+/// Makes a header value that no log shows.
+fn secret_value(text: &str, what: &str) -> Result<HeaderValue, ProviderError> {
+    let mut value = HeaderValue::from_str(text.trim()).map_err(|_| unusable(what))?;
+    value.set_sensitive(true);
+    Ok(value)
+}
+
+fn unusable(what: &str) -> ProviderError {
+    ProviderError::new(
+        ErrorKind::NotConfigured,
+        format!("{what} has characters that no HTTP header can hold"),
+    )
+}
+
+fn header_text(headers: &HeaderMap, name: HeaderName) -> String {
+    headers
+        .get(name)
+        .and_then(|value| value.to_str().ok())
+        .unwrap_or_default()
+        .to_owned()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,238 @@
+//! Ollama's own API: `/api/chat`, and `/api/tags` and `/api/show` for what its models can do.
+//!
+//! Its OpenAI-compatible side is not used, for that ignores the context size and cuts what does not
+//! fit without a word (providers.md 4.2.1 and 8, 2026-11-20).
+
+mod decode;
+mod models;
+mod request;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use futures::future::BoxFuture;
+use futures::{FutureExt, StreamExt};
+use reqwest::Method;
+use reqwest::header::{AUTHORIZATION, HeaderMap};
+use serde_json::{Value, json};
+
+use super::body::Framing;
+use super::decode::Decoder;
+use super::http::{Clients, Endpoint};
+use super::{ChunkStream, ErrorKind, Provider, ProviderError, Request};
+use crate::config::ProviderConfig;
+use crate::message::Model;
+use decode::ChatDecoder;
+use models::Facts;
+use request::Target;
+
+/// The name of the wire format in a [`crate::message::NativeReply`].
+const WIRE: &str = "ollama-chat";
+
+/// Most models whose abilities are kept; what comes after is asked for at each turn.
+const MAX_KNOWN: usize = 256;
+
+/// Most models asked about at once, so that a long list does not fill the server's queue.
+const SHOWN_AT_ONCE: usize = 4;
+
+/// An Ollama server, on this machine or elsewhere.
+pub struct Ollama {
+    endpoint: Endpoint,
+    /// Address of the server, without path.
+    root: String,
+    /// What the server told of its models, by name. Kept so that the context asked for stays the
+    /// same, and locked only to look something up or to add it.
+    known: Mutex<HashMap<String, Facts>>,
+}
+
+impl Ollama {
+    /// Makes an instance without touching the network.
+    pub fn new(config: Arc<ProviderConfig>, clients: Clients) -> Self {
+        Self {
+            root: root(&config.base_url).to_owned(),
+            endpoint: Endpoint::new(config, clients),
+            known: Mutex::default(),
+        }
+    }
+
+    async fn answer(&self, request: Request<'_>) -> Result<ChunkStream, ProviderError> {
+        let mut facts = self.facts(request.model).await?;
+        match self.send(&request, facts).await {
+            Err(error)
+                if error.kind == ErrorKind::NoTools && self.target(facts).has_tools(&request) =>
+            {
+                // The server was too old to say so when it was asked.
+                facts.tools = Some(false);
+                self.remember(request.model, facts);
+                self.send(&request, facts).await
+            }
+            outcome => outcome,
+        }
+    }
+
+    async fn send(
+        &self,
+        request: &Request<'_>,
+        facts: Facts,
+    ) -> Result<ChunkStream, ProviderError> {
+        let target = self.target(facts);
+        let (body, notices) = target.body(request);
+        let estimate = request::estimate(&body);
+        let decoder = ChatDecoder::new(target.provider, request.model, notices, estimate);
+        self.endpoint
+            .stream(
+                &self.url("/api/chat"),
+                self.headers()?,
+                body.to_string().into_bytes(),
+                Framing::Ndjson,
+                Box::new(decoder),
+            )
+            .await
+    }
+
+    fn target(&self, facts: Facts) -> Target<'_> {
+        let config = self.endpoint.config();
+        Target {
+            provider: &config.id,
+            num_ctx: config.num_ctx,
+            facts,
+        }
+    }
+
+    /// What is known of a model, asked for once.
+    async fn facts(&self, model: &str) -> Result<Facts, ProviderError> {
+        if let Some(facts) = self.remembered(model) {
+            return Ok(facts);
+        }
+        match self.show(model).await {
+            Ok(facts) => Ok(facts),
+            Err(error) if ends_the_turn(error.kind) => Err(error),
+            // A server that answers, but not to this question: `/api/chat` shall say what is wrong.
+            Err(_) => Ok(Facts::default()),
+        }
+    }
+
+    async fn show(&self, model: &str) -> Result<Facts, ProviderError> {
+        let body = json!({ "model": model }).to_string().into_bytes();
+        let show = self.ask(Method::POST, "/api/show", Some(body)).await?;
+        let facts = Facts::from_show(&show);
+        self.remember(model, facts);
+        Ok(facts)
+    }
+
+    async fn list(&self) -> Result<Vec<Model>, ProviderError> {
+        let tags = self.ask(Method::GET, "/api/tags", None).await?;
+        let configured = self.endpoint.config().num_ctx;
+        let provider = self.endpoint.config().id.as_str();
+        let shown = futures::stream::iter(models::listed(&tags))
+            .map(|(name, listed)| async move {
+                // The list is worth having without what a single model does not tell.
+                let facts = self.show(&name).await.unwrap_or(listed);
+                (name, facts)
+            })
+            .buffered(SHOWN_AT_ONCE)
+            .filter(|(_, facts)| std::future::ready(facts.completion != Some(false)))
+            .map(|(name, facts)| facts.model(provider, &name, configured));
+        Ok(shown.collect().await)
+    }
+
+    async fn check(&self) -> Result<(), ProviderError> {
+        self.ask(Method::GET, "/api/version", None).await?;
+        self.ask(Method::GET, "/api/tags", None).await?;
+        Ok(())
+    }
+
+    async fn ask(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<Vec<u8>>,
+    ) -> Result<Value, ProviderError> {
+        let headers = self.headers()?;
+        self.endpoint
+            .json(method, &self.url(path), headers, body)
+            .await
+    }
+
+    fn headers(&self) -> Result<HeaderMap, ProviderError> {
+        self.endpoint.key_header(AUTHORIZATION, "Bearer ")
+    }
+
+    fn url(&self, path: &str) -> String {
+        format!("{}{path}", self.root)
+    }
+
+    fn remembered(&self, model: &str) -> Option<Facts> {
+        self.known().get(model).copied()
+    }
+
+    fn remember(&self, model: &str, facts: Facts) {
+        let mut known = self.known();
+        if known.len() < MAX_KNOWN || known.contains_key(model) {
+            known.insert(model.to_owned(), facts);
+        }
+    }
+
+    fn known(&self) -> MutexGuard<'_, HashMap<String, Facts>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Provider for Ollama {
+    fn stream<'a>(
+        &'a self,
+        request: Request<'a>,
+    ) -> BoxFuture<'a, Result<ChunkStream, ProviderError>> {
+        self.answer(request).boxed()
+    }
+
+    fn models(&self) -> BoxFuture<'_, Result<Vec<Model>, ProviderError>> {
+        self.list().boxed()
+    }
+
+    fn validate(&self) -> BoxFuture<'_, Result<(), ProviderError>> {
+        self.check().boxed()
+    }
+
+    fn model(&self, id: &str) -> Model {
+        let config = self.endpoint.config();
+        let facts = self.remembered(id).unwrap_or_default();
+        facts.model(&config.id, id, config.num_ctx)
+    }
+}
+
+/// The server's address out of a base URL that may have been meant for one of its APIs.
+fn root(base_url: &str) -> &str {
+    let url = base_url.trim_end_matches('/');
+    let url = url
+        .strip_suffix("/api")
+        .or(url.strip_suffix("/v1"))
+        .unwrap_or(url);
+    url.trim_end_matches('/')
+}
+
+/// Whether a question that failed so need not be followed by the turn itself.
+fn ends_the_turn(kind: ErrorKind) -> bool {
+    use ErrorKind::{
+        Authentication, Connect, NotConfigured, Overloaded, Permission, RateLimit, Server, Timeout,
+    };
+    matches!(
+        kind,
+        Authentication
+            | Connect
+            | NotConfigured
+            | Overloaded
+            | Permission
+            | RateLimit
+            | Server
+            | Timeout
+    )
+}
+
+/// The parser of an answer that no request of ours led to: a recording.
+pub(super) fn decoder(provider: &str, model: &str) -> Box<dyn Decoder> {
+    Box::new(ChatDecoder::new(provider, model, Vec::new(), 0))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,319 @@
+//! What servers of the OpenAI wires do differently, as flags that the request builders read.
+//!
+//! A preset gives the flags to start with; an error that names what a server does not take changes
+//! them for that model ([`repair`]). Facts: `providers.md` 1.2 to 1.3, 2.2 to 2.4, 4.3, 2026-11-20.
+//! Nothing here sends or parses.
+
+pub(crate) mod repair;
+
+use super::schema::Wire;
+use crate::config::{ProviderConfig, ProviderKind};
+
+/// What a server takes, for one model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Quirks {
+    /// The field for the most tokens of the answer.
+    pub(crate) output_cap: OutputCap,
+    /// The role of the system prompt.
+    pub(crate) system_role: SystemRole,
+    /// Whether it takes `stream_options`.
+    pub(crate) stream_options: bool,
+    /// Whether an assistant message with calls and no text has `null` content instead of `""`.
+    pub(crate) null_content: bool,
+    /// Which ids of calls it takes.
+    pub(crate) call_ids: CallIds,
+    /// Whether a user message may follow a tool message directly.
+    pub(crate) user_after_tool: bool,
+    /// What of a reply's reasoning goes back.
+    pub(crate) reasoning_back: ReasoningBack,
+    /// How thinking is asked for.
+    pub(crate) thinking: ThinkingDialect,
+    /// Whether it takes `temperature` while the model thinks.
+    pub(crate) temperature: bool,
+    /// Whether the model has tools.
+    pub(crate) tools: bool,
+    /// What it takes of a tool's schema. Chat only.
+    pub(crate) schemas: Wire,
+    /// Whether it takes `tool_choice`.
+    pub(crate) tool_choice: bool,
+    /// Whether the model sees images.
+    pub(crate) images: bool,
+    /// Whether it takes `prompt_cache_key`.
+    pub(crate) prompt_cache_key: bool,
+    /// Whether calls need a `thought_signature` (Gemini).
+    pub(crate) thought_signature: bool,
+    /// Whether requests are routed to other servers, and only to those that take all parameters.
+    pub(crate) routed: bool,
+    /// Responses: whether it takes `include`.
+    pub(crate) include: bool,
+    /// Responses: whether it takes reasoning items that say nothing.
+    pub(crate) empty_reasoning: bool,
+    /// Responses: when summaries of the reasoning are asked for.
+    pub(crate) summaries: Summaries,
+}
+
+/// When summaries of the reasoning are asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Summaries {
+    /// Never: refused, e.g. to organisations that are not verified.
+    Never,
+    /// Where the request says something about thinking.
+    WithThinking,
+    /// Unless the model is told not to think: api.openai.com shows no reasoning otherwise.
+    Always,
+}
+
+/// The field for the most tokens of the answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum OutputCap {
+    /// `max_tokens`, which most compatible servers know alone.
+    MaxTokens,
+    /// `max_completion_tokens`, which newer OpenAI models know alone.
+    MaxCompletionTokens,
+}
+
+/// The role of the system prompt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SystemRole {
+    /// `system`, known everywhere.
+    System,
+    /// `developer`, OpenAI's word since its reasoning models.
+    Developer,
+}
+
+/// Which ids of calls a server takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CallIds {
+    /// Any text.
+    Any,
+    /// Nine letters or digits (Mistral).
+    NineAlphanumerics,
+}
+
+/// What of a reply's reasoning goes back with the history.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ReasoningBack {
+    /// Nothing.
+    Never,
+    /// The field it came in, on replies with calls.
+    AsSent,
+    /// This field, on replies with calls.
+    As(&'static str),
+    /// This field, on every reply, empty where there was no reasoning (DeepSeek).
+    Always(&'static str),
+    /// `reasoning_details` unchanged; `reasoning` where there were none (OpenRouter).
+    Details,
+}
+
+/// How thinking is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ThinkingDialect {
+    /// Not at all.
+    None,
+    /// `reasoning_effort: none | low | medium | high`.
+    Effort,
+    /// `thinking: {type}`, `reasoning_effort: low | high` (DeepSeek).
+    DeepSeek,
+    /// `reasoning: {enabled | effort | max_tokens}` (OpenRouter).
+    OpenRouter,
+    /// `reasoning_effort: none | high` (Mistral).
+    Mistral,
+    /// `chat_template_kwargs.enable_thinking` and `reasoning_effort` (vLLM, llama.cpp).
+    Template,
+}
+
+/// A server that takes what the documents of OpenAI say and nothing that is new.
+const GENERIC: Quirks = Quirks {
+    output_cap: OutputCap::MaxTokens,
+    system_role: SystemRole::System,
+    stream_options: true,
+    null_content: false,
+    call_ids: CallIds::Any,
+    user_after_tool: true,
+    reasoning_back: ReasoningBack::AsSent,
+    thinking: ThinkingDialect::Effort,
+    temperature: true,
+    tools: true,
+    schemas: Wire::Chat,
+    tool_choice: true,
+    images: true,
+    prompt_cache_key: false,
+    thought_signature: false,
+    routed: false,
+    include: true,
+    empty_reasoning: false,
+    summaries: Summaries::WithThinking,
+};
+
+impl Quirks {
+    /// The flags to start with for a model of a provider instance.
+    pub(crate) fn of(config: &ProviderConfig, model: &str) -> Self {
+        match vendor(config) {
+            "openai" => Self {
+                output_cap: OutputCap::MaxCompletionTokens,
+                system_role: SystemRole::Developer,
+                null_content: true,
+                reasoning_back: ReasoningBack::Never,
+                thinking: if is_openai_reasoner(model) {
+                    ThinkingDialect::Effort
+                } else {
+                    ThinkingDialect::None
+                },
+                temperature: !is_openai_reasoner(model),
+                prompt_cache_key: true,
+                empty_reasoning: true,
+                summaries: Summaries::Always,
+                ..GENERIC
+            },
+            "deepseek" => Self {
+                reasoning_back: ReasoningBack::Always("reasoning_content"),
+                thinking: ThinkingDialect::DeepSeek,
+                images: false,
+                ..GENERIC
+            },
+            "openrouter" => Self {
+                reasoning_back: ReasoningBack::Details,
+                thinking: ThinkingDialect::OpenRouter,
+                routed: true,
+                ..GENERIC
+            },
+            "groq" => Self {
+                output_cap: OutputCap::MaxCompletionTokens,
+                reasoning_back: ReasoningBack::As("reasoning"),
+                ..GENERIC
+            },
+            "mistral" => Self {
+                // Sends usage without being asked.
+                stream_options: false,
+                call_ids: CallIds::NineAlphanumerics,
+                user_after_tool: false,
+                // Its thinking comes as content parts, which go back as they are.
+                reasoning_back: ReasoningBack::Never,
+                thinking: ThinkingDialect::Mistral,
+                prompt_cache_key: true,
+                ..GENERIC
+            },
+            "vllm" => Self {
+                reasoning_back: ReasoningBack::As("reasoning"),
+                thinking: ThinkingDialect::Template,
+                ..GENERIC
+            },
+            "llamacpp" => Self {
+                reasoning_back: ReasoningBack::As("reasoning_content"),
+                thinking: ThinkingDialect::Template,
+                ..GENERIC
+            },
+            "xai" => Self {
+                output_cap: OutputCap::MaxCompletionTokens,
+                ..GENERIC
+            },
+            "gemini" => Self {
+                thought_signature: true,
+                schemas: Wire::Gemini,
+                ..GENERIC
+            },
+            // Its compatible endpoint passes over `tool_choice`.
+            "ollama" => Self {
+                tool_choice: false,
+                schemas: Wire::Ollama,
+                reasoning_back: ReasoningBack::As("reasoning"),
+                ..GENERIC
+            },
+            _ => GENERIC,
+        }
+    }
+}
+
+/// Hosts that give a vendor away where the preset does not.
+const HOSTS: [(&str, &str); 11] = [
+    ("api.openai.com", "openai"),
+    ("openai.azure.com", "openai"),
+    ("api.deepseek.com", "deepseek"),
+    ("openrouter.ai", "openrouter"),
+    ("api.groq.com", "groq"),
+    ("api.mistral.ai", "mistral"),
+    ("api.x.ai", "xai"),
+    ("generativelanguage.googleapis.com", "gemini"),
+    ("localhost:11434", "ollama"),
+    ("127.0.0.1:11434", "ollama"),
+    ("localhost:1234", "lmstudio"),
+];
+
+/// Whose server a provider instance talks to: its preset, else what its host says, else `generic`.
+///
+/// The preset `openai` with the host of somebody else is not OpenAI.
+pub(crate) fn vendor(config: &ProviderConfig) -> &str {
+    let by_host = HOSTS
+        .into_iter()
+        .find(|(host, _)| {
+            let before = host_of(&config.base_url).strip_suffix(host);
+            before.is_some_and(|before| before.is_empty() || before.ends_with('.'))
+        })
+        .map(|(_, vendor)| vendor);
+    match (config.preset.as_str(), config.kind) {
+        (preset, ProviderKind::Chat | ProviderKind::Responses) if preset != "openai" => {
+            if preset.is_empty() || preset == "generic" {
+                by_host.unwrap_or("generic")
+            } else {
+                preset
+            }
+        }
+        _ => by_host.unwrap_or("generic"),
+    }
+}
+
+/// Returns host and port of a URL.
+pub(crate) fn host_of(url: &str) -> &str {
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or(rest);
+    authority.rsplit('@').next().unwrap_or(authority)
+}
+
+/// Whether a model of OpenAI's own API reasons: `o1` and later, `gpt-5` and later but its chat models.
+pub(crate) fn is_openai_reasoner(model: &str) -> bool {
+    let leading_number = |text: &str| -> Option<u32> {
+        let end = text
+            .find(|c: char| !c.is_ascii_digit())
+            .unwrap_or(text.len());
+        text.get(..end)?.parse().ok()
+    };
+    match (model.strip_prefix("gpt-"), model.strip_prefix('o')) {
+        (Some(version), _) => {
+            leading_number(version).is_some_and(|major| major >= 5) && !version.contains("-chat")
+        }
+        (None, Some(version)) => leading_number(version).is_some(),
+        (None, None) => model.starts_with("codex"),
+    }
+}
+
+/// Returns the URL of a path such as `chat/completions` below a base URL with or without `/v1`.
+///
+/// A base that has a version in its path, or ends in the path itself, is taken as it is:
+/// `https://api.groq.com/openai/v1`, `…/v1beta/openai`, `…/paas/v4`.
+pub(crate) fn url(base: &str, path: &str) -> String {
+    let base = base.trim_end_matches('/');
+    for endpoint in ["/chat/completions", "/responses"] {
+        if let Some(root) = base.strip_suffix(endpoint) {
+            return format!("{root}/{path}");
+        }
+    }
+    let is_version = |segment: &str| {
+        segment
+            .strip_prefix('v')
+            .is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
+    };
+    let host_ends = base
+        .split_once("://")
+        .map_or(0, |(scheme, _)| scheme.len() + 3);
+    let has_version = base
+        .get(host_ends..)
+        .is_some_and(|rest| rest.split('/').skip(1).any(is_version));
+    if has_version {
+        format!("{base}/{path}")
+    } else {
+        format!("{base}/v1/{path}")
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,288 @@
+//! The provider instances of the daemon: which there are, and the one behind each id.
+//!
+//! Made from the configuration; keys and addresses may come later, in memory only. What an instance
+//! does is in its own module.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
+
+use reqwest::Url;
+use secrecy::{ExposeSecret, SecretString};
+
+use super::Provider;
+use super::anthropic::Anthropic;
+use super::chat::Chat;
+use super::http::Clients;
+use super::ollama::Ollama;
+use super::presets::{self, Preset};
+use super::responses::Responses;
+use super::scripted::Scripted;
+use crate::config::{Config, ProviderConfig, ProviderKind};
+
+/// Id and preset of the instance that is always there.
+const SCRIPTED: &str = "scripted";
+
+/// Retries of an instance that no configuration names.
+const MAX_RETRIES: u32 = 4;
+
+/// How often such an instance runs a turn again that broke off after output.
+const RESTART_AFTER_PARTIAL: u32 = 1;
+
+/// The provider instances; clones share them.
+#[derive(Clone)]
+pub struct Providers {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    /// In the order of the configuration. Instances are replaced whole, so that a turn that runs
+    /// keeps the one it began with; the lock is held to look one up or to put one in.
+    instances: RwLock<Vec<Instance>>,
+    default: String,
+    clients: Clients,
+}
+
+#[derive(Clone)]
+struct Instance {
+    config: Arc<ProviderConfig>,
+    provider: Arc<dyn Provider>,
+}
+
+/// What a client may know of an instance.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProviderInfo {
+    /// Its name in the configuration.
+    pub id: String,
+    /// Its preset, e.g. `deepseek`; `scripted` for a script.
+    pub kind: String,
+    /// Its base URL; empty for a script.
+    pub base_url: String,
+    /// Whether it has its key or needs none.
+    pub configured: bool,
+    /// Whether it answers where nothing else is asked for.
+    pub default: bool,
+}
+
+/// Why an instance cannot be set up as asked.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ConfigureError {
+    /// Neither an instance nor a preset has that name.
+    #[error("there is no provider {id:?}, only {known}")]
+    Unknown {
+        /// What was asked for.
+        id: String,
+        /// The names there are, separated by commas.
+        known: String,
+    },
+    /// The base URL cannot be used.
+    #[error("base URL of provider {id:?} {reason}")]
+    BaseUrl {
+        /// Whose base URL it was to be.
+        id: String,
+        /// What is wrong with it; never holds the URL.
+        reason: &'static str,
+    },
+}
+
+impl Providers {
+    /// Makes all instances of a configuration, and the scripted one where it names none. Nothing is
+    /// connected to or read from disk.
+    pub fn new(config: &Config) -> Self {
+        Self::of(config.providers.clone(), &config.chat.provider)
+    }
+
+    fn of(mut configs: Vec<ProviderConfig>, default: &str) -> Self {
+        if !configs.iter().any(|config| config.id == SCRIPTED) {
+            configs.push(scripted());
+        }
+        let is_there = configs.iter().any(|config| config.id == default);
+        let clients = Clients::default();
+        let instances = configs
+            .into_iter()
+            .map(|config| Instance::new(Arc::new(config), &clients))
+            .collect();
+        Self {
+            shared: Arc::new(Shared {
+                instances: RwLock::new(instances),
+                default: if is_there { default } else { SCRIPTED }.to_owned(),
+                clients,
+            }),
+        }
+    }
+
+    /// Returns the instance with that id.
+    pub fn get(&self, id: &str) -> Option<Arc<dyn Provider>> {
+        self.find(id).map(|instance| instance.provider)
+    }
+
+    /// Returns the settings of the instance with that id: its default model, retries and preset.
+    pub fn config(&self, id: &str) -> Option<Arc<ProviderConfig>> {
+        self.find(id).map(|instance| instance.config)
+    }
+
+    /// Returns the id of the instance that answers where nothing else is asked for.
+    pub fn default_id(&self) -> &str {
+        &self.shared.default
+    }
+
+    /// Lists the instances in the order of the configuration.
+    pub fn list(&self) -> Vec<ProviderInfo> {
+        let instances = self.instances();
+        instances.iter().map(|one| self.info(&one.config)).collect()
+    }
+
+    /// Gives an instance another key or base URL until the daemon ends, and returns what it is now.
+    ///
+    /// An empty key makes it forget the one it has. A base URL at another host or port makes it
+    /// forget the key and the extra headers too, unless a key comes with it: what the operator
+    /// entrusted to one server is not sent to another. A preset without an instance becomes one.
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigureError`]; nothing is changed then.
+    pub fn configure(
+        &self,
+        id: &str,
+        api_key: Option<SecretString>,
+        base_url: Option<&str>,
+    ) -> Result<ProviderInfo, ConfigureError> {
+        let mut instances = self
+            .shared
+            .instances
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
+        let place = instances.iter().position(|known| known.config.id == id);
+        let mut config = match place.and_then(|place| instances.get(place)) {
+            Some(instance) => ProviderConfig::clone(&instance.config),
+            None => presets::preset(id)
+                .map(of_preset)
+                .ok_or_else(|| unknown(id, &instances))?,
+        };
+        if let Some(base_url) = base_url {
+            move_to(&mut config, base_url)?;
+        }
+        if let Some(key) = api_key {
+            let key = key.expose_secret().trim();
+            config.api_key = (!key.is_empty()).then(|| SecretString::from(key));
+        }
+        let info = self.info(&config);
+        let instance = Instance::new(Arc::new(config), &self.shared.clients);
+        match place.and_then(|place| instances.get_mut(place)) {
+            Some(old) => *old = instance,
+            None => instances.push(instance),
+        }
+        Ok(info)
+    }
+
+    fn find(&self, id: &str) -> Option<Instance> {
+        let instances = self.instances();
+        let found = instances.iter().find(|instance| instance.config.id == id);
+        found.cloned()
+    }
+
+    fn instances(&self) -> RwLockReadGuard<'_, Vec<Instance>> {
+        let instances = self.shared.instances.read();
+        instances.unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn info(&self, config: &ProviderConfig) -> ProviderInfo {
+        ProviderInfo {
+            id: config.id.clone(),
+            kind: config.preset.clone(),
+            base_url: config.base_url.clone(),
+            configured: config.api_key.is_some() || config.key_optional,
+            default: config.id == self.shared.default,
+        }
+    }
+}
+
+impl Instance {
+    fn new(config: Arc<ProviderConfig>, clients: &Clients) -> Self {
+        let clients = clients.clone();
+        let provider: Arc<dyn Provider> = match config.kind {
+            ProviderKind::Anthropic => Arc::new(Anthropic::new(Arc::clone(&config), clients)),
+            ProviderKind::Responses => Arc::new(Responses::new(Arc::clone(&config), clients)),
+            ProviderKind::Chat => Arc::new(Chat::new(Arc::clone(&config), clients)),
+            ProviderKind::Ollama => Arc::new(Ollama::new(Arc::clone(&config), clients)),
+            ProviderKind::Scripted => Arc::new(Scripted::new(Arc::clone(&config))),
+        };
+        Self { config, provider }
+    }
+}
+
+fn unknown(id: &str, instances: &[Instance]) -> ConfigureError {
+    let mut known: Vec<&str> = instances.iter().map(|one| one.config.id.as_str()).collect();
+    let presets = presets::all().iter().map(|preset| preset.name);
+    known.extend(presets.filter(|name| instances.iter().all(|one| one.config.id != *name)));
+    ConfigureError::Unknown {
+        id: id.to_owned(),
+        known: known.join(", "),
+    }
+}
+
+/// Points an instance at another address.
+fn move_to(config: &mut ProviderConfig, base_url: &str) -> Result<(), ConfigureError> {
+    let refused = |reason| ConfigureError::BaseUrl {
+        id: config.id.clone(),
+        reason,
+    };
+    if config.kind == ProviderKind::Scripted {
+        return Err(refused("cannot be set: a script has none"));
+    }
+    let new = Url::parse(base_url.trim()).map_err(|_| refused("is no URL"))?;
+    if !matches!(new.scheme(), "http" | "https") {
+        return Err(refused("has to begin with http:// or https://"));
+    }
+    if !new.username().is_empty() || new.password().is_some() {
+        return Err(refused("must not hold a user name or password"));
+    }
+    if new.query().is_some() || new.fragment().is_some() {
+        return Err(refused("must not have a query or fragment"));
+    }
+    let old = Url::parse(&config.base_url);
+    if old.map_or(true, |old| old.origin() != new.origin()) {
+        config.api_key = None;
+        config.headers.clear();
+    }
+    config.base_url = new.as_str().trim_end_matches('/').to_owned();
+    Ok(())
+}
+
+/// The instance that a preset stands for where the configuration has none.
+fn of_preset(preset: &Preset) -> ProviderConfig {
+    ProviderConfig {
+        id: preset.name.to_owned(),
+        kind: preset.kind,
+        preset: preset.name.to_owned(),
+        base_url: preset.base_url.to_owned(),
+        api_key: None,
+        key_optional: preset.key_optional,
+        model: preset.model.to_owned(),
+        headers: BTreeMap::new(),
+        timeout_first_byte: preset.timeout_first_byte,
+        timeout_idle: preset.timeout_idle,
+        max_retries: MAX_RETRIES,
+        restart_after_partial: RESTART_AFTER_PARTIAL,
+        num_ctx: None,
+        script: None,
+        ca_file: None,
+        record: None,
+    }
+}
+
+/// The built-in demonstration.
+fn scripted() -> ProviderConfig {
+    of_preset(&Preset {
+        name: SCRIPTED,
+        kind: ProviderKind::Scripted,
+        base_url: "",
+        key_variable: "",
+        key_optional: true,
+        model: "",
+        timeout_first_byte: presets::HOSTED,
+        timeout_idle: presets::HOSTED,
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,105 @@
+//! Tools as a wire format accepts them: the schema of their input, and their names.
+//!
+//! Schemas come from MCP servers too, and one that a vendor refuses makes it refuse the whole
+//! request. So each is brought into the form its wire format is known to take, and one that cannot
+//! be is replaced. What is lost that way is the model's guidance only: inputs are checked against the
+//! tool's own schema.
+
+mod flatten;
+mod names;
+mod narrow;
+mod node;
+mod refs;
+#[cfg(test)]
+mod tests;
+
+use serde_json::{Value, json};
+
+pub(crate) use names::{ToolNames, wire_name};
+
+use crate::message::{Notice, Severity, ToolSpec};
+
+/// Most schemas nested in one tool's, those that `$ref` brings in again included. The largest known of
+/// real servers have some hundreds.
+const MAX_NODES: usize = 4096;
+
+/// Deepest nesting kept; what lies deeper may be anything.
+const MAX_DEPTH: usize = 24;
+
+/// Who is to read a schema.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wire {
+    /// Anthropic Messages: JSON Schema 2020-12, nothing but an object at the top (providers.md 1.1.3).
+    Anthropic,
+    /// OpenAI Chat Completions and what is compatible.
+    Chat,
+    /// OpenAI Responses.
+    Responses,
+    /// Ollama: a handful of keywords, the others are dropped in silence (providers.md 1.4).
+    Ollama,
+    /// Google's compatible endpoint: the OpenAPI subset.
+    Gemini,
+}
+
+impl Wire {
+    /// Whether it knows a few keywords only and no `$ref`.
+    fn is_narrow(self) -> bool {
+        matches!(self, Self::Ollama | Self::Gemini)
+    }
+}
+
+/// Why a schema cannot be used at all.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum SchemaProblem {
+    /// It describes something that is no object.
+    #[error("its input is not described as an object")]
+    NotAnObject,
+    /// It is too large to be sent with each request.
+    #[error("it has more than {MAX_NODES} nested schemas")]
+    TooLarge,
+}
+
+/// Returns the input schema of a tool in the form `wire` takes, always of type `object` and with
+/// `properties`.
+///
+/// # Errors
+///
+/// [`SchemaProblem`] where it describes no object or is too large.
+pub(crate) fn normalise(schema: &Value, wire: Wire) -> Result<Value, SchemaProblem> {
+    let flat = flatten::top(schema)?;
+    let mut walk = node::Walk::new(schema, wire);
+    let mut normal = walk.top(&flat)?;
+    if !wire.is_narrow() {
+        refs::drop_dangling(&mut normal);
+    }
+    Ok(normal)
+}
+
+/// Returns the schema to send for a tool: its own, normalised, or one that takes any object where
+/// that cannot be used, with a notice that says so.
+pub(crate) fn of_tool(tool: &ToolSpec, wire: Wire) -> (Value, Option<Notice>) {
+    match normalise(&tool.input_schema, wire) {
+        Ok(schema) => (schema, None),
+        Err(problem) => {
+            let notice = Notice {
+                severity: Severity::Warning,
+                code: "tool_schema_replaced".to_owned(),
+                message: format!(
+                    "the schema of tool \"{}\" ({}) cannot be sent: {problem}; the model is not told what input it takes",
+                    tool.name, tool.origin
+                ),
+            };
+            (any_object(), Some(notice))
+        }
+    }
+}
+
+fn any_object() -> Value {
+    json!({"type": "object", "properties": {}})
+}
+
+/// Returns what a `$ref` within the same document points to.
+fn resolve<'a>(root: &'a Value, reference: &str) -> Option<&'a Value> {
+    let pointer = reference.strip_prefix('#')?;
+    root.pointer(pointer).filter(|target| target.is_object())
+}

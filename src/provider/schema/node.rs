@@ -1,0 +1,325 @@
+//! One schema, keyword by keyword.
+//!
+//! Keywords whose value the standard does not allow are left out, and so are those nobody reads.
+
+use serde_json::{Map, Value, json};
+
+use super::narrow::narrow;
+use super::{MAX_DEPTH, MAX_NODES, SchemaProblem, Wire, resolve};
+
+/// Longest name of a field that Anthropic takes; it has to be `^[a-zA-Z0-9_.-]{1,64}$`.
+const MAX_FIELD: usize = 64;
+
+/// What the value of a keyword has to be.
+enum Sort {
+    Type,
+    Schema,
+    /// A schema, or a list of them in older drafts.
+    Items,
+    /// Schemas by name.
+    Map,
+    /// Schemas in a list.
+    List,
+    Required,
+    /// A list that is not empty.
+    Values,
+    /// A number, or a flag in draft 4.
+    Exclusive,
+    Text,
+    Number,
+    Flag,
+    Any,
+    /// Nobody reads it.
+    None,
+}
+
+fn sort(keyword: &str) -> Sort {
+    match keyword {
+        "type" => Sort::Type,
+        "additionalProperties" | "not" | "if" | "then" | "else" | "contains" | "propertyNames" => {
+            Sort::Schema
+        }
+        "items" => Sort::Items,
+        "properties" | "patternProperties" | "$defs" | "definitions" | "dependentSchemas" => {
+            Sort::Map
+        }
+        "anyOf" | "oneOf" | "allOf" | "prefixItems" => Sort::List,
+        "required" => Sort::Required,
+        "enum" | "examples" => Sort::Values,
+        "exclusiveMinimum" | "exclusiveMaximum" => Sort::Exclusive,
+        "description" | "title" | "format" | "pattern" => Sort::Text,
+        "minimum" | "maximum" | "multipleOf" | "minLength" | "maxLength" | "minItems"
+        | "maxItems" | "minProperties" | "maxProperties" => Sort::Number,
+        "uniqueItems" => Sort::Flag,
+        "default" | "const" => Sort::Any,
+        _ => Sort::None,
+    }
+}
+
+/// The walk through one tool's schema.
+pub(super) struct Walk<'a> {
+    root: &'a Value,
+    wire: Wire,
+    nodes: usize,
+    /// References being put in place, the outermost first.
+    inside: Vec<String>,
+}
+
+impl<'a> Walk<'a> {
+    pub(super) fn new(root: &'a Value, wire: Wire) -> Self {
+        Self {
+            root,
+            wire,
+            nodes: 0,
+            inside: Vec::new(),
+        }
+    }
+
+    /// Normalises the top, which [`super::flatten`] made plain.
+    pub(super) fn top(&mut self, flat: &Map<String, Value>) -> Result<Value, SchemaProblem> {
+        let mut normal = self.object(flat, 0)?;
+        let mut ordered = Map::new();
+        ordered.insert("type".to_owned(), Value::from("object"));
+        ordered.insert("properties".to_owned(), json!({}));
+        for keyword in ["type", "nullable", "anyOf"] {
+            normal.shift_remove(keyword);
+        }
+        ordered.extend(normal);
+        Ok(Value::Object(ordered))
+    }
+
+    fn any(&mut self, schema: &Value, depth: usize) -> Result<Value, SchemaProblem> {
+        match schema {
+            Value::Object(schema) if depth <= MAX_DEPTH => {
+                Ok(Value::Object(self.object(schema, depth)?))
+            }
+            _ => Ok(json!({})),
+        }
+    }
+
+    fn object(
+        &mut self,
+        schema: &Map<String, Value>,
+        depth: usize,
+    ) -> Result<Map<String, Value>, SchemaProblem> {
+        self.nodes += 1;
+        if self.nodes > MAX_NODES {
+            return Err(SchemaProblem::TooLarge);
+        }
+        if let Some(reference) = schema.get("$ref").and_then(Value::as_str) {
+            return self.reference(reference, schema, depth);
+        }
+        let mut normal = Map::new();
+        for (keyword, value) in schema {
+            if let Some(value) = self.value(keyword, value, schema, depth)? {
+                normal.insert(keyword.clone(), value);
+            }
+        }
+        tidy(&mut normal);
+        if self.wire == Wire::Anthropic {
+            drop_odd_fields(&mut normal);
+        }
+        if self.wire.is_narrow() {
+            narrow(&mut normal, self.wire);
+        }
+        Ok(normal)
+    }
+
+    fn reference(
+        &mut self,
+        reference: &str,
+        beside: &Map<String, Value>,
+        depth: usize,
+    ) -> Result<Map<String, Value>, SchemaProblem> {
+        let mut normal = Map::new();
+        if !self.wire.is_narrow() {
+            normal.insert("$ref".to_owned(), Value::from(reference));
+        } else if self.inside.iter().any(|outer| outer == reference) {
+            // It would never end. One more level is told by its kind alone.
+            let kind = resolve(self.root, reference).and_then(|target| target.get("type"));
+            let kind = kind.and_then(Value::as_str).unwrap_or("object");
+            normal.insert("type".to_owned(), Value::from(kind));
+        } else if let Some(target) = resolve(self.root, reference) {
+            self.inside.push(reference.to_owned());
+            let inlined = self.any(target, depth + 1);
+            self.inside.pop();
+            if let Value::Object(inlined) = inlined? {
+                normal = inlined;
+            }
+        }
+        if let Some(Value::String(description)) = beside.get("description") {
+            normal.insert("description".to_owned(), Value::from(&**description));
+        }
+        Ok(normal)
+    }
+
+    fn value(
+        &mut self,
+        keyword: &str,
+        value: &Value,
+        schema: &Map<String, Value>,
+        depth: usize,
+    ) -> Result<Option<Value>, SchemaProblem> {
+        let inner = depth + 1;
+        Ok(match (sort(keyword), value) {
+            (Sort::Type, value) => kinds(value),
+            // References are put in place, so that nobody asks for what they point to.
+            (Sort::Map, _) if self.wire.is_narrow() && keyword != "properties" => None,
+            (Sort::Schema, Value::Bool(_)) => Some(value.clone()),
+            (Sort::Schema | Sort::Items, Value::Object(_)) => Some(self.any(value, inner)?),
+            (Sort::Items, Value::Bool(_)) => Some(json!({})),
+            (Sort::Items, Value::Array(of_each)) => Some(alternatives(self.list(of_each, inner)?)),
+            (Sort::Map, Value::Object(schemas)) => {
+                let mut normal = Map::new();
+                for (name, schema) in schemas {
+                    normal.insert(name.clone(), self.any(schema, inner)?);
+                }
+                Some(Value::Object(normal))
+            }
+            (Sort::List, Value::Array(schemas)) if !schemas.is_empty() => {
+                Some(Value::Array(self.list(schemas, inner)?))
+            }
+            (Sort::Required, Value::Array(names)) => required(names),
+            (Sort::Values, Value::Array(values)) if !values.is_empty() => Some(value.clone()),
+            (Sort::Exclusive, Value::Bool(true)) => {
+                let bound = keyword.trim_start_matches("exclusive").to_ascii_lowercase();
+                schema
+                    .get(&bound)
+                    .filter(|bound| bound.is_number())
+                    .cloned()
+            }
+            (Sort::Exclusive | Sort::Number, Value::Number(_))
+            | (Sort::Text, Value::String(_))
+            | (Sort::Flag, Value::Bool(_))
+            | (Sort::Any, _) => Some(value.clone()),
+            _ => None,
+        })
+    }
+
+    fn list(&mut self, schemas: &[Value], depth: usize) -> Result<Vec<Value>, SchemaProblem> {
+        schemas
+            .iter()
+            .map(|schema| self.any(schema, depth))
+            .collect()
+    }
+}
+
+/// Returns a schema that is as one of `schemas` says.
+pub(super) fn alternatives(mut schemas: Vec<Value>) -> Value {
+    match schemas.len() {
+        0 | 1 => schemas.pop().unwrap_or_else(|| json!({})),
+        _ => json!({"anyOf": schemas}),
+    }
+}
+
+/// Returns the kinds a `type` names, by the names the standard has for them.
+fn kinds(value: &Value) -> Option<Value> {
+    let kind = |value: &Value| {
+        Some(match &*value.as_str()?.to_ascii_lowercase() {
+            "object" | "dict" => "object",
+            "array" | "list" => "array",
+            "string" | "str" => "string",
+            "number" | "float" | "double" => "number",
+            "integer" | "int" => "integer",
+            "boolean" | "bool" => "boolean",
+            "null" => "null",
+            _ => return None,
+        })
+    };
+    match value {
+        Value::String(_) => kind(value).map(Value::from),
+        Value::Array(values) => {
+            let mut kinds: Vec<_> = Vec::new();
+            for kind in values.iter().filter_map(kind) {
+                if !kinds.contains(&kind) {
+                    kinds.push(kind);
+                }
+            }
+            match kinds.as_slice() {
+                [] => None,
+                [only] => Some(Value::from(*only)),
+                _ => Some(json!(kinds)),
+            }
+        }
+        _ => None,
+    }
+}
+
+fn required(names: &[Value]) -> Option<Value> {
+    let mut known: Vec<Value> = Vec::new();
+    for name in names.iter().filter(|name| name.is_string()) {
+        if !known.contains(name) {
+            known.push(name.clone());
+        }
+    }
+    (!known.is_empty()).then_some(Value::Array(known))
+}
+
+/// Puts right what depends on several keywords.
+fn tidy(schema: &mut Map<String, Value>) {
+    for (exclusive, bound) in [
+        ("exclusiveMinimum", "minimum"),
+        ("exclusiveMaximum", "maximum"),
+    ] {
+        if schema.contains_key(exclusive) && schema.get(exclusive) == schema.get(bound) {
+            schema.shift_remove(bound);
+        }
+    }
+    let is_array = schema.get("type").is_some_and(|kind| {
+        kind == "array"
+            || kind
+                .as_array()
+                .is_some_and(|kinds| kinds.contains(&json!("array")))
+    });
+    if is_array && !schema.contains_key("items") {
+        // OpenAI refuses lists of nothing in particular.
+        schema.insert("items".to_owned(), json!({}));
+    }
+    keep_required(schema);
+}
+
+/// Keeps of `required` what `properties` names.
+fn keep_required(schema: &mut Map<String, Value>) {
+    let Some(Value::Object(fields)) = schema.get("properties") else {
+        schema.shift_remove("required");
+        return;
+    };
+    let known = |name: &Value| name.as_str().is_some_and(|name| fields.contains_key(name));
+    let kept = match schema.get("required") {
+        Some(Value::Array(names)) => names.iter().filter(|name| known(name)).cloned().collect(),
+        _ => Vec::new(),
+    };
+    if kept.is_empty() {
+        schema.shift_remove("required");
+    } else {
+        schema.insert("required".to_owned(), Value::Array(kept));
+    }
+}
+
+/// Takes out fields whose names Anthropic refuses, and says so in the description.
+fn drop_odd_fields(schema: &mut Map<String, Value>) {
+    let is_odd = |name: &str| {
+        let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte);
+        !(1..=MAX_FIELD).contains(&name.len()) || !name.bytes().all(allowed)
+    };
+    let Some(Value::Object(fields)) = schema.get_mut("properties") else {
+        return;
+    };
+    let odd: Vec<_> = fields.keys().filter(|name| is_odd(name)).cloned().collect();
+    if odd.is_empty() {
+        return;
+    }
+    fields.retain(|name, _| !is_odd(name));
+    keep_required(schema);
+    let names: Vec<_> = odd.iter().map(|name| format!("{name:?}")).collect();
+    add_to_description(schema, &format!("Also takes {}.", names.join(", ")));
+}
+
+/// Appends a sentence to a schema's description.
+pub(super) fn add_to_description(schema: &mut Map<String, Value>, sentence: &str) {
+    let text = match schema.get("description").and_then(Value::as_str) {
+        Some(text) if !text.is_empty() => format!("{text} {sentence}"),
+        _ => sentence.to_owned(),
+    };
+    schema.insert("description".to_owned(), Value::from(text));
+}

@@ -1,0 +1,117 @@
+//! The built-in provider: plays scripts, so that a frontend can be built, shown and tested without a
+//! key and without a network. It is also what answers where no provider is configured, and says so.
+//!
+//! A script is a YAML, TOML or JSON file; `docs/scripts.md` describes the form, `config/demo.yaml` is
+//! the one that is compiled in. `providers.NAME.script` names a file, a directory of files (their
+//! steps in the order of the names), or a directory that `--record` made (its exchanges in order).
+//!
+//! For each turn the first step whose conditions hold is played: thinking, text in pieces with
+//! pauses, calls, an error before or after output, or a recording through the real parser. Scripts
+//! are read at the first turn, not at the start, and are not read again.
+//!
+//! Read next: `script` (the form), `situation` (conditions), `play` (a step as a stream).
+
+mod load;
+mod play;
+mod recording;
+mod script;
+mod situation;
+
+use std::sync::{Arc, OnceLock};
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+
+use super::{ChunkStream, ErrorKind, Provider, ProviderError, Request};
+use crate::config::ProviderConfig;
+use crate::message::Model;
+use load::Play;
+use situation::Situation;
+
+/// The model's name where the script gives none.
+const MODEL: &str = "scripted";
+
+/// A script in a provider's place.
+pub struct Scripted {
+    config: Arc<ProviderConfig>,
+    play: OnceLock<Result<Play, ProviderError>>,
+}
+
+impl Scripted {
+    /// Makes an instance without reading its script.
+    pub fn new(config: Arc<ProviderConfig>) -> Self {
+        Self {
+            config,
+            play: OnceLock::new(),
+        }
+    }
+
+    /// The script, read once.
+    fn play(&self) -> Result<&Play, ProviderError> {
+        self.play
+            .get_or_init(|| Play::load(self.config.script.as_deref()))
+            .as_ref()
+            .map_err(Clone::clone)
+    }
+
+    fn answer(&self, request: Request<'_>) -> Result<ChunkStream, ProviderError> {
+        match self.play()? {
+            Play::Script(script) => {
+                let situation = Situation::of(&request);
+                let step = script.step_for(&situation).ok_or_else(|| {
+                    ProviderError::new(
+                        ErrorKind::InvalidRequest,
+                        "the script has no step for this message",
+                    )
+                })?;
+                play::step(script, step, &situation, &self.config.id, request.model)
+            }
+            Play::Recorded(recorded) => recorded.next()?.play(&self.config.id, request.model),
+        }
+    }
+
+    fn known_model(&self, id: &str) -> Model {
+        Model {
+            id: id.to_owned(),
+            provider: self.config.id.clone(),
+            display_name: "Scripted (no language model)".to_owned(),
+            context_window: None,
+            max_output_tokens: None,
+            supports_tools: true,
+            supports_thinking: Some(true),
+            supports_vision: Some(false),
+            pricing: None,
+        }
+    }
+}
+
+impl Provider for Scripted {
+    fn stream<'a>(
+        &'a self,
+        request: Request<'a>,
+    ) -> BoxFuture<'a, Result<ChunkStream, ProviderError>> {
+        async move { self.answer(request) }.boxed()
+    }
+
+    fn models(&self) -> BoxFuture<'_, Result<Vec<Model>, ProviderError>> {
+        async move {
+            let model = match self.play()? {
+                Play::Script(script) => script.model.as_deref().unwrap_or(MODEL),
+                Play::Recorded(_) => MODEL,
+            };
+            Ok(vec![self.known_model(model)])
+        }
+        .boxed()
+    }
+
+    fn validate(&self) -> BoxFuture<'_, Result<(), ProviderError>> {
+        async move { self.play().map(drop) }.boxed()
+    }
+
+    fn model(&self, id: &str) -> Model {
+        self.known_model(id)
+    }
+}
+
+#[cfg(test)]
+mod tests;

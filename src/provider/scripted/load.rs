@@ -1,0 +1,115 @@
+//! Reads what `providers.NAME.script` names.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use figment::Figment;
+use figment::providers::{Format, Json, Toml, Yaml};
+
+use super::recording::{MANIFEST, Recorded};
+use super::script::Script;
+use crate::provider::{ErrorKind, ProviderError};
+
+/// The script that is compiled in.
+const DEMONSTRATION: &str = include_str!("../../../config/demo.yaml");
+
+/// Largest script; a script is written by hand.
+const MAX_SCRIPT_BYTES: u64 = 4 * 1024 * 1024;
+
+/// What is played.
+#[derive(Debug)]
+pub(super) enum Play {
+    /// Steps by their conditions.
+    Script(Script),
+    /// Recorded exchanges in order.
+    Recorded(Recorded),
+}
+
+impl Play {
+    /// Reads a file or a directory; the built-in script where there is neither.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::NotConfigured`] with the file, the key and what is wrong.
+    pub(super) fn load(path: Option<&Path>) -> Result<Self, ProviderError> {
+        let Some(path) = path else {
+            return parse(DEMONSTRATION, Path::new("config/demo.yaml")).map(Self::Script);
+        };
+        if !path.is_dir() {
+            return read_script(path).map(Self::Script);
+        }
+        if path.join(MANIFEST).is_file() {
+            return Recorded::read(path).map(Self::Recorded);
+        }
+        directory(path).map(Self::Script)
+    }
+}
+
+/// Reads the scripts of a directory as one: the steps of all, and the first settings given.
+fn directory(path: &Path) -> Result<Script, ProviderError> {
+    let entries = std::fs::read_dir(path).map_err(|error| broken(path, &error))?;
+    let mut files: Vec<PathBuf> = entries
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(|file| is_script(file))
+        .collect();
+    files.sort();
+    let mut whole: Option<Script> = None;
+    for file in files {
+        let script = read_script(&file)?;
+        match &mut whole {
+            Some(whole) => whole.steps.extend(script.steps),
+            None => whole = Some(script),
+        }
+    }
+    whole.ok_or_else(|| broken(path, &"the directory holds no script (.yaml, .toml, .json)"))
+}
+
+fn is_script(file: &Path) -> bool {
+    let ending = file.extension().and_then(|ending| ending.to_str());
+    matches!(ending, Some("yaml" | "yml" | "toml" | "json"))
+}
+
+fn read_script(path: &Path) -> Result<Script, ProviderError> {
+    parse(&read_text(path, MAX_SCRIPT_BYTES)?, path)
+}
+
+fn parse(text: &str, path: &Path) -> Result<Script, ProviderError> {
+    let ending = path.extension().and_then(|ending| ending.to_str());
+    let figment = match ending {
+        Some("toml") => Figment::from(Toml::string(text)),
+        Some("json") => Figment::from(Json::string(text)),
+        Some("yaml" | "yml") => Figment::from(Yaml::string(text)),
+        _ => return Err(broken(path, &"a script ends in .yaml, .toml or .json")),
+    };
+    let mut script: Script = figment.extract().map_err(|error| broken(path, &error))?;
+    script.check().map_err(|reason| broken(path, &reason))?;
+    let folder = path.parent().unwrap_or(Path::new("."));
+    for step in &mut script.steps {
+        step.folder = folder.to_owned();
+    }
+    Ok(script)
+}
+
+/// Reads a text file of at most so many bytes.
+pub(super) fn read_text(path: &Path, most: u64) -> Result<String, ProviderError> {
+    let mut text = String::new();
+    File::open(path)
+        .and_then(|file| file.take(most + 1).read_to_string(&mut text))
+        .map_err(|error| broken(path, &error))?;
+    if text.len() as u64 > most {
+        return Err(broken(
+            path,
+            &format!("the file is larger than {most} bytes"),
+        ));
+    }
+    Ok(text)
+}
+
+/// The error for a script or a recording that cannot be used.
+pub(super) fn broken(path: &Path, reason: &dyn std::fmt::Display) -> ProviderError {
+    ProviderError::new(
+        ErrorKind::NotConfigured,
+        format!("failed to read the script {}: {reason}", path.display()),
+    )
+}

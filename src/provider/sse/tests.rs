@@ -1,0 +1,122 @@
+use futures::stream;
+use proptest::prelude::*;
+
+use super::*;
+
+fn events(pieces: &[&[u8]]) -> Vec<(String, String)> {
+    let bytes: Vec<_> = pieces
+        .iter()
+        .map(|piece| Ok(Bytes::copy_from_slice(piece)))
+        .collect();
+    let events = Events::new(stream::iter(bytes)).map(|frame| {
+        let frame = frame.unwrap();
+        (frame.event, frame.data)
+    });
+    futures::executor::block_on(events.collect())
+}
+
+#[test]
+fn events_as_servers_write_them() {
+    let cases: &[(&str, &[(&str, &str)])] = &[
+        ("data: a\n\n", &[("", "a")]),
+        ("event: ping\r\ndata: {}\r\n\r\n", &[("ping", "{}")]),
+        ("\u{feff}data:x\n\n", &[("", "x")]),
+        ("\u{feff}\u{feff}data:x\n\n", &[]),
+        (": comment\n\n:\n\ndata: a\n\n", &[("", "a")]),
+        ("data: a\ndata: b\n\n", &[("", "a\nb")]),
+        ("id: 1\nretry: 5\ndata:  two\n\n", &[("", " two")]),
+        ("event: empty\n\ndata\n\ndata:\n\n", &[]),
+        // No blank line at the end: whole data comes, cut data does not.
+        ("data: 1\n\ndata: [DONE]", &[("", "1"), ("", "[DONE]")]),
+        ("data: {\"a\":1}\n", &[("", "{\"a\":1}")]),
+        ("event: e\ndata: {\"a\":", &[]),
+        ("data: {\"a\":1}\nevent: x", &[("", "{\"a\":1}")]),
+        // No blank line between.
+        (
+            "data: {\"a\":1}\ndata: {\"b\":2}\n\n",
+            &[("", "{\"a\":1}"), ("", "{\"b\":2}")],
+        ),
+        ("data: {\ndata: \"a\":1}\n\n", &[("", "{\n\"a\":1}")]),
+        // What the format does not know.
+        (
+            "data: 1\n\nerror: {\"m\":2}\n\n",
+            &[("", "1"), ("error", "{\"m\":2}")],
+        ),
+        (
+            "data: 1\nerror: {\"m\":2}",
+            &[("", "1"), ("error", "{\"m\":2}")],
+        ),
+        ("error: text\n\ndata: 1\n\n", &[("", "1")]),
+        ("{\"error\":\"x\"}\n", &[("", "{\"error\":\"x\"}")]),
+        (
+            "data: 1\n\n{\"error\":\"x\"}\n\n",
+            &[("", "1"), ("", "{\"error\":\"x\"}")],
+        ),
+    ];
+    for (text, expected) in cases {
+        let expected: Vec<(String, String)> = expected
+            .iter()
+            .map(|(event, data)| ((*event).to_owned(), (*data).to_owned()))
+            .collect();
+        let single: Vec<&[u8]> = text.as_bytes().chunks(1).collect();
+        assert_eq!(events(&[text.as_bytes()]), expected, "{text:?}");
+        assert_eq!(events(&single), expected, "{text:?} byte by byte");
+    }
+}
+
+#[test]
+fn broken_characters_hold_nothing_back() {
+    let found = events(&[b"data: a\xff\n\n", b"data: b\n\n"]);
+    assert_eq!(
+        found,
+        [
+            (String::new(), "a\u{fffd}".to_owned()),
+            (String::new(), "b".to_owned())
+        ]
+    );
+}
+
+#[test]
+fn an_event_without_end_is_refused() {
+    let line = Bytes::from(format!("data: {}\n", "x".repeat(1024 * 1024)));
+    let endless = stream::repeat_with(move || Ok(line.clone()));
+    let first = futures::executor::block_on(Events::new(endless).next());
+    assert_eq!(first.unwrap().unwrap_err().kind, ErrorKind::Protocol);
+}
+
+#[test]
+fn an_error_of_the_bytes_comes_through_once_the_events_before_it_did() {
+    let broke = ProviderError::new(ErrorKind::Timeout, "silence");
+    let bytes = vec![
+        Ok(Bytes::from_static(b"data: a\n\ndata: b\n")),
+        Err(broke.clone()),
+    ];
+    let mut events = Events::new(stream::iter(bytes));
+    let found = futures::executor::block_on(async { (events.next().await, events.next().await) });
+    assert_eq!(found.0.unwrap().unwrap().data, "a");
+    assert_eq!(found.1.unwrap().unwrap_err(), broke);
+}
+
+proptest! {
+    #[test]
+    fn any_bytes_cut_anyhow_give_the_same_events(
+        pieces in proptest::collection::vec(
+            prop_oneof![
+                Just(b"data: {\"a\":1}".to_vec()),
+                Just(b"event: x".to_vec()),
+                Just(b"error: {}".to_vec()),
+                Just(b"\n".to_vec()),
+                Just(b"\r".to_vec()),
+                Just(b"\xef\xbb\xbf".to_vec()),
+                Just("é".as_bytes().to_vec()),
+                proptest::collection::vec(any::<u8>(), 0..8),
+            ],
+            0..24,
+        ),
+        cut in 1usize..9,
+    ) {
+        let bytes = pieces.concat();
+        let cut: Vec<&[u8]> = bytes.chunks(cut).collect();
+        prop_assert_eq!(events(&[&bytes]), events(&cut));
+    }
+}

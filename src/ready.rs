@@ -1,0 +1,187 @@
+//! The one line on stdout: that the daemon is ready, or why it cannot start; and the ready file.
+
+use std::io::Write as _;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+/// Exit codes of the program.
+pub mod exit {
+    /// It was asked to stop.
+    pub const OK: u8 = 0;
+    /// It failed while it ran.
+    pub const FAILED: u8 = 1;
+    /// Bad arguments or configuration.
+    pub const CONFIGURATION: u8 = 2;
+    /// The port is in use.
+    pub const PORT_IN_USE: u8 = 3;
+}
+
+/// That the daemon is ready, and where.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ReadyLine {
+    /// Always `ready`.
+    pub event: String,
+    /// The WebSocket.
+    pub url: String,
+    /// The port.
+    pub port: u16,
+    /// The token, where the daemon made it up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub token: Option<String>,
+    /// The daemon's process id.
+    pub pid: u32,
+    /// The daemon's version.
+    pub version: String,
+    /// The version of the contract.
+    pub protocol_version: u32,
+}
+
+impl ReadyLine {
+    /// A line for a daemon that listens there.
+    pub fn new(address: SocketAddr, token: Option<String>) -> Self {
+        Self {
+            event: "ready".to_owned(),
+            url: format!("ws://{address}/ws"),
+            port: address.port(),
+            token,
+            pid: std::process::id(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            protocol_version: crate::protocol::PROTOCOL_VERSION,
+        }
+    }
+
+    /// Prints the line.
+    ///
+    /// # Errors
+    ///
+    /// [`Fatal`] where nobody reads stdout any more.
+    pub fn print(&self) -> Result<(), Fatal> {
+        print_line(&self.text())
+            .map_err(|error| Fatal::failed(format!("the ready line could not be written: {error}")))
+    }
+
+    fn text(&self) -> String {
+        serde_json::to_string(self).unwrap_or_default()
+    }
+}
+
+/// Why the daemon cannot start.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[error("{message}")]
+pub struct Fatal {
+    event: String,
+    /// For programs.
+    pub code: String,
+    /// What happened, to what.
+    pub message: String,
+    /// What to do.
+    pub hint: String,
+    /// The exit code.
+    #[serde(skip)]
+    pub exit: u8,
+}
+
+impl Fatal {
+    fn new(code: &str, message: String, hint: &str, exit: u8) -> Self {
+        Self {
+            event: "fatal".to_owned(),
+            code: code.to_owned(),
+            message,
+            hint: hint.to_owned(),
+            exit,
+        }
+    }
+
+    /// Bad arguments or configuration.
+    pub fn configuration(message: impl Into<String>, hint: &str) -> Self {
+        Self::new("configuration", message.into(), hint, exit::CONFIGURATION)
+    }
+
+    /// The port is in use.
+    pub fn port_in_use(address: SocketAddr) -> Self {
+        Self::new(
+            "port_in_use",
+            format!("{address} is in use by another program"),
+            "choose another port with --port or server.port; 0 takes a free one",
+            exit::PORT_IN_USE,
+        )
+    }
+
+    /// Something failed.
+    pub fn failed(message: impl Into<String>) -> Self {
+        Self::new(
+            "failed",
+            message.into(),
+            "see the log on stderr",
+            exit::FAILED,
+        )
+    }
+
+    /// Prints the line.
+    pub fn print(&self) {
+        // Where nobody reads stdout there is nobody to tell.
+        drop(print_line(&serde_json::to_string(self).unwrap_or_default()));
+    }
+}
+
+fn print_line(text: &str) -> std::io::Result<()> {
+    let mut stdout = std::io::stdout().lock();
+    writeln!(stdout, "{text}")?;
+    stdout.flush()
+}
+
+/// The ready line in a file, removed when this is dropped.
+#[derive(Debug)]
+pub struct ReadyFile {
+    path: PathBuf,
+}
+
+impl ReadyFile {
+    /// Writes the line to a file of mode 0600, by rename, so that nobody reads half of it.
+    ///
+    /// # Errors
+    ///
+    /// [`Fatal`] where it cannot be written.
+    pub fn write(path: PathBuf, line: &ReadyLine) -> Result<Self, Fatal> {
+        write_private(&path, &line.text()).map_err(|error| {
+            Fatal::configuration(
+                format!(
+                    "the ready file {} could not be written: {error}",
+                    path.display()
+                ),
+                "change --ready-file",
+            )
+        })?;
+        Ok(Self { path })
+    }
+}
+
+impl Drop for ReadyFile {
+    fn drop(&mut self) {
+        if let Err(error) = std::fs::remove_file(&self.path) {
+            tracing::warn!(%error, path = %self.path.display(), "the ready file could not be removed");
+        }
+    }
+}
+
+fn write_private(path: &Path, text: &str) -> std::io::Result<()> {
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(format!(".{}", std::process::id()));
+    let temporary = path.with_file_name(name);
+    let mut options = std::fs::OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let written = options
+        .open(&temporary)
+        .and_then(|mut file| writeln!(file, "{text}"))
+        .and_then(|()| std::fs::rename(&temporary, path));
+    if written.is_err() {
+        // What is left of the attempt, where anything is.
+        drop(std::fs::remove_file(&temporary));
+    }
+    written
+}

@@ -1,0 +1,189 @@
+//! The only door through which tools start processes: controlled always, confined where the kernel can.
+//!
+//! [`Sandbox::spawn`] runs a [`Command`] under a small supervising process (this same binary, see
+//! `helper`) that applies the layers of the [`Mode`] and kills the whole tree when the command or the
+//! daemon ends. Which mode works is found by trying it. What is not here: whether a command may run at
+//! all (that is `permission`) and the reading and writing of files by the daemon itself.
+
+#[cfg(target_os = "linux")]
+mod cgroup;
+pub mod command;
+pub mod deny;
+#[cfg(target_os = "linux")]
+mod directory;
+pub mod environment;
+#[cfg(target_os = "linux")]
+pub mod helper;
+mod layers;
+pub mod output;
+pub mod paths;
+#[cfg(target_os = "linux")]
+mod policy;
+mod probe;
+pub mod process;
+pub mod programs;
+pub mod seen;
+mod toolchains;
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+
+use serde::{Deserialize, Serialize};
+use tokio::sync::OnceCell;
+
+pub use command::{Command, DEFAULT_PORTS, Limits, Network, Stdin};
+pub use layers::Step;
+pub use process::{Exit, Process, Resources, SpawnError};
+
+/// First argument with which the binary is the sandbox helper instead of the daemon.
+pub const HELPER_ARGUMENT: &str = "__sandbox-exec";
+
+/// How strongly commands are confined, from the strongest to not at all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Mode {
+    /// Control of the process tree only; no layer.
+    None,
+    /// System calls filtered and resources limited; every file of the user is reachable.
+    Limits,
+    /// As `Limits`, and Landlock keeps files to the roots.
+    Fallback,
+    /// As `Fallback`, in namespaces of its own: no view of other processes, a private home and `/tmp`, `.git` pinned.
+    Full,
+}
+
+impl fmt::Display for Mode {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::None => "none",
+            Self::Limits => "limits",
+            Self::Fallback => "fallback",
+            Self::Full => "full",
+        })
+    }
+}
+
+/// Whether commands that did not ask for the network are kept off it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum NetworkReport {
+    /// They are.
+    Off,
+    /// Nothing keeps them off.
+    Unenforced,
+}
+
+/// What is enforced for commands on this machine, found by trying.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct SandboxReport {
+    /// The mode in use.
+    pub mode: Mode,
+    /// The layers in force: `namespaces`, `landlock`, `seccomp`, `rlimits`, `cgroup`.
+    pub commands: Vec<&'static str>,
+    /// Whether a command without the network is kept off it.
+    pub network: NetworkReport,
+    /// Why the stronger modes are not the one in use, each by name; nothing if the strongest is.
+    pub why_not_full: Option<String>,
+}
+
+/// What a [`Sandbox`] is made from.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// The binary that answers to [`HELPER_ARGUMENT`]; `/proc/self/exe` for the daemon itself.
+    pub helper: PathBuf,
+    /// The strongest mode to use. [`Mode::None`] is `tools.bash.sandbox = "off"`.
+    pub ceiling: Mode,
+    /// The user's home directory, hidden from commands where the mode allows it.
+    pub home: Option<PathBuf>,
+    /// Where private temporary directories are made; absolute and canonical.
+    pub temporary: PathBuf,
+}
+
+impl Settings {
+    /// Returns settings for the running daemon: itself as the helper, the strongest mode, the system's temporary directory.
+    pub fn new(home: Option<PathBuf>) -> Self {
+        let temporary = std::env::temp_dir();
+        Self {
+            helper: PathBuf::from("/proc/self/exe"),
+            ceiling: Mode::Full,
+            home: home.map(|home| canonical(&home)),
+            temporary: canonical(&temporary),
+        }
+    }
+}
+
+/// Starts commands. Made once, cheap to clone; finds out on first use what the machine can enforce.
+#[derive(Debug, Clone)]
+pub struct Sandbox {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    settings: Settings,
+    own_port: OnceLock<u16>,
+    toolchains: Vec<PathBuf>,
+    report: OnceCell<SandboxReport>,
+    #[cfg(target_os = "linux")]
+    delegated: OnceLock<Option<cgroup::Delegated>>,
+}
+
+impl Sandbox {
+    /// Returns a sandbox; nothing is started or probed yet.
+    pub fn new(settings: Settings) -> Self {
+        let toolchains = toolchains::find(settings.home.as_deref());
+        Self {
+            shared: Arc::new(Shared {
+                settings,
+                own_port: OnceLock::new(),
+                toolchains,
+                report: OnceCell::new(),
+                #[cfg(target_os = "linux")]
+                delegated: OnceLock::new(),
+            }),
+        }
+    }
+
+    /// Names the port the daemon listens on: no command may connect to it. The first call counts.
+    pub fn keep_off_port(&self, port: u16) {
+        self.shared.own_port.get_or_init(|| port);
+    }
+
+    /// Directories below the home that commands may read: the compilers and package caches found there.
+    pub fn toolchains(&self) -> &[PathBuf] {
+        &self.shared.toolchains
+    }
+
+    /// Returns what is enforced, trying it on the first call (a few milliseconds).
+    pub async fn report(&self) -> SandboxReport {
+        self.probed().await.clone()
+    }
+
+    /// Starts a command in the strongest mode that works here.
+    ///
+    /// # Errors
+    /// [`SpawnError`], when the command cannot be described to the helper, a layer cannot be applied, or the program
+    /// cannot be executed. Nothing runs then.
+    pub async fn spawn(&self, command: &Command) -> Result<Process, SpawnError> {
+        let mode = self.probed().await.mode;
+        process::spawn(&self.shared, command, mode).await
+    }
+
+    async fn probed(&self) -> &SandboxReport {
+        self.shared
+            .report
+            .get_or_init(|| probe::probe(&self.shared))
+            .await
+    }
+}
+
+/// The path without symbolic links, or as it is when it cannot be resolved.
+fn canonical(path: &Path) -> PathBuf {
+    path.canonicalize().unwrap_or_else(|_| path.to_owned())
+}
+
+/// Whether this looks like the inside of a container, for hints only.
+pub fn is_container() -> bool {
+    Path::new("/.dockerenv").exists() || Path::new("/run/.containerenv").exists()
+}

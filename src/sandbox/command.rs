@@ -1,0 +1,106 @@
+//! What a tool asks for when it starts a program: the program, its surroundings and what it may reach.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// TCP ports a command with the network on may connect to: ssh, http, https, git.
+pub const DEFAULT_PORTS: [u16; 4] = [22, 80, 443, 9418];
+
+/// One program to run under control.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Command {
+    /// Absolute path, or a bare name that is looked up in the `PATH` of `env`.
+    pub program: String,
+    /// Arguments after the program's own name.
+    pub args: Vec<String>,
+    /// Absolute working directory.
+    pub cwd: PathBuf,
+    /// The whole environment; nothing is inherited. See [`environment`](super::environment).
+    pub env: BTreeMap<String, String>,
+    /// Whether it may talk to the network.
+    pub network: Network,
+    /// What its standard input is.
+    pub stdin: Stdin,
+    /// Absolute, canonical directories it may change. Each must exist.
+    pub read_write: Vec<PathBuf>,
+    /// Further absolute paths it may read and execute; those that do not exist are passed over.
+    pub read_only: Vec<PathBuf>,
+    /// Files and directories inside `read_write` that it must not read. Enforced in [`Mode::Full`](super::Mode) only.
+    pub hidden: Vec<PathBuf>,
+    /// Limits of the kernel for each of its processes.
+    pub limits: Limits,
+    /// Gives it a directory of its own as `TMPDIR` and `XDG_RUNTIME_DIR`, removed when it ends.
+    pub private_tmp: bool,
+}
+
+impl Command {
+    /// Returns a command with an empty environment, no network, no input, no writable directory and the default limits.
+    pub fn new(program: impl Into<String>, cwd: impl Into<PathBuf>) -> Self {
+        Self {
+            program: program.into(),
+            args: Vec::new(),
+            cwd: cwd.into(),
+            env: BTreeMap::new(),
+            network: Network::Off,
+            stdin: Stdin::Null,
+            read_write: Vec::new(),
+            read_only: Vec::new(),
+            hidden: Vec::new(),
+            limits: Limits::default(),
+            private_tmp: true,
+        }
+    }
+}
+
+/// Whether a command may talk to the network.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Network {
+    /// No socket but a local one among its own processes.
+    Off,
+    /// TCP to the given ports of any host (where the kernel can tell ports apart), and UDP.
+    On {
+        /// See [`DEFAULT_PORTS`]. The daemon's own port is always taken out.
+        ports: Vec<u16>,
+    },
+}
+
+/// What a command reads from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stdin {
+    /// The end of file at once.
+    Null,
+    /// A pipe whose other end is [`Process::stdin`](super::Process::stdin).
+    Piped,
+}
+
+/// Limits for each process of a command; `None` leaves what the daemon has.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Limits {
+    /// Processor time, rounded up to whole seconds; then SIGXCPU, one second later SIGKILL.
+    pub cpu: Option<Duration>,
+    /// Largest file it may write, in bytes. Default 2 GiB.
+    pub file_size: Option<u64>,
+    /// Processes and threads of the command. Default 512; no effect for uid 0 unless a cgroup is delegated.
+    pub processes: Option<u64>,
+    /// Open files. Default 4096.
+    pub open_files: Option<u64>,
+    /// Private writable memory, in bytes. Default 4 GiB.
+    pub data: Option<u64>,
+    /// Memory of all processes of the command together, in bytes, where a cgroup is delegated; `None` is three quarters
+    /// of the machine's.
+    pub memory: Option<u64>,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            cpu: None,
+            file_size: Some(2 << 30),
+            processes: Some(512),
+            open_files: Some(4096),
+            data: Some(4 << 30),
+            memory: None,
+        }
+    }
+}

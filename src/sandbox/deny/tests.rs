@@ -1,0 +1,180 @@
+use super::*;
+
+/// What a path is expected to allow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Expected {
+    Free,
+    AskedToWrite,
+    AskedToRead,
+    ReadOnly,
+    Nothing,
+}
+use Expected::{AskedToRead, AskedToWrite, Free, Nothing, ReadOnly};
+
+const CASES: &[(&str, Expected)] = &[
+    ("src/main.rs", Free),
+    ("environment.ts", Free),
+    (".envoy/config", Free),
+    (".env", Nothing),
+    (".ENV", Nothing),
+    (".Env", Nothing),
+    ("deploy/.env", Nothing),
+    (".env.local", Nothing),
+    (".env.production", Nothing),
+    (".env.example.local", Nothing),
+    (".env.example", Free),
+    (".ENV.Example", Free),
+    (".env.sample", Free),
+    (".env.template", Free),
+    (".env.dist", Free),
+    ("\u{ff0e}env", Nothing),
+    ("\u{ff0e}\u{ff25}\u{ff2e}\u{ff36}", Nothing),
+    (".e\u{200b}nv", Nothing),
+    ("\u{202e}.env", Nothing),
+    (".env\u{feff}", Nothing),
+    (".e\u{ad}nv", Nothing),
+    (".env\u{fe0f}", Nothing),
+    (".\u{df}h/id", Nothing),
+    (".\u{17f}\u{17f}h/config", Nothing),
+    (".\u{212a}ube/config", Nothing),
+    (".kube/config", Nothing),
+    (".kube/cache", Free),
+    (".docker/config.json", Nothing),
+    (".netrc", Nothing),
+    (".npmrc", Nothing),
+    (".pypirc", Nothing),
+    (".git-credentials", Nothing),
+    (".htpasswd", Nothing),
+    (".pgpass", Nothing),
+    (".my.cnf", Nothing),
+    ("id_rsa", Nothing),
+    ("keys/id_ed25519.pub", Nothing),
+    ("server.pem", Nothing),
+    ("tls/SERVER.KEY", Nothing),
+    ("a.p12", Nothing),
+    ("a.pfx", Nothing),
+    ("a.jks", Nothing),
+    ("a.keystore", Nothing),
+    ("a.kdbx", Nothing),
+    ("a.ppk", Nothing),
+    ("keyboard.rs", Free),
+    ("monkey", Free),
+    (".aws/credentials", Nothing),
+    (".aws", Nothing),
+    (".ssh/known_hosts", Nothing),
+    ("sub/.gnupg/x/y", Nothing),
+    (".config/gcloud/x", Nothing),
+    (".config/other", Free),
+    (".terraform.d/credentials.tfrc.json", Nothing),
+    ("terraform.tfstate", Nothing),
+    ("terraform.tfstate.backup", Nothing),
+    ("service-account.json", Nothing),
+    ("service-account-7.json", Nothing),
+    ("credentials", Nothing),
+    ("credentials.json", Nothing),
+    ("my-secrets.yaml", Nothing),
+    ("client_secret.json", Nothing),
+    ("secrets/readme.txt", Free),
+    ("secret_test.go", AskedToRead),
+    ("src/credentials.rs", AskedToRead),
+    ("docs/secrets.md", AskedToRead),
+    (".git/config", Nothing),
+    (".GIT/Config", Nothing),
+    ("vendor/x/.git/config", Nothing),
+    (".git/modules/x/config", Nothing),
+    (".git/HEAD", ReadOnly),
+    (".git/hooks/pre-commit", ReadOnly),
+    (".git", ReadOnly),
+    ("new/.git/hooks/x", ReadOnly),
+    (".gitmodules", ReadOnly),
+    (".gitignore", Free),
+    (".husky/pre-commit", ReadOnly),
+    (".envrc", ReadOnly),
+    (".vscode/tasks.json", ReadOnly),
+    (".idea/x.xml", ReadOnly),
+    (".devcontainer/devcontainer.json", ReadOnly),
+    (".mcp.json", ReadOnly),
+    (".claude/settings.json", ReadOnly),
+    (".codex/config.toml", ReadOnly),
+    (".cursor/mcp.json", ReadOnly),
+    (".gemini/settings.json", ReadOnly),
+    (".gitattributes", AskedToWrite),
+    (".github/workflows/ci.yml", AskedToWrite),
+    (".github/README.md", Free),
+    ("home/.bashrc", AskedToWrite),
+];
+
+#[test]
+fn every_path_allows_what_its_rule_says() {
+    for (path, expected) in CASES {
+        let read = denied(path, Access::Read).is_none();
+        let write = denied(path, Access::Write).is_none();
+        let found = match (read, write) {
+            (true, true) if asked(path, Access::Read).is_some() => AskedToRead,
+            (true, true) if asked(path, Access::Write).is_some() => AskedToWrite,
+            (true, true) => Free,
+            (true, false) => ReadOnly,
+            (false, _) => Nothing,
+        };
+        assert_eq!(found, *expected, "{path:?}");
+        assert!(read || !write, "{path:?} may be written but not read");
+    }
+}
+
+#[test]
+fn what_commands_may_not_see_leaves_git_working() {
+    for (path, expected) in [
+        (".env", true),
+        (".ssh", true),
+        ("credentials.json", true),
+        ("credentials.rs", false),
+        (".git/config", false),
+        (".vscode/tasks.json", false),
+        (".env.example", false),
+    ] {
+        assert_eq!(hidden(path), expected, "{path:?}");
+    }
+}
+
+#[test]
+fn a_folder_is_judged_by_rules_about_folders() {
+    assert!(denied_folder(".ssh", Access::Read).is_some());
+    assert!(denied_folder("a/.aws/b", Access::Read).is_some());
+    assert!(denied_folder("secrets", Access::Read).is_none());
+    assert!(denied_folder(".git", Access::Read).is_none());
+    assert!(denied_folder("", Access::Read).is_none());
+}
+
+proptest::proptest! {
+    #[test]
+    fn folding_is_idempotent_and_never_lifts_a_denial(path in "\\PC{0,40}") {
+        let folded = fold(&path);
+        proptest::prop_assert_eq!(&fold(&folded), &folded);
+        proptest::prop_assert_eq!(&fold_unicode(&folded), &folded);
+        proptest::prop_assert_eq!(
+            denied(&path, Access::Write).is_some(),
+            denied(&folded, Access::Write).is_some()
+        );
+    }
+
+    #[test]
+    fn invisible_characters_and_case_change_nothing(
+        mask in proptest::collection::vec((proptest::bool::ANY, 0_usize..4), 0..60),
+        case in 0..CASES.len(),
+    ) {
+        let (path, _) = CASES[case];
+        let disguised: String = path
+            .chars()
+            .enumerate()
+            .flat_map(|(at, letter)| {
+                let (upper, extra) = mask.get(at).copied().unwrap_or((false, 0));
+                let letter = if upper { letter.to_ascii_uppercase() } else { letter };
+                let invisible = ["", "\u{200d}", "\u{2066}", "\u{180e}"][extra];
+                std::iter::once(letter).chain(invisible.chars()).collect::<Vec<_>>()
+            })
+            .collect();
+        for access in [Access::Read, Access::Write] {
+            proptest::prop_assert_eq!(denied(&disguised, access), denied(path, access));
+        }
+    }
+}

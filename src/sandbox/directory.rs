@@ -1,0 +1,33 @@
+//! A command's private temporary directory.
+
+use std::fs::{self, DirBuilder};
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+/// A directory only this user can enter. The helper removes it when the command's tree is dead; dropping this removes
+/// nothing, since the command may still be dying.
+#[derive(Debug)]
+pub(super) struct Private {
+    path: PathBuf,
+}
+
+impl Private {
+    /// Makes one with a random name.
+    pub(super) fn create(parent: &Path) -> io::Result<Self> {
+        let number = getrandom::u64().map_err(io::Error::other)?;
+        let path = parent.join(format!("outrigger-{number:016x}"));
+        // Fails if it exists: nobody can have put one there for us.
+        DirBuilder::new().mode(0o700).create(&path)?;
+        Ok(Self { path })
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Removes what the helper has left, if it was killed or never started.
+    pub(super) fn remove(&self) {
+        fs::remove_dir_all(&self.path).unwrap_or_default();
+    }
+}

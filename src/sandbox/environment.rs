@@ -1,0 +1,143 @@
+//! The environment a command gets: what is on a list, minus what looks like a secret, plus what keeps it from asking.
+//!
+//! Pure: the caller brings the daemon's own environment and says what is known of directories. Patterns for secrets
+//! alone would let `DATABASE_URL` and every custom name through, hence the list.
+
+mod secrets;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use secrets::{is_secret_name, is_secret_value};
+
+/// Passed on as they are.
+const PASSED: [&str; 6] = ["LANG", "LANGUAGE", "TZ", "USER", "LOGNAME", "HOME"];
+
+/// Where toolchains are: passed when they point to a directory the command may read.
+const TOOLCHAINS: [&str; 12] = [
+    "CARGO_HOME",
+    "RUSTUP_HOME",
+    "GOPATH",
+    "GOROOT",
+    "JAVA_HOME",
+    "NVM_DIR",
+    "PYENV_ROOT",
+    "VIRTUAL_ENV",
+    "RBENV_ROOT",
+    "VOLTA_HOME",
+    "SSL_CERT_DIR",
+    "SSL_CERT_FILE",
+];
+
+/// Passed when no user or password is in them.
+const PROXIES: [&str; 8] = [
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "NO_PROXY",
+    "ALL_PROXY",
+    "http_proxy",
+    "https_proxy",
+    "no_proxy",
+    "all_proxy",
+];
+
+/// Further names that choose behaviour, not access.
+const CHOICES: [&str; 4] = [
+    "NODE_ENV",
+    "NODE_EXTRA_CA_CERTS",
+    "RUSTUP_TOOLCHAIN",
+    "GOFLAGS",
+];
+
+/// Set whatever the user has: no pager, editor or question may wait for somebody who is not there.
+const FORCED: [(&str, &str); 28] = [
+    ("SHELL", "/bin/bash"),
+    ("TERM", "dumb"),
+    ("NO_COLOR", "1"),
+    ("CLICOLOR", "0"),
+    ("PAGER", "cat"),
+    ("GIT_PAGER", "cat"),
+    ("MANPAGER", "cat"),
+    ("SYSTEMD_PAGER", "cat"),
+    ("LESS", "-FRX"),
+    ("EDITOR", "false"),
+    ("VISUAL", "false"),
+    ("GIT_EDITOR", "false"),
+    ("GIT_SEQUENCE_EDITOR", "false"),
+    ("GIT_TERMINAL_PROMPT", "0"),
+    ("GIT_ASKPASS", "/bin/false"),
+    ("SSH_ASKPASS", "/bin/false"),
+    ("SSH_ASKPASS_REQUIRE", "never"),
+    ("GCM_INTERACTIVE", "never"),
+    ("DEBIAN_FRONTEND", "noninteractive"),
+    ("PIP_NO_INPUT", "1"),
+    ("PYTHONUNBUFFERED", "1"),
+    ("npm_config_yes", "false"),
+    ("npm_config_audit", "false"),
+    ("npm_config_fund", "false"),
+    ("npm_config_update_notifier", "false"),
+    ("HOMEBREW_NO_AUTO_UPDATE", "1"),
+    ("COMPOSER_NO_INTERACTION", "1"),
+    ("NEXT_TELEMETRY_DISABLED", "1"),
+];
+
+/// What programs are looked up in when nothing of the daemon's own `PATH` can be used.
+const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+
+/// What is known of the machine.
+pub struct Surroundings<'a> {
+    /// Whether the command may read the directory or file.
+    pub readable: &'a dyn Fn(&Path) -> bool,
+    /// Whether a directory is safe to take programs from: outside the roots, not writable by everybody.
+    pub trusted: &'a dyn Fn(&Path) -> bool,
+    /// Values that must not be passed on under any name: the provider keys and the daemon's token.
+    pub secrets: &'a [&'a str],
+}
+
+/// Returns the environment for a command.
+///
+/// `parent` is the daemon's own; `extra` was configured by the user name by name and passes whatever its name, but does
+/// not override what is forced. `TMPDIR` and `XDG_RUNTIME_DIR` are set by [`Sandbox::spawn`](super::Sandbox::spawn).
+pub fn build(
+    parent: impl IntoIterator<Item = (String, String)>,
+    extra: &BTreeMap<String, String>,
+    surroundings: &Surroundings<'_>,
+) -> BTreeMap<String, String> {
+    let mut environment = BTreeMap::from([("PATH".to_owned(), DEFAULT_PATH.to_owned())]);
+    for (name, value) in parent {
+        if name == "PATH" {
+            let path = search_path(&value, surroundings);
+            if !path.is_empty() {
+                environment.insert(name, path);
+            }
+        } else if is_passed(&name, &value, surroundings) {
+            environment.insert(name, value);
+        }
+    }
+    environment.extend(extra.clone());
+    environment.extend(FORCED.map(|(name, value)| (name.to_owned(), value.to_owned())));
+    environment
+}
+
+fn is_passed(name: &str, value: &str, surroundings: &Surroundings<'_>) -> bool {
+    let listed = PASSED.contains(&name)
+        || CHOICES.contains(&name)
+        || PROXIES.contains(&name)
+        || name.starts_with("LC_")
+        || TOOLCHAINS.contains(&name) && (surroundings.readable)(Path::new(value));
+    listed && !is_secret_name(name) && !is_secret_value(value, surroundings.secrets)
+}
+
+/// The directories that programs may be taken from, in their order.
+fn search_path(path: &str, surroundings: &Surroundings<'_>) -> String {
+    let directories: Vec<&str> = path
+        .split(':')
+        .filter(|directory| {
+            Path::new(directory).is_absolute() && (surroundings.trusted)(Path::new(directory))
+        })
+        .collect();
+    directories.join(":")
+}
+
+#[cfg(test)]
+mod tests;

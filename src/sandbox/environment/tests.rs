@@ -1,0 +1,161 @@
+use super::*;
+
+const PROJECT: &str = "/home/u/project";
+
+fn built(parent: &[(&str, &str)], extra: &[(&str, &str)]) -> BTreeMap<String, String> {
+    let owned = |pairs: &[(&str, &str)]| -> Vec<(String, String)> {
+        pairs
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+            .collect()
+    };
+    let surroundings = Surroundings {
+        readable: &|path| path.starts_with("/usr") || path.starts_with("/home/u/.cargo"),
+        trusted: &|path| !path.starts_with(PROJECT) && !path.starts_with("/tmp"),
+        secrets: &["hunter2hunter2", "short"],
+    };
+    build(
+        owned(parent),
+        &owned(extra).into_iter().collect(),
+        &surroundings,
+    )
+}
+
+#[test]
+fn only_what_is_listed_and_harmless_is_passed() {
+    for (name, value, passed) in [
+        ("LANG", "de_DE.UTF-8", true),
+        ("LC_ALL", "C", true),
+        ("TZ", "UTC", true),
+        ("HOME", "/home/u", true),
+        ("USER", "u", true),
+        ("CARGO_HOME", "/home/u/.cargo", true),
+        ("CARGO_HOME", "/srv/cargo", false),
+        ("NODE_ENV", "test", true),
+        ("HTTPS_PROXY", "http://proxy:3128", true),
+        ("HTTPS_PROXY", "http://user:pass@proxy:3128", false),
+        ("http_proxy", "http://token@proxy", false),
+        ("NO_PROXY", "localhost", true),
+        ("EDITOR_THEME", "dark", false),
+        // Listed, but with a known secret or something of the form of one in it.
+        ("LANG", "hunter2hunter2", false),
+        ("LANG", "x-hunter2hunter2-x", false),
+        ("LANG", "short", true),
+        ("LC_TOKEN", "x", false),
+        ("LC_NAME", "sk-abcdef", false),
+        ("LC_NAME", "eyJhbGciOi.eyJzdWIiOi.sig", false),
+        ("LC_NAME", "-----BEGIN PRIVATE KEY-----", false),
+    ] {
+        let environment = built(&[(name, value)], &[]);
+        assert_eq!(
+            environment.get(name).map(String::as_str) == Some(value),
+            passed,
+            "{name}={value}"
+        );
+    }
+}
+
+#[test]
+fn no_canary_survives() {
+    let canaries = [
+        "ANTHROPIC_API_KEY",
+        "OPENAI_API_KEY",
+        "OPENAI_ORG",
+        "AWS_ACCESS_KEY_ID",
+        "AWS_PROFILE",
+        "AZURE_TENANT",
+        "GOOGLE_APPLICATION_CREDENTIALS",
+        "GCP_PROJECT",
+        "GITHUB_TOKEN",
+        "GH_PAT",
+        "DATABASE_URL",
+        "PGPASSWORD",
+        "MONGO_URI",
+        "SENTRY_DSN",
+        "KUBECONFIG",
+        "NPM_CONFIG__AUTH",
+        "SSH_AUTH_SOCK",
+        "SSH_AGENT_PID",
+        "GPG_AGENT_INFO",
+        "DBUS_SESSION_BUS_ADDRESS",
+        "DISPLAY",
+        "WAYLAND_DISPLAY",
+        "XAUTHORITY",
+        "DOCKER_HOST",
+        "GIT_CONFIG_COUNT",
+        "GIT_DIR",
+        "GIT_EXEC_PATH",
+        "GIT_EXTERNAL_DIFF",
+        "GIT_SSH_COMMAND",
+        "LD_PRELOAD",
+        "LD_LIBRARY_PATH",
+        "DYLD_INSERT_LIBRARIES",
+        "BASH_ENV",
+        "ENV",
+        "PROMPT_COMMAND",
+        "SHELLOPTS",
+        "BASHOPTS",
+        "PS4",
+        "CDPATH",
+        "IFS",
+        "BASH_FUNC_ls%%",
+        "PYTHONPATH",
+        "PYTHONSTARTUP",
+        "PERL5OPT",
+        "PERL5LIB",
+        "RUBYOPT",
+        "NODE_OPTIONS",
+        "JAVA_TOOL_OPTIONS",
+        "RIPGREP_CONFIG_PATH",
+        "LESSOPEN",
+        "OUTRIGGER_TOKEN",
+        "XDG_RUNTIME_DIR",
+        "TMPDIR",
+        "MY_OWN",
+    ];
+    let parent: Vec<(&str, &str)> = canaries.iter().map(|name| (*name, "/usr/canary")).collect();
+    let environment = built(&parent, &[]);
+    assert!(
+        !environment.values().any(|value| value == "/usr/canary"),
+        "{environment:?}"
+    );
+}
+
+#[test]
+fn programs_are_only_taken_from_trusted_absolute_directories() {
+    for (path, expected) in [
+        ("/usr/bin:/bin", "/usr/bin:/bin"),
+        ("/home/u/project/bin:/usr/bin", "/usr/bin"),
+        (".:/usr/bin::bin:../x:/tmp/x:", "/usr/bin"),
+        ("", DEFAULT_PATH),
+        (".", DEFAULT_PATH),
+    ] {
+        assert_eq!(
+            built(&[("PATH", path)], &[])
+                .get("PATH")
+                .map(String::as_str),
+            Some(expected),
+            "{path}"
+        );
+    }
+}
+
+#[test]
+fn what_the_user_configured_passes_but_does_not_override_what_is_forced() {
+    let environment = built(
+        &[("EDITOR", "vi")],
+        &[
+            ("MY_API_KEY", "configured"),
+            ("PAGER", "less"),
+            ("LANG", "C"),
+        ],
+    );
+    for (name, value) in [
+        ("MY_API_KEY", "configured"),
+        ("PAGER", "cat"),
+        ("EDITOR", "false"),
+        ("LANG", "C"),
+    ] {
+        assert_eq!(environment.get(name).map(String::as_str), Some(value));
+    }
+}

@@ -1,0 +1,152 @@
+//! The other side of the sandbox: this binary, executed again as `outrigger __sandbox-exec`.
+//!
+//! A fresh, single-threaded process may do what the daemon's own child after a fork may not (allocate, open,
+//! report), and starting it costs the same however big the daemon is. It takes its policy from the descriptor
+//! that is its standard input, from no one but its parent, and then plays one of three parts:
+//!
+//! ```text
+//! daemon ── guard ── init (pid 1 of the namespace) ── worker -> exec     full
+//! daemon ── supervisor (subreaper) ── worker -> exec                     fallback, limits, none
+//! ```
+//!
+//! Read [`worker`] for the layers, [`supervisor`] for how the tree ends, [`namespaces`] for the full mode.
+
+mod control;
+mod landlock;
+mod limits;
+mod mounts;
+mod namespaces;
+mod places;
+mod raw;
+mod removal;
+mod seccomp;
+mod supervisor;
+mod tree;
+mod worker;
+
+use std::fmt;
+use std::fs::File;
+use std::io;
+use std::process::ExitCode;
+
+use self::control::Control;
+use super::Mode;
+use super::layers::Step;
+use super::policy::Policy;
+
+/// Exit code of a helper that could not do its work; what went wrong is in the notice it sent.
+const FAILED: u8 = 126;
+
+/// A step that failed, before the program ran.
+#[derive(Debug)]
+struct SetupError {
+    step: Step,
+    reason: String,
+}
+
+impl SetupError {
+    fn new(step: Step, doing: impl fmt::Display, source: impl fmt::Display) -> Self {
+        Self {
+            step,
+            reason: format!("{doing}: {source}"),
+        }
+    }
+}
+
+/// Names the step and the action of an error as it passes by.
+trait During<T> {
+    fn during(self, step: Step, doing: impl fmt::Display) -> Result<T, SetupError>;
+}
+
+impl<T, E: fmt::Display> During<T> for Result<T, E> {
+    fn during(self, step: Step, doing: impl fmt::Display) -> Result<T, SetupError> {
+        self.map_err(|source| SetupError::new(step, doing, source))
+    }
+}
+
+/// Runs the helper. To be called first thing in `main`, while the process has one thread.
+///
+/// The exit code means nothing to the daemon, which listens to the notices instead.
+pub fn main() -> ExitCode {
+    let control = match Control::take() {
+        Ok(control) => control,
+        Err(error) => {
+            // The one place where there is nobody else to tell: a person ran the helper by hand.
+            report_to_terminal(&error);
+            return ExitCode::from(FAILED);
+        }
+    };
+    let outcome = match control.receive() {
+        Ok((mut policy, input)) => run(&mut policy, input, &control),
+        Err(error) => Err(error),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            control.failed(&error);
+            ExitCode::from(FAILED)
+        }
+    }
+}
+
+fn run(policy: &mut Policy, input: Option<File>, control: &Control) -> Result<(), SetupError> {
+    prepare(input).during(Step::Prepare, "preparing the helper")?;
+    // Opened before the view of the file system changes; the worker alone joins it, so that it can be removed here.
+    let group = match &policy.cgroup {
+        Some(group) => Some(limits::open_group(group).during(Step::Cgroup, group.display())?),
+        None => None,
+    };
+    let outcome = match policy.mode {
+        Mode::Full => {
+            mounts::add_outside_repositories(policy);
+            namespaces::guard(policy, control, group.as_ref())
+        }
+        Mode::Fallback | Mode::Limits | Mode::None => supervisor::run(
+            policy,
+            control,
+            group.as_ref(),
+            supervisor::Tree::Descendants,
+        ),
+    };
+    if let Some(directory) = &policy.private_tmp {
+        removal::remove(directory);
+    }
+    if let Some(group) = &policy.cgroup {
+        // Empty by now; the directory of a group is removed with what looks like files in it.
+        std::fs::remove_dir(group).unwrap_or_default();
+    }
+    outcome
+}
+
+/// Puts the program's input in place and turns deaf, to the Ctrl-C of the daemon's terminal among others.
+fn prepare(input: Option<File>) -> io::Result<()> {
+    match input {
+        Some(pipe) => rustix::stdio::dup2_stdin(pipe)?,
+        None => rustix::stdio::dup2_stdin(File::open("/dev/null")?)?,
+    }
+    // Only SIGKILL may end a supervisor before its tree is dead.
+    raw::set_signals_blocked(true)?;
+    Ok(())
+}
+
+/// Makes of a process that has started its child one that only watches: it lets go of the output, which would never
+/// end as long as it held it, and goes into a session of its own.
+///
+/// Its own, not the program's: sessions are what the scheduler shares the processor among, and in the program's the one
+/// that has to kill a fork storm would wait in line behind all of it.
+fn step_aside() -> io::Result<()> {
+    let null = File::options().read(true).write(true).open("/dev/null")?;
+    rustix::stdio::dup2_stdin(&null)?;
+    rustix::stdio::dup2_stdout(&null)?;
+    rustix::stdio::dup2_stderr(&null)?;
+    rustix::process::setsid()?;
+    Ok(())
+}
+
+#[expect(
+    clippy::print_stderr,
+    reason = "no daemon is connected, so the terminal is the only reader"
+)]
+fn report_to_terminal(error: &SetupError) {
+    eprintln!("outrigger sandbox helper: {}", error.reason);
+}

@@ -1,0 +1,117 @@
+//! The process that becomes the program: it puts the layers around itself, then executes.
+//!
+//! The order matters. What a later step still needs must not be denied by an earlier one, so the system call
+//! filter comes last; and rights are dropped before Landlock and seccomp, which need `no_new_privs` for that.
+
+use std::fs::File;
+use std::io::Write;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+use rustix::process::{Pid, Signal};
+use rustix::thread::{CapabilitySet, CapabilitySets};
+
+use super::control::line;
+use super::{During, SetupError, landlock, limits, raw, seccomp};
+use crate::sandbox::Mode;
+use crate::sandbox::layers::{Layers, Step};
+use crate::sandbox::policy::{Notice, Policy};
+
+/// Becomes the program. Returns only when that failed; until then everything is said through `status`, which the
+/// execution closes.
+pub(super) fn become_program(policy: &Policy, parent: Pid, group: Option<&File>, mut status: File) {
+    let failure = match confine(policy, parent, group) {
+        Ok(layers) => {
+            status
+                .write_all(&line(&Notice::Confined(layers)))
+                .unwrap_or_default();
+            execute(policy)
+        }
+        Err(error) => error,
+    };
+    let notice = Notice::Failed {
+        step: failure.step,
+        reason: failure.reason,
+    };
+    status.write_all(&line(&notice)).unwrap_or_default();
+}
+
+fn confine(policy: &Policy, parent: Pid, group: Option<&File>) -> Result<Layers, SetupError> {
+    die_with(parent)?;
+    // Away from the daemon's terminal, and into a group in which `kill 0` spares the supervisor.
+    rustix::process::setsid().during(Step::Prepare, "starting a session")?;
+    raw::set_signals_blocked(false).during(Step::Prepare, "unblocking signals")?;
+    rustix::process::chdir(&policy.cwd).during(Step::Directory, policy.cwd.display())?;
+    if policy.mode == Mode::None {
+        return Ok(Layers::default());
+    }
+    if let Some(group) = group {
+        limits::join_group(group).during(Step::Cgroup, "joining the control group")?;
+    }
+    limits::apply(&policy.limits, policy.mode).during(Step::Limits, "setting resource limits")?;
+    drop_capabilities().during(Step::Capabilities, "dropping capabilities")?;
+    rustix::thread::set_no_new_privs(true).during(Step::Capabilities, "setting no_new_privs")?;
+    let landlock = policy.mode >= Mode::Fallback;
+    if landlock {
+        landlock::restrict(policy)?;
+    }
+    let seccomp = seccomp::restrict(policy)?;
+    Ok(Layers {
+        namespaces: policy.mode == Mode::Full,
+        landlock,
+        seccomp,
+        rlimits: true,
+        cgroup: group.is_some(),
+    })
+}
+
+/// Dies when the supervisor does, and at once if it is dead already.
+fn die_with(parent: Pid) -> Result<(), SetupError> {
+    rustix::process::set_parent_process_death_signal(Some(Signal::KILL))
+        .during(Step::Prepare, "tying the program to its supervisor")?;
+    if rustix::process::getppid() == Some(parent) {
+        Ok(())
+    } else {
+        Err(SetupError::new(
+            Step::Prepare,
+            "supervisor",
+            "it has ended already",
+        ))
+    }
+}
+
+/// Gives up every capability. Only a process that holds `CAP_SETPCAP` can lower the bounding set; for the others
+/// `no_new_privs` keeps it from being of use.
+fn drop_capabilities() -> rustix::io::Result<()> {
+    rustix::thread::clear_ambient_capability_set()?;
+    if rustix::thread::capabilities(None)?
+        .effective
+        .contains(CapabilitySet::SETPCAP)
+    {
+        for bit in 0..u64::BITS {
+            match rustix::thread::remove_capability_from_bounding_set(
+                CapabilitySet::from_bits_retain(1 << bit),
+            ) {
+                Ok(()) => {}
+                // The first number this kernel does not know.
+                Err(rustix::io::Errno::INVAL) => break,
+                Err(error) => return Err(error),
+            }
+        }
+    }
+    let none = CapabilitySets {
+        effective: CapabilitySet::empty(),
+        permitted: CapabilitySet::empty(),
+        inheritable: CapabilitySet::empty(),
+    };
+    rustix::thread::set_capabilities(None, none)
+}
+
+fn execute(policy: &Policy) -> SetupError {
+    let error = Command::new(&policy.program)
+        .args(&policy.args)
+        .env_clear()
+        .envs(&policy.env)
+        .exec();
+    SetupError::new(Step::Execute, &policy.program, error)
+}

@@ -1,0 +1,285 @@
+//! The two folders that tools may touch, and the way from a requested path to a handle below them.
+//!
+//! Each root is opened once, as a directory handle. A requested path is first mapped to a root by its
+//! text alone ([`Roots::map`]); then [`Roots::locate`] walks it from the handle, one component at a
+//! time, never following a symbolic link in the kernel: a link is read, its target mapped anew and
+//! walked in the same way. So nothing that others do to the folders meanwhile leads outside, and
+//! the path that was really walked is known without asking `/proc`, which a daemon that is not
+//! dumpable may find closed. What is found is read and replaced through [`Located`] only.
+//!
+//! Not here: locks between calls, encodings, what a conversation has seen.
+
+use std::ffi::OsString;
+use std::path::{Component, Path, PathBuf};
+
+use cap_std::ambient_authority;
+use cap_std::fs::Dir;
+
+use super::deny::{self, Access};
+use contents::Secrets;
+use failure::{forbidden, outside};
+
+mod contents;
+mod failure;
+mod ignored;
+mod replace;
+mod root;
+mod tree;
+mod walk;
+
+pub use contents::{Contents, MAX_FILE_BYTES};
+pub use failure::PathError;
+pub use replace::MAX_WRITE_BYTES;
+pub use root::RootsError;
+pub use tree::{Entry, EntryKind, Step, Visited};
+pub use walk::{Found, Located};
+
+/// Longest path accepted, in bytes: Linux's own limit.
+const MAX_PATH_BYTES: usize = 4096;
+
+/// Longest component accepted, in bytes: the limit of all common file systems.
+const MAX_NAME_BYTES: usize = 255;
+
+/// Ways in which models spell the home directory.
+const HOME_SPELLINGS: &[&str] = &["~", "$HOME", "${HOME}"];
+
+/// Which of the two folders.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum RootName {
+    /// The folder the user works in.
+    Project,
+    /// The project's folder in central storage.
+    Central,
+}
+
+/// The folders that tools may touch.
+#[derive(Debug)]
+pub struct Roots {
+    project: Root,
+    central: Root,
+    home: Option<PathBuf>,
+    secrets: Secrets,
+}
+
+/// One folder, opened.
+#[derive(Debug)]
+struct Root {
+    name: RootName,
+    dir: Dir,
+    /// Its path without symbolic links.
+    path: PathBuf,
+    /// Every absolute path it is known by, the canonical one included.
+    spellings: Vec<PathBuf>,
+    /// The user it belongs to, where the system has such.
+    owner: Option<u32>,
+}
+
+/// A requested path that was mapped to a root by its text; nothing was looked at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Target {
+    root: RootName,
+    /// Below the root, `..` kept: what it means depends on the links on the way.
+    relative: PathBuf,
+    /// Below the root with `..` taken away, `/` between components; empty for the root itself.
+    shown: String,
+    /// It ends with a slash, so that it can only be a folder.
+    folder: bool,
+}
+
+impl Target {
+    /// Returns the root it is below.
+    pub fn root(&self) -> RootName {
+        self.root
+    }
+
+    /// Returns the path below its root, `/` between components; `"."` for the root itself.
+    pub fn relative(&self) -> &str {
+        if self.shown.is_empty() {
+            "."
+        } else {
+            &self.shown
+        }
+    }
+}
+
+/// Files that commands are to find nothing at.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Hidden {
+    /// Absolute canonical paths of files and folders.
+    pub paths: Vec<PathBuf>,
+    /// Whether the whole root was looked at; where not, it has more entries than are visited.
+    pub complete: bool,
+}
+
+impl Roots {
+    /// Opens both roots; the central one is created where it is missing.
+    ///
+    /// `home` is the user's home directory, which is refused as a root and which `~` stands for.
+    ///
+    /// # Errors
+    ///
+    /// [`RootsError`] where a root cannot be opened, or is a folder that is too much to hand out:
+    /// `/`, the home directory or one above it, a system directory, a folder of credentials.
+    pub fn open(project: &Path, central: &Path, home: Option<&Path>) -> Result<Self, RootsError> {
+        root::create_central(central)?;
+        Ok(Self {
+            project: Root::open(RootName::Project, project, home)?,
+            central: Root::open(RootName::Central, central, home)?,
+            home: home.map(Path::to_owned),
+            secrets: Secrets::default(),
+        })
+    }
+
+    /// Returns a root's path without symbolic links.
+    pub fn path(&self, root: RootName) -> &Path {
+        &self.root(root).path
+    }
+
+    /// Maps a requested path to a root, by its text alone.
+    ///
+    /// Relative paths are below the project; absolute ones must begin with a root, component by
+    /// component; `~` is the home directory.
+    ///
+    /// # Errors
+    ///
+    /// [`PathError::Failed`] where it cannot be a path (empty, NUL, too long);
+    /// [`PathError::Forbidden`] where it is outside both roots or on the deny list.
+    pub fn map(&self, requested: &str, access: Access) -> Result<Target, PathError> {
+        check_text(requested)?;
+        let path = self.expand_home(requested)?;
+        let outside = || outside(requested);
+        let (root, relative) = if path.is_absolute() {
+            self.strip(&path).ok_or_else(outside)?
+        } else {
+            (RootName::Project, path)
+        };
+        let shown = without_parents(&relative).ok_or_else(outside)?;
+        let denied = match access {
+            Access::Read | Access::Write => deny::denied(&shown, access),
+            // Whether it is a folder is not known before it was looked at.
+            Access::Look => deny::denied_folder(&shown, access),
+        };
+        if let Some(reason) = denied {
+            return Err(forbidden(requested, access, reason));
+        }
+        Ok(Target {
+            root,
+            relative,
+            shown,
+            folder: requested.ends_with('/') || requested.ends_with("/."),
+        })
+    }
+
+    /// Returns the way a file is named to the model: relative in the project, absolute elsewhere.
+    pub fn spelling(&self, root: RootName, relative: &str) -> String {
+        match root {
+            RootName::Project => relative.to_owned(),
+            RootName::Central => self.central.path.join(relative).to_string_lossy().into(),
+        }
+    }
+
+    /// Returns the identity of a file for locks and memory: absolute, folded.
+    pub fn identity(&self, root: RootName, relative: &str) -> String {
+        let absolute = self.root(root).path.join(relative);
+        deny::fold(&absolute.to_string_lossy())
+    }
+
+    fn root(&self, name: RootName) -> &Root {
+        match name {
+            RootName::Project => &self.project,
+            RootName::Central => &self.central,
+        }
+    }
+
+    /// Splits an absolute path into the root with the longest matching spelling and the rest.
+    fn strip(&self, path: &Path) -> Option<(RootName, PathBuf)> {
+        [&self.project, &self.central]
+            .into_iter()
+            .flat_map(|root| root.spellings.iter().map(move |spelling| (root, spelling)))
+            .filter_map(|(root, spelling)| {
+                let rest = path.strip_prefix(spelling).ok()?;
+                Some((spelling.components().count(), root.name, rest.to_owned()))
+            })
+            .max_by_key(|(length, ..)| *length)
+            .map(|(_, name, rest)| (name, rest))
+    }
+
+    /// Puts the home directory where its sign is; a folder `~` in the project helps nobody.
+    fn expand_home(&self, requested: &str) -> Result<PathBuf, PathError> {
+        let (first, rest) = requested.split_once('/').unwrap_or((requested, ""));
+        if !HOME_SPELLINGS.contains(&first) {
+            return Ok(PathBuf::from(requested));
+        }
+        match &self.home {
+            Some(home) => Ok(home.join(rest.trim_start_matches('/'))),
+            None => Err(outside(requested)),
+        }
+    }
+}
+
+impl Root {
+    fn open(name: RootName, path: &Path, home: Option<&Path>) -> Result<Self, RootsError> {
+        let checked = root::check(path, home)?;
+        let dir = Dir::open_ambient_dir(&checked.canonical, ambient_authority())
+            .map_err(|source| RootsError::unusable(path, source))?;
+        let owner = dir
+            .dir_metadata()
+            .map(|metadata| contents::owner(&metadata))
+            .map_err(|source| RootsError::unusable(path, source))?;
+        let mut spellings = vec![checked.canonical.clone(), checked.given];
+        spellings.dedup();
+        Ok(Self {
+            name,
+            dir,
+            path: checked.canonical,
+            spellings,
+            owner,
+        })
+    }
+}
+
+/// Refuses what no system call should ever see.
+fn check_text(requested: &str) -> Result<(), PathError> {
+    let problem = if requested.is_empty() {
+        "is empty; give a path below the project".to_owned()
+    } else if requested.contains('\0') {
+        "has a NUL character".to_owned()
+    } else if requested.len() > MAX_PATH_BYTES {
+        format!(
+            "has {} bytes; at most {MAX_PATH_BYTES} are possible",
+            requested.len()
+        )
+    } else if requested.split('/').any(|name| name.len() > MAX_NAME_BYTES) {
+        format!("has a component of more than {MAX_NAME_BYTES} bytes")
+    } else {
+        return Ok(());
+    };
+    Err(PathError::Failed(format!("the path {problem}")))
+}
+
+/// Takes `.` and `..` away by text; `None` where that leaves the root.
+fn without_parents(relative: &Path) -> Option<String> {
+    let mut names: Vec<OsString> = Vec::new();
+    for component in relative.components() {
+        match component {
+            Component::Normal(name) => names.push(name.to_owned()),
+            Component::CurDir => {}
+            Component::ParentDir => drop(names.pop()?),
+            Component::RootDir | Component::Prefix(_) => return None,
+        }
+    }
+    Some(join(&names))
+}
+
+/// Joins names to a path as it is shown and judged: `/` between them on every system.
+fn join(names: &[OsString]) -> String {
+    names
+        .iter()
+        .map(|name| name.to_string_lossy())
+        .collect::<Vec<_>>()
+        .join("/")
+}
+
+#[cfg(unix)]
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,315 @@
+//! Writing: a file is replaced as a whole, atomically, or not at all.
+//!
+//! The new content goes to a temporary file in the same folder handle, is forced to the disk and
+//! renamed over the old file; a crash leaves the one or the other. A temporary file is locked by its
+//! writer, so [`Roots::sweep`] can tell one that a crash left behind from one in use without asking
+//! clocks or process ids.
+
+use std::io::{self, Write};
+use std::path::Path;
+
+use cap_fs_ext::{DirExt, FollowSymlinks, OpenOptionsFollowExt};
+use cap_std::fs::{Dir, File, OpenOptions};
+
+use super::failure::failed;
+use super::tree::{EntryKind, Step};
+use super::{Found, Located, PathError, RootName, Roots};
+
+/// Largest content written, in bytes.
+pub const MAX_WRITE_BYTES: usize = 8 * 1024 * 1024;
+
+/// Space that is left free on the disk, in bytes, or a twentieth of a smaller disk.
+const MIN_FREE_BYTES: u64 = 256 * 1024 * 1024;
+
+/// Begin and end of a temporary file's name; 16 hexadecimal digits are between them.
+const TEMPORARY: (&str, &str) = (".outrigger-", ".tmp");
+
+/// How often a name for the temporary file is drawn before giving up: two are never equal by chance.
+const MAX_DRAWS: usize = 4;
+
+impl Located<'_> {
+    /// Replaces the file's content, or creates the file and the folders above it.
+    ///
+    /// An existing file keeps its mode (without set-id bits), owner and extended attributes where
+    /// the daemon may set them. A new one gets what the process's mask allows.
+    ///
+    /// # Errors
+    ///
+    /// [`PathError::Failed`] where something other than a regular file is there, the content is
+    /// larger than [`MAX_WRITE_BYTES`], the disk is nearly full, or the system refuses.
+    pub fn replace(&self, content: &[u8]) -> Result<(), PathError> {
+        let old = match &self.found {
+            Found::Missing => None,
+            Found::File => Some(self.open_old()?),
+            Found::Folder(_) => return Err(self.refuse("it is a folder")),
+            Found::Other(word) => return Err(self.refuse(&format!("it is {word}"))),
+        };
+        if content.len() > MAX_WRITE_BYTES {
+            return Err(self.refuse(&format!(
+                "the content has {} bytes, at most {MAX_WRITE_BYTES} are written",
+                content.len()
+            )));
+        }
+        self.check_space(content.len() as u64)?;
+        let dir = self.make_parents()?;
+        self.swap_in(&dir, old.as_ref(), content)
+            .map_err(|error| failed(&self.shown, &error))
+    }
+
+    /// Opens the old file, having made sure that it could be written in place.
+    fn open_old(&self) -> Result<File, PathError> {
+        // Renaming over a read-only file would succeed: the folder's rights decide, not the file's.
+        #[cfg(unix)]
+        rustix::fs::accessat(
+            &self.parent,
+            Path::new(&self.name),
+            rustix::fs::Access::WRITE_OK,
+            rustix::fs::AtFlags::empty(),
+        )
+        .map_err(|error| failed(&self.shown, &error.into()))?;
+        self.open().map(File::from_std)
+    }
+
+    fn refuse(&self, problem: &str) -> PathError {
+        PathError::Failed(format!(
+            "path {:?} cannot be written: {problem}",
+            self.shown
+        ))
+    }
+
+    #[cfg(unix)]
+    fn check_space(&self, needed: u64) -> Result<(), PathError> {
+        let disk = rustix::fs::fstatvfs(&self.parent)
+            .map_err(|error| failed(&self.shown, &error.into()))?;
+        let free = disk.f_bavail.saturating_mul(disk.f_frsize);
+        let kept = MIN_FREE_BYTES.min(disk.f_blocks.saturating_mul(disk.f_frsize) / 20);
+        if free < needed.saturating_add(kept) {
+            return Err(self.refuse(&format!(
+                "the disk has {free} bytes left, and {kept} are kept free"
+            )));
+        }
+        Ok(())
+    }
+
+    #[cfg(not(unix))]
+    fn check_space(&self, _needed: u64) -> Result<(), PathError> {
+        Ok(())
+    }
+
+    /// Makes the folders that are missing, each from the handle of the one above it.
+    fn make_parents(&self) -> Result<Dir, PathError> {
+        let failed = |error: &io::Error| failed(&self.shown, error);
+        let mut dir = self.parent.try_clone().map_err(|error| failed(&error))?;
+        for name in &self.missing {
+            match dir.create_dir(name) {
+                Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+                    return Err(failed(&error));
+                }
+                // Whoever was quicker made a folder, or opening it fails: no link is followed.
+                Ok(()) | Err(_) => {}
+            }
+            dir = dir
+                .open_dir_nofollow(name)
+                .map_err(|error| failed(&error))?;
+        }
+        Ok(dir)
+    }
+
+    fn swap_in(&self, dir: &Dir, old: Option<&File>, content: &[u8]) -> io::Result<()> {
+        let mut temporary = Temporary::create(dir, old.is_some())?;
+        temporary.file.write_all(content)?;
+        if let Some(old) = old {
+            keep_attributes(old, &temporary.file)?;
+        }
+        temporary.file.sync_all()?;
+        let name = Path::new(&self.name);
+        match old {
+            Some(_) => temporary.rename_over(name)?,
+            None => temporary.rename_to_new(name)?,
+        }
+        sync_folder(dir);
+        Ok(())
+    }
+}
+
+impl Roots {
+    /// Removes temporary files that a crash left in a root; returns how many there were.
+    ///
+    /// For the start of the daemon; looks at no more entries than one walk visits.
+    pub fn sweep(&self) -> usize {
+        let mut removed = 0;
+        for root in [RootName::Project, RootName::Central] {
+            self.visit_root(root, &mut |entry| {
+                let name = entry.name.to_string_lossy();
+                let ours = name.starts_with(TEMPORARY.0) && name.ends_with(TEMPORARY.1);
+                if ours && entry.kind == EntryKind::File && remove_stale(entry.dir, &name) {
+                    removed += 1;
+                }
+                Step::Enter
+            });
+        }
+        removed
+    }
+}
+
+/// A file that becomes the new one, or is removed when dropped.
+struct Temporary<'a> {
+    dir: &'a Dir,
+    file: File,
+    name: String,
+    renamed: bool,
+}
+
+impl<'a> Temporary<'a> {
+    /// Creates it with the rights of a new file, or with none for others until the old ones are set.
+    fn create(dir: &'a Dir, replaces: bool) -> io::Result<Self> {
+        let mut options = OpenOptions::new();
+        options
+            .write(true)
+            .create_new(true)
+            .follow(FollowSymlinks::No);
+        #[cfg(unix)]
+        cap_std::fs::OpenOptionsExt::mode(&mut options, if replaces { 0o600 } else { 0o666 });
+        for _ in 0..MAX_DRAWS {
+            let mut random = [0; 8];
+            getrandom::fill(&mut random).map_err(io::Error::other)?;
+            let number = u64::from_ne_bytes(random);
+            let name = format!("{}{number:016x}{}", TEMPORARY.0, TEMPORARY.1);
+            match dir.open_with(&name, &options) {
+                Ok(file) => {
+                    lock(&file);
+                    return Ok(Self {
+                        dir,
+                        file,
+                        name,
+                        renamed: false,
+                    });
+                }
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Err(io::ErrorKind::AlreadyExists.into())
+    }
+
+    fn rename_over(&mut self, name: &Path) -> io::Result<()> {
+        self.dir.rename(&self.name, self.dir, name)?;
+        self.renamed = true;
+        Ok(())
+    }
+
+    /// Gives it a name that nothing has yet: what came there meanwhile was never looked at.
+    #[cfg(target_os = "linux")]
+    fn rename_to_new(&mut self, name: &Path) -> io::Result<()> {
+        use rustix::fs::{RenameFlags, renameat_with};
+        use rustix::io::Errno;
+        let (dir, old) = (self.dir, &self.name);
+        match renameat_with(dir, old.as_str(), dir, name, RenameFlags::NOREPLACE) {
+            Ok(()) => {
+                self.renamed = true;
+                Ok(())
+            }
+            // Some file systems cannot tell in one step.
+            Err(Errno::INVAL | Errno::NOSYS) => self.rename_over(name),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn rename_to_new(&mut self, name: &Path) -> io::Result<()> {
+        self.rename_over(name)
+    }
+}
+
+impl Drop for Temporary<'_> {
+    fn drop(&mut self) {
+        // A file that cannot be removed is found by the next sweep.
+        if !self.renamed && self.dir.remove_file(&self.name).is_err() {
+            tracing::warn!("a temporary file was left behind");
+        }
+    }
+}
+
+/// Marks a temporary file as in use for as long as it is open.
+#[cfg(unix)]
+fn lock(file: &File) -> bool {
+    // Where the file system has no locks, sweeping finds none either and leaves the file.
+    rustix::fs::flock(file, rustix::fs::FlockOperation::NonBlockingLockExclusive).is_ok()
+}
+
+/// Without locks nothing is ever taken for stale.
+#[cfg(not(unix))]
+fn lock(_file: &File) -> bool {
+    false
+}
+
+/// Removes a temporary file whose writer is gone.
+fn remove_stale(dir: &Dir, name: &str) -> bool {
+    super::contents::open_regular(dir, Path::new(name), name)
+        .is_ok_and(|file| lock(&file) && dir.remove_file(name).is_ok())
+}
+
+/// Gives the new file the old one's owner, mode and attributes.
+#[cfg(unix)]
+fn keep_attributes(old: &File, new: &File) -> io::Result<()> {
+    use rustix::fs::{Gid, Mode, Uid, fchmod, fchown, fstat};
+    let (was, is) = (fstat(old)?, fstat(new)?);
+    if (was.st_uid, was.st_gid) != (is.st_uid, is.st_gid) {
+        let owner = Some(Uid::from_raw(was.st_uid));
+        let group = Some(Gid::from_raw(was.st_gid));
+        // Only root may give a file away; the group alone may be allowed.
+        if fchown(new, owner, group).is_err() && fchown(new, None, group).is_err() {
+            tracing::debug!("a replaced file now belongs to the daemon's user");
+        }
+    }
+    #[cfg(target_os = "linux")]
+    copy_extended(old, new);
+    fchmod(new, Mode::from_raw_mode(was.st_mode & 0o777))?;
+    Ok(())
+}
+
+/// Other systems keep these with the folder.
+#[cfg(not(unix))]
+fn keep_attributes(_old: &File, _new: &File) -> io::Result<()> {
+    Ok(())
+}
+
+/// Copies the user's own attributes and the access list; security labels are the system's to set.
+#[cfg(target_os = "linux")]
+fn copy_extended(old: &File, new: &File) {
+    use rustix::fs::{XattrFlags, fgetxattr, flistxattr, fsetxattr};
+    /// Linux's own limit for one value and for the list of names.
+    const MAX_BYTES: usize = 64 * 1024;
+    let mut names = vec![0_u8; MAX_BYTES];
+    // Most files have none, many file systems know none.
+    let Ok(length) = flistxattr(old, names.as_mut_slice()) else {
+        return;
+    };
+    let mut value = vec![0_u8; MAX_BYTES];
+    for name in names
+        .get(..length)
+        .unwrap_or_default()
+        .split(|byte| *byte == 0)
+    {
+        if (name.starts_with(b"user.") || name == b"system.posix_acl_access")
+            && let Ok(length) = fgetxattr(old, name, value.as_mut_slice())
+            && let Some(value) = value.get(..length)
+            && fsetxattr(new, name, value, XattrFlags::empty()).is_err()
+        {
+            tracing::debug!("an extended attribute of a replaced file was lost");
+        }
+    }
+}
+
+/// Forces the renaming to the disk; some file systems cannot, and the file is replaced either way.
+fn sync_folder(dir: &Dir) {
+    let mut options = OpenOptions::new();
+    options.read(true);
+    cap_fs_ext::OpenOptionsMaybeDirExt::maybe_dir(&mut options, true);
+    let synced = dir
+        .open_with(".", &options)
+        .and_then(|folder| folder.sync_all());
+    if let Err(error) = synced {
+        tracing::debug!(%error, "folder not synced");
+    }
+}

@@ -1,0 +1,145 @@
+//! Which folders may be a root at all.
+
+use std::fs::DirBuilder;
+use std::io;
+use std::path::{Path, PathBuf, absolute};
+
+use super::super::deny::{self, Access};
+
+/// Folders refused with all that is in them.
+const SYSTEM_TREES: &[&str] = &[
+    "/bin",
+    "/boot",
+    "/dev",
+    "/etc",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/libx32",
+    "/proc",
+    "/sbin",
+    "/sys",
+    "/usr",
+    "/System",
+    "/Library",
+    "/private/etc",
+];
+
+/// Folders below those that people do work in.
+const WORKPLACES: &[&str] = &["/usr/src", "/usr/local/src", "/dev/shm"];
+
+/// Folders refused as a whole, while what is in them may be a root.
+const SHARED_PLACES: &[&str] = &[
+    "/",
+    "/home",
+    "/media",
+    "/mnt",
+    "/opt",
+    "/run",
+    "/srv",
+    "/tmp",
+    "/var",
+    "/var/lib",
+    "/var/log",
+    "/var/tmp",
+    "/usr/src",
+    "/usr/local/src",
+    "/dev/shm",
+    "/Users",
+    "/Volumes",
+    "/private",
+    "/private/tmp",
+    "/private/var",
+    "/Applications",
+];
+
+/// Why a root is not accepted.
+#[derive(Debug, thiserror::Error)]
+pub enum RootsError {
+    /// It is no folder that can be opened.
+    #[error("folder {path:?} cannot be used: {source}")]
+    Unusable {
+        /// The folder as it was given.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// It is too much to hand out to a model.
+    #[error("folder {path:?} is refused as a root: {reason}; give a project's own folder")]
+    Refused {
+        /// The folder as it was given.
+        path: PathBuf,
+        /// What it is.
+        reason: &'static str,
+    },
+}
+
+impl RootsError {
+    pub(super) fn unusable(path: &Path, source: io::Error) -> Self {
+        Self::Unusable {
+            path: path.to_owned(),
+            source,
+        }
+    }
+}
+
+/// A root's two spellings.
+pub(super) struct Checked {
+    pub(super) canonical: PathBuf,
+    pub(super) given: PathBuf,
+}
+
+/// Resolves a root's path, at the start and on the operator's word, and refuses unfit folders.
+pub(super) fn check(path: &Path, home: Option<&Path>) -> Result<Checked, RootsError> {
+    let unusable = |source| RootsError::unusable(path, source);
+    let canonical = path.canonicalize().map_err(unusable)?;
+    let given = absolute(path).map_err(unusable)?;
+    let refusal = refusal(&canonical, home).or_else(|| refusal(&given, home));
+    match refusal {
+        Some(reason) => Err(RootsError::Refused {
+            path: path.to_owned(),
+            reason,
+        }),
+        None => Ok(Checked { canonical, given }),
+    }
+}
+
+/// Creates central storage, readable by its owner only.
+pub(super) fn create_central(path: &Path) -> Result<(), RootsError> {
+    if path.is_dir() {
+        return Ok(());
+    }
+    let mut builder = DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder
+        .create(path)
+        .map_err(|source| RootsError::unusable(path, source))
+}
+
+fn refusal(path: &Path, home: Option<&Path>) -> Option<&'static str> {
+    let is = |place: &&str| path == Path::new(place);
+    let below = |place: &&str| path.starts_with(place);
+    if path.parent().is_none() {
+        return Some("it is the whole file system");
+    }
+    if SHARED_PLACES.iter().any(is) {
+        return Some("it holds folders of many owners");
+    }
+    if SYSTEM_TREES.iter().any(below) && !WORKPLACES.iter().any(below) {
+        return Some("it belongs to the system");
+    }
+    let home = home.map(|home| home.canonicalize().unwrap_or_else(|_| home.to_owned()));
+    if home.as_deref().is_some_and(|home| home.starts_with(path)) {
+        return Some("it holds the home directory");
+    }
+    let text = path.to_string_lossy();
+    if deny::denied_folder(&text, Access::Read).is_some() {
+        return Some("it is a folder for credentials");
+    }
+    if deny::denied_folder(&text, Access::Write).is_some() {
+        return Some("it belongs to git, an editor or an agent");
+    }
+    None
+}

@@ -1,0 +1,315 @@
+//! Walking a folder and what is below it, from handles, in a stable order, without following links.
+
+use std::collections::HashSet;
+use std::ffi::{OsStr, OsString};
+
+use cap_fs_ext::{DirExt, MetadataExt};
+use cap_std::fs::{Dir, DirEntry};
+
+use super::super::deny;
+use super::contents::is_kernels;
+use super::ignored::Ignored;
+use super::{Found, Hidden, Located, PathError, RootName, Roots};
+
+/// Most entries looked at in one walk; about a second's work.
+const MAX_ENTRIES: usize = 200_000;
+
+/// Deepest folder entered; each level holds a handle open.
+const MAX_DEPTH: usize = 64;
+
+/// One entry of a folder.
+#[derive(Debug)]
+pub struct Entry<'a> {
+    /// The folder it is in.
+    pub dir: &'a Dir,
+    /// Its name there.
+    pub name: &'a OsStr,
+    /// Its path below the root, `/` between components.
+    pub relative: &'a str,
+    /// What it is.
+    pub kind: EntryKind,
+}
+
+/// What an entry is, no link followed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum EntryKind {
+    /// A regular file.
+    File,
+    /// A folder.
+    Folder,
+    /// A symbolic link.
+    Link,
+    /// A pipe, socket or device.
+    Other,
+}
+
+/// What to do after an entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Go on, into the entry where it is a folder.
+    Enter,
+    /// Go on, but not into it.
+    Skip,
+    /// End the walk.
+    Stop,
+}
+
+/// How a walk ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Visited {
+    /// Everything was looked at.
+    All,
+    /// The visitor stopped it.
+    Stopped,
+    /// There is more than is looked at: the number of entries that were, or the depth.
+    Bounded,
+}
+
+impl Located<'_> {
+    /// Visits everything below the folder that was found, by `.gitignore` and without `.git`.
+    ///
+    /// Entries that the deny list keeps from being read are left out.
+    ///
+    /// # Errors
+    ///
+    /// [`PathError::Missing`] or [`PathError::Failed`] where no folder was found.
+    pub fn visit(&self, each: &mut dyn FnMut(&Entry<'_>) -> Step) -> Result<Visited, PathError> {
+        let dir = match &self.found {
+            Found::Folder(dir) => dir,
+            Found::Missing => return Err(super::failure::missing(&self.shown)),
+            Found::File | Found::Other(_) => {
+                return Err(PathError::Failed(format!(
+                    "path {:?} is not a folder",
+                    self.shown
+                )));
+            }
+        };
+        let dir = dir
+            .try_clone()
+            .map_err(|error| super::failure::failed(&self.shown, &error))?;
+        let ignored = Ignored::above(&self.roots.root(self.root).dir, &self.relative);
+        let walk = TreeWalk::new(dir, self.relative.clone(), Some(ignored));
+        Ok(walk.run(&mut |entry| {
+            let denied = match entry.kind {
+                EntryKind::Folder => deny::denied_folder(entry.relative, deny::Access::Read),
+                EntryKind::File | EntryKind::Link | EntryKind::Other => {
+                    deny::denied(entry.relative, deny::Access::Read)
+                }
+            };
+            if denied.is_some() {
+                Step::Skip
+            } else {
+                each(entry)
+            }
+        }))
+    }
+
+    /// Returns an entry's path below the folder that was found.
+    pub fn below<'e>(&self, entry: &Entry<'e>) -> &'e str {
+        entry
+            .relative
+            .strip_prefix(&self.relative)
+            .unwrap_or(entry.relative)
+            .trim_start_matches('/')
+    }
+
+    /// Returns an entry's path as the model names it.
+    pub fn spell(&self, entry: &Entry<'_>) -> String {
+        self.roots.spelling(self.root, entry.relative)
+    }
+}
+
+impl Roots {
+    /// Lists what commands are to find nothing at: secrets by the deny list.
+    ///
+    /// Folders are named once, not each file in them. Blocks; for a thread that may.
+    pub fn hidden(&self, root: RootName) -> Hidden {
+        let mut hidden = Hidden::default();
+        let base = self.path(root).to_owned();
+        let visited = self.visit_root(root, &mut |entry| {
+            let secret = match entry.kind {
+                EntryKind::File | EntryKind::Link => deny::hidden(entry.relative),
+                // A folder called "secrets" is none; one called ".ssh" is.
+                EntryKind::Folder => deny::hidden(&format!("{}/x", entry.relative)),
+                EntryKind::Other => false,
+            };
+            if secret {
+                hidden.paths.push(base.join(entry.relative));
+            }
+            if secret || entry.name == ".git" {
+                Step::Skip
+            } else {
+                Step::Enter
+            }
+        });
+        hidden.complete = visited == Visited::All;
+        hidden
+    }
+
+    /// Visits every entry of a root, ignored and denied ones included.
+    pub(super) fn visit_root(
+        &self,
+        root: RootName,
+        each: &mut dyn FnMut(&Entry<'_>) -> Step,
+    ) -> Visited {
+        let Ok(dir) = self.root(root).dir.try_clone() else {
+            return Visited::Bounded;
+        };
+        TreeWalk::new(dir, String::new(), None).run(each)
+    }
+
+    /// Adds the inodes of all files of a root that may not be read.
+    pub(super) fn collect_secrets(&self, root: RootName, secrets: &mut HashSet<(u64, u64)>) {
+        self.visit_root(root, &mut |entry| {
+            let file = entry.kind == EntryKind::File;
+            if file
+                && deny::denied(entry.relative, deny::Access::Read).is_some()
+                && let Ok(metadata) = entry.dir.symlink_metadata(entry.name)
+            {
+                secrets.insert((metadata.dev(), metadata.ino()));
+            }
+            Step::Enter
+        });
+    }
+}
+
+/// A folder that is being walked: what is left of its entries.
+struct Level {
+    dir: Dir,
+    relative: String,
+    entries: std::vec::IntoIter<(OsString, EntryKind)>,
+}
+
+struct TreeWalk {
+    levels: Vec<Level>,
+    /// What is left out; `None` where nothing is.
+    ignored: Option<Ignored>,
+    /// How many entries may still be read, all levels together: they are held in memory.
+    left: usize,
+    bounded: bool,
+}
+
+impl TreeWalk {
+    fn new(dir: Dir, relative: String, ignored: Option<Ignored>) -> Self {
+        let mut walk = Self {
+            levels: Vec::new(),
+            ignored,
+            left: MAX_ENTRIES,
+            bounded: false,
+        };
+        walk.push(dir, relative);
+        walk
+    }
+
+    /// Reads a folder's entries in the order of their names; none where it cannot be read.
+    fn push(&mut self, dir: Dir, relative: String) {
+        if let Some(ignored) = &mut self.ignored {
+            ignored.enter(&dir, &relative);
+        }
+        let mut entries: Vec<_> = dir
+            .entries()
+            .into_iter()
+            .flatten()
+            .flatten()
+            .take(self.left + 1)
+            .map(|entry| (entry.file_name(), kind_of(&entry)))
+            .collect();
+        self.bounded |= entries.len() > self.left;
+        entries.truncate(self.left);
+        self.left -= entries.len();
+        entries.sort();
+        self.levels.push(Level {
+            dir,
+            relative,
+            entries: entries.into_iter(),
+        });
+    }
+
+    fn run(mut self, each: &mut dyn FnMut(&Entry<'_>) -> Step) -> Visited {
+        while let Some(level) = self.levels.last_mut() {
+            let Some((name, kind)) = level.entries.next() else {
+                self.levels.pop();
+                if let Some(ignored) = &mut self.ignored {
+                    ignored.leave();
+                }
+                continue;
+            };
+            let relative = below(&level.relative, &name);
+            let folder = kind == EntryKind::Folder;
+            let ignored = self.ignored.as_ref();
+            if ignored.is_some_and(|ignored| ignored.covers(&name, &relative, folder)) {
+                continue;
+            }
+            match self.offer(&name, &relative, kind, each) {
+                Step::Stop => return Visited::Stopped,
+                Step::Enter if folder => self.enter(&name, relative),
+                Step::Enter | Step::Skip => {}
+            }
+        }
+        if self.bounded {
+            Visited::Bounded
+        } else {
+            Visited::All
+        }
+    }
+
+    fn offer(
+        &self,
+        name: &OsStr,
+        relative: &str,
+        kind: EntryKind,
+        each: &mut dyn FnMut(&Entry<'_>) -> Step,
+    ) -> Step {
+        match self.levels.last() {
+            Some(level) => each(&Entry {
+                dir: &level.dir,
+                name,
+                relative,
+                kind,
+            }),
+            None => Step::Stop,
+        }
+    }
+
+    /// Goes into a folder; one that vanished, or is closed to the daemon, is as good as empty.
+    fn enter(&mut self, name: &OsStr, relative: String) {
+        if self.levels.len() >= MAX_DEPTH {
+            self.bounded = true;
+            return;
+        }
+        let Some(Ok(dir)) = self
+            .levels
+            .last()
+            .map(|level| level.dir.open_dir_nofollow(name))
+        else {
+            return;
+        };
+        if is_kernels(&dir) {
+            return;
+        }
+        self.push(dir, relative);
+    }
+}
+
+fn kind_of(entry: &DirEntry) -> EntryKind {
+    // Some file systems do not tell the kind with the name.
+    let kind = match entry.file_type() {
+        Ok(kind) if kind.is_dir() || kind.is_file() || kind.is_symlink() => Ok(kind),
+        Ok(_) | Err(_) => entry.metadata().map(|metadata| metadata.file_type()),
+    };
+    match kind {
+        Ok(kind) if kind.is_symlink() => EntryKind::Link,
+        Ok(kind) if kind.is_dir() => EntryKind::Folder,
+        Ok(kind) if kind.is_file() => EntryKind::File,
+        Ok(_) | Err(_) => EntryKind::Other,
+    }
+}
+
+pub(super) fn below(relative: &str, name: &OsStr) -> String {
+    let name = name.to_string_lossy();
+    if relative.is_empty() {
+        name.into_owned()
+    } else {
+        format!("{relative}/{name}")
+    }
+}

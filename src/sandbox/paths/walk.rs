@@ -1,0 +1,336 @@
+//! From a mapped path to handles, one component at a time.
+//!
+//! Each step opens one name in a directory handle and refuses to follow a link there; the kernel's
+//! `..` is never used, the walk goes back to the handle it came from. A link is read and its target
+//! mapped like a request, so an absolute link that points inside works and one that points outside
+//! is refused by its text.
+
+use std::collections::VecDeque;
+use std::ffi::OsString;
+use std::io;
+use std::path::{Component, Path};
+
+use cap_fs_ext::DirExt;
+use cap_std::fs::{Dir, Metadata};
+
+use super::super::deny::{self, Access};
+use super::failure::{failed, forbidden, missing, outside, was_swapped, word_for};
+use super::{PathError, Root, RootName, Roots, Target, join};
+
+/// Most symbolic links followed for one path; the kernel's own limit. A name that changed between
+/// two looks at it counts as well, so that nobody can keep a walk busy.
+const MAX_LINKS: usize = 40;
+
+/// Deepest folder walked to; each level holds a handle open meanwhile.
+const MAX_DEPTH: usize = 128;
+
+/// Where a path leads, with the handle of its folder.
+#[derive(Debug)]
+pub struct Located<'a> {
+    pub(super) roots: &'a Roots,
+    pub(super) root: RootName,
+    /// The folder that holds it, or the deepest one there is where folders are missing.
+    pub(super) parent: Dir,
+    /// Folders that are missing below `parent`.
+    pub(super) missing: Vec<OsString>,
+    /// Its name in its folder; empty for a root itself.
+    pub(super) name: OsString,
+    pub(super) relative: String,
+    /// The path as it was asked for, for texts.
+    pub(super) shown: String,
+    pub(super) found: Found,
+}
+
+/// What is at the end of a path.
+#[derive(Debug)]
+pub enum Found {
+    /// Nothing.
+    Missing,
+    /// A regular file, by a look that opening it repeats.
+    File,
+    /// A folder, opened.
+    Folder(Dir),
+    /// Something that is neither; the word for it.
+    Other(&'static str),
+}
+
+impl Located<'_> {
+    /// Returns the root it is below.
+    pub fn root(&self) -> RootName {
+        self.root
+    }
+
+    /// Returns the path that was walked, below its root; `"."` for the root itself.
+    pub fn relative(&self) -> &str {
+        if self.relative.is_empty() {
+            "."
+        } else {
+            &self.relative
+        }
+    }
+
+    /// Returns what is at the end of the path.
+    pub fn found(&self) -> &Found {
+        &self.found
+    }
+
+    /// Returns the identity of what was found, for locks and memory.
+    pub fn identity(&self) -> String {
+        self.roots.identity(self.root, &self.relative)
+    }
+}
+
+impl Roots {
+    /// Walks a mapped path and tells where it leads; changes nothing.
+    ///
+    /// # Errors
+    ///
+    /// [`PathError::Forbidden`] where it leads outside the roots or onto the deny list;
+    /// [`PathError::Missing`] where `..` goes through a folder that is missing;
+    /// [`PathError::Failed`] where it goes through a file, a loop of links or too deep.
+    pub fn locate(&self, target: &Target, access: Access) -> Result<Located<'_>, PathError> {
+        let mut walk = Walk {
+            roots: self,
+            root: self.root(target.root),
+            above: Vec::new(),
+            names: Vec::new(),
+            ahead: VecDeque::new(),
+            links: 0,
+            shown: self.spelling(target.root, target.relative()),
+        };
+        walk.plan(&target.relative);
+        let located = walk.run(target.folder)?;
+        let denied = match (&located.found, access) {
+            (Found::Folder(_), Access::Look) => deny::denied_folder(&located.relative, access),
+            _ => deny::denied(&located.relative, access),
+        };
+        match denied {
+            Some(reason) => Err(forbidden(&located.shown, access, reason)),
+            None => Ok(located),
+        }
+    }
+}
+
+/// A step that is still to be taken.
+enum Ahead {
+    Up,
+    Into(OsString),
+}
+
+struct Walk<'a> {
+    roots: &'a Roots,
+    root: &'a Root,
+    /// Handles of the folders walked into, and their names.
+    above: Vec<Dir>,
+    names: Vec<OsString>,
+    ahead: VecDeque<Ahead>,
+    links: usize,
+    shown: String,
+}
+
+impl<'a> Walk<'a> {
+    /// Puts the steps of a path before those that are planned.
+    fn plan(&mut self, path: &Path) {
+        for component in path.components().rev() {
+            match component {
+                Component::Normal(name) => self.ahead.push_front(Ahead::Into(name.to_owned())),
+                Component::ParentDir => self.ahead.push_front(Ahead::Up),
+                Component::CurDir | Component::RootDir | Component::Prefix(_) => {}
+            }
+        }
+    }
+
+    fn run(mut self, folder: bool) -> Result<Located<'a>, PathError> {
+        while let Some(step) = self.ahead.pop_front() {
+            match step {
+                Ahead::Up => self.go_up()?,
+                Ahead::Into(name) => match self.look(&name)? {
+                    Look::Missing => return self.end_missing(name, folder),
+                    Look::Link => self.follow(name)?,
+                    Look::Folder => self.enter(name)?,
+                    Look::End(found) => return self.end(name, found, folder),
+                },
+            }
+        }
+        self.end_at_folder()
+    }
+
+    fn here(&self) -> &Dir {
+        self.above.last().unwrap_or(&self.root.dir)
+    }
+
+    fn go_up(&mut self) -> Result<(), PathError> {
+        self.names.pop();
+        match self.above.pop() {
+            Some(_) => Ok(()),
+            None => Err(outside(&self.shown)),
+        }
+    }
+
+    fn look(&self, name: &OsString) -> Result<Look, PathError> {
+        match self.here().symlink_metadata(name) {
+            Ok(metadata) => Ok(Look::of(&metadata)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Look::Missing),
+            Err(error) => Err(failed(&self.shown, &error)),
+        }
+    }
+
+    fn enter(&mut self, name: OsString) -> Result<(), PathError> {
+        if self.above.len() >= MAX_DEPTH {
+            return Err(PathError::Failed(format!(
+                "path {:?} is more than {MAX_DEPTH} folders deep",
+                self.shown
+            )));
+        }
+        match self.here().open_dir_nofollow(&name) {
+            Ok(dir) => {
+                self.above.push(dir);
+                self.names.push(name);
+                Ok(())
+            }
+            Err(error) if was_swapped(&error) => self.look_again(name),
+            Err(error) => Err(failed(&self.shown, &error)),
+        }
+    }
+
+    fn follow(&mut self, name: OsString) -> Result<(), PathError> {
+        let target = match self.here().read_link_contents(&name) {
+            Ok(target) => target,
+            Err(error) if was_swapped(&error) => return self.look_again(name),
+            Err(error) => return Err(failed(&self.shown, &error)),
+        };
+        self.count_link()?;
+        if !target.is_absolute() {
+            self.plan(&target);
+            return Ok(());
+        }
+        let (root, rest) = self.roots.strip(&target).ok_or_else(|| {
+            PathError::Forbidden(format!(
+                "path {:?} leads through a link to a place outside the project and its central storage",
+                self.shown
+            ))
+        })?;
+        self.root = self.roots.root(root);
+        self.above.clear();
+        self.names.clear();
+        self.plan(&rest);
+        Ok(())
+    }
+
+    /// Takes the same step once more, for what was there a moment ago is something else now.
+    fn look_again(&mut self, name: OsString) -> Result<(), PathError> {
+        self.ahead.push_front(Ahead::Into(name));
+        self.count_link()
+    }
+
+    fn count_link(&mut self) -> Result<(), PathError> {
+        self.links += 1;
+        if self.links > MAX_LINKS {
+            return Err(PathError::Failed(format!(
+                "path {:?} goes through more than {MAX_LINKS} symbolic links, or a loop of them",
+                self.shown
+            )));
+        }
+        Ok(())
+    }
+
+    fn end(self, name: OsString, found: Found, folder: bool) -> Result<Located<'a>, PathError> {
+        if !self.ahead.is_empty() || folder {
+            self.names_a_file_as_folder(&name)
+        } else {
+            self.located(name, Vec::new(), found)
+        }
+    }
+
+    fn names_a_file_as_folder(&self, name: &OsString) -> Result<Located<'a>, PathError> {
+        let mut names = self.names.clone();
+        names.push(name.clone());
+        Err(PathError::Failed(format!(
+            "path {:?} goes through {:?}, which is not a folder",
+            self.shown,
+            join(&names)
+        )))
+    }
+
+    fn end_missing(mut self, name: OsString, folder: bool) -> Result<Located<'a>, PathError> {
+        let mut names = vec![name];
+        for step in std::mem::take(&mut self.ahead) {
+            match step {
+                Ahead::Into(name) => names.push(name),
+                Ahead::Up => return Err(missing(&self.shown)),
+            }
+        }
+        if folder {
+            return Err(missing(&self.shown));
+        }
+        if self.names.len() + names.len() > MAX_DEPTH {
+            return Err(PathError::Failed(format!(
+                "path {:?} is more than {MAX_DEPTH} folders deep",
+                self.shown
+            )));
+        }
+        let name = names.pop().unwrap_or_default();
+        self.located(name, names, Found::Missing)
+    }
+
+    fn end_at_folder(mut self) -> Result<Located<'a>, PathError> {
+        let dir = self.clone_of(self.here())?;
+        let name = self.names.pop().unwrap_or_default();
+        self.above.pop();
+        self.located(name, Vec::new(), Found::Folder(dir))
+    }
+
+    fn located(
+        mut self,
+        name: OsString,
+        missing: Vec<OsString>,
+        found: Found,
+    ) -> Result<Located<'a>, PathError> {
+        let parent = match self.above.pop() {
+            Some(dir) => dir,
+            None => self.clone_of(&self.root.dir)?,
+        };
+        let mut names = self.names;
+        names.extend(missing.iter().cloned());
+        if !name.is_empty() {
+            names.push(name.clone());
+        }
+        Ok(Located {
+            roots: self.roots,
+            root: self.root.name,
+            parent,
+            missing,
+            name,
+            relative: join(&names),
+            shown: self.shown,
+            found,
+        })
+    }
+
+    fn clone_of(&self, dir: &Dir) -> Result<Dir, PathError> {
+        dir.try_clone().map_err(|error| failed(&self.shown, &error))
+    }
+}
+
+/// What is at one name.
+enum Look {
+    Missing,
+    Link,
+    Folder,
+    End(Found),
+}
+
+impl Look {
+    fn of(metadata: &Metadata) -> Self {
+        let kind = metadata.file_type();
+        if kind.is_symlink() {
+            Self::Link
+        } else if kind.is_dir() {
+            Self::Folder
+        } else if kind.is_file() {
+            Self::End(Found::File)
+        } else {
+            Self::End(Found::Other(word_for(metadata)))
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! Which directories programs may come from, and which programs are the system's own.
+
+use std::path::{Path, PathBuf};
+
+/// Looks programs up; knows the roots, out of which none is trusted.
+#[derive(Clone, Debug)]
+pub struct Programs {
+    roots: Vec<PathBuf>,
+}
+
+impl Programs {
+    /// Trusts nothing below these roots; absolute and canonical.
+    pub fn outside(roots: Vec<PathBuf>) -> Self {
+        Self { roots }
+    }
+
+    /// Whether programs may be taken from a directory: outside the roots, and not writable by everybody.
+    pub fn directory_is_trusted(&self, directory: &Path) -> bool {
+        directory.is_absolute()
+            && directory
+                .canonicalize()
+                .is_ok_and(|real| !self.is_below_a_root(&real) && !is_writable_by_all(&real))
+    }
+
+    /// Whether a bare name, looked up in `path` as a shell would, is a program of the system: it
+    /// belongs to root and lies outside the roots.
+    pub fn is_trusted(&self, path: &str, name: &str) -> bool {
+        if name.is_empty() || name.contains('/') {
+            return false;
+        }
+        path.split(':')
+            .filter(|directory| directory.starts_with('/'))
+            .map(|directory| Path::new(directory).join(name))
+            .find(|file| is_executable(file))
+            .and_then(|file| file.canonicalize().ok())
+            .is_some_and(|real| !self.is_below_a_root(&real) && belongs_to_root(&real))
+    }
+
+    fn is_below_a_root(&self, path: &Path) -> bool {
+        self.roots.iter().any(|root| path.starts_with(root))
+    }
+}
+
+#[cfg(unix)]
+fn is_writable_by_all(path: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    path.metadata()
+        .map_or(true, |metadata| metadata.permissions().mode() & 0o002 != 0)
+}
+
+#[cfg(unix)]
+fn is_executable(path: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    path.metadata()
+        .is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o111 != 0)
+}
+
+#[cfg(unix)]
+fn belongs_to_root(path: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt as _;
+
+    path.metadata().is_ok_and(|metadata| metadata.uid() == 0)
+}
+
+#[cfg(not(unix))]
+fn is_writable_by_all(_: &Path) -> bool {
+    false
+}
+
+#[cfg(not(unix))]
+fn is_executable(path: &Path) -> bool {
+    path.is_file()
+}
+
+#[cfg(not(unix))]
+fn belongs_to_root(_: &Path) -> bool {
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    #[test]
+    fn only_the_systems_own_programs_are_trusted() {
+        let project = tempfile::tempdir().unwrap();
+        let root = project.path().canonicalize().unwrap();
+        let impostor = root.join("ls");
+        fs::write(&impostor, "#!/bin/sh\n").unwrap();
+        fs::set_permissions(&impostor, fs::Permissions::from_mode(0o755)).unwrap();
+        let programs = Programs::outside(vec![root.clone()]);
+        assert!(programs.is_trusted("/usr/bin:/bin", "ls"));
+        assert!(!programs.is_trusted("/usr/bin:/bin", "no-such-program"));
+        assert!(!programs.is_trusted("/usr/bin:/bin", "./ls"));
+        assert!(!programs.is_trusted("/usr/bin:/bin", ""));
+        let shadowed = format!("{}:/usr/bin:/bin", root.display());
+        assert!(!programs.is_trusted(&shadowed, "ls"));
+        assert!(programs.directory_is_trusted(Path::new("/usr/bin")));
+        assert!(!programs.directory_is_trusted(&root));
+        assert!(!programs.directory_is_trusted(Path::new("/tmp")));
+        assert!(!programs.directory_is_trusted(Path::new("bin")));
+    }
+}

@@ -1,0 +1,123 @@
+//! The listening port: routes, who is let in, limits, and the end.
+//!
+//! What happens on a socket is [`crate::connection`]'s. Two things axum leaves to its caller are done
+//! here: heads that never end are given up after [`HEAD_TIMEOUT`], and the task of an upgraded socket
+//! is tracked from before the upgrade, since a graceful shutdown does not wait for it.
+
+pub mod auth;
+mod routes;
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::session::Sessions;
+use auth::Gate;
+
+/// How long a request's head may take.
+const HEAD_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// The longest head of a request, in bytes.
+const HEAD_BYTES: usize = 16 * 1024;
+
+/// TCP connections besides the sockets: health checks, pages, and the ones that are being turned away.
+const OTHER_CONNECTIONS: usize = 64;
+
+/// How long to wait where the system has no descriptor left for another connection.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// What the routes share.
+pub struct Shared {
+    /// Who is let in.
+    pub gate: Gate,
+    /// The sessions there are.
+    pub sessions: Arc<Sessions>,
+    /// Every task there is.
+    pub tasks: TaskTracker,
+    /// Cancelled when sockets have to close.
+    pub stop: CancellationToken,
+    /// Cancelled when no new sockets are taken.
+    pub draining: CancellationToken,
+    /// Places for sockets.
+    pub sockets: Arc<Semaphore>,
+    /// Largest frame from a client, in bytes.
+    pub max_frame_bytes: usize,
+}
+
+/// A port that listens and does not serve yet.
+#[derive(Debug)]
+pub struct Bound {
+    listener: TcpListener,
+    /// Where it listens.
+    pub address: SocketAddr,
+}
+
+impl Bound {
+    /// Listens.
+    ///
+    /// # Errors
+    ///
+    /// The system's, e.g. that the port is in use.
+    pub async fn new(address: SocketAddr) -> io::Result<Self> {
+        let listener = TcpListener::bind(address).await?;
+        let address = listener.local_addr()?;
+        Ok(Self { listener, address })
+    }
+
+    /// Serves until `draining` is cancelled.
+    pub async fn serve(self, shared: Arc<Shared>, max_connections: usize) {
+        let service = routes::router(Arc::clone(&shared));
+        let places = Arc::new(Semaphore::new(max_connections + OTHER_CONNECTIONS));
+        loop {
+            let accepted = tokio::select! {
+                accepted = self.listener.accept() => accepted,
+                () = shared.draining.cancelled() => return,
+            };
+            let stream = match accepted {
+                Ok((stream, _)) => stream,
+                Err(error) => {
+                    tracing::warn!(%error, "a connection could not be accepted");
+                    tokio::time::sleep(ACCEPT_PAUSE).await;
+                    continue;
+                }
+            };
+            // More than that are dropped at once: nothing is owed to them.
+            let Ok(place) = Arc::clone(&places).try_acquire_owned() else {
+                continue;
+            };
+            let service = TowerToHyperService::new(service.clone());
+            let stop = shared.stop.clone();
+            shared.tasks.spawn(async move {
+                connect(stream, service, stop).await;
+                drop(place);
+            });
+        }
+    }
+}
+
+async fn connect(
+    stream: TcpStream,
+    service: TowerToHyperService<axum::Router>,
+    stop: CancellationToken,
+) {
+    if let Err(error) = stream.set_nodelay(true) {
+        tracing::debug!(%error, "no TCP_NODELAY");
+    }
+    let serving = hyper::server::conn::http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD_TIMEOUT)
+        .max_buf_size(HEAD_BYTES)
+        .serve_connection(TokioIo::new(stream), service)
+        .with_upgrades();
+    if let Some(Err(error)) = stop.run_until_cancelled(serving).await {
+        tracing::debug!(%error, "connection failed");
+    }
+}

@@ -1,0 +1,199 @@
+//! Who may talk to the daemon: host, origin and token, checked before anything else of a request. Pure.
+//!
+//! WebSockets are exempt from the same-origin policy, so any page in the user's browser can reach a
+//! loopback port; what keeps it out is here. Hosts and origins are parsed and compared whole, never
+//! by prefix. See `SECURITY.md`.
+
+use axum::http::header::{AUTHORIZATION, HOST, ORIGIN, SEC_WEBSOCKET_PROTOCOL};
+use axum::http::{HeaderMap, HeaderName, StatusCode, Uri};
+use secrecy::{ExposeSecret, SecretString};
+use sha2::{Digest, Sha256};
+use subtle::ConstantTimeEq;
+
+/// What the subprotocol that carries a token begins with.
+const BEARER_PROTOCOL: &str = "bearer.";
+
+/// Whom the daemon lets in.
+#[derive(Debug)]
+pub struct Gate {
+    /// The one token.
+    token: SecretString,
+    /// Origins accepted besides loopback ones, literally.
+    origins: Vec<String>,
+    /// Hosts accepted besides loopback ones, without port.
+    hosts: Vec<String>,
+}
+
+/// Why a request is turned away.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Denied {
+    /// The HTTP status.
+    pub status: StatusCode,
+    /// For programs.
+    pub code: &'static str,
+    /// For people, with the setting to change.
+    pub message: String,
+}
+
+impl Gate {
+    /// A gate that opens for this token, for loopback, and for what the operator names.
+    pub fn new(token: SecretString, origins: Vec<String>, hosts: Vec<String>) -> Self {
+        Self {
+            token,
+            origins,
+            hosts,
+        }
+    }
+
+    /// Checks host and origin; every route but `/healthz` needs it.
+    ///
+    /// # Errors
+    ///
+    /// 403 `host_not_allowed` or `origin_not_allowed`.
+    pub fn check_source(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), Denied> {
+        let host = single(headers, &HOST).map_err(|()| host_denied("sent twice"))?;
+        let host = host.ok_or_else(|| host_denied("missing"))?;
+        for host in [Some(host), uri.authority().map(|whole| whole.as_str())]
+            .into_iter()
+            .flatten()
+        {
+            if !self.host_is_allowed(host) {
+                return Err(host_denied(host));
+            }
+        }
+        match single(headers, &ORIGIN) {
+            Ok(None) => Ok(()),
+            Ok(Some(origin)) if self.origin_is_allowed(origin) => Ok(()),
+            Ok(Some(origin)) => Err(origin_denied(origin)),
+            Err(()) => Err(origin_denied("sent twice")),
+        }
+    }
+
+    /// Checks the token; `/ws` and `/metrics` need it.
+    ///
+    /// # Errors
+    ///
+    /// 401 `unauthorized`.
+    pub fn check_token(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), Denied> {
+        let given = credential(uri, headers).ok_or_else(unauthorized)?;
+        // Digests have one length whatever was given, so the comparison tells nothing of the token's.
+        let given = Sha256::digest(given.as_bytes());
+        let wanted = Sha256::digest(self.token.expose_secret().as_bytes());
+        if bool::from(given.as_slice().ct_eq(wanted.as_slice())) {
+            Ok(())
+        } else {
+            Err(unauthorized())
+        }
+    }
+
+    fn host_is_allowed(&self, host: &str) -> bool {
+        let Some(name) = host_name(host) else {
+            return false;
+        };
+        is_loopback(name)
+            || self
+                .hosts
+                .iter()
+                .any(|allowed| allowed.eq_ignore_ascii_case(name))
+    }
+
+    fn origin_is_allowed(&self, origin: &str) -> bool {
+        let loopback = ["http://", "https://"].iter().any(|scheme| {
+            origin
+                .strip_prefix(scheme)
+                .and_then(host_name)
+                .is_some_and(is_loopback)
+        });
+        loopback || self.origins.iter().any(|allowed| allowed == origin)
+    }
+}
+
+/// The token that a request carries: header, then subprotocol, then, without an origin, query.
+fn credential(uri: &Uri, headers: &HeaderMap) -> Option<String> {
+    if let Some(header) = headers.get(AUTHORIZATION) {
+        let (scheme, token) = header.to_str().ok()?.split_once(' ')?;
+        return scheme
+            .eq_ignore_ascii_case("bearer")
+            .then(|| token.trim().to_owned());
+    }
+    let offered = headers
+        .get_all(SEC_WEBSOCKET_PROTOCOL)
+        .iter()
+        .filter_map(|header| header.to_str().ok())
+        .flat_map(|list| list.split(','))
+        .find_map(|protocol| protocol.trim().strip_prefix(BEARER_PROTOCOL));
+    if let Some(token) = offered {
+        return Some(token.to_owned());
+    }
+    if headers.contains_key(ORIGIN) {
+        return None;
+    }
+    let query = axum::extract::Query::<Token>::try_from_uri(uri).ok()?;
+    query.0.token
+}
+
+#[derive(serde::Deserialize)]
+struct Token {
+    token: Option<String>,
+}
+
+/// The one value of a header; an error where there are several or it is no text.
+fn single<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Result<Option<&'h str>, ()> {
+    let mut values = headers.get_all(name).iter();
+    match (values.next(), values.next()) {
+        (None, _) => Ok(None),
+        (Some(value), None) => value.to_str().map(Some).map_err(|_| ()),
+        (Some(_), Some(_)) => Err(()),
+    }
+}
+
+/// The name in `name` or `name:port`, where it is nothing else.
+fn host_name(host: &str) -> Option<&str> {
+    let end_of_name = match host.strip_prefix('[') {
+        Some(_) => host.find(']')? + 1,
+        None => host.find(':').unwrap_or(host.len()),
+    };
+    let (name, port) = host.split_at_checked(end_of_name)?;
+    let port_is_right = match port.strip_prefix(':') {
+        None => port.is_empty(),
+        Some(digits) => {
+            digits.bytes().all(|byte| byte.is_ascii_digit()) && digits.parse::<u16>().is_ok()
+        }
+    };
+    (port_is_right && !name.is_empty()).then_some(name)
+}
+
+fn is_loopback(name: &str) -> bool {
+    name.eq_ignore_ascii_case("localhost") || name == "127.0.0.1" || name == "[::1]"
+}
+
+fn unauthorized() -> Denied {
+    Denied {
+        status: StatusCode::UNAUTHORIZED,
+        code: "unauthorized",
+        message: "the token is missing or wrong; send it as `Authorization: Bearer TOKEN`, as subprotocol `bearer.TOKEN`, or, outside of browsers, as `?token=TOKEN`".to_owned(),
+    }
+}
+
+fn host_denied(host: &str) -> Denied {
+    Denied {
+        status: StatusCode::FORBIDDEN,
+        code: "host_not_allowed",
+        message: format!(
+            "host {host:?} is not a loopback name; name it in server.allowed_hosts to allow it"
+        ),
+    }
+}
+
+fn origin_denied(origin: &str) -> Denied {
+    Denied {
+        status: StatusCode::FORBIDDEN,
+        code: "origin_not_allowed",
+        message: format!(
+            "origin {origin:?} is not a loopback origin; name it in server.allowed_origins, or start with --allow-origin, to allow it"
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,163 @@
+//! Tokens × origins × hosts, look-alikes included: only the cells that are meant to open do.
+
+use axum::http::HeaderValue;
+
+use super::*;
+
+const TOKEN: &str = "0123456789abcdef0123456789abcdef";
+
+fn gate() -> Gate {
+    Gate::new(
+        SecretString::from(TOKEN),
+        vec!["app://frontend".to_owned(), "file://".to_owned()],
+        vec!["daemon.lan".to_owned()],
+    )
+}
+
+fn headers(pairs: &[(&'static str, &str)]) -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    for (name, value) in pairs {
+        headers.append(*name, HeaderValue::from_str(value).unwrap());
+    }
+    headers
+}
+
+fn source(pairs: &[(&'static str, &str)]) -> &'static str {
+    match gate().check_source(&Uri::from_static("/ws"), &headers(pairs)) {
+        Ok(()) => "ok",
+        Err(denied) => denied.code,
+    }
+}
+
+#[test]
+fn hosts() {
+    for host in [
+        "localhost",
+        "LOCALHOST:4517",
+        "127.0.0.1",
+        "127.0.0.1:1",
+        "[::1]:4517",
+        "daemon.lan",
+        "Daemon.LAN:80",
+    ] {
+        assert_eq!(source(&[("host", host)]), "ok", "{host}");
+    }
+    for host in [
+        "evil.example",
+        "evil.example:4517",
+        "localhost.evil.example",
+        "127.0.0.1.evil.example",
+        "evil-localhost",
+        "localhost:4517@evil.example",
+        "localhost:x",
+        "localhost:65536",
+        "localhost:80:80",
+        "127.0.0.2",
+        "0.0.0.0",
+        "[::1",
+        "[::1]evil",
+        "::1",
+        "",
+        "daemon.lan.evil",
+        " localhost",
+    ] {
+        assert_eq!(source(&[("host", host)]), "host_not_allowed", "{host}");
+    }
+    assert_eq!(source(&[]), "host_not_allowed");
+    assert_eq!(
+        source(&[("host", "localhost"), ("host", "evil.example")]),
+        "host_not_allowed"
+    );
+    let absolute = Uri::from_static("http://evil.example/ws");
+    assert!(
+        gate()
+            .check_source(&absolute, &headers(&[("host", "localhost")]))
+            .is_err()
+    );
+}
+
+#[test]
+fn origins() {
+    for origin in [
+        "http://localhost",
+        "https://localhost:3000",
+        "http://127.0.0.1:5173",
+        "http://[::1]:8080",
+        "app://frontend",
+        "file://",
+    ] {
+        assert_eq!(
+            source(&[("host", "localhost"), ("origin", origin)]),
+            "ok",
+            "{origin}"
+        );
+    }
+    for origin in [
+        "null",
+        "",
+        "http://evil.example",
+        "http://localhost.evil.example",
+        "http://localhost@evil.example",
+        "http://evil.example/http://localhost",
+        "http://localhost/",
+        "http://localhost#",
+        "http://127.0.0.1.evil.example",
+        "http://evil.example:80#@localhost",
+        "ws://localhost",
+        "ftp://localhost",
+        "HTTP://localhost.",
+        "app://frontend.evil",
+        "app://Frontend",
+        "app://other",
+        "file:///etc",
+        "chrome-extension://localhost",
+        "http://daemon.lan",
+    ] {
+        assert_eq!(
+            source(&[("host", "localhost"), ("origin", origin)]),
+            "origin_not_allowed",
+            "{origin}"
+        );
+    }
+    assert_eq!(
+        source(&[
+            ("host", "localhost"),
+            ("origin", "http://localhost"),
+            ("origin", "http://evil.example"),
+        ]),
+        "origin_not_allowed"
+    );
+}
+
+#[test]
+fn tokens() {
+    let bearer = format!("Bearer {TOKEN}");
+    let protocol = format!("outrigger.v1, bearer.{TOKEN}");
+    let query = format!("/ws?token={TOKEN}");
+    let check = |uri: &str, pairs: &[(&'static str, &str)]| {
+        gate()
+            .check_token(&uri.parse().unwrap(), &headers(pairs))
+            .is_ok()
+    };
+    assert!(check("/ws", &[("authorization", &bearer)]));
+    assert!(check(
+        "/ws",
+        &[("authorization", &bearer.replace("Bearer", "bearer"))]
+    ));
+    assert!(check("/ws", &[("sec-websocket-protocol", &protocol)]));
+    assert!(check(&query, &[]));
+
+    assert!(!check("/ws", &[]));
+    assert!(!check("/ws?token=", &[]));
+    assert!(!check(&query, &[("origin", "http://localhost:3000")]));
+    assert!(!check("/ws", &[("authorization", "Bearer ")]));
+    assert!(!check("/ws", &[("authorization", TOKEN)]));
+    assert!(!check(
+        "/ws",
+        &[("authorization", &format!("Basic {TOKEN}"))]
+    ));
+    assert!(!check("/ws", &[("authorization", &format!("{bearer}x"))]));
+    assert!(!check("/ws", &[("sec-websocket-protocol", "bearer.wrong")]));
+    // A wrong header is not made good by a right query.
+    assert!(!check(&query, &[("authorization", "Bearer wrong")]));
+}

@@ -1,0 +1,162 @@
+//! The routes, each behind the gate it needs.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::Router;
+use axum::extract::ws::{CloseFrame, Message, WebSocketUpgrade};
+use axum::extract::{Query, Request, State};
+use axum::http::header::{CACHE_CONTROL, X_CONTENT_TYPE_OPTIONS};
+use axum::http::{HeaderValue, StatusCode};
+use axum::middleware::{self, Next};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use serde::Deserialize;
+use tokio::sync::OwnedSemaphorePermit;
+use tower_http::catch_panic::CatchPanicLayer;
+use tower_http::set_header::SetResponseHeaderLayer;
+
+use super::Shared;
+use super::auth::Denied;
+use crate::connection;
+use crate::message::SessionId;
+use crate::protocol::command::Resume;
+use crate::protocol::{SUBPROTOCOL, schema};
+
+/// Bytes that a socket's write buffer may hold: what is handed over is flushed batch by batch, so
+/// this only has to be more than the largest single frame, a whole history.
+const WRITE_BUFFER: usize = 256 * 1024 * 1024;
+
+/// Bytes written to a socket before the system is called.
+const WRITE_CHUNK: usize = 64 * 1024;
+
+/// RFC 6455: try again later.
+const TRY_LATER: u16 = 1013;
+
+pub(super) fn router(shared: Arc<Shared>) -> Router {
+    let with_token =
+        Router::new()
+            .route("/ws", get(upgrade))
+            .layer(middleware::from_fn_with_state(
+                Arc::clone(&shared),
+                need_token,
+            ));
+    let from_here = Router::new()
+        .route("/readyz", get(ready))
+        .route("/schema.json", get(|| async { Json(schema::schema()) }))
+        .merge(with_token)
+        .fallback(nothing_here)
+        .layer(middleware::from_fn_with_state(
+            Arc::clone(&shared),
+            need_source,
+        ));
+    Router::new()
+        .route("/healthz", get(|| async { "ok" }))
+        .merge(from_here)
+        .layer(CatchPanicLayer::new())
+        .layer(SetResponseHeaderLayer::overriding(
+            X_CONTENT_TYPE_OPTIONS,
+            HeaderValue::from_static("nosniff"),
+        ))
+        .layer(SetResponseHeaderLayer::if_not_present(
+            CACHE_CONTROL,
+            HeaderValue::from_static("no-store"),
+        ))
+        .with_state(shared)
+}
+
+async fn need_source(State(shared): State<Arc<Shared>>, request: Request, next: Next) -> Response {
+    match shared.gate.check_source(request.uri(), request.headers()) {
+        Ok(()) => next.run(request).await,
+        Err(denied) => denied.into_response(),
+    }
+}
+
+async fn need_token(State(shared): State<Arc<Shared>>, request: Request, next: Next) -> Response {
+    match shared.gate.check_token(request.uri(), request.headers()) {
+        Ok(()) => next.run(request).await,
+        Err(denied) => denied.into_response(),
+    }
+}
+
+impl IntoResponse for Denied {
+    fn into_response(self) -> Response {
+        tracing::warn!(code = self.code, "request turned away");
+        let body = serde_json::json!({ "code": self.code, "message": self.message });
+        (self.status, Json(body)).into_response()
+    }
+}
+
+async fn nothing_here() -> Response {
+    let body = serde_json::json!({
+        "code": "not_found",
+        "message": "nothing here; the WebSocket is at /ws",
+    });
+    (StatusCode::NOT_FOUND, Json(body)).into_response()
+}
+
+async fn ready(State(shared): State<Arc<Shared>>) -> (StatusCode, &'static str) {
+    if shared.draining.is_cancelled() {
+        (StatusCode::SERVICE_UNAVAILABLE, "draining")
+    } else {
+        (StatusCode::OK, "ok")
+    }
+}
+
+/// What `/ws` may be asked for besides the token.
+#[derive(Deserialize)]
+struct Wanted {
+    session: Option<SessionId>,
+    #[serde(default)]
+    after: u64,
+}
+
+async fn upgrade(
+    State(shared): State<Arc<Shared>>,
+    Query(wanted): Query<Wanted>,
+    upgrade: WebSocketUpgrade,
+) -> Response {
+    if shared.draining.is_cancelled() {
+        return (StatusCode::SERVICE_UNAVAILABLE, "draining").into_response();
+    }
+    let upgrade = upgrade
+        .protocols([SUBPROTOCOL])
+        .max_message_size(shared.max_frame_bytes)
+        .max_frame_size(shared.max_frame_bytes)
+        .write_buffer_size(WRITE_CHUNK)
+        .max_write_buffer_size(WRITE_BUFFER);
+    // Taken before the upgrade, so that no socket slips between it and the handler.
+    let tracked = shared.tasks.token();
+    let place = Arc::clone(&shared.sockets).try_acquire_owned();
+    upgrade.on_upgrade(move |socket| async move {
+        match place {
+            Ok(place) => serve(socket, &shared, wanted, place).await,
+            Err(_) => turn_away(socket).await,
+        }
+        drop(tracked);
+    })
+}
+
+async fn serve(
+    socket: axum::extract::ws::WebSocket,
+    shared: &Shared,
+    wanted: Wanted,
+    place: OwnedSemaphorePermit,
+) {
+    let resume = wanted.session.map(|session_id| Resume {
+        session_id,
+        last_seq: wanted.after,
+    });
+    let sessions = Arc::clone(&shared.sessions);
+    connection::serve(socket, sessions, resume, shared.stop.child_token()).await;
+    drop(place);
+}
+
+async fn turn_away(mut socket: axum::extract::ws::WebSocket) {
+    let frame = CloseFrame {
+        code: TRY_LATER,
+        reason: "too many connections (server.max_connections)".into(),
+    };
+    // It is turned away either way.
+    drop(socket.send(Message::Close(Some(frame))).await);
+}

@@ -1,0 +1,185 @@
+//! What a session has settled for its conversations, and what the operator does not let it. Pure.
+
+use crate::config::Config;
+use crate::message::TrustLevel;
+use crate::permission::Workflow;
+use crate::protocol::SessionCode;
+use crate::protocol::answer::Configured;
+use crate::protocol::command::{ChatSend, Configure, Layer};
+use crate::protocol::event::SessionError;
+
+/// The layers of a session that asked for none.
+pub const LAYERS: [Layer; 2] = [Layer::Stream, Layer::State];
+
+/// A session's own settings; the configuration's where absent.
+#[derive(Clone, Debug, Default)]
+pub struct Defaults {
+    trust_level: Option<TrustLevel>,
+    configured_trust: TrustLevel,
+    /// Provider instance.
+    pub provider: Option<String>,
+    /// Model.
+    pub model: Option<String>,
+    /// Named workflow; empty for none.
+    pub workflow: String,
+}
+
+impl Defaults {
+    /// A fresh session's.
+    pub fn new(config: &Config) -> Self {
+        Self {
+            trust_level: None,
+            configured_trust: config.chat.trust_level,
+            provider: None,
+            model: None,
+            workflow: config.chat.workflow.clone(),
+        }
+    }
+
+    /// Returns the trust level of an exchange in a workflow.
+    pub fn trust(&self, workflow: Option<&Workflow>) -> TrustLevel {
+        self.trust_level
+            .or_else(|| workflow.and_then(|workflow| workflow.trust_level))
+            .unwrap_or(self.configured_trust)
+    }
+
+    /// Takes a client's settings.
+    ///
+    /// # Errors
+    ///
+    /// `forbidden` where the operator locked a key; nothing is changed then.
+    pub fn configure(&mut self, wanted: &Configure, config: &Config) -> Result<(), SessionError> {
+        if let Some(trust) = wanted.trust_level {
+            allow_trust(trust, config)?;
+        }
+        allow(
+            "chat.provider",
+            wanted.provider.as_deref(),
+            &config.chat.provider,
+            config,
+        )?;
+        allow(
+            "chat.model",
+            wanted.model.as_deref(),
+            &config.chat.model,
+            config,
+        )?;
+        allow(
+            "chat.workflow",
+            wanted.workflow.as_deref(),
+            &config.chat.workflow,
+            config,
+        )?;
+        self.trust_level = wanted.trust_level.or(self.trust_level);
+        if let Some(provider) = &wanted.provider {
+            if self.provider.as_ref() != Some(provider) {
+                self.model = None;
+            }
+            self.provider = Some(provider.clone());
+        }
+        if let Some(model) = &wanted.model {
+            self.model = Some(model.clone()).filter(|model| !model.is_empty());
+        }
+        if let Some(workflow) = &wanted.workflow {
+            self.workflow.clone_from(workflow);
+        }
+        Ok(())
+    }
+
+    /// Checks a send against the keys that the operator locked.
+    ///
+    /// # Errors
+    ///
+    /// `forbidden`, naming the key.
+    pub fn allow_send(&self, send: &ChatSend, config: &Config) -> Result<(), SessionError> {
+        if let Some(trust) = send.trust_level {
+            allow_trust(trust, config)?;
+        }
+        let chat = &config.chat;
+        allow(
+            "chat.provider",
+            send.provider.as_deref(),
+            &chat.provider,
+            config,
+        )?;
+        allow("chat.model", send.model.as_deref(), &chat.model, config)?;
+        allow(
+            "chat.workflow",
+            send.workflow.as_deref(),
+            &chat.workflow,
+            config,
+        )?;
+        allow(
+            "chat.system_prompt",
+            send.system_prompt.as_deref(),
+            &chat.system_prompt,
+            config,
+        )
+    }
+
+    /// Returns the values now in force.
+    pub fn in_force(&self, config: &Config, layers: Vec<Layer>) -> Configured {
+        Configured {
+            trust_level: self.trust(config.workflows.get(&self.workflow)),
+            provider: self
+                .provider
+                .clone()
+                .unwrap_or_else(|| config.chat.provider.clone()),
+            model: self
+                .model
+                .clone()
+                .unwrap_or_else(|| config.chat.model.clone()),
+            workflow: self.workflow.clone(),
+            layers,
+        }
+    }
+}
+
+/// The layers to send where a client wants these.
+pub fn layers(wanted: &[Layer]) -> Vec<Layer> {
+    let mut layers: Vec<Layer> = wanted
+        .iter()
+        .copied()
+        .filter(|layer| *layer != Layer::Exchange)
+        .collect();
+    layers.sort_unstable();
+    layers.dedup();
+    layers
+}
+
+fn is_locked(key: &str, config: &Config) -> bool {
+    config.session.locked.iter().any(|locked| locked == key)
+}
+
+/// A locked trust level may still be tightened.
+fn allow_trust(wanted: TrustLevel, config: &Config) -> Result<(), SessionError> {
+    let freedom = |trust| match trust {
+        TrustLevel::Supervised => 0,
+        TrustLevel::Guided => 1,
+        TrustLevel::Autonomous => 2,
+    };
+    let looser = freedom(wanted) > freedom(config.chat.trust_level);
+    if looser && is_locked("chat.trust_level", config) {
+        return Err(forbidden("chat.trust_level"));
+    }
+    Ok(())
+}
+
+fn allow(
+    key: &str,
+    wanted: Option<&str>,
+    configured: &str,
+    config: &Config,
+) -> Result<(), SessionError> {
+    match wanted {
+        Some(wanted) if wanted != configured && is_locked(key, config) => Err(forbidden(key)),
+        _ => Ok(()),
+    }
+}
+
+fn forbidden(key: &str) -> SessionError {
+    SessionError {
+        code: SessionCode::Forbidden,
+        message: format!("`{key}` is locked by the operator's configuration (session.locked)"),
+    }
+}

@@ -1,0 +1,358 @@
+//! Requests about the session and the daemon, and their answers.
+
+use secrecy::SecretString;
+use tokio::sync::{Semaphore, oneshot};
+
+use super::{Session, defaults, resolve};
+use crate::conversation;
+use crate::exchange::failure;
+use crate::message::ConversationId;
+use crate::protocol::command::{self, Command};
+use crate::protocol::event::{Event, ReadyProvider, SessionError};
+use crate::protocol::{RequestId, SessionCode, answer};
+use crate::provider::registry::{ProviderInfo, Providers};
+
+/// Requests to providers that are not turns, at once in the whole daemon.
+static ASKING: Semaphore = Semaphore::const_new(16);
+
+impl Session {
+    /// Answers what is no conversation's business.
+    pub(super) async fn about_daemon(&mut self, command: Command, id: Option<&RequestId>) {
+        let answer = match command {
+            Command::SessionConfigure(wanted) => self.configure(&wanted),
+            Command::SessionResume(_) => Err(error(
+                SessionCode::InvalidPayload,
+                "session:resume must be the first frame of a socket",
+            )),
+            Command::SessionPing(_) => Ok(Event::SessionPingResult(command::Empty {})),
+            Command::SessionState(_) => Ok(Event::SessionStateResult(self.state().await)),
+            Command::ChatHistory(wanted) => self.history(&wanted.conversation_id).await,
+            Command::ChatClose(wanted) => Ok(self.close(wanted.conversation_id).await),
+            Command::ProviderList(_) => Ok(Event::ProviderListResult(answer::Providers {
+                providers: self.daemon.providers.list().into_iter().map(row).collect(),
+            })),
+            Command::ProviderConfigure(wanted) => self.configure_provider(wanted),
+            Command::ProviderValidate(wanted) => return self.validate(&wanted.provider, id),
+            Command::ModelList(wanted) => return self.models(wanted.provider, id),
+            Command::ToolList(wanted) => self.tools(&wanted),
+            Command::ToolCancel(wanted) => self.cancel_tool(wanted.tool_id).await,
+            Command::ToolStatus(wanted) => match self.shared.executions.get(&wanted.tool_id) {
+                Some(record) => Ok(Event::ToolStatusResult(Box::new(record))),
+                None => Err(no_tool(wanted.tool_id.as_str())),
+            },
+            Command::ToolHistory(wanted) => Ok(Event::ToolHistoryResult(
+                self.shared.executions.page(&wanted),
+            )),
+            Command::ToolMetrics(_) => {
+                Ok(Event::ToolMetricsResult(self.shared.executions.metrics()))
+            }
+            Command::ToolOutput(wanted) => Err(error(
+                SessionCode::ToolNotFound,
+                &format!(
+                    "the whole output of `{}` is not kept by this version; the result holds its head and tail",
+                    wanted.tool_id
+                ),
+            )),
+            Command::McpList(_) => Ok(Event::McpListResult(answer::McpServers {
+                servers: Vec::new(),
+            })),
+            Command::McpAdd(_)
+            | Command::McpRemove(_)
+            | Command::McpReadResource(_)
+            | Command::McpGetPrompt(_) => Err(error(
+                SessionCode::McpError,
+                "this version does not run MCP servers",
+            )),
+            // Taken before; there is nobody else to take them.
+            Command::ChatSend(_) | Command::ChatCancel(_) | Command::ChatToolApprove(_) => return,
+        };
+        self.answer(id, answer.unwrap_or_else(Event::SessionError));
+    }
+
+    /// The values now in force.
+    pub(super) fn in_force(&self) -> answer::Configured {
+        self.defaults
+            .in_force(&self.daemon.services.config, self.feed.layers())
+    }
+
+    /// Every conversation, and every open approval.
+    pub(super) async fn state(&self) -> answer::SessionState {
+        let mut state = answer::SessionState {
+            conversations: Vec::new(),
+            approvals: Vec::new(),
+        };
+        for inbox in self.conversations.values() {
+            let (reply, told) = oneshot::channel();
+            drop(inbox.send(conversation::Command::State(reply)).await);
+            if let Ok((conversation, approvals)) = told.await {
+                state.conversations.push(conversation);
+                state.approvals.extend(approvals);
+            }
+        }
+        state
+            .conversations
+            .sort_by(|a, b| a.conversation_id.cmp(&b.conversation_id));
+        state
+    }
+
+    /// What a conversation remembers; `None` where there is none.
+    pub(super) async fn history_of(&self, id: &ConversationId) -> Option<answer::History> {
+        let (reply, told) = oneshot::channel();
+        self.tell(id, conversation::Command::History(reply)).await;
+        told.await.ok()
+    }
+
+    async fn history(&self, id: &ConversationId) -> Result<Event, SessionError> {
+        self.history_of(id)
+            .await
+            .map(Event::ChatHistoryResult)
+            .ok_or_else(|| conversation::not_found(id))
+    }
+
+    async fn close(&mut self, conversation_id: ConversationId) -> Event {
+        let closed = self
+            .tell(&conversation_id, conversation::Command::Close)
+            .await;
+        self.conversations.remove(&conversation_id);
+        Event::ChatCloseResult(answer::Closed {
+            conversation_id,
+            closed,
+        })
+    }
+
+    fn configure(&mut self, wanted: &command::Configure) -> Result<Event, SessionError> {
+        let config = &self.daemon.services.config;
+        if let Some(provider) = &wanted.provider
+            && self.daemon.providers.get(provider).is_none()
+        {
+            return Err(no_provider(provider));
+        }
+        if let Some(workflow) = &wanted.workflow {
+            resolve::workflow(workflow, config)?;
+        }
+        self.defaults.configure(wanted, config)?;
+        if let Some(wanted) = &wanted.layers {
+            self.feed.set_layers(defaults::layers(wanted));
+        }
+        Ok(Event::SessionConfigureResult(self.in_force()))
+    }
+
+    fn configure_provider(
+        &self,
+        wanted: command::ProviderConfigure,
+    ) -> Result<Event, SessionError> {
+        let config = &self.daemon.services.config;
+        if config.session.locked.iter().any(|key| key == "providers") {
+            return Err(error(
+                SessionCode::Forbidden,
+                "`providers` is locked by the operator's configuration (session.locked)",
+            ));
+        }
+        let key = wanted.api_key.map(SecretString::from);
+        self.daemon
+            .providers
+            .configure(&wanted.provider, key, wanted.base_url.as_deref())
+            .map(|info| {
+                Event::ProviderConfigureResult(answer::ProviderConfigured {
+                    provider: info.id,
+                    configured: info.configured,
+                })
+            })
+            .map_err(|problem| {
+                let code = match problem {
+                    crate::provider::registry::ConfigureError::Unknown { .. } => {
+                        SessionCode::ProviderNotFound
+                    }
+                    crate::provider::registry::ConfigureError::BaseUrl { .. } => {
+                        SessionCode::InvalidPayload
+                    }
+                };
+                error(code, &problem.to_string())
+            })
+    }
+
+    fn validate(&self, name: &str, id: Option<&RequestId>) {
+        let Some(provider) = self.daemon.providers.get(name) else {
+            return self.answer(id, Event::SessionError(no_provider(name)));
+        };
+        let name = name.to_owned();
+        self.ask(id, async move {
+            let outcome = provider.validate().await;
+            let (code, message) = match &outcome {
+                Ok(()) => (None, None),
+                Err(problem) => (
+                    Some(failure::meaning(problem.kind).0),
+                    Some(problem.message.clone()),
+                ),
+            };
+            Event::ProviderValidateResult(answer::ProviderValidated {
+                provider: name,
+                ok: outcome.is_ok(),
+                code,
+                message,
+            })
+        });
+    }
+
+    fn models(&self, name: Option<String>, id: Option<&RequestId>) {
+        let one = name.is_some();
+        let names: Vec<String> = match name {
+            Some(name) => vec![name],
+            None => configured(self.daemon.providers.list()),
+        };
+        let mut asked = Vec::new();
+        for name in names {
+            match self.daemon.providers.get(&name) {
+                Some(provider) => asked.push((name, provider)),
+                None => return self.answer(id, Event::SessionError(no_provider(&name))),
+            }
+        }
+        let events = self.shared.events.clone();
+        self.ask(id, async move {
+            let answers = asked
+                .iter()
+                .map(|(name, provider)| async move { (name, provider.models().await) });
+            let mut models = Vec::new();
+            for (name, answer) in futures::future::join_all(answers).await {
+                match answer {
+                    Ok(more) => models.extend(more),
+                    Err(problem) if one => {
+                        return Event::SessionError(error(
+                            SessionCode::Internal,
+                            &format!("provider `{name}` did not list its models: {problem}"),
+                        ));
+                    }
+                    Err(problem) => {
+                        events.send(Event::SessionNotice(unlisted(name, &problem.message)));
+                    }
+                }
+            }
+            Event::ModelListResult(answer::Models { models })
+        });
+    }
+
+    /// Answers later what a provider has to be asked for first.
+    fn ask(&self, id: Option<&RequestId>, work: impl Future<Output = Event> + Send + 'static) {
+        let Ok(place) = ASKING.try_acquire() else {
+            let problem = error(
+                SessionCode::RateLimited,
+                "too many requests to providers at once; try again",
+            );
+            return self.answer(id, Event::SessionError(problem));
+        };
+        let (id, events) = (id.cloned(), self.shared.events.clone());
+        let cancel = self.cancel.child_token();
+        self.daemon.tasks.spawn(async move {
+            if let Some(event) = cancel.run_until_cancelled(work).await {
+                events.answer(id.as_ref(), event);
+            }
+            drop(place);
+        });
+    }
+
+    fn tools(&self, wanted: &command::ToolList) -> Result<Event, SessionError> {
+        let config = &self.daemon.services.config;
+        let name = wanted
+            .workflow
+            .as_deref()
+            .unwrap_or(&self.defaults.workflow);
+        let workflow = resolve::workflow(name, config)?;
+        let scope = resolve::scope(workflow, wanted.tool_permissions.as_ref())?;
+        let tools = self.daemon.services.registry.snapshot();
+        Ok(Event::ToolListResult(answer::Tools {
+            tools: tools
+                .values()
+                .map(|tool| tool.spec())
+                .filter(|spec| scope.allows(spec))
+                .cloned()
+                .collect(),
+        }))
+    }
+
+    async fn cancel_tool(&self, tool_id: crate::message::ToolId) -> Result<Event, SessionError> {
+        let owner = self.shared.executions.conversation_of(&tool_id);
+        if owner.is_none() && self.shared.executions.get(&tool_id).is_none() {
+            return Err(no_tool(tool_id.as_str()));
+        }
+        let cancelled = match owner {
+            Some(owner) => {
+                let command = conversation::Command::CancelTool(tool_id.clone());
+                self.tell(&owner, command).await
+            }
+            None => false,
+        };
+        Ok(Event::ToolCancelResult(answer::ToolCancelled {
+            tool_id,
+            cancelled,
+        }))
+    }
+}
+
+/// The provider instances as `session:ready` has them.
+pub(super) fn ready_providers(providers: &Providers) -> Vec<ReadyProvider> {
+    providers
+        .list()
+        .into_iter()
+        .map(|info| ReadyProvider {
+            id: info.id,
+            configured: info.configured,
+        })
+        .collect()
+}
+
+/// The answer to a cancel that found no conversation.
+pub(super) fn nothing_cancelled(conversation_id: ConversationId) -> Event {
+    Event::ChatCancelResult(answer::Cancelled {
+        conversation_id,
+        cancelled: false,
+        tool_ids: Vec::new(),
+        queued_dropped: 0,
+    })
+}
+
+fn configured(providers: Vec<ProviderInfo>) -> Vec<String> {
+    providers
+        .into_iter()
+        .filter(|info| info.configured)
+        .map(|info| info.id)
+        .collect()
+}
+
+fn row(info: ProviderInfo) -> answer::Provider {
+    answer::Provider {
+        id: info.id,
+        kind: info.kind,
+        base_url: info.base_url,
+        configured: info.configured,
+        default: info.default,
+    }
+}
+
+fn unlisted(provider: &str, message: &str) -> crate::message::Notice {
+    crate::message::Notice {
+        severity: crate::message::Severity::Warning,
+        code: "models_unlisted".to_owned(),
+        message: format!("provider `{provider}` did not list its models: {message}"),
+    }
+}
+
+fn no_provider(name: &str) -> SessionError {
+    error(
+        SessionCode::ProviderNotFound,
+        &format!("there is no provider `{name}`; ask for them with provider:list"),
+    )
+}
+
+fn no_tool(id: &str) -> SessionError {
+    error(
+        SessionCode::ToolNotFound,
+        &format!("no tool call `{id}` is known in this session"),
+    )
+}
+
+fn error(code: SessionCode, message: &str) -> SessionError {
+    SessionError {
+        code,
+        message: message.to_owned(),
+    }
+}

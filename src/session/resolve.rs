@@ -1,0 +1,210 @@
+//! From a send to the setup of its exchange: send, then session, then workflow, then configuration. Pure.
+
+use std::time::Duration;
+
+use super::defaults::Defaults;
+use crate::config::{Config, ProviderConfig};
+use crate::exchange::setup::Setup;
+use crate::message::{MessageId, SessionId};
+use crate::permission::{Limits, PermissionMap, Scope, Workflow};
+use crate::protocol::SessionCode;
+use crate::protocol::command::ChatSend;
+use crate::protocol::event::SessionError;
+use crate::provider::registry::Providers;
+
+/// The system prompt where nobody gives one.
+const SYSTEM_PROMPT: &str = include_str!("../../config/system_prompt.txt");
+
+/// The most turns of one exchange.
+const MAX_TURNS: u32 = 200;
+
+/// Settles everything about an exchange that a send leaves open.
+///
+/// # Errors
+///
+/// `invalid_payload`, `provider_not_found` or `forbidden`, naming the field.
+pub fn setup(
+    send: &ChatSend,
+    message_id: MessageId,
+    session: &SessionId,
+    defaults: &Defaults,
+    config: &Config,
+    providers: &Providers,
+) -> Result<Setup, SessionError> {
+    check(send)?;
+    defaults.allow_send(send, config)?;
+    let name = send.workflow.as_deref().unwrap_or(&defaults.workflow);
+    let workflow = workflow(name, config)?;
+    let scope = scope(workflow, send.tool_permissions.as_ref())?;
+    let provider_id = send
+        .provider
+        .clone()
+        .or_else(|| defaults.provider.clone())
+        .or_else(|| workflow.and_then(|workflow| workflow.provider.clone()))
+        .unwrap_or_else(|| config.chat.provider.clone());
+    let found = providers
+        .get(&provider_id)
+        .zip(providers.config(&provider_id));
+    let (provider, instance) = found.ok_or_else(|| SessionError {
+        code: SessionCode::ProviderNotFound,
+        message: format!(
+            "field `provider`: there is no provider `{provider_id}`; ask for them with provider:list"
+        ),
+    })?;
+    let limits = limits(send.limits, workflow);
+    Ok(Setup {
+        conversation_id: send.conversation_id.clone(),
+        message_id,
+        content: send.content.clone().into_parts(),
+        model: model(send, defaults, workflow, config, &instance),
+        system: system(send, workflow, config),
+        trust: send.trust_level.unwrap_or_else(|| defaults.trust(workflow)),
+        scope,
+        max_tokens: send.max_tokens,
+        temperature: send.temperature,
+        thinking: send.thinking,
+        max_turns: limits.max_turns.unwrap_or(config.chat.max_turns),
+        timeout_plain: duration(limits, config.chat.timeout_plain),
+        timeout_tools: duration(limits, config.chat.timeout_tools),
+        context_reserve: limits
+            .context_reserve
+            .unwrap_or(config.chat.context_reserve),
+        max_retries: instance.max_retries,
+        restarts: instance.restart_after_partial,
+        cache_key: format!("{session}-{}", send.conversation_id),
+        provider,
+        provider_id,
+    })
+}
+
+/// What a workflow and a client's map come to.
+///
+/// # Errors
+///
+/// `invalid_payload`, naming the tool and its pattern.
+pub fn scope(
+    workflow: Option<&Workflow>,
+    narrowed: Option<&PermissionMap>,
+) -> Result<Scope, SessionError> {
+    Scope::new(workflow.map(|workflow| &workflow.permissions), narrowed)
+        .map_err(|message| invalid(format!("field `toolPermissions`: {message}")))
+}
+
+/// Finds a workflow; none where the name is empty.
+///
+/// # Errors
+///
+/// `invalid_payload` where there is none of that name.
+pub fn workflow<'c>(name: &str, config: &'c Config) -> Result<Option<&'c Workflow>, SessionError> {
+    if name.is_empty() {
+        return Ok(None);
+    }
+    config.workflows.get(name).map(Some).ok_or_else(|| {
+        let known: Vec<&str> = config.workflows.keys().map(String::as_str).collect();
+        invalid(format!(
+            "field `workflow`: there is no workflow `{name}`; there are: {}",
+            if known.is_empty() {
+                "none".to_owned()
+            } else {
+                known.join(", ")
+            }
+        ))
+    })
+}
+
+fn check(send: &ChatSend) -> Result<(), SessionError> {
+    if send.content.is_empty() && send.history.as_ref().is_none_or(Vec::is_empty) {
+        return Err(invalid(
+            r#"field `content` is empty; for example {"type":"chat:send","content":"hi"}"#,
+        ));
+    }
+    if send.content.is_empty() {
+        return Err(invalid(
+            "field `content` is empty; say what to do with the history",
+        ));
+    }
+    if send.temperature.is_some_and(|t| !(0.0..=2.0).contains(&t)) {
+        return Err(invalid("field `temperature` must be between 0 and 2"));
+    }
+    if send.max_tokens == Some(0) {
+        return Err(invalid("field `maxTokens` must be at least 1"));
+    }
+    if send
+        .limits
+        .max_turns
+        .is_some_and(|turns| !(1..=MAX_TURNS).contains(&turns))
+    {
+        return Err(invalid("field `limits.maxTurns` must be between 1 and 200"));
+    }
+    if send.limits.timeout_ms == Some(0) {
+        return Err(invalid("field `limits.timeoutMs` must be at least 1"));
+    }
+    Ok(())
+}
+
+/// A workflow's limits may be narrowed by a send, not widened.
+fn limits(send: Limits, workflow: Option<&Workflow>) -> Limits {
+    let theirs = workflow.map(|workflow| workflow.limits).unwrap_or_default();
+    Limits {
+        max_turns: least(send.max_turns, theirs.max_turns),
+        timeout_ms: least(send.timeout_ms, theirs.timeout_ms),
+        context_reserve: send.context_reserve.max(theirs.context_reserve),
+    }
+}
+
+fn least<T: Ord>(a: Option<T>, b: Option<T>) -> Option<T> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(a.min(b)),
+        (a, b) => a.or(b),
+    }
+}
+
+fn duration(limits: Limits, otherwise: Duration) -> Duration {
+    limits.timeout_ms.map_or(otherwise, Duration::from_millis)
+}
+
+fn model(
+    send: &ChatSend,
+    defaults: &Defaults,
+    workflow: Option<&Workflow>,
+    config: &Config,
+    instance: &ProviderConfig,
+) -> String {
+    // A model belongs to a provider: where a send names another provider, only its own word counts.
+    let other_provider = send.provider.is_some() && send.provider != defaults.provider;
+    let inherited = || {
+        defaults
+            .model
+            .clone()
+            .or_else(|| workflow.and_then(|workflow| workflow.model.clone()))
+            .or_else(|| (instance.id == config.chat.provider).then(|| config.chat.model.clone()))
+    };
+    send.model
+        .clone()
+        .or_else(|| if other_provider { None } else { inherited() })
+        .filter(|model| !model.is_empty())
+        .unwrap_or_else(|| instance.model.clone())
+}
+
+fn system(send: &ChatSend, workflow: Option<&Workflow>, config: &Config) -> String {
+    let own = &config.chat.system_prompt;
+    send.system_prompt
+        .clone()
+        .or_else(|| workflow.and_then(|workflow| workflow.system_prompt.clone()))
+        .unwrap_or_else(|| {
+            if own.is_empty() {
+                SYSTEM_PROMPT
+                    .trim_end()
+                    .replace("{project}", &config.project.name)
+            } else {
+                own.clone()
+            }
+        })
+}
+
+fn invalid(message: impl Into<String>) -> SessionError {
+    SessionError {
+        code: SessionCode::InvalidPayload,
+        message: message.into(),
+    }
+}

@@ -1,0 +1,85 @@
+//! Logging to stderr, and the removal of secrets from whatever leaves the daemon as text.
+//!
+//! Nothing here decides what is logged, and nothing is ever written to stdout. Secrets are taken
+//! out of each line by a [`Redactor`], which is as good for tool results and errors.
+
+mod redact;
+mod writer;
+
+use std::io::IsTerminal;
+
+use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::ParseError;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::{SubscriberInitExt, TryInitError};
+
+pub use self::redact::Redactor;
+pub use self::writer::LogGuard;
+
+/// The form of a log line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LineFormat {
+    /// For people; in colour on a terminal.
+    Human,
+    /// One JSON object a line.
+    Json,
+}
+
+/// Why logging could not be set up.
+#[derive(Debug, thiserror::Error)]
+pub enum TelemetryError {
+    /// The filter cannot be read.
+    #[error("the log filter {filter:?} cannot be read: {source}")]
+    Filter {
+        /// The filter.
+        filter: String,
+        /// What is wrong with it.
+        source: ParseError,
+    },
+    /// The thread that writes could not be started.
+    #[error("the log's thread cannot be started: {0}")]
+    Thread(#[from] std::io::Error),
+    /// Something else in this process logs already.
+    #[error("logging is set up already: {0}")]
+    Twice(#[from] TryInitError),
+}
+
+/// Reads a filter such as `info` or `outrigger=debug`; patterns in it are plain texts.
+pub fn filter(text: &str) -> Result<EnvFilter, ParseError> {
+    EnvFilter::builder().with_regex(false).parse(text)
+}
+
+/// Sets up logging to stderr for the whole process, once.
+///
+/// `format` is `None` for human on a terminal and JSON otherwise. Lines are written by a thread of
+/// their own; dropping the guard waits shortly for those that are left.
+///
+/// # Errors
+///
+/// [`TelemetryError`]: an unreadable filter, no thread to be had, or logging that is there already.
+pub fn init(
+    level: &str,
+    format: Option<LineFormat>,
+    redactor: Redactor,
+) -> Result<LogGuard, TelemetryError> {
+    let filter = filter(level).map_err(|source| TelemetryError::Filter {
+        filter: level.to_owned(),
+        source,
+    })?;
+    let is_terminal = std::io::stderr().is_terminal();
+    let (lines, guard) = writer::start(std::io::stderr(), redactor)?;
+    let registry = tracing_subscriber::registry().with(filter);
+    let layer = tracing_subscriber::fmt::layer().with_writer(lines);
+    match format.unwrap_or(default_format(is_terminal)) {
+        LineFormat::Human => registry.with(layer.with_ansi(is_terminal)).try_init()?,
+        LineFormat::Json => registry.with(layer.json().flatten_event(true)).try_init()?,
+    }
+    Ok(guard)
+}
+
+fn default_format(is_terminal: bool) -> LineFormat {
+    match is_terminal {
+        true => LineFormat::Human,
+        false => LineFormat::Json,
+    }
+}

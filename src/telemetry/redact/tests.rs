@@ -1,0 +1,149 @@
+use base64::engine::general_purpose::STANDARD;
+use proptest::prelude::*;
+
+use super::*;
+
+const SECRET: &str = "correct/horse+battery\"7";
+
+fn redactor() -> Redactor {
+    let redactor = Redactor::default();
+    redactor.add(SECRET);
+    redactor
+}
+
+#[test]
+fn a_known_secret_goes_in_each_form() {
+    let redactor = redactor();
+    for written in [
+        SECRET.to_owned(),
+        "correct%2Fhorse%2Bbattery%227".to_owned(),
+        "correct%2fhorse%2bbattery%227".to_owned(),
+        "correct/horse+battery\\\"7".to_owned(),
+    ] {
+        let text = format!("a {written} b {written}");
+        assert_eq!(
+            redactor.redact(&text),
+            "a [redacted] b [redacted]",
+            "{written}"
+        );
+    }
+}
+
+#[test]
+fn base64_is_found_at_each_alignment() {
+    let redactor = redactor();
+    for before in ["", "u", "us", "user:"] {
+        for engine in [STANDARD, base64::engine::general_purpose::URL_SAFE] {
+            let text = engine.encode(format!("{before}{SECRET}"));
+            let clean = redactor.redact(&text);
+            assert!(clean.contains(MASK), "{before:?} {text}");
+            assert!(clean.len() <= MASK.len() + 10, "{before:?} {clean}");
+        }
+    }
+}
+
+#[test]
+fn a_header_value_gives_away_neither_itself_nor_its_token() {
+    let redactor = Redactor::default();
+    redactor.add("Bearer abcdefghijkl");
+    assert_eq!(redactor.redact("x abcdefghijkl y"), "x [redacted] y");
+    assert_eq!(redactor.redact("x Bearer abcdefghijkl"), "x [redacted]");
+}
+
+#[test]
+fn what_looks_like_a_secret() {
+    let cases = [
+        (
+            concat!("key sk", "-ant-api03-0a1b2c3d4e5f_6g7h-8i9j."),
+            "key [redacted].",
+        ),
+        ("sk-proj-aB3dE6gH9jK2mN5pQ8sT", "[redacted]"),
+        (
+            "\"ghp_0123456789abcdefghijABCDEFGHIJ012345\"",
+            "\"[redacted]\"",
+        ),
+        ("github_pat_11ABCDEFG0123456789abcdef", "[redacted]"),
+        ("AKIAIOSFODNN7EXAMPLE", "[redacted]"),
+        (
+            "Bearer eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.dBjftJeZ4CVP-mB92K27u",
+            "Bearer [redacted]",
+        ),
+        ("https://me:secret@host/x", "https://me:[redacted]@host/x"),
+        ("http://me:p@ss@host", "http://me:[redacted]@host"),
+        (
+            "-----BEGIN RSA PRIVATE KEY-----\nMII\n-----END RSA PRIVATE KEY-----\nafter",
+            "[redacted]\nafter",
+        ),
+        ("-----BEGIN PRIVATE KEY-----\\nMII", "[redacted]"),
+        ("-----BEGIN PRIVATE KEY-----\nMII\n-----END", "[redacted]"),
+    ];
+    for (text, expected) in cases {
+        assert_eq!(Redactor::default().redact(text), expected, "{text}");
+    }
+}
+
+#[test]
+fn ordinary_text_is_left_alone_and_not_copied() {
+    for text in [
+        "",
+        "risk-assessment-of-the-task-2026-and-beyond",
+        "sk-learn-is-a-library-with-a-long-name",
+        "the token eyJ is short, eyJhbGciOiJIUzI1NiJ9 alone too",
+        "-----BEGIN CERTIFICATE-----\nMII\n-----END CERTIFICATE-----",
+        "https://host:8080/path?mail=a@b",
+        "http://user@host/ and ssh://git@github.com:22/x",
+        "AKIA and ASIA",
+        "größe: 5 € 🚣",
+    ] {
+        let redactor = redactor();
+        assert!(
+            matches!(redactor.redact(text), Cow::Borrowed(same) if same == text),
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn a_short_secret_does_not_garble_words() {
+    let redactor = Redactor::default();
+    redactor.add("test");
+    redactor.add("");
+    assert_eq!(redactor.redact("a test of tests"), "a test of tests");
+}
+
+#[test]
+fn clones_share_what_is_added_later() {
+    let redactor = Redactor::default();
+    let clone = redactor.clone();
+    redactor.add("a-later-secret");
+    assert_eq!(clone.redact("a-later-secret"), MASK);
+    assert!(!format!("{clone:?}").contains("later"));
+}
+
+proptest! {
+    #[test]
+    fn no_text_panics_and_no_known_secret_is_left(
+        before in ".{0,20}",
+        after in ".{0,20}",
+        secret in "[!-~]{8,40}",
+    ) {
+        let redactor = Redactor::default();
+        redactor.add(&secret);
+        let text = format!("{before}{secret}{after}");
+        prop_assert!(!redactor.redact(&text).contains(&secret));
+    }
+
+    #[test]
+    fn pieces_of_patterns_never_panic(
+        pieces in proptest::collection::vec(
+            prop::sample::select(vec![
+                "-----BEGIN ", "PRIVATE KEY-----", "-----END ", "RSA ", "://", "u:p@", "@", ":",
+                "eyJ", ".", "sk-", "AKIA", "é", "🚣", "0123456789abcdef",
+            ]),
+            0..20,
+        )
+    ) {
+        let text = pieces.concat();
+        drop(redactor().redact(&text));
+    }
+}

@@ -1,0 +1,310 @@
+//! What a tool is, how one call of it is prepared, judged and run, and which tools there are.
+//!
+//! A call goes through three steps: [`Tool::prepare`] parses the input into a [`Prepared`] call;
+//! its [`Facts`] let [`crate::permission`] decide; [`Prepared::run`] does the work. Nothing here
+//! asks the user or talks to a client; files and processes are reached through `sandbox` alone.
+//!
+//! Two kinds of failure are never mixed. What the model can read and react to (file not found,
+//! non-zero exit, timed out) is an [`Output`] with `is_error`; what must end more than the call is a
+//! [`Violation`].
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use tokio_util::sync::CancellationToken;
+
+use crate::message::{Danger, Part, ToolSpec};
+
+pub mod bash;
+pub mod core;
+mod diff;
+pub mod exec;
+mod file;
+mod file_change;
+pub mod file_edit;
+pub mod file_list;
+pub mod file_read;
+pub mod file_search;
+pub mod file_write;
+pub mod input;
+pub mod locks;
+mod name_filter;
+mod text;
+pub mod web_search;
+
+/// Something the model can call.
+pub trait Tool: Send + Sync {
+    /// What the model and the client are told of it.
+    fn spec(&self) -> &ToolSpec;
+
+    /// Parses the input of one call. Looks at nothing outside, changes nothing.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal::Invalid`] where the input does not fit the schema, with a text that lets the model
+    /// mend it; [`Refusal::Violation`] where a path argument leaves the roots or is on the deny list.
+    fn prepare(&self, input: &Map<String, Value>) -> Result<Box<dyn Prepared>, Refusal>;
+}
+
+/// Why a call cannot be prepared.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// The input does not fit; the model reads why.
+    Invalid(String),
+    /// A path argument is outside the roots or denied; the exchange ends.
+    Violation(Violation),
+}
+
+/// A call that its own path argument takes outside the roots or onto the deny list.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct Violation {
+    /// What was asked for and why it may not be, for model and user.
+    pub message: String,
+}
+
+/// One call with its input parsed, ready to be judged and run.
+pub trait Prepared: Send + Sync {
+    /// What the decision about this call rests on.
+    fn facts(&self) -> Facts;
+
+    /// The files this call reads or writes, to be locked while it runs.
+    fn claims(&self) -> Vec<Claim> {
+        Vec::new()
+    }
+
+    /// A unified diff of what the call would write, for the user who is asked.
+    fn preview(&self) -> BoxFuture<'_, Option<String>> {
+        Box::pin(std::future::ready(None))
+    }
+
+    /// Does the work.
+    ///
+    /// Ends soon after `run.cancel` is cancelled, with nothing left running. The time limit is kept
+    /// by the call itself ([`Facts::timeout`], capped by `run.timeout`) so that it can say what was
+    /// done until then.
+    ///
+    /// # Errors
+    ///
+    /// [`Violation`] where following a path shows that it leaves the roots or is denied.
+    fn run<'a>(self: Box<Self>, run: Run<'a>) -> BoxFuture<'a, Result<Output, Violation>>
+    where
+        Self: 'a;
+}
+
+/// What the decision about a call rests on.
+#[derive(Clone, Debug)]
+pub struct Facts {
+    /// How much harm it may do, and why.
+    pub danger: Danger,
+    /// Paths it names, relative to their root, with `/` between components.
+    pub paths: Vec<String>,
+    /// The simple commands it runs, for patterns of the scope; empty for other tools.
+    pub commands: Vec<crate::classifier::SimpleCommand>,
+    /// Whether these commands are all that runs, so that a pattern for each of them speaks for the call.
+    pub plain: bool,
+    /// Whether it wants the network for a command.
+    pub network: bool,
+    /// What `remember` remembers: the tool, or a command's words; `None` where it must not.
+    pub remember: Option<RememberKey>,
+    /// How long the call itself asks to run at most.
+    pub timeout: Option<Duration>,
+}
+
+/// What an approval with `remember` stands for.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum RememberKey {
+    /// Every call of the tool.
+    Tool(String),
+    /// The same parsed command words of the tool.
+    Words(String, Vec<Vec<String>>),
+}
+
+/// A file that a call reads or writes.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Claim {
+    /// The file's identity: its root and its path below, resolved and folded.
+    pub file: String,
+    /// Whether others may claim it for reading at the same time.
+    pub exclusive: bool,
+}
+
+/// What a running call is given.
+pub struct Run<'a> {
+    /// Sends output to the client while the call runs.
+    pub emit: &'a (dyn Fn(OutputStream, &str) + Send + Sync),
+    /// Cancelled when the call has to end.
+    pub cancel: CancellationToken,
+    /// The longest the call may run.
+    pub timeout: Duration,
+    /// What this conversation has seen of files.
+    pub seen: &'a crate::sandbox::seen::SeenFiles,
+}
+
+/// Which stream a piece of live output belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum OutputStream {
+    /// A command's standard output.
+    Stdout,
+    /// A command's standard error.
+    Stderr,
+    /// Progress that a tool reports.
+    Progress,
+}
+
+/// What a call came to.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Output {
+    /// For the model, and the client.
+    pub content: Vec<Part>,
+    /// Whether the model should take it for a failure.
+    pub is_error: bool,
+    /// Facts for the client.
+    pub metadata: Metadata,
+}
+
+impl Output {
+    /// A success with text.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self {
+            content: vec![Part::text(text)],
+            is_error: false,
+            metadata: Metadata::default(),
+        }
+    }
+
+    /// A failure that the model reads.
+    pub fn error(text: impl Into<String>) -> Self {
+        Self {
+            is_error: true,
+            ..Self::text(text)
+        }
+    }
+
+    /// The same with facts for the client.
+    #[must_use]
+    pub fn with(mut self, metadata: Metadata) -> Self {
+        self.metadata = metadata;
+        self
+    }
+}
+
+/// Facts about a call's outcome, as they apply.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Metadata {
+    /// A command's exit code.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub exit_code: Option<i32>,
+    /// The signal that ended a command.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub signal: Option<i32>,
+    /// The time limit ended it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub timed_out: bool,
+    /// The user, or the end of the exchange, ended it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub cancelled: bool,
+    /// It was refused, by the user or by a rule.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub denied: bool,
+    /// Nobody answered in time.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub expired: bool,
+    /// The output was longer than the cap.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub truncated: bool,
+    /// Bytes of output altogether.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub total_bytes: Option<u64>,
+    /// Of these, bytes of standard error.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stderr_bytes: Option<u64>,
+    /// Bytes of output left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub omitted_bytes: Option<u64>,
+    /// The file, relative to its root.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+    /// A unified diff of what was written.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub diff: Option<String>,
+    /// Who answered: a search engine, an MCP server.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub provider: Option<String>,
+    /// How many results there are.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub result_count: Option<u64>,
+    /// The results as data.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub results: Option<Value>,
+    /// The sandbox mode a command ran in.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sandbox: Option<String>,
+    /// Processor time of a command in milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cpu_ms: Option<u64>,
+    /// Largest resident set of a command in bytes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_rss_bytes: Option<u64>,
+}
+
+/// The tools there are: core tools for good, MCP tools as they come and go.
+///
+/// A snapshot is immutable, so an exchange keeps the tools it began a turn with. The lock is held
+/// for a pointer's copy, never across an await.
+#[derive(Default)]
+pub struct Registry {
+    tools: std::sync::RwLock<Arc<ToolSet>>,
+}
+
+/// The tools of one moment, by name and so in a stable order.
+pub type ToolSet = BTreeMap<String, Arc<dyn Tool>>;
+
+impl Registry {
+    /// Makes a registry of core tools.
+    pub fn new(tools: impl IntoIterator<Item = Arc<dyn Tool>>) -> Self {
+        let set: ToolSet = tools
+            .into_iter()
+            .map(|tool| (tool.spec().name.clone(), tool))
+            .collect();
+        Self {
+            tools: std::sync::RwLock::new(Arc::new(set)),
+        }
+    }
+
+    /// Returns the tools there are now.
+    pub fn snapshot(&self) -> Arc<ToolSet> {
+        Arc::clone(
+            &self
+                .tools
+                .read()
+                .unwrap_or_else(std::sync::PoisonError::into_inner),
+        )
+    }
+
+    /// Replaces all tools of one origin.
+    pub fn replace(&self, origin: &str, tools: impl IntoIterator<Item = Arc<dyn Tool>>) {
+        let mut guard = self
+            .tools
+            .write()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut set: ToolSet = guard
+            .iter()
+            .filter(|(_, tool)| tool.spec().origin != origin)
+            .map(|(name, tool)| (name.clone(), Arc::clone(tool)))
+            .collect();
+        set.extend(
+            tools
+                .into_iter()
+                .map(|tool| (tool.spec().name.clone(), tool)),
+        );
+        *guard = Arc::new(set);
+    }
+}

@@ -1,0 +1,157 @@
+//! `bash`: runs a command line in the project's folder.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use super::exec::Exec;
+use super::input;
+use super::{Facts, Output, Prepared, Refusal, RememberKey, Run, Tool, Violation};
+use crate::classifier::{Classification, Surroundings, classify};
+use crate::config::{BashConfig, NetworkPolicy};
+use crate::message::{Danger, DangerLevel, ToolCategory, ToolSpec};
+use crate::sandbox::paths::RootName;
+
+/// The shells to use, the first there is.
+const SHELLS: [(&str, &[&str]); 2] = [
+    ("/bin/bash", &["--noprofile", "--norc", "-c"]),
+    ("/bin/sh", &["-c"]),
+];
+
+/// Runs a command line with bash in the project's folder. Standard input is empty and there is no
+/// terminal. The output is returned when the command ends, long output shortened in the middle;
+/// processes left in the background are killed then.
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Input {
+    /// The command line.
+    command: String,
+    /// Seconds it may run; 60 where absent.
+    #[serde(default)]
+    timeout: Option<f64>,
+    /// Whether it needs the network. The user is asked for it.
+    #[serde(default)]
+    network: Option<bool>,
+}
+
+/// The tool.
+pub struct Bash {
+    spec: ToolSpec,
+    exec: Exec,
+    config: BashConfig,
+    home: Option<PathBuf>,
+}
+
+impl Bash {
+    /// Makes the tool; `home` is the user's home directory.
+    pub fn new(exec: Exec, config: BashConfig, home: Option<PathBuf>) -> Self {
+        Self {
+            spec: input::spec_of::<Input>("bash", ToolCategory::Exec, DangerLevel::Dangerous),
+            exec,
+            config,
+            home,
+        }
+    }
+
+    fn classify(&self, line: &str) -> Classification {
+        let roots = self.exec.roots();
+        classify(
+            line,
+            &Surroundings {
+                project_root: roots.path(RootName::Project),
+                central_root: roots.path(RootName::Central),
+                home: self.home.as_deref(),
+                trusted_program: &|name| self.exec.is_trusted(name),
+            },
+        )
+    }
+}
+
+impl Tool for Bash {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn prepare(&self, input: &Map<String, Value>) -> Result<Box<dyn Prepared>, Refusal> {
+        let input: Input = input::parse(&self.spec, input)?;
+        if input.command.trim().is_empty() {
+            return Err(Refusal::Invalid("`command` is empty".to_owned()));
+        }
+        if input.command.contains('\0') {
+            return Err(Refusal::Invalid(
+                "`command` holds a NUL character, which no program can be given".to_owned(),
+            ));
+        }
+        let timeout = match input.timeout {
+            None => self.config.timeout,
+            Some(seconds) => Duration::try_from_secs_f64(seconds)
+                .ok()
+                .filter(|timeout| !timeout.is_zero())
+                .ok_or_else(|| {
+                    Refusal::Invalid("`timeout` must be a number of seconds above 0".to_owned())
+                })?,
+        };
+        let asked = input.network.unwrap_or(false);
+        Ok(Box::new(Call {
+            classified: self.classify(&input.command),
+            exec: self.exec.clone(),
+            timeout: timeout.min(self.config.max_timeout),
+            network: asked || self.config.network == NetworkPolicy::On,
+            command: input.command,
+        }))
+    }
+}
+
+struct Call {
+    exec: Exec,
+    command: String,
+    classified: Classification,
+    timeout: Duration,
+    network: bool,
+}
+
+impl Prepared for Call {
+    fn facts(&self) -> Facts {
+        let remember = self
+            .classified
+            .rememberable()
+            .map(|words| RememberKey::Words("bash".to_owned(), words));
+        Facts {
+            danger: Danger {
+                level: self.classified.level,
+                reasons: self.classified.reasons(),
+            },
+            paths: Vec::new(),
+            commands: self.classified.commands.clone(),
+            plain: self.classified.plain,
+            network: self.network,
+            remember,
+            timeout: Some(self.timeout),
+        }
+    }
+
+    fn run<'a>(self: Box<Self>, run: Run<'a>) -> BoxFuture<'a, Result<Output, Violation>>
+    where
+        Self: 'a,
+    {
+        Box::pin(async move {
+            let (shell, options) = shell();
+            let args = options
+                .iter()
+                .map(|option| (*option).to_owned())
+                .chain([self.command.clone()])
+                .collect();
+            let command = self.exec.command(shell, args, self.network);
+            Ok(self.exec.run(command, &run).await)
+        })
+    }
+}
+
+fn shell() -> (&'static str, &'static [&'static str]) {
+    let [bash, sh] = SHELLS;
+    if Path::new(bash.0).exists() { bash } else { sh }
+}

@@ -1,0 +1,142 @@
+//! Unified diffs of what a call writes, for the user who is asked and for the client. Pure but for a
+//! deadline, so that a strange pair of texts cannot hold a call up.
+
+use std::io::{self, Write};
+use std::time::Duration;
+
+use similar::{Algorithm, TextDiff};
+
+/// Longest diff, in bytes; what is longer is cut with a line that says so.
+const MAX_DIFF_BYTES: usize = 64 * 1024;
+
+/// How long the shortest diff is looked for; then a longer one has to do.
+const SEARCH: Duration = Duration::from_millis(250);
+
+/// Lines shown around a change.
+const CONTEXT: usize = 3;
+
+/// Returns the diff from `old` (`None`: there is no file) to `new`; empty where nothing changes.
+///
+/// Control and bidirectional characters are escaped: what is approved must be what is seen.
+pub(crate) fn unified(path: &str, old: Option<&str>, new: &str) -> String {
+    let (before, after) = match old {
+        // Line ends that both have would stand as noise at the end of every line.
+        Some(old) if old.contains("\r\n") && new.contains("\r\n") && !bare_line_feed(old, new) => {
+            (old.replace("\r\n", "\n"), new.replace("\r\n", "\n"))
+        }
+        other => (other.unwrap_or_default().to_owned(), new.to_owned()),
+    };
+    let diff = TextDiff::configure()
+        .algorithm(Algorithm::Patience)
+        .timeout(SEARCH)
+        .diff_lines(&before, &after);
+    let mut capped = Capped(Vec::new());
+    let from = old.map_or("/dev/null".to_owned(), |_| format!("a/{path}"));
+    let written = diff
+        .unified_diff()
+        .context_radius(CONTEXT)
+        .header(&from, &format!("b/{path}"))
+        .to_writer(&mut capped);
+    let mut text = visible(&String::from_utf8_lossy(&capped.0));
+    if written.is_err() {
+        let whole_lines = text.rfind('\n').map_or(0, |end| end + 1);
+        text.truncate(whole_lines);
+        text.push_str(&format!(
+            "[the diff is cut after {MAX_DIFF_BYTES} bytes; {} lines become {}]\n",
+            before.lines().count(),
+            after.lines().count()
+        ));
+    }
+    text
+}
+
+/// Whether one of the texts has a line that ends otherwise.
+fn bare_line_feed(old: &str, new: &str) -> bool {
+    [old, new]
+        .iter()
+        .any(|text| text.matches('\n').count() != text.matches("\r\n").count())
+}
+
+/// Escapes what would be invisible, or would change the order of what is seen.
+fn visible(text: &str) -> String {
+    text.chars()
+        .fold(String::with_capacity(text.len()), |mut shown, letter| {
+            let hides = matches!(letter,
+            '\u{61C}' | '\u{200B}' | '\u{200E}' | '\u{200F}' | '\u{202A}'..='\u{202E}'
+            | '\u{2060}'..='\u{2069}' | '\u{FEFF}' | '\u{E0000}'..='\u{E007F}');
+            if hides || (letter.is_control() && letter != '\n' && letter != '\t') {
+                shown.extend(letter.escape_default());
+            } else {
+                shown.push(letter);
+            }
+            shown
+        })
+}
+
+/// Takes up to [`MAX_DIFF_BYTES`], then fails.
+struct Capped(Vec<u8>);
+
+impl Write for Capped {
+    fn write(&mut self, piece: &[u8]) -> io::Result<usize> {
+        let room = MAX_DIFF_BYTES - self.0.len();
+        if room == 0 && !piece.is_empty() {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        let taken = piece.get(..room).unwrap_or(piece);
+        self.0.extend_from_slice(taken);
+        Ok(taken.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_diff_shows_what_changes() {
+        for (old, new, expected) in [
+            (Some("a\n"), "a\n", ""),
+            (
+                Some("a\nb\nc\n"),
+                "a\nx\nc\n",
+                "--- a/f\n+++ b/f\n@@ -1,3 +1,3 @@\n a\n-b\n+x\n c\n",
+            ),
+            (None, "n\n", "--- /dev/null\n+++ b/f\n@@ -0,0 +1 @@\n+n\n"),
+            (
+                Some("a\r\nb\r\n"),
+                "a\r\nx\r\n",
+                "--- a/f\n+++ b/f\n@@ -1,2 +1,2 @@\n a\n-b\n+x\n",
+            ),
+            (
+                Some("a\r\n"),
+                "a\n",
+                "--- a/f\n+++ b/f\n@@ -1 +1 @@\n-a\\r\n+a\n",
+            ),
+            (
+                Some("\n"),
+                "\u{202e}\u{1b}[0m\n",
+                "--- a/f\n+++ b/f\n@@ -1 +1 @@\n-\n+\\u{202e}\\u{1b}[0m\n",
+            ),
+        ] {
+            assert_eq!(unified("f", old, new), expected, "{old:?} {new:?}");
+        }
+    }
+
+    #[test]
+    fn a_long_diff_is_cut_at_a_line_and_says_so() {
+        let new = "line\n".repeat(MAX_DIFF_BYTES);
+        let text = unified("f", None, &new);
+        assert!(text.len() < MAX_DIFF_BYTES + 200);
+        assert!(
+            text.ends_with("bytes; 0 lines become 65536]\n"),
+            "{}",
+            text.len()
+        );
+        let one_line = "x".repeat(2 * MAX_DIFF_BYTES);
+        assert!(unified("f", None, &one_line).ends_with("0 lines become 1]\n"));
+    }
+}

@@ -1,0 +1,218 @@
+//! Runs a program for a tool: environment, sandbox, output, time limit, and what it came to in words.
+//!
+//! Shared by every tool that starts a process. What may run at all is decided before.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::{Metadata, Output, OutputStream, Run};
+use crate::message::Part;
+use crate::sandbox::output::{self, Caps, Captured, Ended, Stream};
+use crate::sandbox::paths::{RootName, Roots};
+use crate::sandbox::programs::Programs;
+use crate::sandbox::{Command, DEFAULT_PORTS, Exit, Mode, Network, Sandbox, environment};
+
+/// What programs of tools are run with.
+#[derive(Clone)]
+pub struct Exec {
+    sandbox: Sandbox,
+    roots: Arc<Roots>,
+    programs: Programs,
+    environment: Arc<BTreeMap<String, String>>,
+    output_cap: usize,
+}
+
+/// Why a program was stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stopped {
+    TimedOut,
+    Cancelled,
+}
+
+impl Exec {
+    /// Prepares to run programs in the project.
+    ///
+    /// `parent` is the daemon's own environment, of which little is passed on; `secrets` are values
+    /// that are never passed on; `output_cap` is in bytes, for each of the two streams.
+    pub fn new(
+        sandbox: Sandbox,
+        roots: Arc<Roots>,
+        parent: impl IntoIterator<Item = (String, String)>,
+        secrets: &[&str],
+        output_cap: usize,
+    ) -> Self {
+        let programs = Programs::outside(vec![
+            roots.path(RootName::Project).to_owned(),
+            roots.path(RootName::Central).to_owned(),
+        ]);
+        let toolchains = sandbox.toolchains();
+        let surroundings = environment::Surroundings {
+            readable: &|path| {
+                toolchains
+                    .iter()
+                    .any(|toolchain| path.starts_with(toolchain))
+            },
+            trusted: &|directory| programs.directory_is_trusted(directory),
+            secrets,
+        };
+        let environment = environment::build(parent, &BTreeMap::new(), &surroundings);
+        Self {
+            sandbox,
+            roots,
+            environment: Arc::new(environment),
+            programs,
+            output_cap,
+        }
+    }
+
+    /// The roots that programs may change.
+    pub fn roots(&self) -> &Roots {
+        &self.roots
+    }
+
+    /// Whether a bare name is a program of the system.
+    pub fn is_trusted(&self, name: &str) -> bool {
+        let path = self.environment.get("PATH").map_or("", String::as_str);
+        self.programs.is_trusted(path, name)
+    }
+
+    /// Describes a program that runs in the project's folder and may change both roots.
+    pub fn command(&self, program: &str, args: Vec<String>, network: bool) -> Command {
+        let project = self.roots.path(RootName::Project).to_owned();
+        Command {
+            args,
+            env: BTreeMap::clone(&self.environment),
+            network: if network {
+                Network::On {
+                    ports: DEFAULT_PORTS.to_vec(),
+                }
+            } else {
+                Network::Off
+            },
+            read_write: vec![
+                project.clone(),
+                self.roots.path(RootName::Central).to_owned(),
+            ],
+            ..Command::new(program, project)
+        }
+    }
+
+    /// Runs a program to its end, its time limit or a cancel, and says what it came to.
+    pub async fn run(&self, mut command: Command, run: &Run<'_>) -> Output {
+        let mode = self.sandbox.report().await.mode;
+        if mode == Mode::Full {
+            command.hidden = self.hidden().await;
+        }
+        command.limits.cpu = run.timeout.checked_mul(2);
+        let mut process = match self.sandbox.spawn(&command).await {
+            Ok(process) => process,
+            Err(error) => {
+                return Output::error(format!("failed to start `{}`: {error}", command.program));
+            }
+        };
+        let caps = Caps {
+            kept_bytes: self.output_cap,
+            ..Caps::default()
+        };
+        let stop = async {
+            let cancelled = run.cancel.cancelled();
+            match tokio::time::timeout(run.timeout, cancelled).await {
+                Ok(()) => Stopped::Cancelled,
+                Err(_) => Stopped::TimedOut,
+            }
+        };
+        let collected = output::collect(&mut process, caps, stop, |chunk| {
+            let stream = match chunk.stream {
+                Stream::Stdout => OutputStream::Stdout,
+                Stream::Stderr => OutputStream::Stderr,
+            };
+            (run.emit)(stream, chunk.text);
+        })
+        .await;
+        outcome(&collected, mode, run.timeout)
+    }
+
+    /// Files that a program must not read, found anew each time: the program before may have made one.
+    async fn hidden(&self) -> Vec<PathBuf> {
+        let roots = Arc::clone(&self.roots);
+        let walk = move || {
+            let mut paths = roots.hidden(RootName::Project).paths;
+            paths.extend(roots.hidden(RootName::Central).paths);
+            paths
+        };
+        tokio::task::spawn_blocking(walk).await.unwrap_or_default()
+    }
+}
+
+fn outcome(collected: &output::Output<Stopped>, mode: Mode, timeout: Duration) -> Output {
+    let output::Output {
+        stdout,
+        stderr,
+        exit,
+        ended,
+    } = collected;
+    let note = note(exit, *ended, timeout);
+    let failed = exit.code != Some(0) || !matches!(ended, Ended::Exited);
+    Output {
+        content: vec![Part::text(text(stdout, stderr, note.as_deref()))],
+        is_error: failed,
+        metadata: Metadata {
+            exit_code: exit.code,
+            signal: exit.signal,
+            timed_out: matches!(ended, Ended::Stopped(Stopped::TimedOut)),
+            cancelled: matches!(ended, Ended::Stopped(Stopped::Cancelled)),
+            truncated: stdout.left_out_bytes + stderr.left_out_bytes > 0,
+            total_bytes: Some(stdout.total_bytes + stderr.total_bytes),
+            stderr_bytes: Some(stderr.total_bytes),
+            omitted_bytes: Some(stdout.left_out_bytes + stderr.left_out_bytes)
+                .filter(|bytes| *bytes > 0),
+            sandbox: Some(mode.to_string()),
+            cpu_ms: Some(exit.resources.cpu_ms),
+            max_rss_bytes: Some(exit.resources.max_rss_bytes),
+            ..Metadata::default()
+        },
+    }
+}
+
+/// What the model reads: both streams without terminal controls, and how it ended.
+fn text(stdout: &Captured, stderr: &Captured, note: Option<&str>) -> String {
+    let mut text = strip_ansi_escapes::strip_str(&stdout.text);
+    let errors = strip_ansi_escapes::strip_str(&stderr.text);
+    let mut section = |heading: &str, body: &str| {
+        if !text.is_empty() && !text.ends_with('\n') {
+            text.push('\n');
+        }
+        text.push_str(heading);
+        text.push_str(body);
+    };
+    if !errors.trim().is_empty() {
+        section("[stderr]\n", &errors);
+    }
+    if let Some(note) = note {
+        section("", note);
+    }
+    if text.trim().is_empty() {
+        return "[no output]".to_owned();
+    }
+    text
+}
+
+fn note(exit: &Exit, ended: Ended<Stopped>, timeout: Duration) -> Option<String> {
+    match (ended, exit.code, exit.signal) {
+        (Ended::Stopped(Stopped::TimedOut), ..) => Some(format!(
+            "[stopped after its time limit of {} s; ask for more with `timeout`]",
+            timeout.as_secs_f64()
+        )),
+        (Ended::Stopped(Stopped::Cancelled), ..) => Some("[cancelled]".to_owned()),
+        (Ended::Flooded, ..) => Some(format!(
+            "[killed: it wrote more than {} bytes]",
+            Caps::default().total_bytes
+        )),
+        (Ended::Exited, Some(0), _) => None,
+        (Ended::Exited, Some(code), _) => Some(format!("[exit code {code}]")),
+        (Ended::Exited, None, Some(signal)) => Some(format!("[killed by signal {signal}]")),
+        (Ended::Exited, None, None) => Some("[ended, nobody knows how]".to_owned()),
+    }
+}

@@ -1,0 +1,223 @@
+//! What `file_write` and `file_edit` share: the old content, the new one, and the way between them.
+//!
+//! The old content is read, checked against what the conversation and the user have seen of it,
+//! revised, and replaced as a whole.
+
+use std::sync::{Arc, OnceLock};
+
+use futures::future::BoxFuture;
+
+use super::diff::unified;
+use super::file::{Done, PathArgument, Sight, Stop, blocking, settle};
+use super::text::{Form, Text, decode};
+use super::{Claim, Facts, Metadata, Output, Prepared, Run, Violation};
+use crate::sandbox::paths::{Located, PathError};
+use crate::sandbox::seen::Fingerprint;
+
+/// What a file holds before the call.
+pub(super) enum Old {
+    /// There is no file.
+    Missing,
+    /// Text.
+    Text(Text),
+    /// Something that is no text, or too much.
+    Opaque,
+}
+
+/// What a file is to hold.
+pub(super) struct Revision {
+    pub(super) content: String,
+    pub(super) form: Form,
+    /// What the model is told of it, after the file's name.
+    pub(super) told: String,
+}
+
+/// Makes the new content from the old; an error is for the model.
+pub(super) type Revise = Box<dyn Fn(&Old) -> Result<Revision, String> + Send + Sync>;
+
+/// A call that changes one file.
+pub(super) struct Change(Arc<Inner>);
+
+struct Inner {
+    tool: &'static str,
+    path: PathArgument,
+    revise: Revise,
+    /// The old content that the user was shown the difference to.
+    previewed: OnceLock<State>,
+}
+
+/// The content of a file at one moment, to be compared with another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Missing,
+    Content(Fingerprint),
+    TooLarge,
+}
+
+/// A change that is worked out, but not made.
+struct Plan<'a> {
+    located: Located<'a>,
+    state: State,
+    bytes: Vec<u8>,
+    diff: String,
+    told: String,
+}
+
+impl Change {
+    pub(super) fn new(tool: &'static str, path: PathArgument, revise: Revise) -> Self {
+        Self(Arc::new(Inner {
+            tool,
+            path,
+            revise,
+            previewed: OnceLock::new(),
+        }))
+    }
+}
+
+impl Prepared for Change {
+    fn facts(&self) -> Facts {
+        self.0.path.facts(self.0.tool)
+    }
+
+    fn claims(&self) -> Vec<Claim> {
+        vec![self.0.path.claim()]
+    }
+
+    fn preview(&self) -> BoxFuture<'_, Option<String>> {
+        let inner = Arc::clone(&self.0);
+        Box::pin(async move { blocking(move || inner.preview()).await.ok().flatten() })
+    }
+
+    fn run<'a>(self: Box<Self>, run: Run<'a>) -> BoxFuture<'a, Result<Output, Violation>>
+    where
+        Self: 'a,
+    {
+        Box::pin(async move {
+            let inner = Arc::clone(&self.0);
+            let identity = inner.path.identity();
+            let known = run.seen.recall(&identity);
+            let stop = Stop::of(&run);
+            let done = blocking(move || inner.apply(known, &stop)).await.flatten();
+            settle(run.seen, &identity, done)
+        })
+    }
+}
+
+impl Inner {
+    fn preview(&self) -> Option<String> {
+        let plan = self.plan().ok()?;
+        // Shown once: a second look is not what the user decides by.
+        self.previewed.get_or_init(|| plan.state);
+        Some(plan.diff)
+    }
+
+    fn apply(&self, known: Option<Fingerprint>, stop: &Stop) -> Result<Done, PathError> {
+        let plan = self.plan_checked(known)?;
+        if let Some(stopped) = stop.reached() {
+            return Ok(stopped.output().into());
+        }
+        let after = Fingerprint::of(&plan.bytes);
+        let shown = self.path.shown();
+        let told = if plan.state == State::Content(after) {
+            format!("{shown} already has this content; nothing was written")
+        } else {
+            plan.located.replace(&plan.bytes)?;
+            format!("{shown}: {}", plan.told)
+        };
+        Ok(Done {
+            output: Output::text(told).with(Metadata {
+                path: Some(plan.located.relative().to_owned()),
+                diff: (!plan.diff.is_empty()).then_some(plan.diff),
+                total_bytes: Some(plan.bytes.len() as u64),
+                ..Metadata::default()
+            }),
+            sight: Sight::Content(after),
+        })
+    }
+
+    /// Works the change out, unless the file is no longer what was seen of it.
+    fn plan_checked(&self, known: Option<Fingerprint>) -> Result<Plan<'_>, PathError> {
+        let located = self.path.locate()?;
+        let (old, state) = read(&located)?;
+        if known.is_some_and(|known| state != State::Content(known)) {
+            let shown = self.path.shown();
+            return Err(PathError::Failed(match state {
+                State::Missing => format!(
+                    "file {shown:?} was deleted by someone else since you read it; read it again to go on"
+                ),
+                State::Content(_) | State::TooLarge => format!(
+                    "file {shown:?} was changed by someone else since you read it; \
+                     nothing was written; read it again, then make your change to what it is now"
+                ),
+            }));
+        }
+        if self.previewed.get().is_some_and(|seen| *seen != state) {
+            return Err(PathError::Failed(format!(
+                "file {:?} was changed while the call waited for approval, so the user saw another \
+                 change than would be made; read it and make the call again",
+                self.path.shown()
+            )));
+        }
+        self.revised(located, &old, state)
+    }
+
+    fn plan(&self) -> Result<Plan<'_>, PathError> {
+        let located = self.path.locate()?;
+        let (old, state) = read(&located)?;
+        self.revised(located, &old, state)
+    }
+
+    fn revised<'a>(
+        &self,
+        located: Located<'a>,
+        old: &Old,
+        state: State,
+    ) -> Result<Plan<'a>, PathError> {
+        let shown = self.path.shown();
+        let revision = (self.revise)(old).map_err(|problem| match state {
+            State::Missing => PathError::Missing(format!("file {shown:?} {problem}")),
+            State::Content(_) | State::TooLarge => {
+                PathError::Failed(format!("file {shown:?} {problem}"))
+            }
+        })?;
+        let bytes = revision
+            .form
+            .encode(&revision.content)
+            .map_err(|unencodable| {
+                PathError::Failed(format!(
+                    "file {shown:?} is in {}, which has no character {:?}",
+                    revision.form.encoding.name(),
+                    unencodable.0
+                ))
+            })?;
+        let name = located.relative();
+        let diff = match old {
+            Old::Missing => unified(name, None, &revision.content),
+            Old::Text(text) => unified(name, Some(&text.content), &revision.content),
+            Old::Opaque => format!(
+                "[the old content is not text, and is replaced]\n{}",
+                unified(name, None, &revision.content)
+            ),
+        };
+        Ok(Plan {
+            located,
+            state,
+            bytes,
+            diff,
+            told: revision.told,
+        })
+    }
+}
+
+fn read(located: &Located<'_>) -> Result<(Old, State), PathError> {
+    match located.read() {
+        Ok(contents) => {
+            let state = State::Content(Fingerprint::of(&contents.bytes));
+            let old = decode(&contents.bytes).map_or(Old::Opaque, Old::Text);
+            Ok((old, state))
+        }
+        Err(PathError::Missing(_)) => Ok((Old::Missing, State::Missing)),
+        Err(PathError::TooLarge(_)) => Ok((Old::Opaque, State::TooLarge)),
+        Err(error) => Err(error),
+    }
+}

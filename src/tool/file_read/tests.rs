@@ -1,0 +1,235 @@
+use serde_json::json;
+
+use super::super::file::testing::{World, text};
+use super::*;
+
+fn tool(world: &World) -> FileRead {
+    tool_with(world, 1024, &[])
+}
+
+fn tool_with(world: &World, max_bytes: usize, extensions: &[&str]) -> FileRead {
+    FileRead::new(
+        Arc::clone(&world.roots),
+        FileReadConfig {
+            max_bytes,
+            allowed_extensions: extensions.iter().map(|&ending| ending.to_owned()).collect(),
+        },
+    )
+}
+
+#[tokio::test]
+async fn parts_of_a_file_come_with_a_note_on_the_rest() {
+    let world = World::with(&[("f", "one\ntwo\nthree\nfour"), ("empty", "")]);
+    for (input, expected, is_error) in [
+        (json!({"path": "f"}), "one\ntwo\nthree\nfour", false),
+        (
+            json!({"path": "f", "offset": 3}),
+            "three\nfour\n[lines 3 to 4 of 4]",
+            false,
+        ),
+        (
+            json!({"path": "f", "limit": 2}),
+            "one\ntwo\n[lines 1 to 2 of 4; read on with offset 3]",
+            false,
+        ),
+        (
+            json!({"path": "f", "offset": 2, "limit": 1}),
+            "two\n[lines 2 to 2 of 4; read on with offset 3]",
+            false,
+        ),
+        (
+            json!({"path": "f", "limit": 4}),
+            "one\ntwo\nthree\nfour",
+            false,
+        ),
+        (
+            json!({"path": "f", "offset": 5}),
+            "file \"f\" has 4 lines; there is no line 5",
+            true,
+        ),
+        (json!({"path": "empty"}), "[the file is empty]", false),
+        (
+            json!({"path": "none"}),
+            "path \"none\" does not exist",
+            true,
+        ),
+        (
+            json!({"path": "."}),
+            "path \".\" is a folder, not a regular file",
+            true,
+        ),
+        (
+            json!({"path": "f", "offset": 0}),
+            "the input of `file_read` does not fit: `offset` has to be a whole number of at least 1, but 0 came",
+            true,
+        ),
+    ] {
+        let output = world.call(&tool(&world), input.clone()).await;
+        assert_eq!(
+            (text(&output), output.is_error),
+            (expected, is_error),
+            "{input}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn the_cap_cuts_at_lines_and_keeps_part_of_a_long_one() {
+    let long = "\u{e4}".repeat(100);
+    let world = World::with(&[("f", "12345\n12345\n12345\n"), ("long", &long)]);
+    let output = world
+        .call(&tool_with(&world, 13, &[]), json!({"path": "f"}))
+        .await;
+    assert_eq!(
+        text(&output),
+        "12345\n12345\n[lines 1 to 2 of 3; read on with offset 3]"
+    );
+    assert!(output.metadata.truncated);
+    assert_eq!(
+        (output.metadata.total_bytes, output.metadata.omitted_bytes),
+        (Some(18), Some(6))
+    );
+    let output = world
+        .call(&tool_with(&world, 13, &[]), json!({"path": "long"}))
+        .await;
+    assert_eq!(
+        text(&output),
+        format!(
+            "{}\n[line 1 of 1 is cut after 12 bytes; use file_search for what is behind]",
+            "\u{e4}".repeat(6)
+        )
+    );
+}
+
+#[tokio::test]
+async fn encodings_are_read_and_binary_is_described() {
+    let world = World::with(&[]);
+    world.put("utf16", b"\xFF\xFEh\0i\0");
+    world.put("latin", b"gr\xfc\xdfe aus M\xfcnchen");
+    world.put("elf", b"\x7fELF\0");
+    for (path, expected, is_error) in [
+        ("utf16", "hi", false),
+        ("latin", "gr\u{fc}\u{df}e aus M\u{fc}nchen", false),
+        (
+            "elf",
+            "file \"elf\" is an ELF program, not text (5 bytes, SHA-256 \
+             8d70ec3a2f3f83952913d20234644bbdec61f9b66c24f94ceed7940252bf2cb4)",
+            true,
+        ),
+    ] {
+        let output = world.call(&tool(&world), json!({"path": path})).await;
+        assert_eq!((text(&output), output.is_error), (expected, is_error));
+    }
+}
+
+#[tokio::test]
+async fn images_are_returned_as_images_up_to_a_size() {
+    let world = World::with(&[]);
+    for (path, bytes, expected) in [
+        ("a.png", &b"\x89PNG\r\n\x1a\nrest"[..], "image/png"),
+        ("a.bin", b"\xff\xd8\xff\xe0", "image/jpeg"),
+        ("a.gif", b"GIF89a\0", "image/gif"),
+        ("a.webp", b"RIFF\0\0\0\0WEBPVP8 ", "image/webp"),
+    ] {
+        world.put(path, bytes);
+        let output = world.call(&tool(&world), json!({"path": path})).await;
+        let data = STANDARD.encode(bytes);
+        let media_type = expected.to_owned();
+        assert_eq!(output.content, [Part::Image { media_type, data }]);
+    }
+    let mut large = b"GIF89a".to_vec();
+    large.resize(MAX_IMAGE_BYTES + 1, 0);
+    world.put("large.gif", &large);
+    let output = world
+        .call(&tool(&world), json!({"path": "large.gif"}))
+        .await;
+    assert!(
+        output.is_error && text(&output).contains("at most 3900000"),
+        "{}",
+        text(&output)
+    );
+}
+
+#[tokio::test]
+async fn only_allowed_extensions_are_read() {
+    let world = World::with(&[("a.RS", "x"), ("a.txt", "x"), ("Makefile", "x")]);
+    std::os::unix::fs::symlink("a.txt", world.at("link.rs")).unwrap();
+    let tool = tool_with(&world, 1024, &["rs", ".toml"]);
+    for (path, fine) in [
+        ("a.RS", true),
+        ("a.txt", false),
+        ("Makefile", false),
+        ("link.rs", false),
+    ] {
+        let output = world.call(&tool, json!({"path": path})).await;
+        assert_eq!(!output.is_error, fine, "{path}: {}", text(&output));
+    }
+}
+
+#[tokio::test]
+async fn a_path_that_leaves_or_is_denied_is_a_violation() {
+    let world = World::with(&[(".env", "x"), ("f", "x")]);
+    for path in ["../x", "/etc/passwd", ".env", ".ENV"] {
+        let refusal = world.prepare(&tool(&world), &json!({"path": path})).err();
+        assert!(
+            matches!(refusal, Some(Refusal::Violation(_))),
+            "{path}: {refusal:?}"
+        );
+    }
+    std::os::unix::fs::symlink("/etc", world.at("etc")).unwrap();
+    std::os::unix::fs::symlink(".env", world.at("notes")).unwrap();
+    for path in ["etc/passwd", "notes"] {
+        let call = world
+            .prepare(&tool(&world), &json!({"path": path}))
+            .unwrap();
+        assert!(world.run(call).await.is_err(), "{path}");
+    }
+}
+
+#[tokio::test]
+async fn the_rules_hear_of_the_file_that_a_link_leads_to() {
+    let world = World::with(&[("docs/f", "x"), ("src/secret_test.go", "x")]);
+    std::fs::create_dir_all(world.at("src")).unwrap();
+    std::os::unix::fs::symlink("../docs/f", world.at("src/link")).unwrap();
+    let call = world
+        .prepare(&tool(&world), &json!({"path": "src/./x/../link"}))
+        .unwrap();
+    assert_eq!(
+        call.facts().paths,
+        ["src/link"],
+        "x does not exist, so it leads nowhere"
+    );
+    let call = world
+        .prepare(&tool(&world), &json!({"path": "src/link"}))
+        .unwrap();
+    assert_eq!(call.facts().paths, ["src/link", "docs/f"]);
+    assert_eq!(call.facts().danger.level, DangerLevel::Safe);
+    let direct = world
+        .prepare(&tool(&world), &json!({"path": "docs/f"}))
+        .unwrap();
+    assert_eq!(call.claims(), direct.claims());
+    assert!(!call.claims()[0].exclusive);
+    // What it leads to changes between the judgement and the run.
+    std::fs::remove_file(world.at("src/link")).unwrap();
+    std::os::unix::fs::symlink("secret_test.go", world.at("src/link")).unwrap();
+    let output = world.run(call).await.unwrap();
+    assert!(
+        output.is_error && text(&output).contains("leads elsewhere"),
+        "{}",
+        text(&output)
+    );
+    let asked = world
+        .prepare(&tool(&world), &json!({"path": "src/link"}))
+        .unwrap()
+        .facts();
+    assert_eq!(asked.danger.level, DangerLevel::Warning);
+    assert_eq!(asked.remember, None);
+}
+
+#[tokio::test]
+async fn a_cancelled_call_does_nothing() {
+    let world = World::with(&[("f", "x")]);
+    world.cancel.cancel();
+    let output = world.call(&tool(&world), json!({"path": "f"})).await;
+    assert!(output.is_error && output.metadata.cancelled);
+}

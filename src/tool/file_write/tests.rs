@@ -1,0 +1,218 @@
+use proptest::prelude::*;
+use serde_json::json;
+
+use super::super::file::testing::{World, text};
+use super::super::file_read::FileRead;
+use super::*;
+use crate::config::FileReadConfig;
+use crate::sandbox::paths::RootName;
+
+fn tools(world: &World) -> (FileRead, FileWrite) {
+    let config = FileReadConfig {
+        max_bytes: 1024 * 1024,
+        allowed_extensions: Vec::new(),
+    };
+    (
+        FileRead::new(Arc::clone(&world.roots), config),
+        FileWrite::new(Arc::clone(&world.roots)),
+    )
+}
+
+#[tokio::test]
+async fn files_are_created_with_their_folders_and_replaced() {
+    let world = World::with(&[]);
+    let (_, write) = tools(&world);
+    let output = world
+        .call(&write, json!({"path": "a/b/f", "content": "x\ny\n"}))
+        .await;
+    assert_eq!(text(&output), "a/b/f: created, 2 lines, 4 bytes");
+    assert_eq!(output.metadata.path.as_deref(), Some("a/b/f"));
+    assert_eq!(
+        output.metadata.diff.as_deref(),
+        Some("--- /dev/null\n+++ b/a/b/f\n@@ -0,0 +1,2 @@\n+x\n+y\n")
+    );
+    let output = world
+        .call(&write, json!({"path": "a/b/f", "content": "z\n"}))
+        .await;
+    assert_eq!(text(&output), "a/b/f: replaced, 1 lines, 2 bytes");
+    let output = world
+        .call(&write, json!({"path": "a/b/f", "content": "z\n"}))
+        .await;
+    assert_eq!(
+        text(&output),
+        "a/b/f already has this content; nothing was written"
+    );
+    assert_eq!(world.content("a/b/f"), b"z\n");
+}
+
+#[tokio::test]
+async fn central_storage_is_named_by_its_absolute_path() {
+    let world = World::with(&[]);
+    let (_, write) = tools(&world);
+    let path = world.dir.path().join("central/notes/n.md");
+    let call = world
+        .prepare(&write, &json!({"path": path, "content": "n"}))
+        .unwrap();
+    assert_eq!(call.facts().paths, ["notes/n.md"]);
+    let output = world.run(call).await.unwrap();
+    assert!(
+        text(&output).starts_with(path.to_str().unwrap()),
+        "{}",
+        text(&output)
+    );
+    assert_eq!(std::fs::read(path).unwrap(), b"n");
+}
+
+#[tokio::test]
+async fn encoding_mark_and_line_ends_stay() {
+    let world = World::with(&[]);
+    let (_, write) = tools(&world);
+    for (old, content, new) in [
+        (
+            &b"\xEF\xBB\xBFa\r\nb\r\n"[..],
+            "c\nd\n",
+            &b"\xEF\xBB\xBFc\r\nd\r\n"[..],
+        ),
+        (
+            b"\xFF\xFEa\0\r\0\n\0",
+            "\u{fc}\n",
+            b"\xFF\xFE\xfc\0\r\0\n\0",
+        ),
+        (b"gr\xfc\xdfe aus M\xfcnchen", "\u{fc}\n", b"\xfc\n"),
+        (
+            b"gr\xfc\xdfe aus M\xfcnchen",
+            "\u{3b1}",
+            "\u{3b1}".as_bytes(),
+        ),
+        (b"a\r\nb\n", "c\nd\r\n", b"c\nd\r\n"),
+        (b"\x7fELF\0", "text", b"text"),
+    ] {
+        world.put("f", old);
+        // What the last case wrote is nothing this one has seen.
+        world
+            .seen
+            .forget(&world.roots.identity(RootName::Project, "f"));
+        let output = world
+            .call(&write, json!({"path": "f", "content": content}))
+            .await;
+        assert!(!output.is_error, "{}", text(&output));
+        assert_eq!(world.content("f"), new, "{old:?} {}", text(&output));
+    }
+}
+
+/// What others did between the read and the write, and whether the write goes through.
+#[tokio::test]
+async fn changes_of_others_are_not_overwritten() {
+    let world = World::with(&[("f", "old")]);
+    let (read, write) = tools(&world);
+    let write_it =
+        |content: &'static str| world.call(&write, json!({"path": "f", "content": content}));
+    let read_it = || world.call(&read, json!({"path": "f"}));
+
+    assert!(!write_it("never read").await.is_error);
+    read_it().await;
+    assert!(!write_it("read").await.is_error);
+    assert!(!write_it("written by itself").await.is_error);
+    world.put("f", "foreign");
+    let output = write_it("lost update").await;
+    assert!(
+        output.is_error && text(&output).contains("changed by someone else"),
+        "{}",
+        text(&output)
+    );
+    assert_eq!(world.content("f"), b"foreign");
+    assert!(write_it("still").await.is_error, "it has to read first");
+    read_it().await;
+    assert!(!write_it("after reading").await.is_error);
+    std::fs::remove_file(world.at("f")).unwrap();
+    let output = write_it("gone").await;
+    assert!(
+        output.is_error && text(&output).contains("deleted by someone else"),
+        "{}",
+        text(&output)
+    );
+    assert!(read_it().await.is_error);
+    assert!(!write_it("anew").await.is_error);
+    // A touch is no change; another path to the same file is the same file.
+    world.put("f", "anew");
+    std::os::unix::fs::symlink("f", world.at("link")).unwrap();
+    let output = world
+        .call(&write, json!({"path": "link", "content": "by link"}))
+        .await;
+    assert!(!output.is_error, "{}", text(&output));
+    world.put("f", "foreign");
+    let output = world
+        .call(&write, json!({"path": "link", "content": "by link"}))
+        .await;
+    assert!(output.is_error);
+    // Another conversation has seen nothing.
+    let other = World {
+        seen: crate::sandbox::seen::SeenFiles::default(),
+        ..world
+    };
+    assert!(
+        !other
+            .call(&write, json!({"path": "f", "content": "other"}))
+            .await
+            .is_error
+    );
+}
+
+#[tokio::test]
+async fn the_user_approves_what_is_written() {
+    let world = World::with(&[("f", "old\n")]);
+    let (_, write) = tools(&world);
+    let input = json!({"path": "f", "content": "new\n"});
+    let call = world.prepare(&write, &input).unwrap();
+    assert!(call.claims()[0].exclusive);
+    assert_eq!(call.facts().danger.level, DangerLevel::Dangerous);
+    assert_eq!(
+        call.preview().await.unwrap(),
+        "--- a/f\n+++ b/f\n@@ -1 +1 @@\n-old\n+new\n"
+    );
+    world.put("f", "foreign\n");
+    let output = world.run(call).await.unwrap();
+    assert!(
+        output.is_error && text(&output).contains("waited for approval"),
+        "{}",
+        text(&output)
+    );
+    assert_eq!(world.content("f"), b"foreign\n");
+    let call = world.prepare(&write, &input).unwrap();
+    call.preview().await.unwrap();
+    assert!(!world.run(call).await.unwrap().is_error);
+}
+
+#[tokio::test]
+async fn files_that_others_run_are_asked_for_each_time() {
+    let world = World::with(&[]);
+    let (_, write) = tools(&world);
+    let facts = |path: &str| {
+        let input = json!({"path": path, "content": ""});
+        world.prepare(&write, &input).unwrap().facts()
+    };
+    let workflow = facts(".github/workflows/ci.yml");
+    assert_eq!(workflow.remember, None);
+    assert_eq!(
+        workflow.danger.reasons,
+        [".github/workflows/ci.yml: others run what it says"]
+    );
+    assert!(facts("src/a.rs").remember.is_some());
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn what_is_written_is_read_back(content in "\\PC{0,30}(\r?\n\\PC{0,30}){0,4}") {
+        prop_assume!(!content.is_empty() && !content.starts_with('\u{feff}'));
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        runtime.block_on(async {
+            let world = World::with(&[]);
+            let (read, write) = tools(&world);
+            let output = world.call(&write, json!({"path": "f", "content": content})).await;
+            assert!(!output.is_error, "{}", text(&output));
+            assert_eq!(text(&world.call(&read, json!({"path": "f"})).await), content);
+        });
+    }
+}

@@ -1,0 +1,222 @@
+//! `web_search`: asks SearXNG, then Brave, and says which of them failed and what to do about it.
+//!
+//! Results are other people's text: shortened, stripped of control characters, and marked as such.
+//! Nothing here follows a link.
+
+mod answer;
+mod brave;
+mod cache;
+mod fetch;
+mod searxng;
+
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+use schemars::JsonSchema;
+use secrecy::SecretString;
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use super::{
+    Facts, Metadata, Output, OutputStream, Prepared, Refusal, RememberKey, Run, Tool, Violation,
+    input,
+};
+use crate::config::WebSearchConfig;
+use crate::http::Clients;
+use crate::message::{Danger, DangerLevel, ToolCategory, ToolSpec};
+use answer::{Answer, Problem};
+use cache::Cache;
+
+/// Results where the call does not say how many.
+const RESULTS: u32 = 5;
+
+/// The most results of one answer.
+const MAX_RESULTS: u32 = 20;
+
+/// The longest query, in characters; search engines take no more.
+const MAX_QUERY: usize = 400;
+
+/// Searches the web and returns titles, addresses and excerpts of what was found.
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Input {
+    /// What to search for, in plain words.
+    query: String,
+    /// Most results, 1 to 20; 5 where absent.
+    #[serde(default)]
+    max_results: Option<u32>,
+}
+
+/// The tool.
+pub struct WebSearch {
+    spec: ToolSpec,
+    engines: Arc<Engines>,
+}
+
+/// Who is asked.
+struct Engines {
+    clients: Clients,
+    searxng_url: Option<String>,
+    engines: Vec<String>,
+    brave_key: Option<SecretString>,
+    brave_url: String,
+    cache: Cache,
+}
+
+impl WebSearch {
+    /// Makes the tool; nothing is connected to.
+    pub fn new(config: WebSearchConfig, clients: Clients) -> Self {
+        Self {
+            spec: input::spec_of::<Input>("web_search", ToolCategory::Search, DangerLevel::Safe),
+            engines: Arc::new(Engines {
+                clients,
+                searxng_url: config.searxng_url,
+                engines: config.engines,
+                brave_key: config.brave_api_key,
+                brave_url: config.brave_url,
+                cache: Cache::new(config.cache_ttl),
+            }),
+        }
+    }
+}
+
+impl Tool for WebSearch {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn prepare(&self, input: &Map<String, Value>) -> Result<Box<dyn Prepared>, Refusal> {
+        let input: Input = input::parse(&self.spec, input)?;
+        let query = input.query.split_whitespace().collect::<Vec<_>>().join(" ");
+        if query.is_empty() {
+            return Err(Refusal::Invalid("`query` is empty".to_owned()));
+        }
+        if query.chars().count() > MAX_QUERY {
+            return Err(Refusal::Invalid(format!(
+                "`query` has more than {MAX_QUERY} characters; search for fewer words"
+            )));
+        }
+        let wanted = input.max_results.unwrap_or(RESULTS).clamp(1, MAX_RESULTS);
+        Ok(Box::new(Call {
+            engines: Arc::clone(&self.engines),
+            query,
+            wanted: wanted as usize,
+        }))
+    }
+}
+
+struct Call {
+    engines: Arc<Engines>,
+    query: String,
+    wanted: usize,
+}
+
+impl Prepared for Call {
+    fn facts(&self) -> Facts {
+        Facts {
+            danger: Danger {
+                level: DangerLevel::Safe,
+                reasons: Vec::new(),
+            },
+            paths: Vec::new(),
+            commands: Vec::new(),
+            plain: true,
+            network: false,
+            remember: Some(RememberKey::Tool("web_search".to_owned())),
+            timeout: None,
+        }
+    }
+
+    fn run<'a>(self: Box<Self>, run: Run<'a>) -> BoxFuture<'a, Result<Output, Violation>>
+    where
+        Self: 'a,
+    {
+        Box::pin(async move {
+            let search = tokio::time::timeout(run.timeout, self.search(run.emit));
+            Ok(match run.cancel.run_until_cancelled(search).await {
+                Some(Ok(output)) => output,
+                Some(Err(_)) => Output::error("the search took too long").with(Metadata {
+                    timed_out: true,
+                    ..Metadata::default()
+                }),
+                None => Output::error("cancelled").with(Metadata {
+                    cancelled: true,
+                    ..Metadata::default()
+                }),
+            })
+        })
+    }
+}
+
+impl Call {
+    /// Asks one engine after the other until one answers.
+    async fn search(&self, emit: &(dyn Fn(OutputStream, &str) + Send + Sync)) -> Output {
+        if let Some(answer) = self.engines.cache.get(&self.query) {
+            return self.output(&answer);
+        }
+        let mut problems = Vec::new();
+        for engine in ["searxng", "brave"] {
+            let asked = match engine {
+                "searxng" => self.engines.ask_searxng(&self.query).await,
+                _ => self.engines.ask_brave(&self.query).await,
+            };
+            match asked {
+                None => {}
+                Some(Ok(answer)) => {
+                    let answer = Arc::new(answer);
+                    self.engines.cache.put(&self.query, &answer);
+                    return self.output(&answer);
+                }
+                Some(Err(problem)) => {
+                    let said = format!("{engine}: {problem}");
+                    emit(OutputStream::Progress, &format!("{said}\n"));
+                    tracing::warn!(engine, %problem, "search failed");
+                    problems.push(said);
+                }
+            }
+        }
+        if problems.is_empty() {
+            return Output::error(
+                "no search engine is configured; set tools.web_search.searxng_url or tools.web_search.brave_api_key",
+            );
+        }
+        Output::error(format!(
+            "the search failed, which does not mean that nothing exists: {}",
+            problems.join("; ")
+        ))
+    }
+
+    fn output(&self, answer: &Answer) -> Output {
+        if answer.results.is_empty() && answer.answers.is_empty() {
+            return Output::error(format!("nothing was found for {:?}", self.query)).with(
+                Metadata {
+                    provider: Some(answer.engine.to_owned()),
+                    result_count: Some(0),
+                    ..Metadata::default()
+                },
+            );
+        }
+        let shown = answer.results.len().min(self.wanted);
+        Output::text(answer.text(&self.query, shown)).with(Metadata {
+            provider: Some(answer.engine.to_owned()),
+            result_count: Some(shown as u64),
+            results: Some(answer.data(shown)),
+            ..Metadata::default()
+        })
+    }
+}
+
+impl Engines {
+    async fn ask_searxng(&self, query: &str) -> Option<Result<Answer, Problem>> {
+        let url = self.searxng_url.as_deref()?;
+        Some(searxng::search(&self.clients, url, &self.engines, query).await)
+    }
+
+    async fn ask_brave(&self, query: &str) -> Option<Result<Answer, Problem>> {
+        let key = self.brave_key.as_ref()?;
+        Some(brave::search(&self.clients, &self.brave_url, key, query).await)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,231 @@
+//! The tool against engines that answer as real ones do, failures included.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::{RawQuery, State};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse, Response};
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+
+use super::*;
+use crate::message::Part;
+use crate::sandbox::seen::SeenFiles;
+
+type Answers = Arc<Mutex<VecDeque<(u16, &'static str, String)>>>;
+
+#[derive(Clone, Default)]
+struct Engine {
+    answers: Answers,
+    asked: Arc<Mutex<Vec<String>>>,
+}
+
+impl Engine {
+    fn then(&self, status: u16, content_type: &'static str, body: impl ToString) -> &Self {
+        let answer = (status, content_type, body.to_string());
+        self.answers.lock().unwrap().push_back(answer);
+        self
+    }
+
+    async fn start(&self) -> String {
+        async fn answer(
+            State(engine): State<Engine>,
+            RawQuery(query): RawQuery,
+            headers: HeaderMap,
+        ) -> Response {
+            let key = headers
+                .get("x-subscription-token")
+                .map_or("", |value| value.to_str().unwrap());
+            let asked = format!("{} {key}", query.unwrap_or_default());
+            engine.asked.lock().unwrap().push(asked.trim().to_owned());
+            let (status, content_type, body) = engine
+                .answers
+                .lock()
+                .unwrap()
+                .pop_front()
+                .expect("a scripted answer");
+            let status = StatusCode::from_u16(status).unwrap();
+            (
+                status,
+                [
+                    ("content-type", content_type),
+                    ("x-ratelimit-remaining", "0, 0"),
+                ],
+                body,
+            )
+                .into_response()
+        }
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let router = Router::new().fallback(answer).with_state(self.clone());
+        tokio::spawn(async move { axum::serve(listener, router).await });
+        url
+    }
+}
+
+fn tool(searxng: Option<&str>, brave: Option<&str>) -> WebSearch {
+    WebSearch::new(
+        WebSearchConfig {
+            searxng_url: searxng.map(str::to_owned),
+            engines: Vec::new(),
+            brave_api_key: brave.map(|_| SecretString::from("brave-key")),
+            brave_url: brave.unwrap_or_default().to_owned(),
+            cache_ttl: Duration::from_secs(300),
+        },
+        Clients::default(),
+    )
+}
+
+async fn search(tool: &WebSearch, query: &str) -> (Output, String) {
+    let mut input = Map::new();
+    input.insert("query".to_owned(), json!(query));
+    let prepared = tool.prepare(&input).unwrap();
+    let progress = Mutex::new(String::new());
+    let emit = |_, chunk: &str| progress.lock().unwrap().push_str(chunk);
+    let seen = SeenFiles::default();
+    let run = Run {
+        emit: &emit,
+        cancel: CancellationToken::new(),
+        timeout: Duration::from_secs(30),
+        seen: &seen,
+    };
+    let output = prepared.run(run).await.unwrap();
+    (output, progress.into_inner().unwrap())
+}
+
+fn text(output: &Output) -> &str {
+    match output.content.as_slice() {
+        [Part::Text { text }] => text,
+        other => panic!("{other:?}"),
+    }
+}
+
+const JSON: &str = "application/json";
+
+#[tokio::test]
+async fn searxng_results_become_a_numbered_list_and_data() {
+    let engine = Engine::default();
+    let results = json!({
+        "results": [
+            { "url": "https://a.example/", "title": "A\u{202e}", "content": "first\n  line", "engine": "x" },
+            { "url": null, "title": "", "template": "keyvalue.html" },
+            { "url": "javascript:alert(1)", "title": "no" },
+            { "url": "https://b.example/", "content": "b" },
+        ],
+        "answers": ["42", { "answer": "forty-two" }],
+        "unresponsive_engines": [["bing", "timeout"]],
+    });
+    engine.then(200, JSON, results);
+    let (output, _) = search(&tool(Some(&engine.start().await), None), "!!g what  is it").await;
+    assert!(!output.is_error);
+    assert_eq!(output.metadata.result_count, Some(2));
+    let text = text(&output);
+    for part in [
+        "1. A\n   https://a.example/\n   first line",
+        "2. https://b.example/",
+        "Answer: 42",
+        "bing: timeout",
+    ] {
+        assert!(text.contains(part), "{part} in {text}");
+    }
+    assert_eq!(
+        engine.asked.lock().unwrap().as_slice(),
+        ["q=g+what+is+it&format=json"]
+    );
+}
+
+#[tokio::test]
+async fn each_failure_of_searxng_says_what_to_do() {
+    let suspended =
+        json!({ "results": [], "unresponsive_engines": [["bing", "Suspended: access denied"]] });
+    for (status, content_type, body, expected) in [
+        (403, "text/html", "Forbidden".to_owned(), "search.formats"),
+        (429, "text/html", String::new(), "limiter"),
+        (
+            200,
+            "text/html",
+            "<html>".to_owned(),
+            "page instead of JSON",
+        ),
+        (302, "text/html", String::new(), "redirects"),
+        (500, "text/html", String::new(), "status 500"),
+        (200, JSON, "{".to_owned(), "not valid JSON"),
+        (200, JSON, suspended.to_string(), "Suspended: access denied"),
+    ] {
+        let engine = Engine::default();
+        engine.then(status, content_type, body);
+        let (output, progress) = search(&tool(Some(&engine.start().await), None), "x").await;
+        assert!(output.is_error);
+        assert!(text(&output).contains(expected), "{}", text(&output));
+        assert!(progress.contains(expected), "{progress}");
+    }
+    let (output, _) = search(&tool(Some("http://127.0.0.1:1"), None), "x").await;
+    assert!(
+        text(&output).contains("cannot be reached at http://127.0.0.1:1"),
+        "{}",
+        text(&output)
+    );
+}
+
+#[tokio::test]
+async fn brave_answers_where_searxng_fails_and_the_answer_is_kept() {
+    let (searxng, brave) = (Engine::default(), Engine::default());
+    searxng.then(403, "text/html", "Forbidden");
+    brave.then(
+        200,
+        JSON,
+        json!({ "web": { "results": [
+        { "title": "<strong>T</strong>", "url": "https://t.example/", "description": "it&#x27;s" },
+    ] } }),
+    );
+    let brave_url = format!("{}/res/v1/web/search", brave.start().await);
+    let tool = tool(Some(&searxng.start().await), Some(&brave_url));
+    for _ in 0..2 {
+        let (output, _) = search(&tool, "query").await;
+        assert!(
+            text(&output).contains("1. T\n   https://t.example/\n   it's"),
+            "{}",
+            text(&output)
+        );
+        assert_eq!(output.metadata.provider.as_deref(), Some("brave"));
+    }
+    assert_eq!(
+        brave.asked.lock().unwrap().as_slice(),
+        ["q=query&count=20&text_decorations=false brave-key"]
+    );
+}
+
+#[tokio::test]
+async fn each_failure_of_brave_says_what_to_do() {
+    for (status, body, expected) in [
+        (401, "{}", "refused its key"),
+        (
+            422,
+            r#"{"error":{"code":"SUBSCRIPTION_TOKEN_INVALID"}}"#,
+            "refused its key",
+        ),
+        (422, r#"{"errors":[{"detail":"bad value"}]}"#, "bad value"),
+        (429, "{}", "quota"),
+        (503, "", "status 503"),
+        (200, "<html>", "not valid JSON"),
+    ] {
+        let brave = Engine::default();
+        brave.then(status, JSON, body);
+        let (output, _) = search(&tool(None, Some(&brave.start().await)), "x").await;
+        assert!(text(&output).contains(expected), "{}", text(&output));
+        assert!(!text(&output).contains("brave-key"));
+    }
+}
+
+#[tokio::test]
+async fn nothing_found_and_nobody_to_ask_are_told() {
+    let engine = Engine::default();
+    engine.then(200, JSON, json!({ "results": [] }));
+    let (output, _) = search(&tool(Some(&engine.start().await), None), "x").await;
+    assert_eq!(text(&output), "nothing was found for \"x\"");
+    let (output, _) = search(&tool(None, None), "x").await;
+    assert!(text(&output).contains("no search engine is configured"));
+}

@@ -1,0 +1,126 @@
+//! Recorded answers of real providers, replayed over real HTTP through the provider modules, with
+//! the bytes cut in many ways. Each must come to exactly what the manifest expects.
+//!
+//! `OUTRIGGER_RECORDINGS` names the recordings; without it they are looked for beside the checkout.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    reason = "a test; clippy knows that only of functions marked as such"
+)]
+
+mod compare;
+mod garbage;
+mod manifest;
+mod outcome;
+mod server;
+mod wires;
+
+use std::collections::BTreeSet;
+
+use futures::StreamExt;
+use outrigger::provider::ProviderError;
+use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+
+use compare::mismatches;
+use manifest::Recording;
+use outcome::Outcome;
+use server::{Cut, Server};
+
+/// Recordings replayed at once: enough that none waits for the network.
+const AT_ONCE: usize = 8;
+
+#[tokio::test]
+async fn every_recording_comes_to_what_is_expected() {
+    replay_all(&[Cut::Whole, Cut::Random(1), Cut::Random(2), Cut::Random(3)]).await;
+}
+
+#[tokio::test]
+async fn every_recording_byte_by_byte_comes_to_what_is_expected() {
+    replay_all(&[Cut::Bytes]).await;
+}
+
+async fn replay_all(cuts: &[Cut]) {
+    let Some(recordings) = manifest::load() else {
+        return;
+    };
+    let recordings: &'static [Recording] = Vec::leak(recordings);
+    let server = Server::start(recordings).await;
+    let cases = (0..recordings.len()).flat_map(|index| cuts.iter().map(move |cut| (index, *cut)));
+    let failures: Vec<String> = futures::stream::iter(cases)
+        .map(|(index, cut)| {
+            let server = &server;
+            async move { replay(server, &recordings[index], index, cut).await }
+        })
+        .buffered(AT_ONCE)
+        .concat()
+        .await;
+    let missing: BTreeSet<&str> = recordings
+        .iter()
+        .filter(|recording| {
+            recording.expect.is_some()
+                && wires::provider(&recording.api, "http://127.0.0.1").is_none()
+        })
+        .map(|recording| recording.api.as_str())
+        .collect();
+    assert!(
+        failures.is_empty() && missing.is_empty(),
+        "{} mismatches; wires missing: {missing:?}\n{}",
+        failures.len(),
+        failures.join("\n")
+    );
+}
+
+/// Replays one recording and returns what differs.
+async fn replay(server: &Server, recording: &Recording, index: usize, cut: Cut) -> Vec<String> {
+    let Some(expect) = &recording.expect else {
+        return Vec::new();
+    };
+    let url = server.url(index, cut);
+    let Some(provider) = wires::provider(&recording.api, &url) else {
+        return Vec::new();
+    };
+    let model = expect.model.as_deref().unwrap_or("test-model");
+    let outcome = Outcome::of(provider.as_ref(), model).await;
+    mismatches(&recording.api, expect, &outcome)
+        .into_iter()
+        .map(|difference| format!("{} {cut:?}: {difference}", recording.file))
+        .collect()
+}
+
+/// The classification by itself, whatever wire the error came over.
+#[test]
+fn every_refusal_is_read_as_expected() {
+    let Some(recordings) = manifest::load() else {
+        return;
+    };
+    let mut failures = Vec::new();
+    for recording in recordings
+        .iter()
+        .filter(|recording| recording.status >= 400)
+    {
+        let Some(error) = recording
+            .expect
+            .as_ref()
+            .and_then(|expect| expect.error.as_ref())
+        else {
+            continue;
+        };
+        let headers: HeaderMap = recording
+            .headers
+            .iter()
+            .map(|(name, value)| {
+                let name: HeaderName = name.parse().unwrap();
+                (name, HeaderValue::from_str(value).unwrap())
+            })
+            .collect();
+        let read = ProviderError::from_response(recording.status, &headers, &recording.body);
+        failures.extend(
+            compare::error_mismatches(error, &read)
+                .into_iter()
+                .map(|difference| format!("{}: {difference}", recording.file)),
+        );
+    }
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+}

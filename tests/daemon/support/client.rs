@@ -1,0 +1,148 @@
+//! A client that remembers everything it was told.
+
+use futures::{SinkExt, StreamExt};
+use serde_json::{Value, json};
+use tokio::net::TcpStream;
+use tokio_tungstenite::tungstenite::client::IntoClientRequest;
+use tokio_tungstenite::tungstenite::{Error, Message};
+use tokio_tungstenite::{MaybeTlsStream, WebSocketStream};
+
+use super::Daemon;
+
+/// A socket on a session.
+pub(crate) struct Client {
+    socket: WebSocketStream<MaybeTlsStream<TcpStream>>,
+    /// Every frame so far, in order.
+    pub(crate) seen: Vec<Value>,
+}
+
+impl Client {
+    /// Connects with a query such as `?session=…&after=0` and reads the first frame.
+    pub(crate) async fn connect(daemon: &Daemon, query: &str) -> Self {
+        let url = format!("ws://127.0.0.1:{}/ws{query}", daemon.port);
+        let mut request = url.into_client_request().unwrap();
+        let bearer = format!("Bearer {}", daemon.token);
+        request
+            .headers_mut()
+            .insert("authorization", bearer.parse().unwrap());
+        let (socket, _) = tokio_tungstenite::connect_async(request).await.unwrap();
+        let mut client = Self {
+            socket,
+            seen: Vec::new(),
+        };
+        let ready = client.next().await;
+        assert_eq!(ready["type"], "session:ready", "{ready}");
+        client
+    }
+
+    /// Sends a frame.
+    pub(crate) async fn send(&mut self, frame: Value) {
+        self.text(&frame.to_string()).await;
+    }
+
+    /// Sends any text as a frame.
+    pub(crate) async fn text(&mut self, text: &str) {
+        self.socket.send(Message::text(text)).await.unwrap();
+    }
+
+    /// Sends a message that is no text.
+    pub(crate) async fn message(&mut self, message: Message) -> Result<(), Error> {
+        self.socket.send(message).await
+    }
+
+    /// Says something in the default conversation.
+    pub(crate) async fn say(&mut self, content: &str) {
+        self.send(json!({"type": "chat:send", "content": content}))
+            .await;
+    }
+
+    /// Returns the next frame.
+    pub(crate) async fn next(&mut self) -> Value {
+        match self.next_or_close().await {
+            Ok(frame) => frame,
+            Err(code) => panic!("the socket closed with {code}"),
+        }
+    }
+
+    /// Returns the next frame, or the code that the socket was closed with (0 for none).
+    pub(crate) async fn next_or_close(&mut self) -> Result<Value, u16> {
+        loop {
+            match self.socket.next().await {
+                Some(Ok(Message::Text(text))) => {
+                    let frame: Value = serde_json::from_str(&text).unwrap();
+                    self.seen.push(frame.clone());
+                    return Ok(frame);
+                }
+                Some(Ok(Message::Close(frame))) => {
+                    return Err(frame.map_or(0, |frame| frame.code.into()));
+                }
+                Some(Ok(_)) => {}
+                Some(Err(_)) | None => return Err(0),
+            }
+        }
+    }
+
+    /// Reads on until a frame of this type, and returns it.
+    pub(crate) async fn until(&mut self, kind: &str) -> Value {
+        loop {
+            let frame = self.next().await;
+            if frame["type"] == kind {
+                return frame;
+            }
+        }
+    }
+
+    /// Sends a request with an id and returns its answer.
+    pub(crate) async fn ask(&mut self, mut frame: Value) -> Value {
+        let id = format!("q{}", self.seen.len());
+        frame["id"] = json!(id);
+        self.send(frame).await;
+        loop {
+            let frame = self.next().await;
+            if frame["replyTo"] == id {
+                return frame;
+            }
+        }
+    }
+
+    /// The payloads of all frames of a type so far.
+    pub(crate) fn all(&self, kind: &str) -> Vec<Value> {
+        self.seen
+            .iter()
+            .filter(|frame| frame["type"] == kind)
+            .map(|frame| frame["payload"].clone())
+            .collect()
+    }
+
+    /// The types of the frames so far, deltas of one sort in a row as one.
+    pub(crate) fn types(&self) -> Vec<String> {
+        let mut types: Vec<String> = self
+            .seen
+            .iter()
+            .map(|frame| frame["type"].as_str().unwrap().to_owned())
+            .filter(|kind| kind != "chat:state" && kind != "session:ready")
+            .collect();
+        types.dedup();
+        types
+    }
+
+    /// The text of all deltas so far, joined.
+    pub(crate) fn text_said(&self) -> String {
+        self.all("chat:text-delta")
+            .iter()
+            .map(|delta| delta["content"].as_str().unwrap().to_owned())
+            .collect()
+    }
+
+    /// Checks that the numbers have no gap.
+    pub(crate) fn check_numbers(&self) {
+        let numbers: Vec<u64> = self
+            .seen
+            .iter()
+            .filter_map(|frame| frame["seq"].as_u64())
+            .collect();
+        for pair in numbers.windows(2) {
+            assert_eq!(pair[0] + 1, pair[1], "{numbers:?}");
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! A daemon of the test's own, in a project folder of its own.
+
+use std::path::Path;
+use std::process::Stdio;
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::process::{Child, ChildStdin, Command};
+
+use super::{Client, Provider};
+
+/// A running daemon; killed when dropped.
+pub(crate) struct Daemon {
+    pub(crate) child: Child,
+    /// Kept open: its end ends the daemon.
+    pub(crate) stdin: Option<ChildStdin>,
+    pub(crate) port: u16,
+    pub(crate) token: String,
+    folder: TempDir,
+}
+
+impl Daemon {
+    /// Starts a daemon whose default provider is the scripted one.
+    pub(crate) async fn start(provider: &Provider) -> Self {
+        Self::with(provider, json!({})).await
+    }
+
+    /// Starts a daemon with more configuration, merged over the test's own.
+    pub(crate) async fn with(provider: &Provider, more: Value) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let project = folder.path().join("project");
+        std::fs::create_dir(&project).unwrap();
+        let mut config = json!({
+            "server": { "port": 0 },
+            "project": { "root": project, "central": folder.path().join("central") },
+            "chat": { "provider": "test" },
+            "providers": { "test": {
+                "kind": "openai", "wire": "chat", "base_url": provider.url(),
+                "api_key": "test-key-0123456789", "model": "test-model", "max_retries": 0,
+            } },
+        });
+        merge(&mut config, more);
+        let file = folder.path().join("config.json");
+        std::fs::write(&file, config.to_string()).unwrap();
+        let mut child = Command::new(env!("CARGO_BIN_EXE_outrigger"))
+            .args(["serve", "--config"])
+            .arg(&file)
+            .env_remove("RUST_LOG")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(match std::env::var_os("OUTRIGGER_TEST_LOG") {
+                Some(_) => Stdio::inherit(),
+                None => Stdio::null(),
+            })
+            .kill_on_drop(true)
+            .spawn()
+            .unwrap();
+        let stdout = child.stdout.take().unwrap();
+        let line = BufReader::new(stdout).lines().next_line().await.unwrap();
+        let ready: Value = serde_json::from_str(&line.expect("a line on stdout")).unwrap();
+        assert_eq!(ready["event"], "ready", "{ready}");
+        Self {
+            stdin: child.stdin.take(),
+            child,
+            port: u16::try_from(ready["port"].as_u64().unwrap()).unwrap(),
+            token: ready["token"].as_str().unwrap().to_owned(),
+            folder,
+        }
+    }
+
+    /// The project's folder.
+    pub(crate) fn project(&self) -> std::path::PathBuf {
+        self.folder.path().join("project")
+    }
+
+    /// Puts a file into the project.
+    pub(crate) fn file(&self, name: impl AsRef<Path>, content: impl AsRef<[u8]>) {
+        let path = self.project().join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, content).unwrap();
+    }
+
+    /// Connects a client, which has read its `session:ready`.
+    pub(crate) async fn connect(&self) -> Client {
+        Client::connect(self, "").await
+    }
+}
+
+fn merge(into: &mut Value, more: Value) {
+    match (into, more) {
+        (Value::Object(into), Value::Object(more)) => {
+            for (key, value) in more {
+                merge(into.entry(key).or_insert(Value::Null), value);
+            }
+        }
+        (into, more) => *into = more,
+    }
+}
