@@ -1,19 +1,142 @@
 //! `outrigger chat`: a client of the protocol in the terminal, with a daemon of its own unless told of another.
 //!
-//! It is the living example of a client: whatever it does goes through the WebSocket.
+//! It is the living example of a client: it knows nothing of the daemon but what comes through the
+//! WebSocket. What to do about each frame and each key is decided in [`talk`], without I/O; how
+//! things look is in `render` and `question`; the loop around them is in `terminal`.
 
-use std::io::Write as _;
+mod daemon;
+mod editor;
+mod frame;
+mod keyboard;
+mod line;
+mod question;
+mod render;
+mod socket;
+mod style;
+mod talk;
+mod terminal;
+mod text;
+
+use std::io::{IsTerminal as _, Write as _};
 use std::process::ExitCode;
 
-use crate::arguments::ChatArguments;
-use crate::ready::exit;
+use secrecy::SecretString;
 
-/// Chats, or asks one thing and ends; 0 where that went well.
+use crate::arguments::ChatArguments;
+use crate::message::TrustLevel;
+use crate::protocol::command::Configure;
+use crate::ready::exit;
+use daemon::{Daemon, Failure};
+use socket::Address;
+use talk::Wishes;
+use terminal::{Ending, Screens};
+
+/// Environment variable with the token of the daemon that `--url` names.
+const TOKEN_VARIABLE: &str = "OUTRIGGER_TOKEN";
+
+/// Chats, or asks one thing and ends.
+///
+/// Exit code 0 where that went well, 1 where there is no answer, and the daemon's own where it did
+/// not start.
 pub fn main(arguments: &ChatArguments) -> ExitCode {
-    let _ = arguments;
-    drop(writeln!(
-        std::io::stderr(),
-        "outrigger chat: not in this build"
-    ));
-    ExitCode::from(exit::FAILED)
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build();
+    let code = match runtime {
+        Ok(runtime) => {
+            let code = runtime.block_on(run(arguments));
+            // The keyboard's thread may still wait for a line.
+            runtime.shutdown_background();
+            code
+        }
+        Err(error) => complain(&format!("no runtime: {error}"), exit::FAILED),
+    };
+    ExitCode::from(code)
+}
+
+async fn run(arguments: &ChatArguments) -> u8 {
+    let show_log = std::env::var_os("RUST_LOG").is_some();
+    match &arguments.url {
+        Some(url) => match token(arguments) {
+            Ok(token) => {
+                let address = Address {
+                    url: url.clone(),
+                    token,
+                };
+                match chat(arguments, address).await {
+                    Ok(code) => code,
+                    Err(problem) => complain(&problem, exit::FAILED),
+                }
+            }
+            Err(problem) => complain(&problem, exit::CONFIGURATION),
+        },
+        None => match Daemon::start(&arguments.config, show_log).await {
+            Ok(daemon) => with_own(arguments, daemon).await,
+            Err(Failure { text, exit }) => complain(&text, exit),
+        },
+    }
+}
+
+async fn with_own(arguments: &ChatArguments, daemon: Daemon) -> u8 {
+    let outcome = chat(arguments, daemon.address.clone()).await;
+    let code = match outcome {
+        Ok(code) => code,
+        Err(problem) => complain(&daemon.explain(problem), exit::FAILED),
+    };
+    if daemon.end().await.is_none() {
+        return complain("the daemon did not end by itself and was killed", code);
+    }
+    code
+}
+
+async fn chat(arguments: &ChatArguments, address: Address) -> Result<u8, String> {
+    let link = socket::connect(address).await?;
+    let is_one_question = arguments.prompt.is_some();
+    let wishes = Wishes {
+        prompt: arguments.prompt.clone(),
+        configure: configure(arguments),
+        hold: is_one_question && !std::io::stdout().is_terminal(),
+    };
+    let screens = Screens::of_process(is_one_question);
+    match terminal::chat(wishes, link, screens).await {
+        Ok(Ending::Well) => Ok(exit::OK),
+        Ok(Ending::Badly) => Ok(exit::FAILED),
+        Ok(Ending::Cut(why)) => Err(why),
+        Err(error) => Err(format!("the terminal failed: {error}")),
+    }
+}
+
+/// The session's defaults that flags ask for.
+fn configure(arguments: &ChatArguments) -> Option<Configure> {
+    let configure = Configure {
+        trust_level: arguments.trust_level.map(TrustLevel::from),
+        provider: arguments.provider.clone(),
+        model: arguments.model.clone(),
+        layers: None,
+        workflow: arguments.workflow.clone(),
+    };
+    (configure != Configure::default()).then_some(configure)
+}
+
+/// The token of the daemon that `--url` names.
+fn token(arguments: &ChatArguments) -> Result<Option<SecretString>, String> {
+    let text = match &arguments.token_file {
+        Some(path) => Some(
+            std::fs::read_to_string(path)
+                .map_err(|error| format!("--token-file {}: {error}", path.display()))?,
+        ),
+        None => std::env::var(TOKEN_VARIABLE).ok(),
+    };
+    Ok(text
+        .map(|text| text.trim().to_owned())
+        .filter(|text| !text.is_empty())
+        .map(SecretString::from))
+}
+
+/// Says on stderr why there is no chat, and passes the exit code on.
+fn complain(text: &str, code: u8) -> u8 {
+    // Where nobody reads stderr there is nobody to tell.
+    drop(writeln!(std::io::stderr().lock(), "outrigger: {text}"));
+    code
 }

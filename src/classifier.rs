@@ -34,6 +34,7 @@ mod tests;
 
 use std::path::Path;
 
+pub(crate) use self::characters::is_invisible;
 pub use self::pattern::{Pattern, PatternError};
 
 use self::command::Setting;

@@ -114,15 +114,18 @@ async fn open(
     }
 }
 
-/// Drops white space and a byte order mark in front; whether a byte that says something is there.
+/// Drops white space and byte order marks in front; whether a byte that says something is there.
 fn skip_blank(head: &mut Vec<u8>) -> bool {
     const MARK: &[u8] = b"\xef\xbb\xbf";
-    let blank = head.iter().take_while(|byte| byte.is_ascii_whitespace());
-    head.drain(..blank.count());
-    if head.starts_with(MARK) {
-        head.drain(..MARK.len());
-        return skip_blank(head);
+    let mut rest = head.as_slice();
+    loop {
+        rest = rest.trim_ascii_start();
+        match rest.strip_prefix(MARK) {
+            Some(after) => rest = after,
+            None => break,
+        }
     }
+    head.drain(..head.len() - rest.len());
     !head.is_empty() && !MARK.starts_with(head)
 }
 

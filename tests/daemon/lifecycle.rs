@@ -2,6 +2,7 @@
 
 use std::io::Write as _;
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -114,14 +115,19 @@ async fn only_the_right_token_host_and_origin_get_in() {
 
 /// Starts a command that outlives everything it can, and returns a word found in its command line.
 async fn with_a_stubborn_command(client: &mut Client, provider: &Provider) -> String {
-    let word = format!("77{:05}", std::process::id() % 100_000);
+    static COMMANDS: AtomicU32 = AtomicU32::new(0);
+
+    let number = COMMANDS.fetch_add(1, Ordering::Relaxed);
+    let word = format!("77{:05}.{number}", std::process::id() % 100_000);
     let command = format!(
         "trap '' TERM HUP INT; setsid sh -c 'trap \"\" TERM HUP INT; sleep {word}' & echo started; sleep {word}"
     );
     provider.then(Turn::call("bash", &json!({ "command": command })));
     client.say("go").await;
     client.until("chat:tool-delta").await;
-    assert!(is_running(&word), "the command runs");
+    while !is_running(&word) {
+        tokio::task::yield_now().await;
+    }
     word
 }
 

@@ -1,0 +1,149 @@
+//! The question whether a call may run, and what an answer to it means. Pure.
+
+use jiff::Timestamp;
+use serde_json::{Map, Value};
+
+use super::style::{Piece, Style};
+use super::text::{exposed, one_line, prefixed};
+use crate::message::DangerLevel;
+use crate::protocol::event::ToolConfirm;
+
+/// Longest name of a tool that is shown, in characters.
+const NAME_WIDTH: usize = 80;
+
+/// What the user wants done with a call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Reply {
+    /// Run it.
+    Approve,
+    /// Run it, and do not ask for the same again in this conversation.
+    Remember,
+    /// Do not run it, for this reason.
+    Refuse(Option<String>),
+    /// Change its input first.
+    Edit,
+    /// None of these.
+    Unclear,
+}
+
+impl Reply {
+    /// Reads a typed line. Only a clear yes is one.
+    pub(super) fn read(line: &str) -> Self {
+        let line = line.trim();
+        let (word, rest) = match line.split_once(char::is_whitespace) {
+            Some((word, rest)) => (word, rest.trim()),
+            None => (line, ""),
+        };
+        let reason = (!rest.is_empty()).then(|| rest.to_owned());
+        match (word.to_lowercase().as_str(), reason) {
+            ("y" | "yes", None) => Self::Approve,
+            ("a" | "always", None) => Self::Remember,
+            ("e" | "edit", None) => Self::Edit,
+            ("n" | "no", reason) => Self::Refuse(reason),
+            _ => Self::Unclear,
+        }
+    }
+}
+
+/// Shows a call that waits for its verdict, whole, so that nothing unseen is approved.
+pub(super) fn show(confirm: &ToolConfirm) -> Vec<Piece> {
+    let level = match confirm.danger.level {
+        DangerLevel::Safe => "safe",
+        DangerLevel::Warning => "warning",
+        DangerLevel::Dangerous => "dangerous",
+        DangerLevel::Blocked => "blocked",
+    };
+    let mut pieces = vec![Piece::line(
+        Style::Bold,
+        format!(
+            "? {} wants to run {}",
+            confirm.tool_id,
+            one_line(&confirm.tool_name, NAME_WIDTH)
+        ),
+    )];
+    pieces.extend(fields(&confirm.input));
+    pieces.push(Piece::line(
+        danger_style(confirm.danger.level),
+        format!("  danger: {level}"),
+    ));
+    for reason in &confirm.danger.reasons {
+        let text = prefixed(&exposed(reason), "    ");
+        pieces.push(Piece::line(danger_style(confirm.danger.level), text));
+    }
+    if !confirm.reason.is_empty() {
+        let text = format!("  asked because: {}", exposed(&confirm.reason));
+        pieces.push(Piece::line(Style::Plain, text));
+    }
+    if let Some(preview) = &confirm.preview {
+        pieces.extend(preview.lines().map(difference));
+    }
+    pieces
+}
+
+/// The line after which the user answers.
+pub(super) fn prompt(confirm: &ToolConfirm, now: Timestamp) -> String {
+    let left = match seconds_left(confirm, now) {
+        Some(seconds) => format!(", {seconds} s left"),
+        None => String::new(),
+    };
+    format!("  y yes, n no [reason], e edit, a always in this conversation{left} > ")
+}
+
+/// Whole seconds until the question lapses; `None` where it never does.
+fn seconds_left(confirm: &ToolConfirm, now: Timestamp) -> Option<i64> {
+    let expires: Timestamp = confirm.expires_at.as_deref()?.parse().ok()?;
+    Some(expires.duration_since(now).as_secs().max(0))
+}
+
+/// Reads an edited input.
+///
+/// # Errors
+///
+/// What is wrong with the text; the daemon checks the input against the tool's schema.
+pub(super) fn edited(text: &str) -> Result<Map<String, Value>, String> {
+    match serde_json::from_str(text) {
+        Ok(Value::Object(input)) => Ok(input),
+        Ok(_) => Err("the input has to be one JSON object".to_owned()),
+        Err(error) => Err(format!("not valid JSON: {error}")),
+    }
+}
+
+/// Each field of an input; text as it is, everything else as JSON.
+fn fields(input: &Map<String, Value>) -> Vec<Piece> {
+    let field = |(name, value): (&String, &Value)| {
+        let name = one_line(name, NAME_WIDTH);
+        let text = match value {
+            Value::String(text) if text.contains('\n') => {
+                format!("  {name}:\n{}", prefixed(&exposed(text), "    │ "))
+            }
+            Value::String(text) => format!("  {name}: {}", exposed(text)),
+            value => format!("  {name}: {}", exposed(&value.to_string())),
+        };
+        Piece::line(Style::Plain, text)
+    };
+    match input.is_empty() {
+        true => vec![Piece::line(Style::Plain, "  without input")],
+        false => input.iter().map(field).collect(),
+    }
+}
+
+fn difference(line: &str) -> Piece {
+    let style = match line.as_bytes().first() {
+        Some(b'+') => Style::Green,
+        Some(b'-') => Style::Red,
+        Some(b'@') => Style::Cyan,
+        _ => Style::Plain,
+    };
+    Piece::line(style, format!("  {}", exposed(line)))
+}
+
+fn danger_style(level: DangerLevel) -> Style {
+    match level {
+        DangerLevel::Safe => Style::Green,
+        DangerLevel::Warning => Style::Yellow,
+        DangerLevel::Dangerous | DangerLevel::Blocked => Style::Red,
+    }
+}
+
+#[cfg(test)]
+mod tests;

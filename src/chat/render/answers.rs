@@ -1,0 +1,173 @@
+//! Answers of the daemon, and what an exchange came to, as lines.
+
+use super::seconds;
+use crate::chat::style::{Piece, Style};
+use crate::chat::text::{exposed, one_line};
+use crate::message::TrustLevel;
+use crate::protocol::answer::{Configured, History, Models, Providers};
+use crate::protocol::content::{Role, WireMessage};
+use crate::protocol::event::{StopReason, StreamEnd};
+
+/// Longest part of a message in the history, in characters.
+const MESSAGE: usize = 200;
+
+/// One line with what an exchange came to.
+pub(super) fn summary(end: &StreamEnd) -> String {
+    let mut parts = vec![reason(end.stop_reason).to_owned()];
+    if end.partial {
+        parts.push("the text is cut".to_owned());
+    }
+    parts.push(counted(u64::from(end.turns), "turn"));
+    if end.tool_calls > 0 {
+        parts.push(counted(u64::from(end.tool_calls), "call"));
+    }
+    if let Some(input) = end.usage.input_tokens {
+        let cached = match end.usage.cache_read_tokens {
+            Some(cached) if cached > 0 => format!(" ({} cached)", grouped(cached)),
+            _ => String::new(),
+        };
+        parts.push(format!("{} tokens in{cached}", grouped(input)));
+    }
+    if let Some(output) = end.usage.output_tokens {
+        parts.push(format!("{} out", grouped(output)));
+    }
+    if let Some(cost) = end.cost_usd {
+        parts.push(format!("${cost:.4}"));
+    }
+    parts.push(seconds(end.duration_ms));
+    format!("── {}", parts.join(" · "))
+}
+
+/// What the daemon remembers, a line for each message.
+pub(super) fn history(history: &History) -> Vec<Piece> {
+    match history.messages.as_slice() {
+        [] => vec![Piece::line(Style::Dim, "nothing is remembered yet")],
+        messages => messages.iter().flat_map(message).collect(),
+    }
+}
+
+fn message(message: &WireMessage) -> Vec<Piece> {
+    let parts = message.content.clone().into_parts();
+    let text: Vec<String> = parts
+        .into_iter()
+        .map(|part| match part {
+            crate::message::Part::Text { text } => text,
+            crate::message::Part::Image { media_type, .. } => format!("[{media_type}]"),
+        })
+        .collect();
+    let text = one_line(&text.join(" "), MESSAGE);
+    let (who, style) = match message.role {
+        Role::User => ("you".to_owned(), Style::Bold),
+        Role::Assistant => ("model".to_owned(), Style::Plain),
+        Role::Tool => {
+            let name = message.tool_name.as_deref().unwrap_or("tool");
+            (one_line(name, MESSAGE), Style::Dim)
+        }
+    };
+    let mut pieces = Vec::new();
+    if !text.is_empty() {
+        pieces.push(Piece::line(style, format!("{who}: {text}")));
+    }
+    pieces.extend(message.tool_calls.iter().map(|call| {
+        let input = serde_json::Value::Object(call.input.clone()).to_string();
+        let line = format!("▸ {} {}  {input}", call.id, call.name);
+        Piece::line(Style::Cyan, one_line(&line, MESSAGE))
+    }));
+    pieces
+}
+
+/// A line for each model.
+pub(super) fn models(models: &Models) -> Vec<Piece> {
+    if models.models.is_empty() {
+        return vec![Piece::line(Style::Dim, "no models are known")];
+    }
+    let line = |model: &crate::message::Model| {
+        let window = model
+            .context_window
+            .map(|window| format!("  {} tokens", grouped(window)));
+        let tools = if model.supports_tools {
+            ""
+        } else {
+            "  no tools"
+        };
+        let text = format!(
+            "{}  {}{}{tools}",
+            one_line(&model.provider, MESSAGE),
+            one_line(&model.id, MESSAGE),
+            window.unwrap_or_default()
+        );
+        Piece::line(Style::Plain, text)
+    };
+    models.models.iter().map(line).collect()
+}
+
+/// A line for each provider instance.
+pub(super) fn providers(providers: &Providers) -> Vec<Piece> {
+    let line = |provider: &crate::protocol::answer::Provider| {
+        let mark = if provider.default { "*" } else { " " };
+        let missing = match provider.configured {
+            true => "",
+            false => "  not configured",
+        };
+        let text = format!(
+            "{mark} {}  {}  {}{missing}",
+            provider.id, provider.kind, provider.base_url
+        );
+        Piece::line(Style::Plain, exposed(&text))
+    };
+    providers.providers.iter().map(line).collect()
+}
+
+/// The values now in force.
+pub(super) fn configured(configured: &Configured) -> Vec<Piece> {
+    let trust = match configured.trust_level {
+        TrustLevel::Supervised => "supervised",
+        TrustLevel::Guided => "guided",
+        TrustLevel::Autonomous => "autonomous",
+    };
+    let model = match configured.model.as_str() {
+        "" => "its own model",
+        model => model,
+    };
+    let mut text = format!("{}, {model}, {trust}", configured.provider);
+    if !configured.workflow.is_empty() {
+        text.push_str(&format!(", workflow {}", configured.workflow));
+    }
+    vec![Piece::line(Style::Dim, exposed(&text))]
+}
+
+fn reason(reason: StopReason) -> &'static str {
+    match reason {
+        StopReason::EndTurn => "done",
+        StopReason::MaxTokens => "cut at the limit of output tokens",
+        StopReason::StopSequence => "stop sequence",
+        StopReason::Refusal => "the model refused",
+        StopReason::ContentFilter => "stopped by the provider's filter",
+        StopReason::Cancelled => "cancelled",
+        StopReason::Timeout => "out of time",
+        StopReason::MaxTurns => "limit of turns",
+        StopReason::ContextBudget => "context nearly full",
+        StopReason::SandboxViolation => "sandbox violation",
+        StopReason::Error => "failed",
+    }
+}
+
+fn counted(count: u64, what: &str) -> String {
+    match count {
+        1 => format!("1 {what}"),
+        count => format!("{count} {what}s"),
+    }
+}
+
+/// A number with commas between its thousands.
+fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}

@@ -1,0 +1,273 @@
+//! The socket to the daemon: frames in, frames out, and connecting again where it drops.
+//!
+//! A task of its own, so that pings are answered while the user is in an editor.
+
+use std::time::Duration;
+
+use futures::{SinkExt as _, StreamExt as _};
+use secrecy::{ExposeSecret as _, SecretString};
+use serde_json::Value;
+use tokio::net::TcpStream;
+use tokio::sync::mpsc;
+use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
+use tokio_tungstenite::tungstenite::http::header::{AUTHORIZATION, HeaderValue};
+use tokio_tungstenite::tungstenite::protocol::{CloseFrame, WebSocketConfig};
+use tokio_tungstenite::tungstenite::{Error, Message};
+use tokio_tungstenite::{MaybeTlsStream, WebSocketStream};
+
+use super::frame::Frame;
+use crate::message::SessionId;
+use crate::protocol::Event;
+
+type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
+
+/// Longest wait for a connection.
+const CONNECT_TIME: Duration = Duration::from_secs(10);
+
+/// First pause before connecting again; each further one is twice as long.
+const FIRST_PAUSE: Duration = Duration::from_millis(200);
+
+/// Longest pause before connecting again.
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+
+/// The largest frame taken from the daemon: a whole history may come in one.
+const FRAME_BYTES: usize = 256 * 1024 * 1024;
+
+/// Frames between the socket and the screen. While the user is in an editor they wait here, and the
+/// daemon's log keeps what comes after them.
+const WAITING: usize = 256;
+
+/// RFC 6455: the daemon goes away.
+const AWAY: u16 = 1001;
+
+/// Another socket has taken the session over.
+const TAKEN_OVER: u16 = 4001;
+
+/// Where the daemon is.
+#[derive(Clone, Debug)]
+pub(super) struct Address {
+    /// The WebSocket, e.g. `ws://127.0.0.1:4517/ws`.
+    pub(super) url: String,
+    /// The token, where there is one.
+    pub(super) token: Option<SecretString>,
+}
+
+/// What comes from the socket.
+#[derive(Debug)]
+pub(super) enum Arrival {
+    /// A frame.
+    Frame(Frame),
+    /// The socket dropped; it is connected again.
+    Lost(String),
+    /// It is over, for this reason.
+    Over(String),
+}
+
+/// The two ends of the socket's task.
+#[derive(Debug)]
+pub(super) struct Link {
+    /// What comes.
+    pub(super) arrivals: mpsc::Receiver<Arrival>,
+    /// What goes: frames as text. Dropping it closes the socket.
+    pub(super) frames: mpsc::Sender<String>,
+}
+
+/// Connects, and starts the task that keeps the connection.
+///
+/// # Errors
+///
+/// Why there is no connection, for people.
+pub(super) async fn connect(address: Address) -> Result<Link, String> {
+    let socket = open(&address, "").await.map_err(|refused| refused.text)?;
+    let (arrived, arrivals) = mpsc::channel(WAITING);
+    let (frames, outgoing) = mpsc::channel(WAITING);
+    let line = Line {
+        address,
+        session: None,
+        after: 0,
+        grace: Duration::ZERO,
+        arrived,
+        outgoing,
+    };
+    // It ends with the channels, whose other ends the caller holds.
+    drop(tokio::spawn(line.keep(socket)));
+    Ok(Link { arrivals, frames })
+}
+
+/// Why a connection was refused.
+struct Refused {
+    text: String,
+    /// Whether trying again may help.
+    may_pass: bool,
+}
+
+async fn open(address: &Address, query: &str) -> Result<Socket, Refused> {
+    let for_good = |text: String| Refused {
+        text,
+        may_pass: false,
+    };
+    let url = format!("{}{query}", address.url);
+    let mut request = url
+        .into_client_request()
+        .map_err(|error| for_good(format!("{}: {error}", address.url)))?;
+    if let Some(token) = &address.token {
+        let mut bearer = HeaderValue::from_str(&format!("Bearer {}", token.expose_secret()))
+            .map_err(|_| for_good("the token holds characters that no header can".to_owned()))?;
+        bearer.set_sensitive(true);
+        request.headers_mut().insert(AUTHORIZATION, bearer);
+    }
+    let config = WebSocketConfig::default()
+        .max_message_size(Some(FRAME_BYTES))
+        .max_frame_size(Some(FRAME_BYTES));
+    let connecting = tokio_tungstenite::connect_async_with_config(request, Some(config), true);
+    match tokio::time::timeout(CONNECT_TIME, connecting).await {
+        Ok(Ok((socket, _))) => Ok(socket),
+        Ok(Err(error)) => Err(refused(&address.url, &error)),
+        Err(_) => Err(Refused {
+            text: format!(
+                "{}: no answer within {} s",
+                address.url,
+                CONNECT_TIME.as_secs()
+            ),
+            may_pass: true,
+        }),
+    }
+}
+
+fn refused(url: &str, error: &Error) -> Refused {
+    match error {
+        Error::Http(response) => {
+            let body = response.body().as_deref().unwrap_or_default();
+            let said = serde_json::from_slice::<Value>(body).ok();
+            let said = said.as_ref().and_then(|said| said.get("message")?.as_str());
+            Refused {
+                text: format!("{url}: {}", said.unwrap_or(response.status().as_str())),
+                may_pass: response.status().is_server_error(),
+            }
+        }
+        Error::Url(_) => Refused {
+            text: format!("{url}: {error}; this client speaks ws:// only, so put TLS before it"),
+            may_pass: false,
+        },
+        error => Refused {
+            text: format!("{url}: {error}"),
+            may_pass: true,
+        },
+    }
+}
+
+/// A connection that is kept.
+struct Line {
+    address: Address,
+    session: Option<SessionId>,
+    /// The highest number of a frame that was passed on.
+    after: u64,
+    /// How long the session outlives its socket.
+    grace: Duration,
+    arrived: mpsc::Sender<Arrival>,
+    outgoing: mpsc::Receiver<String>,
+}
+
+/// Why a socket ended.
+enum End {
+    /// The chat is over.
+    Ours,
+    /// It dropped.
+    Dropped(String),
+    /// The daemon ended it on purpose.
+    Theirs(String),
+}
+
+impl Line {
+    async fn keep(mut self, mut socket: Socket) {
+        loop {
+            let why = match self.pass(&mut socket).await {
+                End::Ours => {
+                    // Said or not, the socket is closed.
+                    drop(socket.close(None).await);
+                    return;
+                }
+                End::Theirs(why) => return self.tell(Arrival::Over(why)).await,
+                End::Dropped(why) => why,
+            };
+            self.tell(Arrival::Lost(why)).await;
+            socket = match self.again().await {
+                Ok(socket) => socket,
+                Err(why) => return self.tell(Arrival::Over(why)).await,
+            };
+        }
+    }
+
+    /// Passes frames on, both ways, until the socket ends.
+    async fn pass(&mut self, socket: &mut Socket) -> End {
+        loop {
+            tokio::select! {
+                message = socket.next() => match message {
+                    Some(Ok(Message::Text(text))) => self.take(&text).await,
+                    Some(Ok(Message::Close(frame))) => return closed(frame.as_ref()),
+                    // Pings are answered by the library.
+                    Some(Ok(_)) => {}
+                    Some(Err(error)) => return End::Dropped(error.to_string()),
+                    None => return End::Dropped("closed".to_owned()),
+                },
+                frame = self.outgoing.recv() => match frame {
+                    None => return End::Ours,
+                    Some(frame) => if let Err(error) = socket.send(Message::text(frame)).await {
+                        return End::Dropped(error.to_string());
+                    },
+                },
+            }
+        }
+    }
+
+    async fn take(&mut self, text: &str) {
+        let Some(frame) = Frame::read(text) else {
+            return;
+        };
+        if let Event::SessionReady(ready) = &frame.event {
+            if !ready.resumed {
+                self.after = 0;
+            }
+            self.session = Some(ready.session_id.clone());
+            self.grace = Duration::from_millis(ready.resume_grace_ms);
+        }
+        self.after = frame.seq.unwrap_or(self.after);
+        self.tell(Arrival::Frame(frame)).await;
+    }
+
+    /// Connects again, for as long as the session may live.
+    async fn again(&self) -> Result<Socket, String> {
+        let query = match &self.session {
+            Some(session) => format!("?session={session}&after={}", self.after),
+            None => String::new(),
+        };
+        let began = tokio::time::Instant::now();
+        let mut pause = FIRST_PAUSE;
+        loop {
+            tokio::time::sleep(pause).await;
+            match open(&self.address, &query).await {
+                Ok(socket) => return Ok(socket),
+                Err(refused) if refused.may_pass && began.elapsed() < self.grace => {}
+                Err(refused) => return Err(refused.text),
+            }
+            pause = (pause * 2).min(LONGEST_PAUSE);
+        }
+    }
+
+    async fn tell(&self, arrival: Arrival) {
+        // Nobody listens any more once the chat is over.
+        drop(self.arrived.send(arrival).await);
+    }
+}
+
+fn closed(frame: Option<&CloseFrame>) -> End {
+    match frame.map(|frame| u16::from(frame.code)) {
+        Some(AWAY) => End::Theirs("the daemon is shutting down".to_owned()),
+        Some(TAKEN_OVER) => End::Theirs("another client has taken the session over".to_owned()),
+        Some(code) => End::Theirs(format!(
+            "the daemon closed the connection ({code}{})",
+            frame.map_or(String::new(), |frame| format!(" {}", frame.reason))
+        )),
+        None => End::Dropped("closed without a word".to_owned()),
+    }
+}

@@ -1,0 +1,540 @@
+//! The client's side of the protocol: what to do about each frame, each typed line, each Ctrl-C. Pure.
+//!
+//! [`Talk`] takes what happens and returns [`Action`]s; sockets, keyboard and screen are `terminal`'s.
+//! A request is remembered until its answer comes, so that it can be sent again on a new socket.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use jiff::Timestamp;
+use serde_json::{Map, Value};
+
+use super::line::{HELP, Line};
+use super::question::{self, Reply};
+use super::render::Screen;
+use super::style::{Piece, Style};
+use crate::message::{ConversationId, ToolId};
+use crate::protocol::command::{
+    ChatCancel, ChatSend, Configure, Empty, Remember, ToolApprove, WhenBusy,
+};
+use crate::protocol::event::{ChatError, Event, Ready, SessionError, StopReason, ToolConfirm};
+use crate::protocol::{Command, Content, SessionCode};
+
+/// What is to be done.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Action {
+    /// Send a request.
+    Send(String, Command),
+    /// Show something.
+    Show(Piece),
+    /// Show this and wait for a line, unless one is waited for already.
+    Read {
+        /// What stands before the cursor.
+        prompt: String,
+        /// Whether what was typed before this moment must not count.
+        fresh: bool,
+    },
+    /// Have the user edit a call's input.
+    Edit(Map<String, Value>),
+    /// End.
+    Quit {
+        /// Whether what was asked for went well.
+        well: bool,
+    },
+}
+
+/// What the chat was started with.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Wishes {
+    /// Ask this and end.
+    pub(super) prompt: Option<String>,
+    /// Defaults for the session.
+    pub(super) configure: Option<Configure>,
+    /// Whether a turn's text is kept back until it counts.
+    pub(super) hold: bool,
+}
+
+/// A chat as it stands.
+pub(super) struct Talk {
+    wishes: Wishes,
+    conversation: ConversationId,
+    screen: Screen,
+    requests: u64,
+    /// Requests without an answer, by the number in their id.
+    unanswered: BTreeMap<u64, Command>,
+    /// The request whose outcome the user waits for.
+    busy: Option<u64>,
+    /// Questions without a verdict; the first one is on the screen.
+    questions: VecDeque<ToolConfirm>,
+    /// Verdicts on their way, for the case that the daemon refuses one.
+    judged: BTreeMap<u64, ToolConfirm>,
+    typing: Typing,
+    /// The ping that marks the end of a replay.
+    replay_ends: Option<u64>,
+    /// The request that sets the session's defaults; nothing is asked before its answer.
+    configuring: Option<u64>,
+    interrupts: u8,
+    /// Whether a session was announced before.
+    is_known: bool,
+    /// Whether the one thing there is to ask was asked.
+    is_asked: bool,
+    well: bool,
+}
+
+/// What the next line is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Typing {
+    /// A message or a command.
+    Message,
+    /// A verdict on this call.
+    Verdict(ToolId),
+    /// The edited input of this call.
+    Input(ToolId),
+}
+
+impl Talk {
+    pub(super) fn new(wishes: Wishes) -> Self {
+        Self {
+            screen: Screen::new(wishes.hold),
+            wishes,
+            conversation: ConversationId::new("default"),
+            requests: 0,
+            unanswered: BTreeMap::new(),
+            busy: None,
+            questions: VecDeque::new(),
+            judged: BTreeMap::new(),
+            typing: Typing::Message,
+            replay_ends: None,
+            configuring: None,
+            interrupts: 0,
+            is_known: false,
+            is_asked: false,
+            well: false,
+        }
+    }
+
+    /// Takes a frame; `reply_to` is the number in the id of the request that it answers.
+    pub(super) fn event(
+        &mut self,
+        event: &Event,
+        reply_to: Option<u64>,
+        now: Timestamp,
+    ) -> Vec<Action> {
+        let answered = reply_to.filter(|number| self.unanswered.remove(number).is_some());
+        let mut actions = match event {
+            Event::SessionReady(ready) => self.ready(ready),
+            Event::ChatToolConfirm(confirm) => self.confirm(confirm, now),
+            Event::ChatToolResolved(resolved) => self.settled(&resolved.tool_id, event, now),
+            Event::SessionError(error) => self.refused(error, answered, now),
+            Event::ChatError(error) => self.failed(error, event),
+            Event::ChatStreamEnd(end) => {
+                self.well = went_well(end.stop_reason);
+                let mut actions = self.show(event);
+                actions.extend(self.idle());
+                actions
+            }
+            Event::SessionPingResult(_) if answered.is_some() && answered == self.replay_ends => {
+                self.send_again()
+            }
+            _ => self.show(event),
+        };
+        if let Some(number) = answered {
+            self.judged.remove(&number);
+            if self.configuring == Some(number) {
+                actions.extend(self.configured(event));
+            }
+            // A send goes on with its events; every other request is over with its answer.
+            if self.busy == Some(number) && !matches!(event, Event::ChatSendResult(_)) {
+                actions.extend(self.idle());
+            }
+        }
+        actions
+    }
+
+    /// Takes a typed line; `None` is the end of the input.
+    pub(super) fn line(&mut self, line: Option<&str>, now: Timestamp) -> Vec<Action> {
+        self.interrupts = 0;
+        match (std::mem::replace(&mut self.typing, Typing::Message), line) {
+            // It was to answer a question that is settled by now.
+            (Typing::Message, Some(_)) if self.busy.is_some() => {
+                self.say(Style::Dim, "nothing is asked any more; the line is dropped")
+            }
+            (Typing::Message, None) if self.busy.is_some() => Vec::new(),
+            (Typing::Message, Some(line)) => self.message(line),
+            (Typing::Message, None) => vec![Action::Quit { well: true }],
+            (Typing::Verdict(id), None) => {
+                let reason = Some("nobody is there to be asked".to_owned());
+                self.judge(&id, false, None, Remember::Once, reason, now)
+            }
+            (Typing::Verdict(id), Some(line)) => self.verdict(&id, line, now),
+            (Typing::Input(id), line) => {
+                let typed = line
+                    .map(str::to_owned)
+                    .ok_or("nothing was typed".to_owned());
+                self.typing = Typing::Input(id);
+                self.edited(typed, now)
+            }
+        }
+    }
+
+    /// Takes what the user made of a call's input.
+    pub(super) fn edited(&mut self, text: Result<String, String>, now: Timestamp) -> Vec<Action> {
+        let Typing::Input(id) = std::mem::replace(&mut self.typing, Typing::Message) else {
+            return Vec::new();
+        };
+        match text.and_then(|text| question::edited(&text)) {
+            Ok(input) => self.judge(&id, true, Some(input), Remember::Once, None, now),
+            Err(problem) => {
+                let mut actions = self.say(Style::Red, format!("error: {problem}"));
+                actions.extend(self.ask(now));
+                actions
+            }
+        }
+    }
+
+    /// Has the next line be the edited input, where there is no editor.
+    pub(super) fn type_input(&mut self) -> Vec<Action> {
+        vec![Action::Read {
+            prompt: "  the input as one line of JSON (no $VISUAL or $EDITOR is set) > ".to_owned(),
+            fresh: true,
+        }]
+    }
+
+    /// Takes a Ctrl-C: the first one stops what runs, the second one ends the chat.
+    pub(super) fn interrupted(&mut self) -> Vec<Action> {
+        self.interrupts += 1;
+        if self.interrupts > 1 {
+            return vec![Action::Quit { well: false }];
+        }
+        if self.busy.is_none() {
+            let mut actions = self.say(Style::Dim, "Ctrl-C again, or Ctrl-D, ends the chat");
+            actions.push(self.prompt());
+            return actions;
+        }
+        let cancel = Command::ChatCancel(ChatCancel {
+            conversation_id: self.conversation.clone(),
+            queued: true,
+        });
+        let mut actions = self.say(Style::Dim, "cancelling; Ctrl-C again ends the chat");
+        actions.push(self.request(cancel).1);
+        actions
+    }
+
+    /// Says that the socket dropped.
+    pub(super) fn lost(&mut self, reason: &str) -> Vec<Action> {
+        self.say(
+            Style::Yellow,
+            format!("the connection dropped ({reason}); connecting again"),
+        )
+    }
+
+    fn ready(&mut self, ready: &Ready) -> Vec<Action> {
+        if ready.resumed {
+            // Its answer comes after everything that was missed.
+            let (number, ping) = self.request(Command::SessionPing(Empty {}));
+            self.replay_ends = Some(number);
+            let mut actions = self.say(Style::Dim, "connected again");
+            actions.push(ping);
+            return actions;
+        }
+        let mut actions = if std::mem::replace(&mut self.is_known, true) {
+            self.forget();
+            self.say(
+                Style::Red,
+                "the session is gone, and with it what was said; this is a new one",
+            )
+        } else if self.wishes.prompt.is_none() {
+            self.say(Style::Dim, welcome(ready))
+        } else {
+            Vec::new()
+        };
+        match self.wishes.configure.clone() {
+            Some(configure) => {
+                let (number, action) = self.request(Command::SessionConfigure(configure));
+                self.configuring = Some(number);
+                actions.push(action);
+            }
+            None => actions.extend(self.begin()),
+        }
+        actions
+    }
+
+    /// The session's defaults are set, or not.
+    fn configured(&mut self, answer: &Event) -> Vec<Action> {
+        self.configuring = None;
+        match (&self.wishes.prompt, answer) {
+            (Some(_), Event::SessionError(_)) => vec![Action::Quit { well: false }],
+            _ => self.begin(),
+        }
+    }
+
+    /// Asks the one thing there is to ask, once, or goes on with the prompt.
+    fn begin(&mut self) -> Vec<Action> {
+        match self.wishes.prompt.clone() {
+            Some(prompt) if !std::mem::replace(&mut self.is_asked, true) => {
+                vec![self.send(prompt)]
+            }
+            _ => self.idle(),
+        }
+    }
+
+    /// Drops what belonged to a session that is gone.
+    fn forget(&mut self) {
+        self.unanswered.clear();
+        self.judged.clear();
+        self.questions.clear();
+        self.replay_ends = None;
+        self.well = false;
+    }
+
+    fn confirm(&mut self, confirm: &ToolConfirm, now: Timestamp) -> Vec<Action> {
+        let is_known = self
+            .questions
+            .iter()
+            .any(|open| open.tool_id == confirm.tool_id);
+        if is_known {
+            return Vec::new();
+        }
+        self.questions.push_back(confirm.clone());
+        match self.questions.len() {
+            1 => self.ask(now),
+            _ => Vec::new(),
+        }
+    }
+
+    /// Puts the first open question on the screen, where there is one.
+    fn ask(&mut self, now: Timestamp) -> Vec<Action> {
+        let Some(confirm) = self.questions.front() else {
+            return Vec::new();
+        };
+        self.typing = Typing::Verdict(confirm.tool_id.clone());
+        let read = Action::Read {
+            prompt: question::prompt(confirm, now),
+            fresh: true,
+        };
+        let pieces = self.screen.block(question::show(confirm));
+        let mut actions: Vec<Action> = pieces.into_iter().map(Action::Show).collect();
+        actions.push(read);
+        actions
+    }
+
+    /// A question is settled, by whomever.
+    fn settled(&mut self, id: &ToolId, event: &Event, now: Timestamp) -> Vec<Action> {
+        let was_first = self
+            .questions
+            .front()
+            .is_some_and(|first| first.tool_id == *id);
+        self.questions.retain(|open| open.tool_id != *id);
+        self.judged.retain(|_, judged| judged.tool_id != *id);
+        let mut actions = self.show(event);
+        if was_first {
+            self.typing = Typing::Message;
+            actions.extend(self.ask(now));
+        }
+        actions
+    }
+
+    fn refused(
+        &mut self,
+        error: &SessionError,
+        answered: Option<u64>,
+        now: Timestamp,
+    ) -> Vec<Action> {
+        let mut actions = self.show(&Event::SessionError(error.clone()));
+        let judged = answered.and_then(|number| self.judged.remove(&number));
+        if let Some(confirm) = judged
+            && error.code == SessionCode::InvalidPayload
+        {
+            self.questions.push_front(confirm);
+            actions.extend(self.ask(now));
+        }
+        if answered.is_some() && answered == self.busy {
+            self.well = false;
+        }
+        actions
+    }
+
+    fn failed(&mut self, error: &ChatError, event: &Event) -> Vec<Action> {
+        // Without an exchange it says that the send was not admitted, and no end follows.
+        if error.message_id.is_none() {
+            self.well = false;
+        }
+        self.show(event)
+    }
+
+    /// Sends everything again that has no answer although nothing is missing any more.
+    fn send_again(&mut self) -> Vec<Action> {
+        self.replay_ends = None;
+        self.unanswered
+            .iter()
+            .map(|(number, command)| Action::Send(id(*number), command.clone()))
+            .collect()
+    }
+
+    fn message(&mut self, line: &str) -> Vec<Action> {
+        match Line::read(line, &self.conversation) {
+            Line::Empty => vec![self.prompt()],
+            Line::Say(text) => vec![self.send(text)],
+            Line::Ask(command) => {
+                let (number, action) = self.request(command);
+                self.busy = Some(number);
+                vec![action]
+            }
+            Line::Help => {
+                let mut actions = self.say(Style::Plain, HELP.trim_end());
+                actions.push(self.prompt());
+                actions
+            }
+            Line::Quit => vec![Action::Quit { well: true }],
+            Line::Wrong(problem) => {
+                let mut actions = self.say(Style::Red, problem);
+                actions.push(self.prompt());
+                actions
+            }
+        }
+    }
+
+    fn verdict(&mut self, id: &ToolId, line: &str, now: Timestamp) -> Vec<Action> {
+        match Reply::read(line) {
+            Reply::Approve => self.judge(id, true, None, Remember::Once, None, now),
+            Reply::Remember => self.judge(id, true, None, Remember::Conversation, None, now),
+            Reply::Refuse(reason) => self.judge(id, false, None, Remember::Once, reason, now),
+            Reply::Edit => match self.questions.front() {
+                Some(confirm) => {
+                    self.typing = Typing::Input(id.clone());
+                    vec![Action::Edit(confirm.input.clone())]
+                }
+                None => Vec::new(),
+            },
+            Reply::Unclear => {
+                let mut actions = self.say(Style::Red, "type y, n, e or a");
+                actions.extend(self.ask(now));
+                actions
+            }
+        }
+    }
+
+    /// Sends a verdict and asks the next question.
+    fn judge(
+        &mut self,
+        tool_id: &ToolId,
+        approved: bool,
+        input: Option<Map<String, Value>>,
+        remember: Remember,
+        reason: Option<String>,
+        now: Timestamp,
+    ) -> Vec<Action> {
+        let Some(at) = self
+            .questions
+            .iter()
+            .position(|open| open.tool_id == *tool_id)
+        else {
+            return self.ask(now);
+        };
+        let confirm = self.questions.remove(at);
+        let (number, action) = self.request(Command::ChatToolApprove(ToolApprove {
+            tool_id: tool_id.clone(),
+            approved,
+            input,
+            remember,
+            reason,
+        }));
+        self.judged.extend(confirm.map(|confirm| (number, confirm)));
+        let mut actions = vec![action];
+        actions.extend(self.ask(now));
+        actions
+    }
+
+    /// Nothing runs any more: ends, where there was one thing to ask, or goes on with the prompt.
+    fn idle(&mut self) -> Vec<Action> {
+        self.busy = None;
+        self.interrupts = 0;
+        match self.wishes.prompt {
+            Some(_) => vec![Action::Quit { well: self.well }],
+            None => vec![self.prompt()],
+        }
+    }
+
+    fn prompt(&mut self) -> Action {
+        self.typing = Typing::Message;
+        Action::Read {
+            prompt: "> ".to_owned(),
+            fresh: false,
+        }
+    }
+
+    fn send(&mut self, text: String) -> Action {
+        let (number, action) = self.request(Command::ChatSend(Box::new(ChatSend {
+            conversation_id: self.conversation.clone(),
+            content: Content::Text(text),
+            history: None,
+            provider: None,
+            model: None,
+            system_prompt: None,
+            trust_level: None,
+            workflow: None,
+            tool_permissions: None,
+            max_tokens: None,
+            temperature: None,
+            thinking: None,
+            limits: crate::permission::Limits::default(),
+            when_busy: WhenBusy::Queue,
+        })));
+        self.busy = Some(number);
+        action
+    }
+
+    fn request(&mut self, command: Command) -> (u64, Action) {
+        self.requests += 1;
+        self.unanswered.insert(self.requests, command.clone());
+        (self.requests, Action::Send(id(self.requests), command))
+    }
+
+    fn show(&mut self, event: &Event) -> Vec<Action> {
+        let pieces = self.screen.show(event);
+        pieces.into_iter().map(Action::Show).collect()
+    }
+
+    fn say(&mut self, style: Style, text: impl Into<String>) -> Vec<Action> {
+        let pieces = self.screen.line(style, text);
+        pieces.into_iter().map(Action::Show).collect()
+    }
+}
+
+fn welcome(ready: &Ready) -> String {
+    format!(
+        "outrigger {} in {} (sandbox: {}); /help lists the commands",
+        ready.daemon_version,
+        ready.project.root.display(),
+        ready.sandbox.mode
+    )
+}
+
+/// The id of a request on the wire.
+fn id(number: u64) -> String {
+    format!("c{number}")
+}
+
+/// The number in a request's id.
+pub(super) fn number(id: &str) -> Option<u64> {
+    id.strip_prefix('c')?.parse().ok()
+}
+
+/// Whether an exchange that ended so has answered what it was asked.
+fn went_well(reason: StopReason) -> bool {
+    match reason {
+        StopReason::EndTurn
+        | StopReason::MaxTokens
+        | StopReason::StopSequence
+        | StopReason::Refusal
+        | StopReason::ContentFilter
+        | StopReason::MaxTurns
+        | StopReason::ContextBudget => true,
+        StopReason::Cancelled
+        | StopReason::Timeout
+        | StopReason::SandboxViolation
+        | StopReason::Error => false,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,103 @@
+//! Other people's text made fit for a terminal. Pure.
+
+use crate::classifier::is_invisible;
+
+/// Writes a text so that what is seen is what is there: controls, characters that cannot be seen and
+/// those that reorder text are escaped. Line ends and tabs stay.
+pub(super) fn exposed(text: &str) -> String {
+    escaped(text, is_invisible)
+}
+
+/// Keeps a text from steering the terminal; scripts that are written right to left stay readable.
+pub(super) fn harmless(text: &str) -> String {
+    escaped(text, |c| c.is_control() && !matches!(c, '\n' | '\t'))
+}
+
+/// Makes a command's output fit: colours are dropped, a return to the start of the line is a new one.
+pub(super) fn output(text: &str) -> String {
+    let plain = strip_ansi_escapes::strip_str(text.replace("\r\n", "\n").replace('\r', "\n"));
+    harmless(&plain)
+}
+
+/// Writes a text on one line, cut after `width` characters.
+pub(super) fn one_line(text: &str, width: usize) -> String {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let line = exposed(&words.join(" "));
+    match line.char_indices().nth(width) {
+        None => line,
+        Some((end, _)) => format!("{}…", line.get(..end).unwrap_or_default()),
+    }
+}
+
+/// Puts `prefix` before each line; no line end after the last.
+pub(super) fn prefixed(text: &str, prefix: &str) -> String {
+    let lines: Vec<String> = text
+        .trim_end_matches('\n')
+        .split('\n')
+        .map(|line| format!("{prefix}{line}"))
+        .collect();
+    lines.join("\n")
+}
+
+fn escaped(text: &str, wrong: impl Fn(char) -> bool) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for c in text.chars() {
+        if wrong(c) {
+            shown.extend(c.escape_unicode());
+        } else {
+            shown.push(c);
+        }
+    }
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_steers_a_terminal_or_hides_is_escaped() {
+        let cases = [
+            ("plain\n\ttext", "plain\n\ttext", "plain\n\ttext"),
+            ("\u{1b}[2Jx", "\\u{1b}[2Jx", "\\u{1b}[2Jx"),
+            ("a\u{202e}b", "a\\u{202e}b", "a\u{202e}b"),
+            ("a\u{200b}b", "a\\u{200b}b", "a\u{200b}b"),
+            (
+                "bell\u{7}\u{9b}1m",
+                "bell\\u{7}\\u{9b}1m",
+                "bell\\u{7}\\u{9b}1m",
+            ),
+            ("back\rover", "back\\u{d}over", "back\\u{d}over"),
+            ("שלום é 漢", "שלום é 漢", "שלום é 漢"),
+        ];
+        for (text, in_question, in_answer) in cases {
+            assert_eq!(exposed(text), in_question);
+            assert_eq!(harmless(text), in_answer);
+        }
+    }
+
+    #[test]
+    fn output_loses_colours_and_keeps_lines() {
+        let cases = [
+            ("\u{1b}[31mred\u{1b}[0m\n", "red\n"),
+            ("10%\r20%\r\n", "10%\n20%\n"),
+            ("\u{1b}]0;title\u{7}x", "x"),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(output(text), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn one_line_is_cut_between_characters() {
+        assert_eq!(one_line("a\n  b\tc", 10), "a b c");
+        assert_eq!(one_line("éééé", 3), "ééé…");
+        assert_eq!(one_line("ééé", 3), "ééé");
+    }
+
+    #[test]
+    fn each_line_gets_its_prefix() {
+        assert_eq!(prefixed("a\nb\n", "  "), "  a\n  b");
+        assert_eq!(prefixed("", "  "), "  ");
+    }
+}
