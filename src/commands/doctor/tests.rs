@@ -7,10 +7,12 @@ fn machine(toml: &str) -> (tempfile::TempDir, Result<Machine, Vec<Finding>>) {
     let place = tempfile::tempdir().unwrap();
     let file = place.path().join("config.toml");
     std::fs::write(&file, toml).unwrap();
+    let project = place.path().join("project");
+    std::fs::create_dir(&project).unwrap();
     let sources = Sources {
         config_file: Some(file),
         home: Some(place.path().to_owned()),
-        working_directory: place.path().to_owned(),
+        working_directory: project,
         ..Sources::default()
     };
     let machine = config::load(&sources)
