@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -62,13 +62,14 @@ pub struct Options {
 ///
 /// [`Fatal`] where it cannot start.
 pub async fn run(config: Config, options: Options) -> Result<(), Fatal> {
-    let stop = CancellationToken::new();
+    let (stop, close) = (CancellationToken::new(), CancellationToken::new());
     let draining = CancellationToken::new();
     let bound = bind(config.server.address, options.token.is_some()).await?;
     let address = bound.address;
     let (token, made_up) = token(options.token.clone(), address)?;
     options.redactor.add(token.expose_secret());
-    let daemon = build(config, &options, address.port(), &token, &stop)?;
+    let roots = roots(&config, options.home.as_deref())?;
+    let daemon = build(config, &options, &roots, address.port(), &token, &stop);
     require_sandbox(&daemon, options.require_sandbox).await?;
     let config = Arc::clone(&daemon.services.config);
     let shared = Arc::new(Shared {
@@ -79,7 +80,7 @@ pub async fn run(config: Config, options: Options) -> Result<(), Fatal> {
         ),
         sessions: Sessions::new(Arc::clone(&daemon)),
         tasks: daemon.tasks.clone(),
-        stop: stop.clone(),
+        stop: close.clone(),
         draining: draining.clone(),
         sockets: Arc::new(Semaphore::new(config.server.max_connections)),
         max_frame_bytes: config.server.max_frame_bytes,
@@ -93,7 +94,9 @@ pub async fn run(config: Config, options: Options) -> Result<(), Fatal> {
         .tasks
         .spawn(bound.serve(shared, config.server.max_connections));
     line.print()?;
-    // Off the way to ready: the first session finds it done.
+    // Off the way to ready: what an earlier daemon left half-written when it was killed.
+    daemon.tasks.spawn_blocking(move || roots.sweep());
+    // Off the way to ready too: the first session finds it done.
     let probing = Arc::clone(&daemon);
     daemon.tasks.spawn(async move {
         probing.sandbox().await;
@@ -103,7 +106,7 @@ pub async fn run(config: Config, options: Options) -> Result<(), Fatal> {
     draining.cancel();
     drop(serving);
     tokio::select! {
-        () = drain(&daemon, why) => {}
+        () = drain(&daemon, why, &close) => {}
         () = lifecycle::signal() => tracing::warn!("a second signal: ending at once"),
     }
     drop(ready_file);
@@ -156,22 +159,26 @@ fn token(given: Option<SecretString>, address: SocketAddr) -> Result<(SecretStri
     Ok((given, false))
 }
 
-fn build(
-    config: Config,
-    options: &Options,
-    port: u16,
-    token: &SecretString,
-    stop: &CancellationToken,
-) -> Result<Arc<Daemon>, Fatal> {
+fn roots(config: &Config, home: Option<&Path>) -> Result<Arc<Roots>, Fatal> {
     let project = &config.project;
-    let roots = Roots::open(&project.root, &project.central, options.home.as_deref())
+    Roots::open(&project.root, &project.central, home)
         .map(Arc::new)
         .map_err(|error| {
             Fatal::configuration(
                 format!("the project cannot be used: {error}"),
                 "set project.root (--project-root) and project.central",
             )
-        })?;
+        })
+}
+
+fn build(
+    config: Config,
+    options: &Options,
+    roots: &Arc<Roots>,
+    port: u16,
+    token: &SecretString,
+    stop: &CancellationToken,
+) -> Arc<Daemon> {
     let sandbox = Sandbox::new(sandbox::Settings {
         ceiling: match config.tools.bash.sandbox {
             SandboxPolicy::Auto => Mode::Full,
@@ -186,19 +193,19 @@ fn build(
     }
     let exec = Exec::new(
         sandbox.clone(),
-        Arc::clone(&roots),
+        Arc::clone(roots),
         options.environment.clone(),
         &secrets.iter().map(String::as_str).collect::<Vec<_>>(),
         config.tools.output_cap,
     );
     let registry = Registry::new(crate::tool::core::tools(
         &config.tools,
-        &roots,
+        roots,
         &exec,
         options.home.as_deref(),
     ));
     let providers = Providers::new(&config);
-    Ok(Arc::new(Daemon {
+    Arc::new(Daemon {
         services: Services {
             config: Arc::new(config),
             registry: Arc::new(registry),
@@ -214,7 +221,7 @@ fn build(
         }),
         tasks: TaskTracker::new(),
         stop: stop.clone(),
-    }))
+    })
 }
 
 /// Every secret of the configuration, never to be passed on or shown.
@@ -282,8 +289,9 @@ async fn require_sandbox(daemon: &Daemon, least: Option<Mode>) -> Result<(), Fat
     ))
 }
 
-/// Lets exchanges end by themselves for a while, then ends everything.
-async fn drain(daemon: &Daemon, why: Ending) {
+/// Lets exchanges end by themselves for a while, then ends them, and closes the sockets only when
+/// their clients can have been told.
+async fn drain(daemon: &Daemon, why: Ending, close: &CancellationToken) {
     let grace = daemon.services.config.shutdown_grace;
     let exchanges = &daemon.services.exchanges;
     exchanges.close();
@@ -292,6 +300,13 @@ async fn drain(daemon: &Daemon, why: Ending) {
         tracing::info!(left = exchanges.len(), "exchanges are cancelled");
     }
     daemon.stop.cancel();
+    if tokio::time::timeout(LAST_MOMENTS, exchanges.wait())
+        .await
+        .is_err()
+    {
+        tracing::warn!(left = exchanges.len(), "exchanges did not end in time");
+    }
+    close.cancel();
     daemon.tasks.close();
     if tokio::time::timeout(LAST_MOMENTS, daemon.tasks.wait())
         .await

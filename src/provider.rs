@@ -21,6 +21,7 @@ pub mod presets;
 mod quirks;
 mod record;
 pub mod registry;
+pub mod replay;
 pub mod responses;
 pub mod retry;
 #[cfg(test)]

@@ -61,7 +61,9 @@ impl Exchange<'_> {
                     tracing::warn!(turn, kind = ?error.kind, status = error.status, "turn failed");
                     let again = if heard.has_output() {
                         restarts += 1;
-                        (restarts <= self.setup.restarts && failure::is_transient(error.kind))
+                        let may_pass =
+                            failure::is_transient(error.kind) || error.is_model_mistake();
+                        (restarts <= self.setup.restarts && may_pass)
                             .then(|| policy.next_delay(&error, restarts, jitter()))
                             .flatten()
                     } else {

@@ -86,6 +86,10 @@ pub fn decide(subject: &Subject<'_>, scope: &Scope, rules: Rules) -> Decision {
             }
         }
     }
+    // Of a tool that runs no command, reasons name files that are asked for at every level.
+    if subject.commands.is_empty() && !subject.danger.reasons.is_empty() {
+        return Decision::Ask(subject.danger.reasons.join("; "));
+    }
     if subject.repeated >= REPEATED_CALLS {
         return Decision::Ask(format!(
             "the model made this very call {} times in a row",

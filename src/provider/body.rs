@@ -103,26 +103,29 @@ async fn open(
             Ok(Rows::new(again(head, bytes)).map_ok(Piece::Frame).boxed())
         }
         Some(b'{' | b'[') => Ok(whole(again(head, bytes))),
-        Some(b'<') => Err(not_a_stream("a page of HTML", &head)),
+        Some(b'<') => Err(no_answer("a page of HTML", head, bytes).await),
         Some(b'd' | b'e' | b'i' | b'r' | b':') => {
             Ok(Events::new(again(head, bytes)).map_ok(Piece::Frame).boxed())
         }
         _ if content_type.contains("event-stream") => {
             Ok(Events::new(again(head, bytes)).map_ok(Piece::Frame).boxed())
         }
-        _ => Err(not_a_stream("text", &head)),
+        _ => Err(no_answer("text", head, bytes).await),
     }
 }
 
-/// Drops white space and a byte order mark in front; whether a byte that says something is there.
+/// Drops white space and byte order marks in front; whether a byte that says something is there.
 fn skip_blank(head: &mut Vec<u8>) -> bool {
     const MARK: &[u8] = b"\xef\xbb\xbf";
-    let blank = head.iter().take_while(|byte| byte.is_ascii_whitespace());
-    head.drain(..blank.count());
-    if head.starts_with(MARK) {
-        head.drain(..MARK.len());
-        return skip_blank(head);
+    let mut rest = head.as_slice();
+    loop {
+        rest = rest.trim_ascii_start();
+        match rest.strip_prefix(MARK) {
+            Some(after) => rest = after,
+            None => break,
+        }
     }
+    head.drain(..head.len() - rest.len());
     !head.is_empty() && !MARK.starts_with(head)
 }
 
@@ -181,10 +184,23 @@ fn whole(bytes: ByteStream) -> Pieces {
     .boxed()
 }
 
+/// Bytes shown of a body that is no answer.
+const SHOWN_BYTES: usize = 200;
+
+/// Reads on until there is enough to show, however the bytes are cut.
+async fn no_answer(what: &str, mut head: Vec<u8>, mut bytes: ByteStream) -> ProviderError {
+    while head.len() < SHOWN_BYTES {
+        match bytes.next().await {
+            Some(Ok(read)) => head.extend_from_slice(&read),
+            Some(Err(_)) | None => break,
+        }
+    }
+    not_a_stream(what, &head)
+}
+
 /// The error for a body that is no answer of a model.
 fn not_a_stream(what: &str, head: &[u8]) -> ProviderError {
-    const SHOWN: usize = 200;
-    let start = String::from_utf8_lossy(head.get(..SHOWN).unwrap_or(head)).into_owned();
+    let start = String::from_utf8_lossy(head.get(..SHOWN_BYTES).unwrap_or(head));
     let start = super::error::safe_message(&start);
     ProviderError::new(
         ErrorKind::Protocol,

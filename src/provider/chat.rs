@@ -6,6 +6,7 @@ mod calls;
 pub(super) mod decode;
 mod details;
 pub(super) mod history;
+mod message;
 pub(super) mod request;
 pub(super) mod usage;
 

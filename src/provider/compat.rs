@@ -16,7 +16,7 @@ use super::body::Framing;
 use super::chat::decode::ChatDecoder;
 use super::decode::Decoder;
 use super::http::{Clients, Endpoint};
-use super::quirks::repair::{self, Learned, Repair, Repairs, is_model_mistake};
+use super::quirks::repair::{self, Learned, Repair, Repairs};
 use super::quirks::{Quirks, url, vendor};
 use super::responses::decode::ResponsesDecoder;
 use super::schema::ToolNames;
@@ -86,7 +86,7 @@ impl Server {
                 }
                 Err(error) => error,
             };
-            if is_model_mistake(&error) && mistake.is_none() {
+            if error.is_model_mistake() && mistake.is_none() {
                 mistake = Some(error.message);
                 continue;
             }
@@ -159,7 +159,7 @@ impl Server {
         chunks
             .inspect(move |chunk| {
                 if let Err(error) = chunk
-                    && is_model_mistake(error)
+                    && error.is_model_mistake()
                 {
                     learned.note_mistake(&conversation, &error.message);
                 }

@@ -6,7 +6,7 @@
 mod fault;
 mod silence;
 
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt;
@@ -22,6 +22,7 @@ use super::decode::Decoder;
 use super::error::without;
 use super::lines::{MAX_EVENT_BYTES, too_long};
 use super::record::Tape;
+use super::retry::Gate;
 use super::{ChunkStream, ErrorKind, ProviderError};
 use crate::config::ProviderConfig;
 use crate::http::ClientError;
@@ -51,17 +52,16 @@ impl From<ClientError> for ProviderError {
 pub(crate) struct Endpoint {
     config: Arc<ProviderConfig>,
     clients: Clients,
-    /// Apart from the configuration because `provider:configure` swaps it while requests run.
-    key: RwLock<Option<SecretString>>,
+    gate: Gate,
 }
 
 impl Endpoint {
     /// Makes an endpoint without touching the network, the certificate store or the disk.
     pub(crate) fn new(config: Arc<ProviderConfig>, clients: Clients) -> Self {
         Self {
-            key: RwLock::new(config.api_key.clone()),
             config,
             clients,
+            gate: Gate::default(),
         }
     }
 
@@ -70,23 +70,14 @@ impl Endpoint {
         &self.config
     }
 
-    /// Replaces the key; requests that run keep the one they were sent with.
-    pub(crate) fn set_key(&self, key: Option<SecretString>) {
-        *self.key.write().unwrap_or_else(PoisonError::into_inner) = key;
-    }
-
     /// Returns the key, `None` where the instance works without one.
     ///
     /// # Errors
     ///
     /// [`ErrorKind::NotConfigured`] where it needs one and has none.
-    pub(crate) fn key(&self) -> Result<Option<SecretString>, ProviderError> {
-        let key = self
-            .key
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
-            .filter(|key| !key.expose_secret().trim().is_empty());
+    pub(crate) fn key(&self) -> Result<Option<&SecretString>, ProviderError> {
+        let key = self.config.api_key.as_ref();
+        let key = key.filter(|key| !key.expose_secret().trim().is_empty());
         if key.is_none() && !self.config.key_optional {
             let id = &self.config.id;
             return Err(ProviderError::new(
@@ -138,11 +129,14 @@ impl Endpoint {
         headers.insert(ACCEPT, HeaderValue::from_static(accepted));
         // Proxies that compress gather a stream until it is worth compressing.
         headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+        self.gate.pass()?;
         let request = self.config.record.is_some().then(|| body.clone());
         let response = self.send(Method::POST, url, headers, Some(body)).await?;
         let tape = request.and_then(|request| self.tape(request, &response));
         if !response.status().is_success() {
-            return Err(self.refusal(response, tape).await);
+            let error = self.refusal(response, tape).await;
+            self.gate.penalise(&error);
+            return Err(error);
         }
         let content_type = header_text(response.headers(), CONTENT_TYPE);
         Ok(body::chunks(

@@ -1,7 +1,9 @@
 //! Whether and when a failed turn is tried again, and the gate before a provider that asked for rest.
 //!
 //! The decision is pure: it neither sleeps nor draws random numbers. It does not know whether output
-//! was sent on already; that is the exchange's to weigh.
+//! was sent on already; that is the exchange's to weigh. The gate does not wait either: it fails a
+//! turn with the time that is left, so that all waiting is the exchange's, seen by the user and cut
+//! short by a cancel.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -18,6 +20,10 @@ const MAX_BACKOFF: Duration = Duration::from_secs(30);
 
 /// Longest delay a provider may ask for and get; what is longer is told to the user at once.
 pub const MAX_HONOURED: Duration = Duration::from_secs(120);
+
+/// Share of the delay asked for that is added at random, so that all who were told the same time do
+/// not come back at it.
+const SPREAD: f64 = 0.1;
 
 /// Overload passes more slowly than a broken connection.
 const OVERLOAD_FACTOR: u32 = 2;
@@ -43,8 +49,16 @@ impl Policy {
         if attempt == 0 || attempt > self.max_retries || !may_pass(error) {
             return None;
         }
+        let jitter = if jitter.is_finite() {
+            jitter.clamp(0.0, 1.0)
+        } else {
+            1.0
+        };
         let asked = error.retry_after.unwrap_or_default();
-        (asked <= MAX_HONOURED).then(|| asked.max(backoff(error.kind, attempt, jitter)))
+        (asked <= MAX_HONOURED).then(|| {
+            let spread = asked.mul_f64(1.0 + SPREAD * jitter);
+            spread.max(backoff(error.kind, attempt, jitter))
+        })
     }
 }
 
@@ -59,8 +73,8 @@ fn may_pass(error: &ProviderError) -> bool {
         // 501: the server will never know how.
         ErrorKind::Server => error.status != Some(501),
         ErrorKind::Conflict | ErrorKind::Unknown => error.should_retry.unwrap_or(false),
+        ErrorKind::InvalidRequest => error.is_model_mistake(),
         ErrorKind::Protocol
-        | ErrorKind::InvalidRequest
         | ErrorKind::Authentication
         | ErrorKind::Permission
         | ErrorKind::Quota
@@ -85,11 +99,6 @@ fn backoff(kind: ErrorKind, attempt: u32, jitter: f64) -> Duration {
     let longest = FIRST_DELAY
         .saturating_mul(doubled.saturating_mul(factor))
         .min(MAX_BACKOFF);
-    let jitter = if jitter.is_finite() {
-        jitter.clamp(0.0, 1.0)
-    } else {
-        1.0
-    };
     longest.mul_f64(0.5 + jitter / 2.0)
 }
 
@@ -98,43 +107,59 @@ fn backoff(kind: ErrorKind, attempt: u32, jitter: f64) -> Duration {
 #[derive(Debug, Default)]
 pub struct Gate {
     /// Locked only to read or to move the time.
-    closed_until: Mutex<Option<Instant>>,
+    closed: Mutex<Option<Closed>>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Closed {
+    until: Instant,
+    by: ErrorKind,
 }
 
 impl Gate {
-    /// Waits until the gate is open; returns at once where it is. Dropping the future stops waiting.
-    pub async fn pass(&self) {
-        // Another penalty may come while this waits.
-        while let Some(until) = self.closed_until() {
-            tokio::time::sleep_until(until).await;
-        }
-    }
-
-    /// Closes the gate for a time from now, at most [`MAX_HONOURED`]; never shortens an earlier one.
-    pub fn penalise(&self, delay: Duration) {
-        let until = Instant::now() + delay.min(MAX_HONOURED);
-        let mut closed = self.closed();
-        *closed = Some(closed.map_or(until, |earlier| earlier.max(until)));
-    }
-
-    /// How long a caller of [`Gate::pass`] would wait; `None` where the gate is open.
-    pub fn remaining(&self) -> Option<Duration> {
-        let until = self.closed_until()?;
-        Some(until.saturating_duration_since(Instant::now()))
-    }
-
-    fn closed_until(&self) -> Option<Instant> {
-        let mut closed = self.closed();
-        if closed.is_some_and(|until| until <= Instant::now()) {
+    /// Lets a turn pass where the gate is open.
+    ///
+    /// # Errors
+    ///
+    /// What closed the gate, with the time that is left.
+    pub fn pass(&self) -> Result<(), ProviderError> {
+        let mut closed = self.closed.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(Closed { until, by }) = *closed else {
+            return Ok(());
+        };
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
             *closed = None;
+            return Ok(());
         }
-        *closed
+        Err(ProviderError {
+            retry_after: Some(left),
+            ..ProviderError::new(
+                by,
+                format!(
+                    "the provider asked another conversation to wait, {} s are left",
+                    left.as_secs_f64().ceil()
+                ),
+            )
+        })
     }
 
-    fn closed(&self) -> std::sync::MutexGuard<'_, Option<Instant>> {
-        self.closed_until
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+    /// Closes the gate where the provider is busy and named a time: for that time, but at most
+    /// [`MAX_HONOURED`], for it may be mistaken. An earlier penalty is never shortened.
+    pub fn penalise(&self, error: &ProviderError) {
+        let (ErrorKind::RateLimit | ErrorKind::Overloaded, Some(delay)) =
+            (error.kind, error.retry_after)
+        else {
+            return;
+        };
+        let until = Instant::now() + delay.min(MAX_HONOURED);
+        let mut closed = self.closed.lock().unwrap_or_else(PoisonError::into_inner);
+        if closed.is_none_or(|earlier| earlier.until < until) {
+            *closed = Some(Closed {
+                until,
+                by: error.kind,
+            });
+        }
     }
 }
 

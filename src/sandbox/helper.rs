@@ -118,15 +118,28 @@ fn run(policy: &mut Policy, input: Option<File>, control: &Control) -> Result<()
     outcome
 }
 
-/// Puts the program's input in place and leaves the daemon's terminal, so that its Ctrl-C does not reach the tree.
+/// Puts the program's input in place and turns deaf, to the Ctrl-C of the daemon's terminal among others.
 fn prepare(input: Option<File>) -> io::Result<()> {
     match input {
         Some(pipe) => rustix::stdio::dup2_stdin(pipe)?,
         None => rustix::stdio::dup2_stdin(File::open("/dev/null")?)?,
     }
-    rustix::process::setsid()?;
     // Only SIGKILL may end a supervisor before its tree is dead.
     raw::set_signals_blocked(true)?;
+    Ok(())
+}
+
+/// Makes of a process that has started its child one that only watches: it lets go of the output, which would never
+/// end as long as it held it, and goes into a session of its own.
+///
+/// Its own, not the program's: sessions are what the scheduler shares the processor among, and in the program's the one
+/// that has to kill a fork storm would wait in line behind all of it.
+fn step_aside() -> io::Result<()> {
+    let null = File::options().read(true).write(true).open("/dev/null")?;
+    rustix::stdio::dup2_stdin(&null)?;
+    rustix::stdio::dup2_stdout(&null)?;
+    rustix::stdio::dup2_stderr(&null)?;
+    rustix::process::setsid()?;
     Ok(())
 }
 

@@ -7,7 +7,9 @@ use super::Tool;
 use super::bash::Bash;
 use super::exec::Exec;
 use super::file_edit::FileEdit;
+use super::file_list::FileList;
 use super::file_read::FileRead;
+use super::file_search::FileSearch;
 use super::file_write::FileWrite;
 use super::web_search::WebSearch;
 use crate::config::ToolsConfig;
@@ -25,6 +27,8 @@ pub fn tools(
         Arc::new(FileRead::new(Arc::clone(roots), config.file_read.clone())),
         Arc::new(FileWrite::new(Arc::clone(roots))),
         Arc::new(FileEdit::new(Arc::clone(roots))),
+        Arc::new(FileList::new(Arc::clone(roots))),
+        Arc::new(FileSearch::new(Arc::clone(roots), config.output_cap)),
         Arc::new(Bash::new(
             exec.clone(),
             config.bash,

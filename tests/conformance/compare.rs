@@ -246,7 +246,7 @@ fn responses(items: &[Value]) -> (Vec<Value>, Vec<Value>, usize) {
                     .sum::<usize>();
             }
             kind @ "reasoning" => {
-                thinking.push(signed(kind, "signature", &item["encrypted_content"]))
+                thinking.push(signed(kind, "signature", &item["encrypted_content"]));
             }
             "function_call" | "custom_tool_call" => {}
             kind => tools.push(json!({"type": kind, "name": item["name"]})),
@@ -256,6 +256,8 @@ fn responses(items: &[Value]) -> (Vec<Value>, Vec<Value>, usize) {
 }
 
 fn signed(kind: &str, key: &str, secret: &Value) -> Value {
-    let digest = secret.as_str().map(|text| hash(text)[..16].to_owned());
+    let digest = secret
+        .as_str()
+        .map(|text| hash(text).chars().take(16).collect::<String>());
     json!({"type": kind, key: digest})
 }

@@ -3,7 +3,15 @@
 //!
 //! `OUTRIGGER_RECORDINGS` names the recordings; without it they are looked for beside the checkout.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    reason = "a test; clippy knows that only of functions marked as such"
+)]
+
 mod compare;
+mod garbage;
 mod manifest;
 mod outcome;
 mod server;

@@ -1,1 +1,275 @@
+//! The user is asked: approved, denied, edited, remembered, expired, and not there at all.
 
+use serde_json::{Value, json};
+
+use crate::support::provider::Turn;
+use crate::support::{Client, Daemon, Provider};
+
+async fn asked(turns: Vec<Turn>, more: Value) -> (Daemon, Client, Provider) {
+    let provider = Provider::start().await;
+    for turn in turns {
+        provider.then(turn);
+    }
+    let daemon = Daemon::with(&provider, more).await;
+    let mut client = daemon.connect().await;
+    client.say("go").await;
+    (daemon, client, provider)
+}
+
+fn bash(command: &str) -> Turn {
+    Turn::call("bash", &json!({ "command": command }))
+}
+
+fn approve(tool_id: &Value, more: Value) -> Value {
+    let mut frame = json!({"type": "chat:tool-approve", "toolId": tool_id, "approved": true});
+    for (key, value) in more.as_object().unwrap() {
+        frame[key] = value.clone();
+    }
+    frame
+}
+
+#[tokio::test]
+async fn an_approved_command_runs_and_its_output_is_streamed() {
+    let turns = vec![bash("echo out; echo err >&2; exit 3"), Turn::text("done")];
+    let (_daemon, mut client, provider) = asked(turns, json!({})).await;
+    let confirm = client.until("chat:tool-confirm").await["payload"].clone();
+    assert_eq!(confirm["toolName"], "bash");
+    assert_eq!(
+        confirm["input"]["command"],
+        "echo out; echo err >&2; exit 3"
+    );
+    assert!(confirm["expiresAt"].is_string());
+    assert!(confirm["danger"]["level"].is_string());
+    let answer = client.ask(approve(&confirm["toolId"], json!({}))).await;
+    assert_eq!(answer["payload"], json!({"toolId": "t1", "accepted": true}));
+    client.until("chat:stream-end").await;
+    let result = &client.all("chat:tool-result")[0];
+    assert_eq!(result["status"], "error");
+    assert_eq!(result["metadata"]["exitCode"], 3);
+    let output: String = client
+        .all("chat:tool-delta")
+        .iter()
+        .filter(|delta| delta["stream"] == "stdout")
+        .map(|delta| delta["chunk"].as_str().unwrap().to_owned())
+        .collect();
+    assert_eq!(output, "out\n");
+    assert_eq!(
+        client.all("chat:tool-resolved"),
+        [json!({
+            "conversationId": "default", "messageId": "m1", "toolId": "t1",
+            "outcome": "approved", "by": "user",
+        })]
+    );
+    let again = client.ask(approve(&json!("t1"), json!({}))).await;
+    assert_eq!(again["payload"]["code"], "approval_not_found");
+    assert_eq!(provider.requests().len(), 2);
+}
+
+#[tokio::test]
+async fn a_denied_command_does_not_run_and_the_model_hears_why() {
+    let turns = vec![bash("touch made"), Turn::text("I see")];
+    let (daemon, mut client, provider) = asked(turns, json!({})).await;
+    let confirm = client.until("chat:tool-confirm").await["payload"].clone();
+    let verdict = json!({
+        "type": "chat:tool-approve", "tool_id": confirm["toolId"], "approved": false,
+        "reason": "not today",
+    });
+    client.ask(verdict).await;
+    client.until("chat:stream-end").await;
+    let result = &client.all("chat:tool-result")[0];
+    assert_eq!(result["metadata"]["denied"], true);
+    assert_eq!(client.all("chat:tool-start").len(), 0);
+    assert!(!daemon.project().join("made").exists());
+    let told = provider.requests()[1]["messages"].to_string();
+    assert!(told.contains("not today"), "{told}");
+}
+
+#[tokio::test]
+async fn an_edited_input_is_checked_and_run_instead() {
+    let turns = vec![bash("echo theirs"), Turn::text("done")];
+    let (_daemon, mut client, _provider) = asked(turns, json!({})).await;
+    let confirm = client.until("chat:tool-confirm").await["payload"].clone();
+    let wrong = client
+        .ask(approve(&confirm["toolId"], json!({"input": {"comand": 1}})))
+        .await;
+    assert_eq!(wrong["payload"]["code"], "invalid_payload");
+    let right = client
+        .ask(approve(
+            &confirm["toolId"],
+            json!({"input": {"command": "echo ours"}}),
+        ))
+        .await;
+    assert_eq!(right["payload"]["accepted"], true);
+    client.until("chat:stream-end").await;
+    assert_eq!(client.all("chat:tool-resolved")[0]["edited"], true);
+    assert_eq!(
+        client.all("chat:tool-start")[0]["input"]["command"],
+        "echo ours"
+    );
+    assert!(
+        client.all("chat:tool-result")[0]["result"]
+            .as_str()
+            .unwrap()
+            .contains("ours")
+    );
+}
+
+#[tokio::test]
+async fn an_edit_does_not_get_past_what_is_blocked() {
+    let turns = vec![bash("echo a"), Turn::text("done")];
+    let (_daemon, mut client, _provider) = asked(turns, json!({})).await;
+    let confirm = client.until("chat:tool-confirm").await["payload"].clone();
+    client
+        .ask(approve(
+            &confirm["toolId"],
+            json!({"input": {"command": "sudo rm -rf /"}}),
+        ))
+        .await;
+    client.until("chat:stream-end").await;
+    assert_eq!(client.all("chat:tool-start").len(), 0);
+    assert_eq!(
+        client.all("chat:tool-result")[0]["metadata"]["denied"],
+        true
+    );
+}
+
+#[tokio::test]
+async fn a_remembered_command_is_not_asked_again_and_another_is() {
+    let turns = vec![
+        bash("cargo --version"),
+        bash("cargo --version"),
+        bash("cargo --list"),
+        Turn::text("done"),
+    ];
+    let (_daemon, mut client, _provider) = asked(turns, json!({})).await;
+    let confirm = client.until("chat:tool-confirm").await["payload"].clone();
+    client
+        .ask(approve(
+            &confirm["toolId"],
+            json!({"remember": "conversation"}),
+        ))
+        .await;
+    let second = client.until("chat:tool-confirm").await["payload"].clone();
+    assert_eq!(second["input"]["command"], "cargo --list");
+    assert_eq!(
+        client.all("chat:tool-resolved")[0]["remember"],
+        "conversation"
+    );
+    client.ask(approve(&second["toolId"], json!({}))).await;
+    client.until("chat:stream-end").await;
+}
+
+#[tokio::test]
+async fn nobody_answers_in_time() {
+    let turns = vec![bash("echo a"), Turn::text("done")];
+    let (_daemon, mut client, _provider) =
+        asked(turns, json!({"approval": {"timeout": "50ms"}})).await;
+    client.until("chat:stream-end").await;
+    assert_eq!(client.all("chat:tool-resolved")[0]["outcome"], "expired");
+    assert_eq!(client.all("chat:tool-resolved")[0]["by"], "timeout");
+    assert_eq!(
+        client.all("chat:tool-result")[0]["metadata"]["expired"],
+        true
+    );
+}
+
+#[tokio::test]
+async fn unattended_denies_at_once() {
+    let turns = vec![bash("echo a"), Turn::text("done")];
+    let (_daemon, mut client, _provider) =
+        asked(turns, json!({"approval": {"unattended": "deny"}})).await;
+    client.until("chat:stream-end").await;
+    assert_eq!(client.all("chat:tool-confirm").len(), 0);
+    assert_eq!(
+        client.all("chat:tool-result")[0]["metadata"]["denied"],
+        true
+    );
+}
+
+#[tokio::test]
+async fn autonomous_runs_what_is_not_dangerous_and_refuses_what_is_blocked() {
+    let turns = vec![
+        bash("echo fine"),
+        bash("sudo reboot"),
+        bash("rm -rf build"),
+        Turn::text("done"),
+    ];
+    let more = json!({"chat": {"trust_level": "autonomous"}});
+    let (_daemon, mut client, _provider) = asked(turns, more).await;
+    let confirm = client.until("chat:tool-confirm").await["payload"].clone();
+    assert_eq!(confirm["input"]["command"], "rm -rf build");
+    assert_eq!(confirm["danger"]["level"], "dangerous");
+    client
+        .ask(json!({"type": "chat:tool-approve", "toolId": confirm["toolId"], "approved": false}))
+        .await;
+    client.until("chat:stream-end").await;
+    let results = client.all("chat:tool-result");
+    assert_eq!(results[0]["status"], "success");
+    assert_eq!(results[1]["metadata"]["denied"], true);
+}
+
+#[tokio::test]
+async fn supervised_asks_for_reading_too() {
+    let turns = vec![
+        Turn::call("file_read", &json!({"path": "a"})),
+        Turn::text("done"),
+    ];
+    let more = json!({"chat": {"trust_level": "supervised"}});
+    let (_daemon, mut client, _provider) = asked(turns, more).await;
+    let confirm = client.until("chat:tool-confirm").await;
+    assert_eq!(confirm["payload"]["toolName"], "file_read");
+}
+
+#[tokio::test]
+async fn a_write_shows_its_diff_before() {
+    let turns = vec![
+        Turn::call(
+            "file_write",
+            &json!({"path": "new/a.txt", "content": "line\n"}),
+        ),
+        Turn::text("done"),
+    ];
+    let (daemon, mut client, _provider) = asked(turns, json!({})).await;
+    let confirm = client.until("chat:tool-confirm").await["payload"].clone();
+    assert!(confirm["preview"].as_str().unwrap().contains("+line"));
+    assert!(!daemon.project().join("new").exists());
+    client.ask(approve(&confirm["toolId"], json!({}))).await;
+    client.until("chat:stream-end").await;
+    let written = std::fs::read_to_string(daemon.project().join("new/a.txt")).unwrap();
+    assert_eq!(written, "line\n");
+}
+
+#[tokio::test]
+async fn the_same_call_three_times_in_a_row_is_asked_for() {
+    let read = || Turn::call("file_list", &json!({}));
+    let turns = vec![read(), read(), read(), Turn::text("done")];
+    let (_daemon, mut client, _provider) = asked(turns, json!({})).await;
+    let confirm = client.until("chat:tool-confirm").await["payload"].clone();
+    assert!(
+        confirm["reason"]
+            .as_str()
+            .unwrap()
+            .contains("3 times in a row")
+    );
+    assert_eq!(client.all("chat:tool-result").len(), 2);
+}
+
+#[tokio::test]
+async fn a_path_outside_ends_the_exchange() {
+    let turns = vec![Turn::calls(&[
+        ("file_read", json!({"path": "../../../etc/passwd"})),
+        ("bash", json!({"command": "echo waiting"})),
+    ])];
+    let (_daemon, mut client, provider) = asked(turns, json!({})).await;
+    let end = client.until("chat:stream-end").await;
+    assert_eq!(end["payload"]["stopReason"], "sandbox_violation");
+    assert_eq!(client.all("chat:error")[0]["code"], "sandbox_violation");
+    assert_eq!(client.all("chat:tool-result").len(), 2);
+    let confirms = client.all("chat:tool-confirm").len();
+    assert_eq!(client.all("chat:tool-resolved").len(), confirms);
+    // What is remembered is valid, so the conversation goes on.
+    provider.then(Turn::text("fine"));
+    client.say("and now?").await;
+    let end = client.until("chat:stream-end").await;
+    assert_eq!(end["payload"]["stopReason"], "end_turn");
+}

@@ -1,1 +1,324 @@
+//! Text, tools, several turns, several conversations: the main flow.
 
+use serde_json::json;
+
+use crate::support::provider::Turn;
+use crate::support::{Daemon, Provider};
+
+#[tokio::test]
+async fn text_is_streamed_and_the_exchange_ends_once() {
+    let provider = Provider::start().await;
+    provider.then(Turn::chunks(
+        &[json!({"content": "Hel"}), json!({"content": "lo"})],
+        "stop",
+    ));
+    let daemon = Daemon::start(&provider).await;
+    let mut client = daemon.connect().await;
+    client.say("hi").await;
+    let end = client.until("chat:stream-end").await;
+    assert_eq!(end["payload"]["stopReason"], "end_turn");
+    assert_eq!(end["payload"]["partial"], false);
+    assert_eq!(end["payload"]["turns"], 1);
+    assert_eq!(end["payload"]["usage"]["inputTokens"], 10);
+    assert!(end["payload"].get("costUsd").is_none());
+    assert_eq!(client.text_said(), "Hello");
+    assert_eq!(
+        client.types(),
+        [
+            "chat:stream-start",
+            "chat:text-delta",
+            "chat:usage",
+            "chat:stream-end"
+        ]
+    );
+    let idle = client.until("chat:state").await;
+    assert_eq!(
+        idle["payload"],
+        json!({"conversationId": "default", "state": "idle"})
+    );
+    client.check_numbers();
+    let request = &provider.requests()[0];
+    assert_eq!(
+        request["messages"][1],
+        json!({"role": "user", "content": "hi"})
+    );
+    assert_eq!(request["stream"], true);
+}
+
+#[tokio::test]
+async fn the_model_reads_a_file_and_answers() {
+    let provider = Provider::start().await;
+    provider
+        .then(Turn::call("file_read", &json!({"path": "notes.txt"})))
+        .then(Turn::text("It says forty-two."));
+    let daemon = Daemon::start(&provider).await;
+    daemon.file("notes.txt", "forty-two\n");
+    let mut client = daemon.connect().await;
+    client.say("what do the notes say?").await;
+    let end = client.until("chat:stream-end").await;
+    assert_eq!(end["payload"]["turns"], 2);
+    assert_eq!(end["payload"]["toolCalls"], 1);
+    assert_eq!(
+        client.types(),
+        [
+            "chat:stream-start",
+            "chat:tool-input-delta",
+            "chat:usage",
+            "chat:tool-start",
+            "chat:tool-result",
+            "chat:text-delta",
+            "chat:usage",
+            "chat:stream-end",
+        ]
+    );
+    let result = &client.all("chat:tool-result")[0];
+    assert_eq!(result["toolId"], "t1");
+    assert_eq!(result["status"], "success");
+    assert!(result["result"].as_str().unwrap().contains("forty-two"));
+    let messages = provider.requests()[1]["messages"].clone();
+    let last = messages.as_array().unwrap().last().unwrap();
+    assert_eq!(last["role"], "tool");
+    assert_eq!(last["tool_call_id"], "call_0_file_read");
+}
+
+#[tokio::test]
+async fn parallel_calls_are_answered_in_the_order_of_the_calls() {
+    let provider = Provider::start().await;
+    provider
+        .then(Turn::calls(&[
+            ("file_read", json!({"path": "a"})),
+            ("file_read", json!({"path": "missing"})),
+            ("no_such_tool", json!({})),
+            ("file_read", json!({"wrong": 1})),
+        ]))
+        .then(Turn::text("done"));
+    let daemon = Daemon::start(&provider).await;
+    daemon.file("a", "A");
+    let mut client = daemon.connect().await;
+    client.say("read").await;
+    client.until("chat:stream-end").await;
+    let results = client.all("chat:tool-result");
+    assert_eq!(results.len(), 4);
+    let status = |id: &str| {
+        let result = results
+            .iter()
+            .find(|result| result["toolId"] == id)
+            .unwrap();
+        (
+            result["status"].as_str().unwrap().to_owned(),
+            result["result"].as_str().unwrap().to_owned(),
+        )
+    };
+    assert_eq!(status("t1").0, "success");
+    assert!(status("t2").1.contains("missing"));
+    assert!(status("t3").1.contains("there is no tool `no_such_tool`"));
+    assert!(status("t4").1.contains("path"), "{}", status("t4").1);
+    assert_eq!(client.all("chat:tool-start").len(), 2);
+    let request = provider.requests()[1].clone();
+    let ids: Vec<_> = request["messages"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|message| message["tool_call_id"].as_str())
+        .collect();
+    assert_eq!(
+        ids,
+        [
+            "call_0_file_read",
+            "call_1_file_read",
+            "call_2_no_such_tool",
+            "call_3_file_read"
+        ]
+    );
+}
+
+#[tokio::test]
+async fn a_conversation_remembers_and_others_do_not() {
+    let provider = Provider::start().await;
+    for text in ["one", "two", "three"] {
+        provider.then(Turn::text(text));
+    }
+    let daemon = Daemon::start(&provider).await;
+    let mut client = daemon.connect().await;
+    for conversation in ["a", "a", "b"] {
+        client
+            .send(json!({"type": "chat:send", "payload": {"conversationId": conversation, "content": "x"}}))
+            .await;
+        client.until("chat:stream-end").await;
+    }
+    let lengths: Vec<usize> = provider
+        .requests()
+        .iter()
+        .map(|request| request["messages"].as_array().unwrap().len())
+        .collect();
+    assert_eq!(lengths, [2, 4, 2]);
+    let history = client
+        .ask(json!({"type": "chat:history", "conversationId": "a"}))
+        .await;
+    let roles: Vec<_> = history["payload"]["messages"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|message| message["role"].as_str().unwrap())
+        .collect();
+    assert_eq!(roles, ["user", "assistant", "user", "assistant"]);
+}
+
+#[tokio::test]
+async fn sends_queue_while_an_exchange_runs() {
+    let provider = Provider::start().await;
+    let (turn, mut pause) = Turn::paused(&[json!({"content": "a"})], &[], "stop");
+    provider.then(turn).then(Turn::text("b"));
+    let daemon = Daemon::start(&provider).await;
+    let mut client = daemon.connect().await;
+    client.say("first").await;
+    pause.reached().await;
+    let queued = client
+        .ask(json!({"type": "chat:send", "content": "second"}))
+        .await;
+    assert_eq!(queued["type"], "chat:send-result");
+    assert_eq!(queued["payload"]["state"], "queued");
+    assert_eq!(queued["payload"]["position"], 1);
+    let rejected = client
+        .ask(json!({"type": "chat:send", "content": "third", "whenBusy": "reject"}))
+        .await;
+    assert_eq!(rejected["type"], "chat:error");
+    assert_eq!(rejected["payload"]["code"], "conversation_busy");
+    assert!(rejected["payload"].get("messageId").is_none());
+    pause.go_on();
+    client.until("chat:stream-end").await;
+    let end = client.until("chat:stream-end").await;
+    assert_eq!(end["payload"]["messageId"], queued["payload"]["messageId"]);
+}
+
+#[tokio::test]
+async fn a_steered_message_joins_the_running_exchange() {
+    let provider = Provider::start().await;
+    let (turn, mut pause) = Turn::paused(&[json!({"content": "a"})], &[], "stop");
+    provider.then(turn).then(Turn::text("b"));
+    let daemon = Daemon::start(&provider).await;
+    let mut client = daemon.connect().await;
+    client.say("first").await;
+    pause.reached().await;
+    let steered = client
+        .ask(json!({"type": "chat:send", "content": "and also", "when_busy": "steer"}))
+        .await;
+    assert_eq!(steered["payload"]["state"], "steered");
+    assert_eq!(steered["payload"]["messageId"], "m1");
+    pause.go_on();
+    let end = client.until("chat:stream-end").await;
+    assert_eq!(end["payload"]["turns"], 2);
+    assert_eq!(client.all("chat:steered")[0]["content"], "and also");
+    assert_eq!(client.text_said(), "ab");
+}
+
+#[tokio::test]
+async fn a_send_with_a_known_id_is_not_run_twice() {
+    let provider = Provider::start().await;
+    provider.then(Turn::text("once"));
+    let daemon = Daemon::start(&provider).await;
+    let mut client = daemon.connect().await;
+    let send = json!({"type": "chat:send", "id": "same", "content": "x"});
+    client.send(send.clone()).await;
+    client.until("chat:stream-end").await;
+    client.send(send).await;
+    let again = client.until("chat:send-result").await;
+    assert_eq!(again["payload"]["duplicate"], true);
+    assert_eq!(again["payload"]["messageId"], "m1");
+    assert_eq!(provider.requests().len(), 1);
+}
+
+#[tokio::test]
+async fn the_limit_of_turns_ends_with_an_answer_in_text() {
+    let provider = Provider::start().await;
+    provider
+        .then(Turn::call("file_list", &json!({})))
+        .then(Turn::call("file_list", &json!({"path": "."})))
+        .then(Turn::text("enough"));
+    let daemon = Daemon::start(&provider).await;
+    let mut client = daemon.connect().await;
+    client
+        .send(json!({"type": "chat:send", "content": "go", "limits": {"maxTurns": 2}}))
+        .await;
+    let end = client.until("chat:stream-end").await;
+    assert_eq!(end["payload"]["stopReason"], "max_turns");
+    assert_eq!(end["payload"]["turns"], 3);
+    assert_eq!(client.text_said(), "enough");
+    let requests = provider.requests();
+    assert_eq!(requests[2]["tool_choice"], "none");
+    assert_eq!(requests[2]["tools"], requests[0]["tools"]);
+}
+
+#[tokio::test]
+async fn a_full_context_ends_with_an_answer_in_text() {
+    let provider = Provider::start().await;
+    provider
+        .then(Turn::call("file_list", &json!({})))
+        .then(Turn::text("full"));
+    let daemon = Daemon::start(&provider).await;
+    let mut client = daemon.connect().await;
+    client
+        .send(json!({
+            "type": "chat:send", "content": "go", "model": "gpt-5",
+            "limits": {"contextReserve": 100_000_000},
+        }))
+        .await;
+    let end = client.until("chat:stream-end").await;
+    let known = client.all("chat:usage")[0]["context"]
+        .get("window")
+        .is_some();
+    let expected = if known { "context_budget" } else { "end_turn" };
+    assert_eq!(end["payload"]["stopReason"], expected);
+    assert_eq!(client.text_said(), "full");
+}
+
+#[tokio::test]
+async fn whole_messages_are_told_to_who_asks_for_them() {
+    let provider = Provider::start().await;
+    provider
+        .then(Turn::call("file_list", &json!({})))
+        .then(Turn::text("done"));
+    let daemon = Daemon::start(&provider).await;
+    let mut client = daemon.connect().await;
+    let configured = client
+        .ask(json!({"type": "session:configure", "layers": ["message"]}))
+        .await;
+    assert_eq!(configured["payload"]["layers"], json!(["message"]));
+    client.say("go").await;
+    client.until("chat:stream-end").await;
+    assert_eq!(client.all("chat:text-delta").len(), 0);
+    let messages = client.all("chat:message");
+    let roles: Vec<_> = messages
+        .iter()
+        .map(|message| message["message"]["role"].as_str().unwrap())
+        .collect();
+    assert_eq!(roles, ["user", "assistant", "tool", "assistant"]);
+    assert_eq!(messages[3]["exchange"]["stopReason"], "end_turn");
+    client.check_numbers();
+}
+
+#[tokio::test]
+async fn a_client_may_bring_its_own_history() {
+    let provider = Provider::start().await;
+    provider.then(Turn::text("ok"));
+    let daemon = Daemon::start(&provider).await;
+    let mut client = daemon.connect().await;
+    client
+        .send(json!({"type": "chat:send", "content": "go on", "history": [
+            {"role": "user", "content": "before"},
+            {"role": "assistant", "content": "", "toolCalls": [{"id": "x1", "name": "bash", "input": {"command": "ls"}}]},
+            {"role": "tool", "toolCallId": "unknown", "content": "lost"},
+        ]}))
+        .await;
+    client.until("chat:stream-end").await;
+    let notice = &client.all("session:notice")[0];
+    assert_eq!(notice["code"], "history_repaired");
+    let request = provider.requests()[0].clone();
+    let roles: Vec<_> = request["messages"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|message| message["role"].as_str().unwrap())
+        .collect();
+    assert_eq!(roles, ["system", "user", "assistant", "tool", "user"]);
+}

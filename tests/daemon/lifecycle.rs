@@ -1,1 +1,311 @@
+//! How the daemon starts and ends, and that nothing it started outlives it.
 
+use std::io::Write as _;
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use crate::support::provider::Turn;
+use crate::support::{Client, Daemon, Provider};
+
+/// Sends a raw request and returns the answer's status and body.
+async fn http(daemon: &Daemon, head: &str) -> (u16, String) {
+    let mut stream = TcpStream::connect(("127.0.0.1", daemon.port))
+        .await
+        .unwrap();
+    let request = format!("{head}\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    let status = answer.split(' ').nth(1).unwrap().parse().unwrap();
+    (status, answer)
+}
+
+#[tokio::test]
+async fn only_the_right_token_host_and_origin_get_in() {
+    let provider = Provider::start().await;
+    let daemon = Daemon::start(&provider).await;
+    let upgrade = "Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==";
+    let token = &daemon.token;
+    for (line, status, code) in [
+        (
+            "GET /healthz HTTP/1.1\r\nHost: evil.example".to_owned(),
+            200,
+            "ok",
+        ),
+        (
+            "GET /readyz HTTP/1.1\r\nHost: localhost".to_owned(),
+            200,
+            "ok",
+        ),
+        (
+            "GET /readyz HTTP/1.1\r\nHost: evil.example".to_owned(),
+            403,
+            "host_not_allowed",
+        ),
+        (
+            format!("GET /ws HTTP/1.1\r\nHost: localhost\r\n{upgrade}"),
+            401,
+            "unauthorized",
+        ),
+        (
+            format!("GET /ws?token=wrong HTTP/1.1\r\nHost: localhost\r\n{upgrade}"),
+            401,
+            "unauthorized",
+        ),
+        (
+            format!(
+                "GET /ws?token={token} HTTP/1.1\r\nHost: localhost\r\nOrigin: http://localhost\r\n{upgrade}"
+            ),
+            401,
+            "unauthorized",
+        ),
+        (
+            format!(
+                "GET /ws HTTP/1.1\r\nHost: localhost\r\nOrigin: http://evil.example\r\nAuthorization: Bearer {token}\r\n{upgrade}"
+            ),
+            403,
+            "origin_not_allowed",
+        ),
+        (
+            format!(
+                "GET /ws HTTP/1.1\r\nHost: evil.example:{}\r\nAuthorization: Bearer {token}\r\n{upgrade}",
+                daemon.port
+            ),
+            403,
+            "host_not_allowed",
+        ),
+    ] {
+        let (got, answer) = http(&daemon, &line).await;
+        assert_eq!(got, status, "{line}: {answer}");
+        assert!(answer.contains(code), "{line}: {answer}");
+        assert!(!answer.to_lowercase().contains("access-control"));
+    }
+    // The three ways to bring a token, over real handshakes.
+    for (query, header) in [
+        (String::new(), format!("Authorization: Bearer {token}")),
+        (
+            String::new(),
+            format!("Sec-WebSocket-Protocol: outrigger.v1, bearer.{token}"),
+        ),
+        (format!("?token={token}"), "X-Nothing: 1".to_owned()),
+    ] {
+        let mut stream = TcpStream::connect(("127.0.0.1", daemon.port))
+            .await
+            .unwrap();
+        let request =
+            format!("GET /ws{query} HTTP/1.1\r\nHost: localhost\r\n{header}\r\n{upgrade}\r\n\r\n");
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut head = vec![0; 300];
+        let count = stream.read(&mut head).await.unwrap();
+        let head = String::from_utf8_lossy(&head[..count]).into_owned();
+        assert!(head.starts_with("HTTP/1.1 101"), "{header}: {head}");
+        assert_eq!(
+            head.to_lowercase()
+                .contains("sec-websocket-protocol: outrigger.v1\r\n"),
+            header.contains("outrigger.v1"),
+            "{head}"
+        );
+        assert!(!head.contains(token.as_str()));
+    }
+}
+
+/// Starts a command that outlives everything it can, and returns a word found in its command line.
+async fn with_a_stubborn_command(client: &mut Client, provider: &Provider) -> String {
+    static COMMANDS: AtomicU32 = AtomicU32::new(0);
+
+    let number = COMMANDS.fetch_add(1, Ordering::Relaxed);
+    let word = format!("77{:05}.{number}", std::process::id() % 100_000);
+    let command = format!(
+        "trap '' TERM HUP INT; setsid sh -c 'trap \"\" TERM HUP INT; sleep {word}' & echo started; sleep {word}"
+    );
+    provider.then(Turn::call("bash", &json!({ "command": command })));
+    client.say("go").await;
+    client.until("chat:tool-delta").await;
+    while !is_running(&word) {
+        tokio::task::yield_now().await;
+    }
+    word
+}
+
+fn is_running(word: &str) -> bool {
+    std::fs::read_dir("/proc").unwrap().flatten().any(|entry| {
+        std::fs::read(entry.path().join("cmdline")).is_ok_and(|line| {
+            let line = String::from_utf8_lossy(&line).replace('\0', " ");
+            line.contains("sleep") && line.contains(word) && !line.contains("trap")
+        })
+    })
+}
+
+/// Waits until no process with the word is left; the test's own time limit ends a wait in vain.
+async fn until_gone(word: &str) {
+    while is_running(word) {
+        tokio::task::yield_now().await;
+    }
+}
+
+fn autonomous() -> Value {
+    json!({"chat": {"trust_level": "autonomous"}, "shutdown": {"grace": "100ms"}})
+}
+
+#[tokio::test]
+async fn the_end_of_stdin_ends_the_daemon_and_its_commands() {
+    let provider = Provider::start().await;
+    let mut daemon = Daemon::with(&provider, autonomous()).await;
+    let mut client = daemon.connect().await;
+    let word = with_a_stubborn_command(&mut client, &provider).await;
+    drop(daemon.stdin.take());
+    let status = daemon.child.wait().await.unwrap();
+    assert_eq!(status.code(), Some(0));
+    until_gone(&word).await;
+}
+
+#[tokio::test]
+async fn sigterm_cancels_what_runs_and_exits_with_0() {
+    let provider = Provider::start().await;
+    let mut daemon = Daemon::with(&provider, autonomous()).await;
+    let mut client = daemon.connect().await;
+    let word = with_a_stubborn_command(&mut client, &provider).await;
+    signal(&daemon, "TERM");
+    let end = client.until("chat:stream-end").await;
+    assert_eq!(end["payload"]["stopReason"], "cancelled");
+    loop {
+        if let Err(code) = client.next_or_close().await {
+            assert_eq!(code, 1001);
+            break;
+        }
+    }
+    let status = daemon.child.wait().await.unwrap();
+    assert_eq!(status.code(), Some(0));
+    until_gone(&word).await;
+}
+
+#[tokio::test]
+async fn kill_9_of_the_daemon_leaves_no_process() {
+    let provider = Provider::start().await;
+    let mut daemon = Daemon::with(&provider, autonomous()).await;
+    let mut client = daemon.connect().await;
+    let word = with_a_stubborn_command(&mut client, &provider).await;
+    signal(&daemon, "KILL");
+    daemon.child.wait().await.unwrap();
+    until_gone(&word).await;
+}
+
+fn signal(daemon: &Daemon, name: &str) {
+    let pid = daemon.child.id().unwrap().to_string();
+    let sent = Command::new("kill")
+        .args(["-s", name, &pid])
+        .status()
+        .unwrap();
+    assert!(sent.success());
+}
+
+#[tokio::test]
+async fn a_running_exchange_may_end_by_itself_at_shutdown() {
+    let provider = Provider::start().await;
+    let (turn, mut pause) = Turn::paused(
+        &[json!({"content": "a"})],
+        &[json!({"content": "b"})],
+        "stop",
+    );
+    provider.then(turn);
+    let mut daemon = Daemon::with(&provider, json!({"shutdown": {"grace": "60s"}})).await;
+    let mut client = daemon.connect().await;
+    client.say("go").await;
+    pause.reached().await;
+    signal(&daemon, "TERM");
+    pause.go_on();
+    let end = client.until("chat:stream-end").await;
+    assert_eq!(end["payload"]["stopReason"], "end_turn");
+    assert_eq!(daemon.child.wait().await.unwrap().code(), Some(0));
+}
+
+/// Runs the program to its end and returns exit code and the line on stdout.
+fn fatal(arguments: &[&str], environment: &[(&str, &str)], stdin: &str) -> (Option<i32>, Value) {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_outrigger"))
+        .arg("serve")
+        .args(arguments)
+        .envs(environment.iter().copied())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(stdin.as_bytes()).ok();
+    let output = child.wait_with_output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    (
+        output.status.code(),
+        serde_json::from_str(text.trim()).unwrap_or(Value::Null),
+    )
+}
+
+#[test]
+fn each_reason_not_to_start_has_its_exit_code_and_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().to_str().unwrap();
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port().to_string();
+    let config = folder.path().join("c.toml");
+    std::fs::write(&config, "[servr]\nport = 1\n[server]\nport = \"x\"\n").unwrap();
+
+    let (code, line) = fatal(&["--project-root", root, "--port", &port], &[], "");
+    assert_eq!((code, &line["code"]), (Some(3), &json!("port_in_use")));
+    assert!(line["message"].as_str().unwrap().contains(&port));
+
+    let (code, line) = fatal(
+        &["--config", config.to_str().unwrap(), "--project-root", root],
+        &[],
+        "",
+    );
+    assert_eq!((code, &line["event"]), (Some(2), &json!("fatal")));
+    let message = line["message"].as_str().unwrap();
+    assert!(
+        message.contains("servr") && message.contains("server.port"),
+        "{message}"
+    );
+
+    let (code, line) = fatal(
+        &["--host", "0.0.0.0", "--port", "0", "--project-root", root],
+        &[],
+        "",
+    );
+    assert_eq!(code, Some(2));
+    assert!(line["hint"].as_str().unwrap().contains("OUTRIGGER_TOKEN"));
+
+    let (code, _) = fatal(&["--project-root", "/", "--port", "0"], &[], "");
+    assert_eq!(code, Some(2));
+
+    let (code, line) = fatal(
+        &["--token-stdin", "--project-root", root, "--port", "0"],
+        &[],
+        "\n",
+    );
+    assert_eq!(code, Some(2), "{line}");
+}
+
+#[test]
+fn a_given_token_is_not_repeated_and_the_ready_file_goes_away() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("ready.json");
+    let token = "a-token-that-was-given-to-it";
+    let (code, line) = fatal(
+        &[
+            "--token-stdin",
+            "--project-root",
+            folder.path().to_str().unwrap(),
+            "--port",
+            "0",
+            "--ready-file",
+            file.to_str().unwrap(),
+        ],
+        &[],
+        &format!("{token}\n"),
+    );
+    assert_eq!((code, &line["event"]), (Some(0), &json!("ready")));
+    assert!(line.get("token").is_none());
+    assert!(!file.exists());
+}

@@ -1,1 +1,108 @@
+//! A session outlives its socket: nothing lost, nothing twice, and a gap is told.
 
+use serde_json::json;
+
+use crate::support::provider::Turn;
+use crate::support::{Client, Daemon, Provider};
+
+#[tokio::test]
+async fn events_after_the_last_seen_are_replayed_once_and_in_order() {
+    let provider = Provider::start().await;
+    let (turn, mut pause) = Turn::paused(
+        &[json!({"content": "a"})],
+        &[json!({"content": "b"})],
+        "stop",
+    );
+    provider.then(turn);
+    let daemon = Daemon::start(&provider).await;
+    let mut first = daemon.connect().await;
+    let session = first.seen[0]["payload"]["sessionId"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    first.say("go").await;
+    pause.reached().await;
+    let last = first.until("chat:text-delta").await["seq"]
+        .as_u64()
+        .unwrap();
+    drop(first);
+    pause.go_on();
+    let mut second = Client::connect(&daemon, &format!("?session={session}&after={last}")).await;
+    assert_eq!(second.seen[0]["payload"]["resumed"], true);
+    assert!(second.seen[0].get("seq").is_none());
+    second.until("chat:stream-end").await;
+    assert_eq!(second.seen[1]["seq"], last + 1);
+    assert_eq!(second.text_said(), "b");
+    second.check_numbers();
+}
+
+#[tokio::test]
+async fn an_open_approval_is_answered_from_another_socket() {
+    let provider = Provider::start().await;
+    provider
+        .then(Turn::call("bash", &json!({"command": "echo a"})))
+        .then(Turn::text("done"));
+    let daemon = Daemon::start(&provider).await;
+    let mut first = daemon.connect().await;
+    let session = first.seen[0]["payload"]["sessionId"].clone();
+    first.say("go").await;
+    first.until("chat:tool-confirm").await;
+    let mut second = daemon.connect().await;
+    second
+        .send(json!({"type": "session:resume", "sessionId": session, "lastSeq": 0}))
+        .await;
+    second.until("chat:tool-confirm").await;
+    while first.next_or_close().await != Err(4001) {}
+    second
+        .send(json!({"type": "chat:tool-approve", "toolId": "t1", "approved": true}))
+        .await;
+    second.until("chat:stream-end").await;
+    let state = second.ask(json!({"type": "session:state"})).await;
+    assert_eq!(state["payload"]["approvals"], json!([]));
+    assert_eq!(state["payload"]["conversations"][0]["state"], "idle");
+}
+
+#[tokio::test]
+async fn an_unknown_session_is_told_and_the_socket_goes_on_as_a_new_one() {
+    let provider = Provider::start().await;
+    let daemon = Daemon::start(&provider).await;
+    let mut client = Client::connect(&daemon, "?session=nobody&after=3").await;
+    assert_eq!(client.seen[0]["payload"]["resumed"], false);
+    assert_eq!(client.next().await["payload"]["code"], "session_not_found");
+    client
+        .send(json!({"type": "session:resume", "sessionId": "nobody", "lastSeq": 0}))
+        .await;
+    assert_eq!(client.next().await["payload"]["code"], "session_not_found");
+    client.send(json!({"type": "session:ping"})).await;
+    assert_eq!(client.next().await["type"], "session:ping-result");
+}
+
+#[tokio::test]
+async fn a_gap_is_told_with_an_account_of_how_things_stand() {
+    let provider = Provider::start().await;
+    let long = "x".repeat(3_000);
+    for _ in 0..30 {
+        provider.then(Turn::text(&long));
+    }
+    let more = json!({"session": {"buffer_bytes": "64KiB"}});
+    let daemon = Daemon::with(&provider, more).await;
+    let mut first = daemon.connect().await;
+    let session = first.seen[0]["payload"]["sessionId"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    for _ in 0..30 {
+        first.say("go").await;
+        first.until("chat:stream-end").await;
+    }
+    drop(first);
+    let mut second = Client::connect(&daemon, &format!("?session={session}&after=1")).await;
+    let gap = second.next().await;
+    assert_eq!(gap["payload"]["code"], "replay_gap");
+    let history = second.next().await;
+    assert_eq!(history["type"], "chat:history-result");
+    assert_eq!(history["payload"]["messages"].as_array().unwrap().len(), 60);
+    second.send(json!({"type": "session:ping"})).await;
+    second.until("session:ping-result").await;
+    second.check_numbers();
+}

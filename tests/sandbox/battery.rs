@@ -85,11 +85,6 @@ impl Targets {
     fn victim_limits(&self) -> String {
         fs::read_to_string(format!("/proc/{}/limits", self.victim.id())).unwrap()
     }
-
-    fn victim_is_hurt(&mut self) -> bool {
-        // A moment for the signal to arrive, which it has when the attacker that sent it is dead and reaped.
-        self.victim.try_wait().unwrap().is_some()
-    }
 }
 
 impl Drop for Targets {
@@ -309,9 +304,10 @@ fn on_processes() -> Vec<Attempt> {
         attempt("debug another process", PTRACE, Limits, says_done),
         attempt(
             "kill another process",
-            "kill -9 {victim}",
+            // Its answer, since the victim's death takes a moment longer.
+            "kill -9 {victim} && echo done",
             Fallback,
-            |targets, _| targets.victim_is_hurt(),
+            says_done,
         ),
         attempt(
             "namespaces",

@@ -351,10 +351,7 @@ proptest::proptest! {
     ) {
         let place = Place::new().with_file(&format!("c.{format}"), &words.concat());
         let name = format!("OUTRIGGER_{name}");
-        let sources = Sources {
-            environment: [(name, value)].into_iter().collect(),
-            ..place.sources.clone()
-        };
-        drop(load(&sources).map_err(|errors| errors.to_string()));
+        let place = place.with_environment(&[(&name, &value)]);
+        drop(load(&place.sources).map_err(|errors| errors.to_string()));
     }
 }

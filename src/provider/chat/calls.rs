@@ -150,12 +150,12 @@ impl Calls {
             return 0;
         };
         call.touched = delta;
-        call.adopt(&fragment);
+        let kept = call.adopt(&fragment);
         if fragment.arguments.is_empty() || call.repeats(&fragment) {
-            return 0;
+            return kept;
         }
         call.arguments.push_str(&fragment.arguments);
-        let kept = fragment.arguments.len();
+        let kept = kept + fragment.arguments.len();
         match call.index {
             Some(index) => chunks.push(Chunk::ToolCallDelta {
                 index,
@@ -242,7 +242,8 @@ impl Call {
             && is_object(&self.arguments)
     }
 
-    fn adopt(&mut self, fragment: &Fragment<'_>) {
+    /// Takes all of a fragment but its input. Returns the bytes kept.
+    fn adopt(&mut self, fragment: &Fragment<'_>) -> usize {
         if self.id.is_empty() {
             fragment.id.clone_into(&mut self.id);
         }
@@ -253,12 +254,15 @@ impl Call {
         if self.index.is_none() && fragment.name.starts_with(&self.name) {
             fragment.name.clone_into(&mut self.name);
         }
+        let mut kept = fragment.id.len() + fragment.name.len();
         for (key, value) in fragment.value.as_object().into_iter().flatten() {
             let known = ["id", "index", "type", "function", "name", "arguments"];
             if !value.is_null() && !known.contains(&key.as_str()) {
+                kept += key.len() + value.to_string().len();
                 self.extra.insert(key.clone(), value.clone());
             }
         }
+        kept
     }
 
     /// Says that the call began, as soon as its name is known.

@@ -4,10 +4,10 @@
 //! else, and what is not understood is passed over (`providers.md` 3.3, 2026-11-20). Tool calls are
 //! put together in [`super::calls`].
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::calls::{Calls, text};
-use super::details::Details;
+use super::message::Kept;
 use super::usage;
 use crate::message::{NativeReply, Notice, Usage};
 use crate::provider::decode::Decoder;
@@ -20,9 +20,6 @@ pub(in crate::provider) const WIRE: &str = "openai-chat";
 /// Most bytes of input, reasoning and parts kept for one answer; several times any real one.
 const MAX_KEPT_BYTES: usize = 32 * 1024 * 1024;
 
-/// Fields that reasoning comes in. Where several are sent they hold the same text.
-const REASONING_FIELDS: [&str; 2] = ["reasoning_content", "reasoning"];
-
 /// The parser of one Chat Completions answer.
 pub(crate) struct ChatDecoder {
     provider: String,
@@ -32,19 +29,11 @@ pub(crate) struct ChatDecoder {
     done: bool,
     calls: Calls,
     deltas: u64,
-    kept: usize,
+    call_bytes: usize,
     stop: Option<String>,
     refused: bool,
     usage: Usage,
-    /// The field the reasoning came in, and its text so far.
-    reasoning: Option<(&'static str, String)>,
-    details: Details,
-    /// Content that came as typed parts (Mistral), to go back in that form.
-    parts: Details,
-    /// Whether text came as a string before any typed part: the parts alone are then not all of it.
-    plain: bool,
-    /// Fields of the message itself that have to go back, e.g. `extra_content` (Gemini).
-    extra: Map<String, Value>,
+    kept: Kept,
 }
 
 impl ChatDecoder {
@@ -60,15 +49,11 @@ impl ChatDecoder {
             done: false,
             calls: Calls::new(names),
             deltas: 0,
-            kept: 0,
+            call_bytes: 0,
             stop: None,
             refused: false,
             usage: Usage::default(),
-            reasoning: None,
-            details: Details::default(),
-            parts: Details::default(),
-            plain: false,
-            extra: Map::new(),
+            kept: Kept::default(),
         }
     }
 
@@ -156,7 +141,9 @@ impl ChatDecoder {
     }
 
     fn take_delta(&mut self, delta: &Value, chunks: &mut Vec<Chunk>) -> Result<(), ProviderError> {
-        self.take_reasoning(delta, chunks);
+        let thinking = self.kept.take_reasoning(delta);
+        self.push_thinking(&thinking, chunks);
+        self.kept.take_extra(delta);
         self.take_content(delta.get("content").unwrap_or(&Value::Null), chunks);
         let refusal = text(delta, "refusal");
         if !refusal.is_empty() {
@@ -172,18 +159,13 @@ impl ChatDecoder {
             (_, Some(call)) => self.feed(std::slice::from_ref(call), chunks),
             _ => Some(0),
         };
-        for key in ["extra_content", "thought_signature"] {
-            if let Some(value) = delta.get(key).filter(|value| !value.is_null()) {
-                self.extra.insert(key.to_owned(), value.clone());
-            }
-        }
         let Some(bytes) = fed else {
             let error =
                 ProviderError::new(ErrorKind::Protocol, "the answer has too many tool calls");
             return Err(self.fail(error, chunks));
         };
-        self.kept += bytes;
-        if self.kept > MAX_KEPT_BYTES {
+        self.call_bytes += bytes;
+        if self.call_bytes + self.kept.bytes() > MAX_KEPT_BYTES {
             let error = ProviderError::new(
                 ErrorKind::Protocol,
                 format!("the answer is larger than {MAX_KEPT_BYTES} bytes"),
@@ -198,45 +180,14 @@ impl ChatDecoder {
         self.calls.feed(entries, self.deltas, chunks)
     }
 
-    fn take_reasoning(&mut self, delta: &Value, chunks: &mut Vec<Chunk>) {
-        let details = delta.get("reasoning_details").and_then(Value::as_array);
-        let mut from_details = String::new();
-        for detail in details.into_iter().flatten() {
-            self.kept += self.details.push(detail);
-            from_details.push_str(text(detail, "text"));
-            from_details.push_str(text(detail, "summary"));
-        }
-        let field = REASONING_FIELDS
-            .into_iter()
-            .find(|field| !text(delta, field).is_empty());
-        let Some(field) = field else {
-            self.push_thinking(&from_details, chunks);
-            return;
-        };
-        let fragment = text(delta, field);
-        self.kept += fragment.len();
-        self.reasoning
-            .get_or_insert_with(|| (field, String::new()))
-            .1
-            .push_str(fragment);
-        self.push_thinking(fragment, chunks);
-    }
-
     /// Takes content as a string or, from Mistral, as typed parts.
     fn take_content(&mut self, content: &Value, chunks: &mut Vec<Chunk>) {
         if let Value::String(fragment) = content {
-            if self.parts.is_empty() {
-                self.plain |= !fragment.is_empty();
-            } else if !fragment.is_empty() {
-                // A server may go over to plain strings in the middle.
-                self.kept += self.parts.push(&json!({"type": "text", "text": fragment}));
-            }
+            self.kept.take_text(fragment);
             self.push_text(fragment, chunks);
         }
         for part in content.as_array().into_iter().flatten() {
-            if !self.plain {
-                self.kept += self.parts.push(part);
-            }
+            self.kept.take_part(part);
             self.push_text(text(part, "text"), chunks);
             match part.get("thinking") {
                 Some(Value::String(fragment)) => self.push_thinking(fragment, chunks),
@@ -295,23 +246,9 @@ impl ChatDecoder {
         }));
     }
 
-    /// The message as it has to go back; `None` where plain text says it all.
     fn native(&mut self, calls: Vec<Value>) -> Option<NativeReply> {
-        let mut message = Map::new();
-        if let Some(parts) = self.parts.take() {
-            message.insert("content".to_owned(), parts);
-        }
-        if let Some((field, reasoning)) = self.reasoning.take() {
-            message.insert(field.to_owned(), Value::String(reasoning));
-        }
-        if let Some(details) = self.details.take() {
-            message.insert("reasoning_details".to_owned(), details);
-        }
-        if !calls.is_empty() {
-            message.insert("tool_calls".to_owned(), Value::Array(calls));
-        }
-        message.append(&mut self.extra);
-        (!message.is_empty()).then(|| NativeReply {
+        let message = std::mem::take(&mut self.kept).into_message(calls)?;
+        Some(NativeReply {
             wire: WIRE.to_owned(),
             provider: self.provider.clone(),
             model: self.model.clone(),

@@ -32,8 +32,8 @@ impl Details {
     }
 
     /// Returns the pieces as an array; `None` where there are none.
-    pub(super) fn take(&mut self) -> Option<Value> {
-        (!self.pieces.is_empty()).then(|| Value::Array(std::mem::take(&mut self.pieces)))
+    pub(super) fn into_array(self) -> Option<Value> {
+        (!self.pieces.is_empty()).then_some(Value::Array(self.pieces))
     }
 }
 
@@ -98,7 +98,7 @@ mod tests {
         for piece in pieces {
             details.push(piece);
         }
-        details.take().unwrap_or_default()
+        details.into_array().unwrap_or_default()
     }
 
     #[test]

@@ -183,10 +183,10 @@ async fn a_call_that_the_server_refused_is_told_to_the_model_once() {
     ];
     let (server, played) = start(Api::Chat, "groq", &answers).await;
     ask(&server).await.unwrap();
-    assert!(is_model_mistake(&ask(&server).await.unwrap_err()));
+    assert!(ask(&server).await.unwrap_err().is_model_mistake());
     ask(&server).await.unwrap();
     ask(&server).await.unwrap();
-    assert!(is_model_mistake(&ask(&server).await.unwrap_err()));
+    assert!(ask(&server).await.unwrap_err().is_model_mistake());
     let told: Vec<bool> = bodies(&played)
         .iter()
         .map(|body| {

@@ -260,6 +260,7 @@ fn type_code_and_message_of_each_form() {
             None,
             "body.a.0: required; wrong",
         ),
+        (json!({"error":["m", "n"]}), None, None, "m"),
         (
             json!({"errors":[{"message":"m","code":7}]}),
             None,
@@ -283,8 +284,9 @@ fn type_code_and_message_of_each_form() {
 
 #[test]
 fn delays_in_headers() {
-    let date = ("date", "Fri, 20 Nov 2026 12:00:00 GMT");
-    let cases: &[(&[(&str, &str)], Option<u64>)] = &[
+    type Case = (&'static [(&'static str, &'static str)], Option<u64>);
+    const DATE: (&str, &str) = ("date", "Fri, 20 Nov 2026 12:00:00 GMT");
+    let cases: &[Case] = &[
         (&[("retry-after", "16")], Some(16_000)),
         (&[("retry-after", "1.5")], Some(1_500)),
         (
@@ -292,11 +294,11 @@ fn delays_in_headers() {
             Some(250),
         ),
         (
-            &[("retry-after", "Fri, 20 Nov 2026 12:00:30 GMT"), date],
+            &[("retry-after", "Fri, 20 Nov 2026 12:00:30 GMT"), DATE],
             Some(30_000),
         ),
         (
-            &[("retry-after", "Fri, 20 Nov 2026 11:00:30 GMT"), date],
+            &[("retry-after", "Fri, 20 Nov 2026 11:00:30 GMT"), DATE],
             Some(0),
         ),
         (&[("retry-after", "soon")], None),
@@ -314,11 +316,11 @@ fn delays_in_headers() {
             ],
             Some(1_570),
         ),
-        (&[("x-ratelimit-reset", "1795176005000"), date], Some(5_000)),
+        (&[("x-ratelimit-reset", "1795176005000"), DATE], Some(5_000)),
         (
             &[
                 ("anthropic-ratelimit-tokens-reset", "2026-11-20T12:00:07Z"),
-                date,
+                DATE,
             ],
             Some(7_000),
         ),

@@ -339,20 +339,53 @@ async fn json_is_read_whole_or_refused() {
     assert!(!error.message.contains("secret"), "{}", error.message);
 }
 
-#[tokio::test]
-async fn keys_come_and_go_and_bad_ones_are_named() {
-    let endpoint = Endpoint::new(Arc::new(config(None)), Clients::default());
-    let missing = endpoint.key_header(AUTHORIZATION, "Bearer ").unwrap_err();
-    assert_eq!(missing.kind, ErrorKind::NotConfigured);
-    endpoint.set_key(Some(SecretString::from("a\nb".to_owned())));
-    let broken = endpoint.key_header(AUTHORIZATION, "Bearer ").unwrap_err();
-    assert_eq!(broken.kind, ErrorKind::NotConfigured);
-    endpoint.set_key(Some(SecretString::from("good".to_owned())));
-    let headers = endpoint.key_header(AUTHORIZATION, "Bearer ").unwrap();
+#[test]
+fn a_key_is_needed_fits_a_header_and_is_never_shown() {
+    let endpoint = |key| Endpoint::new(Arc::new(config(key)), Clients::default());
+    for key in [None, Some(" "), Some("a\nb")] {
+        let refused = endpoint(key)
+            .key_header(AUTHORIZATION, "Bearer ")
+            .unwrap_err();
+        assert_eq!(refused.kind, ErrorKind::NotConfigured, "{key:?}");
+    }
+    let headers = endpoint(Some("good"))
+        .key_header(AUTHORIZATION, "Bearer ")
+        .unwrap();
     assert!(headers[AUTHORIZATION].is_sensitive());
     assert!(!format!("{headers:?}").contains("good"));
-    endpoint.set_key(None);
-    assert!(endpoint.key().is_err());
+    let mut local = config(None);
+    local.key_optional = true;
+    let local = Endpoint::new(Arc::new(local), Clients::default());
+    assert!(
+        local
+            .key_header(AUTHORIZATION, "Bearer ")
+            .unwrap()
+            .is_empty()
+    );
+}
+
+#[tokio::test]
+async fn a_provider_that_wants_rest_is_left_alone_by_all() {
+    let server = Server::start(|mut socket, _| async move {
+        write(
+            &mut socket,
+            "HTTP/1.1 429 X\r\nretry-after: 60\r\ncontent-length: 2\r\nconnection: close\r\n\r\n{}",
+        )
+        .await;
+        None
+    })
+    .await;
+    let endpoint = Endpoint::new(Arc::new(config(Some("key"))), Clients::default());
+    for _ in 0..50 {
+        let error = ask(&endpoint, &server.url).await.unwrap_err();
+        assert_eq!(error.kind, ErrorKind::RateLimit);
+        assert!(
+            error
+                .retry_after
+                .is_some_and(|left| left > Duration::from_secs(30))
+        );
+    }
+    assert_eq!(server.connections.load(Ordering::SeqCst), 1);
 }
 
 #[tokio::test]
@@ -385,12 +418,12 @@ async fn what_is_recorded_can_be_played() {
     let mut settings = config(Some("key-0123456789"));
     settings.record = Some(folder.path().to_owned());
     let endpoint = Endpoint::new(Arc::new(settings.clone()), Clients::default());
+    assert_eq!(ask(&endpoint, &server.url).await.unwrap().len(), 2);
     assert!(
         ask(&endpoint, &format!("{}&refuse", server.url))
             .await
             .is_err()
     );
-    assert_eq!(ask(&endpoint, &server.url).await.unwrap().len(), 2);
 
     settings.script = settings.record.take();
     let scripted = crate::provider::scripted::Scripted::new(Arc::new(settings));
@@ -406,13 +439,13 @@ async fn what_is_recorded_can_be_played() {
         cache_key: "",
     };
     let play = || crate::provider::Provider::stream(&scripted, request);
+    let played: Vec<_> = play().await.unwrap().collect().await;
+    assert!(texts(&played).concat().contains("halloend"), "{played:?}");
     let refused = play().await.map(drop).unwrap_err();
     assert_eq!(
         (refused.kind, refused.retry_after),
         (ErrorKind::RateLimit, Some(Duration::from_secs(3)))
     );
-    let played: Vec<_> = play().await.unwrap().collect().await;
-    assert!(texts(&played).concat().contains("halloend"), "{played:?}");
     for file in std::fs::read_dir(folder.path()).unwrap() {
         let text = std::fs::read_to_string(file.unwrap().path()).unwrap();
         assert!(!text.contains("0123456789"), "{text}");

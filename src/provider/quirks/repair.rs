@@ -305,11 +305,5 @@ impl Learned {
     }
 }
 
-/// Whether an error is a mistake of the model that it can correct when told: Groq checks calls against
-/// their schema and ends the answer with `tool_use_failed`.
-pub(crate) fn is_model_mistake(error: &ProviderError) -> bool {
-    error.code.as_deref() == Some("tool_use_failed")
-}
-
 #[cfg(test)]
 mod tests;

@@ -15,8 +15,9 @@ use crate::provider::{Chunk, End, ErrorKind, ProviderError, Stop};
 /// The name of the wire format in [`NativeReply`]: the output items of one response in `items`.
 pub(in crate::provider) const WIRE: &str = "openai-responses";
 
-/// Most bytes of call input kept for one answer; several times any real one.
-const MAX_KEPT_BYTES: usize = 32 * 1024 * 1024;
+/// Most bytes of items and call input kept for one answer, the input counted twice, and the items
+/// once more where the end repeats them; several times any real one.
+const MAX_KEPT_BYTES: usize = 64 * 1024 * 1024;
 
 /// The parser of one Responses answer.
 pub(crate) struct ResponsesDecoder {
@@ -103,6 +104,10 @@ impl ResponsesDecoder {
             "response.custom_tool_call_input.done" => self.complete(event, "input", chunks),
             _ => {}
         }
+        self.check_size()
+    }
+
+    fn check_size(&self) -> Result<(), ProviderError> {
         if self.kept > MAX_KEPT_BYTES {
             return Err(ProviderError::new(
                 ErrorKind::Protocol,
@@ -158,6 +163,8 @@ impl ResponsesDecoder {
             return Ok(());
         }
         self.start(&Value::Null, chunks);
+        self.kept += item.to_string().len();
+        self.check_size()?;
         let is_untold = self.items.end(place, item, chunks).ok_or_else(too_many)?;
         if is_untold && !self.stray {
             self.tell(item, chunks);

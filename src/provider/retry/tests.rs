@@ -1,5 +1,3 @@
-use std::sync::Arc;
-
 use proptest::prelude::*;
 
 use super::*;
@@ -44,6 +42,15 @@ fn which_errors_are_tried_again() {
     for kind in never {
         assert_eq!(policy.next_delay(&error(kind), 1, 0.5), None, "{kind:?}");
     }
+}
+
+#[test]
+fn a_mistake_of_the_model_is_no_reason_to_give_up() {
+    let mistake = ProviderError {
+        code: Some("tool_use_failed".to_owned()),
+        ..error(ErrorKind::InvalidRequest)
+    };
+    assert!(Policy::new(1).next_delay(&mistake, 1, 0.5).is_some());
 }
 
 #[test]
@@ -118,44 +125,46 @@ proptest! {
         };
         if let Some(delay) = Policy::new(max_retries).next_delay(&error, attempt, jitter) {
             prop_assert!(attempt >= 1 && attempt <= max_retries);
-            prop_assert!(delay >= FIRST_DELAY / 2 && delay <= MAX_HONOURED);
+            prop_assert!(delay >= FIRST_DELAY / 2 && delay <= MAX_HONOURED.mul_f64(1.0 + SPREAD));
             prop_assert!(delay >= Duration::from_secs(asked.unwrap_or(0)));
         }
     }
 }
 
-#[tokio::test(start_paused = true)]
-async fn all_wait_at_a_closed_gate_and_none_at_an_open_one() {
-    let gate = Arc::new(Gate::default());
-    let started = Instant::now();
-    gate.pass().await;
+#[test]
+fn those_told_the_same_time_come_back_apart() {
+    let error = ProviderError {
+        retry_after: Some(Duration::from_secs(10)),
+        ..error(ErrorKind::RateLimit)
+    };
+    let delay = |jitter| Policy::new(4).next_delay(&error, 1, jitter).unwrap();
     assert_eq!(
-        (started.elapsed(), gate.remaining()),
-        (Duration::ZERO, None)
+        (delay(0.0), delay(1.0)),
+        (Duration::from_secs(10), Duration::from_secs(11))
     );
-
-    gate.penalise(Duration::from_secs(5));
-    gate.penalise(Duration::from_secs(1));
-    assert_eq!(gate.remaining(), Some(Duration::from_secs(5)));
-    let waiting: Vec<_> = (0..50)
-        .map(|_| {
-            let gate = Arc::clone(&gate);
-            tokio::spawn(async move { gate.pass().await })
-        })
-        .collect();
-    tokio::time::sleep(Duration::from_secs(4)).await;
-    assert!(waiting.iter().all(|task| !task.is_finished()));
-    gate.penalise(Duration::from_secs(3));
-    for task in waiting {
-        task.await.unwrap();
-    }
-    assert_eq!(started.elapsed().as_secs(), 7);
-    assert_eq!(gate.remaining(), None);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_penalty_never_exceeds_what_is_honoured() {
+async fn nobody_passes_a_closed_gate_until_its_time() {
+    let asks = |kind, seconds| ProviderError {
+        retry_after: Some(Duration::from_secs(seconds)),
+        ..error(kind)
+    };
     let gate = Gate::default();
-    gate.penalise(Duration::MAX);
-    assert_eq!(gate.remaining(), Some(MAX_HONOURED));
+    gate.penalise(&error(ErrorKind::RateLimit));
+    gate.penalise(&asks(ErrorKind::Quota, 60));
+    assert_eq!(gate.pass(), Ok(()));
+
+    gate.penalise(&asks(ErrorKind::Overloaded, 5));
+    gate.penalise(&asks(ErrorKind::RateLimit, 1));
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    let refused = gate.pass().unwrap_err();
+    assert_eq!(refused.kind, ErrorKind::Overloaded);
+    assert_eq!(refused.retry_after, Some(Duration::from_secs(3)));
+    assert!(Policy::new(1).next_delay(&refused, 1, 0.0).is_some());
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    assert_eq!(gate.pass(), Ok(()));
+
+    gate.penalise(&asks(ErrorKind::RateLimit, 7999));
+    assert_eq!(gate.pass().unwrap_err().retry_after, Some(MAX_HONOURED));
 }

@@ -9,18 +9,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use futures::stream::{self, StreamExt};
+use futures::stream::{self, Stream, StreamExt};
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use serde::Deserialize;
 
 use super::load::{broken, read_text};
-use crate::provider::body::{self, ByteStream, Framing};
-use crate::provider::chat::decode::ChatDecoder;
-use crate::provider::decode::Decoder;
 use crate::provider::lines::MAX_EVENT_BYTES;
-use crate::provider::responses::decode::ResponsesDecoder;
-use crate::provider::schema::ToolNames;
-use crate::provider::{ChunkStream, ErrorKind, ProviderError, anthropic, ollama};
+use crate::provider::replay::Wire;
+use crate::provider::{ChunkStream, ErrorKind, ProviderError};
 
 /// The list of recordings in their directory.
 pub(super) const MANIFEST: &str = "manifest.json";
@@ -64,15 +60,6 @@ pub(super) struct Recording {
     headers: HeaderMap,
     body: Bytes,
     timing: Vec<(u64, usize)>,
-}
-
-/// A wire format that answers can be read in.
-#[derive(Clone, Copy)]
-enum Wire {
-    Anthropic,
-    Chat,
-    Responses,
-    Ollama,
 }
 
 impl Recorded {
@@ -155,12 +142,10 @@ impl Recording {
             .and_then(|value| value.to_str().ok())
             .unwrap_or_default()
             .to_owned();
-        let framing = self.wire.framing();
-        let decoder = self.wire.decoder(provider, model);
-        Ok(body::chunks(self.bytes(), framing, content_type, decoder))
+        Ok(self.wire.play(self.reads(), &content_type, provider, model))
     }
 
-    fn bytes(self) -> ByteStream {
+    fn reads(self) -> impl Stream<Item = Bytes> {
         let mut rest = self.body;
         let mut reads: Vec<(Duration, Bytes)> = self
             .timing
@@ -171,48 +156,12 @@ impl Recording {
             })
             .collect();
         reads.push((Duration::ZERO, rest));
-        stream::iter(reads)
-            .then(|(pause, read)| async move {
-                if !pause.is_zero() {
-                    tokio::time::sleep(pause).await;
-                }
-                Ok(read)
-            })
-            .boxed()
-    }
-}
-
-impl Wire {
-    fn named(api: &str) -> Option<Self> {
-        Some(match api {
-            "anthropic-messages" => Self::Anthropic,
-            "openai-chat" => Self::Chat,
-            "openai-responses" => Self::Responses,
-            "ollama-chat" => Self::Ollama,
-            _ => return None,
+        stream::iter(reads).then(|(pause, read)| async move {
+            if !pause.is_zero() {
+                tokio::time::sleep(pause).await;
+            }
+            read
         })
-    }
-
-    fn framing(self) -> Framing {
-        match self {
-            Self::Anthropic | Self::Chat | Self::Responses => Framing::Sse,
-            Self::Ollama => Framing::Ndjson,
-        }
-    }
-
-    fn decoder(self, provider: &str, model: &str) -> Box<dyn Decoder> {
-        match self {
-            Self::Anthropic => anthropic::decoder(provider, model),
-            Self::Chat => {
-                let names = ToolNames::new(&[]);
-                Box::new(ChatDecoder::new(provider, model, names, Vec::new()))
-            }
-            Self::Responses => {
-                let names = ToolNames::new(&[]);
-                Box::new(ResponsesDecoder::new(provider, model, names, Vec::new()))
-            }
-            Self::Ollama => ollama::decoder(provider, model),
-        }
     }
 }
 

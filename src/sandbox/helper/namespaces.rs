@@ -37,8 +37,7 @@ pub(super) fn guard(
             std::process::exit(0);
         }
         Fork::Parent(init) => {
-            supervisor::release_standard_streams()
-                .during(Step::Prepare, "closing the program's output")?;
+            super::step_aside().during(Step::Prepare, "stepping aside")?;
             // Ends after the kernel has killed and reaped the whole namespace, not before.
             raw::wait(Some(init), true)
                 .during(Step::Namespaces, "waiting for the first process")?;

@@ -59,7 +59,7 @@ fn supervise(
     control: &Control,
     tree: Tree,
 ) -> Result<(), SetupError> {
-    release_standard_streams().during(Step::Prepare, "closing the program's output")?;
+    super::step_aside().during(Step::Prepare, "stepping aside")?;
     let children = raw::child_signals().during(Step::Prepare, "listening to the kernel")?;
     let mut supervisor = Supervisor {
         program,
@@ -202,15 +202,6 @@ fn kill_what_is_left() -> io::Result<()> {
         // Whatever else is dead by now needs no look of its own at the whole tree.
         while raw::wait(None, false)?.is_some() {}
     }
-}
-
-/// Lets go of the output: as long as this process held it, it would never end.
-pub(super) fn release_standard_streams() -> io::Result<()> {
-    let null = File::options().read(true).write(true).open("/dev/null")?;
-    rustix::stdio::dup2_stdin(&null)?;
-    rustix::stdio::dup2_stdout(&null)?;
-    rustix::stdio::dup2_stderr(&null)?;
-    Ok(())
 }
 
 /// Asks every process of the namespace but this one, its first, to end: the kernel's meaning of `kill(-1)`.

@@ -2,28 +2,31 @@
 //!
 //! It works because the supervisor is a subreaper: whatever loses its parent becomes its child.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fs;
 
 use rustix::process::{Pid, RawPid, Signal};
 
 /// Kills all descendants that exist now. What they started meanwhile is left to the next call.
 pub(super) fn kill_descendants() {
-    let mut stopped = BTreeSet::new();
-    // Stopped first, so that the set can be known: a stopped process starts nothing. A new round is needed for what
-    // was started while the last one was read; it ends since each round leaves fewer that run.
+    let mut stopped = Vec::new();
+    let mut known = BTreeSet::new();
+    // Stopped first, so that the set can be known: a stopped process starts nothing. Each one before its children are
+    // looked up, or a storm would grow faster than it is read. A new round is needed for those whose parent died and
+    // who moved up; it ends since each round leaves fewer that run.
     loop {
-        let fresh: Vec<Pid> = descendants()
-            .into_iter()
-            .filter(|pid| stopped.insert(pid.as_raw_pid()))
-            .collect();
-        if fresh.is_empty() {
+        let before = stopped.len();
+        visit_descendants(|process| {
+            if known.insert(process.as_raw_pid()) {
+                signal(&[process], Signal::STOP);
+                stopped.push(process);
+            }
+        });
+        if stopped.len() == before {
             break;
         }
-        signal(&fresh, Signal::STOP);
     }
-    let all: Vec<Pid> = stopped.into_iter().filter_map(Pid::from_raw).collect();
-    signal(&all, Signal::KILL);
+    signal(&stopped, Signal::KILL);
 }
 
 /// Asks all descendants to end.
@@ -39,24 +42,31 @@ fn signal(processes: &[Pid], signal: Signal) {
 }
 
 fn descendants() -> Vec<Pid> {
-    let own = rustix::process::getpid();
-    match children(own.as_raw_pid()) {
-        Some(first) => by_children_files(first),
-        None => by_parents(own.as_raw_pid()),
-    }
-    .into_iter()
-    .filter_map(Pid::from_raw)
-    .collect()
+    let mut found = Vec::new();
+    visit_descendants(|process| found.push(process));
+    found
 }
 
-fn by_children_files(first: Vec<RawPid>) -> Vec<RawPid> {
-    let mut found = first;
-    let mut next = 0;
-    while let Some(pid) = found.get(next).copied() {
-        found.extend(children(pid).unwrap_or_default());
-        next += 1;
+/// Calls `visit` with each descendant, and only then looks for that one's children.
+fn visit_descendants(mut visit: impl FnMut(Pid)) {
+    let own = rustix::process::getpid().as_raw_pid();
+    match children(own) {
+        Some(first) => by_children_files(first, |pid| {
+            Pid::from_raw(pid).into_iter().for_each(&mut visit);
+        }),
+        None => by_parents(own)
+            .into_iter()
+            .filter_map(Pid::from_raw)
+            .for_each(visit),
     }
-    found
+}
+
+fn by_children_files(first: Vec<RawPid>, mut visit: impl FnMut(RawPid)) {
+    let mut waiting = VecDeque::from(first);
+    while let Some(pid) = waiting.pop_front() {
+        visit(pid);
+        waiting.extend(children(pid).unwrap_or_default());
+    }
 }
 
 /// The children of all threads of a process; `None` when the process is gone or the kernel has no such file.
@@ -141,7 +151,9 @@ mod tests {
                 .filter(|pid| *pid == shell || under.contains(pid))
                 .collect()
         };
-        let by_files = below(by_children_files(children(own).unwrap()));
+        let mut by_files = Vec::new();
+        by_children_files(children(own).unwrap(), |pid| by_files.push(pid));
+        let by_files = below(by_files);
         let by_scan = below(by_parents(own));
         let inner: Vec<Pid> = by_parents(shell)
             .into_iter()

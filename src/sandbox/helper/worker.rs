@@ -38,9 +38,8 @@ pub(super) fn become_program(policy: &Policy, parent: Pid, group: Option<&File>,
 
 fn confine(policy: &Policy, parent: Pid, group: Option<&File>) -> Result<Layers, SetupError> {
     die_with(parent)?;
-    // A group, so that `kill 0` in a script spares the supervisor. The session is the helper's: another one would also
-    // be another group for the scheduler, and each switch to one has to wait for its turn on a busy machine.
-    rustix::process::setpgid(None, None).during(Step::Prepare, "starting a process group")?;
+    // Away from the daemon's terminal, and into a group in which `kill 0` spares the supervisor.
+    rustix::process::setsid().during(Step::Prepare, "starting a session")?;
     raw::set_signals_blocked(false).during(Step::Prepare, "unblocking signals")?;
     rustix::process::chdir(&policy.cwd).during(Step::Directory, policy.cwd.display())?;
     if policy.mode == Mode::None {

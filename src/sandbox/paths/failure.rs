@@ -101,6 +101,7 @@ pub(super) fn failed(shown: &str, error: &io::Error) -> PathError {
         io::ErrorKind::QuotaExceeded => "the disk quota is used up".to_owned(),
         io::ErrorKind::ReadOnlyFilesystem => "its file system is read-only".to_owned(),
         io::ErrorKind::NotADirectory => "part of it is not a folder".to_owned(),
+        io::ErrorKind::AlreadyExists => "someone else just created it".to_owned(),
         io::ErrorKind::IsADirectory => "it is a folder".to_owned(),
         _ => error.raw_os_error().map_or_else(
             || error.kind().to_string(),

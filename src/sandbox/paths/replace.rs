@@ -122,7 +122,11 @@ impl Located<'_> {
             keep_attributes(old, &temporary.file)?;
         }
         temporary.file.sync_all()?;
-        temporary.rename_to(Path::new(&self.name))?;
+        let name = Path::new(&self.name);
+        match old {
+            Some(_) => temporary.rename_over(name)?,
+            None => temporary.rename_to_new(name)?,
+        }
         sync_folder(dir);
         Ok(())
     }
@@ -188,10 +192,32 @@ impl<'a> Temporary<'a> {
         Err(io::ErrorKind::AlreadyExists.into())
     }
 
-    fn rename_to(&mut self, name: &Path) -> io::Result<()> {
+    fn rename_over(&mut self, name: &Path) -> io::Result<()> {
         self.dir.rename(&self.name, self.dir, name)?;
         self.renamed = true;
         Ok(())
+    }
+
+    /// Gives it a name that nothing has yet: what came there meanwhile was never looked at.
+    #[cfg(target_os = "linux")]
+    fn rename_to_new(&mut self, name: &Path) -> io::Result<()> {
+        use rustix::fs::{RenameFlags, renameat_with};
+        use rustix::io::Errno;
+        let (dir, old) = (self.dir, &self.name);
+        match renameat_with(dir, old.as_str(), dir, name, RenameFlags::NOREPLACE) {
+            Ok(()) => {
+                self.renamed = true;
+                Ok(())
+            }
+            // Some file systems cannot tell in one step.
+            Err(Errno::INVAL | Errno::NOSYS) => self.rename_over(name),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn rename_to_new(&mut self, name: &Path) -> io::Result<()> {
+        self.rename_over(name)
     }
 }
 

@@ -331,6 +331,19 @@ fn an_existing_file_that_is_swapped_after_locating_is_not_followed() {
 }
 
 #[test]
+fn a_file_that_appears_after_locating_is_not_replaced() {
+    let world = World::new();
+    let target = world.roots.map("new", Access::Write).unwrap();
+    let located = world.roots.locate(&target, Access::Write).unwrap();
+    fs::write(world.at("proj/new"), "foreign").unwrap();
+    let error = located.replace(b"x").unwrap_err().to_string();
+    assert!(error.contains("someone else just created it"), "{error}");
+    assert_eq!(world.read("new").unwrap(), "foreign");
+    let names: Vec<_> = fs::read_dir(world.at("proj")).unwrap().collect();
+    assert_eq!(names.len(), 5, "no temporary file is left: {names:?}");
+}
+
+#[test]
 fn folders_that_are_too_much_are_no_roots() {
     let world = World::new();
     let (home, central) = (world.at("home"), world.at("home/c"));

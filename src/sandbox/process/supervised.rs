@@ -269,9 +269,7 @@ impl Tree {
         }
         if self.killed.load(Ordering::Relaxed) {
             if timeout(KILL_PATIENCE, self.helper_end()).await.is_err() {
-                // It hangs in the kernel, or somebody stopped it.
-                self.helper.start_kill().unwrap_or_default();
-                self.helper_end().await;
+                self.give_up().await;
             }
         } else {
             self.helper_end().await;
@@ -282,6 +280,15 @@ impl Tree {
         }
         self.ended = Some(exit);
         exit
+    }
+
+    /// Leaves a helper that hangs in the kernel or was stopped. The one of a namespace may be killed, and all with it; the
+    /// other kind is the only one that can find its processes, and goes on killing them for as long as it takes.
+    async fn give_up(&mut self) {
+        if self.group.is_none() {
+            self.helper.start_kill().unwrap_or_default();
+            self.helper_end().await;
+        }
     }
 
     /// Waits for the program's end to be reported and the helper to be gone, which it is when nothing else is left.

@@ -406,3 +406,26 @@ fn whole_bodies() {
         assert!(read.chunks.is_empty());
     }
 }
+
+#[test]
+fn what_is_kept_of_an_answer_is_bounded() {
+    let megabyte = "x".repeat(1 << 20);
+    let frames = [
+        delta(json!({"reasoning": megabyte})),
+        delta(call(&megabyte)),
+        delta(json!({"content": [{"type": "text", "text": megabyte}]})),
+    ];
+    for frame in frames {
+        let frame = frame.to_string();
+        let mut decoder = decoder();
+        let mut taken = 0;
+        let error = loop {
+            if let Err(error) = decoder.frame("", &frame, &mut Vec::new()) {
+                break error;
+            }
+            taken += 1;
+            assert!(taken <= 32, "more than 32 MiB were kept");
+        };
+        assert_eq!(error.kind, ErrorKind::Protocol);
+    }
+}

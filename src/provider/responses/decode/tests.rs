@@ -339,3 +339,21 @@ fn whole_bodies() {
         assert_eq!(whole(body).1, Err(kind));
     }
 }
+
+#[test]
+fn what_is_kept_of_an_answer_is_bounded() {
+    let megabyte = "x".repeat(1 << 20);
+    let piece = arguments(0, &megabyte).to_string();
+    let mut decoder = ResponsesDecoder::new("p", "m", ToolNames::default(), Vec::new());
+    let begin = added(0, function_call("a", "", "in_progress")).to_string();
+    decoder.frame("", &begin, &mut Vec::new()).unwrap();
+    let mut taken = 0;
+    let error = loop {
+        if let Err(error) = decoder.frame("", &piece, &mut Vec::new()) {
+            break error;
+        }
+        taken += 1;
+        assert!(taken <= 64, "more than 64 MiB were kept");
+    };
+    assert_eq!(error.kind, ErrorKind::Protocol);
+}

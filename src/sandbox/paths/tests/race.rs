@@ -38,6 +38,7 @@ fn under_attack(world: &World, name: &str, target: &str, work: impl FnOnce()) {
         stop.store(true, Ordering::Relaxed);
         attacker.join().unwrap()
     });
+    println!("{name} and a link to {target} changed places {flips} times");
     assert!(flips > 0, "the attacker never ran");
 }
 
@@ -58,6 +59,7 @@ fn reads_never_escape_through_a_flipping_folder() {
                 Err(other) => panic!("{other:?}"),
             }
         }
+        println!("{good} went through, {refused} were refused");
     });
 }
 
@@ -76,6 +78,7 @@ fn reads_never_escape_through_a_flipping_file() {
                 Err(other) => panic!("{other:?}"),
             }
         }
+        println!("{good} went through, {refused} were refused");
     });
 }
 
@@ -91,6 +94,7 @@ fn writes_never_escape_through_a_flipping_parent() {
                 Err(other) => panic!("{other:?}"),
             }
         }
+        println!("{written} went through, {refused} were refused");
     });
     let outside: Vec<_> = fs::read_dir(world.at("outside")).unwrap().collect();
     assert_eq!(outside.len(), 1, "{outside:?}");
