@@ -49,7 +49,7 @@ struct Variant {
 /// Returns the schema of one direction's frames, and the definitions of their payloads.
 fn frames<T: JsonSchema>(
     settings: SchemaSettings,
-    frame: fn(Variant) -> Value,
+    frame: fn(&Variant) -> Value,
 ) -> (Value, Map<String, Value>) {
     let mut generator = settings.into_generator();
     generator.subschema_for::<T>();
@@ -60,7 +60,7 @@ fn frames<T: JsonSchema>(
         .filter_map(|tagged| tagged.get("oneOf")?.as_array())
         .flatten()
         .filter_map(variant)
-        .map(frame)
+        .map(|variant| frame(&variant))
         .collect();
     (json!({ "oneOf": frames }), definitions)
 }
@@ -75,7 +75,7 @@ fn variant(schema: &Value) -> Option<Variant> {
 }
 
 /// A request; without a `payload` its other fields are the payload.
-fn client_frame(variant: Variant) -> Value {
+fn client_frame(variant: &Variant) -> Value {
     json!({
         "title": variant.kind,
         "description": variant.description,
@@ -92,7 +92,7 @@ fn client_frame(variant: Variant) -> Value {
 }
 
 /// An event or an answer; only the `session:ready` of a resumed socket has no number.
-fn server_frame(variant: Variant) -> Value {
+fn server_frame(variant: &Variant) -> Value {
     let required = match variant.kind.as_str() {
         Some("session:ready") => json!(["type", "timestamp", "payload"]),
         _ => json!(["type", "seq", "timestamp", "payload"]),

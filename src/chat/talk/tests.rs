@@ -5,14 +5,14 @@ use super::*;
 const NOW: Timestamp = Timestamp::UNIX_EPOCH;
 
 /// An event from its type and payload.
-fn event(kind: &str, payload: Value) -> Event {
+fn event(kind: &str, payload: &Value) -> Event {
     serde_json::from_value(json!({ "type": kind, "payload": payload })).unwrap()
 }
 
 fn ready(resumed: bool) -> Event {
     event(
         "session:ready",
-        json!({"protocolVersion": 1, "daemonVersion": "0.1.0", "sessionId": "s", "resumed": resumed,
+        &json!({"protocolVersion": 1, "daemonVersion": "0.1.0", "sessionId": "s", "resumed": resumed,
             "resumeGraceMs": 60000, "trustLevel": "guided",
             "project": {"name": "p", "root": "/p", "central": "/c"},
             "sandbox": {"mode": "full", "paths": "kernel", "commands": [], "network": "off"},
@@ -23,7 +23,7 @@ fn ready(resumed: bool) -> Event {
 fn question(id: &str) -> Event {
     event(
         "chat:tool-confirm",
-        json!({"conversationId": "default", "messageId": "m1", "toolId": id, "toolName": "bash",
+        &json!({"conversationId": "default", "messageId": "m1", "toolId": id, "toolName": "bash",
             "input": {"command": "ls"}, "danger": {"level": "warning", "reasons": []}, "reason": "r"}),
     )
 }
@@ -31,27 +31,27 @@ fn question(id: &str) -> Event {
 fn resolved(id: &str, outcome: &str, by: &str) -> Event {
     event(
         "chat:tool-resolved",
-        json!({"conversationId": "default", "messageId": "m1", "toolId": id, "outcome": outcome, "by": by}),
+        &json!({"conversationId": "default", "messageId": "m1", "toolId": id, "outcome": outcome, "by": by}),
     )
 }
 
 fn sent() -> Event {
     event(
         "chat:send-result",
-        json!({"conversationId": "default", "messageId": "m1", "state": "started"}),
+        &json!({"conversationId": "default", "messageId": "m1", "state": "started"}),
     )
 }
 
 fn end(reason: &str) -> Event {
     event(
         "chat:stream-end",
-        json!({"conversationId": "default", "messageId": "m1", "stopReason": reason, "partial": false,
+        &json!({"conversationId": "default", "messageId": "m1", "stopReason": reason, "partial": false,
             "turns": 1, "toolCalls": 0, "usage": {}, "durationMs": 1}),
     )
 }
 
 fn refusal(code: &str) -> Event {
-    event("session:error", json!({"code": code, "message": "no"}))
+    event("session:error", &json!({"code": code, "message": "no"}))
 }
 
 /// A chat, and what it did since it was last looked at: requests, prompts and ends, in short.
@@ -84,15 +84,15 @@ impl Story {
 
     fn event(&mut self, event: &Event, reply_to: Option<u64>) {
         let actions = self.talk.event(event, reply_to, NOW);
-        self.note(actions);
+        self.note(&actions);
     }
 
     fn line(&mut self, line: Option<&str>) {
         let actions = self.talk.line(line, NOW);
-        self.note(actions);
+        self.note(&actions);
     }
 
-    fn note(&mut self, actions: Vec<Action>) {
+    fn note(&mut self, actions: &[Action]) {
         self.did
             .extend(actions.iter().filter_map(|action| match action {
                 Action::Show(_) => None,
@@ -146,7 +146,7 @@ fn a_question_without_an_answer_ends_badly() {
     }
     let not_admitted = event(
         "chat:error",
-        json!({"conversationId": "default", "code": "queue_full", "message": "m", "retryable": true}),
+        &json!({"conversationId": "default", "code": "queue_full", "message": "m", "retryable": true}),
     );
     for answer in [refusal("provider_not_found"), not_admitted] {
         let mut story = Story::one_question();
@@ -168,7 +168,7 @@ fn defaults_are_set_before_anything_is_asked() {
     };
     let configured = event(
         "session:configure-result",
-        json!({"trustLevel": "guided", "provider": "p", "model": "m", "workflow": "", "layers": []}),
+        &json!({"trustLevel": "guided", "provider": "p", "model": "m", "workflow": "", "layers": []}),
     );
     let mut story = Story::begin(wishes());
     story.check(&["c1 session:configure"]);
@@ -194,7 +194,7 @@ fn a_conversation_goes_from_prompt_to_prompt() {
     story.line(Some("/history"));
     story.check(&["c2 chat:history"]);
     let history = json!({"conversationId": "default", "messages": []});
-    story.event(&event("chat:history-result", history), Some(2));
+    story.event(&event("chat:history-result", &history), Some(2));
     story.check(&["read >"]);
     story.line(None);
     story.check(&["quit true"]);
@@ -272,11 +272,11 @@ fn an_edited_input_is_checked_here_and_by_the_daemon() {
     story.line(Some("e"));
     story.check(&[r#"edit {"command":"ls"}"#]);
     let actions = story.talk.edited(Ok("[1]".to_owned()), NOW);
-    story.note(actions);
+    story.note(&actions);
     story.check(&["read y yes fresh"]);
     story.line(Some("e"));
     let actions = story.talk.edited(Ok(r#"{"command":1}"#.to_owned()), NOW);
-    story.note(actions);
+    story.note(&actions);
     story.check(&[
         r#"edit {"command":"ls"}"#,
         r#"c2 chat:tool-approve approved=true input={"command":1} remember="once""#,
@@ -296,7 +296,7 @@ fn an_input_can_be_typed_where_there_is_no_editor() {
     story.line(Some("e"));
     story.did.clear();
     let actions = story.talk.type_input();
-    story.note(actions);
+    story.note(&actions);
     story.check(&["read the input as one line of JSON (no $VISUAL or $EDITOR is set) > fresh"]);
     story.line(Some(r#"{"command":"ls -l"}"#));
     story.check(&[
@@ -309,19 +309,19 @@ fn ctrl_c_cancels_and_twice_quits() {
     let mut story = Story::one_question();
     story.did.clear();
     let actions = story.talk.interrupted();
-    story.note(actions);
+    story.note(&actions);
     story.check(&["c2 chat:cancel queued=true"]);
     let actions = story.talk.interrupted();
-    story.note(actions);
+    story.note(&actions);
     story.check(&["quit false"]);
 
     let mut story = Story::conversation();
     story.did.clear();
     let actions = story.talk.interrupted();
-    story.note(actions);
+    story.note(&actions);
     story.line(Some(""));
     let actions = story.talk.interrupted();
-    story.note(actions);
+    story.note(&actions);
     story.check(&["read >", "read >", "read >"]);
 }
 
@@ -331,7 +331,7 @@ fn what_has_no_answer_is_sent_again_after_the_replay() {
     story.did.clear();
     story.event(&ready(true), None);
     story.check(&["c2 session:ping"]);
-    let pong = event("session:ping-result", json!({}));
+    let pong = event("session:ping-result", &json!({}));
     story.event(&pong, Some(2));
     story.check(&[r#"c1 chat:send content="hi""#]);
 
