@@ -164,10 +164,7 @@ pub fn neutral_git() -> BTreeMap<String, String> {
     ]
     .map(|(name, value)| (name.to_owned(), value.to_owned()))
     .into();
-    variables.insert(
-        "GIT_CONFIG_COUNT".to_owned(),
-        NEUTRAL_GIT.len().to_string(),
-    );
+    variables.insert("GIT_CONFIG_COUNT".to_owned(), NEUTRAL_GIT.len().to_string());
     for (number, (key, value)) in NEUTRAL_GIT.iter().enumerate() {
         variables.insert(format!("GIT_CONFIG_KEY_{number}"), (*key).to_owned());
         variables.insert(format!("GIT_CONFIG_VALUE_{number}"), (*value).to_owned());
