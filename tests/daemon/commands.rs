@@ -1,6 +1,8 @@
 //! The other commands of the program: the chat with a daemon of its own or a running one, and those
 //! that look at a daemon from outside.
 
+#![expect(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
+
 use std::process::{Output, Stdio};
 
 use serde_json::{Value, json};

@@ -33,13 +33,13 @@ pub(super) async fn searxng(machine: &Machine) -> Vec<Finding> {
         Ok(found) => answered(base, &found),
         // Nobody asked for the default address: without it there is just no search.
         Err(problem) if is_default(machine) && config.brave_api_key.is_none() => {
-            Finding::new(CHECK, State::Warning, format!("{base}: {problem}"))
+            Finding::new(CHECK, State::Warning, failure(base, &problem))
                 .advise(format!("web_search finds nothing; run SearXNG and set {URL_KEY}, or set tools.web_search.brave_api_key"))
         }
         Err(problem) if is_default(machine) => {
-            Finding::new(CHECK, State::Absent, format!("{base}: {problem}"))
+            Finding::new(CHECK, State::Absent, failure(base, &problem))
         }
-        Err(problem) => Finding::new(CHECK, State::Failed, format!("{base}: {problem}")),
+        Err(problem) => Finding::new(CHECK, State::Failed, failure(base, &problem)),
     }];
     let unknown = unknown(&config.engines, &known);
     if !unknown.is_empty() {
@@ -63,6 +63,14 @@ fn answered(base: &str, found: &web_search::Tried) -> Finding {
             format!("{message}; {}", warnings.join("; ")),
         )
         .advise("switch these engines off in its settings.yml, or name others in tools.web_search.engines"),
+    }
+}
+
+/// A problem reads after the engine's name, and some name its address.
+fn failure(base: &str, problem: &str) -> String {
+    match problem.contains(base) {
+        true => format!("SearXNG {problem}"),
+        false => format!("SearXNG at {base} {problem}"),
     }
 }
 
