@@ -3,14 +3,17 @@
 //! The verdict is advice for the user and for the policy. The sandbox is the boundary, and no level
 //! switches it off.
 //!
-//! Two readers see every line: our own ([`reader`], [`grammar`]) and tree-sitter-bash ([`opinion`]).
-//! [`walk`] goes through every command at every depth, [`command`] says what one command means, with
-//! the tables of [`table`]; the worst finding is the level. A line without findings is safe only if
-//! both readers agree on its words and [`safe`] proves that each command only reads.
+//! Two readers see every line: our own (`reader`, `grammar`) and tree-sitter-bash (`opinion`).
+//! `walk` goes through every command at every depth, `command` says what one command means, with
+//! the tables of `table`; the worst finding is the level. A line without findings is safe only if
+//! both readers agree on its words and `safe` proves that each command only reads.
 
+mod allowed;
 mod ansi;
 mod characters;
 mod command;
+mod compound;
+mod dollar;
 mod expand;
 mod flow;
 mod git;
@@ -22,8 +25,10 @@ mod paths;
 mod pattern;
 mod peel;
 mod reader;
+mod redirect;
 mod removal;
 mod safe;
+mod scope;
 mod script;
 mod table;
 mod walk;
@@ -38,10 +43,11 @@ pub(crate) use self::characters::is_invisible;
 pub use self::pattern::{Pattern, PatternError};
 
 use self::command::Setting;
-use self::expand::{Scope, expand_all};
+use self::expand::expand_all;
 use self::flow::Feed;
 use self::opinion::Opinion;
 use self::reader::{Reader, Unreadable};
+use self::scope::Scope;
 use self::script::{Script, Stage};
 use self::table::{TABLE, has};
 use self::walk::Walk;
@@ -188,10 +194,11 @@ pub fn classify(line: &str, surroundings: &Surroundings<'_>) -> Classification {
     limits(line, &mut walk);
     let mut scope = Scope::new(surroundings);
     let mut reader = Reader::new(line, 0);
-    let script = reader.whole_script();
-    match &script {
-        Ok(script) => walk.script(script, &mut scope, &Feed::default()),
-        Err(why) => unreadable(*why, line, &mut walk, &mut scope),
+    let mut script = Script::default();
+    let read = reader.readable_part(&mut script);
+    walk.script(&script, &mut scope, &Feed::default());
+    if let Err(why) = read {
+        unreadable(why, line, &mut walk, &mut scope);
     }
     if walk.commands.len() > MAX_COMMANDS {
         let reason = format!("has more than {MAX_COMMANDS} commands");
@@ -202,10 +209,10 @@ pub fn classify(line: &str, surroundings: &Surroundings<'_>) -> Classification {
         second_walk(opinion, &mut walk);
     }
     walk.conclude();
-    if let (true, Ok(script)) = (walk.findings.is_empty(), &script) {
-        proof(script, reader.irregular, opinion.as_ref(), &mut walk);
+    if walk.findings.is_empty() {
+        proof(&script, reader.irregular, opinion.as_ref(), &mut walk);
     }
-    finish(walk, script.is_ok() && reader.irregular.is_none())
+    finish(walk, read.is_ok() && reader.irregular.is_none())
 }
 
 fn finish(walk: Walk<'_>, plain: bool) -> Classification {

@@ -379,3 +379,15 @@ pub enum LogFormat {
     /// One JSON object a line.
     Json,
 }
+
+/// A configuration of defaults for tests of other modules, in a project folder that is gone again.
+#[cfg(test)]
+pub(crate) fn for_tests() -> Config {
+    let folder = tempfile::tempdir().expect("a folder");
+    let sources = Sources {
+        working_directory: folder.path().to_owned(),
+        home: Some(folder.path().join("home")),
+        ..Sources::default()
+    };
+    load(&sources).expect("defaults are valid").config
+}

@@ -613,3 +613,6 @@ pub fn not_found(id: &ConversationId) -> SessionError {
         ),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,8 +1,9 @@
 //! What one command means: wrappers are peeled, shell text is walked, then the rules are asked.
 
-use super::expand::{Arg, Scope, Value};
+use super::expand::{Arg, UNKNOWN};
 use super::flow::Feed;
 use super::peel::{self, Peeled, joined};
+use super::scope::{Scope, Value};
 use super::table::{TABLE, cluster, has};
 use super::walk::Walk;
 use super::{SimpleCommand, Word};
@@ -18,21 +19,24 @@ pub(super) struct Setting {
 
 /// Writes the words as the user knows them.
 pub(super) fn shown(args: &[Arg]) -> String {
-    let words: Vec<&str> = args
-        .iter()
-        .map(|arg| match &arg.word {
-            Some(Word::Dynamic(source)) => source.as_str(),
-            Some(Word::Literal(text)) => text.as_str(),
-            None => arg.text.as_str(),
+    let words: Vec<String> = words_of(args)
+        .into_iter()
+        .map(|word| match word {
+            Word::Dynamic(text) | Word::Literal(text) => text,
         })
         .collect();
     words.join(" ")
 }
 
-fn word_of(arg: &Arg) -> Word {
-    arg.word
-        .clone()
-        .unwrap_or_else(|| Word::Dynamic(arg.text.clone()))
+/// Returns the words as written; one that was followed into several is one word again.
+fn words_of(args: &[Arg]) -> Vec<Word> {
+    let words = args.iter().map(|arg| match &arg.word {
+        Some(word) => word.clone(),
+        None => Word::Dynamic(arg.text.replace(UNKNOWN, "…")),
+    });
+    let mut words: Vec<Word> = words.collect();
+    words.dedup_by(|a, b| a == b && matches!(a, Word::Dynamic(_)));
+    words
 }
 
 impl Walk<'_> {
@@ -42,9 +46,11 @@ impl Walk<'_> {
             return;
         }
         self.commands.push(SimpleCommand {
-            words: args.iter().map(word_of).collect(),
+            words: words_of(args),
         });
-        self.deeper(&shown(args), |walk| match peel::program(args) {
+        self.count(args.len());
+        let name = args.first().map(|arg| arg.text.clone()).unwrap_or_default();
+        self.deeper(&name, |walk| match peel::program(args) {
             Some((program, rest)) => walk.named(&program, args, rest, setting, scope),
             None => walk.unnamed(args, setting, scope),
         });
@@ -52,15 +58,14 @@ impl Walk<'_> {
 
     /// A command whose program is not known.
     fn unnamed(&mut self, args: &[Arg], setting: &Setting, scope: &mut Scope) {
-        let Some((first, rest)) = args.split_first() else {
-            return;
-        };
+        let Some(first) = args.first() else { return };
         if first.taint.hidden() {
             self.hidden(args);
         }
-        // An unquoted word may turn out empty: then the next one is the program.
-        if first.loose {
-            self.command(rest, setting, scope);
+        // Unquoted words may turn out empty: then the first that cannot is the program.
+        let empty = args.iter().take_while(|arg| arg.loose).count();
+        if empty > 0 {
+            self.command(args.get(empty..).unwrap_or_default(), setting, scope);
         }
     }
 
@@ -107,7 +112,7 @@ impl Walk<'_> {
             self.find(
                 Blocked,
                 "hidden-code",
-                &text.text.replace(super::expand::UNKNOWN, "…"),
+                &text.text.replace(UNKNOWN, "…"),
                 "runs text that was downloaded or decoded",
             );
         }
@@ -234,7 +239,7 @@ impl Walk<'_> {
                         taint: setting.input.taint,
                         spread: false,
                     };
-                    scope.variables.insert(arg.text.clone(), value);
+                    scope.bind(&arg.text, value);
                 }
             }
             "set" => {
@@ -279,7 +284,7 @@ impl Walk<'_> {
             taint: arg.taint,
             spread: false,
         };
-        scope.variables.insert(name.to_owned(), value);
+        scope.bind(name, value);
     }
 
     /// Programs that change processes, modes or the machine, beyond what the tables say.
@@ -317,6 +322,14 @@ impl Walk<'_> {
                 }
             }
             _ => {}
+        }
+        let script = args
+            .first()
+            .is_some_and(|arg| arg.text.contains("/init.d/"));
+        let stops = |arg: &Arg| matches!(arg.text.as_str(), "stop" | "restart" | "force-stop");
+        if script && rest.iter().any(stops) {
+            let reason = "stops or changes services of the machine";
+            self.find(Dangerous, "service", &shown(args), reason);
         }
     }
 
@@ -397,13 +410,11 @@ fn set_parameters(scope: &mut Scope, parameters: &[Arg]) {
         },
     };
     for (index, arg) in parameters.iter().enumerate() {
-        scope
-            .variables
-            .insert(index.to_string(), value(std::slice::from_ref(arg)));
+        scope.bind(&index.to_string(), value(std::slice::from_ref(arg)));
     }
     let rest = parameters.get(1..).unwrap_or_default();
     for name in ["@", "*"] {
-        scope.variables.insert(name.to_owned(), value(rest));
+        scope.bind(name, value(rest));
     }
 }
 

@@ -4,12 +4,10 @@
 //! anything else leaves [`UNKNOWN`] in the text. Where a word may become several, all of them are
 //! returned: the worst decides.
 
-use std::collections::HashMap;
-use std::path::{Component, Path, PathBuf};
-
+use super::Word;
 use super::flow::output_of;
+use super::scope::{Scope, Taint, Value};
 use super::script::{Atom, Script, Token, globs, has_braces};
-use super::{Surroundings, Word, home_of};
 
 /// Stands for text that the line does not tell.
 pub(super) const UNKNOWN: char = '\u{1a}';
@@ -17,31 +15,14 @@ pub(super) const UNKNOWN: char = '\u{1a}';
 /// Most words that one word is followed into; beyond, it counts as unknown.
 const MAX_ALTERNATIVES: usize = 64;
 
-/// Where text came from that may end up being run or sent.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Taint {
-    /// Downloaded.
-    pub(super) fetched: bool,
-    /// Decoded, decompressed or rearranged.
-    pub(super) decoded: bool,
-    /// Read from a file of the deny list.
-    pub(super) secret: bool,
-}
+/// Most brace groups in one word that are expanded.
+const MAX_BRACES: usize = 32;
 
-impl Taint {
-    pub(super) fn join(self, other: Self) -> Self {
-        Self {
-            fetched: self.fetched || other.fetched,
-            decoded: self.decoded || other.decoded,
-            secret: self.secret || other.secret,
-        }
-    }
+/// Most words that one command is followed to; one that has so many is not judged but refused.
+pub(super) const MAX_WORDS: usize = 64 * 1024;
 
-    /// Whether running such text is refused.
-    pub(super) fn hidden(self) -> bool {
-        self.fetched || self.decoded
-    }
-}
+/// Longest text, in bytes, that a word is followed to: `a=$a$a` doubles with each use.
+const MAX_TEXT: usize = super::MAX_READ;
 
 /// One word after expansion.
 #[derive(Clone, Debug, Default)]
@@ -68,103 +49,17 @@ impl Arg {
         }
     }
 
-    fn known(&self) -> bool {
-        !self.glob && !self.unknown
-    }
-
     /// Returns the text where every part of it is known.
     pub(super) fn as_known(&self) -> Option<&str> {
-        self.known().then_some(&*self.text)
-    }
-}
-
-/// What a variable may hold.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Value {
-    /// Every known value; none if it is not known.
-    pub(super) choices: Vec<String>,
-    pub(super) taint: Taint,
-    /// It stands for many files, as `{}` of `find` does.
-    pub(super) spread: bool,
-}
-
-/// What the line has set so far.
-#[derive(Clone, Debug)]
-pub(super) struct Scope {
-    pub(super) variables: HashMap<String, Value>,
-    /// Where the shell is; `None` once that is not known.
-    pub(super) directory: Option<PathBuf>,
-    /// Files that hold what was downloaded or decoded in this line.
-    pub(super) downloads: Vec<String>,
-    /// Functions whose body is being read.
-    pub(super) functions: Vec<String>,
-    pub(super) in_loop: bool,
-    pub(super) home: String,
-}
-
-impl Scope {
-    pub(super) fn new(surroundings: &Surroundings<'_>) -> Self {
-        let root = surroundings.project_root.to_path_buf();
-        let home = home_of(surroundings);
-        let mut scope = Self {
-            variables: HashMap::new(),
-            directory: Some(root.clone()),
-            downloads: Vec::new(),
-            functions: Vec::new(),
-            in_loop: false,
-            home: home.clone(),
-        };
-        scope.set("HOME", home);
-        scope.set("PWD", root.to_string_lossy().into_owned());
-        scope.set("IFS", " \t\n".to_owned());
-        scope
+        (!self.glob && !self.unknown).then_some(&*self.text)
     }
 
-    pub(super) fn set(&mut self, name: &str, value: String) {
-        let value = Value {
-            choices: vec![value],
-            ..Value::default()
-        };
-        self.variables.insert(name.to_owned(), value);
+    /// Counts the word as text that was hidden: it is more than can be followed.
+    fn give_up(&mut self) {
+        self.unknown = true;
+        self.loose = true;
+        self.taint.decoded = true;
     }
-
-    /// Makes a path absolute and drops `.` and `..` without looking at any file.
-    pub(super) fn resolve(&self, path: &str) -> Option<PathBuf> {
-        let base = if path.starts_with('/') {
-            Path::new("/")
-        } else {
-            self.directory.as_deref()?
-        };
-        Some(normalise(&base.join(path)))
-    }
-
-    pub(super) fn change_directory(&mut self, path: Option<&str>) {
-        self.directory = path.and_then(|path| self.resolve(path));
-        match &self.directory {
-            Some(directory) => {
-                let directory = directory.to_string_lossy().into_owned();
-                self.set("PWD", directory);
-            }
-            None => {
-                self.variables.insert("PWD".to_owned(), Value::default());
-            }
-        }
-    }
-}
-
-/// Drops `.` and `..` from an absolute path, by its text alone.
-pub(super) fn normalise(path: &Path) -> PathBuf {
-    let mut clean = PathBuf::from("/");
-    for component in path.components() {
-        match component {
-            Component::Normal(part) => clean.push(part),
-            Component::ParentDir => {
-                clean.pop();
-            }
-            Component::CurDir | Component::RootDir | Component::Prefix(_) => {}
-        }
-    }
-    clean
 }
 
 /// Expands the words of one command.
@@ -172,6 +67,7 @@ pub(super) fn expand_all(tokens: &[Token], scope: &Scope) -> Vec<Arg> {
     tokens
         .iter()
         .flat_map(|token| expand(token, scope))
+        .take(MAX_WORDS)
         .collect()
 }
 
@@ -181,7 +77,11 @@ pub(super) fn expand(token: &Token, scope: &Scope) -> Vec<Arg> {
     let mut variants = Vec::new();
     let mut overflow = false;
     if has_braces(&token.atoms) {
-        overflow = !braces(atoms, &mut variants);
+        let groups = atoms.iter().filter(|atom| atom.bare() == Some('{')).count();
+        overflow = groups > MAX_BRACES || !braces(atoms, &mut variants);
+        if variants.is_empty() {
+            variants.push(token.atoms.iter().collect());
+        }
     } else {
         variants.push(atoms);
     }
@@ -190,8 +90,9 @@ pub(super) fn expand(token: &Token, scope: &Scope) -> Vec<Arg> {
         .flat_map(|atoms| Expansion::new(scope, globs(&token.atoms)).run(atoms))
         .collect();
     for arg in &mut args {
-        arg.unknown |= overflow;
-        arg.loose |= overflow;
+        if overflow {
+            arg.give_up();
+        }
         arg.word = Some(token.word());
     }
     args
@@ -378,7 +279,7 @@ impl<'s> Expansion<'s> {
                 fallback,
                 quoted,
             } => {
-                if self.scope.variables.contains_key(name) || fallback.is_empty() {
+                if self.scope.value(name).is_some() || fallback.is_empty() {
                     self.parameter(name, *quoted);
                 } else {
                     fallback.iter().for_each(|atom| self.atom(atom));
@@ -407,7 +308,7 @@ impl<'s> Expansion<'s> {
     }
 
     fn parameter(&mut self, name: &str, quoted: bool) {
-        match self.scope.variables.get(name) {
+        match self.scope.value(name) {
             Some(value) if value.choices.is_empty() => self.unknown(quoted, value.taint),
             Some(value) => {
                 self.glob |= value.spread;
@@ -457,15 +358,19 @@ impl<'s> Expansion<'s> {
     }
 
     fn push(&mut self, c: char) {
+        self.push_text(c.encode_utf8(&mut [0; 4]));
         for arg in &mut self.current {
-            arg.text.push(c);
             arg.unknown |= c == UNKNOWN;
         }
     }
 
     fn push_text(&mut self, text: &str) {
         for arg in &mut self.current {
-            arg.text.push_str(text);
+            if arg.text.len() + text.len() > MAX_TEXT {
+                arg.give_up();
+            } else {
+                arg.text.push_str(text);
+            }
         }
     }
 
@@ -493,8 +398,7 @@ fn atom_taint(atom: &Atom, scope: &Scope) -> Taint {
         Atom::Output { script, .. } | Atom::Stream { script, .. } => output_of(script, scope).taint,
         Atom::Parameter { name, fallback, .. } => fallback.iter().fold(
             scope
-                .variables
-                .get(name)
+                .value(name)
                 .map(|value| value.taint)
                 .unwrap_or_default(),
             |taint, atom| taint.join(atom_taint(atom, scope)),

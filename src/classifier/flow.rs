@@ -1,9 +1,10 @@
 //! What text goes from one command to the next: literal, downloaded, decoded, secret or unknown.
 
 use super::ansi::unescape;
-use super::expand::{Arg, Scope, Taint, expand_all, expand_text};
+use super::expand::{Arg, expand_all, expand_text};
 use super::paths;
 use super::peel::{self, Peeled};
+use super::scope::{Scope, Taint};
 use super::script::{Redirect, Script, Stage};
 use super::table::{TABLE, has};
 
@@ -18,6 +19,8 @@ pub(super) struct Feed {
     pub(super) taint: Taint,
     /// Something is connected at all.
     pub(super) connected: bool,
+    /// Directories whose whole content it lists.
+    pub(super) lists: Vec<Arg>,
 }
 
 /// Returns what a whole script writes, as far as it is known.
@@ -42,6 +45,7 @@ pub(super) fn output_of(script: &Script, scope: &Scope) -> Feed {
         text,
         taint,
         connected: true,
+        lists: Vec::new(),
     }
 }
 
@@ -51,7 +55,7 @@ pub(super) fn stage_output(stage: &Stage, feed: &Feed, scope: &Scope) -> Feed {
         Stage::Simple(simple) => {
             let args = expand_all(&simple.words, scope);
             let input = input_of(&simple.redirects, feed, scope);
-            command_output(&args, &input, scope, MAX_WRAPPERS)
+            command_output(&args, &input, scope)
         }
         Stage::Compound(compound) => {
             let own = output_of(&compound.body, scope);
@@ -79,14 +83,15 @@ pub(super) fn input_of(redirects: &[Redirect], feed: &Feed, scope: &Scope) -> Fe
                     text: (!arg.unknown).then_some(arg.text),
                     taint: arg.taint,
                     connected: true,
+                    lists: Vec::new(),
                 };
             }
             Redirect::Read(target) => {
                 let arg = expand_text(target, scope);
                 input = Feed {
-                    text: None,
                     taint: arg.taint.join(file_taint(&arg, scope)),
                     connected: true,
+                    ..Feed::default()
                 };
             }
             Redirect::Write(_) | Redirect::Duplicate => {}
@@ -107,19 +112,25 @@ pub(super) fn file_taint(arg: &Arg, scope: &Scope) -> Taint {
     }
 }
 
-fn command_output(args: &[Arg], input: &Feed, scope: &Scope, wrappers: usize) -> Feed {
+/// Returns what one command writes.
+pub(super) fn command_output(args: &[Arg], input: &Feed, scope: &Scope) -> Feed {
+    unwrapped_output(args, input, scope, MAX_WRAPPERS)
+}
+
+fn unwrapped_output(args: &[Arg], input: &Feed, scope: &Scope, wrappers: usize) -> Feed {
     let unknown = || Feed {
-        text: None,
         taint: taint_of(args).join(input.taint),
         connected: true,
+        ..Feed::default()
     };
     let Some((program, rest)) = peel::program(args) else {
         return unknown();
     };
-    if let Some(wrapped) = peel::peel(&program, rest, input).into_iter().next() {
+    let wrapped = peel::peel(&program, rest, input).into_iter().next();
+    if let Some(wrapped) = wrapped.filter(|_| !matches!(program.as_str(), "find" | "gfind")) {
         return match wrapped {
             Peeled::Command(inner) if wrappers > 0 => {
-                command_output(&inner, input, scope, wrappers - 1)
+                unwrapped_output(&inner, input, scope, wrappers - 1)
             }
             _ => unknown(),
         };
@@ -153,10 +164,15 @@ fn command_output(args: &[Arg], input: &Feed, scope: &Scope, wrappers: usize) ->
                 .fold(passed, |taint, arg| taint.join(file_taint(arg, scope))),
         ),
     };
+    let lists = match program.as_str() {
+        "find" | "gfind" => peel::find_roots(rest),
+        _ => input.lists.clone(),
+    };
     Feed {
         text,
         taint,
         connected: true,
+        lists,
     }
 }
 

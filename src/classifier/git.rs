@@ -1,10 +1,11 @@
 //! What git commands lose or make others run. Reading subcommands are in [`super::safe`].
 
 use super::command::shown;
-use super::expand::{Arg, Scope};
+use super::expand::Arg;
 use super::flow::Feed;
 use super::peel::option_values;
 use super::removal::abbreviates;
+use super::scope::Scope;
 use super::table::{cluster, wildcard};
 use super::walk::Walk;
 use crate::message::DangerLevel::Dangerous;
@@ -113,7 +114,6 @@ impl Walk<'_> {
         }
         match name.text.as_str() {
             "config" => self.git_config(args, words, scope),
-            "bisect" | "submodule" => {}
             "remote" if words.iter().any(|arg| arg.text.contains("ext::")) => {
                 self.find(
                     Dangerous,
@@ -260,14 +260,12 @@ fn loses(name: &str, words: &[Arg]) -> Option<&'static str> {
         "submodule" => has("deinit") && (forced || long(words, "--all")),
         "rm" => forced || short(words, 'r') || words.iter().any(|arg| arg.glob || arg.unknown),
         "read-tree" => long(words, "--reset"),
-        "repack" => false,
         "replace" => short(words, 'd') || forced,
         "notes" => matches!(first, "remove" | "prune"),
         "lfs" => first == "prune",
         "remote" => matches!(first, "remove" | "rm"),
         "svn" => first == "dcommit",
         "annex" => first == "drop",
-        "maintenance" => false,
         _ => false,
     };
     lost.then_some("rewrites history, or discards work that cannot be brought back")

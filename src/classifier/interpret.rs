@@ -4,9 +4,10 @@
 //! words are looked for: enough to see what is written openly.
 
 use super::command::{Setting, all_text, shown};
-use super::expand::{Arg, Scope};
+use super::expand::Arg;
 use super::flow::{Feed, file_taint};
 use super::peel::option_values;
+use super::scope::Scope;
 use super::table::{TABLE, has};
 use super::walk::Walk;
 use crate::message::DangerLevel::{Blocked, Dangerous};
@@ -37,6 +38,62 @@ const REMOVING_CALLS: [&str; 24] = [
     "rd /s",
     "os.unlink",
     "fs.unlink",
+];
+
+/// What opens a connection, in several languages.
+const CONNECTING: [&str; 6] = [
+    "socket",
+    "/inet/tcp",
+    "fsockopen",
+    "net.connect",
+    "tcpsocket",
+    "net.createconnection",
+];
+
+/// What names or starts a shell.
+const SHELLS: [&str; 10] = [
+    "/bin/sh",
+    "/bin/bash",
+    "/bin/zsh",
+    "cmd.exe",
+    "powershell",
+    "pty.spawn",
+    "exec(",
+    "|&",
+    "\"sh\"",
+    "'sh'",
+];
+
+/// What fetches or decodes text.
+const REVEALING: [&str; 16] = [
+    "urlopen",
+    "requests.get",
+    "urllib",
+    "http.get",
+    "open-uri",
+    "lwp::simple",
+    "file_get_contents('http",
+    "fetch(",
+    "b64decode",
+    "base64_decode",
+    "decode64",
+    "fromhex",
+    "'base64'",
+    "\"base64\"",
+    "atob(",
+    "unpack(",
+];
+
+/// What runs text.
+const RUNNING: [&str; 8] = [
+    "exec(",
+    "exec ",
+    "eval(",
+    "eval ",
+    "os.system",
+    "system(",
+    "popen",
+    "subprocess",
 ];
 
 /// Words of SQL and its kin after which data is gone, and what must follow them.
@@ -154,81 +211,19 @@ impl Walk<'_> {
         for string in strings_of(text) {
             self.text(&string, &mut scope.clone(), &Feed::default());
         }
-        if REMOVING_CALLS.iter().any(|call| lower.contains(call)) {
+        let mentions = |words: &[&str]| words.iter().any(|word| lower.contains(word));
+        if mentions(&REMOVING_CALLS) {
             self.find(Dangerous, "removal", &shown(args), "removes files or trees");
         }
-        let connects = [
-            "socket",
-            "/inet/tcp",
-            "fsockopen",
-            "net.connect",
-            "tcpsocket",
-            "net.createconnection",
-        ]
-        .iter()
-        .any(|word| lower.contains(word));
-        let shell = [
-            "/bin/sh",
-            "/bin/bash",
-            "cmd.exe",
-            "pty.spawn",
-            "/bin/zsh",
-            "exec(",
-            "|&",
-            "\"sh\"",
-            "'sh'",
-            "powershell",
-        ]
-        .iter()
-        .any(|word| lower.contains(word));
-        if connects && shell {
+        if mentions(&CONNECTING) && mentions(&SHELLS) {
             let reason = "connects a shell to the network";
             self.find(Blocked, "reverse-shell", &shown(args), reason);
         }
-        let loops = ["while", "for", "loop", "until"]
-            .iter()
-            .any(|word| lower.contains(word));
-        if lower.contains("fork") && loops {
+        if lower.contains("fork") && mentions(&["while", "for", "loop", "until"]) {
             let reason = "starts itself again and again";
             self.find(Blocked, "fork-bomb", &shown(args), reason);
         }
-        let fetches = [
-            "urlopen",
-            "requests.get",
-            "urllib",
-            "http.get",
-            "open-uri",
-            "lwp::simple",
-            "file_get_contents('http",
-            "fetch(",
-        ]
-        .iter()
-        .any(|word| lower.contains(word));
-        let decodes = [
-            "b64decode",
-            "base64_decode",
-            "decode64",
-            "fromhex",
-            "'base64'",
-            "\"base64\"",
-            "atob(",
-            "unpack(",
-        ]
-        .iter()
-        .any(|word| lower.contains(word));
-        let runs = [
-            "exec(",
-            "eval(",
-            "os.system",
-            "system(",
-            "popen",
-            "subprocess",
-            "exec ",
-            "eval ",
-        ]
-        .iter()
-        .any(|word| lower.contains(word));
-        if (fetches || decodes) && runs {
+        if mentions(&REVEALING) && mentions(&RUNNING) {
             self.hidden(args);
         }
     }
@@ -292,9 +287,6 @@ fn program_texts(program: &str, options: &[String], rest: &[Arg]) -> Vec<Arg> {
     texts
 }
 
-/// Most strings of one program text that are read as shell text.
-const MAX_STRINGS: usize = 64;
-
 /// Returns the string literals of a program text, and runs of them as one command line each.
 ///
 /// `["rm", "-rf", "/"]` is returned as its three strings and as `rm -rf /`.
@@ -323,9 +315,6 @@ fn strings_of(text: &str) -> Vec<String> {
         run.push(' ');
         strings.push(string);
         rest = chars.as_str();
-        if strings.len() > MAX_STRINGS {
-            break;
-        }
     }
     strings.push(run);
     // `%x(…)`, `qx{…}` and the like need no quotes.
@@ -339,6 +328,8 @@ fn strings_of(text: &str) -> Vec<String> {
         }
     }
     strings.retain(|string| string.contains(|c: char| c.is_ascii_alphabetic()));
+    strings.sort();
+    strings.dedup();
     strings
 }
 

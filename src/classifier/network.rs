@@ -1,10 +1,11 @@
 //! Downloads that are run, uploads of files and secrets, and shells that are connected to the network.
 
 use super::command::{Setting, all_text, shown};
-use super::expand::{Arg, Scope, UNKNOWN};
+use super::expand::{Arg, UNKNOWN};
 use super::flow::taint_of;
 use super::paths;
 use super::peel::option_values;
+use super::scope::Scope;
 use super::table::{TABLE, has};
 use super::walk::Walk;
 use crate::message::DangerLevel::{Blocked, Dangerous};

@@ -3,12 +3,20 @@
 //! A line is called safe only if both readers see the same words, and a command that only this one
 //! sees is judged as well.
 
-use tree_sitter::{Node, Parser, Tree};
+use std::ops::ControlFlow;
+
+use tree_sitter::{Node, ParseOptions, ParseState, Parser, Tree};
 
 use super::Word;
 
 /// How many levels of a syntax tree are walked; a deeper one cannot be a line that is called safe.
 const MAX_LEVELS: usize = 200;
+
+/// How often tree-sitter may report progress (every hundred steps) however short the line is.
+const CHECKS_AT_LEAST: usize = 1_000;
+
+/// And once more for so many bytes.
+const BYTES_PER_CHECK: usize = 4;
 
 /// A line as tree-sitter reads it.
 pub(super) struct Opinion<'l> {
@@ -17,13 +25,25 @@ pub(super) struct Opinion<'l> {
 }
 
 impl<'l> Opinion<'l> {
-    /// Parses the line; `None` if the grammar cannot be loaded.
+    /// Parses the line; `None` if that takes too many steps, or the grammar cannot be loaded.
     pub(super) fn new(line: &'l str) -> Option<Self> {
         let mut parser = Parser::new();
         parser
             .set_language(&tree_sitter_bash::LANGUAGE.into())
             .ok()?;
-        let tree = parser.parse(line, None)?;
+        // Error recovery may take time quadratic in the line: it is counted, not timed.
+        let mut checks = CHECKS_AT_LEAST + line.len() / BYTES_PER_CHECK;
+        let mut progress = |_: &ParseState| {
+            checks = checks.saturating_sub(1);
+            if checks == 0 {
+                ControlFlow::Break(())
+            } else {
+                ControlFlow::Continue(())
+            }
+        };
+        let options = ParseOptions::new().progress_callback(&mut progress);
+        let mut text = |at: usize, _| line.as_bytes().get(at..).unwrap_or_default();
+        let tree = parser.parse_with_options(&mut text, None, Some(options))?;
         Some(Self { line, tree })
     }
 
@@ -164,8 +184,11 @@ impl<'l> Opinion<'l> {
     }
 }
 
+/// Returns the children of a node; asking for them one by one would take quadratic time.
 fn children(node: Node<'_>) -> impl Iterator<Item = Node<'_>> {
-    (0..node.child_count() as u32).filter_map(move |index| node.child(index))
+    let mut cursor = node.walk();
+    let children: Vec<Node<'_>> = node.children(&mut cursor).collect();
+    children.into_iter()
 }
 
 fn is_word(kind: &str) -> bool {

@@ -4,7 +4,8 @@ use std::path::Path;
 
 use unicode_normalization::UnicodeNormalization;
 
-use super::expand::{Arg, Scope, UNKNOWN};
+use super::expand::{Arg, UNKNOWN};
+use super::scope::Scope;
 use super::table::wildcard;
 
 /// System directories in which everything is protected.

@@ -232,10 +232,14 @@ fn is_long_prefix(name: &str, option: &str) -> bool {
     option.starts_with("--") && name.starts_with("--") && is_option(name, option)
 }
 
+/// Most words that a placeholder of `xargs -I` is followed into; beyond, the items are appended.
+const MAX_FILLED: usize = 4_096;
+
 /// Adds what `xargs` reads to the words of its command.
 fn with_items(args: &[Arg], inner: &[Arg], input: &Feed) -> Vec<Arg> {
     let items: Vec<Arg> = match &input.text {
         Some(text) => text.split_whitespace().map(Arg::literal).collect(),
+        None if !input.lists.is_empty() => input.lists.iter().map(listed_under).collect(),
         None => vec![Arg {
             text: UNKNOWN.to_string(),
             unknown: true,
@@ -250,6 +254,9 @@ fn with_items(args: &[Arg], inner: &[Arg], input: &Feed) -> Vec<Arg> {
     let Some(placeholder) = placeholder else {
         return [inner, &items].concat();
     };
+    if inner.len() * items.len() > MAX_FILLED {
+        return [inner, &items].concat();
+    }
     inner
         .iter()
         .flat_map(|arg| {
@@ -312,6 +319,14 @@ fn everything_under(root: &Arg) -> Arg {
         glob: true,
         word: Some(super::Word::Dynamic("{}".to_owned())),
         ..root.clone()
+    }
+}
+
+/// Any of the paths that a list of everything under a directory may hold.
+fn listed_under(root: &Arg) -> Arg {
+    Arg {
+        unknown: true,
+        ..everything_under(root)
     }
 }
 

@@ -1,12 +1,12 @@
 //! Reads words as bash reads them: quotes, escapes, expansions, substitutions, here-documents.
 //!
 //! Whatever is outside the grammar that may be called safe is read all the same and noted as
-//! [`Reader::irregular`]. Commands and statements are in [`super::grammar`].
+//! [`Reader::irregular`]. What a `$` begins is in [`super::dollar`], statements in [`super::grammar`].
 
 use std::cell::OnceCell;
 use std::rc::Rc;
 
-use super::script::{Atom, Script, Token};
+use super::script::{Atom, Token};
 
 /// Deepest nesting that is followed, in steps: a subshell is one, a substitution two, a wrapper one.
 pub(super) const MAX_NESTING: usize = 64;
@@ -44,7 +44,7 @@ pub(super) fn is_meta(c: char) -> bool {
     )
 }
 
-fn is_name(c: char) -> bool {
+pub(super) fn is_name(c: char) -> bool {
     c == '_' || c.is_ascii_alphanumeric()
 }
 
@@ -107,6 +107,16 @@ impl Reader {
             self.position += 1;
         }
         found
+    }
+
+    /// Steps over the character that was peeked at.
+    pub(super) fn advance(&mut self) {
+        self.position += 1;
+    }
+
+    /// Returns the characters that are left, line continuations included.
+    pub(super) fn rest(&self) -> impl Iterator<Item = &char> {
+        self.chars.iter().skip(self.position)
     }
 
     pub(super) fn position(&self) -> usize {
@@ -192,7 +202,7 @@ impl Reader {
         Ok((!atoms.is_empty()).then_some(Token { atoms, source }))
     }
 
-    fn single_quoted(&mut self, atoms: &mut Vec<Atom>) -> Result<(), Unreadable> {
+    pub(super) fn single_quoted(&mut self, atoms: &mut Vec<Atom>) -> Result<(), Unreadable> {
         atoms.push(Atom::Empty);
         loop {
             match self.next_raw() {
@@ -206,7 +216,7 @@ impl Reader {
         }
     }
 
-    fn double_quoted(&mut self, atoms: &mut Vec<Atom>) -> Result<(), Unreadable> {
+    pub(super) fn double_quoted(&mut self, atoms: &mut Vec<Atom>) -> Result<(), Unreadable> {
         atoms.push(Atom::Empty);
         loop {
             match self.peek() {
@@ -221,7 +231,11 @@ impl Reader {
     }
 
     /// Reads one part of text in which only `$`, backquote and backslash are special.
-    fn quoted_char(&mut self, atoms: &mut Vec<Atom>, in_quotes: bool) -> Result<(), Unreadable> {
+    pub(super) fn quoted_char(
+        &mut self,
+        atoms: &mut Vec<Atom>,
+        in_quotes: bool,
+    ) -> Result<(), Unreadable> {
         let literal = |value| Atom::Char {
             value,
             quoted: true,
@@ -243,245 +257,6 @@ impl Reader {
             Some(c) => atoms.push(literal(c)),
             None => {}
         }
-        Ok(())
-    }
-
-    /// Reads what follows a `$`.
-    fn dollar(&mut self, atoms: &mut Vec<Atom>, quoted: bool) -> Result<(), Unreadable> {
-        match self.peek() {
-            Some('\'') if !quoted => {
-                self.position += 1;
-                self.note("ANSI-C quoting");
-                super::ansi::ansi_c_quoted(self, atoms)?;
-            }
-            Some('"') if !quoted => {
-                self.position += 1;
-                self.note("a translated string");
-                self.double_quoted(atoms)?;
-            }
-            Some('(') => {
-                self.position += 1;
-                self.note("a substitution");
-                if self.peek() == Some('(') && self.closes_as_arithmetic() {
-                    self.position += 1;
-                    let inner = self.arithmetic()?;
-                    atoms.push(Atom::Opaque { inner, quoted });
-                } else {
-                    let script = self.script_until_paren()?;
-                    atoms.push(Atom::Output { script, quoted });
-                }
-            }
-            Some('[') => {
-                self.position += 1;
-                self.note("an arithmetic expansion");
-                let inner = self.until_bracket()?;
-                atoms.push(Atom::Opaque { inner, quoted });
-            }
-            Some('{') => {
-                self.position += 1;
-                let atom = self.braced_parameter(quoted)?;
-                atoms.push(atom);
-            }
-            Some(c) if is_name(c) || matches!(c, '@' | '*' | '#' | '?' | '-' | '$' | '!') => {
-                let name = self.parameter_name();
-                atoms.push(Atom::Parameter {
-                    name,
-                    fallback: Vec::new(),
-                    quoted,
-                });
-            }
-            _ => atoms.push(Atom::Char {
-                value: '$',
-                quoted: true,
-            }),
-        }
-        Ok(())
-    }
-
-    fn parameter_name(&mut self) -> String {
-        let mut name = String::new();
-        while let Some(c) = self.peek() {
-            let special = name.is_empty() && (!is_name(c) || c.is_ascii_digit());
-            if !is_name(c) && !special {
-                break;
-            }
-            self.position += 1;
-            name.push(c);
-            if special {
-                break;
-            }
-        }
-        name
-    }
-
-    /// Reads `${…}` after its brace.
-    fn braced_parameter(&mut self, quoted: bool) -> Result<Atom, Unreadable> {
-        if matches!(self.peek(), Some(' ' | '\t' | '\n' | '|')) {
-            self.note("a substitution");
-            self.position += 1;
-            let script = self.script_until_brace()?;
-            return Ok(Atom::Output { script, quoted });
-        }
-        let from = self.position;
-        let mut name = String::new();
-        while let Some(c) = self.peek().filter(|c| is_name(*c)) {
-            self.position += 1;
-            name.push(c);
-        }
-        if self.peek() == Some('}') && !name.is_empty() {
-            self.position += 1;
-            return Ok(Atom::Parameter {
-                name,
-                fallback: Vec::new(),
-                quoted,
-            });
-        }
-        self.note("a parameter expansion with an operator");
-        let colon = self.take(':');
-        let fallback = matches!(self.peek(), Some('-' | '=' | '+')) && !name.is_empty();
-        if fallback {
-            self.position += 1;
-            let fallback = self.until_brace(quoted)?;
-            return Ok(Atom::Parameter {
-                name,
-                fallback,
-                quoted,
-            });
-        }
-        if colon && self.peek() == Some('?') {
-            self.until_brace(quoted)?;
-            return Ok(Atom::Parameter {
-                name,
-                fallback: Vec::new(),
-                quoted,
-            });
-        }
-        self.position = from;
-        let inner = self.until_brace(quoted)?;
-        Ok(Atom::Opaque { inner, quoted })
-    }
-
-    /// Reads the operand of a parameter expansion up to its closing brace.
-    fn until_brace(&mut self, quoted: bool) -> Result<Vec<Atom>, Unreadable> {
-        let mut atoms = Vec::new();
-        loop {
-            match self.peek() {
-                Some('}') => {
-                    self.position += 1;
-                    return Ok(atoms);
-                }
-                Some('\'') if !quoted => {
-                    self.position += 1;
-                    self.single_quoted(&mut atoms)?;
-                }
-                Some('"') => {
-                    self.position += 1;
-                    self.double_quoted(&mut atoms)?;
-                }
-                Some('\\') => {
-                    self.position += 1;
-                    if let Some(value) = self.next_raw() {
-                        atoms.push(Atom::Char {
-                            value,
-                            quoted: true,
-                        });
-                    }
-                }
-                Some('$' | '`') => self.quoted_char(&mut atoms, true)?,
-                Some(value) => {
-                    self.position += 1;
-                    atoms.push(Atom::Char { value, quoted });
-                }
-                None => return Err(Unreadable::Syntax("an open `${`")),
-            }
-        }
-    }
-
-    /// Looks ahead from the second parenthesis of `((`: does it close as `))`?
-    pub(super) fn closes_as_arithmetic(&self) -> bool {
-        let mut depth = 1_usize;
-        let mut quote = None;
-        let mut rest = self.chars.iter().skip(self.position).peekable();
-        while let Some(c) = rest.next() {
-            match (quote, c) {
-                (_, '\\') => {
-                    rest.next();
-                }
-                (None, '\'' | '"') => quote = Some(*c),
-                (Some(open), c) if open == *c => quote = None,
-                (Some(_), _) => {}
-                (None, '(') => depth += 1,
-                (None, ')') => {
-                    depth -= 1;
-                    if depth <= 1 {
-                        return rest.peek() == Some(&&')');
-                    }
-                }
-                (None, _) => {}
-            }
-        }
-        false
-    }
-
-    /// Reads an arithmetic expression up to its `))`, keeping only what is nested in it.
-    pub(super) fn arithmetic(&mut self) -> Result<Vec<Atom>, Unreadable> {
-        let mut atoms = Vec::new();
-        let mut depth = 0_usize;
-        loop {
-            match self.peek() {
-                Some('(') => depth += 1,
-                Some(')') if depth == 0 => {
-                    self.position += 1;
-                    if self.take(')') {
-                        return Ok(atoms);
-                    }
-                    return Err(Unreadable::Syntax("an open `((`"));
-                }
-                Some(')') => depth -= 1,
-                Some(_) => {}
-                None => return Err(Unreadable::Syntax("an open `((`")),
-            }
-            self.quoted_char(&mut atoms, true)?;
-        }
-    }
-
-    fn until_bracket(&mut self) -> Result<Vec<Atom>, Unreadable> {
-        let mut atoms = Vec::new();
-        let mut depth = 0_usize;
-        loop {
-            match self.peek() {
-                Some('[') => depth += 1,
-                Some(']') if depth == 0 => {
-                    self.position += 1;
-                    return Ok(atoms);
-                }
-                Some(']') => depth -= 1,
-                Some(_) => {}
-                None => return Err(Unreadable::Syntax("an open `$[`")),
-            }
-            self.quoted_char(&mut atoms, true)?;
-        }
-    }
-
-    /// Reads a backquoted script: its text is unescaped once and read as a script of its own.
-    fn backquoted(&mut self, atoms: &mut Vec<Atom>, quoted: bool) -> Result<(), Unreadable> {
-        self.note("a substitution");
-        let mut text = String::new();
-        loop {
-            match self.next_raw() {
-                Some('`') => break,
-                Some('\\') => match self.next_raw() {
-                    Some(c @ ('$' | '`' | '\\')) => text.push(c),
-                    Some('"') if quoted => text.push('"'),
-                    Some(c) => text.extend(['\\', c]),
-                    None => return Err(Unreadable::Syntax("an open backquote")),
-                },
-                Some(c) => text.push(c),
-                None => return Err(Unreadable::Syntax("an open backquote")),
-            }
-        }
-        let script = self.nested(|reader| Self::new(&text, reader.depth).whole_script())?;
-        atoms.push(Atom::Output { script, quoted });
         Ok(())
     }
 
@@ -545,24 +320,5 @@ impl Reader {
             atoms,
             source: text.to_owned(),
         })
-    }
-
-    fn script_until_paren(&mut self) -> Result<Script, Unreadable> {
-        let script = self.script(&[")"])?;
-        if self.take(')') {
-            Ok(script)
-        } else {
-            Err(Unreadable::Syntax("an open parenthesis"))
-        }
-    }
-
-    fn script_until_brace(&mut self) -> Result<Script, Unreadable> {
-        let script = self.script(&["}"])?;
-        self.skip_blanks();
-        if self.take('}') {
-            Ok(script)
-        } else {
-            Err(Unreadable::Syntax("an open brace"))
-        }
     }
 }

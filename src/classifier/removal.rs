@@ -1,9 +1,10 @@
 //! Removing and moving: what is lost decides between dangerous and blocked.
 
 use super::command::shown;
-use super::expand::{Arg, Scope};
+use super::expand::Arg;
 use super::paths;
 use super::peel::find_roots;
+use super::scope::Scope;
 use super::table::{cluster, wildcard};
 use super::walk::Walk;
 use crate::message::DangerLevel::{Blocked, Dangerous};
@@ -26,7 +27,7 @@ impl Walk<'_> {
             "mv" | "gmv" | "rename" => self.move_away(args, rest, scope),
             "dd" => self.copy_device(args, rest, scope),
             "truncate" => self.truncate(args, rest),
-            "cp" | "install" | "ln" => self.copy(args, rest, scope),
+            "cp" | "install" | "ln" => self.copy(args, rest),
             "tar" | "bsdtar" | "zip" => {
                 let removes = |arg: &Arg| {
                     matches!(
@@ -107,7 +108,7 @@ impl Walk<'_> {
         }
     }
 
-    fn copy(&mut self, args: &[Arg], rest: &[Arg], _scope: &Scope) {
+    fn copy(&mut self, args: &[Arg], rest: &[Arg]) {
         let (sources, _) = sources_and_targets(rest);
         if sources.iter().any(|arg| arg.text == "/dev/null") {
             self.find(Dangerous, "removal", &shown(args), "empties a file");

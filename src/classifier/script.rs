@@ -97,7 +97,7 @@ pub(super) enum Atom {
     /// `$name`, `${name}`, `${name:-fallback}`.
     Parameter {
         name: String,
-        fallback: Vec<Atom>,
+        fallback: Vec<Self>,
         quoted: bool,
     },
     /// `$(script)` and backquotes.

@@ -264,7 +264,7 @@ impl From<String> for CommandPattern {
 impl CommandPattern {
     fn matches(&self, program: &str, args: &[Arg]) -> bool {
         self.program.matches(program)
-            && steps_match(&self.words, args, true)
+            && steps_match(&self.words, args)
             && self.options.iter().all(|wanted| {
                 wanted
                     .0
@@ -275,32 +275,45 @@ impl CommandPattern {
 }
 
 /// Whether the words follow in this order; options, each with one value at most, may be between.
-fn steps_match(steps: &[Step], args: &[Arg], may_skip: bool) -> bool {
-    let Some((step, rest)) = steps.split_first() else {
-        return true;
-    };
-    if matches!(step, Step::Gap) {
-        return (0..=args.len())
-            .filter_map(|from| args.get(from..))
-            .any(|args| steps_match(rest, args, false));
+fn steps_match(steps: &[Step], args: &[Arg]) -> bool {
+    // `reached[n]`: the next word may be the one at `n`.
+    let mut reached = vec![false; args.len() + 1];
+    if let Some(first) = reached.first_mut() {
+        *first = true;
     }
-    let Some((arg, after)) = args.split_first() else {
-        return false;
-    };
-    if let Step::Word(word) = step
-        && word.matches(&arg.text.to_ascii_lowercase())
-        && steps_match(rest, after, true)
-    {
-        return true;
+    for step in steps {
+        let mut next = vec![false; args.len() + 1];
+        let mut gap = false;
+        for at in 0..reached.len() {
+            let here = reached.get(at).copied().unwrap_or_default();
+            match step {
+                Step::Gap => gap |= here,
+                Step::Word(word) if here => {
+                    let Some(arg) = args.get(at) else { continue };
+                    if word.matches(&arg.text.to_ascii_lowercase()) {
+                        reach(&mut next, at + 1);
+                    }
+                    if arg.text.starts_with(['-', '+']) {
+                        // The word after an option may be its value or the one that is looked for.
+                        reach(&mut reached, at + 1);
+                        reach(&mut reached, at + 2);
+                    }
+                }
+                Step::Word(_) => {}
+            }
+            if gap {
+                reach(&mut next, at);
+            }
+        }
+        reached = next;
     }
-    if !may_skip || !arg.text.starts_with(['-', '+']) {
-        return false;
+    reached.contains(&true)
+}
+
+fn reach(positions: &mut [bool], at: usize) {
+    if let Some(position) = positions.get_mut(at) {
+        *position = true;
     }
-    // The word after an option may be its value or the subcommand: both are tried.
-    steps_match(steps, after, true)
-        || after
-            .split_first()
-            .is_some_and(|(_, after)| steps_match(steps, after, true))
 }
 
 /// Whether the word is this option: alone, in a cluster of letters, abbreviated, or with a value.

@@ -1,7 +1,13 @@
 use std::path::{Path, PathBuf};
 
-use super::{Classification, Surroundings, classify};
+use proptest::prelude::*;
+
+use super::{Classification, Pattern, PatternError, Surroundings, classify};
 use crate::message::DangerLevel;
+
+#[cfg(unix)]
+mod bash_agrees;
+mod disguise;
 
 fn judge(line: &str) -> Classification {
     classify(
@@ -90,4 +96,209 @@ fn shared_corpus() {
 #[test]
 fn own_corpus() {
     check_corpus(include_str!("../../fixtures/classifier.tsv"));
+}
+
+#[test]
+fn limits_fall_upwards() {
+    let long = format!("echo {}", "a".repeat(super::MAX_LENGTH));
+    assert_eq!(judge(&long).level, DangerLevel::Warning);
+    assert_eq!(judge(&"ls;".repeat(65)).level, DangerLevel::Warning);
+    assert_eq!(judge(&"ls;".repeat(64)).level, DangerLevel::Safe);
+    let endless = "a".repeat(super::MAX_READ + 1);
+    assert_eq!(judge(&endless).level, DangerLevel::Blocked);
+    let deep = format!("{}ls{}", "(".repeat(5_000), ")".repeat(5_000));
+    assert_eq!(judge(&deep).level, DangerLevel::Warning);
+}
+
+#[test]
+fn a_program_must_be_trusted() {
+    let surroundings = Surroundings {
+        project_root: Path::new("/p"),
+        central_root: Path::new("/c"),
+        home: None,
+        trusted_program: &|name| name == "cat",
+    };
+    assert_eq!(classify("cat a", &surroundings).level, DangerLevel::Safe);
+    assert_eq!(classify("echo a", &surroundings).level, DangerLevel::Safe);
+    assert_eq!(classify("ls a", &surroundings).level, DangerLevel::Warning);
+    assert_eq!(
+        classify("timeout 5 cat a", &surroundings).level,
+        DangerLevel::Warning
+    );
+    assert_eq!(
+        classify("rm -rf ~", &surroundings).level,
+        DangerLevel::Blocked
+    );
+}
+
+#[test]
+fn commands_inside_wrappers_and_strings_are_listed() {
+    let pattern = Pattern::parse("git push **").unwrap();
+    for line in [
+        "git push",
+        "ls; git push -u origin main",
+        "env A=1 git push",
+        "bash -c 'git push origin'",
+        "echo $(git push)",
+        "echo 'git push' | sh",
+        "timeout 5 nice git push",
+    ] {
+        let commands = judge(line).commands;
+        assert!(
+            commands.iter().any(|command| pattern.matches(command)),
+            "{line}"
+        );
+    }
+}
+
+#[test]
+fn patterns() {
+    let matching = |pattern: &str, line: &str| {
+        let pattern = Pattern::parse(pattern).unwrap();
+        judge(line)
+            .commands
+            .iter()
+            .all(|command| pattern.matches(command))
+    };
+    for (pattern, line, wanted) in [
+        ("cargo test", "cargo test", true),
+        ("cargo test", "cargo test x", false),
+        ("cargo test **", "cargo test", true),
+        ("cargo test **", "cargo test --lib x", true),
+        ("cargo test **", "cargo 'te'st", true),
+        ("cargo test **", "cargo $X", false),
+        ("cargo test **", "cargo test $X", true),
+        ("cargo test *", "cargo test x", true),
+        ("cargo test *", "cargo test", false),
+        ("cargo test *", "cargo test $X", false),
+        ("cargo test **", "cargo test; rm x", false),
+        ("echo 'a b'", "echo a\\ b", true),
+        ("**", "anything at all", true),
+    ] {
+        assert_eq!(matching(pattern, line), wanted, "{pattern} / {line}");
+    }
+    let error = |text: &str| Pattern::parse(text).unwrap_err();
+    assert_eq!(error(""), PatternError::Empty);
+    assert_eq!(error("a ** b"), PatternError::RestNotLast);
+    assert_eq!(error("a $x"), PatternError::NotLiteral("$x".to_owned()));
+    assert_eq!(error("a; b"), PatternError::NotLiteral("a; b".to_owned()));
+}
+
+#[test]
+fn only_words_that_tell_what_runs_are_remembered() {
+    let words = |line: &str| judge(line).rememberable();
+    let list = |words: &[&str]| {
+        words
+            .iter()
+            .map(|word| (*word).to_owned())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(
+        words("cargo test 'a b'"),
+        Some(vec![list(&["cargo", "test", "a b"])])
+    );
+    assert_eq!(
+        words("cargo test && cargo doc"),
+        Some(vec![list(&["cargo", "test"]), list(&["cargo", "doc"])])
+    );
+    for line in [
+        "env cargo test",
+        "nice cargo test",
+        "command ls",
+        "xargs cat",
+        "bash -c ls",
+        "npx tsc",
+        "git status",
+        "python3 x.py",
+        "cargo test $X",
+        "A=1 cargo test",
+        "cargo test > out",
+        "(cargo test)",
+        "rm -rf src",
+        "sudo ls",
+        "echo 'unterminated",
+        "",
+    ] {
+        assert_eq!(words(line), None, "{line}");
+    }
+}
+
+#[test]
+fn findings_show_what_is_there() {
+    let verdict = judge("rm -rf \u{202e}src\u{200b}; sudo id");
+    let reasons = verdict.reasons();
+    assert_eq!(reasons[0], "`sudo id` changes privileges");
+    assert!(
+        reasons
+            .iter()
+            .any(|reason| reason.contains("\\u{202e}src\\u{200b}"))
+    );
+    assert!(
+        reasons
+            .iter()
+            .all(|reason| !reason.contains(['\u{202e}', '\u{200b}']))
+    );
+}
+
+proptest! {
+    #[test]
+    fn random_text_never_panics(line in any::<String>()) {
+        judge(&line);
+    }
+
+    #[test]
+    fn random_shell_text_never_panics(
+        pieces in prop::collection::vec(prop::sample::select(vec![
+            "'", "\"", "`", "$(", "$((", "))", ")", "(", "{", "}", "${", "$", "\\", "\n", ";", ";;", "&", "|", "<", ">",
+            "<<", "<<<", "<(", ">&", "EOF", "[[", "]]", "if", "then", "fi", "for", "in", "do", "done", "case", "esac",
+            "while", "function", "a", "rm -rf", "sudo", "xargs", "env", "=", "[", "]", "*", "~", "-c", "bash", " ", " ", " ", "\0", "é", "#", "!", ",", "..", "1",
+            "find", "-exec", "{}", "sed", "awk", "git", "-I", "echo", "printf", "%", "eval", "$@", "$IFS",
+        ]), 0..60)
+    ) {
+        judge(&pieces.concat());
+    }
+}
+/// Each of these once took time or memory out of proportion, or recursion without end.
+#[test]
+fn hostile_lines_end() {
+    for piece in [
+        "xargs ",
+        "env ",
+        "a=$a$a;",
+        "{a,b}",
+        "coproc ",
+        "npm -a ",
+        "docker -a ",
+        "$a ",
+        "$((",
+        "`",
+        "<<a ",
+        "sudo 1; ",
+        "x=$(ls);",
+        "[[ a ",
+        "case a in ",
+        "'a'",
+        "a;",
+        "if ",
+        "${a:-",
+        "f()",
+        "!",
+        "{ ",
+        "<(",
+        "cat .e* ",
+        "a|",
+        "echo ",
+        "find . -exec ",
+        "sh -c ",
+        "for a in b; do ",
+    ] {
+        judge(&format!("a=x; {}", piece.repeat(2_000 / piece.len())));
+    }
+    let many = format!("x='{}'; {}", "a ".repeat(1_000), "$x ".repeat(100));
+    assert_eq!(judge(&many).level, DangerLevel::Blocked);
+    judge(&format!(
+        "echo {} | xargs -I% echo {}",
+        "a ".repeat(500),
+        "% ".repeat(500)
+    ));
 }

@@ -5,22 +5,29 @@
 
 use super::characters::{deceptive_blank, visible};
 use super::command::Setting;
-use super::expand::{Arg, Scope, Value, expand, expand_all, expand_text, expand_value};
-use super::flow::{Feed, file_taint, input_of, stage_output, taint_of};
+use super::expand::{Arg, MAX_WORDS, expand, expand_all, expand_text, expand_value};
+use super::flow::{Feed, command_output, file_taint, input_of, stage_output, taint_of};
 use super::reader::{MAX_NESTING, Reader};
+use super::scope::{Scope, Value};
 use super::script::{
     Assignment, Atom, Compound, CompoundKind, Redirect, Script, Simple, Stage, Statement, Token,
 };
 use super::table::{TABLE, has};
-use super::{Finding, MAX_LENGTH, SimpleCommand, Surroundings, paths};
+use super::{Finding, MAX_READ, SimpleCommand, Surroundings, paths};
 use crate::message::DangerLevel;
 
-/// Most bytes of nested text that are read for one line: a line can hold each of its parts once
-/// more per level of quoting, and no more than this is ever needed for one that bash accepts.
-const MAX_WORK: usize = 4 * MAX_LENGTH;
+/// Most bytes of nested text that are read for one line: its parts are read again for each level of
+/// quoting around them.
+const MAX_WORK: usize = 4 * MAX_READ;
 
-/// Most commands, nested and unwrapped ones included, that are looked at.
-const MAX_JUDGED: usize = 20_000;
+/// Most words of commands, nested and unwrapped ones included, that are looked at.
+const MAX_JUDGED: usize = 200_000;
+
+/// Most programs that one first word is taken for.
+const MAX_HEADS: usize = 64;
+
+/// Most findings that are kept; one that is worse than all of them is kept in any case.
+const MAX_FINDINGS: usize = 100;
 
 /// The walk over one line.
 pub(super) struct Walk<'a> {
@@ -68,15 +75,22 @@ impl<'a> Walk<'a> {
             words: visible(words),
             reason: reason.into(),
         };
-        if !self.findings.contains(&finding) {
+        let full = self.findings.len() >= MAX_FINDINGS
+            && self.findings.iter().any(|known| known.level >= level);
+        if !full && !self.findings.contains(&finding) {
             self.findings.push(finding);
         }
     }
 
+    /// Counts words that are about to be judged.
+    pub(super) fn count(&mut self, words: usize) {
+        let most = if words >= MAX_WORDS { MAX_JUDGED } else { 0 };
+        self.judged = self.judged.saturating_add(words).max(most);
+    }
+
     /// Runs a step one level deeper; beyond the deepest level it is not run, and that is a finding.
     pub(super) fn deeper(&mut self, words: &str, step: impl FnOnce(&mut Self)) {
-        self.judged += 1;
-        if self.judged > MAX_JUDGED {
+        if self.judged >= MAX_JUDGED {
             self.find(
                 DangerLevel::Blocked,
                 "limit-work",
@@ -109,42 +123,41 @@ impl<'a> Walk<'a> {
             );
         }
         self.deeper(text, |walk| {
-            match Reader::new(text, walk.depth).whole_script() {
-                Ok(script) => walk.script(&script, scope, feed),
-                Err(_) => walk.fragments(text, scope),
+            let mut script = Script::default();
+            let read = Reader::new(text, walk.depth).readable_part(&mut script);
+            walk.script(&script, scope, feed);
+            if read.is_err() {
+                walk.fragments(text, scope);
             }
         });
     }
 
     /// Judges every run of words in a text that is not a script.
     pub(super) fn fragments(&mut self, text: &str, scope: &mut Scope) {
-        let separates = |c: char| matches!(c, ';' | '|' | '&' | '(' | ')' | '`' | '\n' | '{' | '}');
-        let setting = Setting::default();
-        for quotes in [true, false] {
-            // Once with quotes as separators, once without them: `s''udo` and `"; sudo` both count.
-            let plain: String = text
-                .chars()
-                .filter(|c| !matches!(c, '\\'))
-                .filter_map(|c| match (c, quotes) {
-                    ('"' | '\'' | '$', true) => Some('\n'),
-                    ('"' | '\'', false) => None,
-                    (c, _) => Some(c),
-                })
-                .collect();
-            for piece in plain.split(separates) {
-                let args: Vec<Arg> = piece
-                    .split_whitespace()
-                    .map(|word| Arg {
-                        glob: word.contains(['*', '?']),
-                        ..Arg::literal(word)
-                    })
-                    .collect();
-                let assigned = args
-                    .iter()
-                    .take_while(|arg| super::peel::is_assignment(&arg.text))
-                    .count();
-                self.command(args.get(assigned..).unwrap_or_default(), &setting, scope);
+        if looks_like_fork_bomb(text) {
+            let reason = "starts itself again and again";
+            self.find(DangerLevel::Blocked, "fork-bomb", text, reason);
+        }
+        let (mut hides, mut runs) = (false, false);
+        let mut setting = Setting::default();
+        for args in fragments_of(text, scope) {
+            let assigned = args
+                .iter()
+                .take_while(|arg| super::peel::is_assignment(&arg.text))
+                .count();
+            let args = args.get(assigned..).unwrap_or_default();
+            // Each piece may feed the next one: what joins them cannot be read.
+            self.command(args, &setting, scope);
+            setting.input = command_output(args, &setting.input, scope);
+            hides |= command_taint(args).hidden();
+            if let Some((program, _)) = super::peel::program(args) {
+                runs |= has(&TABLE.programs.shells, &program)
+                    || TABLE.interpreter(&program).is_some()
+                    || matches!(program.as_str(), "eval" | "source" | ".");
             }
+        }
+        if hides && runs {
+            self.hidden(&[Arg::literal(text)]);
         }
     }
 
@@ -193,7 +206,7 @@ impl<'a> Walk<'a> {
                         Vec::new()
                     },
                 };
-                inner.variables.insert(variable.clone(), value);
+                inner.bind(variable, value);
                 inner.in_loop = true;
             }
             CompoundKind::Loop => inner.in_loop = true,
@@ -280,11 +293,14 @@ impl<'a> Walk<'a> {
         }
         self.command(&args, &setting, scope);
         // A first word that may be one of several: each of them may be the program.
-        let heads = simple
-            .words
-            .first()
-            .map_or(0, |token| expand(token, scope).len());
-        for from in 1..heads {
+        let first = simple.words.first().filter(|token| {
+            token
+                .atoms
+                .iter()
+                .any(|atom| matches!(atom, Atom::Parameter { name, .. } if scope.is_choice(name)))
+        });
+        let heads = first.map_or(0, |token| expand(token, scope).len());
+        for from in 1..heads.min(MAX_HEADS) {
             self.command(args.get(from..).unwrap_or_default(), &setting, scope);
         }
     }
@@ -296,7 +312,7 @@ impl<'a> Walk<'a> {
             let arg = expand_text(&assignment.value, scope);
             self.code(&arg, scope, &Feed::default());
         }
-        scope.variables.insert(assignment.name.clone(), value);
+        scope.bind(&assignment.name, value);
     }
 
     fn redirects(&mut self, redirects: &[Redirect], feed: &Feed, args: &[Arg], scope: &mut Scope) {
@@ -349,8 +365,47 @@ impl<'a> Walk<'a> {
     }
 }
 
+/// Whether the text defines a function that pipes itself into itself, blanks or not.
+///
+/// Without its blanks the well-known one cannot be read, and would not run; one more may make it.
+fn looks_like_fork_bomb(text: &str) -> bool {
+    let dense: String = text.split_whitespace().collect();
+    dense.match_indices("(){").any(|(at, _)| {
+        let before = dense.get(..at).unwrap_or_default();
+        let name = before
+            .rsplit([';', '&', '|', '(', '{'])
+            .next()
+            .unwrap_or_default();
+        let after = dense.get(at..).unwrap_or_default();
+        !name.is_empty() && after.contains(&format!("{name}|{name}"))
+    })
+}
+
+/// Cuts a text at everything that could separate commands.
+///
+/// Once with quotes as separators, once without them: `s''udo` and `"; sudo` both count.
+fn fragments_of(text: &str, scope: &Scope) -> Vec<Vec<Arg>> {
+    let plain = text.replace("\\\n", "").replace('\\', "");
+    let cut = plain.replace(['"', '\'', '$'], "\n");
+    let joined = plain.replace(['"', '\''], "");
+    let separates = |c: char| ";|&()`\n{}<>".contains(c);
+    [cut, joined]
+        .iter()
+        .flat_map(|text| text.split(separates))
+        .map(|piece| {
+            let words = piece.split_whitespace();
+            words
+                .flat_map(|word| match Reader::new(word, 0).word() {
+                    Ok(Some(token)) => expand(&token, scope),
+                    _ => vec![Arg::literal(word)],
+                })
+                .collect()
+        })
+        .collect()
+}
+
 /// Returns what kind of text the command itself writes.
-fn command_taint(args: &[Arg]) -> super::expand::Taint {
+fn command_taint(args: &[Arg]) -> super::scope::Taint {
     let mut taint = taint_of(args);
     if let Some((program, _)) = super::peel::program(args) {
         taint.fetched |= has(&TABLE.programs.fetchers, &program);

@@ -1,10 +1,11 @@
 //! Where commands write: disks, system files, and files that something else will run later.
 
 use super::command::{Setting, shown};
-use super::expand::{Arg, Scope};
+use super::expand::Arg;
 use super::paths;
 use super::peel::option_values;
 use super::removal::sources_and_targets;
+use super::scope::Scope;
 use super::walk::Walk;
 use crate::message::DangerLevel::{Blocked, Dangerous};
 

@@ -1,24 +1,101 @@
 //! `outrigger doctor`: what the daemon needs on this machine, what is missing and what to do.
+//!
+//! A check is an async function from [`Machine`] to [`Finding`]s; a new one is a line in [`examine`].
+//! Checks change nothing and cost nothing: no model is asked, no file is written.
+
+mod finding;
+mod place;
+mod providers;
+mod search;
 
 use std::process::ExitCode;
 
 use super::{complain, print};
 use crate::arguments::DoctorArguments;
-use crate::config::{self, Sources};
+use crate::config::{self, Loaded, Sources};
+use crate::http::Clients;
+use crate::provider::registry::Providers;
 use crate::ready::exit;
+use finding::{Finding, State};
 
-/// Checks the machine and prints a line for each check.
+/// What checks look at.
+struct Machine {
+    sources: Sources,
+    loaded: Loaded,
+    providers: Providers,
+    clients: Clients,
+}
+
+/// Checks the machine and prints a line for each finding; 1 where something does not work.
 pub fn doctor(arguments: &DoctorArguments) -> ExitCode {
     let mut sources = Sources::of_process();
     arguments.config.apply(&mut sources);
-    match config::load(&sources) {
-        Ok(_) => match print("ok    configuration: no errors\n") {
-            Ok(()) => ExitCode::from(exit::OK),
-            Err(_) => ExitCode::from(exit::FAILED),
+    let findings = match config::load(&sources) {
+        Err(errors) => errors.iter().map(unreadable).collect(),
+        Ok(loaded) => match tokio::runtime::Runtime::new() {
+            Ok(runtime) => runtime.block_on(examine(&Machine {
+                providers: Providers::new(&loaded.config),
+                clients: Clients::default(),
+                sources,
+                loaded,
+            })),
+            Err(error) => {
+                complain(&format!("no runtime: {error}"));
+                return ExitCode::from(exit::FAILED);
+            }
         },
-        Err(errors) => {
-            complain(&errors.to_string());
-            ExitCode::from(exit::FAILED)
-        }
+    };
+    let text = match arguments.json {
+        true => format!("{:#}\n", finding::json(&findings)),
+        false => finding::text(&findings),
+    };
+    let is_told = print(&text).is_ok();
+    match is_told && finding::is_well(&findings) {
+        true => ExitCode::from(exit::OK),
+        false => ExitCode::from(exit::FAILED),
     }
 }
+
+/// Runs every check; those that ask other machines side by side.
+async fn examine(machine: &Machine) -> Vec<Finding> {
+    let (sandbox, providers, ollama, search) = tokio::join!(
+        place::sandbox(machine),
+        providers::providers(machine),
+        providers::ollama(machine),
+        search::searxng(machine),
+    );
+    [
+        configuration(machine),
+        place::project(machine),
+        sandbox,
+        place::port(machine),
+        providers,
+        ollama,
+        search,
+        place::programs(machine),
+    ]
+    .concat()
+}
+
+fn configuration(machine: &Machine) -> Vec<Finding> {
+    let warnings = &machine.loaded.warnings;
+    if warnings.is_empty() {
+        return vec![Finding::new(CONFIGURATION, State::Ok, "no errors")];
+    }
+    let warning = |text: &String| {
+        Finding::new(CONFIGURATION, State::Warning, text)
+            .advise("`outrigger config show` prints each value with where it came from")
+    };
+    warnings.iter().map(warning).collect()
+}
+
+/// Name of the check of the configuration.
+const CONFIGURATION: &str = "configuration";
+
+fn unreadable(error: &config::ConfigError) -> Finding {
+    Finding::new(CONFIGURATION, State::Failed, error.to_string())
+        .advise("the other checks need a configuration; correct it first")
+}
+
+#[cfg(test)]
+mod tests;

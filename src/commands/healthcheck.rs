@@ -75,6 +75,11 @@ fn reachable(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(ip, address.port())
 }
 
+/// Whether a daemon that listens there says that it is alive.
+pub(super) fn is_alive(address: SocketAddr) -> bool {
+    ask(&reachable(address).to_string()).is_ok()
+}
+
 fn ask(authority: &str) -> io::Result<()> {
     let deadline = Instant::now() + LIMIT;
     let mut stream = connect(authority, deadline)?;

@@ -3,6 +3,7 @@
 //! Nothing here fails: whatever goes wrong is the call's result. The one thing that reaches beyond
 //! the call is a violation, which ends the other calls of the turn and then the exchange.
 
+use std::borrow::Cow;
 use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -175,10 +176,11 @@ impl Exchange<'_> {
     /// Tells the client and the record what a call came to, and makes the model's result of it.
     fn settle(&self, call: &ToolCall, settled: Settled) -> ToolResult {
         let Settled {
-            output,
+            mut output,
             status,
             duration,
         } = settled;
+        self.redact(&mut output);
         let duration_ms = millis(duration);
         let text = text_of(&output.content);
         self.session.executions.settle(&call.id, |record| {
@@ -220,6 +222,17 @@ impl Exchange<'_> {
             name: call.name.clone(),
             content: output.content,
             is_error: output.is_error,
+        }
+    }
+
+    /// Takes known secrets out of what a tool returned, for model and client alike.
+    fn redact(&self, output: &mut Output) {
+        for part in &mut output.content {
+            if let Part::Text { text } = part
+                && let Cow::Owned(redacted) = self.services.redactor.redact(text)
+            {
+                *text = redacted;
+            }
         }
     }
 
@@ -554,7 +567,7 @@ impl Calls<'_> {
                 conversation_id: exchange.setup.conversation_id.clone(),
                 message_id: exchange.setup.message_id.clone(),
                 tool_id: call.id.clone(),
-                chunk: chunk.to_owned(),
+                chunk: exchange.services.redactor.redact(chunk).into_owned(),
                 stream,
             }));
         };

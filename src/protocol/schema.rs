@@ -1,20 +1,138 @@
 //! The JSON schema of the contract: one document whose root accepts every frame of either direction.
+//!
+//! Generated from [`Command`] and [`Event`]. It is a little narrower than what the daemon reads: a
+//! field's camelCase spelling is the one in the schema, and the other one is accepted too.
 
+use schemars::JsonSchema;
+use schemars::Schema;
 use schemars::generate::SchemaSettings;
+use schemars::transform::RecursiveTransform;
 use serde_json::{Map, Value, json};
 
+use super::envelope::RequestId;
 use super::{Command, Event};
 
-/// Returns the schema.
+/// Returns the schema: JSON Schema 2020-12, a definition for each payload.
 pub fn schema() -> Value {
-    let mut generator = SchemaSettings::draft2020_12().into_generator();
-    let command = generator.subschema_for::<Command>();
-    let event = generator.subschema_for::<Event>();
-    let definitions: Map<String, Value> = generator.take_definitions(true);
+    let (client, mut definitions) = frames::<Command>(SchemaSettings::draft2020_12(), client_frame);
+    // What the daemon writes leaves out what has no value; only clients may say `null`.
+    let writing = SchemaSettings::draft2020_12()
+        .for_serialize()
+        .with_transform(RecursiveTransform(never_null));
+    let (server, payloads) = frames::<Event>(writing, server_frame);
+    // What both directions have is described as clients may write it, which allows more.
+    for (name, payload) in payloads {
+        definitions.entry(name).or_insert(payload);
+    }
+    definitions.insert("RequestId".to_owned(), request_id());
+    definitions.insert("ClientFrame".to_owned(), client);
+    definitions.insert("ServerFrame".to_owned(), server);
     json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "Outrigger protocol, version 1",
-        "anyOf": [command, event],
+        "description": "Every text frame of the WebSocket, in either direction.",
+        "oneOf": [
+            { "$ref": "#/$defs/ClientFrame" },
+            { "$ref": "#/$defs/ServerFrame" },
+        ],
         "$defs": definitions,
     })
 }
+
+/// One variant of a frame enum.
+struct Variant {
+    kind: Value,
+    description: Value,
+    payload: Value,
+}
+
+/// Returns the schema of one direction's frames, and the definitions of their payloads.
+fn frames<T: JsonSchema>(
+    settings: SchemaSettings,
+    frame: fn(&Variant) -> Value,
+) -> (Value, Map<String, Value>) {
+    let mut generator = settings.into_generator();
+    generator.subschema_for::<T>();
+    let mut definitions = generator.take_definitions(true);
+    let tagged = definitions.remove(T::schema_name().as_ref());
+    let frames: Vec<Value> = tagged
+        .iter()
+        .filter_map(|tagged| tagged.get("oneOf")?.as_array())
+        .flatten()
+        .filter_map(variant)
+        .map(|variant| frame(&variant))
+        .collect();
+    (json!({ "oneOf": frames }), definitions)
+}
+
+/// Takes a variant apart as serde's adjacent tagging describes it.
+fn variant(schema: &Value) -> Option<Variant> {
+    Some(Variant {
+        kind: schema.pointer("/properties/type/const")?.clone(),
+        description: schema.get("description").cloned().unwrap_or_default(),
+        payload: schema.pointer("/properties/payload")?.clone(),
+    })
+}
+
+/// A request; without a `payload` its other fields are the payload.
+fn client_frame(variant: &Variant) -> Value {
+    json!({
+        "title": variant.kind,
+        "description": variant.description,
+        "type": "object",
+        "properties": {
+            "type": { "const": variant.kind },
+            "id": { "$ref": "#/$defs/RequestId" },
+            "payload": variant.payload,
+        },
+        "required": ["type"],
+        "if": { "required": ["payload"] },
+        "else": variant.payload,
+    })
+}
+
+/// An event or an answer; only the `session:ready` of a resumed socket has no number.
+fn server_frame(variant: &Variant) -> Value {
+    let required = match variant.kind.as_str() {
+        Some("session:ready") => json!(["type", "timestamp", "payload"]),
+        _ => json!(["type", "seq", "timestamp", "payload"]),
+    };
+    json!({
+        "title": variant.kind,
+        "description": variant.description,
+        "type": "object",
+        "properties": {
+            "type": { "const": variant.kind },
+            "seq": { "type": "integer", "minimum": 1 },
+            "replyTo": { "$ref": "#/$defs/RequestId" },
+            "timestamp": { "type": "string", "format": "date-time" },
+            "payload": variant.payload,
+        },
+        "required": required,
+    })
+}
+
+fn request_id() -> Value {
+    json!({
+        "description": "A client's own id of a request, given back in its answer.",
+        "type": ["string", "number"],
+        "maxLength": RequestId::MAX_CHARS,
+    })
+}
+
+/// Takes `null` out of what a value may be.
+fn never_null(schema: &mut Schema) {
+    if let Some(Value::Array(types)) = schema.get_mut("type") {
+        types.retain(|name| name != "null");
+        if let [only] = types.as_slice() {
+            let only = only.clone();
+            schema.insert("type".to_owned(), only);
+        }
+    }
+    if let Some(Value::Array(choices)) = schema.get_mut("anyOf") {
+        choices.retain(|choice| choice.get("type").is_none_or(|name| name != "null"));
+    }
+}
+
+#[cfg(test)]
+mod tests;

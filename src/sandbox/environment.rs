@@ -139,5 +139,38 @@ fn search_path(path: &str, surroundings: &Surroundings<'_>) -> String {
     directories.join(":")
 }
 
+/// What a repository's own configuration may make git run, switched off.
+///
+/// A repository is not trusted: its configuration names programs that even `git status` runs.
+/// Filters and text converters have names of their own, and an empty `diff.external` makes `git diff`
+/// fail (git 2.47, tried 2026-11-20): those run, and the sandbox is what confines them.
+const NEUTRAL_GIT: [(&str, &str); 8] = [
+    ("core.fsmonitor", "false"),
+    ("core.hooksPath", "/dev/null"),
+    ("core.pager", "cat"),
+    ("core.attributesFile", "/dev/null"),
+    ("core.sshCommand", "false"),
+    ("protocol.allow", "never"),
+    ("credential.helper", ""),
+    ("gpg.program", "false"),
+];
+
+/// Returns the variables that keep git from running what a repository names.
+pub fn neutral_git() -> BTreeMap<String, String> {
+    let mut variables: BTreeMap<String, String> = [
+        ("GIT_CONFIG_NOSYSTEM", "1"),
+        ("GIT_CONFIG_GLOBAL", "/dev/null"),
+        ("GIT_OPTIONAL_LOCKS", "0"),
+    ]
+    .map(|(name, value)| (name.to_owned(), value.to_owned()))
+    .into();
+    variables.insert("GIT_CONFIG_COUNT".to_owned(), NEUTRAL_GIT.len().to_string());
+    for (number, (key, value)) in NEUTRAL_GIT.iter().enumerate() {
+        variables.insert(format!("GIT_CONFIG_KEY_{number}"), (*key).to_owned());
+        variables.insert(format!("GIT_CONFIG_VALUE_{number}"), (*value).to_owned());
+    }
+    variables
+}
+
 #[cfg(test)]
 mod tests;

@@ -1,12 +1,12 @@
 //! The routes, each behind the gate it needs.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use axum::Json;
 use axum::Router;
 use axum::extract::ws::{CloseFrame, Message, WebSocketUpgrade};
 use axum::extract::{Query, Request, State};
-use axum::http::header::{CACHE_CONTROL, X_CONTENT_TYPE_OPTIONS};
+use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS};
 use axum::http::{HeaderValue, StatusCode};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
@@ -43,7 +43,7 @@ pub(super) fn router(shared: Arc<Shared>) -> Router {
             ));
     let from_here = Router::new()
         .route("/readyz", get(ready))
-        .route("/schema.json", get(|| async { Json(schema::schema()) }))
+        .route("/schema.json", get(protocol_schema))
         .merge(with_token)
         .fallback(nothing_here)
         .layer(middleware::from_fn_with_state(
@@ -101,6 +101,12 @@ async fn ready(State(shared): State<Arc<Shared>>) -> (StatusCode, &'static str) 
     } else {
         (StatusCode::OK, "ok")
     }
+}
+
+/// The schema of every frame, made at the first request.
+async fn protocol_schema() -> impl IntoResponse {
+    static SCHEMA: LazyLock<String> = LazyLock::new(|| schema::schema().to_string());
+    ([(CONTENT_TYPE, "application/json")], SCHEMA.as_str())
 }
 
 /// What `/ws` may be asked for besides the token.

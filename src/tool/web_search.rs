@@ -80,6 +80,33 @@ impl WebSearch {
     }
 }
 
+/// What SearXNG answered to a question that does not matter.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tried {
+    /// How many results came.
+    pub results: usize,
+    /// What went wrong besides, e.g. an engine behind it that did not answer.
+    pub warnings: Vec<String>,
+}
+
+/// Asks SearXNG something, to see whether it serves.
+///
+/// # Errors
+///
+/// Why it does not, and what to do; reads after its address.
+pub async fn try_searxng(config: &WebSearchConfig, clients: &Clients) -> Result<Tried, String> {
+    let Some(base) = &config.searxng_url else {
+        return Err("is not configured".to_owned());
+    };
+    match searxng::search(clients, base, &config.engines, "outrigger").await {
+        Ok(answer) => Ok(Tried {
+            results: answer.results.len(),
+            warnings: answer.warnings,
+        }),
+        Err(problem) => Err(problem.to_string()),
+    }
+}
+
 impl Tool for WebSearch {
     fn spec(&self) -> &ToolSpec {
         &self.spec

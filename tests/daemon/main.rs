@@ -8,6 +8,7 @@ mod support;
 mod approval;
 mod bad_input;
 mod cancel;
+mod commands;
 mod exchange;
 mod lifecycle;
 mod resume;

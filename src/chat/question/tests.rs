@@ -1,1 +1,129 @@
+use serde_json::json;
+
 use super::*;
+use crate::message::{ConversationId, Danger, MessageId, ToolId};
+
+/// A question about this input, from JSON.
+fn confirm(input: &Value) -> ToolConfirm {
+    ToolConfirm {
+        conversation_id: ConversationId::new("default"),
+        message_id: MessageId::new("m1"),
+        tool_id: ToolId::new("t1"),
+        tool_name: "bash".to_owned(),
+        input: input.as_object().cloned().unwrap(),
+        danger: Danger::new(DangerLevel::Dangerous, "`rm` removes files"),
+        reason: "commands are asked for".to_owned(),
+        preview: None,
+        expires_at: Some("2026-11-20T12:00:30.500Z".to_owned()),
+    }
+}
+
+/// The question as plain text.
+fn shown(confirm: &ToolConfirm) -> String {
+    show(confirm)
+        .into_iter()
+        .map(|piece| match piece {
+            Piece::Answer(text) | Piece::Aside(_, text) => text,
+        })
+        .collect()
+}
+
+#[test]
+fn a_question_shows_everything() {
+    let mut confirm = confirm(&json!({"command": "rm -r a\nrm -r b", "timeout": 5}));
+    confirm.preview = Some("--- a\n+++ b\n-old\n+new\n".to_owned());
+    assert_eq!(
+        shown(&confirm),
+        "? t1 wants to run bash\n\
+         \x20 command:\n\
+         \x20   │ rm -r a\n\
+         \x20   │ rm -r b\n\
+         \x20 timeout: 5\n\
+         \x20 danger: dangerous\n\
+         \x20   `rm` removes files\n\
+         \x20 asked because: commands are asked for\n\
+         \x20 --- a\n\
+         \x20 +++ b\n\
+         \x20 -old\n\
+         \x20 +new\n"
+    );
+}
+
+#[test]
+fn nothing_in_a_question_steers_the_terminal_or_hides() {
+    let nasty = "\u{1b}[2J\u{202e}\u{200b}\r\u{7}";
+    let mut confirm = confirm(&json!({ nasty: nasty, "deep": {"in": [nasty]} }));
+    confirm.tool_name = nasty.to_owned();
+    confirm.reason = nasty.to_owned();
+    confirm.danger.reasons = vec![nasty.to_owned()];
+    confirm.preview = Some(format!("+{nasty}"));
+    let text = shown(&confirm);
+    let hidden: Vec<char> = text
+        .chars()
+        .filter(|c| *c != '\n' && crate::classifier::is_invisible(*c))
+        .collect();
+    assert_eq!(hidden, Vec::<char>::new(), "{text}");
+    assert!(text.contains("\\u{202e}"), "{text}");
+}
+
+#[test]
+fn a_call_without_input_says_so() {
+    assert!(shown(&confirm(&json!({}))).contains("without input"));
+}
+
+#[test]
+fn the_prompt_counts_down() {
+    let mut confirm = confirm(&json!({}));
+    let cases = [
+        ("2026-11-20T12:00:00Z", Some("30 s left")),
+        ("2026-11-20T12:00:30Z", Some("0 s left")),
+        ("2026-11-20T13:00:00Z", Some("0 s left")),
+    ];
+    for (now, expected) in cases {
+        let text = prompt(&confirm, now.parse().unwrap());
+        assert!(expected.is_some_and(|words| text.contains(words)), "{text}");
+    }
+    for never in [None, Some("soon".to_owned())] {
+        confirm.expires_at = never;
+        let text = prompt(&confirm, Timestamp::UNIX_EPOCH);
+        assert!(!text.contains("left"), "{text}");
+    }
+}
+
+#[test]
+fn only_a_clear_yes_is_one() {
+    let refuse = |reason: &str| Reply::Refuse(Some(reason.to_owned()));
+    let cases = [
+        ("y", Reply::Approve),
+        (" YES \n", Reply::Approve),
+        ("a", Reply::Remember),
+        ("e", Reply::Edit),
+        ("n", Reply::Refuse(None)),
+        ("no", Reply::Refuse(None)),
+        ("n use git rm\n", refuse("use git rm")),
+        ("", Reply::Unclear),
+        ("yy", Reply::Unclear),
+        ("y but carefully", Reply::Unclear),
+        ("always!", Reply::Unclear),
+        ("ok", Reply::Unclear),
+    ];
+    for (line, expected) in cases {
+        assert_eq!(Reply::read(line), expected, "{line:?}");
+    }
+}
+
+#[test]
+fn an_edited_input_is_one_object() {
+    assert_eq!(
+        edited(" {\"command\": \"ls\"}\n").map(Value::Object),
+        Ok(json!({"command": "ls"}))
+    );
+    for (text, words) in [
+        ("[]", "one JSON object"),
+        ("ls", "not valid JSON"),
+        ("", "not valid JSON"),
+    ] {
+        let problem = edited(text).unwrap_err();
+        assert!(problem.contains(words), "{problem}");
+    }
+}

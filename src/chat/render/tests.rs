@@ -1,1 +1,288 @@
+use serde_json::{Value, json};
+
 use super::*;
+
+/// An event of the default conversation from its type and payload.
+fn event(kind: &str, mut payload: Value) -> Event {
+    let fields = payload.as_object_mut().unwrap();
+    for (name, id) in [("conversationId", "default"), ("messageId", "m1")] {
+        fields.entry(name).or_insert_with(|| json!(id));
+    }
+    serde_json::from_value(json!({ "type": kind, "payload": payload })).unwrap()
+}
+
+fn text(content: &str) -> Event {
+    let payload = json!({"turn": 0, "index": 0, "content": content});
+    event("chat:text-delta", payload)
+}
+
+fn thinking(content: &str) -> Event {
+    let payload = json!({"turn": 0, "index": 0, "content": content});
+    event("chat:thinking-delta", payload)
+}
+
+fn start(id: &str, input: &Value) -> Event {
+    let payload = json!({"turn": 0, "toolId": id, "toolName": "bash", "input": input});
+    event("chat:tool-start", payload)
+}
+
+fn output(id: &str, chunk: &str) -> Event {
+    let payload = json!({"toolId": id, "chunk": chunk, "stream": "stdout"});
+    event("chat:tool-delta", payload)
+}
+
+fn usage() -> Event {
+    event("chat:usage", json!({"turn": 0, "context": {"used": 1}}))
+}
+
+fn discarded() -> Event {
+    event(
+        "chat:turn-discarded",
+        json!({"turn": 0, "reason": "it broke"}),
+    )
+}
+
+fn end() -> Event {
+    event(
+        "chat:stream-end",
+        json!({"stopReason": "end_turn", "partial": false, "turns": 1, "toolCalls": 0,
+            "usage": {}, "durationMs": 1500}),
+    )
+}
+
+/// What the events put on the screen: the answer, and everything in order.
+fn shown(hold: bool, events: &[Event]) -> (String, String) {
+    let mut screen = Screen::new(hold);
+    let (mut answer, mut all) = (String::new(), String::new());
+    for piece in events.iter().flat_map(|event| screen.show(event)) {
+        match piece {
+            Piece::Answer(text) => {
+                answer.push_str(&text);
+                all.push_str(&text);
+            }
+            Piece::Aside(_, text) => all.push_str(&text),
+        }
+    }
+    (answer, all)
+}
+
+#[track_caller]
+fn check(events: &[Event], expected: &str) {
+    assert_eq!(shown(false, events).1, expected);
+}
+
+#[test]
+fn text_and_thinking_stand_on_lines_of_their_own() {
+    check(
+        &[
+            thinking("Hm"),
+            thinking("m."),
+            text("Hel"),
+            text("lo"),
+            end(),
+        ],
+        "thinking: Hmm.\nHello\n── done · 1 turn · 1.5 s\n",
+    );
+    check(
+        &[text("Line.\n"), thinking("More?"), end()],
+        "Line.\nthinking: More?\n── done · 1 turn · 1.5 s\n",
+    );
+}
+
+#[test]
+fn a_call_is_a_line_with_its_output_below() {
+    let result = event(
+        "chat:tool-result",
+        json!({"toolId": "t1", "toolName": "bash", "status": "error", "result": "no\nsuch file",
+            "durationMs": 35, "metadata": {"exitCode": 2}}),
+    );
+    check(
+        &[
+            text("I look."),
+            start("t1", &json!({"command": "ls\n -l"})),
+            output("t1", "a\u{1b}[31mb\n"),
+            output("t1", "c"),
+            output("t1", "d\n"),
+            result,
+        ],
+        "I look.\n▸ t1 bash  ls -l\n  ┌ t1\n  │ ab\n  │ cd\n✗ t1 bash  35 ms  exit code 2  no such file\n",
+    );
+}
+
+#[test]
+fn outputs_of_two_calls_are_told_apart() {
+    check(
+        &[output("t1", "a"), output("t2", "b\n"), output("t1", "c\n")],
+        "  ┌ t1\n  │ a\n  ┌ t2\n  │ b\n  ┌ t1\n  │ c\n",
+    );
+}
+
+#[test]
+fn inputs_are_short() {
+    let cases = [
+        (json!({}), "▸ t1 bash\n".to_owned()),
+        (json!({"path": "a"}), "▸ t1 bash  a\n".to_owned()),
+        (json!({"n": 1}), "▸ t1 bash  {\"n\":1}\n".to_owned()),
+        (
+            json!({"path": "a", "limit": 2}),
+            "▸ t1 bash  {\"path\":\"a\",\"limit\":2}\n".to_owned(),
+        ),
+        (
+            json!({"command": "x".repeat(SHORT + 1)}),
+            format!("▸ t1 bash  {}…\n", "x".repeat(SHORT)),
+        ),
+    ];
+    for (input, expected) in cases {
+        check(&[start("t1", &input)], &expected);
+    }
+}
+
+#[test]
+fn a_discarded_turn_is_said_to_be_void() {
+    check(
+        &[text("Hal"), discarded(), text("Hello"), end()],
+        "Hal\nthe provider broke off; what it said above is void, it is asked again: it broke\nHello\n── done · 1 turn · 1.5 s\n",
+    );
+}
+
+#[test]
+fn an_answer_for_a_program_has_no_discarded_text() {
+    let events = [
+        text("Hal"),
+        discarded(),
+        text("Hel"),
+        text("lo"),
+        usage(),
+        end(),
+    ];
+    let (answer, _) = shown(true, &events);
+    assert_eq!(answer, "Hello\n");
+}
+
+#[test]
+fn an_answer_for_a_program_is_shown_turn_by_turn_and_as_it_came() {
+    let odd = "\u{1b}[1m\u{202e}";
+    let events = [
+        text(odd),
+        usage(),
+        start("t1", &json!({})),
+        text("cut off"),
+        end(),
+    ];
+    let (answer, _) = shown(true, &events);
+    assert_eq!(answer, format!("{odd}\ncut off\n"));
+    let (answer, _) = shown(false, &events);
+    assert_eq!(answer, "\\u{1b}[1m\u{202e}\ncut off\n");
+}
+
+#[test]
+fn what_goes_wrong_is_said_with_what_to_do() {
+    let error = event(
+        "chat:error",
+        json!({"code": "provider_auth", "message": "the key was refused", "hint": "set another",
+            "retryable": false}),
+    );
+    check(
+        &[text("Hal"), error],
+        "Hal\nerror: the key was refused\n  set another\n",
+    );
+    let refused = event(
+        "session:error",
+        json!({"code": "invalid_payload", "message": "no\u{1b}"}),
+    );
+    check(&[refused], "error: no\\u{1b}\n");
+    let notice = event(
+        "session:notice",
+        json!({"severity": "warning", "code": "x", "message": "slow"}),
+    );
+    check(&[notice], "warning: slow\n");
+}
+
+#[test]
+fn waiting_is_said_and_other_states_are_not() {
+    let state = |payload| event("chat:state", payload);
+    let cases = [
+        (
+            json!({"state": "retrying", "attempt": 2, "delayMs": 1500, "reason": "busy"}),
+            "attempt 2 in 1.5 s: busy\n",
+        ),
+        (
+            json!({"state": "tool-queued", "toolId": "t2", "reason": "t1 writes a.rs"}),
+            "t2 waits: t1 writes a.rs\n",
+        ),
+        (json!({"state": "thinking"}), ""),
+        (json!({"state": "idle"}), ""),
+    ];
+    for (payload, expected) in cases {
+        check(&[state(payload)], expected);
+    }
+}
+
+#[test]
+fn questions_that_the_user_did_not_settle_are_said() {
+    let resolved = |outcome: &str, by: &str| {
+        let payload = json!({"toolId": "t1", "outcome": outcome, "by": by});
+        event("chat:tool-resolved", payload)
+    };
+    let cases = [
+        (resolved("approved", "user"), ""),
+        (resolved("denied", "user"), ""),
+        (
+            resolved("expired", "timeout"),
+            "t1: nobody answered in time; it is not run\n",
+        ),
+        (
+            resolved("cancelled", "cancel"),
+            "t1: the question is void\n",
+        ),
+    ];
+    for (event, expected) in cases {
+        check(&[event], expected);
+    }
+}
+
+#[test]
+fn the_end_sums_up() {
+    let payload = json!({"stopReason": "max_tokens", "partial": true, "turns": 2, "toolCalls": 1,
+        "usage": {"inputTokens": 1234567, "outputTokens": 999, "cacheReadTokens": 1000},
+        "costUsd": 0.01234, "durationMs": 999});
+    check(
+        &[event("chat:stream-end", payload)],
+        "── cut at the limit of output tokens · the text is cut · 2 turns · 1 call · 1,234,567 tokens in (1,000 cached) · 999 out · $0.0123 · 999 ms\n",
+    );
+}
+
+#[test]
+fn answers_about_the_daemon_are_lines() {
+    let history = event(
+        "chat:history-result",
+        json!({"messages": [
+            {"role": "user", "content": [{"type": "text", "text": "look\nhere"},
+                {"type": "image", "mediaType": "image/png", "data": ""}]},
+            {"role": "assistant", "content": "", "toolCalls": [{"id": "t1", "name": "bash", "input": {"command": "ls"}}]},
+            {"role": "tool", "content": "a", "toolCallId": "t1", "toolName": "bash"},
+        ]}),
+    );
+    check(
+        &[history],
+        "you: look here [image/png]\n▸ t1 bash {\"command\":\"ls\"}\nbash: a\n",
+    );
+    let models = json!({"models": [
+        {"id": "m", "provider": "p", "displayName": "M", "supportsTools": false, "contextWindow": 8192}]});
+    check(
+        &[event("model:list-result", models)],
+        "p  m  8,192 tokens  no tools\n",
+    );
+    let providers = json!({"providers": [
+        {"id": "p", "kind": "ollama", "baseUrl": "http://h", "configured": true, "default": true},
+        {"id": "q", "kind": "openai", "baseUrl": "https://h", "configured": false, "default": false}]});
+    check(
+        &[event("provider:list-result", providers)],
+        "* p  ollama  http://h\n  q  openai  https://h  not configured\n",
+    );
+    let configured = json!({"trustLevel": "guided", "provider": "p", "model": "", "workflow": "w", "layers": []});
+    check(
+        &[event("session:configure-result", configured)],
+        "p, its own model, guided, workflow w\n",
+    );
+}

@@ -1,1 +1,374 @@
+use serde_json::json;
+
 use super::*;
+
+const NOW: Timestamp = Timestamp::UNIX_EPOCH;
+
+/// An event from its type and payload.
+fn event(kind: &str, payload: &Value) -> Event {
+    serde_json::from_value(json!({ "type": kind, "payload": payload })).unwrap()
+}
+
+fn ready(resumed: bool) -> Event {
+    event(
+        "session:ready",
+        &json!({"protocolVersion": 1, "daemonVersion": "0.1.0", "sessionId": "s", "resumed": resumed,
+            "resumeGraceMs": 60000, "trustLevel": "guided",
+            "project": {"name": "p", "root": "/p", "central": "/c"},
+            "sandbox": {"mode": "full", "paths": "kernel", "commands": [], "network": "off"},
+            "providers": [], "tools": [], "layers": ["stream", "state"]}),
+    )
+}
+
+fn question(id: &str) -> Event {
+    event(
+        "chat:tool-confirm",
+        &json!({"conversationId": "default", "messageId": "m1", "toolId": id, "toolName": "bash",
+            "input": {"command": "ls"}, "danger": {"level": "warning", "reasons": []}, "reason": "r"}),
+    )
+}
+
+fn resolved(id: &str, outcome: &str, by: &str) -> Event {
+    event(
+        "chat:tool-resolved",
+        &json!({"conversationId": "default", "messageId": "m1", "toolId": id, "outcome": outcome, "by": by}),
+    )
+}
+
+fn sent() -> Event {
+    event(
+        "chat:send-result",
+        &json!({"conversationId": "default", "messageId": "m1", "state": "started"}),
+    )
+}
+
+fn end(reason: &str) -> Event {
+    event(
+        "chat:stream-end",
+        &json!({"conversationId": "default", "messageId": "m1", "stopReason": reason, "partial": false,
+            "turns": 1, "toolCalls": 0, "usage": {}, "durationMs": 1}),
+    )
+}
+
+fn refusal(code: &str) -> Event {
+    event("session:error", &json!({"code": code, "message": "no"}))
+}
+
+/// A chat, and what it did since it was last looked at: requests, prompts and ends, in short.
+struct Story {
+    talk: Talk,
+    did: Vec<String>,
+}
+
+impl Story {
+    /// A chat that was told that the session is ready.
+    fn begin(wishes: Wishes) -> Self {
+        let mut story = Self {
+            talk: Talk::new(wishes),
+            did: Vec::new(),
+        };
+        story.event(&ready(false), None);
+        story
+    }
+
+    fn conversation() -> Self {
+        Self::begin(Wishes::default())
+    }
+
+    fn one_question() -> Self {
+        Self::begin(Wishes {
+            prompt: Some("hi".to_owned()),
+            ..Wishes::default()
+        })
+    }
+
+    fn event(&mut self, event: &Event, reply_to: Option<u64>) {
+        let actions = self.talk.event(event, reply_to, NOW);
+        self.note(&actions);
+    }
+
+    fn line(&mut self, line: Option<&str>) {
+        let actions = self.talk.line(line, NOW);
+        self.note(&actions);
+    }
+
+    fn note(&mut self, actions: &[Action]) {
+        self.did
+            .extend(actions.iter().filter_map(|action| match action {
+                Action::Show(_) => None,
+                Action::Send(id, command) => {
+                    let command = serde_json::to_value(command).unwrap();
+                    let (kind, payload) = (&command["type"], &command["payload"]);
+                    let detail = [
+                        "content", "approved", "input", "remember", "reason", "queued",
+                    ]
+                    .iter()
+                    .filter_map(|name| Some(format!(" {name}={}", payload.get(name)?)))
+                    .collect::<String>();
+                    Some(format!("{id} {}{detail}", kind.as_str().unwrap()))
+                }
+                Action::Read { prompt, fresh } => {
+                    let prompt = prompt.split(',').next().unwrap_or_default().trim();
+                    Some(format!(
+                        "read {prompt}{}",
+                        if *fresh { " fresh" } else { "" }
+                    ))
+                }
+                Action::Edit(input) => Some(format!("edit {}", Value::Object(input.clone()))),
+                Action::Quit { well } => Some(format!("quit {well}")),
+            }));
+    }
+
+    #[track_caller]
+    fn check(&mut self, expected: &[&str]) {
+        assert_eq!(std::mem::take(&mut self.did), expected);
+    }
+}
+
+#[test]
+fn one_question_is_asked_and_answered() {
+    let mut story = Story::one_question();
+    story.check(&[r#"c1 chat:send content="hi""#]);
+    story.event(&sent(), Some(1));
+    story.check(&[]);
+    story.event(&end("end_turn"), None);
+    story.check(&["quit true"]);
+}
+
+#[test]
+fn a_question_without_an_answer_ends_badly() {
+    for reason in ["error", "timeout", "sandbox_violation", "cancelled"] {
+        let mut story = Story::one_question();
+        story.event(&sent(), Some(1));
+        story.did.clear();
+        story.event(&end(reason), None);
+        story.check(&["quit false"]);
+    }
+    let not_admitted = event(
+        "chat:error",
+        &json!({"conversationId": "default", "code": "queue_full", "message": "m", "retryable": true}),
+    );
+    for answer in [refusal("provider_not_found"), not_admitted] {
+        let mut story = Story::one_question();
+        story.did.clear();
+        story.event(&answer, Some(1));
+        story.check(&["quit false"]);
+    }
+}
+
+#[test]
+fn defaults_are_set_before_anything_is_asked() {
+    let wishes = || Wishes {
+        prompt: Some("hi".to_owned()),
+        configure: Some(Configure {
+            model: Some("m".to_owned()),
+            ..Configure::default()
+        }),
+        hold: false,
+    };
+    let configured = event(
+        "session:configure-result",
+        &json!({"trustLevel": "guided", "provider": "p", "model": "m", "workflow": "", "layers": []}),
+    );
+    let mut story = Story::begin(wishes());
+    story.check(&["c1 session:configure"]);
+    story.event(&configured, Some(1));
+    story.check(&[r#"c2 chat:send content="hi""#]);
+    let mut story = Story::begin(wishes());
+    story.did.clear();
+    story.event(&refusal("forbidden"), Some(1));
+    story.check(&["quit false"]);
+}
+
+#[test]
+fn a_conversation_goes_from_prompt_to_prompt() {
+    let mut story = Story::conversation();
+    story.check(&["read >"]);
+    story.line(Some(""));
+    story.check(&["read >"]);
+    story.line(Some("hello"));
+    story.check(&[r#"c1 chat:send content="hello""#]);
+    story.event(&sent(), Some(1));
+    story.event(&end("error"), None);
+    story.check(&["read >"]);
+    story.line(Some("/history"));
+    story.check(&["c2 chat:history"]);
+    let history = json!({"conversationId": "default", "messages": []});
+    story.event(&event("chat:history-result", &history), Some(2));
+    story.check(&["read >"]);
+    story.line(None);
+    story.check(&["quit true"]);
+}
+
+#[test]
+fn verdicts_are_sent_as_typed() {
+    let approve = r#"c2 chat:tool-approve approved=true remember="once""#;
+    let cases: [(Option<&str>, &[&str]); 5] = [
+        (Some("y"), &[approve]),
+        (
+            Some("a"),
+            &[r#"c2 chat:tool-approve approved=true remember="conversation""#],
+        ),
+        (
+            Some("n use git"),
+            &[r#"c2 chat:tool-approve approved=false remember="once" reason="use git""#],
+        ),
+        (
+            None,
+            &[
+                r#"c2 chat:tool-approve approved=false remember="once" reason="nobody is there to be asked""#,
+            ],
+        ),
+        (Some("sure"), &["read y yes fresh"]),
+    ];
+    for (line, expected) in cases {
+        let mut story = Story::one_question();
+        story.did.clear();
+        story.event(&question("t1"), None);
+        story.check(&["read y yes fresh"]);
+        story.line(line);
+        story.check(expected);
+    }
+}
+
+#[test]
+fn questions_are_asked_one_after_the_other() {
+    let mut story = Story::one_question();
+    story.did.clear();
+    story.event(&question("t1"), None);
+    story.event(&question("t2"), None);
+    story.check(&["read y yes fresh"]);
+    story.line(Some("y"));
+    story.check(&[
+        r#"c2 chat:tool-approve approved=true remember="once""#,
+        "read y yes fresh",
+    ]);
+    story.event(&resolved("t1", "approved", "user"), None);
+    story.check(&[]);
+    story.line(Some("n"));
+    story.check(&[r#"c3 chat:tool-approve approved=false remember="once""#]);
+}
+
+#[test]
+fn a_line_for_a_question_that_lapsed_is_no_message() {
+    let mut story = Story::conversation();
+    story.line(Some("hello"));
+    story.event(&sent(), Some(1));
+    story.event(&question("t1"), None);
+    story.did.clear();
+    story.event(&resolved("t1", "expired", "timeout"), None);
+    story.line(Some("y"));
+    story.line(None);
+    story.check(&[]);
+    story.event(&end("end_turn"), None);
+    story.check(&["read >"]);
+}
+
+#[test]
+fn an_edited_input_is_checked_here_and_by_the_daemon() {
+    let mut story = Story::one_question();
+    story.event(&question("t1"), None);
+    story.did.clear();
+    story.line(Some("e"));
+    story.check(&[r#"edit {"command":"ls"}"#]);
+    let actions = story.talk.edited(Ok("[1]".to_owned()), NOW);
+    story.note(&actions);
+    story.check(&["read y yes fresh"]);
+    story.line(Some("e"));
+    let actions = story.talk.edited(Ok(r#"{"command":1}"#.to_owned()), NOW);
+    story.note(&actions);
+    story.check(&[
+        r#"edit {"command":"ls"}"#,
+        r#"c2 chat:tool-approve approved=true input={"command":1} remember="once""#,
+    ]);
+    story.event(&refusal("invalid_payload"), Some(2));
+    story.check(&["read y yes fresh"]);
+    story.line(Some("y"));
+    story.check(&[r#"c3 chat:tool-approve approved=true remember="once""#]);
+    story.event(&refusal("approval_not_found"), Some(3));
+    story.check(&[]);
+}
+
+#[test]
+fn an_input_can_be_typed_where_there_is_no_editor() {
+    let mut story = Story::one_question();
+    story.event(&question("t1"), None);
+    story.line(Some("e"));
+    story.did.clear();
+    let actions = story.talk.type_input();
+    story.note(&actions);
+    story.check(&["read the input as one line of JSON (no $VISUAL or $EDITOR is set) > fresh"]);
+    story.line(Some(r#"{"command":"ls -l"}"#));
+    story.check(&[
+        r#"c2 chat:tool-approve approved=true input={"command":"ls -l"} remember="once""#,
+    ]);
+}
+
+#[test]
+fn ctrl_c_cancels_and_twice_quits() {
+    let mut story = Story::one_question();
+    story.did.clear();
+    let actions = story.talk.interrupted();
+    story.note(&actions);
+    story.check(&["c2 chat:cancel queued=true"]);
+    let actions = story.talk.interrupted();
+    story.note(&actions);
+    story.check(&["quit false"]);
+
+    let mut story = Story::conversation();
+    story.did.clear();
+    let actions = story.talk.interrupted();
+    story.note(&actions);
+    story.line(Some(""));
+    let actions = story.talk.interrupted();
+    story.note(&actions);
+    story.check(&["read >", "read >", "read >"]);
+}
+
+#[test]
+fn what_has_no_answer_is_sent_again_after_the_replay() {
+    let mut story = Story::one_question();
+    story.did.clear();
+    story.event(&ready(true), None);
+    story.check(&["c2 session:ping"]);
+    let pong = event("session:ping-result", &json!({}));
+    story.event(&pong, Some(2));
+    story.check(&[r#"c1 chat:send content="hi""#]);
+
+    let mut story = Story::one_question();
+    story.event(&ready(true), None);
+    story.event(&sent(), Some(1));
+    story.did.clear();
+    story.event(&pong, Some(2));
+    story.check(&[]);
+}
+
+#[test]
+fn a_session_that_is_gone_is_begun_anew() {
+    let mut story = Story::conversation();
+    story.line(Some("hello"));
+    story.event(&question("t1"), None);
+    story.did.clear();
+    story.event(&ready(false), None);
+    story.check(&["read >"]);
+    story.line(Some("again"));
+    story.check(&[r#"c2 chat:send content="again""#]);
+
+    let mut story = Story::one_question();
+    story.did.clear();
+    story.event(&ready(false), None);
+    story.check(&["quit false"]);
+}
+
+#[test]
+fn ids_of_requests_are_read_back() {
+    for (text, expected) in [
+        ("c1", Some(1)),
+        ("c18446744073709551615", Some(u64::MAX)),
+        ("c", None),
+        ("x1", None),
+        ("c1x", None),
+    ] {
+        assert_eq!(number(text), expected, "{text}");
+    }
+}

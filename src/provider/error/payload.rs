@@ -91,7 +91,7 @@ pub(super) fn read(payload: &Value) -> Said {
 
 /// Goes down to the object, or the string, that holds the error's own fields.
 fn find_body(payload: &Value) -> &Value {
-    ["/response/error", "/error", "/errors/0"]
+    ["/response/error", "/error", "/error/0", "/errors/0"]
         .iter()
         .filter_map(|path| payload.pointer(path))
         .find(|found| found.is_object() || found.is_string())
@@ -140,11 +140,12 @@ fn listed(items: &[Value]) -> Option<String> {
 }
 
 fn status(fields: &Value, payload: &Value) -> Option<u16> {
-    const KEYS: [&str; 5] = [
+    const KEYS: [&str; 6] = [
         "code",
         "status",
         "status_code",
         "raw_status_code",
+        "http_status_code",
         "http_code",
     ];
     [fields, payload]

@@ -260,6 +260,7 @@ fn type_code_and_message_of_each_form() {
             None,
             "body.a.0: required; wrong",
         ),
+        (json!({"error":["m", "n"]}), None, None, "m"),
         (
             json!({"errors":[{"message":"m","code":7}]}),
             None,

@@ -1,0 +1,110 @@
+//! Options against their allow-lists, and scripts of `sed` that only print.
+
+use super::safe::{Item, Unproven};
+use super::table::{Options, cluster, has};
+
+/// Checks every option against the allowed ones and returns the operands; all words must be literal.
+pub(super) fn operands<'i>(
+    items: &'i [Item],
+    options: &Options,
+    program: &Item,
+) -> Result<Vec<&'i Item>, Unproven> {
+    let mut operands: Vec<&Item> = Vec::new();
+    let mut listing = options.listing.is_empty();
+    let mut rest = items.iter();
+    while let Some(item) = rest.next() {
+        let text = item.literal()?;
+        let name = text.split_once('=').map_or(text, |(name, _)| name);
+        listing |= has(&options.listing, name);
+        if text == "--" {
+            for operand in rest.by_ref() {
+                operand.literal()?;
+                operands.push(operand);
+            }
+        } else if let Some(long) = name.strip_prefix("--") {
+            if !has(&options.long, long) && !has(&options.long_values, long) {
+                return Err(item.unproven("option", "is an option that is not allowed"));
+            }
+            if has(&options.long_values, long)
+                && !text.contains('=')
+                && let Some(value) = rest.next()
+            {
+                value.literal()?;
+            }
+        } else if let Some(letters) = cluster(text).filter(|letters| !letters.is_empty()) {
+            if letters_need_value(letters, options)
+                .ok_or_else(|| item.unproven("option", "is an option that is not allowed"))?
+                && let Some(value) = rest.next()
+            {
+                value.literal()?;
+            }
+        } else {
+            operands.push(item);
+        }
+    }
+    let too_many = options.operands.is_some_and(|most| operands.len() > most);
+    if too_many && (options.listing.is_empty() || !listing) {
+        return Err(program.unproven("operands", "is given more than it may read"));
+    }
+    if !options.first.is_empty() {
+        let first = operands.first().and_then(|item| item.literal.as_deref());
+        if !first.is_some_and(|first| has(&options.first, first)) {
+            return Err(program.unproven("operands", "is not asked to list"));
+        }
+    }
+    Ok(operands)
+}
+
+/// Whether the last letter takes the next word; `None` if a letter is not allowed.
+fn letters_need_value(letters: &str, options: &Options) -> Option<bool> {
+    if options.number && letters.chars().all(|c| c.is_ascii_digit()) {
+        return Some(false);
+    }
+    let mut rest = letters.chars();
+    while let Some(letter) = rest.next() {
+        if options.values.contains(letter) {
+            return Some(rest.as_str().is_empty());
+        }
+        if !options.flags.contains(letter) {
+            return None;
+        }
+    }
+    Some(false)
+}
+
+/// Whether a sed script is one address or range and `p`: `5p`, `1,20p`, `$p`, `/a/p`, `/a/,/b/p`.
+pub(super) fn only_prints(script: &str) -> bool {
+    let Some(addresses) = script.strip_suffix('p') else {
+        return false;
+    };
+    if addresses.chars().any(char::is_control) {
+        return false;
+    }
+    match address(addresses) {
+        Some("") => true,
+        Some(rest) => rest
+            .strip_prefix(',')
+            .and_then(address)
+            .is_some_and(str::is_empty),
+        None => false,
+    }
+}
+
+/// Takes one sed address and returns what follows it.
+fn address(text: &str) -> Option<&str> {
+    if let Some(rest) = text.strip_prefix('$') {
+        return Some(rest);
+    }
+    if let Some(expression) = text.strip_prefix('/') {
+        let mut escaped = false;
+        for (at, c) in expression.char_indices() {
+            match c {
+                '/' if !escaped => return expression.get(at + 1..),
+                _ => escaped = c == '\\' && !escaped,
+            }
+        }
+        return None;
+    }
+    let rest = text.trim_start_matches(|c: char| c.is_ascii_digit());
+    (rest.len() < text.len()).then_some(rest)
+}

@@ -1,0 +1,136 @@
+//! What checks find, and how it is printed. Pure.
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+/// What one check found.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(super) struct Finding {
+    /// The check's name.
+    check: &'static str,
+    state: State,
+    /// What was found.
+    message: String,
+    /// What to do.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    advice: Option<String>,
+}
+
+/// How something is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum State {
+    /// It works.
+    Ok,
+    /// It is not there and need not be.
+    Absent,
+    /// The daemon works without, or less well.
+    Warning,
+    /// It does not work.
+    Failed,
+}
+
+impl State {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Absent => "absent",
+            Self::Warning => "warning",
+            Self::Failed => "failed",
+        }
+    }
+}
+
+impl Finding {
+    /// A finding without advice.
+    pub(super) fn new(check: &'static str, state: State, message: impl Into<String>) -> Self {
+        Self {
+            check,
+            state,
+            message: message.into(),
+            advice: None,
+        }
+    }
+
+    /// Adds what to do.
+    pub(super) fn advise(mut self, advice: impl Into<String>) -> Self {
+        self.advice = Some(advice.into());
+        self
+    }
+}
+
+/// Whether nothing failed.
+pub(super) fn is_well(findings: &[Finding]) -> bool {
+    findings
+        .iter()
+        .all(|finding| finding.state != State::Failed)
+}
+
+/// A line for each finding, what to do below it.
+pub(super) fn text(findings: &[Finding]) -> String {
+    let widest = findings.iter().map(|finding| finding.check.len()).max();
+    let width = widest.unwrap_or_default();
+    let mut text = String::new();
+    for finding in findings {
+        let (state, check) = (finding.state.word(), finding.check);
+        text.push_str(&format!("{state:7}  {check:width$}  {}\n", finding.message));
+        if let Some(advice) = &finding.advice {
+            text.push_str(&format!("{:7}  {:width$}  -> {advice}\n", "", ""));
+        }
+    }
+    text
+}
+
+/// `{"ok": …, "checks": [{"check", "state", "message", "advice"?}]}`.
+pub(super) fn json(findings: &[Finding]) -> Value {
+    json!({ "ok": is_well(findings), "checks": findings })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn findings() -> Vec<Finding> {
+        vec![
+            Finding::new("port", State::Ok, "free"),
+            Finding::new("sandbox", State::Warning, "mode limits").advise("run it elsewhere"),
+        ]
+    }
+
+    #[test]
+    fn findings_are_lines_with_advice_below() {
+        assert_eq!(
+            text(&findings()),
+            "ok       port     free\n\
+             warning  sandbox  mode limits\n\
+             \x20                 -> run it elsewhere\n"
+        );
+        assert_eq!(text(&[]), "");
+    }
+
+    #[test]
+    fn only_failures_make_it_unwell() {
+        for (state, expected) in [
+            (State::Ok, true),
+            (State::Absent, true),
+            (State::Warning, true),
+            (State::Failed, false),
+        ] {
+            let mut all = findings();
+            all.push(Finding::new("x", state, "y"));
+            assert_eq!(is_well(&all), expected, "{state:?}");
+            assert_eq!(json(&all)["ok"], expected);
+        }
+    }
+
+    #[test]
+    fn json_leaves_out_advice_that_is_not_there() {
+        assert_eq!(
+            json(&findings()),
+            json!({"ok": true, "checks": [
+                {"check": "port", "state": "ok", "message": "free"},
+                {"check": "sandbox", "state": "warning", "message": "mode limits", "advice": "run it elsewhere"},
+            ]})
+        );
+    }
+}

@@ -1,0 +1,215 @@
+//! Checks of this machine: folders, sandbox, port, programs.
+
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+
+use super::Machine;
+use super::finding::{Finding, State};
+use crate::commands::healthcheck;
+use crate::config::{McpTransport, SandboxPolicy};
+use crate::sandbox::{self, Mode, Sandbox};
+
+/// The program that starts most MCP servers.
+const NPX: &str = "npx";
+
+/// Whether the project and its central storage can be written.
+pub(super) fn project(machine: &Machine) -> Vec<Finding> {
+    let project = &machine.loaded.config.project;
+    let root = match (project.root.is_dir(), is_writable(&project.root)) {
+        (true, true) => Finding::new("project", State::Ok, shown(&project.root)),
+        (true, false) => Finding::new(
+            "project",
+            State::Warning,
+            format!("{} cannot be written", shown(&project.root)),
+        )
+        .advise("file_write and file_edit will fail; change its owner or mode, or project.root"),
+        (false, _) => Finding::new(
+            "project",
+            State::Failed,
+            format!("{} is no folder", shown(&project.root)),
+        )
+        .advise("set project.root (--project-root)"),
+    };
+    let central = match nearest(&project.central) {
+        Some(there) if is_writable(&there) => {
+            Finding::new("central", State::Ok, shown(&project.central))
+        }
+        _ => Finding::new(
+            "central",
+            State::Failed,
+            format!("{} cannot be made or written", shown(&project.central)),
+        )
+        .advise("set project.central to a folder that this user may write"),
+    };
+    vec![root, central]
+}
+
+/// What confines commands here, and why it is not the strongest mode.
+pub(super) async fn sandbox(machine: &Machine) -> Vec<Finding> {
+    if machine.loaded.config.tools.bash.sandbox == SandboxPolicy::Off {
+        let off = Finding::new(
+            "sandbox",
+            State::Warning,
+            "off; commands can do what you can",
+        );
+        return vec![off.advise("set tools.bash.sandbox = \"auto\"")];
+    }
+    let settings = sandbox::Settings::new(machine.sources.home.clone());
+    let report = Sandbox::new(settings).report().await;
+    let layers = match report.commands.as_slice() {
+        [] => String::new(),
+        layers => format!(" ({})", layers.join(", ")),
+    };
+    let mode = format!("mode {}{layers}", report.mode);
+    let why = report.why_not_full.unwrap_or_default();
+    vec![match report.mode {
+        Mode::Full => Finding::new("sandbox", State::Ok, mode),
+        Mode::Fallback | Mode::Limits | Mode::None => {
+            Finding::new("sandbox", State::Warning, format!("{mode}; {why}")).advise(advice())
+        }
+    }]
+}
+
+/// How the strongest mode is had.
+fn advice() -> &'static str {
+    if cfg!(not(target_os = "linux")) {
+        "commands are confined on Linux only; run the daemon in a container or virtual machine"
+    } else if sandbox::is_container() {
+        "let the container make user namespaces (the README's section on Docker says how), or accept the mode: --require-sandbox fallback checks it"
+    } else {
+        "allow unprivileged user namespaces: sysctl kernel.unprivileged_userns_clone=1, and on Ubuntu kernel.apparmor_restrict_unprivileged_userns=0 or an AppArmor profile"
+    }
+}
+
+/// Whether the daemon could listen.
+pub(super) fn port(machine: &Machine) -> Vec<Finding> {
+    let address = machine.loaded.config.server.address;
+    let found = match TcpListener::bind(address) {
+        Ok(_) => Finding::new("port", State::Ok, format!("{address} is free")),
+        Err(_) if healthcheck::is_alive(address) => Finding::new(
+            "port",
+            State::Warning,
+            format!("a daemon answers at {address} already"),
+        )
+        .advise("a second one needs another port: --port or server.port; 0 takes a free one"),
+        Err(error) => Finding::new("port", State::Failed, format!("{address}: {error}"))
+            .advise("choose another port with --port or server.port; 0 takes a free one"),
+    };
+    vec![found]
+}
+
+/// Whether the programs that MCP servers are started with are there.
+pub(super) fn programs(machine: &Machine) -> Vec<Finding> {
+    let path = machine.sources.environment.get("PATH").unwrap_or_default();
+    let servers = &machine.loaded.config.mcp.servers;
+    let mut findings: Vec<Finding> = servers
+        .iter()
+        .filter_map(|(name, server)| match &server.transport {
+            McpTransport::Stdio { command, .. } => Some((name, command)),
+            McpTransport::Http { .. } => None,
+        })
+        .map(|(name, command)| match find(command, path) {
+            Some(found) => Finding::new("mcp", State::Ok, format!("{name}: {}", shown(&found))),
+            None => Finding::new(
+                "mcp",
+                State::Failed,
+                format!("{name}: there is no program `{command}`"),
+            )
+            .advise(format!(
+                "install it, or set mcp.servers.{name}.command to its absolute path"
+            )),
+        })
+        .collect();
+    findings.push(match find(NPX, path) {
+        Some(found) => Finding::new(NPX, State::Ok, shown(&found)),
+        None => Finding::new(NPX, State::Absent, "not on PATH")
+            .advise("most MCP servers are started with it; it comes with Node.js"),
+    });
+    findings
+}
+
+/// Finds a program as a shell would.
+fn find(command: &str, path: &str) -> Option<PathBuf> {
+    let command = Path::new(command);
+    if command.components().count() > 1 {
+        return is_program(command).then(|| command.to_owned());
+    }
+    std::env::split_paths(path)
+        .map(|directory| directory.join(command))
+        .find(|file| is_program(file))
+}
+
+#[cfg(unix)]
+fn is_program(file: &Path) -> bool {
+    use rustix::fs::{Access, access};
+
+    file.is_file() && access(file, Access::EXEC_OK).is_ok()
+}
+
+#[cfg(not(unix))]
+fn is_program(file: &Path) -> bool {
+    ["", "exe", "cmd"]
+        .iter()
+        .any(|extension| file.with_extension(extension).is_file())
+}
+
+/// Asked of the system, not tried: nothing is to be left behind in somebody's project.
+#[cfg(unix)]
+fn is_writable(path: &Path) -> bool {
+    use rustix::fs::{Access, access};
+
+    access(path, Access::WRITE_OK | Access::EXEC_OK).is_ok()
+}
+
+#[cfg(not(unix))]
+fn is_writable(path: &Path) -> bool {
+    path.metadata()
+        .is_ok_and(|metadata| !metadata.permissions().readonly())
+}
+
+/// The nearest folder on the way to a path that is there.
+fn nearest(path: &Path) -> Option<PathBuf> {
+    path.ancestors()
+        .find(|ancestor| ancestor.exists())
+        .filter(|ancestor| ancestor.is_dir())
+        .map(Path::to_owned)
+}
+
+fn shown(path: &Path) -> String {
+    path.display().to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_are_found_as_a_shell_would() {
+        let path = "/nonexistent:/bin:/usr/bin";
+        let cases = [
+            ("sh", true),
+            ("/bin/sh", true),
+            ("no-such-program", false),
+            ("/bin/no-such-program", false),
+            ("/etc/passwd", false),
+            ("/bin", false),
+        ];
+        for (command, expected) in cases {
+            assert_eq!(find(command, path).is_some(), expected, "{command}");
+        }
+        assert_eq!(find("sh", ""), None);
+    }
+
+    #[test]
+    fn a_folder_that_is_not_there_yet_counts_as_its_nearest() {
+        let place = tempfile::tempdir().unwrap();
+        let file = place.path().join("file");
+        std::fs::write(&file, "").unwrap();
+        assert_eq!(
+            nearest(&place.path().join("a/b/c")),
+            Some(place.path().to_owned())
+        );
+        assert_eq!(nearest(place.path()), Some(place.path().to_owned()));
+        assert_eq!(nearest(&file.join("below")), None);
+    }
+}
