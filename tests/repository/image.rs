@@ -95,7 +95,9 @@ fn the_image_is_built_in_stages_and_runs_as_nobody_special() {
 
 #[test]
 fn the_images_environment_is_a_valid_configuration() {
-    let folder = tempfile::tempdir().unwrap();
+    let place = tempfile::tempdir().unwrap();
+    let folder = place.path().join("project");
+    std::fs::create_dir(&folder).unwrap();
     let of_image = instructions()
         .iter()
         .filter(|(word, _)| word == "ENV")
@@ -117,15 +119,15 @@ fn the_images_environment_is_a_valid_configuration() {
         // The folders of the image are not on this machine.
         .map(|(name, value)| match name.as_str() {
             "OUTRIGGER_PROJECT__ROOT" | "OUTRIGGER_PROJECT__CENTRAL" => {
-                (name, folder.path().display().to_string())
+                (name, folder.display().to_string())
             }
             _ => (name, value),
         })
         .collect();
     let sources = Sources {
         environment,
-        working_directory: folder.path().to_owned(),
-        home: Some(folder.path().join("home")),
+        working_directory: folder.clone(),
+        home: Some(place.path().join("home")),
         ..Sources::default()
     };
     let loaded = load(&sources).unwrap_or_else(|errors| panic!("{errors}"));

