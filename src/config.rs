@@ -386,7 +386,7 @@ pub(crate) fn for_tests() -> Config {
     let folder = tempfile::tempdir().expect("a folder");
     let sources = Sources {
         working_directory: folder.path().to_owned(),
-        home: Some(folder.path().join("home")),
+        home: Some(PathBuf::from("/nonexistent/home")),
         ..Sources::default()
     };
     load(&sources).expect("defaults are valid").config

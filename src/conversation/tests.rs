@@ -2,7 +2,7 @@
 //! each call, one settlement for each question, and a history that is valid.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{LazyLock, Mutex, PoisonError};
 
 use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt, stream};
@@ -10,6 +10,7 @@ use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
 use super::*;
+use crate::config::Config;
 use crate::exchange::events::Events;
 use crate::exchange::history::is_valid;
 use crate::message::{Danger, DangerLevel, Model, ToolCategory, ToolSpec, TrustLevel, Usage};
@@ -49,6 +50,8 @@ enum Act {
     CancelTool,
     Close,
 }
+
+static CONFIG: LazyLock<Arc<Config>> = LazyLock::new(|| Arc::new(crate::config::for_tests()));
 
 const TOOL: &str = "tool";
 const DEEDS: [&str; 6] = ["ok", "fail", "panic", "violate", "hang", "misfit"];
@@ -290,7 +293,7 @@ impl Stage {
         };
         let tools: [Arc<dyn Tool>; 1] = [Arc::new(Deeds(spec))];
         let services = Services {
-            config: Arc::new(crate::config::for_tests()),
+            config: Arc::clone(&CONFIG),
             registry: Arc::new(Registry::new(tools)),
             locks: Arc::default(),
             exchanges: tokio_util::task::TaskTracker::new(),
