@@ -118,9 +118,8 @@ fn the_images_environment_is_a_valid_configuration() {
         .chain(of_compose)
         // The folders of the image are not on this machine.
         .map(|(name, value)| match name.as_str() {
-            "OUTRIGGER_PROJECT__ROOT" | "OUTRIGGER_PROJECT__CENTRAL" => {
-                (name, folder.display().to_string())
-            }
+            "OUTRIGGER_PROJECT__ROOT" => (name, folder.display().to_string()),
+            "OUTRIGGER_PROJECT__CENTRAL" => (name, place.path().join("data").display().to_string()),
             _ => (name, value),
         })
         .collect();

@@ -101,8 +101,17 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
     ("arguments", &["config", "message"], ""),
     (
         "commands",
-        &["arguments", "config", "protocol", "ready"],
-        "",
+        &[
+            "arguments",
+            "config",
+            "http",
+            "protocol",
+            "provider",
+            "ready",
+            "sandbox",
+            "tool",
+        ],
+        "the doctor looks at everything that a daemon would use, and starts none of it",
     ),
     (
         "chat",

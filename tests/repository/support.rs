@@ -3,21 +3,21 @@
 use std::path::{Path, PathBuf};
 
 /// A file with its path relative to the repository.
-pub struct File {
-    pub path: String,
-    pub text: String,
+pub(crate) struct File {
+    pub(crate) path: String,
+    pub(crate) text: String,
 }
 
-pub fn root() -> &'static Path {
+pub(crate) fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-pub fn read(path: &str) -> String {
+pub(crate) fn read(path: &str) -> String {
     std::fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
 /// Every file below a folder with this ending, in the order of their names.
-pub fn files(folder: &str, ending: &str) -> Vec<File> {
+pub(crate) fn files(folder: &str, ending: &str) -> Vec<File> {
     let mut paths = Vec::new();
     walk(&root().join(folder), ending, &mut paths);
     paths.sort();
@@ -46,7 +46,7 @@ fn walk(folder: &Path, ending: &str, found: &mut Vec<PathBuf>) {
 }
 
 /// The program's own code: every file of `src` that is no test, each without comments and its module of tests.
-pub fn sources() -> Vec<File> {
+pub(crate) fn sources() -> Vec<File> {
     let mut sources = files("src", "rs");
     sources.retain(|file| !is_test(&file.path));
     for source in &mut sources {
