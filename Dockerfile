@@ -29,9 +29,11 @@ USER 1000:1000
 WORKDIR /project
 VOLUME /data
 
+# HOME by name, so that it is there for a user of another number too.
 # Every address of the container, or the published port leads nowhere. The daemon refuses to start so
 # without a token that was given to it: OUTRIGGER_TOKEN, or OUTRIGGER_TOKEN_FILE with a Docker secret.
-ENV OUTRIGGER_SERVER__HOST=0.0.0.0 \
+ENV HOME=/home/outrigger \
+    OUTRIGGER_SERVER__HOST=0.0.0.0 \
     OUTRIGGER_SERVER__PORT=4517 \
     OUTRIGGER_PROJECT__ROOT=/project \
     OUTRIGGER_PROJECT__CENTRAL=/data \

@@ -1,7 +1,7 @@
 //! `outrigger chat`: a client of the protocol in the terminal, with a daemon of its own unless told of another.
 //!
 //! It is the living example of a client: it knows nothing of the daemon but what comes through the
-//! WebSocket. What to do about each frame and each key is decided in [`talk`], without I/O; how
+//! WebSocket. What to do about each frame and each key is decided in `talk`, without I/O; how
 //! things look is in `render` and `question`; the loop around them is in `terminal`.
 
 mod daemon;

@@ -1,24 +1,73 @@
 //! Outrigger: a headless daemon beside a chat frontend.
+//!
+//! A frontend opens one WebSocket and says something; the daemon streams a language model's answer,
+//! runs the tools that the model calls, asks the user before anything dangerous, and goes on until
+//! the model is done. `main` only reads arguments and configuration; everything else is here, so that
+//! tests can run the whole daemon.
+//!
+//! # The way of a message
+//!
+//! ```text
+//! frame ─ server ─ connection ─ session ─ conversation ─ exchange ─┬─ provider   the model's turns
+//!                                  │                               ├─ permission may it run?
+//! frame ─ connection ─ log ────────┘ every event, numbered         └─ tool ─ sandbox
+//! ```
+//!
+//! # Reading order
+//!
+//! 1. [`exchange`]: the main flow, top to bottom. One exchange is one send of the user and all that
+//!    follows; its turns are calls of the provider.
+//! 2. [`conversation`] drives one exchange at a time and keeps listening meanwhile; [`session`] outlives
+//!    sockets and numbers every event; [`connection`] is one socket on one session; [`server`] lets it in.
+//! 3. [`message`] and [`protocol`]: the words every layer shares, and the wire contract.
+//! 4. [`permission`] and [`classifier`]: what may run, and how much harm a command line may do. Both pure.
+//! 5. [`tool`] and [`sandbox`]: what the model can call, and the only door to files and processes.
+//! 6. [`provider`]: four wire formats behind one trait; start with `provider/anthropic.rs`.
+//! 7. [`config`], [`telemetry`], and the rest around it: [`daemon`] is the whole life of the process.
+//! 8. [`chat`] is a client of the protocol in the terminal: it uses nothing of the above but its words.
+//!
+//! # Invariants
+//!
+//! - **A call that the model made has one result**: output, refusal or "cancelled", never silence. The
+//!   function that runs calls cannot fail, and [`exchange::history`] is checked before each request.
+//! - **An exchange has one end**: its first and last event are sent by its one caller, in [`conversation`].
+//! - **No provider's wire type leaves its module**; what must go back unchanged travels as opaque
+//!   [`message::NativeReply`].
+//! - **Tools reach files and processes through [`sandbox`] only**, and every path through an open directory.
+//! - **State has one owner**: a task a conversation, a task a session, messages between them. A slow client
+//!   holds up nobody: its socket reads the session's log at its own pace.
+//! - **An exchange ends by its token, not by dropping its future**; only then is its history whole.
+//! - **Whatever grows has a bound** with a name and a reason.
+//! - **A module that calls itself pure** does no I/O, holds no clock and spawns nothing.
+//!
+//! Who may import whom is a table, and a test: `tests/repository/imports.rs`.
 
-pub mod arguments;
-pub mod chat;
-pub mod classifier;
-pub mod commands;
-pub mod config;
+pub mod exchange;
+
 pub mod connection;
 pub mod conversation;
-pub mod daemon;
-pub mod exchange;
-pub mod http;
-pub mod lifecycle;
-pub mod message;
-pub mod permission;
-pub mod process;
-pub mod protocol;
-pub mod provider;
-pub mod ready;
-pub mod sandbox;
 pub mod server;
 pub mod session;
-pub mod telemetry;
+
+pub mod message;
+pub mod protocol;
+
+pub mod classifier;
+pub mod permission;
+
+pub mod sandbox;
 pub mod tool;
+
+pub mod http;
+pub mod provider;
+
+pub mod arguments;
+pub mod commands;
+pub mod config;
+pub mod daemon;
+pub mod lifecycle;
+pub mod process;
+pub mod ready;
+pub mod telemetry;
+
+pub mod chat;

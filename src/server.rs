@@ -1,7 +1,7 @@
 //! The listening port: routes, who is let in, limits, and the end.
 //!
 //! What happens on a socket is [`crate::connection`]'s. Two things axum leaves to its caller are done
-//! here: heads that never end are given up after [`HEAD_TIMEOUT`], and the task of an upgraded socket
+//! here: heads that never end are given up after `HEAD_TIMEOUT`, and the task of an upgraded socket
 //! is tracked from before the upgrade, since a graceful shutdown does not wait for it.
 
 pub mod auth;

@@ -1,6 +1,6 @@
 //! OpenAI Chat Completions, and every server that speaks it.
 //!
-//! What servers do differently is in [`super::quirks`], sending in [`super::compat`].
+//! What servers do differently is in `quirks`, sending in `compat`.
 
 mod calls;
 pub(super) mod decode;

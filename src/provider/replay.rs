@@ -1,6 +1,6 @@
 //! Bytes that a provider sent at some time, through the parser of their wire format.
 //!
-//! For recordings and for tests; a live answer takes the same way from [`super::http`] on.
+//! For recordings and for tests; a live answer takes the same way from `http` on.
 
 use bytes::Bytes;
 use futures::stream::{Stream, StreamExt};

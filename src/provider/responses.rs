@@ -1,6 +1,6 @@
 //! OpenAI Responses, stateless: the server keeps nothing, each request holds the whole conversation.
 //!
-//! What servers do differently is in [`super::quirks`], sending in [`super::compat`].
+//! What servers do differently is in `quirks`, sending in `compat`.
 
 pub(super) mod decode;
 mod items;

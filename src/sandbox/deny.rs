@@ -1,6 +1,6 @@
 //! Files that no tool may read, or write, although they are below a root. Pure.
 //!
-//! The rules are data ([`RULES`]); a path is folded first ([`fold`]), so that neither letter case,
+//! The rules are data (`RULES`); a path is folded first ([`fold`]), so that neither letter case,
 //! nor full-width letters, nor invisible characters get past them. Callers ask about the path as
 //! requested *and* about the path it leads to. The same files are hidden from commands by masking
 //! what [`Roots::hidden`](super::paths::Roots::hidden) lists; this list alone is a second line.

@@ -9,7 +9,7 @@
 //! daemon ── supervisor (subreaper) ── worker -> exec                     fallback, limits, none
 //! ```
 //!
-//! Read [`worker`] for the layers, [`supervisor`] for how the tree ends, [`namespaces`] for the full mode.
+//! Read `worker` for the layers, `supervisor` for how the tree ends, `namespaces` for the full mode.
 
 mod control;
 mod landlock;

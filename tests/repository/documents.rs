@@ -1,0 +1,170 @@
+//! What the documents name is there: links, headings, commands, files.
+
+use clap::Parser as _;
+use outrigger::arguments::Arguments;
+
+use super::support::{File, files, read, root};
+
+fn documents() -> Vec<File> {
+    let mut documents = files("docs", "md");
+    for path in [
+        "README.md",
+        "SECURITY.md",
+        "CONTRIBUTING.md",
+        "CHANGELOG.md",
+    ] {
+        documents.push(File {
+            path: path.to_owned(),
+            text: read(path),
+        });
+    }
+    documents
+}
+
+#[test]
+fn links_lead_somewhere() {
+    let mut broken = Vec::new();
+    let mut followed = 0;
+    for document in documents() {
+        for target in links(&document.text) {
+            if target.contains("://") {
+                continue;
+            }
+            followed += 1;
+            let (path, heading) = target.split_once('#').unwrap_or((target, ""));
+            let folder = document
+                .path
+                .rsplit_once('/')
+                .map_or("", |(folder, _)| folder);
+            let path = match path {
+                "" => root().join(&document.path),
+                path => root().join(folder).join(path),
+            };
+            let found = if heading.is_empty() {
+                path.exists()
+            } else {
+                std::fs::read_to_string(&path)
+                    .is_ok_and(|text| anchors(&text).contains(&heading.to_owned()))
+            };
+            if !found {
+                broken.push(format!("{}: {target}", document.path));
+            }
+        }
+    }
+    assert!(followed > 30, "only {followed} links were found");
+    assert_eq!(broken, Vec::<String>::new());
+}
+
+/// Targets of `[text](target)` outside of code.
+fn links(text: &str) -> Vec<&str> {
+    let code = |line: &&str| !line.starts_with("    ");
+    text.lines()
+        .filter(code)
+        .flat_map(|line| line.split("](").skip(1))
+        .filter_map(|rest| rest.split(')').next())
+        .collect()
+}
+
+/// The anchors that headings get: lower case, blanks as hyphens, punctuation gone.
+fn anchors(text: &str) -> Vec<String> {
+    text.lines()
+        .filter_map(|line| line.strip_prefix('#'))
+        .map(|line| {
+            line.trim_start_matches('#')
+                .trim()
+                .to_lowercase()
+                .chars()
+                .filter(|letter| letter.is_alphanumeric() || matches!(letter, ' ' | '-' | '_'))
+                .map(|letter| if letter == ' ' { '-' } else { letter })
+                .collect()
+        })
+        .collect()
+}
+
+#[test]
+fn commands_of_the_program_parse() {
+    let mut parsed = 0;
+    for document in documents() {
+        for line in commands(&document.text) {
+            let words: Vec<&str> = line
+                .split_whitespace()
+                .skip_while(|word| word.contains('=') && !word.starts_with('-'))
+                .take_while(|word| !word.starts_with('#'))
+                .collect();
+            if words.first() != Some(&"outrigger") {
+                continue;
+            }
+            parsed += 1;
+            if let Err(error) = Arguments::try_parse_from(&words) {
+                panic!("{}: `{line}`: {error}", document.path);
+            }
+        }
+    }
+    assert!(parsed >= 4, "only {parsed} commands were found");
+}
+
+/// Lines of indented code.
+fn commands(text: &str) -> impl Iterator<Item = &str> {
+    text.lines().filter_map(|line| line.strip_prefix("    "))
+}
+
+#[test]
+fn files_that_are_named_are_there() {
+    let mut missing = Vec::new();
+    for document in documents() {
+        for named in document.text.split('`').skip(1).step_by(2) {
+            let beginnings = [
+                "src/",
+                "tests/",
+                "config/",
+                "docs/",
+                ".ci/",
+                "benches/",
+                "fuzz/",
+                "fixtures/",
+            ];
+            let is_path = beginnings
+                .iter()
+                .any(|beginning| named.starts_with(beginning))
+                && !named.contains([' ', '{', '*']);
+            if is_path && !root().join(named).exists() {
+                missing.push(format!("{}: {named}", document.path));
+            }
+        }
+    }
+    assert_eq!(missing, Vec::<String>::new());
+}
+
+#[test]
+fn the_readme_says_how_to_run_and_test() {
+    let readme = read("README.md");
+    let lines: Vec<&str> = commands(&readme).take(2).collect();
+    assert!(lines[0].starts_with("cargo run --release"), "{lines:?}");
+    assert!(lines[1].starts_with("cargo test"), "{lines:?}");
+    let checks = read(".ci/run");
+    assert!(
+        checks.contains("\ncargo test --locked"),
+        "the same command is run by .ci/run"
+    );
+}
+
+#[test]
+fn every_request_and_event_is_in_the_protocol() {
+    let text = read("docs/protocol.md");
+    let missing: Vec<&str> = outrigger::protocol::command::EXAMPLES
+        .iter()
+        .map(|(name, _)| *name)
+        .filter(|name| !text.contains(name))
+        .collect();
+    assert_eq!(missing, Vec::<&str>::new());
+    let events = read("src/protocol/event.rs");
+    let missing: Vec<&str> = events
+        .split("#[serde(rename = \"")
+        .skip(1)
+        .filter_map(|rest| rest.split('"').next())
+        .filter(|name| !name.ends_with("-result"))
+        // Deltas and the like share a row: `chat:tool-start`, `-delta`, `-result`.
+        .filter(|name| !text.contains(name))
+        .collect();
+    assert_eq!(missing, Vec::<&str>::new());
+}

@@ -1,0 +1,249 @@
+//! Who may import whom. An arrow that is not here is a mistake, or a decision that belongs here with its reason.
+
+use std::collections::BTreeSet;
+
+use super::support::sources;
+
+/// Module, what it may import, and why where that is not plain.
+const ALLOWED: &[(&str, &[&str], &str)] = &[
+    ("message", &[], "the words every layer shares"),
+    ("telemetry", &[], "takes what it needs as arguments"),
+    ("process", &[], "runs before anything else"),
+    ("lifecycle", &[], "signals and handles alone"),
+    ("http", &[], "clients for providers and search engines"),
+    (
+        "classifier",
+        &["message"],
+        "judges text; knows the levels of danger",
+    ),
+    (
+        "permission",
+        &["message", "classifier", "config"],
+        "`classifier` for the words of a command, `config` for how a duration is written",
+    ),
+    (
+        "protocol",
+        &["message", "permission", "tool"],
+        "`permission` for the map a send may carry, `tool` for the metadata of a result and the names of streams",
+    ),
+    (
+        "config",
+        &["message", "permission", "provider", "telemetry"],
+        "`provider` for the presets, which are data; `telemetry` to check a filter before it is used",
+    ),
+    (
+        "sandbox",
+        &[],
+        "told everything by whoever starts a command",
+    ),
+    ("provider", &["message", "config", "http"], ""),
+    (
+        "tool",
+        &["message", "config", "sandbox", "classifier", "http"],
+        "",
+    ),
+    (
+        "exchange",
+        &[
+            "message",
+            "config",
+            "protocol",
+            "permission",
+            "provider",
+            "tool",
+            "sandbox",
+            "telemetry",
+        ],
+        "`sandbox` for what a conversation has seen of files, `telemetry` for the redactor: both only handed on",
+    ),
+    (
+        "conversation",
+        &["exchange", "message", "protocol", "provider", "tool"],
+        "what the exchange it drives may import",
+    ),
+    (
+        "session",
+        &[
+            "conversation",
+            "exchange",
+            "message",
+            "protocol",
+            "permission",
+            "config",
+            "provider",
+        ],
+        "`provider` and `exchange` to resolve what a send leaves open",
+    ),
+    ("connection", &["session", "protocol", "message"], ""),
+    (
+        "server",
+        &["connection", "session", "protocol", "message"],
+        "",
+    ),
+    ("ready", &["protocol"], "the version of the contract"),
+    (
+        "daemon",
+        &[
+            "config",
+            "exchange",
+            "lifecycle",
+            "protocol",
+            "provider",
+            "ready",
+            "sandbox",
+            "server",
+            "session",
+            "telemetry",
+            "tool",
+        ],
+        "it alone builds providers, tools and sandbox and hands them down",
+    ),
+    ("arguments", &["config", "message"], ""),
+    (
+        "commands",
+        &[
+            "arguments",
+            "config",
+            "http",
+            "protocol",
+            "provider",
+            "ready",
+            "sandbox",
+            "tool",
+        ],
+        "the doctor looks at everything that a daemon would use, and starts none of it",
+    ),
+    (
+        "chat",
+        &[
+            "arguments",
+            "classifier",
+            "message",
+            "permission",
+            "protocol",
+            "ready",
+        ],
+        "a client: it reaches the daemon through the socket alone",
+    ),
+];
+
+#[test]
+fn modules_import_what_the_table_allows() {
+    let mut wrong = BTreeSet::new();
+    for source in sources() {
+        let module = module_of(&source.path);
+        if module == "lib" || module == "main" {
+            continue;
+        }
+        let Some((_, allowed, _)) = ALLOWED.iter().find(|(name, ..)| *name == module) else {
+            wrong.insert(format!("src/{module}.rs is not in the table"));
+            continue;
+        };
+        for import in imports(&source.text) {
+            if import != module && !allowed.contains(&import.as_str()) {
+                wrong.insert(format!(
+                    "{}: `{module}` may not import `{import}`",
+                    source.path
+                ));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+#[test]
+fn the_table_allows_nothing_that_is_not_used() {
+    let sources = sources();
+    let mut unused = Vec::new();
+    for (module, allowed, _) in ALLOWED {
+        let used: BTreeSet<String> = sources
+            .iter()
+            .filter(|source| module_of(&source.path) == *module)
+            .flat_map(|source| imports(&source.text))
+            .collect();
+        unused.extend(
+            allowed
+                .iter()
+                .filter(|import| !used.contains(**import))
+                .map(|import| format!("{module} -> {import}")),
+        );
+    }
+    assert_eq!(unused, Vec::<String>::new());
+}
+
+/// The top-level module of a file, e.g. `tool` for `src/tool/bash.rs`.
+fn module_of(path: &str) -> &str {
+    let below = path.strip_prefix("src/").unwrap();
+    let first = below.split('/').next().unwrap();
+    first.strip_suffix(".rs").unwrap_or(first)
+}
+
+/// The top-level modules that code names: `crate::x…` and `crate::{x…, y…}`.
+fn imports(code: &str) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    for (at, prefix) in code.match_indices("crate::") {
+        // `my_crate::` is another crate.
+        if code[..at].ends_with(|before: char| before.is_alphanumeric() || before == '_') {
+            continue;
+        }
+        let rest = &code[at + prefix.len()..];
+        match rest.strip_prefix('{') {
+            Some(group) => found.extend(names_of(group)),
+            None => found.extend(word(rest)),
+        }
+    }
+    // Items of the crate's root are no modules.
+    found.retain(|name| name.chars().next().is_some_and(char::is_lowercase));
+    found
+}
+
+/// The first word of each item of a group, up to its closing brace.
+fn names_of(group: &str) -> Vec<String> {
+    let mut depth = 0;
+    let mut names = Vec::new();
+    let mut item = 0;
+    for (at, letter) in group.char_indices() {
+        match letter {
+            '{' => depth += 1,
+            '}' if depth > 0 => depth -= 1,
+            ',' | '}' if depth == 0 => {
+                names.extend(word(group[item..at].trim_start()));
+                item = at + 1;
+                if letter == '}' {
+                    break;
+                }
+            }
+            _ => {}
+        }
+    }
+    names
+}
+
+fn word(text: &str) -> Option<String> {
+    let word: String = text
+        .chars()
+        .take_while(|letter| letter.is_alphanumeric() || *letter == '_')
+        .collect();
+    (!word.is_empty()).then_some(word)
+}
+
+#[test]
+fn every_form_of_import_is_seen() {
+    let cases = [
+        ("use crate::tool::Tool;", vec!["tool"]),
+        (
+            "use crate::{config, protocol::{Event, code}, tool as t};",
+            vec!["config", "protocol", "tool"],
+        ),
+        ("let x = crate::http::client();", vec!["http"]),
+        ("use serde_crate::thing; use outrigger_crate::x;", vec![]),
+        ("macro_use!(crate::Root);", vec![]),
+    ];
+    for (code, expected) in cases {
+        assert_eq!(
+            imports(code),
+            expected.into_iter().map(str::to_owned).collect(),
+            "{code}"
+        );
+    }
+}

@@ -1,0 +1,15 @@
+//! Promises of the repository about itself: who imports whom, what documents name, what images are made of.
+//!
+//! Each is read from the files as they are, with small scanners that know the form this repository has (rustfmt's)
+//! and no more.
+
+#[cfg(test)]
+mod documents;
+#[cfg(test)]
+mod image;
+#[cfg(test)]
+mod imports;
+#[cfg(test)]
+mod source;
+#[cfg(test)]
+mod support;

@@ -1,0 +1,79 @@
+//! Files of the repository, and source code without its comments and tests.
+
+use std::path::{Path, PathBuf};
+
+/// A file with its path relative to the repository.
+pub(crate) struct File {
+    pub(crate) path: String,
+    pub(crate) text: String,
+}
+
+pub(crate) fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+pub(crate) fn read(path: &str) -> String {
+    std::fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
+}
+
+/// Every file below a folder with this ending, in the order of their names.
+pub(crate) fn files(folder: &str, ending: &str) -> Vec<File> {
+    let mut paths = Vec::new();
+    walk(&root().join(folder), ending, &mut paths);
+    paths.sort();
+    paths
+        .into_iter()
+        .map(|path| {
+            let path = path.strip_prefix(root()).unwrap().display().to_string();
+            let text = read(&path);
+            File { path, text }
+        })
+        .collect()
+}
+
+fn walk(folder: &Path, ending: &str, found: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            walk(&path, ending, found);
+        } else if path
+            .extension()
+            .is_some_and(|extension| extension == ending)
+        {
+            found.push(path);
+        }
+    }
+}
+
+/// The program's own code: every file of `src` that is no test, each without comments and its module of tests.
+pub(crate) fn sources() -> Vec<File> {
+    let mut sources = files("src", "rs");
+    sources.retain(|file| !is_test(&file.path));
+    for source in &mut sources {
+        source.text = code(&source.text);
+    }
+    sources
+}
+
+fn is_test(path: &str) -> bool {
+    path.contains("/tests/")
+        || path.ends_with("/tests.rs")
+        || path.ends_with("/samples.rs")
+        || path.ends_with("/testing.rs")
+}
+
+fn code(text: &str) -> String {
+    // A module of tests is the last thing in its file.
+    let own = text
+        .split_once("#[cfg(test)]\nmod tests {")
+        .map_or(text, |(before, _)| before);
+    own.lines()
+        .filter(|line| !line.trim_start().starts_with("//"))
+        .fold(String::new(), |code, line| code + line + "\n")
+}
+
+#[test]
+fn comments_and_tests_are_no_code() {
+    let text = "use a;\n/// crate::b\nfn f() {}\n#[cfg(test)]\nmod tests {\n    use crate::c;\n}\n";
+    assert_eq!(code(text), "use a;\nfn f() {}\n");
+}
