@@ -90,7 +90,10 @@ pub fn decide(subject: &Subject<'_>, scope: &Scope, rules: Rules) -> Decision {
     if subject.commands.is_empty() && !subject.danger.reasons.is_empty() {
         return Decision::Ask(subject.danger.reasons.join("; "));
     }
-    if subject.repeated >= REPEATED_CALLS {
+    // Under `autonomous` a call that only reads may repeat: it harms nothing, the turns are limited.
+    let harmless =
+        rules.trust == TrustLevel::Autonomous && subject.danger.level == DangerLevel::Safe;
+    if subject.repeated >= REPEATED_CALLS && !harmless {
         return Decision::Ask(format!(
             "the model made this very call {} times in a row",
             subject.repeated
