@@ -41,7 +41,7 @@ pub async fn signal() {
             }
             Err(error) => {
                 tracing::error!(%error, "a signal cannot be listened to");
-                std::future::pending().await
+                std::future::pending::<()>().await;
             }
         }
     }

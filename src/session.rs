@@ -80,7 +80,7 @@ pub struct Handle {
 /// What a session can be told.
 #[derive(Debug)]
 enum Message {
-    Request(Request),
+    Request(Box<Request>),
     Attach(oneshot::Sender<Attachment>),
     Detach(u64),
     Account(oneshot::Sender<u64>),
@@ -160,7 +160,10 @@ impl Handle {
 
     /// Hands a request over; false where the session ended.
     pub async fn request(&self, request: Request) -> bool {
-        self.inbox.send(Message::Request(request)).await.is_ok()
+        self.inbox
+            .send(Message::Request(Box::new(request)))
+            .await
+            .is_ok()
     }
 
     /// Has the log begin anew with an account of how things stand, because a socket's place in it is
@@ -263,7 +266,7 @@ impl Session {
                 () = self.cancel.cancelled() => None,
             };
             match message {
-                Some(Message::Request(request)) => self.request(request).await,
+                Some(Message::Request(request)) => self.request(*request).await,
                 Some(Message::Attach(reply)) => self.attach(reply),
                 Some(Message::Detach(number)) if number == self.sockets => {
                     self.socket = None;

@@ -56,7 +56,7 @@ struct Cleared {
 
 /// What a call that did not run, or ran, came to.
 struct Settled {
-    output: Output,
+    output: Box<Output>,
     status: ExecutionStatus,
     duration: Duration,
 }
@@ -64,7 +64,7 @@ struct Settled {
 impl Settled {
     fn unrun(text: impl Into<String>, status: ExecutionStatus, metadata: Metadata) -> Self {
         Self {
-            output: Output::error(text).with(metadata),
+            output: Box::new(Output::error(text).with(metadata)),
             status,
             duration: Duration::ZERO,
         }
@@ -187,7 +187,9 @@ impl Exchange<'_> {
             record.status = status;
             record.duration_ms = duration_ms;
             record.exit_code = output.metadata.exit_code;
-            let total = output.metadata.total_bytes.unwrap_or(text.len() as u64);
+            // A call that did not run has no output; its text is ours.
+            let said = if duration.is_zero() { 0 } else { text.len() };
+            let total = output.metadata.total_bytes.unwrap_or(said as u64);
             record.stderr_bytes = output.metadata.stderr_bytes.unwrap_or(0);
             record.stdout_bytes = total.saturating_sub(record.stderr_bytes);
             record.truncated = output.metadata.truncated;
@@ -585,10 +587,14 @@ impl Calls<'_> {
             () = overdue(timeout, cancel) => None,
         };
         let output = match outcome {
-            Some(Ok(Ok(output))) => output,
+            Some(Ok(Ok(output))) => Box::new(output),
             Some(Ok(Err(violation))) => self.violate(violation).output,
-            Some(Err(_)) => Output::error("the tool failed by a fault of its own; see the log"),
-            None => Output::error("the tool did not end in time and was given up"),
+            Some(Err(_)) => Box::new(Output::error(
+                "the tool failed by a fault of its own; see the log",
+            )),
+            None => Box::new(Output::error(
+                "the tool did not end in time and was given up",
+            )),
         };
         let status = status(&output);
         Settled {

@@ -54,7 +54,7 @@ impl Exchange<'_> {
             match self.attempt(&asked, progress).await {
                 Attempt::Whole(heard) => return Ok(self.take_reply(turn, heard, progress)),
                 Attempt::Cancelled(heard) => {
-                    self.abandon(heard, "cancelled", cancelled(), progress);
+                    self.abandon(heard, "cancelled", &cancelled(), progress);
                     return Err(Leave::Cancelled);
                 }
                 Attempt::Broken(heard, error) => {
@@ -226,7 +226,7 @@ impl Exchange<'_> {
         &self,
         heard: Accumulator,
         reason: &str,
-        metadata: Metadata,
+        metadata: &Metadata,
         progress: &mut Progress,
     ) {
         progress.ended.partial |= heard.has_text();
@@ -237,14 +237,14 @@ impl Exchange<'_> {
         let calls: Vec<ToolCall> = turn.reply.calls.clone();
         progress.ended.tool_calls += u32::try_from(calls.len()).unwrap_or(u32::MAX);
         self.remember_reply(turn.reply, progress);
-        self.refuse_calls(&calls, reason, &metadata);
+        self.refuse_calls(&calls, reason, metadata);
     }
 
     fn give_up(&self, heard: Accumulator, error: &ProviderError, progress: &mut Progress) -> Leave {
         self.abandon(
             heard,
             "the model's answer broke off before this call could run",
-            Metadata::default(),
+            &Metadata::default(),
             progress,
         );
         Leave::Failed(failure::from_provider(

@@ -115,7 +115,7 @@ impl Log {
             if let Some(conversation) = event.conversation() {
                 self.open.remove(conversation);
             }
-            self.push(event, reply_to, timestamp, false);
+            self.push(&event, reply_to, timestamp, false);
         }
         self.evict();
     }
@@ -128,7 +128,7 @@ impl Log {
         self.open.clear();
         self.bytes = 0;
         for event in account {
-            self.push(event, None, timestamp, true);
+            self.push(&event, None, timestamp, true);
         }
         before
     }
@@ -195,13 +195,13 @@ impl Log {
         Some(more.content.len())
     }
 
-    fn push(&mut self, event: Event, reply_to: Option<&RequestId>, timestamp: &str, pinned: bool) {
+    fn push(&mut self, event: &Event, reply_to: Option<&RequestId>, timestamp: &str, pinned: bool) {
         let stamp = Stamp {
             seq: Some(self.last() + 1),
             reply_to,
             timestamp,
         };
-        let frame = Utf8Bytes::from(envelope::write(&event, &stamp));
+        let frame = Utf8Bytes::from(envelope::write(event, &stamp));
         self.bytes += ENTRY_OVERHEAD + frame.len();
         self.entries.push_back(Entry {
             body: Body::Frame(frame),

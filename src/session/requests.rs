@@ -148,6 +148,9 @@ impl Session {
                 "`providers` is locked by the operator's configuration (session.locked)",
             ));
         }
+        if let Some(key) = &wanted.api_key {
+            self.daemon.services.redactor.add(key.trim());
+        }
         let key = wanted.api_key.map(SecretString::from);
         self.daemon
             .providers

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::defaults::Defaults;
-use crate::config::{Config, ProviderConfig};
+use crate::config::{Config, ProviderConfig, ProviderKind};
 use crate::exchange::setup::Setup;
 use crate::message::{MessageId, SessionId};
 use crate::permission::{Limits, PermissionMap, Scope, Workflow};
@@ -56,7 +56,7 @@ pub fn setup(
         conversation_id: send.conversation_id.clone(),
         message_id,
         content: send.content.clone().into_parts(),
-        model: model(send, defaults, workflow, config, &instance),
+        model: model(send, defaults, workflow, config, &instance)?,
         system: system(send, workflow, config),
         trust: send.trust_level.unwrap_or_else(|| defaults.trust(workflow)),
         scope,
@@ -169,7 +169,7 @@ fn model(
     workflow: Option<&Workflow>,
     config: &Config,
     instance: &ProviderConfig,
-) -> String {
+) -> Result<String, SessionError> {
     // A model belongs to a provider: where a send names another provider, only its own word counts.
     let other_provider = send.provider.is_some() && send.provider != defaults.provider;
     let inherited = || {
@@ -179,11 +179,20 @@ fn model(
             .or_else(|| workflow.and_then(|workflow| workflow.model.clone()))
             .or_else(|| (instance.id == config.chat.provider).then(|| config.chat.model.clone()))
     };
-    send.model
+    let model = send
+        .model
         .clone()
         .or_else(|| if other_provider { None } else { inherited() })
         .filter(|model| !model.is_empty())
-        .unwrap_or_else(|| instance.model.clone())
+        .unwrap_or_else(|| instance.model.clone());
+    match (model.is_empty(), instance.kind) {
+        (false, _) => Ok(model),
+        (true, ProviderKind::Scripted) => Ok("scripted".to_owned()),
+        (true, _) => Err(invalid(format!(
+            "field `model`: provider `{}` has no default model; name one of model:list, or set providers.{}.model",
+            instance.id, instance.id
+        ))),
+    }
 }
 
 fn system(send: &ChatSend, workflow: Option<&Workflow>, config: &Config) -> String {

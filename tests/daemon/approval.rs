@@ -20,7 +20,7 @@ fn bash(command: &str) -> Turn {
     Turn::call("bash", &json!({ "command": command }))
 }
 
-fn approve(tool_id: &Value, more: Value) -> Value {
+fn approve(tool_id: &Value, more: &Value) -> Value {
     let mut frame = json!({"type": "chat:tool-approve", "toolId": tool_id, "approved": true});
     for (key, value) in more.as_object().unwrap() {
         frame[key] = value.clone();
@@ -40,7 +40,7 @@ async fn an_approved_command_runs_and_its_output_is_streamed() {
     );
     assert!(confirm["expiresAt"].is_string());
     assert!(confirm["danger"]["level"].is_string());
-    let answer = client.ask(approve(&confirm["toolId"], json!({}))).await;
+    let answer = client.ask(approve(&confirm["toolId"], &json!({}))).await;
     assert_eq!(answer["payload"], json!({"toolId": "t1", "accepted": true}));
     client.until("chat:stream-end").await;
     let result = &client.all("chat:tool-result")[0];
@@ -60,7 +60,7 @@ async fn an_approved_command_runs_and_its_output_is_streamed() {
             "outcome": "approved", "by": "user",
         })]
     );
-    let again = client.ask(approve(&json!("t1"), json!({}))).await;
+    let again = client.ask(approve(&json!("t1"), &json!({}))).await;
     assert_eq!(again["payload"]["code"], "approval_not_found");
     assert_eq!(provider.requests().len(), 2);
 }
@@ -90,13 +90,16 @@ async fn an_edited_input_is_checked_and_run_instead() {
     let (_daemon, mut client, _provider) = asked(turns, json!({})).await;
     let confirm = client.until("chat:tool-confirm").await["payload"].clone();
     let wrong = client
-        .ask(approve(&confirm["toolId"], json!({"input": {"comand": 1}})))
+        .ask(approve(
+            &confirm["toolId"],
+            &json!({"input": {"comand": 1}}),
+        ))
         .await;
     assert_eq!(wrong["payload"]["code"], "invalid_payload");
     let right = client
         .ask(approve(
             &confirm["toolId"],
-            json!({"input": {"command": "echo ours"}}),
+            &json!({"input": {"command": "echo ours"}}),
         ))
         .await;
     assert_eq!(right["payload"]["accepted"], true);
@@ -122,7 +125,7 @@ async fn an_edit_does_not_get_past_what_is_blocked() {
     client
         .ask(approve(
             &confirm["toolId"],
-            json!({"input": {"command": "sudo rm -rf /"}}),
+            &json!({"input": {"command": "sudo rm -rf /"}}),
         ))
         .await;
     client.until("chat:stream-end").await;
@@ -146,7 +149,7 @@ async fn a_remembered_command_is_not_asked_again_and_another_is() {
     client
         .ask(approve(
             &confirm["toolId"],
-            json!({"remember": "conversation"}),
+            &json!({"remember": "conversation"}),
         ))
         .await;
     let second = client.until("chat:tool-confirm").await["payload"].clone();
@@ -155,7 +158,7 @@ async fn a_remembered_command_is_not_asked_again_and_another_is() {
         client.all("chat:tool-resolved")[0]["remember"],
         "conversation"
     );
-    client.ask(approve(&second["toolId"], json!({}))).await;
+    client.ask(approve(&second["toolId"], &json!({}))).await;
     client.until("chat:stream-end").await;
 }
 
@@ -233,7 +236,7 @@ async fn a_write_shows_its_diff_before() {
     let confirm = client.until("chat:tool-confirm").await["payload"].clone();
     assert!(confirm["preview"].as_str().unwrap().contains("+line"));
     assert!(!daemon.project().join("new").exists());
-    client.ask(approve(&confirm["toolId"], json!({}))).await;
+    client.ask(approve(&confirm["toolId"], &json!({}))).await;
     client.until("chat:stream-end").await;
     let written = std::fs::read_to_string(daemon.project().join("new/a.txt")).unwrap();
     assert_eq!(written, "line\n");

@@ -125,7 +125,7 @@ fn the_images_environment_is_a_valid_configuration() {
         .collect();
     let sources = Sources {
         environment,
-        working_directory: folder.clone(),
+        working_directory: folder,
         home: Some(place.path().join("home")),
         ..Sources::default()
     };

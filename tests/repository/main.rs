@@ -3,6 +3,11 @@
 //! Each is read from the files as they are, with small scanners that know the form this repository has (rustfmt's)
 //! and no more.
 
+#![expect(
+    clippy::string_slice,
+    reason = "the scanners cut at characters that they found"
+)]
+
 #[cfg(test)]
 mod documents;
 #[cfg(test)]

@@ -24,7 +24,12 @@ struct Engine {
 }
 
 impl Engine {
-    fn then(&self, status: u16, content_type: &'static str, body: impl ToString) -> &Self {
+    fn then(
+        &self,
+        status: u16,
+        content_type: &'static str,
+        body: &(impl ToString + ?Sized),
+    ) -> &Self {
         let answer = (status, content_type, body.to_string());
         self.answers.lock().unwrap().push_back(answer);
         self
@@ -118,7 +123,7 @@ async fn searxng_results_become_a_numbered_list_and_data() {
         "answers": ["42", { "answer": "forty-two" }],
         "unresponsive_engines": [["bing", "timeout"]],
     });
-    engine.then(200, JSON, results);
+    engine.then(200, JSON, &results);
     let (output, _) = search(&tool(Some(&engine.start().await), None), "!!g what  is it").await;
     assert!(!output.is_error);
     assert_eq!(output.metadata.result_count, Some(2));
@@ -156,7 +161,7 @@ async fn each_failure_of_searxng_says_what_to_do() {
         (200, JSON, suspended.to_string(), "Suspended: access denied"),
     ] {
         let engine = Engine::default();
-        engine.then(status, content_type, body);
+        engine.then(status, content_type, &body);
         let (output, progress) = search(&tool(Some(&engine.start().await), None), "x").await;
         assert!(output.is_error);
         assert!(text(&output).contains(expected), "{}", text(&output));
@@ -177,7 +182,7 @@ async fn brave_answers_where_searxng_fails_and_the_answer_is_kept() {
     brave.then(
         200,
         JSON,
-        json!({ "web": { "results": [
+        &json!({ "web": { "results": [
         { "title": "<strong>T</strong>", "url": "https://t.example/", "description": "it&#x27;s" },
     ] } }),
     );
@@ -223,7 +228,7 @@ async fn each_failure_of_brave_says_what_to_do() {
 #[tokio::test]
 async fn nothing_found_and_nobody_to_ask_are_told() {
     let engine = Engine::default();
-    engine.then(200, JSON, json!({ "results": [] }));
+    engine.then(200, JSON, &json!({ "results": [] }));
     let (output, _) = search(&tool(Some(&engine.start().await), None), "x").await;
     assert_eq!(text(&output), "nothing was found for \"x\"");
     let (output, _) = search(&tool(None, None), "x").await;
