@@ -295,7 +295,11 @@ async fn commands_that_misbehave_come_to_a_bounded_result() {
         &json!({"command": "yes", "timeout": 0.2}),
     ));
     provider.then(Turn::text("done"));
-    let more = json!({"chat": {"trust_level": "autonomous"}});
+    // Room for all that is printed: this client is slow, and a gap is another story.
+    let more = json!({
+        "chat": {"trust_level": "autonomous"},
+        "session": {"buffer_bytes": "256MiB"},
+    });
     let daemon = Daemon::with(&provider, more).await;
     let mut client = daemon.connect().await;
     let (_, end) = failing(&mut client).await;
