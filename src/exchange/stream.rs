@@ -3,7 +3,7 @@
 use std::pin::pin;
 use std::time::Duration;
 
-use futures::StreamExt;
+use futures::{FutureExt, StreamExt};
 
 use super::accumulator::{Accumulator, Heard, Turn};
 use super::budget::estimate;
@@ -14,7 +14,7 @@ use crate::protocol::event::{
     Delta, Event, State, StateName, ToolInputDelta, TurnDiscarded, TurnUsage,
 };
 use crate::provider::retry::Policy;
-use crate::provider::{Chunk, ErrorKind, ProviderError, Request, ToolChoice};
+use crate::provider::{Chunk, ChunkStream, ErrorKind, ProviderError, Request, ToolChoice};
 use crate::tool::Metadata;
 
 /// What one attempt at a turn came to.
@@ -111,6 +111,7 @@ impl Exchange<'_> {
                     let done = matches!(chunk, Chunk::End(_));
                     self.hear(asked.turn, chunk, &mut heard, progress);
                     if done {
+                        self.let_go(stream);
                         return Attempt::Whole(heard);
                     }
                 }
@@ -123,6 +124,14 @@ impl Exchange<'_> {
                     return Attempt::Broken(heard, error);
                 }
             }
+        }
+    }
+
+    /// Has the rest of an answer read, so that its connection can be used again; nobody waits for it.
+    fn let_go(&self, mut stream: ChunkStream) {
+        if stream.next().now_or_never().is_none() {
+            let rest = async move { drop(stream.next().await) };
+            self.services.exchanges.spawn(rest);
         }
     }
 

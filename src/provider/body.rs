@@ -23,8 +23,8 @@ use super::{Chunk, ChunkStream, ErrorKind, ProviderError};
 /// The bytes of a body, as reads bring them. An error is final: the connection broke or fell silent.
 pub(crate) type ByteStream = BoxStream<'static, Result<Bytes, ProviderError>>;
 
-/// How long the end of the bytes is waited for after the end marker, so that the connection can be
-/// used again: servers send it right after, and a new TLS connection costs far more.
+/// How long the end of the bytes is waited for after [`Chunk::End`] was given, so that the connection
+/// can be used again: servers send it right after, and a new TLS connection costs far more.
 const DRAIN_TIME: Duration = Duration::from_millis(50);
 
 /// Most frames read past the end marker; a server that sends more loses its connection.
@@ -59,7 +59,8 @@ type Pieces = BoxStream<'static, Result<Piece, ProviderError>>;
 /// Reads a body with a 2xx status and returns its chunks.
 ///
 /// `content_type` is the header's value, empty where there was none. Each read is decoded as it
-/// comes; the stream ends after [`Chunk::End`] or the first error.
+/// comes; the stream ends after [`Chunk::End`] or the first error. Whoever polls it past
+/// [`Chunk::End`] lets the connection be used again; see [`DRAIN_TIME`].
 pub(crate) fn chunks(
     bytes: ByteStream,
     framing: Framing,
@@ -284,14 +285,16 @@ impl Stream for Chunks {
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let this = &mut *self;
         loop {
-            if matches!(this.ready.front(), Some(Chunk::End(_))) {
-                ready!(this.poll_drained(cx));
-            }
             if let Some(chunk) = this.ready.pop_front() {
                 return Poll::Ready(Some(Ok(chunk)));
             }
             if this.ended {
-                return Poll::Ready(this.error.take().map(Err));
+                if let Some(error) = this.error.take() {
+                    this.drained = true;
+                    return Poll::Ready(Some(Err(error)));
+                }
+                ready!(this.poll_drained(cx));
+                return Poll::Ready(None);
             }
             match ready!(this.pieces.poll_next_unpin(cx)) {
                 Some(Ok(piece)) => this.decode(&piece),
