@@ -86,6 +86,7 @@ pub async fn serve(
                 continue;
             }
             Left::Gone => {}
+            Left::Closed => drop(tokio::time::timeout(CLOSING, sink.close()).await),
             Left::TooBig => {
                 let reason = "frame over server.max_frame_bytes";
                 close(&mut sink, close::TOO_BIG, reason).await;
@@ -95,17 +96,13 @@ pub async fn serve(
         }
         break;
     }
-    let Place {
-        session,
-        attachment,
-        ..
-    } = &connection.place;
-    session.detach(attachment).await;
 }
 
 /// Why a socket left its session.
 enum Left {
     Gone,
+    /// The client closed the socket and waits for the answer.
+    Closed,
     TooBig,
     TakenOver,
     Stopped,
@@ -125,7 +122,7 @@ impl Place {
     /// Goes on with the session asked for, or with a new one; `None` where there are too many.
     async fn find(sessions: &Arc<Sessions>, resume: Option<Resume>) -> Option<Self> {
         let unknown = match resume {
-            Some(resume) => match Self::resume(sessions, &resume).await {
+            Some(resume) => match Self::resume(sessions, &resume, None).await {
                 Some(place) => return Some(place),
                 None => Some(resume.session_id),
             },
@@ -146,11 +143,16 @@ impl Place {
         })
     }
 
-    async fn resume(sessions: &Sessions, resume: &Resume) -> Option<Self> {
+    async fn resume(
+        sessions: &Sessions,
+        resume: &Resume,
+        reply_to: Option<&RequestId>,
+    ) -> Option<Self> {
         let session = sessions.find(&resume.session_id)?;
         let attachment = session.attach().await?;
         let stamp = Stamp {
             timestamp: &envelope::timestamp(),
+            reply_to,
             ..Stamp::default()
         };
         let ready = Event::SessionReady(Box::new(attachment.ready.clone()));
@@ -192,7 +194,7 @@ impl Connection {
                     ControlFlow::Continue(())
                 }
                 Message::Ping(_) | Message::Pong(_) => ControlFlow::Continue(()),
-                Message::Close(_) => return Left::Gone,
+                Message::Close(_) => return Left::Closed,
             };
             if let ControlFlow::Break(left) = flow {
                 return left;
@@ -211,8 +213,10 @@ impl Connection {
             }
         };
         let first = std::mem::replace(&mut self.first, false);
-        if let (true, Command::SessionResume(resume)) = (first, &request.command) {
-            return match Place::resume(&self.sessions, resume).await {
+        if let (true, Command::SessionResume(resume)) = (first, &request.command)
+            && resume.session_id != self.place.session.id
+        {
+            return match Place::resume(&self.sessions, resume, request.id.as_ref()).await {
                 Some(place) => ControlFlow::Break(Left::Moved(Box::new(place))),
                 None => {
                     self.refuse(request.id.as_ref(), not_found(&resume.session_id));

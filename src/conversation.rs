@@ -7,15 +7,17 @@
 pub mod approvals;
 pub mod queue;
 
+use std::panic::AssertUnwindSafe;
 use std::pin::pin;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use futures::FutureExt;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::exchange::ask::Ask;
+use crate::exchange::ask::Question;
 use crate::exchange::events::Events;
 use crate::exchange::history::{History, Repairs};
 use crate::exchange::setup::{ConversationShared, Services, SessionShared, Setup};
@@ -26,9 +28,10 @@ use crate::protocol::answer;
 use crate::protocol::command::{ToolApprove, WhenBusy};
 use crate::protocol::content::WireMessage;
 use crate::protocol::event::{
-    By, ChatError, Event, Queued, SessionError, State, StateName, StopReason, StreamEnd,
-    StreamStart, ToolConfirm, WholeMessage,
+    By, ChatError, Event, Queued, ResultStatus, SessionError, State, StateName, StopReason,
+    StreamEnd, StreamStart, ToolConfirm, ToolOutcome, WholeMessage,
 };
+use crate::protocol::record::ExecutionStatus;
 use crate::protocol::{ChatCode, RequestId};
 
 use approvals::Approvals;
@@ -75,8 +78,9 @@ pub enum Command {
     Close,
 }
 
-/// The answer to a `chat:send`, kept so that the same send is not run twice.
-pub type Answer = Arc<OnceLock<answer::Sent>>;
+/// The answer to a `chat:send`, kept so that the same send is not run twice; `None` where it was not
+/// admitted and may be sent again.
+pub type Answer = Arc<OnceLock<Option<answer::Sent>>>;
 
 /// A send, resolved.
 pub struct Send {
@@ -154,6 +158,10 @@ impl Conversation {
     /// Runs the conversation to its end.
     pub async fn run(mut self) {
         loop {
+            if self.cancel.is_cancelled() {
+                self.desk.drop_queue(&self.shared);
+                return;
+            }
             if let Some((_, (setup, history))) = self.desk.queue.pop() {
                 self.exchange(setup, history).await;
                 self.shared.tell_idle();
@@ -183,8 +191,9 @@ impl Conversation {
         let began = Instant::now();
         let _running = shared.services.exchanges.token();
         shared.begin(&setup, history);
-        let cancel_exchange = cancel.child_token();
-        let (asks, mut asked) = mpsc::channel::<Ask>(ASKS);
+        // No child of the conversation's token: questions are settled before calls hear of the end.
+        let cancel_exchange = CancellationToken::new();
+        let (asks, mut asked) = mpsc::channel::<Question>(ASKS);
         let (steer, mut steered) = mpsc::channel(QUEUED);
         desk.running = Some(Running {
             message_id: setup.message_id.clone(),
@@ -205,17 +214,16 @@ impl Conversation {
                 stopwatch: &stopwatch,
                 cancel: &cancel_exchange,
             };
-            let mut exchange = pin!(exchange.run());
+            let mut exchange = pin!(AssertUnwindSafe(exchange.run()).catch_unwind());
             let mut expired = pin!(stopwatch.expired());
             loop {
                 let live = !cancel_exchange.is_cancelled();
-                desk.approvals.sweep(shared.events());
                 tokio::select! {
-                    ended = &mut exchange => break ended,
-                    Some(ask) = asked.recv() => {
-                        let timeout = shared.services.config.approval.timeout;
-                        desk.approvals.register(ask, timeout, shared.events());
+                    biased;
+                    () = cancel.cancelled(), if live => {
+                        desk.stop(StopReason::Cancelled, By::Shutdown, shared);
                     }
+                    Some(question) = asked.recv() => desk.ask(question, shared),
                     () = until(desk.approvals.next_expiry()) => {
                         desk.approvals.expire(Instant::now(), shared.events());
                     }
@@ -225,16 +233,15 @@ impl Conversation {
                         Some(command) => desk.take(command, shared),
                         None => desk.closed = true,
                     },
-                    () = cancel.cancelled(), if live => {
-                        desk.stop(StopReason::Cancelled, By::Shutdown, shared);
-                    }
+                    ended = &mut exchange => break ended,
                 }
             }
         };
+        let ended = ended.unwrap_or_else(|_| shared.fault(&setup));
         desk.approvals.void(None, By::Cancel, shared.events());
         let cause = desk.running.take().and_then(|running| running.cause);
         shared.end(&setup, ended, cause, began.elapsed());
-        desk.start_left_over(&mut steered, &setup, shared);
+        desk.take_left_over(&mut steered, &setup, cause, shared);
     }
 }
 
@@ -243,15 +250,18 @@ impl Desk {
         match command {
             Command::Send(send) => self.admit(*send, shared),
             Command::Repeat { answer, reply_to } => {
-                if let Some(sent) = answer.get() {
-                    let sent = answer::Sent {
+                let event = match answer.get() {
+                    Some(Some(sent)) => Event::ChatSendResult(answer::Sent {
                         duplicate: true,
                         ..sent.clone()
-                    };
-                    shared
-                        .events()
-                        .answer(reply_to.as_ref(), Event::ChatSendResult(sent));
-                }
+                    }),
+                    _ => Event::ChatError(Box::new(refused(
+                        &shared.id,
+                        ChatCode::ConversationBusy,
+                        "the first send with this id was not admitted",
+                    ))),
+                };
+                shared.events().answer(reply_to.as_ref(), event);
             }
             Command::Cancel { queued, reply_to } => self.cancel(queued, reply_to.as_ref(), shared),
             Command::Approve { verdict, reply_to } => {
@@ -328,7 +338,7 @@ impl Desk {
         };
         match admitted {
             Ok(sent) => {
-                drop(answer.set(sent.clone()));
+                drop(answer.set(Some(sent.clone())));
                 if reply_to.is_some() {
                     let event = Event::ChatSendResult(sent.clone());
                     shared.events().answer(reply_to.as_ref(), event);
@@ -338,6 +348,7 @@ impl Desk {
                 }
             }
             Err(error) => {
+                drop(answer.set(None));
                 let event = Event::ChatError(Box::new(error));
                 shared.events().answer(reply_to.as_ref(), event);
             }
@@ -365,6 +376,22 @@ impl Desk {
         self.stop(StopReason::Cancelled, By::Cancel, shared);
     }
 
+    /// Asks the user, or takes a question back.
+    fn ask(&mut self, question: Question, shared: &Shared) {
+        match question {
+            Question::Ask(ask) => {
+                let timeout = shared.services.config.approval.timeout;
+                self.approvals.register(*ask, timeout, shared.events());
+            }
+            Question::Withdraw { tool_id, settled } => {
+                self.approvals
+                    .void(Some(&tool_id), By::Cancel, shared.events());
+                // Whoever asked waits for this; where it does not, it is over.
+                let _ = settled.send(());
+            }
+        }
+    }
+
     /// Cancels the running exchange; the first cause counts.
     fn stop(&mut self, cause: StopReason, by: By, shared: &Shared) {
         if let Some(running) = &mut self.running {
@@ -388,11 +415,13 @@ impl Desk {
         }
     }
 
-    /// Makes an exchange of what was to be steered into one that had just ended.
-    fn start_left_over(
+    /// Makes an exchange of what was to be steered into one that had just ended; where that one was
+    /// cancelled it is remembered, and nothing is started.
+    fn take_left_over(
         &mut self,
         steered: &mut mpsc::Receiver<Vec<Part>>,
         setup: &Setup,
+        cause: Option<StopReason>,
         shared: &Shared,
     ) {
         let mut content = Vec::new();
@@ -400,6 +429,10 @@ impl Desk {
             content.extend(parts);
         }
         if content.is_empty() || self.closed {
+            return;
+        }
+        if cause.is_some() {
+            shared.history.extend([Message::User(content)]);
             return;
         }
         let setup = Setup {
@@ -453,6 +486,40 @@ impl Shared {
             provider: setup.provider_id.clone(),
             model: setup.model.clone(),
         }));
+    }
+
+    /// What an exchange comes to that failed by a fault of the daemon: its open calls are answered.
+    ///
+    /// The history is made valid before the next request, as always.
+    fn fault(&self, setup: &Setup) -> Ended {
+        tracing::error!("an exchange panicked");
+        let executions = &self.session.executions;
+        for id in executions.open_of(&self.id) {
+            let settled = executions.settle(&id, |record| record.status = ExecutionStatus::Error);
+            self.events()
+                .send(Event::ChatToolResult(Box::new(ToolOutcome {
+                    conversation_id: self.id.clone(),
+                    message_id: setup.message_id.clone(),
+                    tool_id: id,
+                    tool_name: settled.map(|record| record.tool_name).unwrap_or_default(),
+                    status: ResultStatus::Error,
+                    result: "interrupted by a fault of the daemon".to_owned(),
+                    duration_ms: 0,
+                    metadata: None,
+                })));
+        }
+        Ended {
+            stop: Some(StopReason::Error),
+            error: Some(ChatError {
+                message_id: Some(setup.message_id.clone()),
+                ..refused(
+                    &self.id,
+                    ChatCode::Internal,
+                    "the daemon failed; see its log",
+                )
+            }),
+            ..Ended::default()
+        }
     }
 
     /// Tells how an exchange ended, and that it did.

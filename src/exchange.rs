@@ -33,7 +33,7 @@ use crate::provider::{Stop, ToolChoice};
 use crate::tool::{Metadata, ToolSet};
 
 use accumulator::{Fault, Turn};
-use ask::Ask;
+use ask::Question;
 use budget::Budget;
 use events::Events;
 use history::History;
@@ -53,7 +53,7 @@ pub struct Exchange<'a> {
     /// What the conversation remembers.
     pub history: &'a History,
     /// Where questions to the user go.
-    pub asks: mpsc::Sender<Ask>,
+    pub asks: mpsc::Sender<Question>,
     /// Messages of the user for the next turn boundary.
     pub steered: &'a mut mpsc::Receiver<Vec<Part>>,
     /// Stands still while the user is asked.
@@ -219,6 +219,7 @@ impl Exchange<'_> {
             Err(leave) => return Some(leave),
         };
         let calls = reply.reply.calls.clone();
+        progress.ended.tool_calls += u32::try_from(calls.len()).unwrap_or(u32::MAX);
         self.remember_reply(reply.reply, progress);
         self.refuse_calls(
             &calls,

@@ -86,11 +86,14 @@ fn start(arguments: &ServeArguments) -> Result<(), Fatal> {
         home: sources.home.clone(),
         redactor,
     };
-    tokio::runtime::Builder::new_multi_thread()
+    let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
-        .map_err(|error| Fatal::failed(format!("no runtime: {error}")))?
-        .block_on(daemon::run(loaded.config, options))
+        .map_err(|error| Fatal::failed(format!("no runtime: {error}")))?;
+    let ended = runtime.block_on(daemon::run(loaded.config, options));
+    // What still blocks a thread, a walk through a large tree, is not waited for.
+    runtime.shutdown_background();
+    ended
 }
 
 /// The daemon's own environment, of which commands are given little.

@@ -14,6 +14,7 @@ pub mod resolve;
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
@@ -32,6 +33,9 @@ use crate::provider::registry::Providers;
 
 use defaults::Defaults;
 use feed::Feed;
+
+/// How long a new session waits for the socket that it was made for.
+const FIRST_SOCKET: Duration = Duration::from_secs(10);
 
 /// The most sessions of a daemon, the ones without a socket included.
 const MAX_SESSIONS: usize = 1_024;
@@ -91,6 +95,7 @@ enum Message {
 #[derive(Debug)]
 pub struct Attachment {
     number: u64,
+    session: mpsc::WeakSender<Message>,
     /// Cancelled when another socket takes the session over.
     pub taken_over: CancellationToken,
     /// What the socket is told first where the session is resumed.
@@ -112,6 +117,7 @@ impl Sessions {
         let (inbox, messages) = mpsc::channel(INBOX);
         let config = &self.daemon.services.config;
         let feed = Arc::new(Feed::new(config.session.buffer_bytes, ready.layers.clone()));
+        let own_inbox = inbox.downgrade();
         let handle = Handle {
             id: ready.session_id.clone(),
             feed: Arc::clone(&feed),
@@ -125,7 +131,7 @@ impl Sessions {
             live.insert(handle.id.clone(), handle.clone());
         }
         feed.append(Event::SessionReady(Box::new(ready.clone())), None);
-        let session = Session::new(Arc::clone(&self.daemon), ready, feed, messages);
+        let session = Session::new(Arc::clone(&self.daemon), ready, feed, messages, own_inbox);
         let (sessions, id) = (Arc::clone(self), handle.id.clone());
         self.daemon.tasks.spawn(async move {
             session.run().await;
@@ -152,12 +158,6 @@ impl Handle {
         attachment.await.ok()
     }
 
-    /// Says that a socket is gone.
-    pub async fn detach(&self, attachment: &Attachment) {
-        // A session that ended needs no word of it.
-        drop(self.inbox.send(Message::Detach(attachment.number)).await);
-    }
-
     /// Hands a request over; false where the session ended.
     pub async fn request(&self, request: Request) -> bool {
         self.inbox
@@ -177,6 +177,17 @@ impl Handle {
     /// Ends a session that nobody has used.
     pub async fn discard(&self) {
         drop(self.inbox.send(Message::Discard).await);
+    }
+}
+
+/// A socket that is gone, however it went, starts the session's grace period.
+impl Drop for Attachment {
+    fn drop(&mut self) {
+        if let Some(session) = self.session.upgrade()
+            && session.try_send(Message::Detach(self.number)).is_err()
+        {
+            tracing::warn!("a session was not told that its socket is gone");
+        }
     }
 }
 
@@ -215,6 +226,8 @@ struct Session {
     ready: Ready,
     feed: Arc<Feed>,
     inbox: mpsc::Receiver<Message>,
+    /// For sockets to say that they are gone; weak, so that it does not keep the inbox open.
+    own_inbox: mpsc::WeakSender<Message>,
     shared: SessionShared,
     remembered: Remembered,
     defaults: Defaults,
@@ -233,6 +246,7 @@ impl Session {
         ready: Ready,
         feed: Arc<Feed>,
         inbox: mpsc::Receiver<Message>,
+        own_inbox: mpsc::WeakSender<Message>,
     ) -> Self {
         let sink = Arc::clone(&feed);
         Self {
@@ -253,11 +267,12 @@ impl Session {
             ready,
             feed,
             inbox,
+            own_inbox,
         }
     }
 
     async fn run(mut self) {
-        self.lapses = self.grace_from_now();
+        self.lapses = Instant::now().checked_add(FIRST_SOCKET);
         loop {
             let lapses = self.lapses;
             let message = tokio::select! {
@@ -296,6 +311,7 @@ impl Session {
         drop(
             reply.send(Attachment {
                 number: self.sockets,
+                session: self.own_inbox.clone(),
                 taken_over,
                 ready: Ready {
                     resumed: true,
@@ -353,15 +369,8 @@ impl Session {
     /// Sends on a `chat:send`, once for each id that a client gives.
     async fn send(&mut self, send: ChatSend, id: Option<&RequestId>) {
         if let Some(id) = id
-            && let Some((_, conversation, answer)) =
-                self.sends.iter().find(|(known, _, _)| known == id)
+            && self.is_repeated(id).await
         {
-            let (conversation, answer) = (conversation.clone(), Arc::clone(answer));
-            let repeat = conversation::Command::Repeat {
-                answer,
-                reply_to: Some(id.clone()),
-            };
-            self.tell(&conversation, repeat).await;
             return;
         }
         let setup = resolve::setup(
@@ -407,6 +416,38 @@ impl Session {
         drop(inbox.send(command).await);
     }
 
+    /// Answers a send that was sent before; false where it was not, or was not admitted then.
+    async fn is_repeated(&mut self, id: &RequestId) -> bool {
+        let Some(at) = self.sends.iter().position(|(known, _, _)| known == id) else {
+            return false;
+        };
+        let Some((_, conversation, answer)) = self.sends.get(at).cloned() else {
+            return false;
+        };
+        match answer.get() {
+            Some(Some(sent)) => {
+                let sent = crate::protocol::answer::Sent {
+                    duplicate: true,
+                    ..sent.clone()
+                };
+                self.answer(Some(id), Event::ChatSendResult(sent));
+            }
+            Some(None) => {
+                self.sends.remove(at);
+                return false;
+            }
+            // Taken after the send itself, which is on its way: the inbox keeps the order.
+            None => {
+                let repeat = conversation::Command::Repeat {
+                    answer,
+                    reply_to: Some(id.clone()),
+                };
+                self.tell(&conversation, repeat).await;
+            }
+        }
+        true
+    }
+
     /// Returns the way to a conversation, which is made where there is none.
     fn conversation(&mut self, id: &ConversationId) -> mpsc::Sender<conversation::Command> {
         // One that was closed and still winds up makes room for a new one of the same name.
@@ -443,6 +484,7 @@ impl Session {
 
     /// Replaces what the log no longer holds by an account of every conversation.
     async fn account(&self) -> u64 {
+        self.feed.hold();
         let mut account = vec![Event::SessionError(SessionError {
             code: SessionCode::ReplayGap,
             message: "events were lost to the bound of session.buffer_bytes; the histories that follow say how things stand".to_owned(),

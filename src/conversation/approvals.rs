@@ -125,19 +125,6 @@ impl Approvals {
         }
     }
 
-    /// Settles the questions that nobody waits for any more: their calls ended another way.
-    pub fn sweep(&mut self, events: &Events) {
-        let gone: Vec<ToolId> = self
-            .open
-            .iter()
-            .filter(|(_, owed)| owed.ask.verdict.is_closed())
-            .map(|(id, _)| id.clone())
-            .collect();
-        for id in gone {
-            self.void(Some(&id), By::Cancel, events);
-        }
-    }
-
     /// Returns the open questions as they were announced.
     pub fn confirms(&self) -> Vec<ToolConfirm> {
         self.open

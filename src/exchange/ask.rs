@@ -6,9 +6,23 @@ use std::sync::{Arc, Mutex, PoisonError};
 use serde_json::{Map, Value};
 use tokio::sync::oneshot;
 
+use crate::message::ToolId;
 use crate::protocol::command::Remember;
 use crate::protocol::event::ToolConfirm;
 use crate::tool::{RememberKey, Tool};
+
+/// What an exchange tells whoever asks the user.
+pub enum Question {
+    /// The user is to be asked.
+    Ask(Box<Ask>),
+    /// A question is void, because its call is over.
+    Withdraw {
+        /// Which call's.
+        tool_id: ToolId,
+        /// Told when the question is settled, so that no result comes before.
+        settled: oneshot::Sender<()>,
+    },
+}
 
 /// A question of an exchange. Dropping `verdict` unanswered counts as cancelled.
 pub struct Ask {

@@ -16,11 +16,13 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::accumulator::Fault;
-use super::ask::{Ask, Verdict};
+use super::ask::{Ask, Question, Verdict};
 use super::stream::cancelled;
 use super::{Exchange, Leave, Progress};
 use crate::config::Unattended;
-use crate::message::{Danger, DangerLevel, Message, Part, ToolCall, ToolCategory, ToolResult};
+use crate::message::{
+    Danger, DangerLevel, Message, Part, ToolCall, ToolCategory, ToolId, ToolResult,
+};
 use crate::permission::decision::{Rules, decide};
 use crate::permission::{Decision, Subject};
 use crate::protocol::ChatCode;
@@ -30,6 +32,9 @@ use crate::protocol::event::{
 };
 use crate::protocol::record::{Approval, ExecutionRecord, ExecutionStatus, Resources};
 use crate::tool::{Facts, Metadata, Output, Prepared, Refusal, Run, Tool, ToolSet, Violation};
+
+/// What the model is told of a tool that panicked.
+const FAULT: &str = "the tool failed by a fault of its own; see the log";
 
 /// How long a tool may take to end by itself after it was told to; then its future is dropped.
 const END_GRACE: Duration = Duration::from_secs(10);
@@ -273,9 +278,11 @@ impl Calls<'_> {
         let cancel = self.abort.child_token();
         let tool = self.tools.get(&call.name);
         self.exchange.open(&call, tool, cancel.clone());
-        let settled = match self.clear(&call, tool, fault, repeated, &cancel).await {
-            Ok(cleared) => self.execute(&call, cleared, &cancel).await,
-            Err(settled) => settled,
+        let clear = self.clear(&call, tool, fault, repeated, &cancel);
+        let settled = match AssertUnwindSafe(clear).catch_unwind().await {
+            Ok(Ok(cleared)) => self.execute(&call, cleared, &cancel).await,
+            Ok(Err(settled)) => settled,
+            Err(_) => Settled::failed(FAULT),
         };
         self.exchange.settle(&call, settled)
     }
@@ -422,12 +429,13 @@ impl Calls<'_> {
             remember: cleared.facts.remember.clone(),
             verdict,
         };
-        let verdict = match exchange.asks.send(ask).await {
-            Ok(()) => cancel
-                .run_until_cancelled(answer)
-                .await
-                .and_then(Result::ok)
-                .unwrap_or(Verdict::Cancelled),
+        let question = Question::Ask(Box::new(ask));
+        let verdict = match exchange.asks.send(question).await {
+            Ok(()) => tokio::select! {
+                biased;
+                verdict = answer => verdict.unwrap_or(Verdict::Cancelled),
+                () = cancel.cancelled() => self.withdraw(&call.id).await,
+            },
             Err(_) => Verdict::Cancelled,
         };
         exchange.session.executions.update(&call.id, |record| {
@@ -438,6 +446,20 @@ impl Calls<'_> {
             };
         });
         self.judge(call, tool, cleared, verdict)
+    }
+
+    /// Takes a question back and waits until it is settled.
+    async fn withdraw(&self, tool_id: &ToolId) -> Verdict {
+        let (settled, done) = oneshot::channel();
+        let question = Question::Withdraw {
+            tool_id: tool_id.clone(),
+            settled,
+        };
+        if self.exchange.asks.send(question).await.is_ok() {
+            // An error means that it was settled before.
+            drop(done.await);
+        }
+        Verdict::Cancelled
     }
 
     /// Makes of a verdict a call that runs, or its refusal.
@@ -589,9 +611,7 @@ impl Calls<'_> {
         let output = match outcome {
             Some(Ok(Ok(output))) => Box::new(output),
             Some(Ok(Err(violation))) => self.violate(violation).output,
-            Some(Err(_)) => Box::new(Output::error(
-                "the tool failed by a fault of its own; see the log",
-            )),
+            Some(Err(_)) => Box::new(Output::error(FAULT)),
             None => Box::new(Output::error(
                 "the tool did not end in time and was given up",
             )),

@@ -49,6 +49,7 @@ impl Exchange<'_> {
             choice,
         };
         let policy = Policy::new(self.setup.max_retries);
+        let restart_policy = Policy::new(self.setup.restarts);
         let (mut retries, mut restarts) = (0, 0);
         loop {
             match self.attempt(&asked, progress).await {
@@ -64,7 +65,7 @@ impl Exchange<'_> {
                         let may_pass =
                             failure::is_transient(error.kind) || error.is_model_mistake();
                         (restarts <= self.setup.restarts && may_pass)
-                            .then(|| policy.next_delay(&error, restarts, jitter()))
+                            .then(|| restart_policy.next_delay(&error, restarts, jitter()))
                             .flatten()
                     } else {
                         retries += 1;

@@ -75,15 +75,16 @@ pub fn decide(subject: &Subject<'_>, scope: &Scope, rules: Rules) -> Decision {
             TrustLevel::Guided | TrustLevel::Supervised => Decision::Refuse(reason),
         };
     }
-    if subject.network && !grant.network() {
+    if subject.network {
         match rules.network {
-            NetworkPolicy::On => {}
-            NetworkPolicy::Ask => {
-                return Decision::Ask("the command asks for the network".to_owned());
-            }
+            // The operator's word: no scope, least of all a client's, takes it back.
             NetworkPolicy::Off => {
                 return Decision::Refuse("the network is switched off for commands".to_owned());
             }
+            NetworkPolicy::Ask if !grant.network() => {
+                return Decision::Ask("the command asks for the network".to_owned());
+            }
+            NetworkPolicy::Ask | NetworkPolicy::On => {}
         }
     }
     // Of a tool that runs no command, reasons name files that are asked for at every level.

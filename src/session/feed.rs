@@ -35,6 +35,11 @@ impl Feed {
         self.grown.notify_one();
     }
 
+    /// Keeps what is appended from now on for after the account; see [`Log::hold`].
+    pub fn hold(&self) {
+        self.log().hold();
+    }
+
     /// Replaces what is kept by an account of how things stand; returns the number before it.
     pub fn restart(&self, account: Vec<Event>) -> u64 {
         let before = self.log().restart(account, &timestamp());

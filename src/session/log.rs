@@ -31,6 +31,10 @@ pub struct Log {
     /// The highest number that a reader was given.
     read: u64,
     layers: Vec<Layer>,
+    /// Bytes of an account that was not read yet, which the bound gives way to.
+    pinned_bytes: usize,
+    /// What came while an account is drawn up.
+    held: Option<Vec<(Event, Option<RequestId>, String)>>,
     /// The delta that further ones of the same conversation are merged into.
     open: HashMap<ConversationId, u64>,
 }
@@ -80,6 +84,8 @@ impl Log {
             bound,
             read: 0,
             layers,
+            pinned_bytes: 0,
+            held: None,
             open: HashMap::new(),
         }
     }
@@ -109,6 +115,10 @@ impl Log {
         {
             return;
         }
+        if let Some(held) = &mut self.held {
+            held.push((event, reply_to.cloned(), timestamp.to_owned()));
+            return;
+        }
         if content(&event).is_some() {
             self.append_delta(event, timestamp);
         } else {
@@ -120,7 +130,13 @@ impl Log {
         self.evict();
     }
 
-    /// Drops what is kept and appends the account that replaces it; returns the number before it.
+    /// Begins an account: what is appended while it is drawn up comes after it.
+    pub fn hold(&mut self) {
+        self.held.get_or_insert_default();
+    }
+
+    /// Drops what is kept and appends the account that replaces it, then what came while it was drawn
+    /// up; returns the number before it.
     pub fn restart(&mut self, account: Vec<Event>, timestamp: &str) -> u64 {
         let before = self.last();
         self.first = before + 1;
@@ -130,12 +146,16 @@ impl Log {
         for event in account {
             self.push(&event, None, timestamp, true);
         }
+        self.pinned_bytes = self.bytes;
+        for (event, reply_to, timestamp) in self.held.take().unwrap_or_default() {
+            self.append(event, reply_to.as_ref(), &timestamp);
+        }
         before
     }
 
     /// Copies frames after `after` to `out`, up to about `most` bytes and at least one.
     pub fn read(&mut self, after: u64, most: usize, out: &mut Vec<Utf8Bytes>) -> Read {
-        if after + 1 < self.first {
+        if after.saturating_add(1) < self.first {
             return Read::Gap;
         }
         let mut seq = after.min(self.last());
@@ -213,7 +233,10 @@ impl Log {
     fn frame(&mut self, seq: u64) -> Option<Utf8Bytes> {
         let index = usize::try_from(seq.checked_sub(self.first)?).ok()?;
         let entry = self.entries.get_mut(index)?;
-        entry.pinned = false;
+        if std::mem::take(&mut entry.pinned) {
+            let bytes = ENTRY_OVERHEAD + entry.body.bytes();
+            self.pinned_bytes = self.pinned_bytes.saturating_sub(bytes);
+        }
         let frame = match &entry.body {
             Body::Frame(frame) => return Some(frame.clone()),
             Body::Unread { delta, timestamp } => {
@@ -231,14 +254,13 @@ impl Log {
     }
 
     fn evict(&mut self) {
-        while self.bytes > self.bound
-            && self.entries.len() > 1
-            && self.entries.front().is_some_and(|entry| !entry.pinned)
-        {
+        while self.bytes > self.bound + self.pinned_bytes && self.entries.len() > 1 {
             if let Some(entry) = self.entries.pop_front() {
-                self.bytes = self
-                    .bytes
-                    .saturating_sub(ENTRY_OVERHEAD + entry.body.bytes());
+                let bytes = ENTRY_OVERHEAD + entry.body.bytes();
+                self.bytes = self.bytes.saturating_sub(bytes);
+                if entry.pinned {
+                    self.pinned_bytes = self.pinned_bytes.saturating_sub(bytes);
+                }
                 self.first += 1;
             }
         }

@@ -22,7 +22,7 @@ impl Session {
             Command::SessionConfigure(wanted) => self.configure(&wanted),
             Command::SessionResume(_) => Err(error(
                 SessionCode::InvalidPayload,
-                "session:resume must be the first frame of a socket",
+                "session:resume must be the first frame of a socket and name another session",
             )),
             Command::SessionPing(_) => Ok(Event::SessionPingResult(command::Empty {})),
             Command::SessionState(_) => Ok(Event::SessionStateResult(self.state().await)),
