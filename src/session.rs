@@ -11,9 +11,10 @@ pub mod feed;
 pub mod log;
 mod requests;
 pub mod resolve;
+mod sessions;
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot};
@@ -24,6 +25,7 @@ use tokio_util::task::TaskTracker;
 use crate::conversation::{self, Answer, Conversation};
 use crate::exchange::ask::Remembered;
 use crate::exchange::events::Events;
+use crate::exchange::failure;
 use crate::exchange::setup::{ConversationShared, Services, SessionShared};
 use crate::message::{ConversationId, SessionId};
 use crate::protocol::command::{ChatSend, Command};
@@ -33,18 +35,14 @@ use crate::provider::registry::Providers;
 
 use defaults::Defaults;
 use feed::Feed;
+use sessions::Message;
+pub use sessions::{Attachment, Handle, Sessions};
 
 /// How long a new session waits for the socket that it was made for.
 const FIRST_SOCKET: Duration = Duration::from_secs(10);
 
-/// The most sessions of a daemon, the ones without a socket included.
-const MAX_SESSIONS: usize = 1_024;
-
 /// The most conversations of a session.
 const MAX_CONVERSATIONS: usize = 4_096;
-
-/// Requests that wait for a session: its actor takes them at once, so this is slack, not a queue.
-const INBOX: usize = 256;
 
 /// Ids of sends that are remembered, so that none runs twice.
 const REMEMBERED_SENDS: usize = 256;
@@ -63,132 +61,6 @@ pub struct Daemon {
     pub tasks: TaskTracker,
     /// Cancelled when everything has to end.
     pub stop: CancellationToken,
-}
-
-/// The sessions there are.
-pub struct Sessions {
-    daemon: Arc<Daemon>,
-    live: Mutex<HashMap<SessionId, Handle>>,
-}
-
-/// A way to one session.
-#[derive(Clone, Debug)]
-pub struct Handle {
-    /// Its id.
-    pub id: SessionId,
-    /// Its events.
-    pub feed: Arc<Feed>,
-    inbox: mpsc::Sender<Message>,
-}
-
-/// What a session can be told.
-#[derive(Debug)]
-enum Message {
-    Request(Box<Request>),
-    Attach(oneshot::Sender<Attachment>),
-    Detach(u64),
-    Account(oneshot::Sender<u64>),
-    Discard,
-}
-
-/// A socket's place on a session.
-#[derive(Debug)]
-pub struct Attachment {
-    number: u64,
-    session: mpsc::WeakSender<Message>,
-    /// Cancelled when another socket takes the session over.
-    pub taken_over: CancellationToken,
-    /// What the socket is told first where the session is resumed.
-    pub ready: Ready,
-}
-
-impl Sessions {
-    /// No sessions yet.
-    pub fn new(daemon: Arc<Daemon>) -> Arc<Self> {
-        Arc::new(Self {
-            daemon,
-            live: Mutex::default(),
-        })
-    }
-
-    /// Starts a session and announces it in its log; `None` where there are too many.
-    pub async fn create(self: &Arc<Self>) -> Option<Handle> {
-        let ready = self.daemon.ready(new_id()?).await;
-        let (inbox, messages) = mpsc::channel(INBOX);
-        let config = &self.daemon.services.config;
-        let feed = Arc::new(Feed::new(config.session.buffer_bytes, ready.layers.clone()));
-        let own_inbox = inbox.downgrade();
-        let handle = Handle {
-            id: ready.session_id.clone(),
-            feed: Arc::clone(&feed),
-            inbox,
-        };
-        {
-            let mut live = self.live();
-            if live.len() >= MAX_SESSIONS {
-                return None;
-            }
-            live.insert(handle.id.clone(), handle.clone());
-        }
-        feed.append(Event::SessionReady(Box::new(ready.clone())), None);
-        let session = Session::new(Arc::clone(&self.daemon), ready, feed, messages, own_inbox);
-        let (sessions, id) = (Arc::clone(self), handle.id.clone());
-        self.daemon.tasks.spawn(async move {
-            session.run().await;
-            sessions.live().remove(&id);
-        });
-        Some(handle)
-    }
-
-    /// Finds a session that lives.
-    pub fn find(&self, id: &SessionId) -> Option<Handle> {
-        self.live().get(id).cloned()
-    }
-
-    fn live(&self) -> MutexGuard<'_, HashMap<SessionId, Handle>> {
-        self.live.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Handle {
-    /// Puts a socket on the session, in the place of the one before; `None` where the session ended.
-    pub async fn attach(&self) -> Option<Attachment> {
-        let (reply, attachment) = oneshot::channel();
-        self.inbox.send(Message::Attach(reply)).await.ok()?;
-        attachment.await.ok()
-    }
-
-    /// Hands a request over; false where the session ended.
-    pub async fn request(&self, request: Request) -> bool {
-        self.inbox
-            .send(Message::Request(Box::new(request)))
-            .await
-            .is_ok()
-    }
-
-    /// Has the log begin anew with an account of how things stand, because a socket's place in it is
-    /// no longer kept; returns the number before the account, `None` where the session ended.
-    pub async fn account(&self) -> Option<u64> {
-        let (reply, before) = oneshot::channel();
-        self.inbox.send(Message::Account(reply)).await.ok()?;
-        before.await.ok()
-    }
-
-    /// Ends a session that nobody has used.
-    pub async fn discard(&self) {
-        drop(self.inbox.send(Message::Discard).await);
-    }
-}
-
-/// A socket that is gone, however it went, starts the session's grace period.
-impl Drop for Attachment {
-    fn drop(&mut self) {
-        if let Some(session) = self.session.upgrade()
-            && session.try_send(Message::Detach(self.number)).is_err()
-        {
-            tracing::warn!("a session was not told that its socket is gone");
-        }
-    }
 }
 
 impl Daemon {
@@ -405,15 +277,54 @@ impl Session {
                 self.sends.pop_front();
             }
         }
-        let command = conversation::Command::Send(Box::new(conversation::Send {
+        let inbox = self.conversation(&conversation_id);
+        let send = conversation::Send {
             setup,
             history: send.history,
             when_busy: send.when_busy,
             reply_to: id.cloned(),
             answer,
-        }));
-        let inbox = self.conversation(&conversation_id);
-        drop(inbox.send(command).await);
+        };
+        if send.setup.model.is_empty() {
+            self.send_with_first_model(send, inbox);
+        } else {
+            let command = conversation::Command::Send(Box::new(send));
+            drop(inbox.send(command).await);
+        }
+    }
+
+    /// Sends on a `chat:send` once the provider was asked for a model, which the session does not wait for.
+    fn send_with_first_model(
+        &self,
+        mut send: conversation::Send,
+        inbox: mpsc::Sender<conversation::Command>,
+    ) {
+        let (events, cancel) = (self.shared.events.clone(), self.cancel.child_token());
+        self.daemon.tasks.spawn(async move {
+            let setup = &mut send.setup;
+            let first = resolve::first_model(&*setup.provider, &setup.provider_id);
+            match cancel.run_until_cancelled(first).await {
+                Some(Ok(model)) => {
+                    setup.model = model;
+                    let command = conversation::Command::Send(Box::new(send));
+                    drop(inbox.send(command).await);
+                }
+                Some(Err(problem)) => {
+                    drop(send.answer.set(None));
+                    let error = crate::protocol::event::ChatError {
+                        message_id: None,
+                        ..failure::from_provider(
+                            &problem,
+                            &setup.provider_id,
+                            &setup.conversation_id,
+                            &setup.message_id,
+                        )
+                    };
+                    events.answer(send.reply_to.as_ref(), Event::ChatError(Box::new(error)));
+                }
+                None => {}
+            }
+        });
     }
 
     /// Answers a send that was sent before; false where it was not, or was not admitted then.
@@ -503,18 +414,6 @@ impl Session {
     fn answer(&self, reply_to: Option<&RequestId>, event: Event) {
         self.shared.events.answer(reply_to, event);
     }
-}
-
-fn new_id() -> Option<SessionId> {
-    use base64::Engine as _;
-
-    let mut bytes = [0; 16];
-    getrandom::fill(&mut bytes)
-        .inspect_err(|error| tracing::error!(%error, "no random numbers for a session id"))
-        .ok()?;
-    Some(SessionId::new(
-        base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(bytes),
-    ))
 }
 
 async fn until(deadline: Option<Instant>) {

@@ -128,6 +128,11 @@ impl Accumulator {
         !(self.text.is_empty() && self.thinking.is_empty() && self.calls.is_empty())
     }
 
+    /// Bytes of text and thinking so far.
+    pub fn bytes(&self) -> usize {
+        self.text.len() + self.thinking.len()
+    }
+
     /// Whether text came.
     pub fn has_text(&self) -> bool {
         !self.text.is_empty()

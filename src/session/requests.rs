@@ -149,6 +149,12 @@ impl Session {
             ));
         }
         if let Some(key) = &wanted.api_key {
+            if !key.trim().chars().all(|c| c.is_ascii_graphic()) {
+                return Err(error(
+                    SessionCode::InvalidPayload,
+                    "field `apiKey` holds white space or characters that no header can carry",
+                ));
+            }
             self.daemon.services.redactor.add(key.trim());
         }
         let key = wanted.api_key.map(SecretString::from);

@@ -11,14 +11,19 @@ use crate::protocol::SessionCode;
 use crate::protocol::command::ChatSend;
 use crate::protocol::event::SessionError;
 use crate::provider::registry::Providers;
+use crate::provider::{ErrorKind, Provider, ProviderError};
 
 /// The system prompt where nobody gives one.
 const SYSTEM_PROMPT: &str = include_str!("../../config/system_prompt.txt");
 
+/// The longest id of a conversation, in bytes: it stands in every event.
+const MAX_ID_BYTES: usize = 256;
+
 /// The most turns of one exchange.
 const MAX_TURNS: u32 = 200;
 
-/// Settles everything about an exchange that a send leaves open.
+/// Settles everything about an exchange that a send leaves open, but for the model where nobody names
+/// one: it stays empty, for [`first_model`].
 ///
 /// # Errors
 ///
@@ -56,7 +61,7 @@ pub fn setup(
         conversation_id: send.conversation_id.clone(),
         message_id,
         content: send.content.clone().into_parts(),
-        model: model(send, defaults, workflow, config, &instance)?,
+        model: model(send, defaults, workflow, config, &instance),
         system: system(send, workflow, config),
         trust: send.trust_level.unwrap_or_else(|| defaults.trust(workflow)),
         scope,
@@ -113,6 +118,12 @@ pub fn workflow<'c>(name: &str, config: &'c Config) -> Result<Option<&'c Workflo
 }
 
 fn check(send: &ChatSend) -> Result<(), SessionError> {
+    let id = send.conversation_id.as_str();
+    if id.is_empty() || id.len() > MAX_ID_BYTES || id.chars().any(char::is_control) {
+        return Err(invalid(format!(
+            "field `conversationId` must have 1 to {MAX_ID_BYTES} bytes and no control characters"
+        )));
+    }
     if send.content.is_empty() && send.history.as_ref().is_none_or(Vec::is_empty) {
         return Err(invalid(
             r#"field `content` is empty; for example {"type":"chat:send","content":"hi"}"#,
@@ -169,7 +180,7 @@ fn model(
     workflow: Option<&Workflow>,
     config: &Config,
     instance: &ProviderConfig,
-) -> Result<String, SessionError> {
+) -> String {
     // A model belongs to a provider: where a send names another provider, only its own word counts.
     let other_provider = send.provider.is_some() && send.provider != defaults.provider;
     let inherited = || {
@@ -185,14 +196,25 @@ fn model(
         .or_else(|| if other_provider { None } else { inherited() })
         .filter(|model| !model.is_empty())
         .unwrap_or_else(|| instance.model.clone());
-    match (model.is_empty(), instance.kind) {
-        (false, _) => Ok(model),
-        (true, ProviderKind::Scripted) => Ok("scripted".to_owned()),
-        (true, _) => Err(invalid(format!(
-            "field `model`: provider `{}` has no default model; name one of model:list, or set providers.{}.model",
-            instance.id, instance.id
-        ))),
+    if model.is_empty() && instance.kind == ProviderKind::Scripted {
+        return "scripted".to_owned();
     }
+    model
+}
+
+/// The first model that a provider lists, for one that has no default.
+///
+/// # Errors
+///
+/// The provider's, or that it lists none.
+pub async fn first_model(provider: &dyn Provider, id: &str) -> Result<String, ProviderError> {
+    let models = provider.models().await?;
+    models.into_iter().next().map(|model| model.id).ok_or_else(|| {
+        ProviderError::new(
+            ErrorKind::NotFound,
+            format!("provider `{id}` lists no model; install one there, or name one in the field `model`"),
+        )
+    })
 }
 
 fn system(send: &ChatSend, workflow: Option<&Workflow>, config: &Config) -> String {

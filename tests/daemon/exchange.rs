@@ -322,3 +322,37 @@ async fn a_client_may_bring_its_own_history() {
         .collect();
     assert_eq!(roles, ["system", "user", "assistant", "tool", "user"]);
 }
+
+#[tokio::test]
+async fn a_send_that_was_not_admitted_may_be_sent_again() {
+    let provider = Provider::start().await;
+    let (turn, mut pause) = Turn::paused(&[json!({"content": "a"})], &[], "stop");
+    provider.then(turn).then(Turn::text("b"));
+    let daemon = Daemon::start(&provider).await;
+    let mut client = daemon.connect().await;
+    client.say("first").await;
+    pause.reached().await;
+    let send = json!({"type": "chat:send", "id": "r", "content": "x", "whenBusy": "reject"});
+    client.send(send.clone()).await;
+    let refused = client.until("chat:error").await;
+    assert_eq!(refused["payload"]["code"], "conversation_busy");
+    pause.go_on();
+    client.until("chat:stream-end").await;
+    client.send(send).await;
+    let admitted = client.until("chat:send-result").await;
+    assert_eq!(admitted["replyTo"], "r");
+    assert!(admitted["payload"].get("duplicate").is_none());
+    client.until("chat:stream-end").await;
+}
+
+#[tokio::test]
+async fn without_a_default_model_the_first_one_listed_answers() {
+    let provider = Provider::start().await;
+    provider.then(Turn::text("hi"));
+    let daemon = Daemon::with(&provider, json!({"providers": {"test": {"model": ""}}})).await;
+    let mut client = daemon.connect().await;
+    client.say("go").await;
+    let start = client.until("chat:stream-start").await;
+    assert_eq!(start["payload"]["model"], "listed-first");
+    client.until("chat:stream-end").await;
+}

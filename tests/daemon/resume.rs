@@ -106,3 +106,17 @@ async fn a_gap_is_told_with_an_account_of_how_things_stand() {
     second.until("session:ping-result").await;
     second.check_numbers();
 }
+
+#[tokio::test]
+async fn a_client_that_closes_is_answered() {
+    let provider = Provider::start().await;
+    let daemon = Daemon::start(&provider).await;
+    let mut client = daemon.connect().await;
+    let close = tokio_tungstenite::tungstenite::protocol::CloseFrame {
+        code: 1000.into(),
+        reason: "".into(),
+    };
+    let close = tokio_tungstenite::tungstenite::Message::Close(Some(close));
+    client.message(close).await.unwrap();
+    assert_eq!(client.next_or_close().await, Err(1000));
+}

@@ -3,12 +3,13 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
+use axum::Json;
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
-use axum::routing::post;
+use axum::routing::{get, post};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, oneshot};
@@ -70,6 +71,10 @@ impl Provider {
         };
         let router = Router::new()
             .route("/v1/chat/completions", post(answer))
+            .route(
+                "/v1/models",
+                get(|| async { Json(json!({"data": [{"id": "listed-first"}, {"id": "second"}]})) }),
+            )
             .with_state(provider.clone());
         tokio::spawn(async move { axum::serve(listener, router).await });
         provider
