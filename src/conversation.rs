@@ -34,7 +34,7 @@ use crate::protocol::{ChatCode, RequestId};
 
 use approvals::Approvals;
 use queue::{QUEUED, Queue};
-use shared::Shared;
+use shared::{Shared, full, refused};
 
 /// Commands that wait for a conversation: its actor takes them at once, so this is slack, not a queue.
 pub const INBOX: usize = 64;
@@ -469,28 +469,6 @@ fn sent(setup: &Setup, state: answer::SendState, position: Option<usize>) -> ans
         state,
         position,
         duplicate: false,
-    }
-}
-
-fn full(id: &ConversationId) -> ChatError {
-    refused(
-        id,
-        ChatCode::QueueFull,
-        &format!("{QUEUED} sends wait in this conversation already"),
-    )
-}
-
-fn refused(id: &ConversationId, code: ChatCode, message: &str) -> ChatError {
-    ChatError {
-        conversation_id: id.clone(),
-        message_id: None,
-        code,
-        message: message.to_owned(),
-        hint: None,
-        retryable: true,
-        http_status: None,
-        retry_after_ms: None,
-        provider: None,
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::refused;
+use super::queue::QUEUED;
 use crate::exchange::Ended;
 use crate::exchange::events::Events;
 use crate::exchange::history::{History, Repairs};
@@ -202,5 +202,29 @@ fn repaired(repairs: Repairs) -> Notice {
             "the history sent was not valid: {} calls without a result got an error result, {} results without a call were dropped",
             repairs.answered, repairs.dropped
         ),
+    }
+}
+
+/// The error of a send that finds the queue full.
+pub(super) fn full(id: &ConversationId) -> ChatError {
+    refused(
+        id,
+        ChatCode::QueueFull,
+        &format!("{QUEUED} sends wait in this conversation already"),
+    )
+}
+
+/// An error that belongs to no exchange.
+pub(super) fn refused(id: &ConversationId, code: ChatCode, message: &str) -> ChatError {
+    ChatError {
+        conversation_id: id.clone(),
+        message_id: None,
+        code,
+        message: message.to_owned(),
+        hint: None,
+        retryable: true,
+        http_status: None,
+        retry_after_ms: None,
+        provider: None,
     }
 }

@@ -114,7 +114,9 @@ impl Exchange<'_> {
                 Some(Ok(_)) if heard.bytes() > MAX_REPLY_BYTES => {
                     let error = ProviderError::new(
                         ErrorKind::InvalidRequest,
-                        format!("the answer has more than {MAX_REPLY_BYTES} bytes and was given up"),
+                        format!(
+                            "the answer has more than {MAX_REPLY_BYTES} bytes and was given up"
+                        ),
                     );
                     return Attempt::Broken(heard, error);
                 }

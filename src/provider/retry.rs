@@ -144,15 +144,19 @@ impl Gate {
         })
     }
 
-    /// Closes the gate where the provider is busy and named a time: for that time, but at most
-    /// [`MAX_HONOURED`], for it may be mistaken. An earlier penalty is never shortened.
+    /// Closes the gate where the provider is busy and named a time, for that time. One beyond
+    /// [`MAX_HONOURED`] is nobody's to wait for: it may be mistaken, and is told to each who asks. An
+    /// earlier penalty is never shortened.
     pub fn penalise(&self, error: &ProviderError) {
         let (ErrorKind::RateLimit | ErrorKind::Overloaded, Some(delay)) =
             (error.kind, error.retry_after)
         else {
             return;
         };
-        let until = Instant::now() + delay.min(MAX_HONOURED);
+        if delay > MAX_HONOURED {
+            return;
+        }
+        let until = Instant::now() + delay;
         let mut closed = self.closed.lock().unwrap_or_else(PoisonError::into_inner);
         if closed.is_none_or(|earlier| earlier.until < until) {
             *closed = Some(Closed {
