@@ -27,9 +27,7 @@ use crate::message::{ConversationId, Message, MessageId, Part, ToolId};
 use crate::protocol::answer;
 use crate::protocol::command::{ToolApprove, WhenBusy};
 use crate::protocol::content::WireMessage;
-use crate::protocol::event::{
-    By, ChatError, Event, SessionError, StateName, StopReason, ToolConfirm,
-};
+use crate::protocol::event::{By, Event, SessionError, StateName, StopReason, ToolConfirm};
 use crate::protocol::{ChatCode, RequestId};
 
 use approvals::Approvals;
