@@ -42,7 +42,13 @@ impl<'l> Opinion<'l> {
             }
         };
         let options = ParseOptions::new().progress_callback(&mut progress);
-        let mut text = |at: usize, _| line.as_bytes().get(at..).unwrap_or_default();
+        // The scanner of tree-sitter-bash 0.25.1 looks code points up in a table of 256 (`isdigit` in
+        // scanner.c), so `{` before a distant one reads foreign memory. To bash they are letters.
+        let ascii: Vec<u8> = line
+            .bytes()
+            .map(|byte| if byte.is_ascii() { byte } else { b'x' })
+            .collect();
+        let mut text = |at: usize, _| ascii.get(at..).unwrap_or_default();
         let tree = parser.parse_with_options(&mut text, None, Some(options))?;
         Some(Self { line, tree })
     }

@@ -98,6 +98,21 @@ fn own_corpus() {
     check_corpus(include_str!("../../fixtures/classifier.tsv"));
 }
 
+/// The second reader's scanner once read foreign memory at such a character behind a brace.
+#[test]
+fn distant_characters_are_letters() {
+    for c in ['\u{e9}', '\u{20ac}', '\u{1f980}', '\u{e0001}', '\u{10ffff}'] {
+        for line in [
+            format!("echo {{{c}"),
+            format!("echo {{{c}..2}}"),
+            format!("echo ${{{c}}}"),
+        ] {
+            assert_ne!(judge(&line).level, DangerLevel::Blocked, "{line}");
+        }
+    }
+    assert_eq!(judge("echo caf\u{e9}").level, DangerLevel::Safe);
+}
+
 #[test]
 fn limits_fall_upwards() {
     let long = format!("echo {}", "a".repeat(super::MAX_LENGTH));

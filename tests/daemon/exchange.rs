@@ -264,11 +264,8 @@ async fn a_full_context_ends_with_an_answer_in_text() {
         }))
         .await;
     let end = client.until("chat:stream-end").await;
-    let known = client.all("chat:usage")[0]["context"]
-        .get("window")
-        .is_some();
-    let expected = if known { "context_budget" } else { "end_turn" };
-    assert_eq!(end["payload"]["stopReason"], expected);
+    assert_eq!(end["payload"]["stopReason"], "context_budget");
+    assert_eq!(provider.requests()[1]["tool_choice"], "none");
     assert_eq!(client.text_said(), "full");
 }
 

@@ -79,7 +79,7 @@ const NESTINGS: [&str; 45] = [
     "@ &",
     "@ > /dev/null 2>&1",
     "true | @",
-    "( @)",
+    "( @\n)",
     "{ @\n}",
     "! { @\n}",
     "if @\nthen ls; fi",
