@@ -3,6 +3,8 @@
 //! Nothing here runs, and nothing here belongs to one provider or to the wire. How a message looks
 //! to a client is in [`crate::protocol`]; how it looks to a model is each provider's own affair.
 
+pub mod image;
+
 use std::sync::Arc;
 
 use schemars::JsonSchema;
@@ -49,6 +51,10 @@ id! {
 id! {
     /// Names one tool call of the model, on all of its events: `t1`, `t2`, … within a session.
     ToolId
+}
+id! {
+    /// Names what a tool asks of the user while it runs: `i1`, `i2`, … within a session.
+    InputId
 }
 id! {
     /// Names a session: 22 characters of base64url, not guessable.
@@ -341,13 +347,53 @@ pub struct Pricing {
     /// Output, reasoning included.
     pub output: f64,
     /// Input read from a cache.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, alias = "cache_read", skip_serializing_if = "Option::is_none")]
     pub cache_read: Option<f64>,
     /// Input written to a cache for minutes.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        alias = "cache_write",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub cache_write: Option<f64>,
     /// Input written to a cache for an hour.
+    #[serde(
+        default,
+        alias = "cache_write_1h",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub cache_write_1h: Option<f64>,
+    /// What a turn with a long prompt costs instead.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub long: Option<LongPricing>,
+}
+
+/// Prices of turns with long prompts, in US dollars per million tokens: for all of the turn's tokens.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct LongPricing {
+    /// Tokens of input, cached ones included, that a prompt must exceed.
+    pub above: u64,
+    /// Input that no cache had.
+    pub input: f64,
+    /// Output, reasoning included.
+    pub output: f64,
+    /// Input read from a cache.
+    #[serde(default, alias = "cache_read", skip_serializing_if = "Option::is_none")]
+    pub cache_read: Option<f64>,
+    /// Input written to a cache for minutes.
+    #[serde(
+        default,
+        alias = "cache_write",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub cache_write: Option<f64>,
+    /// Input written to a cache for an hour.
+    #[serde(
+        default,
+        alias = "cache_write_1h",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub cache_write_1h: Option<f64>,
 }
 

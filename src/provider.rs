@@ -12,7 +12,9 @@ pub mod chat;
 mod compat;
 pub mod decode;
 pub mod error;
+mod gate;
 mod http;
+mod json;
 mod lines;
 pub mod models;
 mod ndjson;
@@ -29,6 +31,7 @@ mod samples;
 mod schema;
 pub mod scripted;
 mod sse;
+mod told;
 
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;
@@ -58,6 +61,13 @@ pub trait Provider: Send + Sync {
 
     /// Asks something free of cost that needs the credentials, to see whether they are accepted.
     fn validate(&self) -> BoxFuture<'_, Result<(), ProviderError>>;
+
+    /// Asks for what is not known of a model, where asking helps: once, in silence, beside the first
+    /// turn with it, so that [`Provider::model`] knows more from then on.
+    fn look_up<'a>(&'a self, model: &'a str) -> BoxFuture<'a, ()> {
+        let _ = model;
+        Box::pin(std::future::ready(()))
+    }
 
     /// Returns what is known of a model without asking anybody.
     fn model(&self, id: &str) -> Model;

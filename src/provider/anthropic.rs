@@ -4,6 +4,7 @@
 //! a refusal. Facts are from providers.md 1.1, 2.1, 3.1 and 4 (2026-11-20).
 
 mod blocks;
+mod brief;
 mod cache;
 mod capabilities;
 mod content;
@@ -38,6 +39,7 @@ use super::body::Framing;
 use super::decode::Decoder;
 use super::http::Endpoint;
 use super::schema::ToolNames;
+use super::told::Told;
 use super::{ChunkStream, Clients, ErrorKind, Provider, ProviderError, Request};
 use crate::config::ProviderConfig;
 use crate::message::Model;
@@ -70,6 +72,7 @@ const MAX_REPAIRS: usize = 4;
 pub struct Anthropic {
     endpoint: Endpoint,
     memory: Memory,
+    told: Told,
 }
 
 impl Anthropic {
@@ -78,6 +81,7 @@ impl Anthropic {
         Self {
             endpoint: Endpoint::new(config, clients),
             memory: Memory::default(),
+            told: Told::default(),
         }
     }
 
@@ -206,13 +210,12 @@ impl Anthropic {
         request: &Request<'_>,
         prepared: &Prepared,
     ) -> Result<ChunkStream, ProviderError> {
-        let conversation = request.cache_key;
         let decoder = MessageDecoder::new(Context {
             provider: self.config().id.clone(),
             model: request.model.to_owned(),
             prefix: prepared.prefix.clone(),
             names: ToolNames::new(request.tools),
-            notices: self.memory.untold(conversation, &prepared.notices),
+            notices: prepared.notices.clone(),
         });
         let body = serde_json::to_vec(&prepared.body).map_err(|error| {
             let message = format!("failed to write the request: {error}");
@@ -221,10 +224,16 @@ impl Anthropic {
         let url = self.url("messages");
         let chunks = self
             .endpoint
-            .stream(&url, self.headers()?, body, Framing::Sse, Box::new(decoder))
+            .stream(
+                &url,
+                request.model,
+                self.headers()?,
+                body,
+                Framing::Sse,
+                Box::new(decoder),
+            )
             .await?;
-        self.memory.tell(conversation, &prepared.notices);
-        Ok(chunks)
+        Ok(self.told.once(request, chunks))
     }
 
     async fn page(&self, size: u32, after: Option<&str>) -> Result<Value, ProviderError> {

@@ -1,6 +1,6 @@
 //! What the text of a call's input comes to, by the same rules for every wire format.
 //!
-//! Whether a call was cut off is its decoder's to know; here is only text.
+//! Whether an answer was cut off is its decoder's to know; here is only text.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -12,15 +12,25 @@ use super::CallInput;
 /// Reads the whole input of a call: a JSON object, or nothing at all for a call without arguments.
 ///
 /// Text that is no JSON is tried once more with raw control characters escaped, which some servers
-/// send inside strings (providers.md 3.3, 2026-11-20). Never [`CallInput::Truncated`].
+/// send inside strings (providers.md 3.3, 2026-11-20). JSON that only ends too early was cut off, even where
+/// the server says that the call is whole (providers.md 7 #32, 2026-11-20).
 pub(crate) fn parse(raw: &str) -> CallInput {
+    let raw_text = || raw.to_owned();
     match object(raw) {
         Ok(input) => CallInput::Object(input),
-        Err(reason) => CallInput::Invalid {
-            raw: raw.to_owned(),
+        Err(Wrong::Cut) => CallInput::Truncated { raw: raw_text() },
+        Err(Wrong::Invalid(reason)) => CallInput::Invalid {
+            raw: raw_text(),
             reason,
         },
     }
+}
+
+/// Why text is no JSON object.
+enum Wrong {
+    /// It would be one if it went on.
+    Cut,
+    Invalid(String),
 }
 
 /// Reads the input of a call that was not seen to end: whole only where its JSON is.
@@ -38,17 +48,23 @@ pub(crate) fn parse_cut(raw: &str) -> CallInput {
     )
 }
 
-fn object(raw: &str) -> Result<Map<String, Value>, String> {
+fn object(raw: &str) -> Result<Map<String, Value>, Wrong> {
     if raw.trim().is_empty() {
         return Ok(Map::new());
     }
     let value = match serde_json::from_str(raw) {
         Ok(value) => value,
-        Err(error) => serde_json::from_str(&escape_controls(raw)).map_err(|_| error.to_string())?,
+        Err(error) => serde_json::from_str(&escape_controls(raw)).map_err(|again| {
+            if again.is_eof() && raw.trim_start().starts_with('{') {
+                Wrong::Cut
+            } else {
+                Wrong::Invalid(error.to_string())
+            }
+        })?,
     };
     match value {
         Value::Object(input) => Ok(input),
-        _ => Err("the input is no JSON object".to_owned()),
+        _ => Err(Wrong::Invalid("the input is no JSON object".to_owned())),
     }
 }
 
@@ -86,7 +102,6 @@ mod tests {
             (r#"{"a": 1}"#, Some(json!({"a": 1}))),
             ("{\"a\": \"x\ny\t\"}", Some(json!({"a": "x\ny\t"}))),
             ("{\n\"a\": \"\\\"\n\"}", Some(json!({"a": "\"\n"}))),
-            (r#"{"a": "#, None),
             ("[1]", None),
             ("null", None),
             (r#"{"a": 1}{"b": 2}"#, None),
@@ -101,6 +116,12 @@ mod tests {
                 CallInput::Truncated { .. } => panic!("{raw:?} was not cut"),
             };
             assert_eq!(input, expected, "{raw:?}");
+        }
+        for raw in ["{", r#"{"a": "#, "{\"a\": \"x\ny", "  {\"a\": [1, "] {
+            let cut = CallInput::Truncated {
+                raw: raw.to_owned(),
+            };
+            assert_eq!(parse(raw), cut);
         }
     }
 

@@ -2,6 +2,7 @@
 //!
 //! What servers do differently is in `quirks`, sending in `compat`.
 
+mod brief;
 mod calls;
 pub(super) mod decode;
 mod details;
@@ -50,6 +51,10 @@ impl Provider for Chat {
 
     fn validate(&self) -> BoxFuture<'_, Result<(), ProviderError>> {
         self.server.check().boxed()
+    }
+
+    fn look_up<'a>(&'a self, model: &'a str) -> BoxFuture<'a, ()> {
+        self.server.look_up(model).boxed()
     }
 
     fn model(&self, id: &str) -> Model {

@@ -5,6 +5,7 @@
 
 mod listing;
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use futures::StreamExt;
@@ -20,9 +21,17 @@ use super::quirks::repair::{self, Learned, Repair, Repairs};
 use super::quirks::{Quirks, url, vendor};
 use super::responses::decode::ResponsesDecoder;
 use super::schema::ToolNames;
+use super::told::Told;
 use super::{ChunkStream, ErrorKind, ProviderError, Request, ToolChoice, chat, models, responses};
 use crate::config::ProviderConfig;
 use crate::message::{Model, Notice, Severity};
+use crate::mutex::{Mutex, MutexGuard};
+
+/// Vendors whose list tells the window that a model has there; the table cannot know what is served.
+const TELL_WINDOWS: [&str; 4] = ["vllm", "llamacpp", "lmstudio", "openrouter"];
+
+/// Most models that the list is asked for by itself.
+const MAX_LOOKED_UP: usize = 64;
 
 /// One of OpenAI's two APIs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,6 +63,12 @@ pub(super) struct Server {
     endpoint: Endpoint,
     api: Api,
     learned: Arc<Learned>,
+    told: Told,
+    /// Models as the server listed them last, which tells more than the table; locked to look one up or
+    /// to take a list.
+    listed: Mutex<BTreeMap<String, Model>>,
+    /// Models that the list was asked for; see [`Server::look_up`].
+    looked_up: Mutex<BTreeSet<String>>,
 }
 
 /// A request as it goes out.
@@ -70,6 +85,9 @@ impl Server {
             endpoint: Endpoint::new(config, clients),
             api,
             learned: Arc::default(),
+            told: Told::default(),
+            listed: Mutex::default(),
+            looked_up: Mutex::default(),
         }
     }
 
@@ -82,6 +100,7 @@ impl Server {
             let error = match self.send(&request, &draft).await {
                 Ok(chunks) => {
                     self.learned.remember(request.model, &repairs);
+                    let chunks = self.told.once(&request, chunks);
                     return Ok(self.watched(request.cache_key, chunks));
                 }
                 Err(error) => error,
@@ -143,6 +162,7 @@ impl Server {
         self.endpoint
             .stream(
                 &url(&config.base_url, draft.api.path()),
+                request.model,
                 self.headers()?,
                 draft.body.to_string().into_bytes(),
                 Framing::Sse,
@@ -187,11 +207,30 @@ impl Server {
             _ => None,
         };
         let models = listing::models(&list, props.as_ref(), &config.id, vendor);
+        let by_id = models.iter().map(|model| (model.id.clone(), model.clone()));
+        *self.listed() = by_id.collect();
         for model in models.iter().filter(|model| !model.supports_tools) {
             let known = Repairs::from([Repair::NoTools]);
             self.learned.remember(&model.id, &known);
         }
         Ok(models)
+    }
+
+    /// Asks for the list where it tells the window of a model that the table does not know, once for each.
+    pub(super) async fn look_up(&self, model: &str) {
+        let tells = TELL_WINDOWS.contains(&vendor(self.endpoint.config()));
+        if !tells || self.model(model).context_window.is_some() {
+            return;
+        }
+        {
+            let mut looked_up = self.looked_up.lock();
+            if looked_up.len() >= MAX_LOOKED_UP || !looked_up.insert(model.to_owned()) {
+                return;
+            }
+        }
+        if let Err(error) = self.models().await {
+            tracing::debug!(model, %error, "no list of models");
+        }
     }
 
     /// Asks for something free that needs the key.
@@ -210,10 +249,11 @@ impl Server {
         }
     }
 
-    /// What is known of a model without asking.
+    /// What is known of a model without asking: from the last list, else from the table.
     pub(super) fn model(&self, id: &str) -> Model {
         let config = self.endpoint.config();
-        let mut model = models::describe(&config.id, vendor(config), id);
+        let listed = self.listed().get(id).cloned();
+        let mut model = listed.unwrap_or_else(|| models::describe(&config.id, vendor(config), id));
         let repairs = self.learned.repairs(id);
         if repairs.contains(&Repair::NoTools) {
             model.supports_tools = false;
@@ -222,6 +262,10 @@ impl Server {
             model.supports_vision = Some(false);
         }
         model
+    }
+
+    fn listed(&self) -> MutexGuard<'_, BTreeMap<String, Model>> {
+        self.listed.lock()
     }
 
     async fn ask(&self, url: &str) -> Result<Value, ProviderError> {

@@ -33,6 +33,13 @@ pub struct ProviderError {
     pub retry_after: Option<Duration>,
     /// The provider's own word on whether the same request may succeed later (`x-should-retry`).
     pub should_retry: Option<bool>,
+    /// Whether the provider was not asked at all, for it is known to be busy: no attempt of the turn's.
+    pub unasked: bool,
+    /// How many requests in a row it has refused, of whichever conversation; see `retry::Failures`. `None`
+    /// where the failure is not about load, and so says nothing of others.
+    pub strikes: Option<u32>,
+    /// Whether it came from no server but from a script.
+    pub scripted: bool,
 }
 
 impl ProviderError {
@@ -46,6 +53,9 @@ impl ProviderError {
             code: None,
             retry_after: None,
             should_retry: None,
+            unasked: false,
+            strikes: None,
+            scripted: false,
         }
     }
 
@@ -54,11 +64,9 @@ impl ProviderError {
     /// `body` may be JSON in any vendor's form, text, HTML or nothing. Formats as of 2026-11-20.
     pub fn from_response(status: u16, headers: &HeaderMap, body: &[u8]) -> Self {
         let text = String::from_utf8_lossy(body);
-        let mut error = match serde_json::from_str::<Value>(text.trim()) {
-            Ok(value @ (Value::Object(_) | Value::Array(_))) => {
-                Self::from_payload(&value, Some(status))
-            }
-            _ => Self::from_text(status, headers, &text),
+        let mut error = match payload::find(&text) {
+            Some(value) => Self::from_payload(&value, Some(status)),
+            None => Self::from_text(status, headers, &text),
         };
         error.should_retry = delay::should_retry(headers);
         if error.kind.is_about_load() {
@@ -88,6 +96,9 @@ impl ProviderError {
             code: said.code,
             retry_after: retry_after.filter(|_| kind.is_about_load()),
             should_retry: None,
+            unasked: false,
+            strikes: None,
+            scripted: false,
         }
     }
 
@@ -97,6 +108,11 @@ impl ProviderError {
     /// (providers.md 1.3.4, 2026-11-20). Its provider tells the model when the turn runs again.
     pub fn is_model_mistake(&self) -> bool {
         self.code.as_deref() == Some("tool_use_failed")
+    }
+
+    /// Whether the provider is, or says it is, busy.
+    pub(super) fn is_about_load(&self) -> bool {
+        self.kind.is_about_load()
     }
 
     fn from_text(status: u16, headers: &HeaderMap, text: &str) -> Self {
@@ -165,6 +181,35 @@ fn shown(message: Option<&str>, fallback: &str) -> String {
 }
 
 impl ErrorKind {
+    /// The words for them in scripts and recordings.
+    pub(super) const WORDS: &[(&'static str, Self)] = &[
+        ("connect", Self::Connect),
+        ("timeout", Self::Timeout),
+        ("rate_limit", Self::RateLimit),
+        ("overloaded", Self::Overloaded),
+        ("server", Self::Server),
+        ("incomplete_stream", Self::IncompleteStream),
+        ("protocol", Self::Protocol),
+        ("invalid_request", Self::InvalidRequest),
+        ("authentication", Self::Authentication),
+        ("permission", Self::Permission),
+        ("quota", Self::Quota),
+        ("not_found", Self::NotFound),
+        ("too_large", Self::TooLarge),
+        ("context_length", Self::ContextLength),
+        ("content_filter", Self::ContentFilter),
+        ("conflict", Self::Conflict),
+        ("no_tools", Self::NoTools),
+        ("not_configured", Self::NotConfigured),
+        ("unknown", Self::Unknown),
+    ];
+
+    /// The word for it.
+    pub(super) fn word(self) -> &'static str {
+        let found = Self::WORDS.iter().find(|(_, kind)| *kind == self);
+        found.map_or("unknown", |(word, _)| word)
+    }
+
     /// Whether the provider is, or says it is, busy: only then does a delay it names mean anything.
     /// Spent money counts: it may come back at a time that is named.
     fn is_about_load(self) -> bool {

@@ -4,6 +4,7 @@
 //! bytes of an answer to `body`. Nothing here knows a wire format or tries again.
 
 mod fault;
+pub(super) mod secrets;
 mod silence;
 
 use std::sync::Arc;
@@ -19,14 +20,13 @@ use serde_json::Value;
 
 use super::body::{self, ByteStream, Framing};
 use super::decode::Decoder;
-use super::error::without;
+use super::gate::{Gate, Gates};
 use super::lines::{MAX_EVENT_BYTES, too_long};
 use super::record::Tape;
-use super::retry::Gate;
 use super::{ChunkStream, ErrorKind, ProviderError};
 use crate::config::ProviderConfig;
 use crate::http::ClientError;
-pub use crate::http::Clients;
+use secrets::Secrets;
 use silence::Bounded;
 
 /// Most bytes read of the body of an error status; vendors' errors have a few hundred.
@@ -48,20 +48,31 @@ impl From<ClientError> for ProviderError {
     }
 }
 
+/// What the provider instances of the daemon share; clones share it too.
+#[derive(Clone, Default)]
+pub struct Clients {
+    http: crate::http::Clients,
+    gates: Gates,
+}
+
 /// Where a provider instance is reached, and as whom.
 pub(crate) struct Endpoint {
     config: Arc<ProviderConfig>,
-    clients: Clients,
-    gate: Gate,
+    clients: crate::http::Clients,
+    /// Shared with the answers that run, for one may turn out to be a refusal, and with all instances
+    /// that have the same address and key.
+    gate: Arc<Gate>,
+    secrets: Secrets,
 }
 
 impl Endpoint {
     /// Makes an endpoint without touching the network, the certificate store or the disk.
     pub(crate) fn new(config: Arc<ProviderConfig>, clients: Clients) -> Self {
         Self {
+            secrets: Secrets::of(&config),
+            gate: clients.gates.of(&config),
+            clients: clients.http,
             config,
-            clients,
-            gate: Gate::default(),
         }
     }
 
@@ -108,7 +119,24 @@ impl Endpoint {
         Ok(headers)
     }
 
-    /// Posts a body and returns the chunks of the answer as they come.
+    /// Asks something that a turn needs first: not where the provider is known to be busy.
+    ///
+    /// # Errors
+    ///
+    /// Those of the question; what closed the gate.
+    pub(crate) async fn before_turn<T>(
+        &self,
+        model: &str,
+        question: impl Future<Output = Result<T, ProviderError>>,
+    ) -> Result<T, ProviderError> {
+        let mut pass = self.gate.pass(model)?;
+        question.await.map_err(|mut error| {
+            pass.failed(&mut error);
+            error
+        })
+    }
+
+    /// Posts a turn for a model and returns the chunks of the answer as they come.
     ///
     /// # Errors
     ///
@@ -117,6 +145,7 @@ impl Endpoint {
     pub(crate) async fn stream(
         &self,
         url: &str,
+        model: &str,
         mut headers: HeaderMap,
         body: Vec<u8>,
         framing: Framing,
@@ -129,22 +158,46 @@ impl Endpoint {
         headers.insert(ACCEPT, HeaderValue::from_static(accepted));
         // Proxies that compress gather a stream until it is worth compressing.
         headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
-        self.gate.pass()?;
-        let request = self.config.record.is_some().then(|| body.clone());
-        let response = self.send(Method::POST, url, headers, Some(body)).await?;
-        let tape = request.and_then(|request| self.tape(request, &response));
+        let mut pass = self.gate.pass(model)?;
+        let opened = self.open(url, headers, body).await;
+        let (content_type, bytes) = opened.map_err(|mut error| {
+            if error.status.is_some() && !error.is_about_load() {
+                pass.answered();
+            }
+            pass.failed(&mut error);
+            error
+        })?;
+        let secrets = self.secrets.clone();
+        Ok(body::chunks(bytes, framing, content_type, decoder)
+            .map(move |item| {
+                let mut item = item.map_err(|error| secrets.clean(error));
+                pass.heard(&mut item);
+                item
+            })
+            .boxed())
+    }
+
+    /// Posts a body; returns the content type of the answer and its bytes.
+    async fn open(
+        &self,
+        url: &str,
+        headers: HeaderMap,
+        body: Vec<u8>,
+    ) -> Result<(String, ByteStream), ProviderError> {
+        let mut tape = self.tape(&body);
+        let sent = self.send(Method::POST, url, headers, Some(body)).await;
+        if let Some(tape) = &mut tape {
+            match &sent {
+                Ok(response) => tape.answered(response.status().as_u16(), response.headers()),
+                Err(error) => tape.failed(error),
+            }
+        }
+        let response = sent?;
         if !response.status().is_success() {
-            let error = self.refusal(response, tape).await;
-            self.gate.penalise(&error);
-            return Err(error);
+            return Err(self.refusal(response, tape).await);
         }
         let content_type = header_text(response.headers(), CONTENT_TYPE);
-        Ok(body::chunks(
-            self.bytes(response, tape),
-            framing,
-            content_type,
-            decoder,
-        ))
+        Ok((content_type, self.bytes(response, tape)))
     }
 
     /// Asks for JSON and returns it whole.
@@ -237,11 +290,8 @@ impl Endpoint {
         };
         // What came in time is enough to tell the kind: the status alone does.
         let _ = tokio::time::timeout(ERROR_BODY_TIME, read).await;
-        let mut error = ProviderError::from_response(status, &headers, &body);
-        if let Ok(Some(key)) = self.key() {
-            error.message = without(&error.message, key.expose_secret().trim());
-        }
-        error
+        self.secrets
+            .clean(ProviderError::from_response(status, &headers, &body))
     }
 
     fn bytes(&self, response: Response, tape: Option<Tape>) -> ByteStream {
@@ -252,12 +302,10 @@ impl Endpoint {
         }
     }
 
-    /// Starts a recording of an answer where the configuration wants one.
-    fn tape(&self, request: Vec<u8>, response: &Response) -> Option<Tape> {
+    /// Starts a recording where the configuration wants one.
+    fn tape(&self, request: &[u8]) -> Option<Tape> {
         let folder = self.config.record.as_deref()?;
-        let status = response.status().as_u16();
-        let headers = response.headers();
-        Some(Tape::new(folder, &self.config, request, status, headers))
+        Some(Tape::new(folder, &self.config, request.to_vec()))
     }
 }
 

@@ -62,11 +62,10 @@ impl Lines {
                 self.chunk.advance(1);
             }
         }
-        let end = self.end;
-        let found = self
-            .chunk
-            .iter()
-            .position(|&byte| byte == b'\n' || (byte == b'\r' && end == LineEnd::Any));
+        let found = match self.end {
+            LineEnd::Any => memchr::memchr2(b'\n', b'\r', &self.chunk),
+            LineEnd::Lf => memchr::memchr(b'\n', &self.chunk),
+        };
         let taken = found.unwrap_or(self.chunk.len());
         if self.partial.len() + taken > MAX_EVENT_BYTES {
             return Err(too_long());

@@ -44,7 +44,7 @@ pub struct KnownModel {
     pub thinking: Option<bool>,
     /// Whether it can see images.
     pub vision: Option<bool>,
-    /// What it costs for short prompts at the standard tier.
+    /// What it costs at the standard tier.
     #[serde(rename = "price")]
     pub pricing: Option<Pricing>,
     /// Where this was read.
@@ -100,9 +100,11 @@ pub fn complete(model: &mut Model, preset: &str) {
 }
 
 /// Returns what a turn cost, in US dollars: tokens from a cache or written to one at their own price,
-/// at the price of input where there is none. Figures that are not known count as 0.
+/// at the price of input where there is none. Figures that are not known count as 0. A prompt longer
+/// than the price's limit has all of its turn at the long prices.
 pub fn cost(usage: &Usage, pricing: &Pricing) -> f64 {
     let input = usage.input.unwrap_or(0);
+    let pricing = for_prompt(pricing, input);
     let read = usage.cache_read.unwrap_or(0).min(input);
     let written = usage.cache_write.unwrap_or(0).min(input - read);
     let written_1h = usage.cache_write_1h.unwrap_or(0).min(written);
@@ -116,6 +118,21 @@ pub fn cost(usage: &Usage, pricing: &Pricing) -> f64 {
     ];
     let dollars = parts.iter().map(|(tokens, price)| *tokens as f64 * price);
     dollars.sum::<f64>() / PRICED_TOKENS
+}
+
+/// The prices of a turn whose prompt has so many tokens.
+fn for_prompt(pricing: &Pricing, input: u64) -> Pricing {
+    match pricing.long.filter(|long| input > long.above) {
+        Some(long) => Pricing {
+            input: long.input,
+            output: long.output,
+            cache_read: long.cache_read,
+            cache_write: long.cache_write,
+            cache_write_1h: long.cache_write_1h,
+            long: None,
+        },
+        None => *pricing,
+    }
 }
 
 fn parse(text: &str) -> Result<Table, Box<figment::Error>> {

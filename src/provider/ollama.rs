@@ -8,7 +8,7 @@ mod models;
 mod request;
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt};
@@ -19,9 +19,11 @@ use serde_json::{Value, json};
 use super::body::Framing;
 use super::decode::Decoder;
 use super::http::{Clients, Endpoint};
+use super::told::Told;
 use super::{ChunkStream, ErrorKind, Provider, ProviderError, Request};
 use crate::config::ProviderConfig;
 use crate::message::Model;
+use crate::mutex::{Mutex, MutexGuard};
 use decode::ChatDecoder;
 use models::Facts;
 use request::Target;
@@ -43,6 +45,7 @@ pub struct Ollama {
     /// What the server told of its models, by name. Kept so that the context asked for stays the
     /// same, and locked only to look something up or to add it.
     known: Mutex<HashMap<String, Facts>>,
+    told: Told,
 }
 
 impl Ollama {
@@ -52,11 +55,18 @@ impl Ollama {
             root: root(&config.base_url).to_owned(),
             endpoint: Endpoint::new(config, clients),
             known: Mutex::default(),
+            told: Told::default(),
         }
     }
 
     async fn answer(&self, request: Request<'_>) -> Result<ChunkStream, ProviderError> {
-        let mut facts = self.facts(request.model).await?;
+        let mut facts = match self.remembered(request.model) {
+            Some(facts) => facts,
+            None => {
+                let asking = self.facts(request.model);
+                self.endpoint.before_turn(request.model, asking).await?
+            }
+        };
         match self.send(&request, facts).await {
             Err(error)
                 if error.kind == ErrorKind::NoTools && self.target(facts).has_tools(&request) =>
@@ -79,15 +89,18 @@ impl Ollama {
         let (body, notices) = target.body(request);
         let estimate = request::estimate(&body);
         let decoder = ChatDecoder::new(target.provider, request.model, notices, estimate);
-        self.endpoint
+        let chunks = self
+            .endpoint
             .stream(
                 &self.url("/api/chat"),
+                request.model,
                 self.headers()?,
                 body.to_string().into_bytes(),
                 Framing::Ndjson,
                 Box::new(decoder),
             )
-            .await
+            .await?;
+        Ok(self.told.once(request, chunks))
     }
 
     fn target(&self, facts: Facts) -> Target<'_> {
@@ -99,11 +112,8 @@ impl Ollama {
         }
     }
 
-    /// What is known of a model, asked for once.
+    /// What the server tells of a model.
     async fn facts(&self, model: &str) -> Result<Facts, ProviderError> {
-        if let Some(facts) = self.remembered(model) {
-            return Ok(facts);
-        }
         match self.show(model).await {
             Ok(facts) => Ok(facts),
             Err(error) if ends_the_turn(error.kind) => Err(error),
@@ -174,7 +184,7 @@ impl Ollama {
     }
 
     fn known(&self) -> MutexGuard<'_, HashMap<String, Facts>> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+        self.known.lock()
     }
 }
 

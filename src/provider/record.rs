@@ -1,7 +1,9 @@
 //! `--record DIR`: keeps each exchange with a provider, in the form that `scripted` plays.
 //!
 //! Kept are the request's body, the answer's status, the headers that say something about it, and
-//! its bytes with the time of each read. Request headers are not, and so no key. `docs/scripts.md`
+//! its bytes with the time of each read; of a request that got no answer, why. Recordings are numbered in
+//! the order in which their requests began. Request headers are not, and so no key; where a server repeats
+//! the key it was given, stars stand in its place. `docs/scripts.md`
 //! describes the files. Recording is for development: it writes from the task that reads, and a
 //! file that cannot be written is a warning, never a failed turn.
 
@@ -9,7 +11,6 @@ use std::collections::BTreeMap;
 use std::fs::{DirBuilder, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -20,56 +21,81 @@ use sha2::{Digest, Sha256};
 use tokio::time::Instant;
 
 use super::body::ByteStream;
+use super::http::secrets::Secrets;
+use super::{ErrorKind, ProviderError};
 use crate::config::{ProviderConfig, ProviderKind};
+use crate::mutex::Mutex;
 
 /// The list of recordings in their directory.
 const MANIFEST: &str = "manifest.json";
 
 /// Most bytes kept of one answer; what is longer is cut, and says so.
-const MAX_BODY_BYTES: usize = 64 * 1024 * 1024;
+pub(super) const MAX_BODY_BYTES: usize = 64 * 1024 * 1024;
 
 /// Most reads told apart; what comes after counts as one.
 const MAX_READS: usize = 100_000;
 
-/// Held while a recording is added to a list, which several instances may share.
-static ADDING: Mutex<()> = Mutex::new(());
+/// The last number given in each directory, which several instances may share. Held while a recording
+/// is added to a list. As many as there are directories in the configuration.
+static NUMBERS: Mutex<BTreeMap<PathBuf, usize>> = Mutex::new(BTreeMap::new());
 
 /// An answer being recorded; written when it is dropped.
 pub(super) struct Tape {
     folder: PathBuf,
+    number: usize,
     provider: String,
     api: &'static str,
     request: Vec<u8>,
-    status: u16,
+    /// None as long as there is no answer.
+    status: Option<u16>,
     headers: BTreeMap<String, String>,
     body: Vec<u8>,
     /// Time since the read before, and bytes of each read.
     reads: Vec<(Duration, usize)>,
     last: Instant,
     ended: String,
+    /// What sort of failure ended it, where one did.
+    failed: Option<ErrorKind>,
+    /// Taken out of all that is written: a server may repeat what it was given.
+    secrets: Secrets,
 }
 
 impl Tape {
-    /// Starts with the headers of an answer.
-    pub(super) fn new(
-        folder: &Path,
-        config: &ProviderConfig,
-        request: Vec<u8>,
-        status: u16,
-        headers: &HeaderMap,
-    ) -> Self {
+    /// Starts with a request that is about to be sent.
+    pub(super) fn new(folder: &Path, config: &ProviderConfig, mut request: Vec<u8>) -> Self {
+        let secrets = Secrets::of(config);
+        secrets.mask(&mut request);
         Self {
             folder: folder.to_owned(),
+            number: next_number(folder),
             provider: config.id.clone(),
             api: api(config.kind),
             request,
-            status,
-            headers: telling(headers),
+            status: None,
+            headers: BTreeMap::new(),
             body: Vec::new(),
             reads: Vec::new(),
             last: Instant::now(),
             ended: "left before the end".to_owned(),
+            failed: None,
+            secrets,
         }
+    }
+
+    /// Goes on with the headers of the answer.
+    pub(super) fn answered(&mut self, status: u16, headers: &HeaderMap) {
+        self.status = Some(status);
+        self.headers = telling(headers);
+        for value in self.headers.values_mut() {
+            *value = self.secrets.mask_text(value);
+        }
+        self.last = Instant::now();
+    }
+
+    /// Notes what broke it.
+    pub(super) fn failed(&mut self, error: &ProviderError) {
+        self.ended.clone_from(&error.message);
+        self.failed = Some(error.kind);
     }
 
     /// Records the bytes as they are read.
@@ -81,7 +107,7 @@ impl Tape {
             .filter_map(move |read| {
                 match &read {
                     Some(Ok(read)) => self.add(read),
-                    Some(Err(error)) => self.ended.clone_from(&error.message),
+                    Some(Err(error)) => self.failed(error),
                     None => "complete".clone_into(&mut self.ended),
                 }
                 std::future::ready(read)
@@ -108,19 +134,21 @@ impl Tape {
 
     /// Writes the files and adds the recording to the list.
     fn write(&self) -> io::Result<()> {
-        let _adding = ADDING.lock().unwrap_or_else(PoisonError::into_inner);
+        let _adding = NUMBERS.lock();
         make_folder(&self.folder)?;
         let path = self.folder.join(MANIFEST);
         let mut manifest = read_manifest(&path)?;
         let Some(recordings) = manifest.get_mut("recordings").and_then(Value::as_array_mut) else {
             return Err(io::Error::other("the manifest has no list of recordings"));
         };
-        let name = format!("{:04}-{}", recordings.len() + 1, file_name(&self.provider));
+        let name = format!("{:04}-{}", self.number, file_name(&self.provider));
         let file = format!("{name}.{}", self.ending());
         let request = format!("{name}.request.json");
         write_private(&self.folder.join(&file), &self.body)?;
         write_private(&self.folder.join(&request), &self.request)?;
-        recordings.push(self.entry(&file, &request));
+        // Answers end in another order than their requests began.
+        let place = recordings.partition_point(|other| number(other) < Some(self.number));
+        recordings.insert(place, self.entry(&file, &request));
         let text = serde_json::to_vec_pretty(&manifest)?;
         let fresh = self.folder.join("manifest.json.new");
         write_private(&fresh, &text)?;
@@ -137,11 +165,10 @@ impl Tape {
             .iter()
             .map(|byte| format!("{byte:02x}"))
             .collect();
-        json!({
+        let mut entry = json!({
             "file": file,
             "provider": self.provider,
             "api": self.api,
-            "status": self.status,
             "headers": self.headers,
             "request": request,
             "provenance": "recorded",
@@ -149,7 +176,18 @@ impl Tape {
             "bytes": self.body.len(),
             "sha256": digest,
             "ended": self.ended,
-        })
+        });
+        if let Some(fields) = entry.as_object_mut() {
+            fields.extend(
+                self.status
+                    .map(|status| ("status".to_owned(), json!(status))),
+            );
+            fields.extend(
+                self.failed
+                    .map(|kind| ("failed".to_owned(), json!(kind.word()))),
+            );
+        }
+        entry
     }
 
     fn ending(&self) -> &'static str {
@@ -166,6 +204,8 @@ impl Tape {
 
 impl Drop for Tape {
     fn drop(&mut self) {
+        self.secrets.mask(&mut self.body);
+        self.ended = self.secrets.mask_text(&self.ended);
         if let Err(error) = self.write() {
             let folder = self.folder.display();
             tracing::warn!(%folder, %error, "failed to write a recording");
@@ -202,6 +242,28 @@ fn telling(headers: &HeaderMap) -> BTreeMap<String, String> {
         })
         .filter_map(|(name, value)| Some((name.to_string(), value.to_str().ok()?.to_owned())))
         .collect()
+}
+
+/// Gives the next number in a directory: after those of its list, and after those given already.
+fn next_number(folder: &Path) -> usize {
+    let mut numbers = NUMBERS.lock();
+    let listed = || {
+        let manifest = read_manifest(&folder.join(MANIFEST)).ok()?;
+        let recordings = manifest.get("recordings")?.as_array()?;
+        recordings.iter().filter_map(number).max()
+    };
+    let last = match numbers.get(folder) {
+        Some(last) => *last,
+        None => listed().unwrap_or(0),
+    };
+    numbers.insert(folder.to_owned(), last + 1);
+    last + 1
+}
+
+/// The number in the name of a recording's file.
+fn number(entry: &Value) -> Option<usize> {
+    let name = entry.get("file")?.as_str()?;
+    name.split('-').next()?.parse().ok()
 }
 
 fn read_manifest(path: &Path) -> io::Result<Value> {

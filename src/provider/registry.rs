@@ -84,6 +84,24 @@ pub enum ConfigureError {
     },
 }
 
+#[cfg(test)]
+impl Providers {
+    /// One provider under the name of the scripted one, for tests of other modules.
+    pub(crate) fn for_tests(config: &Config, provider: &Arc<dyn Provider>) -> Self {
+        let providers = Self::new(config);
+        let mut instances = providers
+            .shared
+            .instances
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
+        for instance in instances.iter_mut() {
+            instance.provider = Arc::clone(provider);
+        }
+        drop(instances);
+        providers
+    }
+}
+
 impl Providers {
     /// Makes all instances of a configuration, and the scripted one where it names none. Nothing is
     /// connected to or read from disk.

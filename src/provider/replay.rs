@@ -10,7 +10,7 @@ use super::chat::decode::ChatDecoder;
 use super::decode::Decoder;
 use super::responses::decode::ResponsesDecoder;
 use super::schema::ToolNames;
-use super::{ChunkStream, anthropic, ollama};
+use super::{ChunkStream, ProviderError, anthropic, ollama};
 
 /// A wire format that answers can be read in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,7 +52,21 @@ impl Wire {
     where
         S: Stream<Item = Bytes> + Send + 'static,
     {
-        let bytes = reads.map(Ok).boxed();
+        self.play_broken(reads.map(Ok), content_type, provider, model)
+    }
+
+    /// The same for reads of which the last may be what broke them off.
+    pub(super) fn play_broken<S>(
+        self,
+        reads: S,
+        content_type: &str,
+        provider: &str,
+        model: &str,
+    ) -> ChunkStream
+    where
+        S: Stream<Item = Result<Bytes, ProviderError>> + Send + 'static,
+    {
+        let bytes = reads.boxed();
         let decoder = self.decoder(provider, model);
         body::chunks(bytes, self.framing(), content_type.to_owned(), decoder)
     }

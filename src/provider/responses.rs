@@ -48,6 +48,10 @@ impl Provider for Responses {
         self.server.check().boxed()
     }
 
+    fn look_up<'a>(&'a self, model: &'a str) -> BoxFuture<'a, ()> {
+        self.server.look_up(model).boxed()
+    }
+
     fn model(&self, id: &str) -> Model {
         self.server.model(id)
     }

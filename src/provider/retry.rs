@@ -1,14 +1,9 @@
-//! Whether and when a failed turn is tried again, and the gate before a provider that asked for rest.
+//! Whether and when a failed turn is tried again. Pure: it neither sleeps nor draws random numbers.
 //!
-//! The decision is pure: it neither sleeps nor draws random numbers. It does not know whether output
-//! was sent on already; that is the exchange's to weigh. The gate does not wait either: it fails a
-//! turn with the time that is left, so that all waiting is the exchange's, seen by the user and cut
-//! short by a cancel.
+//! It does not know whether output was sent on already; that is the exchange's to weigh. What all
+//! conversations with a provider share is in `gate`.
 
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
-
-use tokio::time::Instant;
 
 use super::{ErrorKind, ProviderError};
 
@@ -44,8 +39,14 @@ impl Policy {
     ///
     /// `attempt` counts the failures of this turn so far, this one included, from 1. `jitter` is
     /// random, 0 to 1. The delay is at least what the provider asked for; where it asked for more
-    /// than [`MAX_HONOURED`], the error is final and carries the time.
+    /// than [`MAX_HONOURED`], the error is final and carries the time. A turn that was not asked waits
+    /// for its place in the row, whatever its attempt.
     pub fn next_delay(&self, error: &ProviderError, attempt: u32, jitter: f64) -> Option<Duration> {
+        if error.unasked {
+            // The gate has spread them already.
+            let wait = error.retry_after.unwrap_or_default();
+            return (attempt <= self.max_retries && wait <= MAX_HONOURED).then_some(wait);
+        }
         if attempt == 0 || attempt > self.max_retries || !may_pass(error) {
             return None;
         }
@@ -62,8 +63,9 @@ impl Policy {
     }
 }
 
-/// Whether the same request may succeed later. The provider's own word wins, but for money and keys.
-fn may_pass(error: &ProviderError) -> bool {
+/// Whether the same request may succeed later: what is tried again, and what a client is told of it. The
+/// provider's own word wins, but for money and keys.
+pub fn may_pass(error: &ProviderError) -> bool {
     let by_kind = match error.kind {
         ErrorKind::Connect
         | ErrorKind::Timeout
@@ -102,68 +104,34 @@ fn backoff(kind: ErrorKind, attempt: u32, jitter: f64) -> Duration {
     longest.mul_f64(0.5 + jitter / 2.0)
 }
 
-/// Stands before a provider instance: while it wants rest, nobody knocks, so that fifty
-/// conversations don't each find out for themselves.
-#[derive(Debug, Default)]
-pub struct Gate {
-    /// Locked only to read or to move the time.
-    closed: Mutex<Option<Closed>>,
+/// The shortest delay before the attempt after so many failures in a row: what the gate of all
+/// conversations closes for, so that one alone is not held up by it.
+pub(super) fn shortest_delay(kind: ErrorKind, failures: u32) -> Duration {
+    backoff(kind, failures.max(1), 0.0)
 }
 
-#[derive(Clone, Copy, Debug)]
-struct Closed {
-    until: Instant,
-    by: ErrorKind,
+/// The failures of one turn, as they count against its retries.
+///
+/// What the turn did not ask itself costs it nothing as long as others get through; where nobody does,
+/// their failures are its own, so that fifty conversations give up together and not one after the other.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Failures {
+    own: u32,
+    /// The least number of failures in a row of anybody that this turn heard of: only those since count.
+    least: Option<u32>,
 }
 
-impl Gate {
-    /// Lets a turn pass where the gate is open.
-    ///
-    /// # Errors
-    ///
-    /// What closed the gate, with the time that is left.
-    pub fn pass(&self) -> Result<(), ProviderError> {
-        let mut closed = self.closed.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(Closed { until, by }) = *closed else {
-            return Ok(());
+impl Failures {
+    /// Counts one more; returns how many there are.
+    pub fn add(&mut self, error: &ProviderError) -> u32 {
+        self.own = self.own.saturating_add(u32::from(!error.unasked));
+        // A failure that is not about load was no answer that others got: it does not make theirs count anew.
+        let Some(strikes) = error.strikes else {
+            return self.own;
         };
-        let left = until.saturating_duration_since(Instant::now());
-        if left.is_zero() {
-            *closed = None;
-            return Ok(());
-        }
-        Err(ProviderError {
-            retry_after: Some(left),
-            ..ProviderError::new(
-                by,
-                format!(
-                    "the provider asked another conversation to wait, {} s are left",
-                    left.as_secs_f64().ceil()
-                ),
-            )
-        })
-    }
-
-    /// Closes the gate where the provider is busy and named a time, for that time. One beyond
-    /// [`MAX_HONOURED`] is nobody's to wait for: it may be mistaken, and is told to each who asks. An
-    /// earlier penalty is never shortened.
-    pub fn penalise(&self, error: &ProviderError) {
-        let (ErrorKind::RateLimit | ErrorKind::Overloaded, Some(delay)) =
-            (error.kind, error.retry_after)
-        else {
-            return;
-        };
-        if delay > MAX_HONOURED {
-            return;
-        }
-        let until = Instant::now() + delay;
-        let mut closed = self.closed.lock().unwrap_or_else(PoisonError::into_inner);
-        if closed.is_none_or(|earlier| earlier.until < until) {
-            *closed = Some(Closed {
-                until,
-                by: error.kind,
-            });
-        }
+        let least = self.least.unwrap_or(strikes).min(strikes);
+        self.least = Some(least);
+        self.own.max(strikes - least)
     }
 }
 

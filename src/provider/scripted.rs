@@ -19,8 +19,8 @@ mod situation;
 
 use std::sync::{Arc, OnceLock};
 
-use futures::FutureExt;
 use futures::future::BoxFuture;
+use futures::{FutureExt, StreamExt};
 
 use super::{ChunkStream, ErrorKind, Provider, ProviderError, Request};
 use crate::config::ProviderConfig;
@@ -70,12 +70,20 @@ impl Scripted {
         }
     }
 
+    /// The window that the script names.
+    fn window(&self) -> Option<u64> {
+        match self.play().ok()? {
+            Play::Script(script) => script.context_window,
+            Play::Recorded(_) => None,
+        }
+    }
+
     fn known_model(&self, id: &str) -> Model {
         Model {
             id: id.to_owned(),
             provider: self.config.id.clone(),
             display_name: "Scripted (no language model)".to_owned(),
-            context_window: None,
+            context_window: self.window(),
             max_output_tokens: None,
             supports_tools: true,
             supports_thinking: Some(true),
@@ -90,7 +98,11 @@ impl Provider for Scripted {
         &'a self,
         request: Request<'a>,
     ) -> BoxFuture<'a, Result<ChunkStream, ProviderError>> {
-        async move { self.answer(request) }.boxed()
+        async move {
+            let chunks = self.answer(request).map_err(marked)?;
+            Ok(chunks.map(|chunk| chunk.map_err(marked)).boxed())
+        }
+        .boxed()
     }
 
     fn models(&self) -> BoxFuture<'_, Result<Vec<Model>, ProviderError>> {
@@ -110,6 +122,14 @@ impl Provider for Scripted {
 
     fn model(&self, id: &str) -> Model {
         self.known_model(id)
+    }
+}
+
+/// Says that an error is a script's, so that nobody is sent to look at an address.
+fn marked(error: ProviderError) -> ProviderError {
+    ProviderError {
+        scripted: true,
+        ..error
     }
 }
 

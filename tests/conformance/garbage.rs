@@ -1,9 +1,13 @@
 //! Bytes that nobody would send, and recordings that were damaged: always one typed outcome, however
 //! they are cut. The same invariants as in `fuzz/`, for a bounded time.
 
+use std::path::Path;
+
+use outrigger::provider::ProviderError;
 use outrigger::provider::replay::Wire;
 use proptest::prelude::*;
 use proptest::sample::Index;
+use reqwest::header::HeaderMap;
 
 use crate::manifest;
 
@@ -137,4 +141,46 @@ fn damaged_recordings_come_to_one_typed_outcome() {
         }
         invariants::check(*wire, &body, cut);
     });
+}
+
+/// The corpus that `cargo fuzz` starts from: each file whole, and cut off at many places.
+#[test]
+fn the_corpus_comes_to_typed_outcomes() {
+    /// Bytes between two places at which a file is cut off; no divisor of anything.
+    const STEP: usize = 13;
+    for wire in Wire::ALL {
+        let target = match wire {
+            Wire::Anthropic => "anthropic",
+            Wire::Chat => "chat",
+            Wire::Responses => "responses",
+            Wire::Ollama => "ollama",
+        };
+        for file in corpus(target) {
+            let (cut, body) = file.split_first().expect("a byte that says how to cut");
+            for end in (0..body.len()).step_by(STEP).chain([body.len()]) {
+                invariants::check(wire, &body[..end], usize::from(*cut));
+                invariants::check(wire, &body[..end], 1);
+            }
+        }
+    }
+    for file in corpus("refusals") {
+        let (status, body) = file.split_first_chunk::<2>().expect("a status");
+        for end in 0..=body.len() {
+            let status = u16::from_le_bytes(*status);
+            let error = ProviderError::from_response(status, &HeaderMap::new(), &body[..end]);
+            assert!(!error.message.is_empty() && error.message.len() <= 2048);
+        }
+    }
+}
+
+fn corpus(target: &str) -> Vec<Vec<u8>> {
+    /// Fewer would mean that files were lost.
+    const LEAST: usize = 9;
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus");
+    let files = std::fs::read_dir(folder.join(target)).expect("a corpus");
+    let files: Vec<_> = files
+        .map(|file| std::fs::read(file.unwrap().path()).unwrap())
+        .collect();
+    assert!(files.len() >= LEAST, "{target}: {} files", files.len());
+    files
 }

@@ -2,7 +2,9 @@
 
 use futures::StreamExt;
 use outrigger::message::{DangerLevel, Message, Part, ToolCategory, ToolSpec};
-use outrigger::provider::{CallInput, Chunk, End, Provider, ProviderError, Request, ToolChoice};
+use outrigger::provider::{
+    CallInput, Chunk, ChunkStream, End, Provider, ProviderError, Request, ToolChoice,
+};
 use serde_json::json;
 
 #[derive(Default)]
@@ -46,14 +48,18 @@ impl Outcome {
             thinking: None,
             cache_key: "conformance",
         };
+        match provider.stream(request).await {
+            Ok(chunks) => Self::read(chunks).await,
+            Err(error) => Self {
+                error: Some(error),
+                ..Self::default()
+            },
+        }
+    }
+
+    /// Puts an answer together.
+    pub(crate) async fn read(mut chunks: ChunkStream) -> Self {
         let mut outcome = Self::default();
-        let mut chunks = match provider.stream(request).await {
-            Ok(chunks) => chunks,
-            Err(error) => {
-                outcome.error = Some(error);
-                return outcome;
-            }
-        };
         let mut first = true;
         while let Some(chunk) = chunks.next().await {
             if outcome.end.is_some() || outcome.error.is_some() {

@@ -123,11 +123,31 @@ async fn read_request(socket: &mut BufReader<TcpStream>) -> std::io::Result<Opti
     Ok(path)
 }
 
+/// What a server of recorded lists tells of its models: its list, and the same of each.
+fn about_models<'r>(path: &str, index: usize, recordings: &'r [Recording]) -> Option<&'r [u8]> {
+    let listed = &recordings[index];
+    if listed.api != "ollama-tags" {
+        return None;
+    }
+    if path.ends_with("/api/tags") {
+        return Some(&listed.body);
+    }
+    let show = recordings.iter().find(|one| one.api == "ollama-show")?;
+    path.ends_with("/api/show").then_some(show.body.as_slice())
+}
+
 fn answer(path: &str, recordings: &[Recording]) -> Vec<u8> {
     let mut parts = path.split('/').skip(1);
     let index: usize = parts.next().expect("a number").parse().expect("a number");
     let cut = Cut::parse(parts.next().expect("a cut"));
-    // What is asked besides the turn itself is not recorded.
+    if let Some(body) = about_models(path, index, recordings) {
+        let length = body.len();
+        let head = format!(
+            "HTTP/1.1 200 Recorded\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n"
+        );
+        return [head.as_bytes(), body].concat();
+    }
+    // What else is asked besides the turn itself is not recorded.
     if ["/api/show", "/api/ps", "/api/tags", "/models"]
         .iter()
         .any(|end| path.ends_with(end))

@@ -104,10 +104,7 @@ impl Block {
     pub(super) fn grow(&mut self, delta: Map<String, Value>) -> Option<Chunk> {
         let text = |name: &str| delta.get(name).and_then(Value::as_str).unwrap_or_default();
         match delta.get("type").and_then(Value::as_str).unwrap_or("") {
-            "text_delta" => {
-                append(&mut self.raw, "text", text("text"));
-                shown(Some(text("text")), Chunk::Text)
-            }
+            "text_delta" => self.grow_text(text("text")),
             "thinking_delta" => {
                 append(&mut self.raw, "thinking", text("thinking"));
                 shown(Some(text("thinking")), Chunk::Thinking)
@@ -132,6 +129,12 @@ impl Block {
                 None
             }
         }
+    }
+
+    /// Adds text and returns it as what it shows.
+    pub(super) fn grow_text(&mut self, more: &str) -> Option<Chunk> {
+        append(&mut self.raw, "text", more);
+        shown(Some(more), Chunk::Text)
     }
 
     /// Ends the block. Input that came with the start alone is returned as a fragment.

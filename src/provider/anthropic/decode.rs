@@ -1,16 +1,18 @@
 //! Anthropic's answer, streamed or whole, as chunks.
 //!
-//! Order of a stream (providers.md 3.1, 2026-11-20): `message_start`, blocks one after the other,
+//! Order of a stream (Anthropic's page "Streaming Messages", 2026-11-20): `message_start`, blocks one after the other,
 //! `message_delta` once or more, `message_stop`. Nothing of that is relied upon but the last: a reply
 //! is over when `message_stop` came. Events, blocks and deltas nobody knows are let pass.
 
 use serde_json::{Map, Value};
 
 use super::blocks::{Block, Kind, is_plain};
+use super::brief::MoreText;
 use super::usage::Figures;
 use crate::message::{NativeReply, Notice};
 use crate::provider::decode::Decoder;
 use crate::provider::error::safe_message;
+use crate::provider::json::read;
 use crate::provider::schema::ToolNames;
 use crate::provider::{Chunk, End, ErrorKind, ProviderError, Stop};
 
@@ -66,7 +68,12 @@ impl MessageDecoder {
         }
     }
 
-    fn event(&mut self, event: &str, mut data: Map<String, Value>, chunks: &mut Vec<Chunk>) {
+    fn event(
+        &mut self,
+        event: &str,
+        mut data: Map<String, Value>,
+        chunks: &mut Vec<Chunk>,
+    ) -> Result<(), ProviderError> {
         let index = data.get("index").and_then(Value::as_u64);
         let mut part = |name: &str| match data.remove(name) {
             Some(Value::Object(part)) => part,
@@ -84,10 +91,17 @@ impl MessageDecoder {
                 self.stop_reason(&part("delta"));
                 self.figures.update(&part("usage"));
             }
+            "message_stop" if self.raw_stop.is_none() => {
+                return Err(ProviderError::new(
+                    ErrorKind::IncompleteStream,
+                    "the provider ended its answer (`message_stop`) without a reason (`stop_reason`)",
+                ));
+            }
             "message_stop" => self.end(chunks),
             // `ping`, and whatever the vendor adds.
             _ => {}
         }
+        Ok(())
     }
 
     /// Takes a message as far as it is there: its head in a stream, all of it otherwise.
@@ -257,13 +271,31 @@ impl MessageDecoder {
         error
     }
 
-    fn parse(&mut self, text: &str) -> Result<Map<String, Value>, ProviderError> {
+    /// Takes a frame that is only more text of an open block; whether it was one.
+    fn more_text(&mut self, data: &str, chunks: &mut Vec<Chunk>) -> bool {
+        let Some(MoreText { index, text }) = MoreText::read(data) else {
+            return false;
+        };
+        let open = |block: &&mut Block| block.takes(Some(index));
+        let Some(block) = self.blocks.iter_mut().rfind(open) else {
+            return false;
+        };
+        chunks.extend(block.grow_text(&text));
+        true
+    }
+
+    fn count(&mut self, text: &str) -> Result<(), ProviderError> {
         self.bytes = self.bytes.saturating_add(text.len());
         if self.bytes > MAX_REPLY_BYTES {
             let message = format!("the answer exceeds {MAX_REPLY_BYTES} bytes");
             return Err(ProviderError::new(ErrorKind::Protocol, message));
         }
-        match serde_json::from_str(text) {
+        Ok(())
+    }
+
+    fn parse(&mut self, text: &str) -> Result<Map<String, Value>, ProviderError> {
+        self.count(text)?;
+        match read(text) {
             Ok(Value::Object(data)) => Ok(data),
             Ok(_) => Err(ProviderError::new(
                 ErrorKind::Protocol,
@@ -288,6 +320,9 @@ impl Decoder for MessageDecoder {
         if self.done || data.trim().is_empty() || data.trim() == "[DONE]" {
             return Ok(());
         }
+        if self.more_text(data, chunks) {
+            return self.count(data).map_err(|error| self.fail(error, chunks));
+        }
         let data = match self.parse(data) {
             Ok(data) => data,
             Err(_) if event == "error" => {
@@ -303,8 +338,8 @@ impl Decoder for MessageDecoder {
             return Err(self.fail(error, chunks));
         }
         let kind = kind.to_owned();
-        self.event(&kind, data, chunks);
-        Ok(())
+        self.event(&kind, data, chunks)
+            .map_err(|error| self.fail(error, chunks))
     }
 
     fn whole(&mut self, body: &str, chunks: &mut Vec<Chunk>) -> Result<(), ProviderError> {

@@ -417,11 +417,8 @@ async fn keys_are_checked_without_cost() {
 
 #[tokio::test]
 async fn a_conversation_is_told_once_of_a_bad_tool() {
-    let overloaded = (
-        529,
-        json!({"error": {"type": "overloaded_error"}}).to_string(),
-    );
-    let server = Server::start([overloaded, said("a"), said("b"), said("c")]).await;
+    let broken = (500, json!({"error": {"type": "api_error"}}).to_string());
+    let server = Server::start([broken, said("a"), said("b"), said("c")]).await;
     let mut case = Case::new();
     case.tools.push(ToolSpec {
         name: "mcp__x__y".to_owned(),

@@ -77,6 +77,11 @@ impl Calls {
         }
     }
 
+    /// Whether there is none.
+    pub(super) fn is_empty(&self) -> bool {
+        self.calls.is_empty()
+    }
+
     /// Takes the `tool_calls` of one delta; `delta` counts deltas, so that two entries of one array
     /// are never taken for one call.
     ///
@@ -105,7 +110,12 @@ impl Calls {
         let last_where = |wanted: &dyn Fn(&Call) -> bool| self.calls.iter().rposition(wanted);
         let found = if fragment.id.is_empty() {
             match fragment.slot {
-                Some(_) => last_where(&|call| call.slot == fragment.slot),
+                Some(_) => last_where(&|call| call.slot == fragment.slot).or_else(|| {
+                    // A rest whose index was never heard of belongs to what is amid its input: some
+                    // servers count on within one call.
+                    let last = self.calls.len().checked_sub(1)?;
+                    self.calls.get(last)?.awaits(fragment).then_some(last)
+                }),
                 None => self.calls.len().checked_sub(1),
             }
         } else {
@@ -217,12 +227,25 @@ impl Call {
             && !is_object(&self.arguments)
     }
 
+    /// Whether a fragment without name and id can only be more of this call's input.
+    fn awaits(&self, fragment: &Fragment<'_>) -> bool {
+        fragment.name.is_empty() && !self.name.is_empty() && !is_object(&self.arguments)
+    }
+
     /// Whether a fragment that would continue this call begins another one.
     fn is_followed_by(&self, fragment: &Fragment<'_>, delta: u64) -> bool {
         if fragment.name.is_empty() || self.name.is_empty() {
             return false;
         }
         if self.touched == delta {
+            return true;
+        }
+        // The same id at another index, with a name once more: ids that are not unique.
+        if fragment.slot.is_some()
+            && self.slot.is_some()
+            && fragment.slot != self.slot
+            && is_object(&self.arguments)
+        {
             return true;
         }
         let same_id = !fragment.id.is_empty() && fragment.id == self.id;

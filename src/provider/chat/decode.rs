@@ -6,11 +6,13 @@
 
 use serde_json::{Value, json};
 
+use super::brief::MoreText;
 use super::calls::{Calls, text};
 use super::message::Kept;
 use super::usage;
 use crate::message::{NativeReply, Notice, Usage};
 use crate::provider::decode::Decoder;
+use crate::provider::json::read;
 use crate::provider::schema::ToolNames;
 use crate::provider::{Chunk, End, ErrorKind, ProviderError, Stop};
 
@@ -29,6 +31,8 @@ pub(crate) struct ChatDecoder {
     done: bool,
     calls: Calls,
     deltas: u64,
+    /// Whether text or a call came.
+    answered: bool,
     call_bytes: usize,
     stop: Option<String>,
     refused: bool,
@@ -49,6 +53,7 @@ impl ChatDecoder {
             done: false,
             calls: Calls::new(names),
             deltas: 0,
+            answered: false,
             call_bytes: 0,
             stop: None,
             refused: false,
@@ -112,7 +117,10 @@ impl ChatDecoder {
         if let Some(error) = choice.get("error").and_then(|_| error_in(choice)) {
             return Err(self.fail(error, chunks));
         }
-        if let Some(delta) = choice.get("delta").or_else(|| choice.get("message")) {
+        let delta = ["delta", "message"]
+            .into_iter()
+            .find_map(|key| choice.get(key).filter(|delta| delta.is_object()));
+        if let Some(delta) = delta {
             self.take_delta(delta, chunks)?;
         }
         // Some servers send "" until the end, some repeat the reason.
@@ -120,11 +128,13 @@ impl ChatDecoder {
         if !reason.is_empty() {
             self.stop = Some(reason.to_owned());
         }
-        match reason {
-            "error" => Err(self.fail(
+        match reason.to_ascii_lowercase().as_str() {
+            // `error`: OpenRouter, Mistral. `network_error`: Z.ai. `abort`: vLLM and SGLang gave up the request.
+            // Gemini drops a call that it cannot read and says so here alone.
+            "error" | "network_error" | "abort" | "malformed_function_call" => Err(self.fail(
                 ProviderError::new(
                     ErrorKind::Server,
-                    "the provider ended the answer with an error",
+                    format!("the provider ended the answer with an error ({reason})"),
                 ),
                 chunks,
             )),
@@ -151,7 +161,12 @@ impl ChatDecoder {
             self.push_text(refusal, chunks);
         }
         self.deltas += 1;
-        let entries = delta.get("tool_calls").and_then(Value::as_array);
+        let entries = match delta.get("tool_calls") {
+            Some(Value::Array(entries)) => Some(entries.as_slice()),
+            // One call, not in a list.
+            Some(call @ Value::Object(_)) => Some(std::slice::from_ref(call)),
+            _ => None,
+        };
         // The form before tools, without ids: one call at most.
         let legacy = delta.get("function_call").filter(|call| call.is_object());
         let fed = match (entries, legacy) {
@@ -165,6 +180,23 @@ impl ChatDecoder {
             return Err(self.fail(error, chunks));
         };
         self.call_bytes += bytes;
+        self.check_kept(chunks)
+    }
+
+    /// Takes a chunk that is only more text.
+    fn take_more_text(
+        &mut self,
+        more: &MoreText<'_>,
+        chunks: &mut Vec<Chunk>,
+    ) -> Result<(), ProviderError> {
+        self.start(&more.model, chunks);
+        self.deltas += 1;
+        self.kept.take_text(&more.text);
+        self.push_text(&more.text, chunks);
+        self.check_kept(chunks)
+    }
+
+    fn check_kept(&mut self, chunks: &mut Vec<Chunk>) -> Result<(), ProviderError> {
         if self.call_bytes + self.kept.bytes() > MAX_KEPT_BYTES {
             let error = ProviderError::new(
                 ErrorKind::Protocol,
@@ -177,6 +209,7 @@ impl ChatDecoder {
 
     fn feed(&mut self, entries: &[Value], chunks: &mut Vec<Chunk>) -> Option<usize> {
         self.begin(chunks);
+        self.answered |= !entries.is_empty();
         self.calls.feed(entries, self.deltas, chunks)
     }
 
@@ -186,7 +219,12 @@ impl ChatDecoder {
             self.kept.take_text(fragment);
             self.push_text(fragment, chunks);
         }
-        for part in content.as_array().into_iter().flatten() {
+        let parts = match content {
+            Value::Array(parts) => parts.as_slice(),
+            Value::Object(_) => std::slice::from_ref(content),
+            _ => &[],
+        };
+        for part in parts {
             self.kept.take_part(part);
             self.push_text(text(part, "text"), chunks);
             match part.get("thinking") {
@@ -204,6 +242,7 @@ impl ChatDecoder {
     fn push_text(&mut self, fragment: &str, chunks: &mut Vec<Chunk>) {
         if !fragment.is_empty() {
             self.begin(chunks);
+            self.answered = true;
             chunks.push(Chunk::Text(fragment.to_owned()));
         }
     }
@@ -213,6 +252,14 @@ impl ChatDecoder {
             self.begin(chunks);
             chunks.push(Chunk::Thinking(fragment.to_owned()));
         }
+    }
+
+    /// Whether `[DONE]` comes where it says nothing: after text some servers leave the reason out, but
+    /// nothing at all is no answer, and a call may be half of what was to be called unless the server has
+    /// summed up what it sent (OpenRouter, recording `openai/tool-variant-b.sse`).
+    fn lacks_reason(&self) -> bool {
+        let summed_up = self.usage.output.is_some();
+        self.stop.is_none() && (!self.answered || (!self.calls.is_empty() && !summed_up))
     }
 
     /// Closes the calls that are open, so that none is left hanging, and hands the error on.
@@ -270,8 +317,20 @@ impl Told {
     fn read(reason: Option<&str>) -> Self {
         match reason.map(str::to_ascii_lowercase).as_deref() {
             // `model_length`: Mistral, the context is full.
-            Some("length" | "max_tokens" | "model_length") => Self::Cut(Stop::MaxTokens),
-            Some("content_filter" | "safety" | "recitation") => Self::Cut(Stop::ContentFilter),
+            Some(
+                "length"
+                | "max_tokens"
+                | "max_output_tokens"
+                | "token_limit"
+                | "model_length"
+                | "model_context_window_exceeded",
+            ) => Self::Cut(Stop::MaxTokens),
+            // Gemini's words, and Z.ai's `sensitive`.
+            Some(
+                "content_filter" | "content_filtered" | "safety" | "recitation" | "blocklist"
+                | "prohibited_content" | "spii" | "sensitive",
+            ) => Self::Cut(Stop::ContentFilter),
+            Some("refusal") => Self::Cut(Stop::Refusal),
             Some("stop_sequence") => Self::Ended(Stop::StopSequence),
             _ => Self::Ended(Stop::EndTurn),
         }
@@ -282,16 +341,33 @@ impl Told {
 fn error_in(value: &Value) -> Option<ProviderError> {
     let flat = || {
         let says_so = value.get("object").or_else(|| value.get("type")) == Some(&json!("error"));
-        let has_message = value.get("message").is_some() || value.get("detail").is_some();
-        (value.get("choices").is_none() && (says_so || has_message)).then_some(())
+        let message = ["message", "detail", "msg", "error_msg", "errors"];
+        let has_message = message
+            .into_iter()
+            .any(|key| value.get(key).is_some_and(is_said));
+        let failed = value
+            .pointer("/base_resp/status_code")
+            .is_some_and(|code| code.as_i64() != Some(0));
+        let has_choices = value.get("choices").is_some_and(is_said);
+        (!has_choices && (says_so || has_message || failed)).then_some(())
     };
     match value.get("error") {
-        Some(Value::Null | Value::Bool(false)) | None => flat()?,
-        Some(Value::String(message)) if message.is_empty() => flat()?,
-        Some(Value::Object(fields)) if fields.is_empty() => flat()?,
-        Some(_) => {}
+        Some(error) if is_said(error) => {}
+        _ => flat()?,
     }
     Some(ProviderError::from_payload(value, None))
+}
+
+/// Whether a value says anything: no null, no false, no 0, nothing empty.
+fn is_said(value: &Value) -> bool {
+    match value {
+        Value::Null | Value::Bool(false) => false,
+        Value::Number(number) => number.as_f64() != Some(0.0),
+        Value::String(text) => !text.is_empty(),
+        Value::Array(items) => !items.is_empty(),
+        Value::Object(fields) => !fields.is_empty(),
+        Value::Bool(true) => true,
+    }
 }
 
 impl Decoder for ChatDecoder {
@@ -306,10 +382,22 @@ impl Decoder for ChatDecoder {
             return Ok(());
         }
         if data.starts_with("[DONE]") {
+            if self.lacks_reason() {
+                let error = ProviderError::new(
+                    ErrorKind::IncompleteStream,
+                    "the provider ended its answer without a reason (`finish_reason`) and before it was whole",
+                );
+                return Err(self.fail(error, chunks));
+            }
             self.end(chunks);
             return Ok(());
         }
-        match serde_json::from_str::<Value>(data) {
+        if event != "error"
+            && let Some(more) = MoreText::read(data)
+        {
+            return self.take_more_text(&more, chunks);
+        }
+        match read::<Value>(data) {
             Ok(value) if event == "error" => {
                 let error = ProviderError::from_payload(&value, None);
                 Err(self.fail(error, chunks))
@@ -330,7 +418,7 @@ impl Decoder for ChatDecoder {
     }
 
     fn whole(&mut self, body: &str, chunks: &mut Vec<Chunk>) -> Result<(), ProviderError> {
-        let value: Value = serde_json::from_str(body).map_err(|error| {
+        let value: Value = read(body).map_err(|error| {
             ProviderError::new(
                 ErrorKind::Protocol,
                 format!("the answer is no JSON: {error}"),
@@ -338,8 +426,8 @@ impl Decoder for ChatDecoder {
         })?;
         self.take(&value, chunks)?;
         let answered = value.get("choices").and_then(Value::as_array);
-        if answered.is_none_or(Vec::is_empty) {
-            let error = ProviderError::new(ErrorKind::Protocol, "the answer has no choices");
+        if answered.is_none_or(Vec::is_empty) || (self.stop.is_none() && !self.answered) {
+            let error = ProviderError::new(ErrorKind::Protocol, "the answer has nothing in it");
             return Err(self.fail(error, chunks));
         }
         self.end(chunks);

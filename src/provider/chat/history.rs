@@ -11,6 +11,7 @@ use sha2::{Digest, Sha256};
 
 use super::calls::text;
 use super::decode::WIRE;
+use super::message::REASONING_FIELDS;
 use crate::message::{Message, Part, Reply, ToolCall, ToolId, ToolResult};
 use crate::provider::Request;
 use crate::provider::quirks::{CallIds, Quirks, ReasoningBack, SystemRole};
@@ -32,6 +33,7 @@ pub(super) fn messages(request: &Request<'_>, quirks: &Quirks, provider: &str) -
         provider,
         messages: Vec::new(),
         ids: BTreeMap::new(),
+        used: BTreeSet::new(),
         images: Vec::new(),
     };
     if !request.system.trim().is_empty() {
@@ -61,6 +63,8 @@ struct History<'a> {
     messages: Vec<Value>,
     /// The id on the wire of each call so far.
     ids: BTreeMap<&'a ToolId, String>,
+    /// The ids on the wire so far: a client's own history may have an id of ours twice.
+    used: BTreeSet<String>,
     /// Images of tool results, for which tool messages have no place.
     images: Vec<Value>,
 }
@@ -175,7 +179,7 @@ impl<'a> History<'a> {
         native: Option<&Value>,
         message: &mut Map<String, Value>,
     ) {
-        let sent = ["reasoning_content", "reasoning"]
+        let sent = REASONING_FIELDS
             .into_iter()
             .filter_map(|field| Some((field, native?.get(field)?)))
             .find(|(_, value)| value.is_string());
@@ -207,11 +211,10 @@ impl<'a> History<'a> {
         let sent = native
             .and_then(|native| native.get("tool_calls")?.as_array())
             .filter(|sent| sent.len() == reply.calls.len());
-        let mut used = BTreeSet::new();
         let mut calls = Vec::with_capacity(reply.calls.len());
         for (position, call) in reply.calls.iter().enumerate() {
             let sent = sent.and_then(|sent| sent.get(position));
-            let id = self.call_id(call, native.is_some(), &mut used);
+            let id = self.call_id(call, native.is_some());
             let is_signed = native.is_some() || position > 0;
             let entry = match sent {
                 Some(sent) => with_id(sent, &id),
@@ -223,21 +226,21 @@ impl<'a> History<'a> {
         calls
     }
 
-    /// The id of a call on the wire: the provider's own where it made the reply and the id tells the
-    /// call from its neighbours, else one made from the daemon's.
-    fn call_id(&self, call: &ToolCall, own: bool, used: &mut BTreeSet<String>) -> String {
+    /// The id of a call on the wire: the provider's own where it made the reply and no earlier call has the
+    /// id, else one made from the daemon's.
+    fn call_id(&mut self, call: &ToolCall, own: bool) -> String {
+        let fit = |id: &str| match self.quirks.call_ids {
+            CallIds::Any => id.to_owned(),
+            CallIds::NineAlphanumerics => nine_alphanumerics(id),
+        };
         let sent = call
             .provider_call_id
             .as_deref()
-            .filter(|id| own && !id.is_empty());
-        let ours = || format!("call_{}", call.id);
-        let fit = |id: String| match self.quirks.call_ids {
-            CallIds::Any => id,
-            CallIds::NineAlphanumerics => nine_alphanumerics(id),
-        };
-        let id = fit(sent.map_or_else(ours, str::to_owned));
-        let id = if used.contains(&id) { fit(ours()) } else { id };
-        used.insert(id.clone());
+            .filter(|id| own && !id.is_empty())
+            .map(fit)
+            .filter(|id| !self.used.contains(id));
+        let id = sent.unwrap_or_else(|| mint(&call.id, &self.used, fit));
+        self.used.insert(id.clone());
         id
     }
 
@@ -275,6 +278,22 @@ impl<'a> History<'a> {
     }
 }
 
+/// An id on the wire that is made from the daemon's and that no call so far has; `fit` brings it into the
+/// wire's form. A function of the calls before alone, so that a history keeps its ids from request to request.
+pub(in crate::provider) fn mint(
+    id: &ToolId,
+    used: &BTreeSet<String>,
+    fit: impl Fn(&str) -> String,
+) -> String {
+    let base = format!("call_{id}");
+    let copies = (2_u64..).map(|copy| format!("{base}_{copy}"));
+    std::iter::once(base.clone())
+        .chain(copies)
+        .map(|id| fit(&id))
+        .find(|id| !used.contains(id))
+        .unwrap_or(base)
+}
+
 /// The text of a tool result: neither OpenAI wire has a flag for errors, so the text says it.
 pub(in crate::provider) fn result_text(texts: &[&str], is_error: bool, has_images: bool) -> String {
     let joined = texts.join("\n");
@@ -291,10 +310,10 @@ pub(in crate::provider) fn result_text(texts: &[&str], is_error: bool, has_image
 }
 
 /// Makes an id of nine letters or digits from any, always the same one from the same.
-fn nine_alphanumerics(id: String) -> String {
+fn nine_alphanumerics(id: &str) -> String {
     const DIGITS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
     if id.len() == 9 && id.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
-        return id;
+        return id.to_owned();
     }
     Sha256::digest(id)
         .iter()

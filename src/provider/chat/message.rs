@@ -5,8 +5,14 @@ use serde_json::{Map, Value, json};
 use super::calls::text;
 use super::details::Details;
 
-/// Fields that reasoning comes in. Where several are sent they hold the same text.
-const REASONING_FIELDS: [&str; 2] = ["reasoning_content", "reasoning"];
+/// Fields that reasoning comes in, the last two at gateways (Copilot and others, 2026-11-20). Where
+/// several are sent they hold the same text.
+pub(super) const REASONING_FIELDS: [&str; 4] = [
+    "reasoning_content",
+    "reasoning",
+    "reasoning_text",
+    "thinking",
+];
 
 /// Fields of the message itself that have to go back (Gemini).
 const EXTRA_FIELDS: [&str; 2] = ["extra_content", "thought_signature"];

@@ -18,10 +18,13 @@ pub(in crate::provider) fn read(usage: &Value) -> Usage {
             "/input_tokens_details/cached_tokens",
             "/prompt_cache_hit_tokens",
             "/cached_tokens",
+            // Gateways before Claude.
+            "/cache_read_input_tokens",
         ]),
         cache_write: first(&[
             "/prompt_tokens_details/cache_write_tokens",
             "/input_tokens_details/cache_write_tokens",
+            "/cache_creation_input_tokens",
         ]),
         cache_write_1h: None,
         reasoning: first(&[
@@ -43,6 +46,9 @@ pub(in crate::provider) fn update(known: &mut Usage, newer: Usage) {
 }
 
 fn number(value: &Value) -> Option<u64> {
+    if let Value::String(digits) = value {
+        return digits.parse().ok();
+    }
     value.as_u64().or_else(|| {
         let float = value.as_f64().filter(|float| float.fract() == 0.0)?;
         // `as` saturates: a negative or huge figure cannot wrap around.

@@ -217,6 +217,7 @@ fn pricing(entry: &Value) -> Option<Pricing> {
         cache_read: price("input_cache_read"),
         cache_write: price("input_cache_write"),
         cache_write_1h: None,
+        long: None,
     })
 }
 

@@ -265,7 +265,8 @@ fn by_status(status: u16, codes: &[String], text: &str) -> ErrorKind {
         401 if !codes.iter().any(|code| code == "permission_error") => ErrorKind::Authentication,
         401 | 403 => ErrorKind::Permission,
         404 | 410 => ErrorKind::NotFound,
-        408 | 504 | 522 | 524 => ErrorKind::Timeout,
+        // A gateway's 504, 522 and 524 are its server's failure; 408 is the server's own patience.
+        408 => ErrorKind::Timeout,
         409 => ErrorKind::Conflict,
         413 => ErrorKind::TooLarge,
         425 | 429 => ErrorKind::RateLimit,

@@ -19,7 +19,7 @@ pub(super) fn should_retry(headers: &HeaderMap) -> Option<bool> {
     }
 }
 
-/// Reads `retry-after-ms`, then `retry-after` in seconds or as a date.
+/// Reads `retry-after-ms`, then `retry-after` in seconds, as a date, or as what limits are given in.
 ///
 /// A date is compared with the answer's own `date`, so that the local clock need not be right; `now`
 /// stands in where there is none.
@@ -29,9 +29,9 @@ pub(super) fn from_headers(headers: &HeaderMap, now: SystemTime) -> Option<Durat
         .and_then(|value| seconds(value / 1000.0));
     milliseconds.or_else(|| {
         let value = header(headers, RETRY_AFTER.as_str())?.trim();
-        match value.parse::<f64>() {
-            Ok(value) => seconds(value),
-            Err(_) => until(http_date(value)?, headers, now),
+        match http_date(value) {
+            Some(date) => until(date, headers, now),
+            None => reset(value, headers, now),
         }
     })
 }
@@ -46,11 +46,16 @@ pub(super) fn from_limits(status: u16, headers: &HeaderMap, now: SystemTime) -> 
         .iter()
         .filter(|(name, _)| {
             let name = name.as_str();
-            name.contains("ratelimit") && name.contains("reset")
+            (name.contains("ratelimit") || name.contains("rate-limit")) && name.contains("reset")
         })
         .filter(|(name, _)| {
             let left = name.as_str().replace("reset", "remaining");
             header(headers, &left).is_none_or(|left| left.trim() == "0")
+        })
+        .filter(|(name, _)| {
+            // Of the several limits of a subscription only some are reached.
+            let status = name.as_str().replace("reset", "status");
+            header(headers, &status).is_none_or(|status| !status.trim().starts_with("allowed"))
         })
         .filter_map(|(_, value)| reset(value.to_str().ok()?, headers, now))
         .max()
@@ -146,7 +151,11 @@ fn reset(value: &str, headers: &HeaderMap, now: SystemTime) -> Option<Duration> 
     const EPOCH_MILLISECONDS: f64 = 1e12;
     let value = value.trim();
     match value.parse::<f64>() {
-        Ok(number) if number >= EPOCH_MILLISECONDS => until(epoch(number / 1000.0)?, headers, now),
+        Ok(number) if number >= EPOCH_MILLISECONDS => {
+            // Whole milliseconds, which a division would blur.
+            let since = Duration::from_millis(number.round() as u64);
+            until(SystemTime::UNIX_EPOCH.checked_add(since)?, headers, now)
+        }
         Ok(number) if number >= EPOCH_SECONDS => until(epoch(number)?, headers, now),
         Ok(number) => seconds(number),
         Err(_) => match value.parse::<Timestamp>() {

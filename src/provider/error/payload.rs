@@ -6,6 +6,7 @@ use reqwest::header::{CONTENT_TYPE, HeaderMap};
 use serde_json::Value;
 
 use super::delay;
+use crate::provider::json;
 
 /// Most bytes of text that signatures are looked for in.
 const MAX_SEARCHED_BYTES: usize = 8192;
@@ -59,6 +60,24 @@ impl Said {
     }
 }
 
+/// Finds the JSON of a body: all of it, or its first line that is some, alone or as an event's data.
+pub(super) fn find(body: &str) -> Option<Value> {
+    let parse = |text: &str| {
+        let value = json::read::<Value>(text.trim()).ok()?;
+        (value.is_object() || value.is_array()).then_some(value)
+    };
+    let by_line = || {
+        let lines = body
+            .lines()
+            .map(|line| line.trim_start_matches('\u{feff}').trim());
+        lines
+            .map(|line| line.strip_prefix("data:").unwrap_or(line).trim_start())
+            .filter(|line| line.starts_with(['{', '[']))
+            .find_map(parse)
+    };
+    parse(body).or_else(by_line)
+}
+
 /// Reads an error object in any known form.
 pub(super) fn read(payload: &Value) -> Said {
     let payload = match payload {
@@ -91,11 +110,17 @@ pub(super) fn read(payload: &Value) -> Said {
 
 /// Goes down to the object, or the string, that holds the error's own fields.
 fn find_body(payload: &Value) -> &Value {
-    ["/response/error", "/error", "/error/0", "/errors/0"]
-        .iter()
-        .filter_map(|path| payload.pointer(path))
-        .find(|found| found.is_object() || found.is_string())
-        .unwrap_or(payload)
+    [
+        "/response/error",
+        "/error",
+        "/error/0",
+        "/errors/0",
+        "/base_resp",
+    ]
+    .iter()
+    .filter_map(|path| payload.pointer(path))
+    .find(|found| found.is_object() || found.is_string())
+    .unwrap_or(payload)
 }
 
 fn message(body: &Value) -> Option<String> {
@@ -107,6 +132,8 @@ fn message(body: &Value) -> Option<String> {
         "detail",
         "details",
         "msg",
+        "error_msg",
+        "status_msg",
         "error_description",
         "title",
     ]

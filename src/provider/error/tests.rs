@@ -37,7 +37,10 @@ fn statuses_without_words() {
         (501, ErrorKind::Server),
         (502, ErrorKind::Server),
         (503, ErrorKind::Overloaded),
-        (504, ErrorKind::Timeout),
+        (408, ErrorKind::Timeout),
+        (504, ErrorKind::Server),
+        (522, ErrorKind::Server),
+        (524, ErrorKind::Server),
         (520, ErrorKind::Server),
         (529, ErrorKind::Overloaded),
     ];
@@ -301,6 +304,26 @@ fn delays_in_headers() {
             &[("retry-after", "Fri, 20 Nov 2026 11:00:30 GMT"), DATE],
             Some(0),
         ),
+        (&[("retry-after", "1m30s")], Some(90_000)),
+        (&[("retry-after", "250ms")], Some(250)),
+        (
+            &[("retry-after", "2026-11-20T12:00:09Z"), DATE],
+            Some(9_000),
+        ),
+        (&[("retry-after", "1795176004"), DATE], Some(4_000)),
+        (&[("retry-after", "")], None),
+        (&[("x-rate-limit-reset", "3")], Some(3_000)),
+        (&[("ratelimit-reset", "4")], Some(4_000)),
+        (
+            &[
+                ("anthropic-ratelimit-unified-5h-status", "rejected"),
+                ("anthropic-ratelimit-unified-5h-reset", "1795176060"),
+                ("anthropic-ratelimit-unified-7d-status", "allowed_warning"),
+                ("anthropic-ratelimit-unified-7d-reset", "1795276000"),
+                DATE,
+            ],
+            Some(60_000),
+        ),
         (&[("retry-after", "soon")], None),
         (&[("retry-after", "-1")], None),
         (&[("retry-after", "7999")], Some(7_999_000)),
@@ -400,4 +423,23 @@ proptest::proptest! {
         let message = ProviderError::from_payload(&payload, None).message;
         proptest::prop_assert!(message.len() <= 2048);
     }
+}
+
+#[test]
+fn errors_in_bodies_that_are_no_json_as_a_whole() {
+    let overloaded =
+        r#"{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}"#;
+    for body in [
+        overloaded.to_owned(),
+        format!("event: error\ndata: {overloaded}\n\n"),
+        format!("data:{overloaded}\n\ndata: [DONE]\n\n"),
+        format!("{overloaded}\n{{\"done\": true}}\n"),
+        format!("\u{feff}\n\n{overloaded}"),
+        format!("[{overloaded}]"),
+    ] {
+        let error = read(400, &body);
+        assert_eq!(error.message, "Overloaded", "{body}");
+        assert_eq!(error.kind, ErrorKind::Overloaded, "{body}");
+    }
+    assert_eq!(read(500, "{broken").message, "{broken");
 }

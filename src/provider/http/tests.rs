@@ -144,7 +144,14 @@ async fn ask(
     let headers = endpoint.key_header(AUTHORIZATION, "Bearer ")?;
     let decoder = Box::new(Plain::default());
     let stream = endpoint
-        .stream(url, headers, b"{\"a\":1}".to_vec(), Framing::Sse, decoder)
+        .stream(
+            url,
+            "m",
+            headers,
+            b"{\"a\":1}".to_vec(),
+            Framing::Sse,
+            decoder,
+        )
         .await?;
     Ok(stream.collect().await)
 }
@@ -262,15 +269,15 @@ async fn a_connection_that_breaks_is_named_by_when_it_broke() {
         None
     })
     .await;
-    let endpoint = Endpoint::new(Arc::new(config(Some("key"))), Clients::default());
-    let found = texts(&ask(&endpoint, &server.url).await.unwrap());
+    let endpoint = || Endpoint::new(Arc::new(config(Some("key"))), Clients::default());
+    let found = texts(&ask(&endpoint(), &server.url).await.unwrap());
     assert_eq!(found, ["a", "IncompleteStream"]);
-    let error = ask(&endpoint, &format!("{}&early", server.url))
+    let error = ask(&endpoint(), &format!("{}&early", server.url))
         .await
         .unwrap_err();
     assert_eq!(error.kind, ErrorKind::Connect);
     assert!(!error.message.contains("secret"), "{}", error.message);
-    let error = ask(&endpoint, "http://127.0.0.1:1/v1?secret")
+    let error = ask(&endpoint(), "http://127.0.0.1:1/v1?secret")
         .await
         .unwrap_err();
     assert_eq!(error.kind, ErrorKind::Connect);
@@ -378,7 +385,10 @@ async fn a_provider_that_wants_rest_is_left_alone_by_all() {
     let endpoint = Endpoint::new(Arc::new(config(Some("key"))), Clients::default());
     for _ in 0..50 {
         let error = ask(&endpoint, &server.url).await.unwrap_err();
-        assert_eq!(error.kind, ErrorKind::RateLimit);
+        assert_eq!(
+            (error.kind, error.status),
+            (ErrorKind::RateLimit, Some(429))
+        );
         assert!(
             error
                 .retry_after
@@ -389,8 +399,40 @@ async fn a_provider_that_wants_rest_is_left_alone_by_all() {
 }
 
 #[tokio::test]
+async fn instances_with_the_same_account_have_one_gate() {
+    let clients = Clients::default();
+    let endpoint = |key, base_url: &str| {
+        let mut config = config(key);
+        config.base_url = base_url.to_owned();
+        Endpoint::new(Arc::new(config), clients.clone()).gate
+    };
+    let first = endpoint(Some("key"), "http://one/v1");
+    for (key, base_url, same) in [
+        (Some("key "), "http://one/v1/", true),
+        (Some("other"), "http://one/v1", false),
+        (Some("key"), "http://two/v1", false),
+        (None, "http://one/v1", false),
+    ] {
+        let gate = endpoint(key, base_url);
+        assert_eq!(Arc::ptr_eq(&first, &gate), same, "{key:?} {base_url}");
+    }
+}
+
+#[tokio::test]
 async fn what_is_recorded_can_be_played() {
     let server = Server::start(|mut socket, request| async move {
+        if request.contains("never") {
+            return None;
+        }
+        if request.contains("stall") {
+            write(&mut socket, EVENTS).await;
+            write_chunk(
+                &mut socket,
+                "data: {\"choices\":[{\"delta\":{\"content\":\"a\"}}]}\n\n",
+            )
+            .await;
+            return std::future::pending().await;
+        }
         if request.contains("refuse") {
             write(
                 &mut socket,
@@ -416,14 +458,14 @@ async fn what_is_recorded_can_be_played() {
     .await;
     let folder = tempfile::tempdir().unwrap();
     let mut settings = config(Some("key-0123456789"));
+    settings.timeout_idle = Duration::from_millis(200);
     settings.record = Some(folder.path().to_owned());
-    let endpoint = Endpoint::new(Arc::new(settings.clone()), Clients::default());
-    assert_eq!(ask(&endpoint, &server.url).await.unwrap().len(), 2);
-    assert!(
-        ask(&endpoint, &format!("{}&refuse", server.url))
-            .await
-            .is_err()
-    );
+    let endpoint = || Endpoint::new(Arc::new(settings.clone()), Clients::default());
+    assert_eq!(ask(&endpoint(), &server.url).await.unwrap().len(), 2);
+    for (how, fails) in [("refuse", true), ("never", true), ("stall", false)] {
+        let url = format!("{}&{how}", server.url);
+        assert_eq!(ask(&endpoint(), &url).await.is_err(), fails, "{how}");
+    }
 
     settings.script = settings.record.take();
     let scripted = crate::provider::scripted::Scripted::new(Arc::new(settings));
@@ -446,6 +488,11 @@ async fn what_is_recorded_can_be_played() {
         (refused.kind, refused.retry_after),
         (ErrorKind::RateLimit, Some(Duration::from_secs(3)))
     );
+    let never = play().await.map(drop).unwrap_err();
+    assert_eq!(never.kind, ErrorKind::Connect);
+    let stalled: Vec<_> = play().await.unwrap().collect().await;
+    let broke = stalled.last().unwrap().as_ref().unwrap_err();
+    assert_eq!((stalled.len(), broke.kind), (3, ErrorKind::Timeout));
     for file in std::fs::read_dir(folder.path()).unwrap() {
         let text = std::fs::read_to_string(file.unwrap().path()).unwrap();
         assert!(!text.contains("0123456789"), "{text}");

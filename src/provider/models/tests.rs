@@ -24,6 +24,17 @@ fn every_entry_is_sound() {
                 );
                 let longer = price.cache_write_1h.zip(price.cache_write);
                 assert!(longer.is_none_or(|(hour, minutes)| minutes < hour), "{id}");
+                if let Some(long) = price.long {
+                    assert!(long.above >= 100_000, "{id}");
+                    assert!(
+                        long.input > price.input && long.output > price.output,
+                        "{id}"
+                    );
+                    let same = long.cache_read.is_some() == price.cache_read.is_some()
+                        && long.cache_write.is_some() == price.cache_write.is_some()
+                        && long.cache_write_1h.is_some() == price.cache_write_1h.is_some();
+                    assert!(same, "{id}");
+                }
             }
         }
     }
@@ -94,6 +105,7 @@ fn cached_tokens_cost_what_cached_tokens_cost() {
         cache_read: Some(0.2),
         cache_write: Some(5.0),
         cache_write_1h: Some(8.0),
+        long: None,
     };
     let plain = Pricing {
         cache_read: None,
@@ -170,4 +182,45 @@ fn an_unknown_model_is_only_its_name() {
     let mut completed = model.clone();
     complete(&mut completed, "ollama");
     assert_eq!(completed, model);
+}
+
+#[test]
+fn every_price_of_the_file_is_read() {
+    let text = include_str!("../../../config/models.toml");
+    let all = || TABLE.values().flat_map(BTreeMap::values);
+    let prices = || all().filter_map(|model| model.pricing);
+    let read = prices().filter(|price| price.cache_read.is_some()).count()
+        + prices()
+            .filter(|price| price.long.is_some_and(|long| long.cache_read.is_some()))
+            .count();
+    assert_eq!(text.matches("cache_read = ").count(), read);
+    let opus = lookup("anthropic", "claude-opus-5-5").and_then(|model| model.pricing);
+    let opus = opus.unwrap();
+    assert_eq!(
+        (opus.cache_read, opus.cache_write, opus.cache_write_1h),
+        (Some(0.2), Some(5.0), Some(8.0))
+    );
+}
+
+#[test]
+fn a_long_prompt_has_its_own_price() {
+    let haiku = lookup("anthropic", "claude-haiku-5-5").and_then(|model| model.pricing);
+    let haiku = haiku.unwrap();
+    let of = |input, cache_read| {
+        let usage = Usage {
+            input: Some(input),
+            output: Some(1_000_000),
+            cache_read: Some(cache_read),
+            ..Usage::default()
+        };
+        cost(&usage, &haiku)
+    };
+    for (input, cache_read, expected) in [
+        (100_000, 0, 0.01 + 0.5),
+        (200_000, 0, 0.1 + 2.5),
+        (200_000, 200_000, 0.01 + 2.5),
+    ] {
+        let dollars = of(input, cache_read);
+        assert!((dollars - expected).abs() < 1e-9, "{input}: {dollars}");
+    }
 }

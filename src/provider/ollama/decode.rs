@@ -4,12 +4,14 @@
 //! and how many tokens. `/api/chat` without streaming sends one such object (providers.md 1.4, 3.4
 //! and 3.5, 2026-11-20). Pure.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value, json as object};
 
 use super::WIRE;
 use crate::message::{NativeReply, Notice, Severity, Usage};
 use crate::provider::arguments;
 use crate::provider::decode::Decoder;
+use crate::provider::json;
+use crate::provider::told::PROMPT_TRUNCATED;
 use crate::provider::{CallInput, Chunk, End, ErrorKind, ProviderError, Stop};
 
 /// Most bytes of text, thinking and calls kept to be sent back unchanged. A longer reply is sent
@@ -30,6 +32,8 @@ pub(super) struct ChatDecoder {
     started: bool,
     done: bool,
     calls: usize,
+    /// Whether thinking, text or a call came.
+    said: bool,
     usage: Usage,
     reply: Native,
 }
@@ -55,6 +59,7 @@ impl ChatDecoder {
             started: false,
             done: false,
             calls: 0,
+            said: false,
             usage: Usage::default(),
             reply: Native::default(),
         }
@@ -89,11 +94,17 @@ impl ChatDecoder {
     }
 
     fn message(&mut self, message: &Value, chunks: &mut Vec<Chunk>) {
-        if let Some(thinking) = text(message.get("thinking")) {
+        // The other two are the words of servers that imitate Ollama.
+        let thinking = ["thinking", "reasoning", "reasoning_content"]
+            .into_iter()
+            .find_map(|field| text(message.get(field)));
+        if let Some(thinking) = thinking {
+            self.said = true;
             self.reply.add_thinking(thinking);
             chunks.push(Chunk::Thinking(thinking.to_owned()));
         }
         if let Some(content) = text(message.get("content")) {
+            self.said = true;
             self.reply.add_content(content);
             chunks.push(Chunk::Text(content.to_owned()));
         }
@@ -105,11 +116,15 @@ impl ChatDecoder {
 
     /// A call comes whole. `function.index` is not looked at: some servers send 0 for all.
     fn call(&mut self, call: &Value, chunks: &mut Vec<Chunk>) {
-        let Some(function) = call.get("function").filter(|function| function.is_object()) else {
-            return;
+        // Some leave the wrapper out.
+        let function = match call.get("function") {
+            Some(function @ Value::Object(_)) => function,
+            None if call.get("name").is_some() => call,
+            _ => return,
         };
         let index = self.calls;
         self.calls += 1;
+        self.said = true;
         let provider_call_id = text(call.get("id")).map(str::to_owned);
         let (fragment, input) = input(function.get("arguments"));
         self.reply.add_call(call, &input);
@@ -135,6 +150,9 @@ impl ChatDecoder {
                     "ollama lost the connection to its model runner before the answer was complete",
                 ));
             }
+            // What `load` and `unload` end is no answer, nor is an end alone.
+            Some("load" | "unload") if !self.said => return Err(said_nothing(reason)),
+            None if !self.said && self.usage.output.is_none() => return Err(said_nothing(reason)),
             Some("length") => Stop::MaxTokens,
             _ if self.calls > 0 => Stop::ToolUse,
             _ => Stop::EndTurn,
@@ -152,14 +170,14 @@ impl ChatDecoder {
     }
 
     /// Tells that the server read far less than was sent: it cuts a prompt that does not fit from
-    /// the front, with status 200, where it does not know `truncate: false` (providers.md 4.2.1).
+    /// the front, with status 200, where it does not know `truncate: false` (ollama's `server/prompt.go`, fb30760, 2026-08-21).
     fn truncated(&self) -> Option<Notice> {
         let read = self.usage.input?;
         let cut = self.estimate >= SMALLEST_CONTEXT
             && read.saturating_mul(10) < self.estimate.saturating_mul(6);
         cut.then(|| Notice {
             severity: Severity::Warning,
-            code: "prompt_truncated".to_owned(),
+            code: PROMPT_TRUNCATED.to_owned(),
             message: format!(
                 "ollama read only {read} tokens of a prompt of about {}: the start of the conversation \
                  and the tools may be missing; raise num_ctx of provider {:?} or start a new conversation",
@@ -179,13 +197,13 @@ impl Decoder for ChatDecoder {
         if self.done || data.trim().is_empty() {
             return Ok(());
         }
-        let value: Value = serde_json::from_str(data).map_err(|error| broken(&error))?;
+        let value: Value = json::read(data).map_err(|error| broken(&error))?;
         self.object(&value, chunks)
     }
 
     fn whole(&mut self, body: &str, chunks: &mut Vec<Chunk>) -> Result<(), ProviderError> {
         // Some proxies call a stream of lines `application/json`: any number of objects will do.
-        for value in serde_json::Deserializer::from_str(body).into_iter::<Value>() {
+        for value in serde_json::Deserializer::from_str(&json::mended(body)).into_iter::<Value>() {
             if self.done {
                 return Ok(());
             }
@@ -229,6 +247,9 @@ impl Native {
             return;
         }
         let mut call = call.clone();
+        if let (None, Value::Object(bare)) = (call.get("function"), &call) {
+            call = object!({ "function": bare });
+        }
         if let Some(function) = call.get_mut("function").and_then(Value::as_object_mut) {
             let object = match input {
                 CallInput::Object(object) => object.clone(),
@@ -249,7 +270,7 @@ impl Native {
         if self.bytes > NATIVE_CAP || (self.thinking.is_empty() && self.calls.is_empty()) {
             return None;
         }
-        let mut message = json!({ "role": "assistant", "content": self.content });
+        let mut message = object!({ "role": "assistant", "content": self.content });
         if let Some(message) = message.as_object_mut() {
             if !self.thinking.is_empty() {
                 message.insert("thinking".to_owned(), Value::String(self.thinking));
@@ -287,6 +308,14 @@ fn input(value: Option<&Value>) -> (String, CallInput) {
             (text, input)
         }
     }
+}
+
+fn said_nothing(reason: Option<&str>) -> ProviderError {
+    let reason = reason.map_or("without a reason".to_owned(), |it| format!("by {it:?}"));
+    ProviderError::new(
+        ErrorKind::IncompleteStream,
+        format!("ollama ended its answer {reason} before it said anything"),
+    )
 }
 
 fn text(value: Option<&Value>) -> Option<&str> {

@@ -4,11 +4,11 @@
 //! was accepted (`providers.md` 5.5 item 5, 2026-11-20).
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Mutex, PoisonError};
 
 use serde_json::Value;
 
 use super::{CallIds, OutputCap, Quirks, ReasoningBack, Summaries, SystemRole, ThinkingDialect};
+use crate::mutex::Mutex;
 use crate::provider::{ErrorKind, ProviderError};
 
 /// Most models that repairs are remembered for; beyond it they are found anew each time.
@@ -278,13 +278,13 @@ pub(crate) struct Learned {
 impl Learned {
     /// The repairs known for a model.
     pub(crate) fn repairs(&self, model: &str) -> Repairs {
-        let known = self.repairs.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = self.repairs.lock();
         known.get(model).cloned().unwrap_or_default()
     }
 
     /// Remembers repairs that a request was accepted with.
     pub(crate) fn remember(&self, model: &str, repairs: &Repairs) {
-        let mut known = self.repairs.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.repairs.lock();
         if !repairs.is_empty() && (known.len() < MAX_MODELS || known.contains_key(model)) {
             known.entry(model.to_owned()).or_default().extend(repairs);
         }
@@ -292,7 +292,7 @@ impl Learned {
 
     /// Notes a call that the server refused while the answer ran, to be told when the turn runs again.
     pub(crate) fn note_mistake(&self, conversation: &str, message: &str) {
-        let mut mistakes = self.mistakes.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut mistakes = self.mistakes.lock();
         if mistakes.len() < MAX_MODELS {
             mistakes.insert(conversation.to_owned(), message.to_owned());
         }
@@ -300,7 +300,7 @@ impl Learned {
 
     /// Takes the mistake noted for a conversation.
     pub(crate) fn take_mistake(&self, conversation: &str) -> Option<String> {
-        let mut mistakes = self.mistakes.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut mistakes = self.mistakes.lock();
         mistakes.remove(conversation)
     }
 }

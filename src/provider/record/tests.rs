@@ -37,13 +37,9 @@ fn tape(folder: &Path) -> Tape {
     ] {
         headers.insert(name, HeaderValue::from_static(value));
     }
-    Tape::new(
-        folder,
-        &config(folder),
-        b"{\"model\":\"m\"}".to_vec(),
-        200,
-        &headers,
-    )
+    let mut tape = Tape::new(folder, &config(folder), b"{\"model\":\"m\"}".to_vec());
+    tape.answered(200, &headers);
+    tape
 }
 
 fn manifest(folder: &Path) -> Value {
@@ -101,6 +97,38 @@ async fn later_exchanges_are_added_and_say_how_they_ended() {
     assert!(folder.path().join("0002-my_server.sse").is_file());
 }
 
+#[tokio::test]
+async fn recordings_stand_in_the_order_of_their_requests() {
+    let folder = tempfile::tempdir().unwrap();
+    let first = tape(folder.path());
+    let mut refused = Tape::new(folder.path(), &config(folder.path()), b"{}".to_vec());
+    let third = tape(folder.path());
+    drop(third);
+    refused.failed(&ProviderError::new(ErrorKind::Connect, "refused"));
+    drop(refused);
+    drop(first);
+    drop(tape(folder.path()));
+    let list = manifest(folder.path());
+    let told: Vec<String> = list["recordings"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|entry| {
+            let file = entry["file"].as_str().unwrap();
+            format!("{file} {} {}", entry["status"], entry["failed"])
+        })
+        .collect();
+    assert_eq!(
+        told,
+        [
+            "0001-my_server.sse 200 null",
+            "0002-my_server.json null \"connect\"",
+            "0003-my_server.sse 200 null",
+            "0004-my_server.sse 200 null",
+        ]
+    );
+}
+
 #[test]
 fn an_answer_without_end_is_cut() {
     let folder = tempfile::tempdir().unwrap();
@@ -122,4 +150,21 @@ fn what_is_no_manifest_is_not_overwritten() {
         fs::read_to_string(folder.path().join(MANIFEST)).unwrap(),
         "mine"
     );
+}
+
+#[tokio::test]
+async fn a_key_that_the_server_repeats_is_not_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    let reads =
+        ["data: the-secr", "et-key\n\n"].map(|text| Ok(Bytes::from_static(text.as_bytes())));
+    let reads: Vec<_> = tape(folder.path())
+        .around(stream::iter(reads).boxed())
+        .collect()
+        .await;
+    assert_eq!(reads.len(), 2);
+    let body = fs::read_to_string(folder.path().join("0001-my_server.sse")).unwrap();
+    assert_eq!(body, "data: **************\n\n");
+    let entry = &manifest(folder.path())["recordings"][0];
+    assert_eq!(entry["bytes"], body.len());
+    assert_eq!(entry["timing"][1][1], 8);
 }

@@ -9,6 +9,7 @@ use super::items::{Items, text};
 use crate::message::{NativeReply, Notice, Usage};
 use crate::provider::chat::usage;
 use crate::provider::decode::Decoder;
+use crate::provider::json::read;
 use crate::provider::schema::ToolNames;
 use crate::provider::{Chunk, End, ErrorKind, ProviderError, Stop};
 
@@ -56,7 +57,7 @@ impl ResponsesDecoder {
     fn take(&mut self, event: &Value, chunks: &mut Vec<Chunk>) -> Result<(), ProviderError> {
         let response = event.get("response").unwrap_or(&Value::Null);
         match text(event, "type") {
-            "error" => Err(failure(event)),
+            "error" | "response.error" => Err(failure(event)),
             _ if is_error(event.get("error")) => Err(failure(event)),
             "response.created" | "response.queued" | "response.in_progress" => {
                 self.start(response, chunks);
@@ -89,7 +90,11 @@ impl ResponsesDecoder {
                 self.told(event, chunks);
                 chunks.push(Chunk::Text(delta.to_owned()));
             }
-            "response.reasoning_summary_text.delta" | "response.reasoning_text.delta"
+            // The last two are names of earlier versions, which gateways kept.
+            "response.reasoning_summary_text.delta"
+            | "response.reasoning_text.delta"
+            | "response.reasoning_summary.delta"
+            | "response.reasoning.delta"
                 if !delta.is_empty() =>
             {
                 self.told(event, chunks);
@@ -200,7 +205,10 @@ impl ResponsesDecoder {
         response: &Value,
         chunks: &mut Vec<Chunk>,
     ) -> Result<(), ProviderError> {
-        if let Some(figures) = response.get("usage") {
+        for figures in [event.get("usage"), response.get("usage")]
+            .into_iter()
+            .flatten()
+        {
             usage::update(&mut self.usage, usage::read(figures));
         }
         let status = match text(event, "type").strip_prefix("response.") {
@@ -214,6 +222,12 @@ impl ResponsesDecoder {
         let output = response.get("output").and_then(Value::as_array);
         for (place, item) in (0..).zip(output.into_iter().flatten()) {
             self.end_item(Some(place), item, chunks)?;
+        }
+        if output.is_none() && self.items.is_empty() && !self.stray {
+            return Err(ProviderError::new(
+                ErrorKind::IncompleteStream,
+                "the provider ended its answer without any output",
+            ));
         }
         self.start(response, chunks);
         let reason = match response.pointer("/incomplete_details/reason") {
@@ -308,7 +322,7 @@ impl Decoder for ResponsesDecoder {
         if self.done || data.is_empty() || data.starts_with("[DONE]") {
             return Ok(());
         }
-        let outcome = match serde_json::from_str::<Value>(data) {
+        let outcome = match read::<Value>(data) {
             Ok(value) if event == "error" && text(&value, "type") != "error" => {
                 Err(ProviderError::from_payload(&value, None))
             }
@@ -325,7 +339,7 @@ impl Decoder for ResponsesDecoder {
     }
 
     fn whole(&mut self, body: &str, chunks: &mut Vec<Chunk>) -> Result<(), ProviderError> {
-        let outcome = match serde_json::from_str::<Value>(body) {
+        let outcome = match read::<Value>(body) {
             Ok(value) if is_error(value.get("error")) || value.get("output").is_none() => {
                 Err(ProviderError::from_payload(&value, None))
             }

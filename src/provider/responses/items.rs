@@ -161,6 +161,11 @@ impl Items {
         }
     }
 
+    /// Whether there is none.
+    pub(super) fn is_empty(&self) -> bool {
+        self.items.is_empty()
+    }
+
     /// Whether the model made calls for the client to answer.
     pub(super) fn have_calls(&self) -> bool {
         self.items.iter().any(|item| item.call.is_some())

@@ -4,14 +4,14 @@
 //! `encrypted_content` and empty `summary`, messages with their `phase` (`providers.md` 1.2.3 and 2.2,
 //! 2026-11-20).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value, json};
 
 use super::decode::WIRE;
 use super::items::text;
 use crate::message::{Message, Notice, Part, Reply, ToolId, ToolResult, ToolSpec};
-use crate::provider::chat::history::{IMAGE_OMITTED, result_text};
+use crate::provider::chat::history::{IMAGE_OMITTED, mint, result_text};
 use crate::provider::chat::request::effort_word;
 use crate::provider::quirks::{Quirks, Summaries, ThinkingDialect};
 use crate::provider::schema::{self, Wire, wire_name};
@@ -110,13 +110,19 @@ fn reasoning(request: &Request<'_>, quirks: &Quirks) -> Map<String, Value> {
 
 fn input(request: &Request<'_>, quirks: &Quirks, provider: &str) -> Value {
     let mut items = Vec::new();
-    let mut answers = BTreeMap::new();
+    let (mut answers, mut used) = (BTreeMap::new(), BTreeSet::new());
     for message in request.messages {
         match message {
             Message::User(parts) => items.extend(user(parts, quirks)),
             Message::Reply(reply) => {
                 let own = own_items(reply, request.model, provider);
-                add_reply(reply, own, quirks, &mut items, &mut answers);
+                used.extend(
+                    own.into_iter()
+                        .flatten()
+                        .filter_map(id_of)
+                        .map(str::to_owned),
+                );
+                add_reply(reply, own, quirks, &mut items, &mut answers, &mut used);
             }
             Message::ToolResult(result) => items.push(answer(result, quirks, &answers)),
         }
@@ -174,6 +180,7 @@ fn add_reply<'a>(
     quirks: &Quirks,
     items: &mut Vec<Value>,
     answers: &mut Answers<'a>,
+    used: &mut BTreeSet<String>,
 ) {
     match own {
         Some(own) => items.extend(sendable(own, quirks)),
@@ -200,7 +207,8 @@ fn add_reply<'a>(
                 "function_call_output",
             ),
             None => {
-                let id = format!("call_{}", call.id);
+                let id = mint(&call.id, used, str::to_owned);
+                used.insert(id.clone());
                 items.push(json!({
                     "type": "function_call",
                     "call_id": id,

@@ -144,32 +144,42 @@ fn those_told_the_same_time_come_back_apart() {
     );
 }
 
-#[tokio::test(start_paused = true)]
-async fn nobody_passes_a_closed_gate_until_its_time() {
-    let asks = |kind, seconds| ProviderError {
-        retry_after: Some(Duration::from_secs(seconds)),
-        ..error(kind)
+#[test]
+fn waiting_for_others_costs_nothing_while_some_of_them_get_through() {
+    let heard = |unasked, strikes| ProviderError {
+        unasked,
+        strikes,
+        ..error(ErrorKind::RateLimit)
     };
-    let gate = Gate::default();
-    gate.penalise(&error(ErrorKind::RateLimit));
-    gate.penalise(&asks(ErrorKind::Quota, 60));
-    assert_eq!(gate.pass(), Ok(()));
-
-    gate.penalise(&asks(ErrorKind::Overloaded, 5));
-    gate.penalise(&asks(ErrorKind::RateLimit, 1));
-    tokio::time::sleep(Duration::from_secs(2)).await;
-    let refused = gate.pass().unwrap_err();
-    assert_eq!(refused.kind, ErrorKind::Overloaded);
-    assert_eq!(refused.retry_after, Some(Duration::from_secs(3)));
-    assert!(Policy::new(1).next_delay(&refused, 1, 0.0).is_some());
-    tokio::time::sleep(Duration::from_secs(3)).await;
-    assert_eq!(gate.pass(), Ok(()));
-
-    gate.penalise(&asks(ErrorKind::RateLimit, 120));
-    assert_eq!(gate.pass().unwrap_err().retry_after, Some(MAX_HONOURED));
-    tokio::time::sleep(MAX_HONOURED).await;
-
-    // Nobody waits so long, so everybody may ask and be told.
-    gate.penalise(&asks(ErrorKind::RateLimit, 7999));
-    assert_eq!(gate.pass(), Ok(()));
+    // Whether it was this turn's own, failures in a row of anybody, failures counted.
+    let cases: [&[(bool, Option<u32>, u32)]; 2] = [
+        &[
+            (true, Some(1), 0),
+            (true, Some(1), 0),
+            (false, Some(1), 1),
+            (true, Some(0), 1),
+            (true, Some(1), 1),
+            (true, Some(3), 3),
+            (false, Some(4), 4),
+            (false, None, 3),
+        ],
+        // The provider was busy before this turn, which now fails for another reason.
+        &[(false, None, 1), (true, Some(5), 1), (false, Some(6), 2)],
+    ];
+    for (case, steps) in cases.into_iter().enumerate() {
+        let mut failures = Failures::default();
+        for (place, (unasked, strikes, counted)) in steps.iter().enumerate() {
+            let heard = heard(*unasked, *strikes);
+            assert_eq!(failures.add(&heard), *counted, "{case} {place}");
+        }
+    }
+    let waiting = ProviderError {
+        retry_after: Some(Duration::from_secs(3)),
+        ..heard(true, Some(1))
+    };
+    assert_eq!(
+        Policy::new(0).next_delay(&waiting, 0, 1.0),
+        Some(Duration::from_secs(3))
+    );
+    assert_eq!(Policy::new(1).next_delay(&waiting, 2, 1.0), None);
 }

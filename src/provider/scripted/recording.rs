@@ -14,7 +14,7 @@ use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use serde::Deserialize;
 
 use super::load::{broken, read_text};
-use crate::provider::lines::MAX_EVENT_BYTES;
+use crate::provider::record::MAX_BODY_BYTES;
 use crate::provider::replay::Wire;
 use crate::provider::{ChunkStream, ErrorKind, ProviderError};
 
@@ -45,7 +45,12 @@ struct Manifest {
 struct Entry {
     file: PathBuf,
     api: String,
-    status: u16,
+    /// None where no answer came.
+    status: Option<u16>,
+    /// How it ended, where that was not well, and by what sort of failure.
+    #[serde(default)]
+    ended: String,
+    failed: Option<String>,
     #[serde(default)]
     headers: BTreeMap<String, String>,
     /// Milliseconds since the read before, and bytes of each read.
@@ -60,6 +65,22 @@ pub(super) struct Recording {
     headers: HeaderMap,
     body: Bytes,
     timing: Vec<(u64, usize)>,
+    /// What broke it off.
+    broke: Option<ProviderError>,
+}
+
+impl Entry {
+    /// What the recorded request or answer failed with.
+    fn broke(&self) -> Option<ProviderError> {
+        let kinds = ErrorKind::WORDS.iter();
+        let kind = self
+            .failed
+            .as_ref()
+            .and_then(|failed| kinds.clone().find(|(word, _)| word == failed))
+            .map(|(_, kind)| *kind);
+        let kind = kind.or_else(|| self.status.is_none().then_some(ErrorKind::Connect))?;
+        Some(ProviderError::new(kind, self.ended.clone()))
+    }
 }
 
 impl Recorded {
@@ -81,7 +102,7 @@ impl Recorded {
     /// # Errors
     ///
     /// [`ErrorKind::InvalidRequest`] after the last one; [`ErrorKind::NotConfigured`] for one that
-    /// cannot be read.
+    /// cannot be read; the failure of a request that got no answer.
     pub(super) fn next(&self) -> Result<Recording, ProviderError> {
         let index = self.next.fetch_add(1, Ordering::Relaxed);
         let entry = self.entries.get(index).ok_or_else(|| {
@@ -90,8 +111,14 @@ impl Recorded {
                 format!("all {} recordings were played", self.entries.len()),
             )
         })?;
-        let recording = Recording::read(&self.folder, &entry.file, &entry.api, entry.status)?;
+        let broke = entry.broke();
+        let Some(status) = entry.status else {
+            let silence = || ProviderError::new(ErrorKind::Connect, "no answer was recorded");
+            return Err(broke.unwrap_or_else(silence));
+        };
+        let recording = Recording::read(&self.folder, &entry.file, &entry.api, status)?;
         Ok(Recording {
+            broke,
             headers: headers(&entry.headers),
             timing: entry.timing.clone(),
             ..recording
@@ -112,7 +139,7 @@ impl Recording {
             .ok_or_else(|| broken(&path, &format!("no answer is in the wire format {api:?}")))?;
         let mut body = Vec::new();
         File::open(&path)
-            .and_then(|file| file.take(MAX_EVENT_BYTES as u64).read_to_end(&mut body))
+            .and_then(|file| file.take(MAX_BODY_BYTES as u64).read_to_end(&mut body))
             .map_err(|error| broken(&path, &error))?;
         Ok(Self {
             wire,
@@ -120,6 +147,7 @@ impl Recording {
             headers: HeaderMap::new(),
             body: body.into(),
             timing: Vec::new(),
+            broke: None,
         })
     }
 
@@ -142,10 +170,12 @@ impl Recording {
             .and_then(|value| value.to_str().ok())
             .unwrap_or_default()
             .to_owned();
-        Ok(self.wire.play(self.reads(), &content_type, provider, model))
+        Ok(self
+            .wire
+            .play_broken(self.reads(), &content_type, provider, model))
     }
 
-    fn reads(self) -> impl Stream<Item = Bytes> {
+    fn reads(self) -> impl Stream<Item = Result<Bytes, ProviderError>> {
         let mut rest = self.body;
         let mut reads: Vec<(Duration, Bytes)> = self
             .timing
@@ -156,12 +186,14 @@ impl Recording {
             })
             .collect();
         reads.push((Duration::ZERO, rest));
-        stream::iter(reads).then(|(pause, read)| async move {
-            if !pause.is_zero() {
-                tokio::time::sleep(pause).await;
-            }
-            read
-        })
+        stream::iter(reads)
+            .then(|(pause, read)| async move {
+                if !pause.is_zero() {
+                    tokio::time::sleep(pause).await;
+                }
+                Ok(read)
+            })
+            .chain(stream::iter(self.broke.map(Err)))
     }
 }
 

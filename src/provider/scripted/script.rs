@@ -21,6 +21,9 @@ pub(super) struct Script {
     /// The name of the model that answers.
     #[serde(default)]
     pub(super) model: Option<String>,
+    /// The model's window in tokens, for gauges; unknown where absent.
+    #[serde(default)]
+    pub(super) context_window: Option<u64>,
     /// Characters of one piece of text or input; at least 1.
     #[serde(default)]
     pub(super) chunk: Option<usize>,
@@ -264,35 +267,12 @@ fn some_duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Du
 
 fn kind<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ErrorKind, D::Error> {
     let word = String::deserialize(deserializer)?;
-    KINDS
+    ErrorKind::WORDS
         .iter()
         .find(|(known, _)| *known == word)
         .map(|(_, kind)| *kind)
         .ok_or_else(|| {
-            let known: Vec<&str> = KINDS.iter().map(|(known, _)| *known).collect();
+            let known: Vec<&str> = ErrorKind::WORDS.iter().map(|(known, _)| *known).collect();
             serde::de::Error::custom(format!("{word:?} is none of {}", known.join(", ")))
         })
 }
-
-/// The words for kinds of errors.
-const KINDS: &[(&str, ErrorKind)] = &[
-    ("connect", ErrorKind::Connect),
-    ("timeout", ErrorKind::Timeout),
-    ("rate_limit", ErrorKind::RateLimit),
-    ("overloaded", ErrorKind::Overloaded),
-    ("server", ErrorKind::Server),
-    ("incomplete_stream", ErrorKind::IncompleteStream),
-    ("protocol", ErrorKind::Protocol),
-    ("invalid_request", ErrorKind::InvalidRequest),
-    ("authentication", ErrorKind::Authentication),
-    ("permission", ErrorKind::Permission),
-    ("quota", ErrorKind::Quota),
-    ("not_found", ErrorKind::NotFound),
-    ("too_large", ErrorKind::TooLarge),
-    ("context_length", ErrorKind::ContextLength),
-    ("content_filter", ErrorKind::ContentFilter),
-    ("conflict", ErrorKind::Conflict),
-    ("no_tools", ErrorKind::NoTools),
-    ("not_configured", ErrorKind::NotConfigured),
-    ("unknown", ErrorKind::Unknown),
-];

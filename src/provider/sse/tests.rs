@@ -2,6 +2,7 @@ use futures::stream;
 use proptest::prelude::*;
 
 use super::*;
+use crate::provider::ErrorKind;
 
 fn events(pieces: &[&[u8]]) -> Vec<(String, String)> {
     let bytes: Vec<_> = pieces
@@ -37,6 +38,15 @@ fn events_as_servers_write_them() {
             &[("", "{\"a\":1}"), ("", "{\"b\":2}")],
         ),
         ("data: {\ndata: \"a\":1}\n\n", &[("", "{\n\"a\":1}")]),
+        // Events without data; the data of an event may be that of two lines of which one is empty.
+        ("event: x\nerror: {}\n\n", &[("error", "{}")]),
+        ("event: x\nerror: {}", &[("error", "{}")]),
+        ("data\ndata: a\n\n", &[("", "\na")]),
+        (
+            "event: x\nevent: y\nid\ndata:a\n\ndata:b\n\n",
+            &[("y", "a"), ("", "b")],
+        ),
+        ("data: data: {}\n\ndatabase: {}\n\n", &[("", "{}")]),
         // What the format does not know.
         (
             "data: 1\n\nerror: {\"m\":2}\n\n",

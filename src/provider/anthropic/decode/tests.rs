@@ -1,7 +1,6 @@
 use serde_json::json;
 
 use super::*;
-use crate::message::Usage;
 use crate::provider::CallInput;
 
 fn decoder() -> MessageDecoder {
@@ -169,32 +168,27 @@ fn broken_json_of_a_closed_call_is_invalid() {
 #[test]
 fn why_it_stopped_is_decided_by_content() {
     let cases = [
-        (Some("end_turn"), false, Stop::EndTurn),
-        (Some("end_turn"), true, Stop::ToolUse),
-        (Some("tool_use"), false, Stop::EndTurn),
-        (None, true, Stop::ToolUse),
-        (Some("max_tokens"), true, Stop::MaxTokens),
-        (
-            Some("model_context_window_exceeded"),
-            false,
-            Stop::MaxTokens,
-        ),
-        (Some("stop_sequence"), false, Stop::StopSequence),
-        (Some("refusal"), true, Stop::Refusal),
-        (Some("pause_turn"), false, Stop::Pause),
-        (Some("pause_turn"), true, Stop::ToolUse),
-        (Some("something_new"), false, Stop::EndTurn),
+        ("end_turn", false, Stop::EndTurn),
+        ("end_turn", true, Stop::ToolUse),
+        ("tool_use", false, Stop::EndTurn),
+        ("max_tokens", true, Stop::MaxTokens),
+        ("model_context_window_exceeded", false, Stop::MaxTokens),
+        ("stop_sequence", false, Stop::StopSequence),
+        ("refusal", true, Stop::Refusal),
+        ("pause_turn", false, Stop::Pause),
+        ("pause_turn", true, Stop::ToolUse),
+        ("something_new", false, Stop::EndTurn),
     ];
     for (reason, with_call, expected) in cases {
         let mut frames = vec![json!({"type": "message_start", "message": {}})];
         frames.extend(with_call.then(|| call(0)));
         frames.extend(with_call.then(|| close(0)));
-        frames.extend(reason.map(stop));
+        frames.push(stop(reason));
         frames.push(end());
         let (chunks, error) = run(&frames);
         assert_eq!(error, None);
         assert_eq!(ending(&chunks).stop, expected, "{reason:?} {with_call}");
-        assert_eq!(ending(&chunks).raw_stop.as_deref(), reason);
+        assert_eq!(ending(&chunks).raw_stop.as_deref(), Some(reason));
     }
 }
 
@@ -306,6 +300,7 @@ fn an_answer_without_its_beginnings_is_read() {
     let (chunks, error) = run(&[
         delta(0, json!({"type": "thinking_delta", "thinking": "hm"})),
         delta(1, json!({"type": "text_delta", "text": "hi"})),
+        stop("end_turn"),
         end(),
     ]);
     assert_eq!(error, None);
@@ -317,7 +312,7 @@ fn an_answer_without_its_beginnings_is_read() {
             Chunk::Text("hi".to_owned()),
         ]
     );
-    assert_eq!(ending(&chunks).usage, Usage::default());
+    assert_eq!(ending(&chunks).usage.input, None);
 }
 
 #[test]
@@ -330,6 +325,7 @@ fn the_answer_is_over_with_its_end_marker_only() {
     assert_eq!(error.unwrap().kind, ErrorKind::IncompleteStream);
     assert!(!chunks.iter().any(|chunk| matches!(chunk, Chunk::End(_))));
     let (chunks, error) = run(&[
+        stop("end_turn"),
         end(),
         start(0, json!({"type": "text", "text": "late"})),
         end(),

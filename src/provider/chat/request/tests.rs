@@ -277,6 +277,57 @@ fn ids_tell_the_calls_of_a_reply_apart() {
 }
 
 #[test]
+fn ids_tell_the_calls_of_all_replies_apart() {
+    // A client's own history, and the daemon's own ids after it.
+    let turn = |id, provider_id| {
+        [
+            reply("", "", vec![call(id, provider_id, "a")], None),
+            result(id, vec![Part::text("1")], false),
+        ]
+    };
+    let sent = json!([{"tool_calls": [
+        {"id": "0", "type": "function", "function": {"name": "file_read", "arguments": "{\"path\":\"a\"}"}},
+    ]}]);
+    let own = |id| {
+        [
+            reply(
+                "",
+                "",
+                vec![call(id, Some("0"), "a")],
+                Some((WIRE, sent.clone())),
+            ),
+            result(id, vec![Part::text("1")], false),
+        ]
+    };
+    let mut history = vec![user("Go")];
+    for turn in [
+        turn("t7", None),
+        turn("t7", Some("p")),
+        own("t8"),
+        own("t8"),
+    ] {
+        history.extend(turn);
+    }
+    for (preset, expected) in [
+        ("generic", Some(["call_t7", "call_t7_2", "0", "call_t8"])),
+        ("mistral", None),
+    ] {
+        let messages = messages(&history, preset);
+        let ids = |of: fn(&Value) -> Option<&Value>| -> Vec<String> {
+            let found = messages.as_array().unwrap().iter().filter_map(of);
+            found.map(|id| id.as_str().unwrap().to_owned()).collect()
+        };
+        let calls = ids(|message| message.pointer("/tool_calls/0/id"));
+        assert_eq!(calls, ids(|message| message.get("tool_call_id")));
+        let distinct: std::collections::BTreeSet<&String> = calls.iter().collect();
+        assert_eq!(distinct.len(), 4, "{preset}: {calls:?}");
+        if let Some(expected) = expected {
+            assert_eq!(calls, expected);
+        }
+    }
+}
+
+#[test]
 fn tools_stay_away_where_they_cannot_be_forbidden() {
     let (history, tools) = ([user("Hello")], tools());
     let closing = Request {

@@ -175,7 +175,7 @@ fn repairs_are_remembered_by_model_within_a_bound() {
     for number in 0..2 * MAX_MODELS {
         learned.remember(&number.to_string(), &Repairs::from([Repair::NoTools]));
     }
-    assert_eq!(learned.repairs.lock().unwrap().len(), MAX_MODELS);
+    assert_eq!(learned.repairs.lock().len(), MAX_MODELS);
 }
 
 #[test]

@@ -164,6 +164,22 @@ fn items_with_a_call_that_nobody_answers_do_not_go_back() {
 }
 
 #[test]
+fn ids_tell_the_calls_of_all_replies_apart() {
+    let turn = |provider_id| {
+        [
+            reply("", "", vec![call("t1", provider_id, "a")], None),
+            result("t1", vec![Part::text("1")], false),
+        ]
+    };
+    let mut history = vec![user("Go")];
+    history.extend(turn(None));
+    history.extend(turn(Some("call_A")));
+    let input = input(&history, &openai());
+    let ids: Vec<&Value> = (1..5).map(|at| &input[at]["call_id"]).collect();
+    assert_eq!(ids, ["call_t1", "call_t1", "call_t1_2", "call_t1_2"]);
+}
+
+#[test]
 fn a_free_text_call_is_answered_in_kind() {
     let item = json!({"type": "custom_tool_call", "id": "ct_1", "call_id": "call_A", "name": "file_read", "input": "a"});
     let history = [

@@ -1,0 +1,219 @@
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use futures::future::join_all;
+
+use super::*;
+use crate::provider::retry::{Failures, Policy};
+
+fn error(kind: ErrorKind, seconds: Option<u64>) -> ProviderError {
+    ProviderError {
+        retry_after: seconds.map(Duration::from_secs),
+        ..ProviderError::new(kind, "busy")
+    }
+}
+
+/// A server that has time for one request in a while, or never.
+struct Server {
+    every: Option<Duration>,
+    refusal: ProviderError,
+    free: Mutex<Option<Instant>>,
+    asked: AtomicU32,
+}
+
+impl Server {
+    fn new(every: Option<Duration>, refusal: ProviderError) -> Self {
+        Self {
+            every,
+            refusal,
+            free: Mutex::default(),
+            asked: AtomicU32::new(0),
+        }
+    }
+
+    async fn ask(&self) -> Result<(), ProviderError> {
+        self.asked.fetch_add(1, Ordering::SeqCst);
+        tokio::time::sleep(Duration::from_millis(5)).await;
+        let now = Instant::now();
+        let mut free = self.free.lock();
+        match self.every {
+            Some(every) if free.is_none_or(|free| free <= now) => {
+                *free = Some(now + every);
+                Ok(())
+            }
+            _ => Err(self.refusal.clone()),
+        }
+    }
+}
+
+/// A turn as the exchange runs it.
+async fn converse(gate: &Arc<Gate>, server: &Server, number: u32) -> Result<(), ProviderError> {
+    let policy = Policy::new(4);
+    let mut failures = Failures::default();
+    loop {
+        let error = match gate.pass("m") {
+            Ok(mut pass) => match server.ask().await {
+                Ok(()) => {
+                    pass.answered();
+                    return Ok(());
+                }
+                Err(mut error) => {
+                    pass.failed(&mut error);
+                    error
+                }
+            },
+            Err(error) => error,
+        };
+        let count = failures.add(&error);
+        let jitter = f64::from(number * 37 % 100) / 100.0;
+        match policy.next_delay(&error, count, jitter) {
+            Some(delay) => tokio::time::sleep(delay).await,
+            None => return Err(error),
+        }
+    }
+}
+
+async fn crowd(size: u32, server: &Server) -> Vec<Result<(), ProviderError>> {
+    let gate = Arc::new(Gate::default());
+    join_all((0..size).map(|number| converse(&gate, server, number))).await
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_takes_one_after_the_other_serves_all() {
+    for retry_after in [Some(1), None] {
+        for every in [50, 400, 1000] {
+            let refusal = error(ErrorKind::RateLimit, retry_after);
+            let server = Server::new(Some(Duration::from_millis(every)), refusal);
+            let failed = crowd(30, &server).await.into_iter().filter_map(Result::err);
+            assert_eq!(failed.count(), 0, "{retry_after:?} {every}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_is_gone_is_not_knocked_at_by_all() {
+    for kind in [
+        ErrorKind::RateLimit,
+        ErrorKind::Overloaded,
+        ErrorKind::Connect,
+    ] {
+        let server = Server::new(None, error(kind, None));
+        let began = Instant::now();
+        let ended = crowd(50, &server).await;
+        assert!(ended.iter().all(Result::is_err));
+        let asked = server.asked.load(Ordering::SeqCst);
+        assert!(asked <= 60, "{kind:?} {asked}");
+        assert!(began.elapsed() < Duration::from_secs(150), "{kind:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_alone_is_never_held_up() {
+    for kind in [ErrorKind::Overloaded, ErrorKind::Connect] {
+        let gate = Arc::new(Gate::default());
+        for attempt in 1..5 {
+            let mut refused = error(kind, None);
+            gate.pass("m")
+                .map(|mut pass| pass.failed(&mut refused))
+                .unwrap();
+            assert_eq!(refused.strikes, Some(attempt));
+            let delay = Policy::new(9).next_delay(&refused, attempt, 0.0).unwrap();
+            tokio::time::sleep(delay).await;
+        }
+        gate.pass("m").unwrap().answered();
+        for _ in 0..9 {
+            gate.pass("m").unwrap();
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn another_failure_does_not_make_the_refusals_before_it_count() {
+    let gate = Arc::new(Gate::default());
+    for _ in 0..5 {
+        let mut refused = error(ErrorKind::Overloaded, None);
+        gate.pass("m")
+            .map(|mut pass| pass.failed(&mut refused))
+            .unwrap();
+        tokio::time::sleep(shortest_delay(ErrorKind::Overloaded, 5)).await;
+    }
+    // Another turn, while the gate still knows of them.
+    let (policy, mut failures) = (Policy::new(4), Failures::default());
+    let mut broken = error(ErrorKind::Server, None);
+    let mut pass = gate.pass("m").unwrap();
+    pass.failed(&mut broken);
+    assert_eq!(failures.add(&broken), 1);
+    let waits = gate.pass("m").map(drop).unwrap_err();
+    assert!(waits.unasked);
+    let retries = failures.add(&waits);
+    assert!(policy.next_delay(&waits, retries, 0.0).is_some());
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_goes_first_and_the_others_wait_for_it() {
+    let gate = Arc::new(Gate::default());
+    gate.pass("m")
+        .unwrap()
+        .failed(&mut error(ErrorKind::Overloaded, Some(5)));
+    let refused = gate.pass("m").map(drop).unwrap_err();
+    assert!(refused.unasked && refused.kind == ErrorKind::Overloaded);
+    assert_eq!(refused.retry_after, Some(Duration::from_secs(5)));
+    let next = gate.pass("m").map(drop).unwrap_err();
+    assert_eq!(next.retry_after, Some(Duration::from_secs(5) + FIRST_PACE));
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    let mut first = gate.pass("m").unwrap();
+    assert!(gate.pass("m").is_err());
+    first.answered();
+    assert!(gate.pass("m").is_err());
+    tokio::time::sleep(FIRST_PACE).await;
+    assert!(gate.pass("m").is_ok());
+    assert!(gate.pass("m").is_err());
+    // One that went first and was cancelled makes room.
+    let gate = Arc::new(Gate::default());
+    let refuse = |gate: &Arc<Gate>| {
+        let mut pass = gate.pass("m").unwrap();
+        pass.failed(&mut error(ErrorKind::RateLimit, Some(1)));
+    };
+    refuse(&gate);
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let probe = gate.pass("m").unwrap();
+    assert!(gate.pass("m").is_err());
+    drop(probe);
+    tokio::time::sleep(FIRST_PACE).await;
+    assert!(gate.pass("m").is_ok());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_long_delay_is_remembered_for_its_model() {
+    let gate = Arc::new(Gate::default());
+    let hours = |hours: u64| Duration::from_secs(hours * 3600);
+    gate.pass("large")
+        .unwrap()
+        .failed(&mut error(ErrorKind::RateLimit, Some(7200)));
+    assert!(gate.pass("small").is_ok());
+    tokio::time::sleep(hours(1)).await;
+    let told = gate.pass("large").map(drop).unwrap_err();
+    assert_eq!(told.retry_after, Some(hours(1)));
+    assert_eq!(Policy::new(4).next_delay(&told, 0, 0.0), None);
+    tokio::time::sleep(hours(1)).await;
+    assert!(gate.pass("large").is_ok());
+    // Without end is no time.
+    gate.pass("large")
+        .unwrap()
+        .failed(&mut error(ErrorKind::RateLimit, Some(u64::MAX)));
+    let told = gate.pass("large").map(drop).unwrap_err();
+    assert_eq!(told.retry_after, Some(MAX_DELAY));
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_what_is_about_load_closes_it() {
+    for kind in [
+        ErrorKind::Server,
+        ErrorKind::Timeout,
+        ErrorKind::Quota,
+        ErrorKind::InvalidRequest,
+    ] {
+        let gate = Arc::new(Gate::default());
+        gate.pass("m").unwrap().failed(&mut error(kind, Some(60)));
+        assert!(gate.pass("m").is_ok(), "{kind:?}");
+    }
+}

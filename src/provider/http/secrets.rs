@@ -1,0 +1,148 @@
+//! What an instance is trusted with, taken out of what its server says: errors and recordings.
+//!
+//! A server may repeat the key it was given. Here the key is known, so that it goes whatever it looks
+//! like; what only looks like one goes by `error::redact`.
+
+use secrecy::ExposeSecret;
+
+use crate::config::ProviderConfig;
+use crate::provider::ProviderError;
+use crate::provider::error::without;
+
+/// Shortest text taken for a secret, in bytes: a shorter one occurs by chance.
+const MIN_BYTES: usize = 8;
+
+/// The secrets of one instance in the forms in which servers repeat them.
+#[derive(Clone, Default)]
+pub(crate) struct Secrets(Vec<String>);
+
+impl Secrets {
+    /// The key and the values of the extra headers.
+    pub(crate) fn of(config: &ProviderConfig) -> Self {
+        let mut forms = Vec::new();
+        let key = config.api_key.iter();
+        for secret in key.chain(config.headers.values()) {
+            let secret = secret.expose_secret().trim();
+            // Of "Bearer X", X alone is a secret too.
+            let word = secret.rsplit_once(' ').map(|(_, word)| word);
+            for form in [Some(secret), word].into_iter().flatten() {
+                forms.push(form.to_owned());
+                // As some write it in JSON.
+                forms.push(form.replace('/', "\\/"));
+            }
+        }
+        forms.retain(|form| form.len() >= MIN_BYTES);
+        forms.sort_by_key(|form| std::cmp::Reverse(form.len()));
+        forms.dedup();
+        Self(forms)
+    }
+
+    /// Returns an error without them, also where its message was cut within one.
+    pub(crate) fn clean(&self, mut error: ProviderError) -> ProviderError {
+        let others = [&mut error.error_type, &mut error.code];
+        for field in others.into_iter().flatten().chain([&mut error.message]) {
+            for secret in &self.0 {
+                *field = without(field, secret);
+                cut_tail(field, secret);
+            }
+        }
+        error
+    }
+
+    /// Overwrites them in bytes that keep their length.
+    pub(crate) fn mask(&self, bytes: &mut [u8]) {
+        for secret in self.0.iter().map(String::as_bytes) {
+            let mut from = 0;
+            while let Some(found) = find(bytes.get(from..).unwrap_or_default(), secret) {
+                let start = from + found;
+                from = start + secret.len();
+                if let Some(place) = bytes.get_mut(start..from) {
+                    place.fill(b'*');
+                }
+            }
+        }
+    }
+
+    /// Overwrites them in text.
+    pub(crate) fn mask_text(&self, text: &str) -> String {
+        self.0
+            .iter()
+            .fold(text.to_owned(), |text, secret| without(&text, secret))
+    }
+}
+
+/// Drops the beginning of a secret that a message was cut in.
+fn cut_tail(message: &mut String, secret: &str) {
+    let Some(cut) = message.strip_suffix('…') else {
+        return;
+    };
+    let longest = (MIN_BYTES..secret.len())
+        .rev()
+        .filter_map(|bytes| secret.get(..bytes))
+        .find(|beginning| cut.ends_with(beginning));
+    if let Some(beginning) = longest {
+        let end = cut.len() - beginning.len();
+        message.truncate(end);
+        message.push('…');
+    }
+}
+
+fn find(bytes: &[u8], wanted: &[u8]) -> Option<usize> {
+    bytes
+        .windows(wanted.len())
+        .position(|window| window == wanted)
+}
+
+#[cfg(test)]
+mod tests {
+    use secrecy::SecretString;
+
+    use super::*;
+    use crate::config::ProviderKind;
+    use crate::provider::ErrorKind;
+    use crate::provider::samples;
+
+    fn secrets() -> Secrets {
+        let mut config = samples::config(ProviderKind::Chat, "generic", "http://host");
+        config.api_key = Some(SecretString::from("hunter2/hunter2 \n".to_owned()));
+        config.headers.insert(
+            "x-token".to_owned(),
+            SecretString::from("Basic abcdefgh".to_owned()),
+        );
+        config
+            .headers
+            .insert("x-short".to_owned(), SecretString::from("me".to_owned()));
+        Secrets::of(&config)
+    }
+
+    #[test]
+    fn errors_lose_what_the_server_repeats() {
+        let cases = [
+            ("no hunter2/hunter2!", "no [redacted]!"),
+            (r#"{"key":"hunter2\/hunter2"}"#, r#"{"key":"[redacted]"}"#),
+            ("Basic abcdefgh", "[redacted]"),
+            ("x abcdefgh", "x [redacted]"),
+            ("me and hunter2", "me and hunter2"),
+            ("a long page: hunter2/hun…", "a long page: …"),
+            ("a long page: hunter…", "a long page: hunter…"),
+        ];
+        for (message, expected) in cases {
+            let mut error = ProviderError::new(ErrorKind::Unknown, message);
+            error.code = Some("hunter2/hunter2".to_owned());
+            let error = secrets().clean(error);
+            assert_eq!(error.message, expected);
+            assert_eq!(error.code.as_deref(), Some("[redacted]"));
+        }
+    }
+
+    #[test]
+    fn recordings_keep_their_length() {
+        let mut bytes = b"a hunter2/hunter2hunter2/hunter2 abcdefgh".to_vec();
+        secrets().mask(&mut bytes);
+        assert_eq!(
+            bytes,
+            b"a ****************************** ********".as_slice()
+        );
+        assert_eq!(secrets().mask_text("to hunter2/hunter2"), "to [redacted]");
+    }
+}

@@ -1,0 +1,123 @@
+//! JSON as servers write it: where strict reading fails for something harmless, that is mended.
+//!
+//! Mended are halves of surrogate pairs: a server that cuts its text into pieces by UTF-16 units sends
+//! `"\ud83d"` alone, which no UTF-8 can hold. It becomes U+FFFD, as in every lenient decoder.
+//! Where both halves come in neighbouring pieces that makes two of U+FFFD, for a piece is read before it is known what
+//! it is a piece of; no vendor is known to cut so (2026-11-20), and to join them each decoder would have to hold back
+//! text by block.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::marker::PhantomData;
+
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{Deserialize, DeserializeOwned, Deserializer, MapAccess, Visitor};
+
+/// What stands for half a pair.
+const REPLACEMENT: &str = "\\ufffd";
+
+/// Reads JSON, with halves of surrogate pairs replaced.
+///
+/// # Errors
+///
+/// As `serde_json`, for what is no JSON besides.
+pub(crate) fn read<T: DeserializeOwned>(text: &str) -> Result<T, serde_json::Error> {
+    serde_json::from_str(&mended(text))
+}
+
+/// A struct that is read from an object alone: serde takes an array of its fields as well, which no server means.
+pub(crate) struct Object<T>(pub(crate) T);
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Fields<T>(PhantomData<T>);
+
+        impl<'de, T: Deserialize<'de>> Visitor<'de> for Fields<T> {
+            type Value = Object<T>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
+                T::deserialize(MapAccessDeserializer::new(map)).map(Object)
+            }
+        }
+
+        deserializer.deserialize_map(Fields(PhantomData))
+    }
+}
+
+/// Returns JSON text in which every escaped surrogate has its other half.
+pub(crate) fn mended(text: &str) -> Cow<'_, str> {
+    if !text.contains("\\ud") && !text.contains("\\uD") {
+        return Cow::Borrowed(text);
+    }
+    let mut mended = String::new();
+    let mut copied = 0;
+    let mut at = 0;
+    while let Some(found) = text.get(at..).and_then(|rest| rest.find('\\')) {
+        at += found;
+        match unit(text, at) {
+            Some(0xd800..=0xdbff) if matches!(unit(text, at + 6), Some(0xdc00..=0xdfff)) => {
+                at += 12;
+            }
+            Some(0xd800..=0xdfff) => {
+                mended.push_str(text.get(copied..at).unwrap_or_default());
+                mended.push_str(REPLACEMENT);
+                at += 6;
+                copied = at;
+            }
+            Some(_) => at += 6,
+            // Any other escape; what is escaped may be a backslash itself.
+            None => at += 1 + text.get(at + 1..).map_or(0, first_length),
+        }
+    }
+    if copied == 0 {
+        return Cow::Borrowed(text);
+    }
+    mended.push_str(text.get(copied..).unwrap_or_default());
+    Cow::Owned(mended)
+}
+
+/// The UTF-16 unit that is escaped at a place.
+fn unit(text: &str, at: usize) -> Option<u16> {
+    let digits = text.get(at..)?.strip_prefix("\\u")?.get(..4)?;
+    let all_hex = digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+    u16::from_str_radix(digits, 16).ok().filter(|_| all_hex)
+}
+
+/// Bytes of the first character.
+fn first_length(text: &str) -> usize {
+    text.chars().next().map_or(0, char::len_utf8)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn halves_are_replaced_and_pairs_stay() {
+        let cases = [
+            (r#""plain""#, Some("plain")),
+            (r#""\ud83d\ude00""#, Some("😀")),
+            (r#""\uD83D\uDE00 \u00e4""#, Some("😀 ä")),
+            (r#""\ud83d""#, Some("\u{fffd}")),
+            (r#""\ude00x""#, Some("\u{fffd}x")),
+            (r#""\ud83d\ud83d\ude00""#, Some("\u{fffd}😀")),
+            (r#""\ude00\ud83d""#, Some("\u{fffd}\u{fffd}")),
+            (r#""a\\ud83d""#, Some("a\\ud83d")),
+            (r#""\\\ud83d\n\"""#, Some("\\\u{fffd}\n\"")),
+            (r#""\ud83d\u0041""#, Some("\u{fffd}A")),
+            ("\"\\\u{e4}\\ud83d\"", None),
+            (r#""\ud8""#, None),
+            (r#""\ud83g""#, None),
+            (r#"\ud83d\"#, None),
+            ("\\", None),
+        ];
+        for (text, expected) in cases {
+            let read = read::<String>(text).ok();
+            assert_eq!(read.as_deref(), expected, "{text}");
+        }
+    }
+}
