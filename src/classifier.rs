@@ -10,15 +10,21 @@
 
 mod allowed;
 mod ansi;
+mod binding;
 mod characters;
+mod code_effects;
 mod command;
 mod compound;
 mod dollar;
 mod expand;
+mod files;
 mod flow;
+mod functions;
 mod git;
 mod grammar;
 mod interpret;
+mod listing;
+mod names;
 mod network;
 mod opinion;
 mod paths;
@@ -26,10 +32,14 @@ mod pattern;
 mod peel;
 mod reader;
 mod redirect;
+mod remember;
 mod removal;
 mod safe;
 mod scope;
 mod script;
+mod sed;
+mod stored;
+mod system;
 mod table;
 mod walk;
 mod writing;
@@ -41,6 +51,7 @@ use std::path::Path;
 
 pub(crate) use self::characters::is_invisible;
 pub use self::pattern::{Pattern, PatternError};
+pub use self::remember::Remembered;
 
 use self::command::Setting;
 use self::expand::expand_all;
@@ -49,7 +60,6 @@ use self::opinion::Opinion;
 use self::reader::{Reader, Unreadable};
 use self::scope::Scope;
 use self::script::{Script, Stage};
-use self::table::{TABLE, has};
 use self::walk::Walk;
 use crate::message::DangerLevel;
 
@@ -90,6 +100,8 @@ pub struct Classification {
     /// Whether the line is nothing but commands, pipes and lists, so that `commands` is all of it:
     /// no assignment, no redirection that writes, no expansion that runs something.
     pub plain: bool,
+    /// What an approval with `remember` stands for.
+    remembered: Option<Remembered>,
 }
 
 /// The words of one command, its program first.
@@ -135,42 +147,20 @@ impl Classification {
             .collect()
     }
 
-    /// Returns the words that an approval may be remembered by, one list per command.
-    ///
-    /// `None` where the words do not tell what runs: a wrapper, shell or other interpreter, a line
-    /// that is more than its commands, a dynamic word; and for dangerous and blocked lines.
-    pub fn rememberable(&self) -> Option<Vec<Vec<String>>> {
-        if self.level >= DangerLevel::Dangerous || !self.plain || self.commands.is_empty() {
-            return None;
-        }
-        self.commands
-            .iter()
-            .map(|command| {
-                let words: Option<Vec<String>> = command
-                    .words
-                    .iter()
-                    .map(|word| match word {
-                        Word::Literal(text) => Some(text.clone()),
-                        Word::Dynamic(_) => None,
-                    })
-                    .collect();
-                words.filter(|words| !runs_others(words))
-            })
-            .collect()
+    /// Whether one of the commands is this program.
+    pub fn runs(&self, program: &str) -> bool {
+        self.commands.iter().any(|command| {
+            let first = command.words.first();
+            matches!(first, Some(Word::Literal(name)) if name == program)
+        })
     }
-}
 
-/// Whether the command's words do not say what it runs.
-fn runs_others(words: &[String]) -> bool {
-    let args: Vec<expand::Arg> = words.iter().map(expand::Arg::literal).collect();
-    let Some((program, rest)) = peel::program(&args) else {
-        return true;
-    };
-    let programs = &TABLE.programs;
-    has(&programs.unrememberable, &program)
-        || has(&programs.shells, &program)
-        || TABLE.interpreter(&program).is_some()
-        || TABLE.wrapper(&program, rest).is_some()
+    /// Returns what an approval may be remembered by: the words and what joins them.
+    ///
+    /// `None` where these do not tell what runs, see `remember`; and for dangerous and blocked lines.
+    pub fn rememberable(&self) -> Option<Remembered> {
+        self.remembered.clone()
+    }
 }
 
 /// Returns the home directory that `~` stands for; without one, a path that is nobody's.
@@ -204,7 +194,7 @@ pub fn classify(line: &str, surroundings: &Surroundings<'_>) -> Classification {
         let reason = format!("has more than {MAX_COMMANDS} commands");
         walk.find(DangerLevel::Warning, "limit-commands", "", reason);
     }
-    let opinion = Opinion::new(line);
+    let opinion = Opinion::new(line, read.is_ok());
     if let Some(opinion) = &opinion {
         second_walk(opinion, &mut walk);
     }
@@ -212,7 +202,26 @@ pub fn classify(line: &str, surroundings: &Surroundings<'_>) -> Classification {
     if walk.findings.is_empty() {
         proof(&script, reader.irregular, opinion.as_ref(), &mut walk);
     }
-    finish(walk, read.is_ok() && reader.irregular.is_none())
+    let mut classified = finish(walk, read.is_ok() && reader.irregular.is_none());
+    classified.remembered = remember::key(&script, line, &classified);
+    classified
+}
+
+/// Classifies one command that is run with exactly these words, without a shell.
+///
+/// It is judged as the line in which each word is quoted, so that there is one judgement for both.
+pub fn classify_words(words: &[&str], surroundings: &Surroundings<'_>) -> Classification {
+    let quoted: Vec<String> = words.iter().map(|word| quoted(word)).collect();
+    classify(&quoted.join(" "), surroundings)
+}
+
+/// The word as bash reads it back, character by character; a plain one as it is.
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@,+%".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', "'\\''"))
 }
 
 fn finish(walk: Walk<'_>, plain: bool) -> Classification {
@@ -222,6 +231,7 @@ fn finish(walk: Walk<'_>, plain: bool) -> Classification {
         commands: walk.commands,
         findings: walk.findings,
         plain,
+        remembered: None,
     }
 }
 

@@ -62,6 +62,9 @@ fn letters_need_value(letters: &str, options: &Options) -> Option<bool> {
     }
     let mut rest = letters.chars();
     while let Some(letter) = rest.next() {
+        if options.joined.contains(letter) {
+            return Some(false);
+        }
         if options.values.contains(letter) {
             return Some(rest.as_str().is_empty());
         }
@@ -70,6 +73,21 @@ fn letters_need_value(letters: &str, options: &Options) -> Option<bool> {
         }
     }
     Some(false)
+}
+
+/// Whether a filter has one of these names as a word of its own, not as a field or a string: `env`, `$ENV`.
+pub(super) fn tells(filter: &str, names: &[String]) -> bool {
+    names.iter().any(|name| {
+        filter.match_indices(name.as_str()).any(|(at, _)| {
+            let before = filter.get(..at).and_then(|text| text.chars().next_back());
+            let after = filter
+                .get(at + name.len()..)
+                .and_then(|text| text.chars().next());
+            let joins = |c: char| c.is_alphanumeric() || matches!(c, '_' | '"');
+            !before.is_some_and(|c| joins(c) || matches!(c, '.' | '$'))
+                && !after.is_some_and(|c| joins(c) || c == ':')
+        })
+    })
 }
 
 /// Whether a sed script is one address or range and `p`: `5p`, `1,20p`, `$p`, `/a/p`, `/a/,/b/p`.

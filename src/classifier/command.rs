@@ -7,7 +7,7 @@ use super::scope::{Scope, Value};
 use super::table::{TABLE, cluster, has};
 use super::walk::Walk;
 use super::{SimpleCommand, Word};
-use crate::message::DangerLevel::{Blocked, Dangerous};
+use crate::message::DangerLevel::{Blocked, Warning};
 
 /// What surrounds a command.
 #[derive(Clone, Debug, Default)]
@@ -50,26 +50,17 @@ impl Walk<'_> {
         });
         self.count(args.len());
         let name = args.first().map(|arg| arg.text.clone()).unwrap_or_default();
-        self.deeper(&name, |walk| match peel::program(args) {
-            Some((program, rest)) => walk.named(&program, args, rest, setting, scope),
-            None => walk.unnamed(args, setting, scope),
+        self.deeper(&name, |walk| {
+            match peel::program(args) {
+                Some((program, rest)) => walk.named(&program, args, rest, setting, scope),
+                None => walk.unnamed(args, setting, scope),
+            }
+            walk.matched(args, setting, scope);
+            walk.called(args, setting, scope);
         });
     }
 
-    /// A command whose program is not known.
-    fn unnamed(&mut self, args: &[Arg], setting: &Setting, scope: &mut Scope) {
-        let Some(first) = args.first() else { return };
-        if first.taint.hidden() {
-            self.hidden(args);
-        }
-        // Unquoted words may turn out empty: then the first that cannot is the program.
-        let empty = args.iter().take_while(|arg| arg.loose).count();
-        if empty > 0 {
-            self.command(args.get(empty..).unwrap_or_default(), setting, scope);
-        }
-    }
-
-    fn named(
+    pub(super) fn named(
         &mut self,
         program: &str,
         args: &[Arg],
@@ -77,11 +68,18 @@ impl Walk<'_> {
         setting: &Setting,
         scope: &mut Scope,
     ) {
-        self.itself(args, setting, scope);
+        self.itself(args, scope);
         self.downloaded(args, scope);
+        let mut inside = self.inside(program, rest, scope);
         for inner in peel::peel(program, rest, &setting.input) {
+            let scope = inside.as_mut().unwrap_or(scope);
             match inner {
-                Peeled::Command(inner) => self.command(&inner, setting, scope),
+                Peeled::Command(inner) => {
+                    if program == "xargs" {
+                        self.named_secret(args, &inner, setting, scope);
+                    }
+                    self.command(&inner, setting, scope);
+                }
                 Peeled::Text(text) => self.code(&text, scope, &setting.input),
             }
         }
@@ -89,8 +87,11 @@ impl Walk<'_> {
         for rule in table.rules(program, rest) {
             self.find(rule.level, &rule.id, &shown(args), &rule.reason);
         }
-        if program == "eval" && super::flow::taint_of(rest).hidden() {
-            self.hidden(args);
+        if program == "eval" {
+            self.signs.shell |= rest.iter().any(|arg| arg.unknown);
+            if super::flow::taint_of(rest).hidden() {
+                self.hidden(args);
+            }
         }
         if has(&TABLE.programs.shells, program) {
             self.shell(args, rest, setting, scope);
@@ -100,6 +101,8 @@ impl Walk<'_> {
         self.removal(program, args, rest, scope);
         self.system(program, args, rest, scope);
         self.writing(program, args, rest, setting, scope);
+        self.brings(program, rest, setting, scope);
+        self.recipe(program, args, rest, setting, scope);
         self.network(program, args, rest, setting, scope);
         if program == "git" {
             self.git(args, rest, scope);
@@ -116,8 +119,12 @@ impl Walk<'_> {
                 "runs text that was downloaded or decoded",
             );
         }
-        // Editors and git mark shell text by `!`, ssh and others name it: `ProxyCommand=…`.
-        let plain = text.text.trim_start_matches(['!', ':']);
+        // Editors and git mark shell text by `!` or `:!`, ssh and others name it: `ProxyCommand=…`.
+        let marked = text
+            .text
+            .strip_prefix(':')
+            .filter(|rest| rest.starts_with('!'));
+        let plain = marked.unwrap_or(&text.text).trim_start_matches('!');
         self.text(plain, scope, feed);
         if let Some((_, value)) = plain.split_once('=').filter(|_| peel::is_assignment(plain)) {
             self.text(value, scope, feed);
@@ -133,31 +140,55 @@ impl Walk<'_> {
         );
     }
 
-    /// A function that starts itself beside itself.
-    fn itself(&mut self, args: &[Arg], setting: &Setting, scope: &Scope) {
-        let calls_itself = args
-            .first()
-            .is_some_and(|arg| scope.functions.contains(&arg.text));
-        if calls_itself && setting.parallel {
-            self.find(
-                Blocked,
-                "fork-bomb",
-                &shown(args),
-                "starts itself again and again",
-            );
+    /// A program or script that the same line downloaded.
+    fn downloaded(&mut self, args: &[Arg], scope: &mut Scope) {
+        let Some(first) = args.first() else { return };
+        if first.text.contains('/') && super::flow::file_taint(first, scope).fetched {
+            self.hidden(args);
         }
+        self.stored(first, None, args, scope);
     }
 
-    /// A program or script that the same line downloaded.
-    fn downloaded(&mut self, args: &[Arg], scope: &Scope) {
-        let path = args.first().filter(|arg| arg.text.contains('/'));
-        if path.is_some_and(|arg| super::flow::file_taint(arg, scope).fetched) {
-            self.hidden(args);
+    /// `env NAME=value`, `env -C directory`: what the command inside sees; `None` where nothing is set.
+    fn inside(&mut self, program: &str, rest: &[Arg], scope: &Scope) -> Option<Scope> {
+        let sets = matches!(program, "env" | "genv" | "strace");
+        let set: Vec<&Arg> = rest
+            .iter()
+            .filter(|arg| sets && peel::is_assignment(&arg.text))
+            .collect();
+        let directories = peel::directories(program, rest);
+        if set.is_empty() && directories.is_empty() {
+            return None;
+        }
+        let mut inside = scope.clone();
+        for directory in directories {
+            inside.change_directory(directory.as_known());
+        }
+        for arg in set {
+            self.definition("export", arg, &mut inside);
+        }
+        Some(inside)
+    }
+
+    /// `xargs` is given the names of files by what it reads.
+    fn named_secret(&mut self, args: &[Arg], inner: &[Arg], setting: &Setting, scope: &Scope) {
+        let denied = |arg: &Arg| super::paths::denied(arg, scope).is_some();
+        if setting.input.taint.secret || inner.iter().any(denied) {
+            let reason = "reads a file that may hold secrets";
+            self.find(Warning, "secret", &shown(args), reason);
         }
     }
 
     fn shell(&mut self, args: &[Arg], rest: &[Arg], setting: &Setting, scope: &mut Scope) {
         self.signs.shell = true;
+        for option in ["--rcfile", "--init-file"] {
+            for file in peel::option_values(rest, option) {
+                if file.taint.hidden() || super::flow::file_taint(&file, scope).hidden() {
+                    self.hidden(args);
+                }
+                self.stored(&file, None, args, scope);
+            }
+        }
         let call = ShellCall::new(rest);
         let Some((script, parameters)) = call.operands.split_first() else {
             return self.program_text(args, setting, scope);
@@ -173,6 +204,8 @@ impl Walk<'_> {
             }
         } else if call.standard_input || script.text == "-" || script.text.starts_with("/dev/") {
             self.program_text(args, setting, scope);
+        } else {
+            self.stored(script, None, args, scope);
         }
         if script.taint.hidden() || super::flow::file_taint(script, scope).fetched {
             self.hidden(args);
@@ -184,7 +217,7 @@ impl Walk<'_> {
         if setting.input.taint.hidden() {
             self.hidden(args);
         }
-        if let Some(text) = &setting.input.text {
+        for text in setting.input.texts() {
             self.text(text, &mut scope.clone(), &Feed::default());
         }
     }
@@ -221,6 +254,9 @@ impl Walk<'_> {
                 if file.is_some_and(|arg| arg.text.starts_with("/dev/")) {
                     self.program_text(args, setting, scope);
                 }
+                if let Some(file) = file {
+                    self.stored(file, None, args, scope);
+                }
             }
             "trap" => {
                 if let Some(action) = operands().next() {
@@ -232,14 +268,26 @@ impl Walk<'_> {
                     self.definition(program, arg, scope);
                 }
             }
-            "read" | "mapfile" | "readarray" => {
-                for arg in operands() {
+            "read" | "mapfile" | "readarray" => self.reads(rest, setting, scope),
+            "printf" => {
+                let (option, words) = rest.split_at_checked(2).unwrap_or((rest, &[]));
+                if let [dash, name] = option
+                    && dash.text == "-v"
+                {
+                    let text = super::flow::printf(words);
                     let value = Value {
-                        choices: setting.input.text.iter().cloned().collect(),
-                        taint: setting.input.taint,
+                        choices: text.into_iter().collect(),
+                        taint: super::flow::taint_of(words),
                         spread: false,
                     };
-                    scope.bind(&arg.text, value);
+                    scope.bind(&name.text, value);
+                }
+            }
+            "shift" => {
+                // How often it shifts is not followed: each may be any of them.
+                let all = scope.value("@").unwrap_or_default();
+                for index in 1..=9 {
+                    scope.bind(&index.to_string(), Value::clone(&all));
                 }
             }
             "set" => {
@@ -261,145 +309,10 @@ impl Walk<'_> {
             _ => {}
         }
     }
-
-    /// `NAME=value` as an argument.
-    fn definition(&mut self, program: &str, arg: &Arg, scope: &mut Scope) {
-        let Some((name, value)) = arg.text.split_once('=') else {
-            return;
-        };
-        let text = Arg {
-            text: value.to_owned(),
-            ..arg.clone()
-        };
-        if program == "alias" || has(&TABLE.environment.runs, name) {
-            self.code(&text, scope, &Feed::default());
-        }
-        let choices = if arg.unknown {
-            Vec::new()
-        } else {
-            vec![value.to_owned()]
-        };
-        let value = Value {
-            choices,
-            taint: arg.taint,
-            spread: false,
-        };
-        scope.bind(name, value);
-    }
-
-    /// Programs that change processes, modes or the machine, beyond what the tables say.
-    fn system(&mut self, program: &str, args: &[Arg], rest: &[Arg], scope: &Scope) {
-        match program {
-            "kill" => self.kill(args, rest),
-            "chmod" | "chown" | "chgrp" | "chattr" | "setfacl" | "xattr" => {
-                self.mode(args, rest, scope);
-            }
-            "mkfifo" | "mknod" => self.signs.named_pipe = true,
-            "nc" | "ncat" | "netcat" | "telnet" | "socat" => self.signs.netcat = true,
-            "openssl" if rest.first().is_some_and(|arg| arg.text == "s_client") => {
-                self.signs.netcat = true;
-            }
-            "crontab" => {
-                let lists = rest.iter().any(|arg| arg.text == "-l" || arg.text == "-e");
-                if !lists {
-                    let reason = "replaces the schedule of the user";
-                    self.find(Dangerous, "schedule", &shown(args), reason);
-                }
-            }
-            "docker" | "podman" | "nerdctl" => {
-                let mounts = |arg: &Arg| {
-                    arg.text
-                        .trim_start_matches("-v")
-                        .trim_start_matches("--volume=")
-                        .starts_with("/:")
-                        || arg.text.contains("docker.sock")
-                        || arg.text.contains("source=/,")
-                        || arg.text.contains("src=/,")
-                };
-                if rest.iter().any(mounts) {
-                    let reason = "gives a container the whole machine";
-                    self.find(Dangerous, "container", &shown(args), reason);
-                }
-            }
-            _ => {}
-        }
-        let script = args
-            .first()
-            .is_some_and(|arg| arg.text.contains("/init.d/"));
-        let stops = |arg: &Arg| matches!(arg.text.as_str(), "stop" | "restart" | "force-stop");
-        if script && rest.iter().any(stops) {
-            let reason = "stops or changes services of the machine";
-            self.find(Dangerous, "service", &shown(args), reason);
-        }
-    }
-
-    fn kill(&mut self, args: &[Arg], rest: &[Arg]) {
-        let mut targets = rest;
-        if let Some((first, after)) = rest.split_first()
-            && first.text.starts_with('-')
-        {
-            targets = match first.text.as_str() {
-                "-s" | "-n" => after.get(1..).unwrap_or_default(),
-                _ => after,
-            };
-        }
-        for target in targets {
-            let text = target.text.as_str();
-            let substituted = target.word.as_ref().is_none_or(
-                |word| matches!(word, Word::Dynamic(source) if source.contains(['(', '`'])),
-            );
-            if text == "1" {
-                self.find(Blocked, "power", &shown(args), "kills the first process");
-            } else if text == "-1" || (target.unknown && substituted) {
-                let reason = "kills processes by name or all of them";
-                self.find(Dangerous, "process", &shown(args), reason);
-            }
-        }
-    }
-
-    fn mode(&mut self, args: &[Arg], rest: &[Arg], scope: &Scope) {
-        let recursive = rest.iter().any(|arg| {
-            cluster(&arg.text).is_some_and(|letters| letters.contains('R'))
-                || super::removal::abbreviates(&arg.text, "--recursive")
-        });
-        let mut operands = rest.iter().filter(|arg| !arg.text.starts_with('-'));
-        let mode = operands.next();
-        let protected = operands.any(|arg| super::paths::protected(arg, scope));
-        let special = mode.is_some_and(|mode| sets_identity(&mode.text));
-        match (recursive, protected) {
-            (true, true) => self.find(
-                Blocked,
-                "protected-tree",
-                &shown(args),
-                "changes a system directory or a home",
-            ),
-            (false, false) if !special => {}
-            (true, false) => self.find(
-                Dangerous,
-                "mode",
-                &shown(args),
-                "changes the mode or owner of a whole tree",
-            ),
-            _ => self.find(
-                Dangerous,
-                "mode",
-                &shown(args),
-                "changes a system file, or what identity a program runs with",
-            ),
-        }
-    }
-}
-
-/// Whether a mode sets the set-user-id or set-group-id bit.
-fn sets_identity(mode: &str) -> bool {
-    let octal = mode.len() >= 4 && mode.chars().all(|c| c.is_digit(8));
-    let digit = mode.chars().rev().nth(3).unwrap_or('0');
-    octal && matches!(digit, '2' | '4' | '6' | '3' | '5' | '7')
-        || mode.contains('+') && mode.split('+').skip(1).any(|bits| bits.contains('s'))
 }
 
 /// Sets `$0`, `$1`, … and `$@`.
-fn set_parameters(scope: &mut Scope, parameters: &[Arg]) {
+pub(super) fn set_parameters(scope: &mut Scope, parameters: &[Arg]) {
     let value = |args: &[Arg]| Value {
         spread: args.iter().any(|arg| arg.glob),
         taint: super::flow::taint_of(args),

@@ -3,7 +3,7 @@
 use super::grammar::Read;
 use super::reader::{Reader, Unreadable};
 use super::script::{
-    Assignment, Atom, Compound, CompoundKind, Script, Simple, Stage, Statement, Token,
+    Assignment, Atom, Compound, CompoundKind, Operator, Script, Simple, Stage, Statement, Token,
 };
 
 impl Reader {
@@ -86,6 +86,8 @@ impl Reader {
                 words.push(word);
                 self.skip_blanks();
             }
+        } else {
+            words.push(all_parameters());
         }
         self.take(';');
         self.do_group(&mut body)?;
@@ -166,7 +168,7 @@ impl Reader {
         }];
         Ok(Stage::Function {
             name,
-            body: Script { statements },
+            body: std::rc::Rc::new(Script { statements }),
         })
     }
 }
@@ -180,6 +182,7 @@ fn opaque(inner: Vec<Atom>) -> Stage {
     Stage::Simple(Simple {
         assignments: vec![Assignment {
             name: String::new(),
+            appends: false,
             value: Token {
                 atoms,
                 source: String::new(),
@@ -193,6 +196,19 @@ fn opaque_statement(inner: Vec<Atom>) -> Statement {
     Statement {
         stages: vec![opaque(inner)],
         background: false,
+    }
+}
+
+/// `"$@"`, which a `for` without words goes through.
+fn all_parameters() -> Token {
+    Token {
+        atoms: vec![Atom::Parameter {
+            name: "@".to_owned(),
+            operator: Operator::Otherwise,
+            fallback: Vec::new(),
+            quoted: true,
+        }],
+        source: "\"$@\"".to_owned(),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Reads what a `$` or a backquote begins: parameters, substitutions, arithmetic.
 
 use super::reader::{Reader, Unreadable, is_name};
-use super::script::{Atom, Script};
+use super::script::{Atom, Operator, Script};
 
 impl Reader {
     /// Reads what follows a `$`.
@@ -44,6 +44,7 @@ impl Reader {
                 let name = self.parameter_name();
                 atoms.push(Atom::Parameter {
                     name,
+                    operator: Operator::Otherwise,
                     fallback: Vec::new(),
                     quoted,
                 });
@@ -90,18 +91,28 @@ impl Reader {
             self.advance();
             return Ok(Atom::Parameter {
                 name,
+                operator: Operator::Otherwise,
                 fallback: Vec::new(),
                 quoted,
             });
         }
         self.note("a parameter expansion with an operator");
+        if let Some(element) = self.element(&name, quoted) {
+            return Ok(element);
+        }
         let colon = self.take(':');
-        let fallback = matches!(self.peek(), Some('-' | '=' | '+')) && !name.is_empty();
-        if fallback {
+        let operator = match self.peek() {
+            Some('-') => Some(Operator::Otherwise),
+            Some('=') => Some(Operator::Assigns),
+            Some('+') => Some(Operator::Instead),
+            _ => None,
+        };
+        if let Some(operator) = operator.filter(|_| !name.is_empty()) {
             self.advance();
             let fallback = self.until_brace(quoted)?;
             return Ok(Atom::Parameter {
                 name,
+                operator,
                 fallback,
                 quoted,
             });
@@ -110,6 +121,7 @@ impl Reader {
             self.until_brace(quoted)?;
             return Ok(Atom::Parameter {
                 name,
+                operator: Operator::Otherwise,
                 fallback: Vec::new(),
                 quoted,
             });
@@ -117,6 +129,40 @@ impl Reader {
         self.rewind(from);
         let inner = self.until_brace(quoted)?;
         Ok(Atom::Opaque { inner, quoted })
+    }
+
+    /// Reads `[…]}` after the name of an array: all of it, or one element, which may be any.
+    ///
+    /// Nothing is taken where the subscript is more than a number, a name, `@` or `*`.
+    fn element(&mut self, name: &str, quoted: bool) -> Option<Atom> {
+        let from = self.position();
+        if name.is_empty() || !self.take('[') {
+            return None;
+        }
+        let mut subscript = String::new();
+        while let Some(c) = self
+            .peek()
+            .filter(|c| is_name(*c) || matches!(c, '@' | '*' | '-' | '$'))
+        {
+            self.advance();
+            subscript.push(c);
+        }
+        if !self.take(']') || !self.take('}') {
+            self.rewind(from);
+            return None;
+        }
+        let whole = matches!(subscript.as_str(), "@" | "*");
+        Some(Atom::Parameter {
+            name: if whole {
+                name.to_owned()
+            } else {
+                format!("{name}[]")
+            },
+            operator: Operator::Otherwise,
+            fallback: Vec::new(),
+            // Even in quotes it becomes several words.
+            quoted: quoted && !whole,
+        })
     }
 
     /// Reads the operand of a parameter expansion up to its closing brace.

@@ -5,9 +5,9 @@
 //! returned: the worst decides.
 
 use super::Word;
-use super::flow::output_of;
+use super::flow::{Feed, output_of};
 use super::scope::{Scope, Taint, Value};
-use super::script::{Atom, Script, Token, globs, has_braces};
+use super::script::{Atom, Operator, Script, Token, globs, has_braces};
 
 /// Stands for text that the line does not tell.
 pub(super) const UNKNOWN: char = '\u{1a}';
@@ -34,6 +34,10 @@ pub(super) struct Arg {
     pub(super) loose: bool,
     /// A part of it is not known.
     pub(super) unknown: bool,
+    /// What is not known comes from the line itself, not from the environment: an output, an operator.
+    pub(super) made: bool,
+    /// What can be read from it, where it is a `<(…)` with a known text.
+    pub(super) content: Option<String>,
     pub(super) taint: Taint,
     /// How the user sees it.
     pub(super) word: Option<Word>,
@@ -58,6 +62,7 @@ impl Arg {
     fn give_up(&mut self) {
         self.unknown = true;
         self.loose = true;
+        self.made = true;
         self.taint.decoded = true;
     }
 }
@@ -100,7 +105,12 @@ pub(super) fn expand(token: &Token, scope: &Scope) -> Vec<Arg> {
 
 /// Expands a word that is one value: an assigned value or the target of a redirection.
 pub(super) fn expand_value(token: &Token, scope: &Scope) -> Value {
-    let atoms: Vec<&Atom> = token.atoms.iter().collect();
+    expand_atoms(&token.atoms, scope)
+}
+
+/// Expands atoms that are one value.
+pub(super) fn expand_atoms(atoms: &[Atom], scope: &Scope) -> Value {
+    let atoms: Vec<&Atom> = atoms.iter().collect();
     let mut expansion = Expansion::new(scope, false);
     expansion.splits = false;
     let args = expansion.run(&atoms);
@@ -109,7 +119,9 @@ pub(super) fn expand_value(token: &Token, scope: &Scope) -> Value {
         .fold(Taint::default(), |taint, arg| taint.join(arg.taint));
     let known = args.iter().all(|arg| !arg.unknown);
     Value {
-        choices: if known {
+        choices: if args.is_empty() {
+            vec![String::new()]
+        } else if known {
             args.into_iter().map(|arg| arg.text).collect()
         } else {
             Vec::new()
@@ -137,6 +149,8 @@ pub(super) fn expand_text(token: &Token, scope: &Scope) -> Arg {
             joined.text.push('\n');
         }
         joined.unknown |= arg.unknown;
+        joined.made |= arg.made;
+        joined.content = joined.content.or(arg.content);
         joined.text.push_str(&arg.text);
     }
     joined
@@ -260,7 +274,7 @@ impl<'s> Expansion<'s> {
         match user.as_str() {
             "" => self.push_text(&self.scope.home.clone()),
             "+" => self.parameter("PWD", true),
-            "-" => self.unknown(true, Taint::default()),
+            "-" => self.unknown(true, Taint::default(), true),
             "root" => self.push_text("/root"),
             user => self.push_text(&format!("/home/{user}")),
         }
@@ -276,10 +290,12 @@ impl<'s> Expansion<'s> {
             Atom::Empty => self.present = true,
             Atom::Parameter {
                 name,
+                operator,
                 fallback,
                 quoted,
             } => {
-                if self.scope.value(name).is_some() || fallback.is_empty() {
+                let set = self.scope.value(name).is_some() && *operator != Operator::Instead;
+                if set || fallback.is_empty() {
                     self.parameter(name, *quoted);
                 } else {
                     fallback.iter().for_each(|atom| self.atom(atom));
@@ -287,14 +303,17 @@ impl<'s> Expansion<'s> {
             }
             Atom::Output { script, quoted } => self.output(script, *quoted),
             Atom::Stream { script, .. } => {
-                let taint = output_of(script, self.scope).taint;
-                self.unknown(true, taint);
+                let feed = output_of(script, self.scope);
+                self.unknown(true, feed.taint, true);
+                for arg in &mut self.current {
+                    arg.content.clone_from(&feed.text);
+                }
             }
             Atom::Opaque { inner, quoted } => {
                 let taint = inner.iter().fold(Taint::default(), |taint, atom| {
                     taint.join(atom_taint(atom, self.scope))
                 });
-                self.unknown(*quoted, taint);
+                self.unknown(*quoted, taint, true);
             }
         }
     }
@@ -303,18 +322,36 @@ impl<'s> Expansion<'s> {
         let feed = output_of(script, self.scope);
         match feed.text {
             Some(text) if !feed.taint.hidden() => self.value(&[text], quoted, feed.taint),
-            _ => self.unknown(quoted, feed.taint),
+            None if !feed.taint.hidden() && !feed.lists.is_empty() => self.names(&feed, quoted),
+            _ => self.unknown(quoted, feed.taint, true),
+        }
+    }
+
+    /// Appends any of the names that a command lists.
+    fn names(&mut self, feed: &Feed, quoted: bool) {
+        let names: Vec<String> = feed.lists.iter().map(|name| name.text.clone()).collect();
+        let several = names.len() > 1;
+        if several {
+            self.value(&names, quoted, feed.taint);
+        } else {
+            names.iter().for_each(|name| self.push_text(name));
+        }
+        for arg in &mut self.current {
+            arg.made = true;
+            arg.glob = true;
+            arg.loose |= !quoted;
+            arg.taint = arg.taint.join(feed.taint);
         }
     }
 
     fn parameter(&mut self, name: &str, quoted: bool) {
         match self.scope.value(name) {
-            Some(value) if value.choices.is_empty() => self.unknown(quoted, value.taint),
+            Some(value) if value.choices.is_empty() => self.unknown(quoted, value.taint, true),
             Some(value) => {
                 self.glob |= value.spread;
                 self.value(&value.choices, quoted, value.taint);
             }
-            None => self.unknown(quoted, Taint::default()),
+            None => self.unknown(quoted, Taint::default(), false),
         }
     }
 
@@ -341,14 +378,21 @@ impl<'s> Expansion<'s> {
                 })
                 .collect();
         } else {
-            self.unknown(quoted, taint);
+            self.unknown(quoted, taint, true);
         }
     }
 
     /// Appends an unquoted value: blanks in it end the word, stars in it are globs.
     fn split(&mut self, text: &str) {
+        let separators = self.scope.value("IFS");
+        let also = |c: char| {
+            separators
+                .iter()
+                .flat_map(|value| &value.choices)
+                .any(|choice| choice.contains(c))
+        };
         for c in text.chars() {
-            if c.is_ascii_whitespace() {
+            if c.is_ascii_whitespace() || also(c) {
                 self.end_word();
             } else {
                 self.glob |= matches!(c, '*' | '?');
@@ -374,8 +418,9 @@ impl<'s> Expansion<'s> {
         }
     }
 
-    fn unknown(&mut self, quoted: bool, taint: Taint) {
+    fn unknown(&mut self, quoted: bool, taint: Taint, made: bool) {
         for arg in &mut self.current {
+            arg.made |= made;
             arg.text.push(UNKNOWN);
             arg.unknown = true;
             arg.loose |= !quoted;

@@ -22,6 +22,19 @@ const GLOBAL_VALUES: [&str; 8] = [
     "--super-prefix",
 ];
 
+/// Options of `git config` that take the next word.
+const CONFIG_VALUES: [&str; 9] = [
+    "-f",
+    "--file",
+    "--blob",
+    "--type",
+    "-t",
+    "--default",
+    "--comment",
+    "--value",
+    "--url",
+];
+
 /// Configuration keys that name a program or a place from which code is loaded.
 const RUNNING_KEYS: [&str; 40] = [
     "core.hookspath",
@@ -112,6 +125,37 @@ impl Walk<'_> {
         if let Some(reason) = loses(&name.text, words) {
             self.find(Dangerous, "git-history", &shown(args), reason);
         }
+        let talks = matches!(
+            name.text.as_str(),
+            "clone"
+                | "fetch"
+                | "pull"
+                | "push"
+                | "ls-remote"
+                | "archive"
+                | "fetch-pack"
+                | "send-pack"
+                | "init"
+                | "submodule"
+                | "remote"
+                | "bundle"
+        );
+        let names_program = words.iter().any(|arg| {
+            ["--upload-pack", "--receive-pack", "--exec", "--template"]
+                .iter()
+                .any(|option| {
+                    let name = arg
+                        .text
+                        .split_once('=')
+                        .map_or(&*arg.text, |(name, _)| name);
+                    abbreviates(name, option) && name.len() >= 5
+                })
+        }) || (name.text == "clone"
+            && words.iter().any(|arg| arg.text.starts_with("-u")));
+        if talks && names_program {
+            let reason = "names a program for git to run";
+            self.find(Dangerous, "git-config", &shown(args), reason);
+        }
         match name.text.as_str() {
             "config" => self.git_config(args, words, scope),
             "remote" if words.iter().any(|arg| arg.text.contains("ext::")) => {
@@ -151,11 +195,11 @@ impl Walk<'_> {
             ]
             .contains(&arg.text.as_str())
         });
-        let operands: Vec<&Arg> = words
-            .iter()
-            .filter(|arg| !arg.text.starts_with('-') && arg.text != "set")
-            .collect();
+        let operands = config_operands(words);
         let global = long(words, "--global") || long(words, "--system");
+        if !reads {
+            self.config_file(args, words, scope);
+        }
         let Some(key) = operands.iter().find(|arg| arg.text.contains('.')) else {
             if !reads && global && operands.len() > 1 {
                 self.find(
@@ -199,6 +243,28 @@ impl Walk<'_> {
             self.text(text, &mut scope.clone(), &Feed::default());
         }
     }
+
+    /// `--file`: settings are kept where it says; the project's own are no more than without it.
+    fn config_file(&mut self, args: &[Arg], words: &[Arg], scope: &Scope) {
+        let files = option_values(words, "-f").chain(option_values(words, "--file"));
+        for file in files.filter(|file| !file.text.ends_with(".git/config")) {
+            self.written(&file, &shown(args), scope);
+        }
+    }
+}
+
+/// Returns what `git config` is told beyond its options and their values: keys and values of settings.
+fn config_operands(words: &[Arg]) -> Vec<&Arg> {
+    let mut operands = Vec::new();
+    let mut rest = words.iter();
+    while let Some(arg) = rest.next() {
+        if CONFIG_VALUES.contains(&arg.text.as_str()) {
+            rest.next();
+        } else if !arg.text.starts_with('-') && arg.text != "set" {
+            operands.push(arg);
+        }
+    }
+    operands
 }
 
 /// Says what a subcommand destroys, if it does.

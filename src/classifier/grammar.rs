@@ -6,7 +6,7 @@
 
 use super::reader::{Reader, Unreadable, is_meta};
 use super::script::{
-    Assignment, Atom, CompoundKind, Script, Simple, Stage, Statement, Token, has_braces,
+    Assignment, Atom, Compound, CompoundKind, Script, Simple, Stage, Statement, Token, has_braces,
 };
 
 const RESERVED: [&str; 21] = [
@@ -202,7 +202,16 @@ impl Reader {
             "[[" => self.condition(),
             "coproc" => {
                 self.take_reserved("coproc");
-                self.nested(Self::stage)
+                let stage = self.nested(Self::stage)?;
+                let statements = vec![Statement {
+                    stages: vec![stage],
+                    background: true,
+                }];
+                Ok(Stage::Compound(Compound {
+                    kind: CompoundKind::Coprocess,
+                    body: Script { statements },
+                    redirects: Vec::new(),
+                }))
             }
             _ => Err(Unreadable::Syntax("a reserved word out of place")),
         }
@@ -308,6 +317,7 @@ fn assignment(word: Token) -> Result<Assignment, Token> {
         });
     }
     Ok(Assignment {
+        appends: name.ends_with('+'),
         name: name.trim_end_matches('+').to_owned(),
         value: Token {
             source: word.source,

@@ -8,12 +8,15 @@ use super::expand::Arg;
 use super::flow::{Feed, file_taint};
 use super::peel::option_values;
 use super::scope::Scope;
-use super::table::{TABLE, has};
+use super::table::{TABLE, cluster};
 use super::walk::Walk;
 use crate::message::DangerLevel::{Blocked, Dangerous};
 
+/// Most letters of options that are written together with a value.
+const MAX_CLUSTER: usize = 6;
+
 /// Calls that remove trees or files without a shell.
-const REMOVING_CALLS: [&str; 24] = [
+const REMOVING_CALLS: [&str; 28] = [
     "rmtree",
     "rmsync",
     "rmdirsync",
@@ -38,6 +41,11 @@ const REMOVING_CALLS: [&str; 24] = [
     "rd /s",
     "os.unlink",
     "fs.unlink",
+    // Languages in which a call needs no brackets.
+    "unlink ",
+    "unlink<",
+    "unlink@",
+    "unlink$",
 ];
 
 /// What opens a connection, in several languages.
@@ -65,7 +73,7 @@ const SHELLS: [&str; 10] = [
 ];
 
 /// What fetches or decodes text.
-const REVEALING: [&str; 16] = [
+const REVEALING: [&str; 25] = [
     "urlopen",
     "requests.get",
     "urllib",
@@ -77,6 +85,15 @@ const REVEALING: [&str; 16] = [
     "b64decode",
     "base64_decode",
     "decode64",
+    "decode_base64",
+    "decodebytes",
+    "frombase64string",
+    "unhexlify",
+    "codecs.decode",
+    "decompress",
+    "gzinflate",
+    "str_rot13",
+    "marshal.loads",
     "fromhex",
     "'base64'",
     "\"base64\"",
@@ -171,6 +188,9 @@ impl Walk<'_> {
                 self.foreign(program, &text.text, args, scope);
             }
             let script = rest.iter().find(|arg| !arg.text.starts_with('-'));
+            if let Some(script) = script.filter(|_| !given) {
+                self.stored(script, Some(program), args, scope);
+            }
             if script.is_some_and(|arg| arg.taint.hidden() || file_taint(arg, scope).fetched) {
                 self.hidden(args);
             }
@@ -181,7 +201,7 @@ impl Walk<'_> {
                 if setting.input.taint.hidden() {
                     self.hidden(args);
                 }
-                if let Some(text) = &setting.input.text {
+                for text in setting.input.texts() {
                     self.foreign(program, text, args, scope);
                 }
             }
@@ -189,7 +209,11 @@ impl Walk<'_> {
         if program == "python" {
             self.module(rest, setting, scope);
         }
-        if has(&TABLE.programs.databases, program) {
+        self.escapes(program, rest, setting, scope);
+        if program == "crontab" {
+            self.schedule(rest, setting, scope);
+        }
+        if TABLE.programs.databases.contains(program) {
             self.statements(args, rest, setting);
         }
     }
@@ -203,14 +227,16 @@ impl Walk<'_> {
     }
 
     /// Judges program text of another language.
-    fn foreign(&mut self, program: &str, text: &str, args: &[Arg], scope: &mut Scope) {
+    pub(super) fn foreign(&mut self, program: &str, text: &str, args: &[Arg], scope: &mut Scope) {
         let lower = text.to_ascii_lowercase();
         if program == "sed" || program == "gsed" {
-            return self.sed_commands(text, scope);
+            return self.sed_script(text, scope);
         }
-        for string in strings_of(text) {
-            self.text(&string, &mut scope.clone(), &Feed::default());
+        let strings = strings_of(text);
+        for string in &strings {
+            self.text(string, &mut scope.clone(), &Feed::default());
         }
+        self.file_calls(&lower, &strings, args, scope);
         let mentions = |words: &[&str]| words.iter().any(|word| lower.contains(word));
         if mentions(&REMOVING_CALLS) {
             self.find(Dangerous, "removal", &shown(args), "removes files or trees");
@@ -228,34 +254,25 @@ impl Walk<'_> {
         }
     }
 
-    /// The `e` command of sed runs shell text.
-    fn sed_commands(&mut self, script: &str, scope: &mut Scope) {
-        for line in script.split(['\n', ';']) {
-            let line = line.trim_start_matches(|c: char| !c.is_ascii_alphabetic());
-            if let Some(command) = line.strip_prefix('e') {
-                self.text(command.trim(), &mut scope.clone(), &Feed::default());
-            }
-        }
-        if let Some((_, rest)) = script.split_once('/') {
-            // `s/…/command/e` runs what the replacement says.
-            for piece in rest.split('/') {
-                if script.trim_end().ends_with('e') || script.contains("/e") {
-                    self.text(piece, &mut scope.clone(), &Feed::default());
-                }
-            }
-        }
-    }
-
     /// Judges what a database client is told.
     fn statements(&mut self, args: &[Arg], rest: &[Arg], setting: &Setting) {
         let mut text = all_text(rest);
-        if let Some(input) = &setting.input.text {
+        for arg in rest {
+            // `-tAcDROP …`: where the letters of the options end is not known.
+            let letters = cluster(&arg.text).unwrap_or_default();
+            for (at, _) in letters.char_indices().skip(1).take(MAX_CLUSTER) {
+                text.push('\n');
+                text.push_str(letters.get(at..).unwrap_or_default());
+            }
+        }
+        for input in setting.input.texts() {
             text.push('\n');
             text.push_str(input);
         }
         if destroys_data(&text) {
             self.find(Dangerous, "database", &shown(args), "destroys data");
         }
+        self.unknown_statements(args, rest);
     }
 }
 
@@ -318,7 +335,7 @@ fn strings_of(text: &str) -> Vec<String> {
     }
     strings.push(run);
     // `%x(…)`, `qx{…}` and the like need no quotes.
-    for mark in ["%x", "qx", "system", "exec"] {
+    for mark in ["%x", "qx", "system", "exec", "spawn ", "syscmd("] {
         if let Some((_, after)) = text.split_once(mark) {
             strings.push(
                 after
@@ -327,7 +344,9 @@ fn strings_of(text: &str) -> Vec<String> {
             );
         }
     }
-    strings.retain(|string| string.contains(|c: char| c.is_ascii_alphabetic()));
+    strings.retain(|string| {
+        string.contains(|c: char| c.is_ascii_alphabetic() || matches!(c, '/' | '~' | '.' | '|'))
+    });
     strings.sort();
     strings.dedup();
     strings

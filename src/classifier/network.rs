@@ -6,7 +6,7 @@ use super::flow::taint_of;
 use super::paths;
 use super::peel::option_values;
 use super::scope::Scope;
-use super::table::{TABLE, has};
+use super::table::TABLE;
 use super::walk::Walk;
 use crate::message::DangerLevel::{Blocked, Dangerous};
 
@@ -46,10 +46,12 @@ impl Walk<'_> {
         scope: &mut Scope,
     ) {
         self.connects_shell(program, args, rest);
-        if has(&TABLE.programs.fetchers, program) {
-            scope.downloads.extend(download_names(program, rest));
+        if TABLE.programs.fetchers.contains(program) {
+            for name in download_names(program, rest) {
+                scope.files.download(&name);
+            }
         }
-        if has(&TABLE.programs.senders, program) {
+        if TABLE.programs.senders.contains(program) {
             self.upload(program, args, rest, setting, scope);
         }
     }
@@ -96,9 +98,25 @@ impl Walk<'_> {
             .iter()
             .any(|option| option_values(rest, option).next().is_some());
         let http = matches!(program, "curl" | "wget" | "curlie");
-        let pipes = matches!(program, "nc" | "ncat" | "netcat" | "telnet" | "socat")
-            && setting.input.connected
-            && setting.input.text.is_none();
+        let sends_input = matches!(
+            program,
+            "nc" | "ncat"
+                | "netcat"
+                | "telnet"
+                | "socat"
+                | "ssh"
+                | "mail"
+                | "mailx"
+                | "sendmail"
+                | "mutt"
+                | "msmtp"
+                | "swaks"
+                | "pastebinit"
+                | "slackcat"
+                | "croc"
+                | "wormhole"
+        );
+        let pipes = sends_input && setting.input.connected && setting.input.text.is_none();
         if http && (body_file || whole_file)
             || pipes
             || matches!(program, "http" | "https" | "xh")
@@ -110,6 +128,9 @@ impl Walk<'_> {
                 &shown(args),
                 "sends a file to another machine",
             );
+        }
+        if matches!(program, "sftp" | "ftp" | "lftp" | "tftp") {
+            self.transfers(args, rest, setting, scope);
         }
         let keys = matches!(program, "ssh" | "scp" | "sftp" | "rsync" | "curl");
         let mut skip = false;
@@ -136,6 +157,48 @@ impl Walk<'_> {
                 &shown(args),
                 "deletes on another machine",
             );
+        }
+    }
+}
+
+impl Walk<'_> {
+    /// Clients that are told by text what to send; text that is not known may tell them to.
+    fn transfers(&mut self, args: &[Arg], rest: &[Arg], setting: &Setting, scope: &Scope) {
+        let mut text = String::new();
+        for option in ["-c", "-e"] {
+            option_values(rest, option).for_each(|value| text.push_str(&value.text));
+        }
+        let batch = option_values(rest, "-b").chain(option_values(rest, "-f"));
+        let mut unknown = false;
+        for file in batch {
+            match super::stored::text(&file, scope) {
+                Some(known) => text.push_str(&known),
+                None => unknown |= !file.text.starts_with('-'),
+            }
+        }
+        match &setting.input.text {
+            Some(input) => text.push_str(input),
+            None => unknown |= setting.input.connected,
+        }
+        let mut words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '!');
+        let sends = |word: &str| {
+            let word = word.to_ascii_lowercase();
+            [
+                "put", "mput", "reput", "send", "append", "mirror", "rm", "mrm", "delete",
+                "mdelete", "rmdir",
+            ]
+            .contains(&word.as_str())
+        };
+        if unknown || words.any(sends) {
+            let reason = "sends files to another machine, or deletes there";
+            self.find(Dangerous, "upload", &shown(args), reason);
+        }
+        for line in text
+            .lines()
+            .filter_map(|line| line.trim().strip_prefix('!'))
+        {
+            let mut inner = scope.clone();
+            self.text(line, &mut inner, &super::flow::Feed::default());
         }
     }
 }
@@ -184,6 +247,8 @@ fn download_names(program: &str, rest: &[Arg]) -> Vec<String> {
                 let path = arg.text.split(['?', '#']).next().unwrap_or_default();
                 if arg.unknown {
                     UNKNOWN.to_string()
+                } else if matches!(program, "scp" | "sftp") {
+                    path.rsplit(':').next().unwrap_or_default().to_owned()
                 } else {
                     path.trim_end_matches('/').to_owned()
                 }

@@ -15,6 +15,10 @@ const MAX_LEVELS: usize = 200;
 /// How often tree-sitter may report progress (every hundred steps) however short the line is.
 const CHECKS_AT_LEAST: usize = 1_000;
 
+/// The same for a line that our own reader cannot read, however long it is: recovery costs the most there, and the
+/// line is cut into its words in any case.
+const CHECKS_IF_UNREADABLE: usize = 200;
+
 /// And once more for so many bytes.
 const BYTES_PER_CHECK: usize = 4;
 
@@ -26,13 +30,17 @@ pub(super) struct Opinion<'l> {
 
 impl<'l> Opinion<'l> {
     /// Parses the line; `None` if that takes too many steps, or the grammar cannot be loaded.
-    pub(super) fn new(line: &'l str) -> Option<Self> {
+    pub(super) fn new(line: &'l str, readable: bool) -> Option<Self> {
         let mut parser = Parser::new();
         parser
             .set_language(&tree_sitter_bash::LANGUAGE.into())
             .ok()?;
         // Error recovery may take time quadratic in the line: it is counted, not timed.
-        let mut checks = CHECKS_AT_LEAST + line.len() / BYTES_PER_CHECK;
+        let mut checks = if readable {
+            CHECKS_AT_LEAST + line.len() / BYTES_PER_CHECK
+        } else {
+            CHECKS_IF_UNREADABLE
+        };
         let mut progress = |_: &ParseState| {
             checks = checks.saturating_sub(1);
             if checks == 0 {

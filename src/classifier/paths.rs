@@ -1,12 +1,12 @@
 //! Paths that matter, by their text alone: protected trees, devices, secrets, files that are run later.
 
 use std::path::Path;
-
-use unicode_normalization::UnicodeNormalization;
+use std::sync::LazyLock;
 
 use super::expand::{Arg, UNKNOWN};
 use super::scope::Scope;
 use super::table::wildcard;
+use crate::sandbox::deny;
 
 /// System directories in which everything is protected.
 const SYSTEM_TREES: [&str; 16] = [
@@ -55,6 +55,11 @@ fn is_everything(part: &str) -> bool {
     part.contains(['*', '?']) && part.chars().all(|c| "*?.[]!^".contains(c))
 }
 
+/// Whether the last part of the path is nothing but wildcards.
+pub(super) fn names_everything(path: &str) -> bool {
+    is_everything(path.rsplit('/').next().unwrap_or_default())
+}
+
 /// Whether the argument names the root, a system directory, a home, or everything in one of them.
 pub(super) fn protected(arg: &Arg, scope: &Scope) -> bool {
     let climb = arg
@@ -99,7 +104,7 @@ fn glob_matches(part: &str, name: &str, arg: &Arg) -> bool {
 }
 
 /// Turns `[…]` into `?`.
-fn plain_glob(part: &str) -> String {
+pub(super) fn plain_glob(part: &str) -> String {
     let mut plain = String::new();
     let mut rest = part;
     while let Some((before, after)) = rest.split_once('[') {
@@ -214,21 +219,31 @@ const RUN_LATER_BELOW: [(&str, &str); 12] = [
     (".kde", "autostart-scripts"),
 ];
 
-/// Says why writing there is more than changing a file of the project.
-pub(super) fn sensitive_write(arg: &Arg, scope: &Scope) -> Option<&'static str> {
+/// Why writing what another program runs later is more than changing a file.
+pub(super) const RUNS_LATER: &str = "writes where another program will run or trust it later";
+
+/// Returns the parts of the path, resolved as far as the line tells, folded.
+fn folded_parts(arg: &Arg, scope: &Scope) -> Vec<String> {
     let path = match scope.resolve(&arg.text) {
         Some(path) => path,
         None => Path::new("/unknown").join(arg.text.trim_start_matches('/')),
     };
-    let parts: Vec<String> = parts(&path).iter().map(|part| fold(part)).collect();
-    if parts.iter().any(|part| RUN_LATER.contains(&part.as_str()))
-        || parts.windows(2).any(
-            |pair| matches!(pair, [a, b] if RUN_LATER_BELOW.contains(&(a.as_str(), b.as_str()))),
-        )
-    {
-        return Some("writes where another program will run or trust it later");
+    parts(&path).iter().map(|part| fold(part)).collect()
+}
+
+/// Whether another program will run or trust later what is written there.
+pub(super) fn runs_later(arg: &Arg, scope: &Scope) -> bool {
+    let parts = folded_parts(arg, scope);
+    let below = |pair: &[String]| matches!(pair, [a, b] if RUN_LATER_BELOW.contains(&(a.as_str(), b.as_str())));
+    parts.iter().any(|part| RUN_LATER.contains(&part.as_str())) || parts.windows(2).any(below)
+}
+
+/// Says why writing there is more than changing a file of the project.
+pub(super) fn sensitive_write(arg: &Arg, scope: &Scope) -> Option<&'static str> {
+    if runs_later(arg, scope) {
+        return Some(RUNS_LATER);
     }
-    match parts.as_slice() {
+    match folded_parts(arg, scope).as_slice() {
         [dev, ..] if dev == "dev" => None,
         [first, ..] if SYSTEM_TREES.iter().any(|name| fold(name) == *first) => {
             Some("writes to a system directory")
@@ -253,43 +268,14 @@ pub(super) fn outside(arg: &Arg, scope: &Scope, roots: &[&Path]) -> bool {
 
 /// Whether two paths end in the same name, a dynamic one being any.
 pub(super) fn same_name(a: &str, b: &str) -> bool {
-    let name = |path: &str| path.rsplit('/').next().unwrap_or_default().to_owned();
-    let (a, b) = (name(a), name(b));
+    let name = |path| str::rsplit(path, '/').next().unwrap_or_default();
+    let (a, b): (&str, &str) = (name(a), name(b));
     !b.is_empty() && (a == b || a.contains(UNKNOWN) && b.contains(UNKNOWN))
 }
 
-/// File names of the deny list; `*` is any text. The same list as the file tools have.
-const DENIED_NAMES: [&str; 52] = [
-    ".env",
-    ".env.*",
-    ".netrc",
+/// What is secret in a home or in the system, beside what `deny` says of every project; `*` is any text.
+const MORE_NAMES: [&str; 24] = [
     "_netrc",
-    ".npmrc",
-    ".pypirc",
-    ".git-credentials",
-    ".htpasswd",
-    ".pgpass",
-    ".my.cnf",
-    "id_rsa*",
-    "id_dsa*",
-    "id_ecdsa*",
-    "id_ed25519*",
-    "*.pem",
-    "*.key",
-    "*.p12",
-    "*.pfx",
-    "*.jks",
-    "*.keystore",
-    "*.kdbx",
-    "*.ppk",
-    "*credential*",
-    "*secret*",
-    "*.tfstate",
-    "*.tfstate.*",
-    "service-account*.json",
-    ".aws",
-    ".ssh",
-    ".gnupg",
     ".bash_history",
     ".zsh_history",
     ".psql_history",
@@ -312,13 +298,11 @@ const DENIED_NAMES: [&str; 52] = [
     ".gem",
     "*.ovpn",
     "authorized_keys",
+    "opasswd",
 ];
 
-/// Directories in which every file is denied.
-const DENIED_DIRECTORIES: [&str; 8] = [
-    ".aws",
-    ".ssh",
-    ".gnupg",
+/// The same of directories in which every file is one.
+const MORE_DIRECTORIES: [&str; 5] = [
     ".password-store",
     ".azure",
     ".gcloud",
@@ -326,10 +310,8 @@ const DENIED_DIRECTORIES: [&str; 8] = [
     ".mozilla",
 ];
 
-const DENIED_BELOW: [(&str, &str); 9] = [
-    (".kube", "config"),
-    (".docker", "config.json"),
-    (".config", "gcloud"),
+/// The same of files that are secret in one directory only. Git's own settings can hold credentials.
+const MORE_BELOW: [(&str, &str); 6] = [
     (".config", "gh"),
     (".git", "config"),
     (".m2", "settings.xml"),
@@ -338,12 +320,39 @@ const DENIED_BELOW: [(&str, &str); 9] = [
     (".local", "share/keyrings"),
 ];
 
-const ALLOWED_ENV: [&str; 4] = [".env.example", ".env.sample", ".env.template", ".env.dist"];
+/// The names, directories and pairs by which a file is secret.
+struct Secrets {
+    names: Vec<&'static str>,
+    directories: Vec<&'static str>,
+    below: Vec<(&'static str, &'static str)>,
+}
+
+/// Those of the deny list, and the further ones: one table, so that no reader knows less than the others.
+static SECRETS: LazyLock<Secrets> = LazyLock::new(|| {
+    let mut secrets = Secrets {
+        names: MORE_NAMES.to_vec(),
+        directories: MORE_DIRECTORIES.to_vec(),
+        below: MORE_BELOW.to_vec(),
+    };
+    for glob in deny::names_of_secrets() {
+        let path = glob.trim_start_matches("**/");
+        match path.split_once('/') {
+            None => secrets.names.push(path),
+            Some((directory, "**")) => secrets.directories.push(directory),
+            Some((directory, name)) => {
+                let name = name.strip_suffix("/**").unwrap_or(name);
+                secrets.below.push((directory, name));
+            }
+        }
+    }
+    secrets
+});
 
 /// Says why the file should not be read, if it is on the deny list or a glob may match such a file.
 pub(super) fn denied(arg: &Arg, scope: &Scope) -> Option<&'static str> {
     let text = &arg.text;
     let resolved = scope.resolve(text);
+    // What is not known is folded to nothing: `${X}.env` counts as `.env`.
     let folded: Vec<String> = match &resolved {
         Some(path) => parts(path).iter().map(|part| fold(part)).collect(),
         None => text
@@ -353,8 +362,9 @@ pub(super) fn denied(arg: &Arg, scope: &Scope) -> Option<&'static str> {
             .collect(),
     };
     if let [proc, process, ..] = folded.as_slice()
-        && proc == "proc"
-        && (process.starts_with(|c: char| c.is_ascii_digit() || "*?[".contains(c) || c == UNKNOWN)
+        && glob_matches(proc, "proc", arg)
+        && (process.starts_with(|c: char| c.is_ascii_digit() || "*?[".contains(c))
+            || process.is_empty()
             || matches!(process.as_str(), "self" | "thread-self" | "kcore" | "kmem"))
     {
         return Some("reads the memory or environment of a process");
@@ -367,20 +377,19 @@ pub(super) fn denied(arg: &Arg, scope: &Scope) -> Option<&'static str> {
         || directories
             .clone()
             .chain([last])
-            .any(|part| DENIED_DIRECTORIES.iter().any(|name| glob_covers(part, name, arg.glob)))
+            .any(|part| SECRETS.directories.iter().any(|name| glob_covers(part, name, arg.glob)))
         || folded.windows(2).any(|pair| {
-            matches!(pair, [a, b] if DENIED_BELOW.iter().any(|(x, y)| a.rsplit(':').next() == Some(*x) && glob_covers(b, y, arg.glob)))
+            matches!(pair, [a, b] if SECRETS.below.iter().any(|(x, y)| a.rsplit(':').next() == Some(*x) && (wildcard(y, b) || glob_covers(b, y, arg.glob))))
         });
     denied.then_some("reads a file that may hold secrets")
 }
 
 fn is_denied_name(name: &str, glob: bool) -> bool {
-    if ALLOWED_ENV.contains(&name) {
+    if deny::is_shared(name) {
         return false;
     }
-    DENIED_NAMES
-        .iter()
-        .any(|pattern| wildcard(pattern, name) || (glob && glob_covers(name, pattern, true)))
+    let mut names = SECRETS.names.iter();
+    names.any(|pattern| wildcard(pattern, name) || (glob && glob_covers(name, pattern, true)))
 }
 
 /// Whether a glob may match a name of the deny list.
@@ -411,10 +420,34 @@ fn glob_covers(part: &str, pattern: &str, glob: bool) -> bool {
     tells && samples.iter().any(|sample| wildcard(&part, sample))
 }
 
-/// Folds a name as the deny list does: compatibility forms, no invisible characters, lower case.
+/// Folds a name as the deny list does, and takes out what a terminal does not show.
 fn fold(name: &str) -> String {
-    name.nfkc()
+    deny::fold(name)
+        .chars()
         .filter(|c| !super::characters::is_invisible(*c))
-        .flat_map(char::to_lowercase)
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Surroundings;
+    use super::*;
+
+    /// Each glob of the deny list makes a path secret here too.
+    #[test]
+    fn what_file_tools_do_not_read_is_secret_in_a_line() {
+        let scope = Scope::new(&Surroundings {
+            project_root: Path::new("/p"),
+            central_root: Path::new("/c"),
+            home: Some(Path::new("/h")),
+            trusted_program: &|_| true,
+        });
+        let is_secret = |path: &str| denied(&Arg::literal(path), &scope).is_some();
+        for glob in deny::names_of_secrets() {
+            let path = glob.replace("**", "x").replace('*', "x");
+            assert!(is_secret(&path), "{glob} {path}");
+        }
+        assert!(!is_secret(".env.example"));
+        assert!(is_secret("ſecret.txt"));
+    }
 }

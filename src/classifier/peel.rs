@@ -2,6 +2,7 @@
 
 use super::expand::{Arg, UNKNOWN};
 use super::flow::Feed;
+use super::listing::everything_under;
 use super::table::{TABLE, Wrapper, cluster, has, is_option};
 
 /// What is inside a wrapper.
@@ -53,6 +54,12 @@ fn unwrap(program: &str, wrapper: &Wrapper, args: &[Arg], input: &Feed, found: &
     for option in &wrapper.code {
         found.extend(option_values(args, option).map(Peeled::Text));
     }
+    if !wrapper.runs.is_empty() {
+        let behind = args.iter().skip_while(|arg| arg.text != wrapper.separator);
+        let given = behind.skip(1).cloned();
+        let words = std::iter::once(Arg::literal(&wrapper.runs)).chain(given);
+        return found.push(Peeled::Command(words.collect()));
+    }
     if !wrapper.separator.is_empty()
         && let Some(at) = args.iter().position(|arg| arg.text == wrapper.separator)
     {
@@ -74,12 +81,32 @@ fn unwrap(program: &str, wrapper: &Wrapper, args: &[Arg], input: &Feed, found: &
             });
     }
     for inner in starts(wrapper, args) {
-        if program == "xargs" {
+        if matches!(program, "xargs" | "gxargs") {
+            // Without a command it only prints.
+            if inner.is_empty() {
+                continue;
+            }
             found.push(Peeled::Command(with_items(args, inner, input)));
+        } else if program == "parallel" && input.connected {
+            found.push(inside(wrapper, &with_items(args, inner, input)));
         } else if !inner.is_empty() {
             found.push(inside(wrapper, inner));
         }
     }
+}
+
+/// Returns the directories that a wrapper's own options name for the command inside.
+pub(super) fn directories(program: &str, args: &[Arg]) -> Vec<Arg> {
+    let Some((wrapper, skipped)) = TABLE.wrapper(program, args) else {
+        return Vec::new();
+    };
+    let args = args.get(skipped..).unwrap_or_default();
+    let inner = starts(wrapper, args).first().map_or(0, |inner| inner.len());
+    let own = args.get(..args.len() - inner).unwrap_or_default();
+    let options = wrapper.directory.iter();
+    options
+        .flat_map(|option| option_values(own, option))
+        .collect()
 }
 
 fn inside(wrapper: &Wrapper, inner: &[Arg]) -> Peeled {
@@ -99,6 +126,7 @@ pub(super) fn joined(args: &[Arg]) -> Arg {
         }
         text.text.push_str(&arg.text);
         text.unknown |= arg.unknown;
+        text.made |= arg.made;
         text.taint = text.taint.join(arg.taint);
     }
     text
@@ -122,7 +150,7 @@ fn starts<'a>(wrapper: &Wrapper, args: &'a [Arg]) -> Vec<&'a [Arg]> {
         rest = after;
         if takes_next(wrapper, text) {
             rest = rest.split_first().map_or(rest, |(_, after)| after);
-        } else if !text.contains('=') {
+        } else if !text.contains('=') && !has_value(wrapper, text) {
             doubtful = Some(after);
         }
     }
@@ -157,6 +185,14 @@ pub(super) fn is_assignment(text: &str) -> bool {
     text.split_once('=').is_some_and(|(name, _)| {
         !name.is_empty() && name.chars().all(|c| c == '_' || c.is_ascii_alphanumeric())
     })
+}
+
+/// Whether the option's value is joined to it: `-I{}`.
+fn has_value(wrapper: &Wrapper, text: &str) -> bool {
+    let Some(letter) = cluster(text).and_then(|letters| letters.chars().next()) else {
+        return false;
+    };
+    text.chars().count() > 2 && has(&wrapper.values, &format!("-{letter}"))
 }
 
 /// Whether the option's value is the next word.
@@ -237,17 +273,19 @@ const MAX_FILLED: usize = 4_096;
 
 /// Adds what `xargs` reads to the words of its command.
 fn with_items(args: &[Arg], inner: &[Arg], input: &Feed) -> Vec<Arg> {
-    let items: Vec<Arg> = match &input.text {
-        Some(text) => text.split_whitespace().map(Arg::literal).collect(),
-        None if !input.lists.is_empty() => input.lists.iter().map(listed_under).collect(),
+    let mut items: Vec<Arg> = match &input.text {
+        Some(text) => items_of(text, args),
+        None if !input.lists.is_empty() => input.lists.clone(),
         None => vec![Arg {
             text: UNKNOWN.to_string(),
             unknown: true,
             loose: true,
+            made: true,
             taint: input.taint,
             ..Arg::default()
         }],
     };
+    items.extend(input.parts.iter().flat_map(|text| items_of(text, args)));
     let placeholder = option_values(args, "-I")
         .chain(option_values(args, "--replace"))
         .next();
@@ -265,13 +303,28 @@ fn with_items(args: &[Arg], inner: &[Arg], input: &Feed) -> Vec<Arg> {
             }
             let filled = |item: &Arg| Arg {
                 text: arg.text.replace(&placeholder.text, &item.text),
+                glob: arg.glob || item.glob,
                 unknown: arg.unknown || item.unknown,
+                made: arg.made || item.made,
                 loose: arg.loose || item.loose,
                 taint: arg.taint.join(item.taint),
                 ..arg.clone()
             };
             items.iter().map(filled).collect()
         })
+        .collect()
+}
+
+/// Splits what `xargs` reads: at blanks, ends of lines, NUL and what `-d` names; quotes are taken off.
+fn items_of(text: &str, args: &[Arg]) -> Vec<Arg> {
+    let delimiters: String = option_values(args, "-d")
+        .chain(option_values(args, "--delimiter"))
+        .map(|value| value.text)
+        .collect();
+    text.split(|c: char| c.is_whitespace() || c == '\0' || delimiters.contains(c))
+        .map(|item| item.replace(['"', '\'', '\\'], ""))
+        .filter(|item| !item.is_empty())
+        .map(Arg::literal)
         .collect()
 }
 
@@ -299,44 +352,59 @@ fn find_commands(args: &[Arg], found: &mut Vec<Peeled>) {
     {
         let words = rest
             .by_ref()
-            .take_while(|arg| !matches!(arg.text.as_str(), ";" | "+"));
-        let inner = words
-            .flat_map(|arg| {
-                if arg.text == "{}" {
-                    roots.iter().map(everything_under).collect()
-                } else {
-                    vec![arg.clone()]
-                }
-            })
-            .collect();
+            .take_while(|arg| !matches!(arg.text.as_str(), ";" | "+"))
+            .cloned()
+            .collect::<Vec<Arg>>();
+        let inner = words.iter().flat_map(|arg| filled(arg, &roots)).collect();
         found.push(Peeled::Command(inner));
+        // What is found may be the program itself: its name is what was looked for.
+        if words.first().is_some_and(|arg| arg.text == "{}") {
+            let named = args.windows(2).filter_map(|pair| match pair {
+                [option, name] if NAMES.contains(&option.text.as_str()) => Some(Arg {
+                    glob: name.text.contains(['*', '?', '[']),
+                    word: Some(super::Word::Dynamic("{}".to_owned())),
+                    ..name.clone()
+                }),
+                _ => None,
+            });
+            let rest = words.get(1..).unwrap_or_default();
+            found.extend(named.map(|name| Peeled::Command([&[name], rest].concat())));
+        }
     }
 }
 
-fn everything_under(root: &Arg) -> Arg {
-    Arg {
-        text: format!("{}/*", root.text),
-        glob: true,
-        word: Some(super::Word::Dynamic("{}".to_owned())),
-        ..root.clone()
+/// Puts what `find` finds in the place of `{}`; in the text of a script that is all of it at once.
+fn filled(arg: &Arg, roots: &[Arg]) -> Vec<Arg> {
+    let found = roots.iter().map(everything_under);
+    if arg.text == "{}" {
+        return found.collect();
     }
+    if !arg.text.contains("{}") {
+        return vec![arg.clone()];
+    }
+    let names: Vec<String> = found.map(|arg| arg.text).collect();
+    vec![Arg {
+        text: arg.text.replace("{}", &names.join(" ")),
+        ..arg.clone()
+    }]
 }
 
-/// Any of the paths that a list of everything under a directory may hold.
-fn listed_under(root: &Arg) -> Arg {
-    Arg {
-        unknown: true,
-        ..everything_under(root)
-    }
-}
+/// Predicates of `find` that name what is found.
+const NAMES: [&str; 6] = ["-name", "-iname", "-path", "-ipath", "-wholename", "-lname"];
 
 fn fd_commands(args: &[Arg], found: &mut Vec<Peeled>) {
-    let at = args
-        .iter()
-        .position(|arg| matches!(arg.text.as_str(), "-x" | "-X" | "--exec" | "--exec-batch"));
+    let runs = |arg: &Arg| matches!(arg.text.as_str(), "-x" | "-X" | "--exec" | "--exec-batch");
+    let at = args.iter().position(runs);
     if let Some(inner) = at.and_then(|at| args.get(at + 1..)) {
-        let mut inner = inner.to_vec();
-        inner.push(everything_under(&Arg::literal(".")));
-        found.push(Peeled::Command(inner));
+        let own = args.iter().take_while(|arg| !runs(arg));
+        // The first operand is what is looked for.
+        let operands = own.filter(|arg| !arg.text.starts_with('-')).skip(1);
+        let roots: Vec<Arg> = std::iter::once(Arg::literal("."))
+            .chain(operands.cloned())
+            .collect();
+        let names = roots.iter().map(everything_under);
+        found.push(Peeled::Command(
+            inner.iter().cloned().chain(names).collect(),
+        ));
     }
 }

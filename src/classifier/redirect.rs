@@ -83,8 +83,7 @@ impl Reader {
             Some('&') => {
                 self.next();
                 self.note("a change of descriptors");
-                self.target()?;
-                Ok(Redirect::Duplicate)
+                Ok(Redirect::Descriptor(self.target()?))
             }
             Some('>') => {
                 self.next();

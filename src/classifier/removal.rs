@@ -1,7 +1,7 @@
 //! Removing and moving: what is lost decides between dangerous and blocked.
 
 use super::command::shown;
-use super::expand::Arg;
+use super::expand::{Arg, UNKNOWN};
 use super::paths;
 use super::peel::find_roots;
 use super::scope::Scope;
@@ -23,6 +23,10 @@ impl Walk<'_> {
             "rm" | "grm" | "unlink" | "rmdir" | "trash" | "trash-put" | "gio" => {
                 self.remove(program, args, rest, scope);
             }
+            "shred" | "srm" if operands_of(rest).any(|arg| arg.glob) => {
+                self.remove(program, args, rest, scope);
+            }
+            "rsync" => self.mirror(args, rest, scope),
             "find" | "gfind" => self.find_delete(args, rest, scope),
             "mv" | "gmv" | "rename" => self.move_away(args, rest, scope),
             "dd" => self.copy_device(args, rest, scope),
@@ -45,20 +49,26 @@ impl Walk<'_> {
 
     fn remove(&mut self, program: &str, args: &[Arg], rest: &[Arg], scope: &Scope) {
         let has = |letters: &str, long: &str| {
-            rest.iter().any(|arg| {
+            let options = rest.iter().take_while(|arg| arg.text != "--");
+            options.into_iter().any(|arg| {
                 cluster(&arg.text).is_some_and(|given| given.contains(|c| letters.contains(c)))
                     || abbreviates(&arg.text, long)
             })
         };
         let recursive = program == "rm" && has("rR", "--recursive");
         let forced = program == "rm" && has("f", "--force");
-        let operands = || rest.iter().filter(|arg| !arg.text.starts_with('-'));
+        let operands = || operands_of(rest);
         let sweeping = operands().any(|arg| arg.glob || arg.unknown);
-        let protected = operands().any(|arg| paths::protected(arg, scope));
+        // What the line makes up may be any name where it is.
+        let here = paths::protected(&Arg::literal("."), scope);
+        let names_any = |arg: &Arg| arg.made && arg.text.starts_with(UNKNOWN);
+        let protected =
+            operands().any(|arg| paths::protected(arg, scope) || here && names_any(arg));
+        let everything = operands().any(|arg| paths::names_everything(&arg.text));
         let above_root = rest
             .iter()
             .any(|arg| abbreviates(&arg.text, "--no-preserve-root") && arg.text.len() > 4);
-        if protected && (recursive || sweeping) || above_root {
+        if protected && (recursive || sweeping || everything) || above_root {
             self.find(Blocked, "protected-tree", &shown(args), PROTECTED);
         } else if recursive || forced || sweeping || protected {
             let reason = match (recursive, protected) {
@@ -67,6 +77,15 @@ impl Walk<'_> {
                 _ => "removes without asking, or more than is named",
             };
             self.find(Dangerous, "removal", &shown(args), reason);
+        }
+    }
+
+    /// `rsync --delete` removes what the source does not have.
+    fn mirror(&mut self, args: &[Arg], rest: &[Arg], scope: &Scope) {
+        let deletes = rest.iter().any(|arg| arg.text.starts_with("--del"));
+        let target = operands_of(rest).last();
+        if deletes && target.is_some_and(|target| paths::protected(target, scope)) {
+            self.find(Blocked, "protected-tree", &shown(args), PROTECTED);
         }
     }
 
@@ -189,6 +208,16 @@ impl Walk<'_> {
             self.find(Dangerous, "upload", &target.text, "sends a secret away");
         }
     }
+}
+
+/// Returns the words that are no options: all of them behind `--`.
+fn operands_of(rest: &[Arg]) -> impl Iterator<Item = &Arg> {
+    let dashes = rest.iter().position(|arg| arg.text == "--");
+    let end = dashes.unwrap_or(rest.len());
+    rest.iter()
+        .enumerate()
+        .filter(move |(index, arg)| *index > end || !arg.text.starts_with('-'))
+        .map(|(_, arg)| arg)
 }
 
 /// Splits the operands of `cp`, `mv` and their kin.

@@ -5,10 +5,9 @@
 use std::path::Path;
 
 use super::Surroundings;
-use super::allowed::{only_prints, operands};
+use super::allowed::{only_prints, operands, tells};
 use super::expand::{Arg, expand, expand_text};
 use super::paths;
-use super::peel::is_assignment;
 use super::scope::Scope;
 use super::script::{Redirect, Script, Simple, Stage, Token};
 use super::table::{Agnostic, Options, TABLE, cluster, has, is_option};
@@ -20,6 +19,9 @@ pub(super) struct Unproven {
     pub(super) words: String,
     pub(super) reason: String,
 }
+
+mod git;
+mod wrapped;
 
 type Proof = Result<(), Unproven>;
 
@@ -97,7 +99,7 @@ impl Prover<'_> {
                     self.readable(&arg, &token.source)?;
                 }
                 Redirect::Text(_) => text = true,
-                Redirect::Write(_) | Redirect::Duplicate => {}
+                Redirect::Write(_) | Redirect::Duplicate | Redirect::Descriptor(_) => {}
             }
         }
         let agnostic = items
@@ -148,6 +150,7 @@ impl Prover<'_> {
                         _ => &operands,
                     };
                     self.all_readable(files)?;
+                    self.named_files(rest)?;
                     self.option_files(rest)
                 }
                 None => self.wrapper(name, first, rest),
@@ -168,6 +171,12 @@ impl Prover<'_> {
         }
         if agnostic.text {
             return Ok(());
+        }
+        for item in rest {
+            let mut args = item.args.iter();
+            if args.any(|arg| tells(&arg.text, &agnostic.telling)) {
+                return secret(&item.source, "writes out the environment");
+            }
         }
         let replaced = rest.iter().any(|item| {
             item.args.iter().any(|arg| {
@@ -191,7 +200,11 @@ impl Prover<'_> {
                 continue;
             }
             for arg in &item.args {
-                self.operand_readable(arg, &item.source)?;
+                if agnostic.looks && !option {
+                    self.not_denied(arg, &item.source)?;
+                } else {
+                    self.operand_readable(arg, &item.source)?;
+                }
             }
         }
         Ok(())
@@ -218,29 +231,46 @@ impl Prover<'_> {
     }
 
     fn readable(&self, arg: &Arg, source: &str) -> Proof {
-        let unproven = |reason: &str| {
-            Err(Unproven {
-                rule: "secret",
-                words: source.to_owned(),
-                reason: reason.to_owned(),
-            })
-        };
-        if let Some(reason) = paths::denied(arg, &self.scope) {
-            return unproven(reason);
-        }
+        self.not_denied(arg, source)?;
         let device = self.scope.resolve(&arg.text).is_some_and(|path| {
             path.starts_with("/dev") && !matches!(path.to_str(), Some("/dev/null" | "/dev/stdin"))
         });
         if device {
-            return unproven("reads a device");
+            return secret(source, "reads a device");
         }
         Ok(())
+    }
+
+    fn not_denied(&self, arg: &Arg, source: &str) -> Proof {
+        // A program may take a quoted pattern for one of its own.
+        let pattern = Arg {
+            glob: arg.glob || arg.text.contains(['*', '?', '[']),
+            ..arg.clone()
+        };
+        match paths::denied(&pattern, &self.scope) {
+            Some(reason) => secret(source, reason),
+            None => Ok(()),
+        }
     }
 
     fn all_readable(&self, items: &[&Item]) -> Proof {
         for item in items {
             for arg in &item.args {
                 self.readable(arg, &item.source)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Files that an option names by the next word: `-f list`.
+    fn named_files(&self, rest: &[Item]) -> Proof {
+        for pair in rest.windows(2) {
+            let [option, value] = pair else { continue };
+            let reads = cluster(&option.source)
+                .is_some_and(|letters| letters.ends_with(['f', 'm']))
+                || option.source.starts_with("--") && option.source.contains("file");
+            if reads {
+                self.all_readable(&[value])?;
             }
         }
         Ok(())
@@ -283,6 +313,9 @@ impl Prover<'_> {
             if has(&predicates.with_value, text) {
                 if let Some(value) = items.next() {
                     value.literal()?;
+                    if text.contains("newer") || text == "-samefile" {
+                        self.all_readable(&[value])?;
+                    }
                 }
             } else if text.starts_with(['-', '(', ')', '!', ',']) {
                 if !has(&predicates.alone, text) {
@@ -334,93 +367,14 @@ impl Prover<'_> {
         }
         Ok(())
     }
+}
 
-    fn git(&self, first: &Item, rest: &[Item]) -> Proof {
-        let Some((subcommand, rest)) = rest.split_first() else {
-            return Err(first.unproven("git", "has no subcommand"));
-        };
-        let name = subcommand.literal()?;
-        let Some(options) = TABLE.safe.git.get(name) else {
-            let reason = if name.starts_with('-') {
-                "is an option for all of git"
-            } else {
-                "is not a subcommand that only reads"
-            };
-            return Err(subcommand.unproven("git", reason));
-        };
-        for item in rest {
-            // `%G…` in a format has signatures checked, which runs a program.
-            if item.literal()?.contains("%G") {
-                return Err(item.unproven("git", "runs the signature checker"));
-            }
-        }
-        let operands = operands(rest, options, subcommand)?;
-        for item in &operands {
-            for arg in &item.args {
-                self.readable(arg, &item.source)?;
-                if let Some((_, path)) = arg.text.split_once(':') {
-                    self.readable(&Arg::literal(path), &item.source)?;
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Wrappers that add nothing of their own around a command that is safe itself.
-    fn wrapper(&mut self, name: &str, first: &Item, rest: &[Item]) -> Proof {
-        let unknown = || first.unproven("unknown-program", "is not known to only read");
-        let args: Vec<Arg> = Vec::new();
-        let (wrapper, _) = TABLE
-            .wrapper(name, &args)
-            .filter(|(wrapper, _)| wrapper.safe)
-            .ok_or_else(unknown)?;
-        let mut rest = rest;
-        while let Some((item, after)) = rest.split_first() {
-            let text = item.literal()?;
-            if !text.starts_with('-') {
-                break;
-            }
-            let allowed = wrapper.plain.iter().find(|option| {
-                *option == text
-                    || (option.len() == 2 && !text.starts_with("--") && text.starts_with(*option))
-            });
-            let Some(option) = allowed else {
-                return Err(item.unproven("option", "is an option that is not allowed"));
-            };
-            rest = if option == text && has(&wrapper.values, text) {
-                if let Some(value) = after.first() {
-                    value.literal()?;
-                }
-                after.get(1..).unwrap_or_default()
-            } else if option == text || has(&wrapper.values, option) {
-                after
-            } else {
-                return Err(item.unproven("option", "is an option that is not allowed"));
-            };
-        }
-        for operand in rest.iter().take(wrapper.operands) {
-            operand.literal()?;
-        }
-        let inner = rest.get(wrapper.operands..).unwrap_or_default();
-        let Some(program) = inner.first() else {
-            return match name {
-                "xargs" | "time" => Ok(()),
-                _ => Err(first.unproven("wrapper", "has no command")),
-            };
-        };
-        let inner_name = program.literal()?;
-        if wrapper.assignments && is_assignment(inner_name) {
-            return Err(program.unproven("assignment", "changes the environment of a command"));
-        }
-        let agnostic = TABLE.safe.agnostic.get(inner_name);
-        if name == "xargs" && agnostic.is_none_or(|program| !program.except.is_empty()) {
-            return Err(program.unproven("xargs", "is given arguments that are not known"));
-        }
-        if name == "builtin" && !has(&TABLE.programs.builtins, inner_name) {
-            return Err(program.unproven("builtin", "is not a builtin that only reads"));
-        }
-        self.command(inner)
-    }
+fn secret(source: &str, reason: &str) -> Proof {
+    Err(Unproven {
+        rule: "secret",
+        words: source.to_owned(),
+        reason: reason.to_owned(),
+    })
 }
 
 /// `command -v name`: a lookup, nothing is run.
@@ -433,6 +387,11 @@ fn printf(first: &Item, rest: &[Item]) -> Proof {
     let Some(format) = rest.first() else {
         return Err(first.unproven("printf", "has no format"));
     };
+    if format.literal()? == "--" {
+        return rest
+            .get(1)
+            .map_or(Ok(()), |format| format.literal().map(drop));
+    }
     if format.literal()?.starts_with('-') {
         return Err(format.unproven("printf", "is an option that is not allowed"));
     }

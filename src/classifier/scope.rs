@@ -1,10 +1,17 @@
-//! What a line has set so far: variables, the directory, files it downloaded.
+//! What a line has set so far: variables, the directory, functions.
 
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::path::{Component, Path, PathBuf};
 use std::rc::Rc;
 
+use super::files::Files;
+use super::functions::Running;
+use super::script::Script;
 use super::{Surroundings, home_of};
+
+/// Most elements of an array that are told apart.
+const MAX_ELEMENTS: usize = 64;
 
 /// Where text came from that may end up being run or sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -48,10 +55,19 @@ pub(super) struct Scope {
     variables: HashMap<String, Rc<Value>>,
     /// Where the shell is; `None` once that is not known.
     pub(super) directory: Option<PathBuf>,
-    /// Files that hold what was downloaded or decoded in this line.
-    pub(super) downloads: Vec<String>,
-    /// Functions whose body is being read.
-    pub(super) functions: Vec<String>,
+    /// The line changed the directory.
+    pub(super) moved: bool,
+    pub(super) files: Files,
+    /// What the descriptors hold that `exec` opened.
+    pub(super) opened: Taint,
+    /// What the commands read that are walked, and with them the substitutions in their words.
+    pub(super) input: Taint,
+    /// Functions that are defined.
+    pub(super) bodies: HashMap<String, Rc<Script>>,
+    /// Functions whose body is being read, the outermost first.
+    pub(super) running: Vec<Running>,
+    /// Calls of functions whose output was followed in this line, whatever the scope.
+    pub(super) outputs: Rc<Cell<usize>>,
     pub(super) in_loop: bool,
     pub(super) home: String,
 }
@@ -63,14 +79,22 @@ impl Scope {
         let mut scope = Self {
             variables: HashMap::new(),
             directory: Some(root.clone()),
-            downloads: Vec::new(),
-            functions: Vec::new(),
+            moved: false,
+            files: Files::default(),
+            opened: Taint::default(),
+            input: Taint::default(),
+            bodies: HashMap::new(),
+            running: Vec::new(),
+            outputs: Rc::default(),
             in_loop: false,
             home: home.clone(),
         };
         scope.set("HOME", home);
         scope.set("PWD", root.to_string_lossy().into_owned());
         scope.set("IFS", " \t\n".to_owned());
+        for shell in ["SHELL", "BASH", "0"] {
+            scope.set(shell, "/bin/bash".to_owned());
+        }
         scope
     }
 
@@ -87,16 +111,56 @@ impl Scope {
         self.variables.insert(name.to_owned(), Rc::new(value));
     }
 
-    /// Returns what the variable may hold, if it is set.
-    pub(super) fn value(&self, name: &str) -> Option<&Value> {
-        self.variables.get(name).map(Rc::as_ref)
+    /// Lets a variable hold what it holds and one of these values behind it.
+    pub(super) fn append(&mut self, name: &str, value: Value) {
+        let Some(old) = self.value(name) else {
+            return self.bind(name, value);
+        };
+        let known = old.choices.len() * value.choices.len() <= MAX_ELEMENTS;
+        let choices = old.choices.iter().filter(|_| known).flat_map(|before| {
+            let long = value.choices.iter();
+            long.filter(|after| before.len() + after.len() <= super::MAX_READ)
+                .map(move |after| format!("{before}{after}"))
+        });
+        let joined = Value {
+            choices: choices.collect(),
+            taint: old.taint.join(value.taint),
+            spread: old.spread || value.spread,
+        };
+        self.bind(name, joined);
+    }
+
+    /// Returns what the variable may hold, if it is set; `name[]` is any element of an array.
+    pub(super) fn value(&self, name: &str) -> Option<Rc<Value>> {
+        let Some(array) = name.strip_suffix("[]") else {
+            return self.variables.get(name).map(Rc::clone);
+        };
+        let value = self.variables.get(array)?;
+        let elements = value
+            .choices
+            .iter()
+            .flat_map(|text| text.split_whitespace());
+        let mut choices: Vec<String> = elements.take(MAX_ELEMENTS + 1).map(str::to_owned).collect();
+        if choices.len() > MAX_ELEMENTS {
+            choices.clear();
+        }
+        Some(Rc::new(Value {
+            choices,
+            ..Value::clone(value)
+        }))
     }
 
     /// Whether the variable may hold one of several values.
     pub(super) fn is_choice(&self, name: &str) -> bool {
-        self.variables
-            .get(name)
+        self.value(name)
             .is_some_and(|value| value.choices.len() > 1)
+    }
+
+    /// Returns every text that a variable of the line may hold.
+    pub(super) fn texts(&self) -> impl Iterator<Item = &str> {
+        self.variables
+            .values()
+            .flat_map(|value| value.choices.iter().map(String::as_str))
     }
 
     /// Makes a path absolute and drops `.` and `..` without looking at any file.
@@ -109,7 +173,20 @@ impl Scope {
         Some(normalise(&base.join(path)))
     }
 
+    /// Takes over what a function did: variables and the directory, but not its parameters.
+    pub(super) fn keep(&mut self, inner: Self) {
+        let named =
+            |name: &str| !name.starts_with(|c: char| c.is_ascii_digit() || "@*".contains(c));
+        let variables = inner.variables.into_iter();
+        self.variables
+            .extend(variables.filter(|(name, _)| named(name)));
+        self.bodies = inner.bodies;
+        self.directory = inner.directory;
+        self.moved = inner.moved;
+    }
+
     pub(super) fn change_directory(&mut self, path: Option<&str>) {
+        self.moved = true;
         self.directory = path.and_then(|path| self.resolve(path));
         match &self.directory {
             Some(directory) => {

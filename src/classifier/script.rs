@@ -26,7 +26,7 @@ pub(super) struct Statement {
 pub(super) enum Stage {
     Simple(Simple),
     Compound(Compound),
-    Function { name: String, body: Script },
+    Function { name: String, body: Rc<Script> },
 }
 
 /// A group, subshell, loop, conditional or `case`.
@@ -44,6 +44,8 @@ pub(super) enum CompoundKind {
     Subshell,
     /// Braces, `if`, `case`.
     Group,
+    /// What it writes can be read from `COPROC`.
+    Coprocess,
     /// `while`, `until`, arithmetic `for`.
     Loop,
     /// `for` and `select` with their words.
@@ -62,6 +64,8 @@ pub(super) struct Simple {
 #[derive(Debug)]
 pub(super) struct Assignment {
     pub(super) name: String,
+    /// `+=`: what the variable held stays in front.
+    pub(super) appends: bool,
     pub(super) value: Token,
 }
 
@@ -74,6 +78,8 @@ pub(super) enum Redirect {
     Write(Token),
     /// `N>&M`.
     Duplicate,
+    /// `<&N`, whatever is open there.
+    Descriptor(Token),
     /// A here-document or here-string; the body is filled in when its lines are read.
     Text(Rc<OnceCell<Token>>),
 }
@@ -94,9 +100,10 @@ pub(super) enum Atom {
     },
     /// `''` or `""`: nothing, but a word.
     Empty,
-    /// `$name`, `${name}`, `${name:-fallback}`.
+    /// `$name`, `${name}`, `${name:-fallback}`; of an array `name[]` is any element.
     Parameter {
         name: String,
+        operator: Operator,
         fallback: Vec<Self>,
         quoted: bool,
     },
@@ -115,6 +122,17 @@ pub(super) enum Atom {
         inner: Vec<Self>,
         quoted: bool,
     },
+}
+
+/// What a parameter's fallback is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Operator {
+    /// `-`, or no fallback at all.
+    Otherwise,
+    /// `=`: the parameter keeps it.
+    Assigns,
+    /// `+`: it is used instead of what the parameter holds.
+    Instead,
 }
 
 impl Atom {

@@ -2,7 +2,7 @@
 //!
 //! The tables are data; what cannot be said as data is in the modules beside this one.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::LazyLock;
 
 use figment::Figment;
@@ -15,6 +15,9 @@ use crate::message::DangerLevel;
 /// The compiled-in tables.
 pub(super) static TABLE: LazyLock<Table> = LazyLock::new(Table::read);
 
+/// Most words between two words that name a wrapper, as in `docker compose -f x exec`.
+const MAX_SUBCOMMAND: usize = 8;
+
 /// Everything that is known about programs.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -25,11 +28,18 @@ pub(super) struct Table {
     runners: HashMap<String, Vec<String>>,
     pub(super) environment: Environment,
     pub(super) programs: Programs,
+    pub(super) writes: Writes,
     interpreters: HashMap<String, Vec<String>>,
     pub(super) safe: SafeTable,
     /// Rule and command of each program that is named without a star; there are hundreds.
     #[serde(skip)]
     by_program: HashMap<String, Vec<(usize, usize)>>,
+    /// Programs that are refused whatever they are given.
+    #[serde(skip)]
+    pub(super) refused: Vec<String>,
+    /// Programs that a pattern is taken for: the refused ones, shells, fetchers, decoders, interpreters.
+    #[serde(skip)]
+    pub(super) known: Vec<String>,
     /// Rule and command of the programs whose name has a star.
     #[serde(skip)]
     by_wildcard: Vec<(usize, usize)>,
@@ -58,6 +68,12 @@ pub(super) struct Wrapper {
     pub(super) text: bool,
     pub(super) ends: bool,
     pub(super) safe: bool,
+    /// Options that name the directory in which the inner command runs.
+    pub(super) directory: Vec<String>,
+    /// The program that is given the rest as its arguments.
+    pub(super) runs: String,
+    /// `-5` is an option.
+    pub(super) number: bool,
 }
 
 /// Environment variables that matter.
@@ -72,12 +88,31 @@ pub(super) struct Environment {
 #[serde(deny_unknown_fields)]
 pub(super) struct Programs {
     pub(super) shells: Vec<String>,
-    pub(super) fetchers: Vec<String>,
-    pub(super) decoders: Vec<String>,
-    pub(super) senders: Vec<String>,
-    pub(super) databases: Vec<String>,
+    pub(super) fetchers: HashSet<String>,
+    pub(super) decoders: HashSet<String>,
+    pub(super) senders: HashSet<String>,
+    pub(super) telling: HashSet<String>,
+    pub(super) databases: HashSet<String>,
     pub(super) unrememberable: Vec<String>,
     pub(super) builtins: Vec<String>,
+}
+
+/// What programs do to the files they are given.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Writes {
+    /// Options of any program whose value is written.
+    pub(super) options: Vec<String>,
+    /// Programs all of whose operands are written or changed.
+    pub(super) all: HashSet<String>,
+    /// Programs whose last operand is written.
+    pub(super) last: HashSet<String>,
+    /// Programs whose last operand is written if it is not the only one.
+    pub(super) second: HashSet<String>,
+    /// Programs that only read or run the files they are given.
+    reads: HashSet<String>,
+    /// Options of single programs whose value is written.
+    pub(super) by_program: HashMap<String, Vec<String>>,
 }
 
 /// What may be called safe.
@@ -108,6 +143,10 @@ pub(super) struct Agnostic {
     pub(super) instead: Vec<String>,
     /// Options that are not allowed after all.
     pub(super) except: Vec<String>,
+    /// It only looks at names, sizes and dates, so a device may be among its operands.
+    pub(super) looks: bool,
+    /// Words of its filters that write out the environment.
+    pub(super) telling: Vec<String>,
 }
 
 /// Options that are allowed; anything else is not.
@@ -118,6 +157,8 @@ pub(super) struct Options {
     pub(super) flags: String,
     /// Letters of options that take a value, joined or as the next word.
     pub(super) values: String,
+    /// Letters of options whose value is joined if there is one.
+    pub(super) joined: String,
     /// Long options, without their dashes; with or without `=value`.
     pub(super) long: Vec<String>,
     /// Long options that take the next word as their value if they have no `=`.
@@ -159,7 +200,11 @@ impl Table {
     fn indexed(mut self) -> Self {
         for (rule_at, rule) in self.rules.iter().enumerate() {
             for (command_at, command) in rule.commands.iter().enumerate() {
+                let bare = command.words.is_empty() && command.options.is_empty();
                 for name in &command.program.0 {
+                    if bare && rule.level == DangerLevel::Blocked {
+                        self.refused.push(name.replace(['*'], ""));
+                    }
                     let place = (rule_at, command_at);
                     if name.contains(['*', '?']) {
                         self.by_wildcard.push(place);
@@ -169,7 +214,38 @@ impl Table {
                 }
             }
         }
+        let programs = &self.programs;
+        let more = [
+            "eval", "source", "rm", "xargs", "env", "dd", "find", "kill", "git",
+        ]
+        .map(str::to_owned);
+        let mut rest: Vec<&String> = programs
+            .shells
+            .iter()
+            .chain(&programs.fetchers)
+            .chain(&programs.decoders)
+            .chain(&more)
+            .chain(self.interpreters.keys())
+            .collect();
+        // The order decides where there are too many, and has to be the same each time.
+        rest.sort();
+        rest.dedup();
+        self.known = self.refused.iter().chain(rest).cloned().collect();
         self
+    }
+
+    /// Whether it is known what the program does with its operands.
+    pub(super) fn knows(&self, program: &str) -> bool {
+        let writes = &self.writes;
+        [&writes.all, &writes.last, &writes.second, &writes.reads]
+            .iter()
+            .any(|programs| programs.contains(program))
+            || self.safe.agnostic.contains_key(program)
+            || self.safe.options.contains_key(program)
+            || self.interpreters.contains_key(program)
+            || self.wrappers.contains_key(program)
+            || has(&self.programs.shells, program)
+            || has(&self.programs.builtins, program)
     }
 
     /// Returns each rule that names this command.
@@ -180,21 +256,34 @@ impl Table {
             .filter_map(|(rule, command)| {
                 let rule = self.rules.get(*rule)?;
                 let command = rule.commands.get(*command)?;
-                command.matches(program, args).then_some(rule)
+                let meant = !command.any || !self.knows(program);
+                (meant && command.matches(program, args)).then_some(rule)
             })
             .collect()
     }
 
     /// Returns how this command wraps another one and how many words name the wrapper.
     pub(super) fn wrapper(&self, program: &str, args: &[Arg]) -> Option<(&Wrapper, usize)> {
-        if let Some(wrapper) = self.wrappers.get(program) {
+        // The loader of shared libraries runs the program it is given.
+        let loader = ["ld-", "ld.so", "ld64.so"]
+            .iter()
+            .any(|prefix| program.starts_with(prefix));
+        let name = if loader { "ld.so" } else { program };
+        if let Some(wrapper) = self.wrappers.get(name) {
             return Some((wrapper, 0));
         }
         let first = args.iter().position(|arg| !arg.text.starts_with('-'))?;
-        let subcommand = &args.get(first)?.text;
-        self.subwrappers
-            .get(&format!("{program} {subcommand}"))
-            .map(|wrapper| (wrapper, first + 1))
+        let name = format!("{program} {}", args.get(first)?.text);
+        let longer = args.iter().enumerate().skip(first + 1).take(MAX_SUBCOMMAND);
+        let longer = longer.filter_map(|(at, arg)| {
+            let wrapper = self.subwrappers.get(&format!("{name} {}", arg.text))?;
+            Some((wrapper, at + 1))
+        });
+        let short = self
+            .subwrappers
+            .get(&name)
+            .map(|wrapper| (wrapper, first + 1));
+        longer.chain(short).next()
     }
 
     /// Returns the options of the program that name another program.
@@ -217,9 +306,13 @@ pub(super) fn has(list: &[String], name: &str) -> bool {
 #[derive(Debug, Deserialize)]
 #[serde(from = "String")]
 struct CommandPattern {
+    /// `*`: any program that is not known otherwise.
+    any: bool,
     program: Alternatives,
     words: Vec<Step>,
     options: Vec<Alternatives>,
+    /// Options that must not be there.
+    absent: Vec<Alternatives>,
 }
 
 #[derive(Debug)]
@@ -245,9 +338,15 @@ impl From<String> for CommandPattern {
     fn from(text: String) -> Self {
         let mut words = text.split(' ');
         let program = Alternatives::new(&words.next().unwrap_or_default().to_ascii_lowercase());
-        let (options, words): (Vec<_>, Vec<_>) =
-            words.partition(|word| word.starts_with(['-', '/']));
+        let (absent, words): (Vec<_>, Vec<_>) = words.partition(|word| word.starts_with('!'));
+        let (options, words): (Vec<_>, Vec<_>) = words
+            .into_iter()
+            .partition(|word| word.starts_with(['-', '/']));
+        let absent = absent
+            .into_iter()
+            .map(|word| Alternatives::new(word.trim_start_matches('!')));
         Self {
+            any: text.starts_with("* "),
             program,
             words: words
                 .into_iter()
@@ -257,20 +356,21 @@ impl From<String> for CommandPattern {
                 })
                 .collect(),
             options: options.into_iter().map(Alternatives::new).collect(),
+            absent: absent.collect(),
         }
     }
 }
 
 impl CommandPattern {
     fn matches(&self, program: &str, args: &[Arg]) -> bool {
+        let given = |wanted: &Alternatives| {
+            let mut options = wanted.0.iter();
+            options.any(|option| args.iter().any(|arg| is_option(&arg.text, option)))
+        };
         self.program.matches(program)
             && steps_match(&self.words, args)
-            && self.options.iter().all(|wanted| {
-                wanted
-                    .0
-                    .iter()
-                    .any(|option| args.iter().any(|arg| is_option(&arg.text, option)))
-            })
+            && self.options.iter().all(given)
+            && !self.absent.iter().any(given)
     }
 }
 
@@ -344,18 +444,25 @@ pub(super) fn wildcard(pattern: &str, text: &str) -> bool {
     if !pattern.contains(['*', '?']) {
         return pattern == text;
     }
-    // Two-pointer matching: linear but for the text after the last star.
+    if pattern.is_ascii() && text.is_ascii() {
+        return matches(pattern.as_bytes(), text.as_bytes(), [b'*', b'?']);
+    }
     let pattern: Vec<char> = pattern.chars().collect();
     let text: Vec<char> = text.chars().collect();
+    matches(&pattern, &text, ['*', '?'])
+}
+
+/// Two-pointer matching: linear but for the text after the last star.
+fn matches<T: PartialEq>(pattern: &[T], text: &[T], [any, one]: [T; 2]) -> bool {
     let (mut p, mut t) = (0, 0);
     let mut star = None;
     while let Some(c) = text.get(t) {
         match pattern.get(p) {
-            Some('*') => {
+            Some(wanted) if *wanted == any => {
                 star = Some((p, t));
                 p += 1;
             }
-            Some(wanted) if *wanted == '?' || wanted == c => {
+            Some(wanted) if *wanted == one || wanted == c => {
                 p += 1;
                 t += 1;
             }
@@ -369,5 +476,5 @@ pub(super) fn wildcard(pattern: &str, text: &str) -> bool {
             },
         }
     }
-    pattern.iter().skip(p).all(|c| *c == '*')
+    pattern.iter().skip(p).all(|c| *c == any)
 }

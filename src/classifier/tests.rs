@@ -8,6 +8,7 @@ use crate::message::DangerLevel;
 #[cfg(unix)]
 mod bash_agrees;
 mod disguise;
+mod properties;
 
 fn judge(line: &str) -> Classification {
     classify(
@@ -200,45 +201,6 @@ fn patterns() {
 }
 
 #[test]
-fn only_words_that_tell_what_runs_are_remembered() {
-    let words = |line: &str| judge(line).rememberable();
-    let list = |words: &[&str]| {
-        words
-            .iter()
-            .map(|word| (*word).to_owned())
-            .collect::<Vec<_>>()
-    };
-    assert_eq!(
-        words("cargo test 'a b'"),
-        Some(vec![list(&["cargo", "test", "a b"])])
-    );
-    assert_eq!(
-        words("cargo test && cargo doc"),
-        Some(vec![list(&["cargo", "test"]), list(&["cargo", "doc"])])
-    );
-    for line in [
-        "env cargo test",
-        "nice cargo test",
-        "command ls",
-        "xargs cat",
-        "bash -c ls",
-        "npx tsc",
-        "git status",
-        "python3 x.py",
-        "cargo test $X",
-        "A=1 cargo test",
-        "cargo test > out",
-        "(cargo test)",
-        "rm -rf src",
-        "sudo ls",
-        "echo 'unterminated",
-        "",
-    ] {
-        assert_eq!(words(line), None, "{line}");
-    }
-}
-
-#[test]
 fn findings_show_what_is_there() {
     let verdict = judge("rm -rf \u{202e}src\u{200b}; sudo id");
     let reasons = verdict.reasons();
@@ -316,4 +278,12 @@ fn hostile_lines_end() {
         "a ".repeat(500),
         "% ".repeat(500)
     ));
+}
+
+/// Any other corpus, named by the environment; for trying one without adding it.
+#[test]
+fn another_corpus() {
+    if let Some(path) = std::env::var_os("OUTRIGGER_OTHER_CORPUS") {
+        check_corpus(&std::fs::read_to_string(path).unwrap());
+    }
 }

@@ -5,12 +5,14 @@
 
 use super::characters::{deceptive_blank, visible};
 use super::command::Setting;
-use super::expand::{Arg, MAX_WORDS, expand, expand_all, expand_text, expand_value};
-use super::flow::{Feed, command_output, file_taint, input_of, stage_output, taint_of};
+use super::expand::{Arg, MAX_WORDS, expand, expand_all, expand_atoms, expand_text, expand_value};
+use super::flow::{Feed, command_output, file_taint, input_of, output_of, stage_output, taint_of};
+use super::functions::looks_like_fork_bomb;
 use super::reader::{MAX_NESTING, Reader};
 use super::scope::{Scope, Value};
 use super::script::{
-    Assignment, Atom, Compound, CompoundKind, Redirect, Script, Simple, Stage, Statement, Token,
+    Assignment, Atom, Compound, CompoundKind, Operator, Redirect, Script, Simple, Stage, Statement,
+    Token,
 };
 use super::table::{TABLE, has};
 use super::{Finding, MAX_READ, SimpleCommand, Surroundings, paths};
@@ -37,6 +39,10 @@ pub(super) struct Walk<'a> {
     pub(super) signs: Signs,
     work: usize,
     judged: usize,
+    /// Calls of functions that were followed.
+    pub(super) calls: usize,
+    /// Programs named by patterns that were followed.
+    pub(super) patterns: usize,
     depth: usize,
 }
 
@@ -58,6 +64,8 @@ impl<'a> Walk<'a> {
             signs: Signs::default(),
             work: 0,
             judged: 0,
+            calls: 0,
+            patterns: 0,
             depth: 0,
         }
     }
@@ -135,8 +143,7 @@ impl<'a> Walk<'a> {
     /// Judges every run of words in a text that is not a script.
     pub(super) fn fragments(&mut self, text: &str, scope: &mut Scope) {
         if looks_like_fork_bomb(text) {
-            let reason = "starts itself again and again";
-            self.find(DangerLevel::Blocked, "fork-bomb", text, reason);
+            self.starts_itself(text);
         }
         let (mut hides, mut runs) = (false, false);
         let mut setting = Setting::default();
@@ -169,27 +176,41 @@ impl<'a> Walk<'a> {
 
     fn statement(&mut self, statement: &Statement, scope: &mut Scope, outer: &Feed) {
         let mut feed = outer.clone();
-        for stage in &statement.stages {
+        let parallel = statement.background || statement.stages.len() > 1;
+        let running = scope.running.clone();
+        let read = scope.input;
+        if parallel {
+            scope.fork();
+        }
+        for (index, stage) in statement.stages.iter().enumerate() {
+            scope.input = feed.taint;
             let setting = Setting {
                 input: feed.clone(),
-                parallel: statement.background || statement.stages.len() > 1,
+                parallel,
             };
             match stage {
                 Stage::Simple(simple) => self.simple(simple, scope, setting),
                 Stage::Compound(compound) => self.compound(compound, scope, &feed),
-                Stage::Function { name, body } => {
-                    scope.functions.push(name.clone());
-                    self.deeper(name, |walk| walk.script(body, scope, &feed));
-                    scope.functions.pop();
-                }
+                Stage::Function { name, body } => self.define(name, body, scope, &feed),
             }
-            feed = stage_output(stage, &feed, scope);
+            if index + 1 < statement.stages.len() {
+                feed = stage_output(stage, &feed, scope);
+            }
         }
+        scope.running = running;
+        scope.input = read;
     }
 
     fn compound(&mut self, compound: &Compound, scope: &mut Scope, feed: &Feed) {
         let input = input_of(&compound.redirects, feed, scope);
         self.redirects(&compound.redirects, &input, &[], scope);
+        self.stores(
+            &compound.redirects,
+            &[],
+            Some(&compound.body),
+            &input,
+            scope,
+        );
         let looping = scope.in_loop;
         let mut inner = scope.clone();
         match &compound.kind {
@@ -210,6 +231,13 @@ impl<'a> Walk<'a> {
                 inner.in_loop = true;
             }
             CompoundKind::Loop => inner.in_loop = true,
+            CompoundKind::Coprocess => inner.bind(
+                "COPROC",
+                Value {
+                    taint: output_of(&compound.body, scope).taint,
+                    ..Value::default()
+                },
+            ),
             CompoundKind::Group | CompoundKind::Subshell => {}
         }
         self.deeper("", |walk| walk.script(&compound.body, &mut inner, &input));
@@ -245,10 +273,12 @@ impl<'a> Walk<'a> {
                 receives: false,
             } => {
                 let mut scope = scope.clone();
+                scope.fork();
                 self.deeper("", |walk| walk.script(script, &mut scope, &Feed::default()));
             }
             Atom::Stream { script, .. } => {
                 let mut scope = scope.clone();
+                scope.fork();
                 self.deeper("", |walk| walk.script(script, &mut scope, feed));
             }
             Atom::Parameter {
@@ -280,17 +310,16 @@ impl<'a> Walk<'a> {
         for assignment in &simple.assignments {
             self.assignment(assignment, scope);
         }
-        let runs_itself = simple.words.first().is_some_and(|token| {
-            matches!(token.atoms.as_slice(), [.., Atom::Parameter { name, .. }] if name == "0")
-        });
-        if runs_itself && (setting.parallel || scope.in_loop) {
-            self.find(
-                DangerLevel::Blocked,
-                "fork-bomb",
-                "$0",
-                "starts itself again and again",
-            );
+        for token in &simple.words {
+            bind_fallbacks(token, scope);
         }
+        if args.len() == 1 && args.iter().all(|arg| arg.text == "exec") {
+            scope.opened = scope.opened.join(setting.input.taint);
+        }
+        if setting.parallel || scope.in_loop {
+            self.script_itself(simple, &args);
+        }
+        self.stores(&simple.redirects, &args, None, &setting.input, scope);
         self.command(&args, &setting, scope);
         // A first word that may be one of several: each of them may be the program.
         let first = simple.words.first().filter(|token| {
@@ -311,8 +340,15 @@ impl<'a> Walk<'a> {
         if has(&TABLE.environment.runs, &assignment.name) {
             let arg = expand_text(&assignment.value, scope);
             self.code(&arg, scope, &Feed::default());
+            if arg.content.is_some() {
+                self.stored(&arg, None, &[], scope);
+            }
         }
-        scope.bind(&assignment.name, value);
+        if assignment.appends {
+            scope.append(&assignment.name, value);
+        } else {
+            scope.bind(&assignment.name, value);
+        }
     }
 
     fn redirects(&mut self, redirects: &[Redirect], feed: &Feed, args: &[Arg], scope: &mut Scope) {
@@ -322,7 +358,7 @@ impl<'a> Walk<'a> {
                     self.nested(token, scope, feed);
                     let target = expand_text(token, scope);
                     if feed.taint.hidden() {
-                        scope.downloads.push(target.text.clone());
+                        scope.files.download(&target.text);
                     }
                     self.written(&target, &token.source, scope);
                     self.redirected(&target, args, feed, scope);
@@ -345,6 +381,7 @@ impl<'a> Walk<'a> {
                         self.nested(token, scope, &Feed::default());
                     }
                 }
+                Redirect::Descriptor(token) => self.nested(token, scope, &Feed::default()),
                 Redirect::Duplicate => {}
             }
         }
@@ -365,20 +402,21 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// Whether the text defines a function that pipes itself into itself, blanks or not.
-///
-/// Without its blanks the well-known one cannot be read, and would not run; one more may make it.
-fn looks_like_fork_bomb(text: &str) -> bool {
-    let dense: String = text.split_whitespace().collect();
-    dense.match_indices("(){").any(|(at, _)| {
-        let before = dense.get(..at).unwrap_or_default();
-        let name = before
-            .rsplit([';', '&', '|', '(', '{'])
-            .next()
-            .unwrap_or_default();
-        let after = dense.get(at..).unwrap_or_default();
-        !name.is_empty() && after.contains(&format!("{name}|{name}"))
-    })
+/// `${name:=value}` sets the variable.
+fn bind_fallbacks(token: &Token, scope: &mut Scope) {
+    for atom in &token.atoms {
+        if let Atom::Parameter {
+            name,
+            operator: Operator::Assigns,
+            fallback,
+            ..
+        } = atom
+            && scope.value(name).is_none()
+        {
+            let value = expand_atoms(fallback, scope);
+            scope.bind(name, value);
+        }
+    }
 }
 
 /// Cuts a text at everything that could separate commands.
@@ -408,8 +446,8 @@ fn fragments_of(text: &str, scope: &Scope) -> Vec<Vec<Arg>> {
 fn command_taint(args: &[Arg]) -> super::scope::Taint {
     let mut taint = taint_of(args);
     if let Some((program, _)) = super::peel::program(args) {
-        taint.fetched |= has(&TABLE.programs.fetchers, &program);
-        taint.decoded |= has(&TABLE.programs.decoders, &program);
+        taint.fetched |= TABLE.programs.fetchers.contains(&program);
+        taint.decoded |= TABLE.programs.decoders.contains(&program);
     }
     taint
 }

@@ -203,6 +203,23 @@ fn nested_lines_keep_their_level() {
     }
 }
 
+/// Each line of the corpus in one of the nestings, in turn; `find` would put what it finds for `{}`.
+#[test]
+fn nested_rows_of_the_corpus_keep_their_level() {
+    let rows = super::rows(include_str!("../../../fixtures/classifier.tsv"));
+    let plain = rows
+        .iter()
+        .map(|(_, line)| line)
+        .filter(|line| !line.contains(['@', '%']) && !line.contains("{}"));
+    for (line, nesting) in plain.zip(NESTINGS.iter().cycle()) {
+        let nested = nest(nesting, line);
+        let milder = judge(&nested).level < judge(line).level;
+        if milder && bash_reads(line) && bash_reads(&nested) {
+            check(line, &nested);
+        }
+    }
+}
+
 #[test]
 fn broken_lines_keep_their_level() {
     for command in COMMANDS {
