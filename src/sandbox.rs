@@ -22,7 +22,12 @@ mod policy;
 mod probe;
 pub mod process;
 pub mod programs;
+pub mod python;
+pub mod quota;
+#[cfg(target_os = "linux")]
+mod repository;
 pub mod seen;
+pub mod spill;
 mod toolchains;
 
 use std::fmt;
@@ -32,12 +37,15 @@ use std::sync::{Arc, OnceLock};
 use serde::{Deserialize, Serialize};
 use tokio::sync::OnceCell;
 
-pub use command::{Command, DEFAULT_PORTS, Limits, Network, Stdin};
+pub use command::{Command, DEFAULT_PORTS, Limits, Network, Stdin, Upkeep};
 pub use layers::Step;
-pub use process::{Exit, Process, Resources, SpawnError};
+pub use process::{Exit, Process, Resources, Restored, SpawnError};
 
 /// First argument with which the binary is the sandbox helper instead of the daemon.
 pub const HELPER_ARGUMENT: &str = "__sandbox-exec";
+
+/// The newest version (ABI) of Landlock that the rules were written for.
+pub const LANDLOCK: u8 = 9;
 
 /// How strongly commands are confined, from the strongest to not at all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -81,10 +89,21 @@ pub struct SandboxReport {
     pub mode: Mode,
     /// The layers in force: `namespaces`, `landlock`, `seccomp`, `rlimits`, `cgroup`.
     pub commands: Vec<&'static str>,
+    /// How much of Landlock there is, where it is in force.
+    pub landlock: Option<LandlockReport>,
     /// Whether a command without the network is kept off it.
     pub network: NetworkReport,
     /// Why the stronger modes are not the one in use, each by name; nothing if the strongest is.
     pub why_not_full: Option<String>,
+}
+
+/// How much of Landlock the kernel has. What an older one lacks is closed by the system call filter where that can.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct LandlockReport {
+    /// The version (ABI) in use: 1 to 9, see landlock(7).
+    pub abi: u8,
+    /// What stays open for want of a newer kernel: `ports`, `devices`, `signals`; nothing where all is enforced.
+    pub missing: Vec<&'static str>,
 }
 
 /// What a [`Sandbox`] is made from.
@@ -94,6 +113,8 @@ pub struct Settings {
     pub helper: PathBuf,
     /// The strongest mode to use. [`Mode::None`] is `tools.bash.sandbox = "off"`.
     pub ceiling: Mode,
+    /// The newest version (ABI) of Landlock's rules to use: [`LANDLOCK`], or less to try what an older kernel leaves open.
+    pub landlock: u8,
     /// The user's home directory, hidden from commands where the mode allows it.
     pub home: Option<PathBuf>,
     /// Where private temporary directories are made; absolute and canonical.
@@ -107,6 +128,7 @@ impl Settings {
         Self {
             helper: PathBuf::from("/proc/self/exe"),
             ceiling: Mode::Full,
+            landlock: LANDLOCK,
             home: home.map(|home| canonical(&home)),
             temporary: canonical(&temporary),
         }
@@ -127,6 +149,10 @@ struct Shared {
     report: OnceCell<SandboxReport>,
     #[cfg(target_os = "linux")]
     delegated: OnceLock<Option<cgroup::Delegated>>,
+    #[cfg(target_os = "linux")]
+    ahead: Arc<process::supervised::ahead::Ahead>,
+    #[cfg(target_os = "linux")]
+    epochs: repository::Epochs,
 }
 
 impl Sandbox {
@@ -135,12 +161,18 @@ impl Sandbox {
         let toolchains = toolchains::find(settings.home.as_deref());
         Self {
             shared: Arc::new(Shared {
+                #[cfg(target_os = "linux")]
+                ahead: Arc::new(process::supervised::ahead::Ahead::new(
+                    settings.helper.clone(),
+                )),
                 settings,
                 own_port: OnceLock::new(),
                 toolchains,
                 report: OnceCell::new(),
                 #[cfg(target_os = "linux")]
                 delegated: OnceLock::new(),
+                #[cfg(target_os = "linux")]
+                epochs: repository::Epochs::default(),
             }),
         }
     }
@@ -160,6 +192,11 @@ impl Sandbox {
         self.probed().await.clone()
     }
 
+    /// Returns the mode in use where it was found out already.
+    pub fn known_mode(&self) -> Option<Mode> {
+        self.shared.report.get().map(|report| report.mode)
+    }
+
     /// Starts a command in the strongest mode that works here.
     ///
     /// # Errors
@@ -167,7 +204,9 @@ impl Sandbox {
     /// cannot be executed. Nothing runs then.
     pub async fn spawn(&self, command: &Command) -> Result<Process, SpawnError> {
         let mode = self.probed().await.mode;
-        process::spawn(&self.shared, command, mode).await
+        let process = process::spawn(&self.shared, command, mode).await?;
+        process::prepare_next(&self.shared);
+        Ok(process)
     }
 
     async fn probed(&self) -> &SandboxReport {
@@ -176,6 +215,18 @@ impl Sandbox {
             .get_or_init(|| probe::probe(&self.shared))
             .await
     }
+}
+
+/// Makes a directory that only this user can enter, and those above it where they are missing.
+///
+/// # Errors
+/// The system's, where it cannot be made.
+pub fn private_directory(path: &Path) -> std::io::Result<PathBuf> {
+    let mut builder = std::fs::DirBuilder::new();
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.recursive(true).create(path)?;
+    path.canonicalize()
 }
 
 /// The path without symbolic links, or as it is when it cannot be resolved.

@@ -28,6 +28,8 @@ pub struct Command {
     pub read_only: Vec<PathBuf>,
     /// Files and directories inside `read_write` that it must not read. Enforced in [`Mode::Full`](super::Mode) only.
     pub hidden: Vec<PathBuf>,
+    /// What becomes of its changes to what git runs.
+    pub upkeep: Upkeep,
     /// Limits of the kernel for each of its processes.
     pub limits: Limits,
     /// Gives it a directory of its own as `TMPDIR` and `XDG_RUNTIME_DIR`, removed when it ends.
@@ -47,10 +49,20 @@ impl Command {
             read_write: Vec::new(),
             read_only: Vec::new(),
             hidden: Vec::new(),
+            upkeep: Upkeep::PutBack,
             limits: Limits::default(),
             private_tmp: true,
         }
     }
+}
+
+/// How the user's git is kept from running what a program left in a repository.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Upkeep {
+    /// What it changed is put back after its end, and what the user changed meanwhile with it: for what ends soon.
+    PutBack,
+    /// Repositories and hooks are read-only to it, in [`Mode::Full`](super::Mode) only: for what runs for hours.
+    ReadOnly,
 }
 
 /// Whether a command may talk to the network.

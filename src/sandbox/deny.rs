@@ -234,6 +234,28 @@ fn compile() -> Compiled {
     }
 }
 
+/// The globs of what no tool may read whatever its ending, from the root on (`**/.env`), for programs that match by
+/// themselves.
+pub fn secrets() -> impl Iterator<Item = &'static str> {
+    RULES
+        .iter()
+        .filter(|rule| rule.reach == Reach::Secret)
+        .flat_map(|rule| rule.globs.iter().copied())
+}
+
+/// The globs of names that say a file is secret, those of source code among them, for what judges text.
+pub(crate) fn names_of_secrets() -> impl Iterator<Item = &'static str> {
+    let by_word = RULES
+        .iter()
+        .filter(|rule| rule.reach == Reach::SecretUnlessSource);
+    secrets().chain(by_word.flat_map(|rule| rule.globs.iter().copied()))
+}
+
+/// Whether a folded name is meant to be shared, although a glob of a secret matches it.
+pub(crate) fn is_shared(name: &str) -> bool {
+    RULES.iter().any(|rule| rule.except.contains(&name))
+}
+
 /// Returns why a path may not be accessed, or `None` where it may.
 ///
 /// `relative` is the path below its root, `/` between components, without `..`.
@@ -253,6 +275,11 @@ pub fn denied(relative: &str, access: Access) -> Option<&'static str> {
 ///
 /// Rules about names of files do not apply to it: a folder `secrets` may be listed.
 pub fn denied_folder(relative: &str, access: Access) -> Option<&'static str> {
+    // Each rule about folders names one that begins with a dot. Elsewhere there is nothing to match, and the
+    // automaton, nearly half of the instructions of a start, is not built for the folder that is the root.
+    if !fold(relative).split('/').any(|name| name.starts_with('.')) {
+        return None;
+    }
     // A name that no rule about files matches stands for any file in the folder.
     denied(&format!("{relative}/x"), access)
 }
@@ -275,6 +302,22 @@ pub(crate) fn hidden(relative: &str) -> bool {
         Reach::Secret => true,
         Reach::SecretUnlessSource => !source,
         Reach::Unread | Reach::Unwritten | Reach::AskedToWrite => false,
+    })
+}
+
+/// Returns whether commands are to find nothing in a folder at this path.
+pub(crate) fn hidden_folder(relative: &str) -> bool {
+    // A name that no rule about files matches stands for any file in the folder.
+    hidden(&format!("{relative}/x"))
+}
+
+/// Returns whether something in a folder at this path may be a secret because of the folder's name: `config.json` is
+/// one in `.docker`, and nowhere else.
+pub(crate) fn hides_within(relative: &str) -> bool {
+    let name = fold(relative.rsplit('/').next().unwrap_or(relative));
+    secrets().any(|glob| {
+        let (folders, _) = glob.rsplit_once('/').unwrap_or_default();
+        folders.split('/').any(|folder| folder == name)
     })
 }
 

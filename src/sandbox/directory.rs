@@ -26,8 +26,13 @@ impl Private {
         &self.path
     }
 
-    /// Removes what the helper has left, if it was killed or never started.
-    pub(super) fn remove(&self) {
-        fs::remove_dir_all(&self.path).unwrap_or_default();
+    /// Removes it where nothing was put into it, whatever became of the helper.
+    pub(super) fn remove_unused(&self) {
+        fs::remove_dir(&self.path).unwrap_or_default();
+    }
+
+    /// Whether it is gone, as the helper leaves it.
+    pub(super) fn is_gone(&self) -> bool {
+        self.path.symlink_metadata().is_err()
     }
 }

@@ -3,11 +3,13 @@
 //! Pure: the caller brings the daemon's own environment and says what is known of directories. Patterns for secrets
 //! alone would let `DATABASE_URL` and every custom name through, hence the list.
 
+mod git;
 mod secrets;
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
+pub use git::{git_alone, neutral_git};
 use secrets::{is_secret_name, is_secret_value};
 
 /// Passed on as they are.
@@ -137,39 +139,6 @@ fn search_path(path: &str, surroundings: &Surroundings<'_>) -> String {
         })
         .collect();
     directories.join(":")
-}
-
-/// What a repository's own configuration may make git run, switched off.
-///
-/// A repository is not trusted: its configuration names programs that even `git status` runs.
-/// Filters and text converters have names of their own, and an empty `diff.external` makes `git diff`
-/// fail (git 2.47, tried 2026-11-20): those run, and the sandbox is what confines them.
-const NEUTRAL_GIT: [(&str, &str); 8] = [
-    ("core.fsmonitor", "false"),
-    ("core.hooksPath", "/dev/null"),
-    ("core.pager", "cat"),
-    ("core.attributesFile", "/dev/null"),
-    ("core.sshCommand", "false"),
-    ("protocol.allow", "never"),
-    ("credential.helper", ""),
-    ("gpg.program", "false"),
-];
-
-/// Returns the variables that keep git from running what a repository names.
-pub fn neutral_git() -> BTreeMap<String, String> {
-    let mut variables: BTreeMap<String, String> = [
-        ("GIT_CONFIG_NOSYSTEM", "1"),
-        ("GIT_CONFIG_GLOBAL", "/dev/null"),
-        ("GIT_OPTIONAL_LOCKS", "0"),
-    ]
-    .map(|(name, value)| (name.to_owned(), value.to_owned()))
-    .into();
-    variables.insert("GIT_CONFIG_COUNT".to_owned(), NEUTRAL_GIT.len().to_string());
-    for (number, (key, value)) in NEUTRAL_GIT.iter().enumerate() {
-        variables.insert(format!("GIT_CONFIG_KEY_{number}"), (*key).to_owned());
-        variables.insert(format!("GIT_CONFIG_VALUE_{number}"), (*value).to_owned());
-    }
-    variables
 }
 
 #[cfg(test)]

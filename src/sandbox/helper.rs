@@ -19,6 +19,7 @@ mod namespaces;
 mod places;
 mod raw;
 mod removal;
+mod repository;
 mod seccomp;
 mod supervisor;
 mod tree;
@@ -27,12 +28,13 @@ mod worker;
 use std::fmt;
 use std::fs::File;
 use std::io;
+use std::path::Path;
 use std::process::ExitCode;
 
 use self::control::Control;
 use super::Mode;
 use super::layers::Step;
-use super::policy::Policy;
+use super::policy::{Leavings, Policy};
 
 /// Exit code of a helper that could not do its work; what went wrong is in the notice it sent.
 const FAILED: u8 = 126;
@@ -76,46 +78,90 @@ pub fn main() -> ExitCode {
             return ExitCode::from(FAILED);
         }
     };
-    let outcome = match control.receive() {
-        Ok((mut policy, input)) => run(&mut policy, input, &control),
-        Err(error) => Err(error),
-    };
-    match outcome {
-        Ok(()) => ExitCode::SUCCESS,
+    let (task, mut descriptors) = match control.receive() {
+        Ok(received) => received,
         Err(error) => {
             control.failed(&error);
-            ExitCode::from(FAILED)
+            return ExitCode::from(FAILED);
+        }
+    };
+    let mut outcome = Ok(());
+    let mut repositories = repository::Repositories::default();
+    let is_successor = task.policy.is_none();
+    if let Some(mut policy) = task.policy {
+        let input = if task.has_input {
+            descriptors.next().map(File::from)
+        } else {
+            None
+        };
+        outcome = repository::Repositories::receive(&task.leavings.noted, &mut descriptors)
+            .during(Step::Prepare, "receiving what git runs")
+            .map(|received| repositories = received)
+            .and_then(|()| {
+                run(
+                    &mut policy,
+                    input,
+                    &control,
+                    task.leavings.cgroup.as_deref(),
+                )
+            });
+    } else {
+        match repository::Repositories::receive(&task.leavings.noted, &mut descriptors) {
+            Ok(received) => repositories = received,
+            Err(error) => {
+                outcome = Err(error).during(Step::Prepare, "receiving what git runs");
+            }
         }
     }
+    if let Err(error) = &outcome {
+        control.failed(error);
+    }
+    let (mut restored, junk) = if is_successor {
+        repositories.put_back_twice()
+    } else {
+        repositories.put_back()
+    };
+    if let (true, Err(error)) = (is_successor, &outcome) {
+        restored.failure = Some(error.reason.clone());
+    }
+    control.send(&restored.into());
+    clean_up(&task.leavings, junk);
+    outcome.map_or(ExitCode::from(FAILED), |()| ExitCode::SUCCESS)
 }
 
-fn run(policy: &mut Policy, input: Option<File>, control: &Control) -> Result<(), SetupError> {
+fn run(
+    policy: &mut Policy,
+    input: Option<File>,
+    control: &Control,
+    group: Option<&Path>,
+) -> Result<(), SetupError> {
     prepare(input).during(Step::Prepare, "preparing the helper")?;
     // Opened before the view of the file system changes; the worker alone joins it, so that it can be removed here.
-    let group = match &policy.cgroup {
+    let group = match group {
         Some(group) => Some(limits::open_group(group).during(Step::Cgroup, group.display())?),
         None => None,
     };
-    let outcome = match policy.mode {
-        Mode::Full => {
-            mounts::add_outside_repositories(policy);
-            namespaces::guard(policy, control, group.as_ref())
-        }
+    match policy.mode {
+        Mode::Full => namespaces::guard(policy, control, group.as_ref()),
         Mode::Fallback | Mode::Limits | Mode::None => supervisor::run(
             policy,
             control,
             group.as_ref(),
             supervisor::Tree::Descendants,
         ),
-    };
-    if let Some(directory) = &policy.private_tmp {
+    }
+}
+
+/// What may take as long as a command liked, after what git would run is put back and told.
+fn clean_up(leavings: &Leavings, junk: repository::Junk) {
+    junk.remove();
+    if let Some(directory) = &leavings.private_tmp {
         removal::remove(directory);
     }
-    if let Some(group) = &policy.cgroup {
+    if let Some(group) = &leavings.cgroup {
         // Empty by now; the directory of a group is removed with what looks like files in it.
         std::fs::remove_dir(group).unwrap_or_default();
     }
-    outcome
 }
 
 /// Puts the program's input in place and turns deaf, to the Ctrl-C of the daemon's terminal among others.

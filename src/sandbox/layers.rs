@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Layers {
     pub(super) namespaces: bool,
-    pub(super) landlock: bool,
+    /// The version (ABI) of Landlock's rules, where they are in force.
+    pub(super) landlock: Option<u8>,
     pub(super) seccomp: bool,
     pub(super) rlimits: bool,
     pub(super) cgroup: bool,

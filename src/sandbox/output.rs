@@ -8,6 +8,7 @@ mod kept;
 
 use std::future::Future;
 use std::pin::pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use encoding_rs::{Decoder, UTF_8};
@@ -30,6 +31,24 @@ const DRAIN_LIMIT: Duration = Duration::from_secs(1);
 
 /// Between asking a command to end and killing it.
 const TERMINATE_GRACE: Duration = Duration::from_secs(2);
+
+/// The same while the daemon ends, which has its own grace before.
+const LAST_GRACE: Duration = Duration::from_millis(500);
+
+static ENDING: AtomicBool = AtomicBool::new(false);
+
+/// Says that the daemon ends: from now on, commands that are asked to end are killed soon.
+pub fn hurry() {
+    ENDING.store(true, Ordering::Relaxed);
+}
+
+fn terminate_grace() -> Duration {
+    if ENDING.load(Ordering::Relaxed) {
+        LAST_GRACE
+    } else {
+        TERMINATE_GRACE
+    }
+}
 
 /// One of the two output streams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,7 +75,8 @@ pub struct Chunk<'a> {
 pub struct Caps {
     /// Bytes kept of each stream, half from its start and half from its end. Default 100 KiB.
     pub kept_bytes: usize,
-    /// Bytes of both streams after which the command is killed. Default 64 MiB.
+    /// Bytes of both streams after which the command is killed. Default 128 MiB, all of which can be had later
+    /// ([`super::spill::QUOTA_BYTES`]).
     pub total_bytes: u64,
 }
 
@@ -64,7 +84,7 @@ impl Default for Caps {
     fn default() -> Self {
         Self {
             kept_bytes: 100 * 1024,
-            total_bytes: 64 * 1024 * 1024,
+            total_bytes: 128 * 1024 * 1024,
         }
     }
 }
@@ -116,7 +136,7 @@ pub async fn collect<R>(
             exit = process.wait() => break exit,
             reason = &mut stop, if matches!(ended, Ended::Exited) => {
                 process.terminate();
-                kill_at = Some(Instant::now() + TERMINATE_GRACE);
+                kill_at = Some(Instant::now() + terminate_grace());
                 ended = Ended::Stopped(reason);
             }
             () = reached(kill_at) => {
@@ -136,6 +156,13 @@ pub async fn collect<R>(
         exit,
         ended,
     }
+}
+
+/// Shortens a text that is there as a whole as a stream would be: its head and its tail.
+pub fn shorten(text: &str, kept_bytes: usize) -> Captured {
+    let mut kept = HeadAndTail::new(kept_bytes);
+    kept.push(text.as_bytes());
+    kept.finish()
 }
 
 async fn reached(deadline: Option<Instant>) {

@@ -16,14 +16,17 @@ use cap_std::ambient_authority;
 use cap_std::fs::Dir;
 
 use super::deny::{self, Access};
-use contents::Secrets;
 use failure::{forbidden, outside};
+use secrets::Secrets;
 
 mod contents;
 mod failure;
+mod hidden;
 mod ignored;
 mod replace;
 mod root;
+mod secrets;
+mod settings;
 mod tree;
 mod walk;
 
@@ -31,6 +34,7 @@ pub use contents::{Contents, MAX_FILE_BYTES};
 pub use failure::PathError;
 pub use replace::MAX_WRITE_BYTES;
 pub use root::RootsError;
+pub use settings::Settings;
 pub use tree::{Entry, EntryKind, Step, Visited};
 pub use walk::{Found, Located};
 
@@ -72,6 +76,8 @@ struct Root {
     spellings: Vec<PathBuf>,
     /// The user it belongs to, where the system has such.
     owner: Option<u32>,
+    /// What is to be hidden from commands, as it was last found.
+    hidden: hidden::Memory,
 }
 
 /// A requested path that was mapped to a root by its text; nothing was looked at.
@@ -107,7 +113,7 @@ impl Target {
 pub struct Hidden {
     /// Absolute canonical paths of files and folders.
     pub paths: Vec<PathBuf>,
-    /// Whether the whole root was looked at; where not, it has more entries than are visited.
+    /// Whether everything was looked at; where not, nothing may run, since secrets could be seen.
     pub complete: bool,
 }
 
@@ -234,6 +240,7 @@ impl Root {
             path: checked.canonical,
             spellings,
             owner,
+            hidden: hidden::Memory::default(),
         })
     }
 }

@@ -1,9 +1,9 @@
 //! What the daemon and its helper process say to each other: the policy one way, notices the other way.
 //!
-//! The helper's standard input is a stream socket. Its first message is one byte that carries two or three
-//! descriptors: the policy as JSON in a memory file, and the program's standard input if it is a pipe. After
-//! that the daemon sends [`TERMINATE`]; the end of the stream means "kill everything", whether the daemon
-//! asked for it or died. The helper answers with one [`Notice`] per line.
+//! The helper's standard input is a stream socket. Its first message is one byte that carries descriptors: the
+//! [`Task`] as JSON in a memory file, the program's standard input if it is a pipe, and what goes with each of
+//! [`Leavings::noted`]. After that the daemon sends [`TERMINATE`]; the end of the stream means "kill everything",
+//! whether the daemon asked for it or died. The helper answers with one [`Notice`] per line.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -11,6 +11,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use super::layers::{Layers, Step};
+use super::repository::MAX_NOTED;
 use super::{Limits, Mode};
 
 /// Asks the helper to send SIGTERM to every process of the command.
@@ -18,6 +19,55 @@ pub(super) const TERMINATE: u8 = b'T';
 
 /// Longest line of a notice, in bytes: texts in it are system errors with a path or two.
 pub(super) const MAX_NOTICE_BYTES: usize = 64 * 1024;
+
+/// Most descriptors of the first message: the task, the input, and three for each root.
+pub(super) const MAX_DESCRIPTORS: usize = 2 + 3 * MAX_NOTED;
+
+/// What a helper is for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Task {
+    /// The command; nothing where another helper died and only its leavings are to be seen to.
+    pub(super) policy: Option<Policy>,
+    /// Whether the program's input comes with it.
+    pub(super) has_input: bool,
+    pub(super) leavings: Leavings,
+}
+
+/// What a helper sees to at the end.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Leavings {
+    /// A baseline each: whether its third descriptor, the open `.git`, is there.
+    pub(super) noted: Vec<bool>,
+    /// The command's own temporary directory, removed at the end.
+    pub(super) private_tmp: Option<PathBuf>,
+    /// The command's own control group, made by the daemon; the helper joins it and removes it.
+    pub(super) cgroup: Option<PathBuf>,
+}
+
+/// A place that is pinned in full mode.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Pin {
+    pub(super) path: PathBuf,
+    pub(super) what: Pinned,
+}
+
+/// How it is pinned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum Pinned {
+    /// Cannot be moved.
+    Folder,
+    /// A directory of git: cannot be moved, and settings, hooks and `commondir` in it are read-only.
+    Repository {
+        /// Whether `config.worktree` is read.
+        worktree_config: bool,
+    },
+    /// The directory of a linked worktree, likewise.
+    Worktree,
+    /// Read-only as a whole.
+    ReadOnly,
+}
 
 /// Everything the helper needs to know, resolved: it looks nothing up.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -35,11 +85,13 @@ pub(super) struct Policy {
     pub(super) hidden: Vec<PathBuf>,
     /// The user's home, hidden in full mode.
     pub(super) home: Option<PathBuf>,
-    /// The command's own temporary directory; the helper removes it at the end.
+    /// What is pinned in full mode, outer places first.
+    pub(super) pins: Vec<Pin>,
+    /// The command's own temporary directory.
     pub(super) private_tmp: Option<PathBuf>,
+    /// The newest version of Landlock's rules to use.
+    pub(super) landlock: u8,
     pub(super) limits: Limits,
-    /// The command's own control group, made by the daemon; the helper joins it.
-    pub(super) cgroup: Option<PathBuf>,
 }
 
 /// What the helper reports.
@@ -52,6 +104,13 @@ pub(super) enum Notice {
     Started { group: Option<i32> },
     /// A step failed and the program did not start.
     Failed { step: Step, reason: String },
+    /// What git would run is what it was before. Always sent, after the death of all processes.
+    Restored {
+        /// What was changed back, or should have been: paths below their root, the first few.
+        paths: Vec<String>,
+        /// The first of what could not be put back, and why.
+        failure: Option<String>,
+    },
     /// The program ended; its tree is dead or about to be killed by the kernel.
     Exited {
         status: i32,

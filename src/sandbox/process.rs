@@ -3,7 +3,7 @@
 #[cfg(not(target_os = "linux"))]
 mod portable;
 #[cfg(target_os = "linux")]
-mod supervised;
+pub(super) mod supervised;
 
 #[cfg(not(target_os = "linux"))]
 use portable as platform;
@@ -65,6 +65,15 @@ pub struct Resources {
     pub max_rss_bytes: u64,
 }
 
+/// What a command changed in a repository to have git run it later, and what was changed back after its end.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Restored {
+    /// Paths below their root, the first few.
+    pub paths: Vec<String>,
+    /// What could not be changed back, the first of it, and why.
+    pub failure: Option<String>,
+}
+
 /// A running command. Dropping it kills every process of it.
 #[derive(Debug)]
 pub struct Process {
@@ -84,6 +93,17 @@ impl Process {
     /// Cancel-safe; gives the same answer when called again.
     pub async fn wait(&mut self) -> Exit {
         self.tree.wait().await
+    }
+
+    /// Waits for the end of the program, not for what it left running.
+    #[cfg(target_os = "linux")]
+    pub(super) async fn exited(&mut self) -> Exit {
+        self.tree.exited().await
+    }
+
+    /// What was put back in a repository; known once [`Process::wait`] has returned.
+    pub fn restored(&self) -> Option<&Restored> {
+        self.tree.restored()
     }
 
     /// Asks every process of the command to end (SIGTERM).
@@ -108,4 +128,9 @@ pub(super) async fn spawn(
     mode: Mode,
 ) -> Result<Process, SpawnError> {
     platform::spawn(shared, command, mode).await
+}
+
+/// Makes ready for a command that may follow soon; costs nothing that anybody waits for.
+pub(super) fn prepare_next(shared: &Shared) {
+    platform::prepare_next(shared);
 }

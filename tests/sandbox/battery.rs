@@ -3,7 +3,7 @@
 use std::fs;
 use std::net::{TcpListener, UdpSocket};
 use std::os::linux::net::SocketAddrExt;
-use std::os::unix::net::{SocketAddr, UnixListener};
+use std::os::unix::net::{SocketAddr, UnixDatagram, UnixListener};
 use std::path::PathBuf;
 use std::process::{Child, Stdio};
 
@@ -12,18 +12,19 @@ use outrigger::sandbox::Mode;
 use crate::support::{PLACE, SECRET, World, eventually, is_own_process, own_process, run};
 
 /// What the attempts are aimed at: another process of the user, sockets of the machine, files around the project.
-struct Targets {
-    world: World,
-    victim: Child,
+pub(crate) struct Targets {
+    pub(crate) world: World,
+    pub(crate) victim: Child,
     tcp: TcpListener,
     udp: UdpSocket,
     abstract_name: String,
     by_abstract_name: UnixListener,
     by_path: UnixListener,
+    pub(crate) datagrams: UnixDatagram,
 }
 
 impl Targets {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let world = World::new();
         let git = world.project().join(".git");
         fs::create_dir_all(git.join("hooks")).unwrap();
@@ -42,6 +43,8 @@ impl Targets {
         udp.set_nonblocking(true).unwrap();
         by_abstract_name.set_nonblocking(true).unwrap();
         by_path.set_nonblocking(true).unwrap();
+        let datagrams = UnixDatagram::bind(world.outside().join("datagrams")).unwrap();
+        datagrams.set_nonblocking(true).unwrap();
         let victim = std::process::Command::new("/bin/sleep")
             .arg("600")
             .env("CANARY", SECRET)
@@ -55,11 +58,13 @@ impl Targets {
             abstract_name,
             by_abstract_name,
             by_path,
+            datagrams,
         }
     }
 
-    /// Fills the names of the targets into a line.
-    fn aim(&self, line: &str) -> String {
+    /// The attempt's line, with the names of the targets in it.
+    pub(crate) fn aim(&self, attempt: &Attempt) -> String {
+        let line = attempt.line.replace("{perl}", PERL_CONNECT);
         [
             ("{victim}", self.victim.id().to_string()),
             ("{secret}", self.world.secret().display().to_string()),
@@ -69,16 +74,25 @@ impl Targets {
             ("{abstract}", self.abstract_name.clone()),
         ]
         .into_iter()
-        .fold(line.to_owned(), |line, (name, value)| {
-            line.replace(name, &value)
-        })
+        .fold(line, |line, (name, value)| line.replace(name, &value))
     }
 
-    fn outside(&self, name: &str) -> PathBuf {
+    /// The line that connects to the socket by abstract name.
+    pub(crate) fn abstract_socket(&self) -> String {
+        let attempts = on_sockets();
+        let by_name = |attempt: &&Attempt| attempt.line.contains("{abstract}");
+        self.aim(attempts.iter().find(by_name).unwrap())
+    }
+
+    pub(crate) fn abstract_is_reached(&mut self) -> bool {
+        self.by_abstract_name.accept().is_ok()
+    }
+
+    pub(crate) fn outside(&self, name: &str) -> PathBuf {
         self.world.outside().join(name)
     }
 
-    fn project(&self, name: &str) -> PathBuf {
+    pub(crate) fn project(&self, name: &str) -> PathBuf {
         self.world.project().join(name)
     }
 
@@ -95,17 +109,17 @@ impl Drop for Targets {
 }
 
 /// One attempt: what bash runs, and what shows that it got through. `output` is what it wrote.
-struct Attempt {
-    name: &'static str,
+pub(crate) struct Attempt {
+    pub(crate) name: &'static str,
     line: &'static str,
-    escaped: fn(targets: &mut Targets, output: &str) -> bool,
+    pub(crate) escaped: fn(targets: &mut Targets, output: &str) -> bool,
     /// The weakest mode that has to stop it.
-    stopped_from: Mode,
+    pub(crate) stopped_from: Mode,
 }
 
 const PERL_CONNECT: &str = "use Socket; socket(my $s, AF_UNIX, SOCK_STREAM, 0) or die $!; connect($s, pack_sockaddr_un($name)) or die $!";
 
-fn attempt(
+pub(crate) fn attempt(
     name: &'static str,
     line: &'static str,
     stopped_from: Mode,
@@ -119,11 +133,11 @@ fn attempt(
     }
 }
 
-fn shows_secret(_: &mut Targets, output: &str) -> bool {
+pub(crate) fn shows_secret(_: &mut Targets, output: &str) -> bool {
     output.contains(SECRET)
 }
 
-fn says_done(_: &mut Targets, output: &str) -> bool {
+pub(crate) fn says_done(_: &mut Targets, output: &str) -> bool {
     output.contains("done")
 }
 
@@ -219,13 +233,13 @@ fn on_files() -> Vec<Attempt> {
         attempt(
             "write a hook",
             "echo evil > .git/hooks/post-commit",
-            Full,
+            Limits,
             |targets, _| targets.project(".git/hooks/post-commit").exists(),
         ),
         attempt(
             "change git's settings",
             "echo '[core]fsmonitor=evil' >> .git/config",
-            Full,
+            Limits,
             |targets, _| {
                 fs::read_to_string(targets.project(".git/config"))
                     .unwrap()
@@ -235,7 +249,7 @@ fn on_files() -> Vec<Attempt> {
         attempt(
             "replace git's settings",
             "echo evil > new; mv -f new .git/config",
-            Full,
+            Limits,
             |targets, _| {
                 fs::read_to_string(targets.project(".git/config"))
                     .unwrap()
@@ -245,13 +259,13 @@ fn on_files() -> Vec<Attempt> {
         attempt(
             "replace the repository",
             "mv .git old; mkdir -p .git/hooks; echo evil > .git/hooks/post-commit",
-            Full,
+            Limits,
             |targets, _| targets.project(".git/hooks/post-commit").exists(),
         ),
         attempt(
             "replace the hooks",
             "mv .git/hooks .git/old; mkdir .git/hooks && echo evil > .git/hooks/post-commit",
-            Full,
+            Limits,
             |targets, _| targets.project(".git/hooks/post-commit").exists(),
         ),
     ]
@@ -317,7 +331,8 @@ fn on_processes() -> Vec<Attempt> {
         ),
         attempt(
             "a mount",
-            "unshare -Urm true && echo done; mount -t tmpfs none . && echo done",
+            // Where it works it works on the machine itself, so it is taken back.
+            "unshare -Urm true && echo done; mount -t tmpfs none . && echo done && cd / && umount \"$OLDPWD\"",
             Limits,
             says_done,
         ),
@@ -369,7 +384,7 @@ async fn escapes(attempt: &Attempt, mode: Mode) -> (bool, String) {
     let mut targets = Targets::new();
     let sandbox = targets.world.sandbox(mode);
     assert_eq!(sandbox.report().await.mode, mode);
-    let line = targets.aim(&attempt.line.replace("{perl}", PERL_CONNECT));
+    let line = targets.aim(attempt);
     let mut command = targets.world.bash(&line);
     command.hidden = vec![targets.project(".env"), targets.project("missing")];
     let output = run(&sandbox, &command).await;
@@ -377,7 +392,7 @@ async fn escapes(attempt: &Attempt, mode: Mode) -> (bool, String) {
     ((attempt.escaped)(&mut targets, &all), all)
 }
 
-async fn judge(attempts: Vec<Attempt>) {
+pub(crate) async fn judge(attempts: Vec<Attempt>) {
     let mut wrong = Vec::new();
     for attempt in attempts {
         let (escaped, output) = escapes(&attempt, Mode::None).await;
@@ -395,6 +410,14 @@ async fn judge(attempts: Vec<Attempt>) {
         }
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+/// All of it.
+pub(crate) fn all() -> Vec<Attempt> {
+    [on_files(), on_processes(), on_sockets()]
+        .into_iter()
+        .flatten()
+        .collect()
 }
 
 #[tokio::test]
@@ -424,6 +447,11 @@ fn all_of_it_as_an_ordinary_user() {
     for test in ["files", "processes", "sockets"]
         .map(|test| format!("battery::{test}"))
         .into_iter()
+        .chain([
+            "longer::further_attempts".to_owned(),
+            "through_bash::the_battery".to_owned(),
+            "longer::calls_off_the_list_are_refused".to_owned(),
+        ])
         .chain([
             "control::output_and_exit_code_come_back_in_every_mode".to_owned(),
             "control::what_a_command_leaves_running_dies_with_it_and_holds_nobody_up".to_owned(),

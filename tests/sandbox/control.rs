@@ -33,7 +33,7 @@ fn mark(test: &str, mode: Mode) -> String {
 }
 
 /// Waits for a line of a command's standard output.
-async fn line(process: &mut outrigger::sandbox::Process) -> String {
+pub(crate) async fn line(process: &mut outrigger::sandbox::Process) -> String {
     let mut line = String::new();
     let stdout = process.stdout.as_mut().unwrap();
     tokio::io::BufReader::with_capacity(1, stdout)
@@ -216,7 +216,7 @@ async fn a_supervisor_that_is_killed_takes_its_program_along() {
 }
 
 /// Whether one of the processes has the ancestor.
-fn descends(processes: &[u32], ancestor: &str) -> bool {
+pub(crate) fn descends(processes: &[u32], ancestor: &str) -> bool {
     processes.iter().any(|process| {
         let mut at = process.to_string();
         while at != "0" && at != ancestor {
@@ -230,22 +230,36 @@ fn descends(processes: &[u32], ancestor: &str) -> bool {
     })
 }
 
+/// Doublings of the storm: 511 processes. Without an end, a storm of root's in fallback mode, where no limit holds, once
+/// outran its supervisor on a machine under load and took every process id there was.
+const GENERATIONS: u32 = 8;
+
 #[tokio::test]
 async fn a_fork_storm_ends() {
     let world = World::new();
     for mode in [Mode::Full, Mode::Fallback] {
         let mark = mark("storm", mode);
         let mut storm = world.bash(&format!(
-            "exec 2> /dev/null; cat > storm <<'EOF'\n: {mark}\n(bash storm {mark} &); (bash storm {mark} &); sleep 600\nEOF\necho started; bash storm {mark}"
+            "exec 2> /dev/null; cat > storm <<'EOF'\n: {mark}\n\
+             [ $2 -eq 0 ] || {{ (bash storm {mark} $(($2 - 1)) &); (bash storm {mark} $(($2 - 1)) &); }}; sleep 600\nEOF\n\
+             echo started; bash storm {mark} {GENERATIONS}"
         ));
-        // Bounds it where the limit holds; for root it does not, and the killing has to be fast enough.
+        // Bounds it where the limit holds; for root it does not.
         storm.limits.processes = Some(64);
         let mut process = world.sandbox(mode).spawn(&storm).await.unwrap();
         line(&mut process).await;
         eventually("a storm", || processes_with(&mark).len() > 20);
         process.kill();
         process.wait().await;
-        assert_eq!(processes_with(&mark), [0; 0], "{mode}");
+        if mode == Mode::Full {
+            assert_eq!(
+                processes_with(&mark),
+                [0; 0],
+                "the kernel ends a namespace at once"
+            );
+        }
+        // On a machine under load the daemon may have stopped waiting for the supervisor, which goes on killing.
+        eventually("the end of the storm", || processes_with(&mark).is_empty());
     }
 }
 
@@ -263,6 +277,7 @@ async fn two_hundred_commands_leave_no_process_no_descriptor_and_no_directory() 
     for mode in MODES {
         let sandbox = world.sandbox(mode);
         run(&sandbox, &world.bash("true")).await;
+        no_child(mode).await;
         let descriptors = || fs::read_dir("/proc/self/fd").unwrap().count();
         let before = descriptors();
         for number in 0..50 {
@@ -282,15 +297,20 @@ async fn two_hundred_commands_leave_no_process_no_descriptor_and_no_directory() 
         // Those that were dropped are reaped when the next one is waited for.
         run(&sandbox, &world.bash("true")).await;
         eventually("no directory", || is_empty(&world.temporary()));
+        no_child(mode).await;
         assert_eq!(descriptors(), before, "{mode}");
-        for _ in 0..1000 {
-            if own_children().is_empty() {
-                break;
-            }
-            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
-        }
-        assert_eq!(own_children(), [""; 0], "{mode}");
     }
+}
+
+/// Waits until the helper that is started ahead of the next command has been let go: until then it has descriptors.
+async fn no_child(mode: Mode) {
+    for _ in 0..1000 {
+        if own_children().is_empty() {
+            return;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
+    panic!("{mode}: children are left: {:?}", own_children());
 }
 
 #[tokio::test]
@@ -409,6 +429,7 @@ async fn without_a_helper_nothing_starts_and_the_report_says_so() {
         let sandbox = Sandbox::new(Settings {
             helper: helper.into(),
             ceiling: Mode::Full,
+            landlock: outrigger::sandbox::LANDLOCK,
             home: None,
             temporary: world.temporary(),
         });

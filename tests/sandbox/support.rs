@@ -64,9 +64,15 @@ impl World {
     }
 
     pub(crate) fn sandbox(&self, ceiling: Mode) -> Sandbox {
+        self.sandbox_with(ceiling, outrigger::sandbox::LANDLOCK)
+    }
+
+    /// The same with a Landlock of an older kernel.
+    pub(crate) fn sandbox_with(&self, ceiling: Mode, landlock: u8) -> Sandbox {
         Sandbox::new(Settings {
             helper: PathBuf::from(env!("CARGO_BIN_EXE_outrigger")),
             ceiling,
+            landlock,
             home: Some(self.home()),
             temporary: self.temporary(),
         })

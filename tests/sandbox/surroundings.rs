@@ -6,7 +6,7 @@ use std::process::Stdio;
 use outrigger::sandbox::Mode;
 use rustix::process::DumpableBehavior;
 
-use crate::support::{PLACE, World, is_own_process, own_process, run};
+use crate::support::{PLACE, SECRET, World, is_own_process, own_process, run};
 
 #[tokio::test]
 async fn full_mode_works_from_a_daemon_that_is_not_dumpable() {
@@ -39,6 +39,7 @@ async fn full_mode_works_from_a_daemon_that_is_not_dumpable() {
     let sandbox = outrigger::sandbox::Sandbox::new(outrigger::sandbox::Settings {
         helper: env!("CARGO_BIN_EXE_outrigger").into(),
         ceiling: Mode::Full,
+        landlock: outrigger::sandbox::LANDLOCK,
         home: Some(world.home()),
         temporary: world.temporary(),
     });
@@ -104,6 +105,40 @@ fn git(directory: &std::path::Path, arguments: &[&str]) {
         .status()
         .unwrap();
     assert!(status.success(), "{arguments:?}");
+}
+
+/// An MCP server reads the project and may not change it.
+#[tokio::test]
+async fn a_hidden_file_is_hidden_where_the_project_is_for_reading_only() {
+    let world = World::new();
+    fs::write(world.project().join(".env"), SECRET).unwrap();
+    fs::create_dir(world.project().join(".aws")).unwrap();
+    fs::write(world.project().join(".aws/credentials"), SECRET).unwrap();
+    for (hidden, shown) in [(&[][..], true), (&[".env", ".aws"], false)] {
+        let mut command = world.bash("cat .env .aws/credentials");
+        command.read_write = vec![world.outside()];
+        command.read_only = vec![world.project()];
+        command.hidden = hidden
+            .iter()
+            .map(|name| world.project().join(name))
+            .collect();
+        let output = run(&world.sandbox(Mode::Full), &command).await;
+        assert_eq!(output.stdout.text.contains(SECRET), shown, "{output:?}");
+    }
+}
+
+/// Root's command is the owner of what only root may read.
+#[tokio::test]
+async fn what_root_alone_may_read_of_the_system_is_hidden() {
+    const LINE: &str = "find /etc -type f ! -perm -o=r -exec head -c 1 {} + 2> /dev/null | wc -c; find /etc -type d ! -perm -o=x -exec ls {} + 2> /dev/null | wc -l; cat /etc/passwd > /dev/null && echo readable";
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let world = World::new();
+    let open = run(&world.sandbox(Mode::None), &world.bash(LINE)).await;
+    assert!(!open.stdout.text.starts_with("0\n"), "{open:?}");
+    let output = run(&world.sandbox(Mode::Full), &world.bash(LINE)).await;
+    assert_eq!(output.stdout.text, "0\n0\nreadable\n", "{output:?}");
 }
 
 const COMMIT: &str = "echo x > file && git add file && git -c user.name=n -c user.email=e commit -q -m work && git log --format=%s -1";

@@ -51,6 +51,16 @@ async fn ordinary_work_goes_on_in_every_mode() {
             "sleep 600 & kill $!; wait $! 2> /dev/null; echo $?",
             "143\n",
         ),
+        (
+            "signals to jobs and groups",
+            "set -m; sleep 600 & kill %1; wait $! 2> /dev/null; echo $?; sleep 600 & kill -TERM -$!; wait $! 2> /dev/null; echo $?; kill -0 $$ && trap 'echo x' USR1 && kill -USR1 $$; timeout 0.01 sleep 600; echo $?",
+            "143\n143\nx\n124\n",
+        ),
+        (
+            "signals of perl and to oneself",
+            "perl -e '$SIG{USR1} = sub { print \"x\\n\" }; kill USR1 => $$; my $c = fork // die; sleep 600 unless $c; kill TERM => $c; waitpid $c, 0; print $? & 127, \"\\n\"'",
+            "x\n15\n",
+        ),
     ] {
         for mode in [Mode::Full, Mode::Fallback, Mode::Limits, Mode::None] {
             let sandbox = world.sandbox(mode);

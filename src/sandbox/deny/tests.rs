@@ -178,3 +178,23 @@ proptest::proptest! {
         }
     }
 }
+
+/// What [`denied_folder`] relies on.
+#[test]
+fn rules_about_folders_name_one_that_begins_with_a_dot() {
+    for glob in RULES.iter().flat_map(|rule| rule.globs) {
+        if let Some(folder) = glob.strip_suffix("/**") {
+            let folder = folder.strip_prefix("**/").unwrap_or(folder);
+            assert!(folder.starts_with('.'), "{glob}");
+        } else {
+            // It says something of the last name alone, or of a file in a folder that begins with a dot.
+            assert!(!glob.ends_with('/'), "{glob}");
+        }
+    }
+    for folder in [".ssh", "a/.SSH/b", "\u{ff0e}ssh", "a/.git"] {
+        assert!(denied_folder(folder, Access::Write).is_some(), "{folder}");
+    }
+    for folder in ["", "a", "a/secrets", "a.env/b", "id_rsa"] {
+        assert!(denied_folder(folder, Access::Write).is_none(), "{folder}");
+    }
+}

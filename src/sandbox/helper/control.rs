@@ -11,10 +11,7 @@ use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags};
 
 use super::{During, SetupError, raw};
 use crate::sandbox::layers::Step;
-use crate::sandbox::policy::{Notice, Policy};
-
-/// The policy and the program's standard input.
-const MAX_DESCRIPTORS: usize = 2;
+use crate::sandbox::policy::{MAX_DESCRIPTORS, Notice, Task};
 
 /// The socket.
 pub(super) struct Control {
@@ -45,8 +42,10 @@ impl Control {
         })
     }
 
-    /// Reads the policy, and the program's standard input if it has one.
-    pub(super) fn receive(&self) -> Result<(Policy, Option<File>), SetupError> {
+    /// Reads the task; gives the other descriptors that came with it, in their order.
+    pub(super) fn receive(
+        &self,
+    ) -> Result<(Task, impl Iterator<Item = OwnedFd> + use<>), SetupError> {
         let mut descriptors = self
             .receive_descriptors()
             .during(Step::Prepare, "receiving the policy")?
@@ -58,8 +57,8 @@ impl Control {
                 "no descriptor came with it",
             ));
         };
-        let policy = read_policy(memory).during(Step::Prepare, "reading the policy")?;
-        Ok((policy, descriptors.next().map(File::from)))
+        let task = read_task(memory).during(Step::Prepare, "reading the policy")?;
+        Ok((task, descriptors))
     }
 
     fn receive_descriptors(&self) -> io::Result<Vec<OwnedFd>> {
@@ -121,7 +120,7 @@ pub(super) fn line(notice: &Notice) -> Vec<u8> {
     line
 }
 
-fn read_policy(memory: OwnedFd) -> io::Result<Policy> {
+fn read_task(memory: OwnedFd) -> io::Result<Task> {
     let mut file = File::from(memory);
     file.rewind()?;
     let mut text = Vec::new();

@@ -76,24 +76,13 @@ pub(super) fn build(policy: &Policy) -> Result<(), SetupError> {
     for tree in &kept {
         put_back(tree).during(Step::Mounts, tree.path.display())?;
     }
-    for root in &policy.read_write {
-        pins::pin(root)?;
+    for pin in &policy.pins {
+        pins::pin(pin)?;
     }
     masks.cover(policy)?;
     open("/")
         .and_then(|root| raw::set_mount_attributes(root.as_fd(), libc::MOUNT_ATTR_RDONLY, false))
         .during(Step::Mounts, "closing the new root")
-}
-
-/// Makes the repositories of linked worktrees writable, where they lie outside the roots. Their hooks and settings are
-/// pinned as those inside are; where nothing can be pinned, nothing is added.
-pub(super) fn add_outside_repositories(policy: &mut Policy) {
-    let outside: Vec<PathBuf> = policy
-        .read_write
-        .iter()
-        .filter_map(|root| pins::outside_directory(root))
-        .collect();
-    policy.read_write.extend(outside);
 }
 
 /// Clones what is to be seen, in the order in which it goes back: outer directories first.

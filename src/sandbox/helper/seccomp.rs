@@ -2,25 +2,42 @@
 //!
 //! Two filters with different answers. Calls that hide their arguments behind a pointer (`clone3`, `openat2`)
 //! "do not exist", so that libraries fall back to the older ones, which can be judged; the rest is "not permitted".
-//! What is judged by its arguments and why: `security.md` 3.4.
+//! What is judged by its arguments is said where it is listed, in `rules` and `signals`.
 
 mod rules;
+mod signals;
 
 use std::collections::BTreeMap;
 
 use seccompiler::{SeccompAction, SeccompFilter, SeccompRule, TargetArch, sock_filter};
 
 use super::{During, SetupError};
+use crate::sandbox::Mode;
 use crate::sandbox::layers::Step;
 use crate::sandbox::policy::Policy;
 
-/// Applies both filters. `false` on a processor for which there are none.
-pub(super) fn restrict(policy: &Policy) -> Result<bool, SetupError> {
+pub(super) use self::signals::Spared;
+
+/// Applies both filters. `landlock` is the version of it that is in force by now, `spared` whom signals must not reach
+/// where it does not keep them. `false` on a processor for which there are none.
+pub(super) fn restrict(
+    policy: &Policy,
+    landlock: Option<u8>,
+    spared: &Spared,
+) -> Result<bool, SetupError> {
     let Ok(processor) = TargetArch::try_from(std::env::consts::ARCH) else {
         return Ok(false);
     };
-    let denied = rules::denied(policy).during(Step::Seccomp, "building the filter")?;
-    apply(rules::absent(), libc::ENOSYS, processor)?;
+    let landlock = landlock.unwrap_or_default();
+    let mut absent = rules::absent();
+    let mut denied =
+        rules::denied(policy, landlock).during(Step::Seccomp, "building the filter")?;
+    if policy.mode < Mode::Full && landlock < rules::SCOPES {
+        absent.extend(signals::absent());
+        let signals = signals::denied(spared).during(Step::Seccomp, "building the filter")?;
+        rules::add(&mut denied, signals);
+    }
+    apply(absent, libc::ENOSYS, processor)?;
     apply(denied, libc::EPERM, processor)?;
     if processor == TargetArch::x86_64 {
         seccompiler::apply_filter(&deny_second_numbering())

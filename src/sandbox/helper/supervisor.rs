@@ -9,11 +9,12 @@ use std::os::fd::OwnedFd;
 
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
-use rustix::process::{Pid, Signal};
+use rustix::process::{DumpableBehavior, Pid, Signal};
 
 use super::control::Control;
 use super::raw::{self, Ended, Fork};
-use super::{During, SetupError, tree, worker};
+use super::worker::{self, Above};
+use super::{During, SetupError, tree};
 use crate::sandbox::layers::Step;
 use crate::sandbox::policy::{Notice, Policy, TERMINATE};
 
@@ -38,11 +39,19 @@ pub(super) fn run(
         rustix::process::set_child_subreaper(Some(own))
             .during(Step::Prepare, "becoming the reaper")?;
     }
+    let daemon = match tree {
+        Tree::Namespace => None,
+        Tree::Descendants => rustix::process::getppid(),
+    };
+    let above = Above {
+        supervisor: own,
+        daemon,
+    };
     let (status, report) = io::pipe().during(Step::Prepare, "making the status pipe")?;
     match raw::fork().during(Step::Prepare, "starting the worker")? {
         Fork::Child => {
             drop(status);
-            worker::become_program(policy, own, group, File::from(OwnedFd::from(report)));
+            worker::become_program(policy, above, group, File::from(OwnedFd::from(report)));
             // Not a return: the child must not go on as a second supervisor.
             std::process::exit(super::FAILED.into());
         }
@@ -59,6 +68,9 @@ fn supervise(
     control: &Control,
     tree: Tree,
 ) -> Result<(), SetupError> {
+    // Its memory is not for what it watches to write.
+    rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)
+        .during(Step::Prepare, "closing the supervisor's memory")?;
     super::step_aside().during(Step::Prepare, "stepping aside")?;
     let children = raw::child_signals().during(Step::Prepare, "listening to the kernel")?;
     let mut supervisor = Supervisor {

@@ -12,15 +12,40 @@ use rustix::process::{Pid, Signal};
 use rustix::thread::{CapabilitySet, CapabilitySets};
 
 use super::control::line;
+use super::seccomp::Spared;
 use super::{During, SetupError, landlock, limits, raw, seccomp};
 use crate::sandbox::Mode;
 use crate::sandbox::layers::{Layers, Step};
 use crate::sandbox::policy::{Notice, Policy};
 
+/// The processes above the program, on which its end depends.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Above {
+    pub(super) supervisor: Pid,
+    /// The daemon; `None` in a namespace of the command's own, where it has no number.
+    pub(super) daemon: Option<Pid>,
+}
+
+impl Above {
+    /// Whom the program must not send signals to, as they can be named: by number, by a thread's, by group.
+    fn spared(self) -> Spared {
+        let mut spared = Spared::default();
+        for process in [Some(self.supervisor), self.daemon].into_iter().flatten() {
+            spared.add(process);
+        }
+        spared
+    }
+}
+
 /// Becomes the program. Returns only when that failed; until then everything is said through `status`, which the
 /// execution closes.
-pub(super) fn become_program(policy: &Policy, parent: Pid, group: Option<&File>, mut status: File) {
-    let failure = match confine(policy, parent, group) {
+pub(super) fn become_program(
+    policy: &Policy,
+    above: Above,
+    group: Option<&File>,
+    mut status: File,
+) {
+    let failure = match confine(policy, above, group) {
         Ok(layers) => {
             status
                 .write_all(&line(&Notice::Confined(layers)))
@@ -36,8 +61,8 @@ pub(super) fn become_program(policy: &Policy, parent: Pid, group: Option<&File>,
     status.write_all(&line(&notice)).unwrap_or_default();
 }
 
-fn confine(policy: &Policy, parent: Pid, group: Option<&File>) -> Result<Layers, SetupError> {
-    die_with(parent)?;
+fn confine(policy: &Policy, above: Above, group: Option<&File>) -> Result<Layers, SetupError> {
+    die_with(above.supervisor)?;
     // Away from the daemon's terminal, and into a group in which `kill 0` spares the supervisor.
     rustix::process::setsid().during(Step::Prepare, "starting a session")?;
     raw::set_signals_blocked(false).during(Step::Prepare, "unblocking signals")?;
@@ -51,11 +76,16 @@ fn confine(policy: &Policy, parent: Pid, group: Option<&File>) -> Result<Layers,
     limits::apply(&policy.limits, policy.mode).during(Step::Limits, "setting resource limits")?;
     drop_capabilities().during(Step::Capabilities, "dropping capabilities")?;
     rustix::thread::set_no_new_privs(true).during(Step::Capabilities, "setting no_new_privs")?;
-    let landlock = policy.mode >= Mode::Fallback;
-    if landlock {
-        landlock::restrict(policy)?;
-    }
-    let seccomp = seccomp::restrict(policy)?;
+    // Read while the daemon's part of `/proc` may be.
+    let spared = match policy.mode {
+        Mode::Full => Spared::default(),
+        _ => above.spared(),
+    };
+    let landlock = match policy.mode >= Mode::Fallback {
+        true => Some(landlock::restrict(policy)?),
+        false => None,
+    };
+    let seccomp = seccomp::restrict(policy, landlock, &spared)?;
     Ok(Layers {
         namespaces: policy.mode == Mode::Full,
         landlock,

@@ -1,24 +1,20 @@
 //! Reading what was found: regular files only, whole, up to a limit.
 
-use std::collections::HashSet;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
 
 use cap_fs_ext::{FollowSymlinks, MetadataExt, OpenOptionsFollowExt, OpenOptionsSyncExt};
 use cap_std::fs::{Dir, Metadata, OpenOptions};
 
 use super::failure::{failed, missing, was_swapped, word_for};
-use super::{Entry, Found, Located, PathError, RootName, Roots};
+use super::{Entry, Found, Located, PathError, Roots};
 
 /// Largest file handled whole, in bytes; what is larger is searched or read by commands.
 pub const MAX_FILE_BYTES: u64 = 32 * 1024 * 1024;
 
-/// How long the list of secrets is used before it is made anew. Only files with several names are
-/// compared with it, and making it walks the roots.
-const SECRETS_AGE: Duration = Duration::from_secs(5);
+/// Largest hidden file that is compared with what git has of it, in bytes; keys are smaller.
+const MAX_HIDDEN_BYTES: u64 = 1024 * 1024;
 
 /// What a file held, with what has to be kept of it.
 #[derive(Debug)]
@@ -41,10 +37,8 @@ impl Located<'_> {
             Found::Folder(_) => return Err(not_a_file(&self.shown, "a folder")),
             Found::Other(word) => return Err(not_a_file(&self.shown, word)),
         }
-        let file = open_regular(&self.parent, Path::new(&self.name), &self.shown)?;
-        let metadata = file
-            .metadata()
-            .map_err(|error| failed(&self.shown, &error))?;
+        let name = Path::new(&self.name);
+        let (file, metadata) = open_with_metadata(&self.parent, name, &self.shown, None)?;
         self.refuse_linked(&metadata)?;
         Ok(file.into_std())
     }
@@ -77,16 +71,25 @@ impl Located<'_> {
     ///
     /// [`PathError`] where it is something else by now, or may not be read.
     pub fn open_entry(&self, entry: &Entry<'_>) -> Result<File, PathError> {
-        let file = open_regular(entry.dir, Path::new(entry.name), entry.relative)?;
-        let metadata = file
-            .metadata()
-            .map_err(|error| failed(entry.relative, &error))?;
+        let name = Path::new(entry.name);
+        let (file, metadata) = open_with_metadata(entry.dir, name, entry.relative, entry.device)?;
         self.refuse_linked(&metadata)?;
         Ok(file.into_std())
     }
 
-    /// Refuses a file that has several names where one of them may be a secret's.
+    /// Refuses a secret under another name: renamed with its folder, or one of several names.
     fn refuse_linked(&self, metadata: &Metadata) -> Result<(), PathError> {
+        let secret = || {
+            self.roots.secrets.known().holds(metadata).then(|| {
+                PathError::Forbidden(format!(
+                    "path {:?} is another name of a file that may not be read",
+                    self.shown
+                ))
+            })
+        };
+        if let Some(refused) = secret() {
+            return Err(refused);
+        }
         if metadata.nlink() < 2 {
             return Ok(());
         }
@@ -99,14 +102,56 @@ impl Located<'_> {
                 self.shown
             )));
         }
-        let identity = (metadata.dev(), metadata.ino());
-        if self.roots.secrets().contains(&identity) {
+        if self.roots.is_git_setting(metadata) {
             return Err(PathError::Forbidden(format!(
                 "path {:?} is another name of a file that may not be read",
                 self.shown
             )));
         }
-        Ok(())
+        let complete = match self.roots.secrets.fresh() {
+            Some(complete) => complete,
+            None => self.roots.hidden().complete,
+        };
+        match secret() {
+            Some(refused) => Err(refused),
+            None if complete => Ok(()),
+            None => Err(PathError::Failed(format!(
+                "path {:?} is one of several names of a file, and the project is too large to tell whether another one is a secret's",
+                self.shown
+            ))),
+        }
+    }
+}
+
+impl Roots {
+    /// Reads a file of the project that is hidden from commands, for the daemon to compare and not to show.
+    pub fn hidden_content(&self, relative: &str) -> Option<Vec<u8>> {
+        let path = Path::new(relative);
+        let name = path.file_name()?;
+        let dir = match path
+            .parent()
+            .filter(|parent| !parent.as_os_str().is_empty())
+        {
+            Some(parent) => self.project.dir.open_dir(parent).ok()?,
+            None => self.project.dir.try_clone().ok()?,
+        };
+        let file = open_regular(&dir, Path::new(name), relative).ok()?;
+        let mut bytes = Vec::new();
+        file.take(MAX_HIDDEN_BYTES + 1)
+            .read_to_end(&mut bytes)
+            .ok()?;
+        (bytes.len() as u64 <= MAX_HIDDEN_BYTES).then_some(bytes)
+    }
+
+    /// Whether it is a file of git's settings, which can hold credentials.
+    fn is_git_setting(&self, metadata: &Metadata) -> bool {
+        [&self.project, &self.central].iter().any(|root| {
+            [".git/config", ".git/config.worktree"].iter().any(|name| {
+                root.dir.symlink_metadata(name).is_ok_and(|setting| {
+                    (setting.dev(), setting.ino()) == (metadata.dev(), metadata.ino())
+                })
+            })
+        })
     }
 }
 
@@ -122,6 +167,25 @@ pub(super) fn owner(_metadata: &Metadata) -> Option<u32> {
     None
 }
 
+/// When a file or folder was last changed, in seconds and nanoseconds: by the clock that no call sets, as `touch -r`
+/// sets the other.
+#[cfg(unix)]
+pub(super) fn changed(metadata: &Metadata) -> Option<(i64, i64)> {
+    use cap_std::fs::MetadataExt;
+    Some((metadata.ctime(), metadata.ctime_nsec()))
+}
+
+/// When a file or folder was last changed, as its time of modification says: there is no other.
+#[cfg(not(unix))]
+pub(super) fn changed(metadata: &Metadata) -> Option<(i64, i64)> {
+    let modified = metadata.modified().ok()?.into_std();
+    let since = modified.duration_since(std::time::UNIX_EPOCH).ok()?;
+    Some((
+        i64::try_from(since.as_secs()).ok()?,
+        i64::from(since.subsec_nanos()),
+    ))
+}
+
 /// Returns the user the daemon acts as, where the system has such.
 #[cfg(unix)]
 fn effective_user() -> Option<u32> {
@@ -134,47 +198,25 @@ fn effective_user() -> Option<u32> {
     None
 }
 
-/// Device and inode numbers of files.
-type Inodes = HashSet<(u64, u64)>;
-
-/// The inodes of all secrets, for as long as they are taken for current.
-///
-/// The lock is held while the list is made, so that it is made once for all who wait for it.
-#[derive(Debug, Default)]
-pub(super) struct Secrets(Mutex<Option<(Instant, Arc<Inodes>)>>);
-
-impl Secrets {
-    fn get_or_collect(&self, collect: impl FnOnce(&mut Inodes)) -> Arc<Inodes> {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((made, secrets)) = &*kept
-            && made.elapsed() < SECRETS_AGE
-        {
-            return Arc::clone(secrets);
-        }
-        let mut secrets = Inodes::new();
-        collect(&mut secrets);
-        let secrets = Arc::new(secrets);
-        *kept = Some((Instant::now(), Arc::clone(&secrets)));
-        secrets
-    }
-}
-
-impl Roots {
-    fn secrets(&self) -> Arc<Inodes> {
-        self.secrets.get_or_collect(|secrets| {
-            for root in [RootName::Project, RootName::Central] {
-                self.collect_secrets(root, secrets);
-            }
-        })
-    }
-}
-
 /// Opens one name in a folder as a regular file: no link followed, no waiting.
 pub(super) fn open_regular(
     dir: &Dir,
     name: &Path,
     shown: &str,
 ) -> Result<cap_std::fs::File, PathError> {
+    open_with_metadata(dir, name, shown, None).map(|(file, _)| file)
+}
+
+/// The same with what the system says of the file.
+///
+/// `device` is that of a folder known to be in no file system of the kernel's: what lies on it is not
+/// asked again: in a search that is one of the few calls for each file.
+fn open_with_metadata(
+    dir: &Dir,
+    name: &Path,
+    shown: &str,
+    device: Option<u64>,
+) -> Result<(cap_std::fs::File, Metadata), PathError> {
     let mut options = OpenOptions::new();
     options.read(true).follow(FollowSymlinks::No).nonblock(true);
     #[cfg(unix)]
@@ -195,12 +237,12 @@ pub(super) fn open_regular(
     if !metadata.is_file() {
         return Err(not_a_file(shown, word_for(&metadata)));
     }
-    if is_kernels(&file) {
+    if device != Some(metadata.dev()) && is_kernels(&file) {
         return Err(PathError::Failed(format!(
             "path {shown:?} lies in a file system of the kernel"
         )));
     }
-    Ok(file)
+    Ok((file, metadata))
 }
 
 fn not_a_file(shown: &str, word: &str) -> PathError {

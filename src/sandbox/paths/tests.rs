@@ -388,7 +388,7 @@ fn secrets_are_listed_for_masking() {
     fs::create_dir_all(world.at("proj/.git")).unwrap();
     fs::write(world.at("proj/.git/config"), "").unwrap();
     fs::write(world.at("proj/secret_test.go"), "").unwrap();
-    let hidden = world.roots.hidden(RootName::Project);
+    let hidden = world.roots.hidden();
     let base = world.roots.path(RootName::Project);
     assert_eq!(
         hidden,

@@ -1,6 +1,5 @@
 //! Walking a folder and what is below it, from handles, in a stable order, without following links.
 
-use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
 
 use cap_fs_ext::{DirExt, MetadataExt};
@@ -9,7 +8,7 @@ use cap_std::fs::{Dir, DirEntry};
 use super::super::deny;
 use super::contents::is_kernels;
 use super::ignored::Ignored;
-use super::{Found, Hidden, Located, PathError, RootName, Roots};
+use super::{Found, Located, PathError, RootName, Roots};
 
 /// Most entries looked at in one walk; about a second's work.
 const MAX_ENTRIES: usize = 200_000;
@@ -28,6 +27,8 @@ pub struct Entry<'a> {
     pub relative: &'a str,
     /// What it is.
     pub kind: EntryKind,
+    /// The device of the folder, where that is known to be in no file system of the kernel's.
+    pub(super) device: Option<u64>,
 }
 
 /// What an entry is, no link followed.
@@ -120,32 +121,6 @@ impl Located<'_> {
 }
 
 impl Roots {
-    /// Lists what commands are to find nothing at: secrets by the deny list.
-    ///
-    /// Folders are named once, not each file in them. Blocks; for a thread that may.
-    pub fn hidden(&self, root: RootName) -> Hidden {
-        let mut hidden = Hidden::default();
-        let base = self.path(root).to_owned();
-        let visited = self.visit_root(root, &mut |entry| {
-            let secret = match entry.kind {
-                EntryKind::File | EntryKind::Link => deny::hidden(entry.relative),
-                // A folder called "secrets" is none; one called ".ssh" is.
-                EntryKind::Folder => deny::hidden(&format!("{}/x", entry.relative)),
-                EntryKind::Other => false,
-            };
-            if secret {
-                hidden.paths.push(base.join(entry.relative));
-            }
-            if secret || entry.name == ".git" {
-                Step::Skip
-            } else {
-                Step::Enter
-            }
-        });
-        hidden.complete = visited == Visited::All;
-        hidden
-    }
-
     /// Visits every entry of a root, ignored and denied ones included.
     pub(super) fn visit_root(
         &self,
@@ -157,25 +132,12 @@ impl Roots {
         };
         TreeWalk::new(dir, String::new(), None).run(each)
     }
-
-    /// Adds the inodes of all files of a root that may not be read.
-    pub(super) fn collect_secrets(&self, root: RootName, secrets: &mut HashSet<(u64, u64)>) {
-        self.visit_root(root, &mut |entry| {
-            let file = entry.kind == EntryKind::File;
-            if file
-                && deny::denied(entry.relative, deny::Access::Read).is_some()
-                && let Ok(metadata) = entry.dir.symlink_metadata(entry.name)
-            {
-                secrets.insert((metadata.dev(), metadata.ino()));
-            }
-            Step::Enter
-        });
-    }
 }
 
 /// A folder that is being walked: what is left of its entries.
 struct Level {
     dir: Dir,
+    device: Option<u64>,
     relative: String,
     entries: std::vec::IntoIter<(OsString, EntryKind)>,
 }
@@ -218,8 +180,13 @@ impl TreeWalk {
         entries.truncate(self.left);
         self.left -= entries.len();
         entries.sort();
+        let device = match is_kernels(&dir) {
+            true => None,
+            false => dir.dir_metadata().ok().map(|metadata| metadata.dev()),
+        };
         self.levels.push(Level {
             dir,
+            device,
             relative,
             entries: entries.into_iter(),
         });
@@ -263,6 +230,7 @@ impl TreeWalk {
         match self.levels.last() {
             Some(level) => each(&Entry {
                 dir: &level.dir,
+                device: level.device,
                 name,
                 relative,
                 kind,
@@ -291,7 +259,7 @@ impl TreeWalk {
     }
 }
 
-fn kind_of(entry: &DirEntry) -> EntryKind {
+pub(super) fn kind_of(entry: &DirEntry) -> EntryKind {
     // Some file systems do not tell the kind with the name.
     let kind = match entry.file_type() {
         Ok(kind) if kind.is_dir() || kind.is_file() || kind.is_symlink() => Ok(kind),

@@ -89,17 +89,7 @@ impl Roots {
     /// [`PathError::Missing`] where `..` goes through a folder that is missing;
     /// [`PathError::Failed`] where it goes through a file, a loop of links or too deep.
     pub fn locate(&self, target: &Target, access: Access) -> Result<Located<'_>, PathError> {
-        let mut walk = Walk {
-            roots: self,
-            root: self.root(target.root),
-            above: Vec::new(),
-            names: Vec::new(),
-            ahead: VecDeque::new(),
-            links: 0,
-            shown: self.spelling(target.root, target.relative()),
-        };
-        walk.plan(&target.relative);
-        let located = walk.run(target.folder)?;
+        let located = self.lead(target, MAX_DEPTH)?;
         let denied = match (&located.found, access) {
             (Found::Folder(_), Access::Look) => deny::denied_folder(&located.relative, access),
             _ => deny::denied(&located.relative, access),
@@ -108,6 +98,22 @@ impl Roots {
             Some(reason) => Err(forbidden(&located.shown, access, reason)),
             None => Ok(located),
         }
+    }
+
+    /// The same without the deny list; `deepest` is how many folders deep it goes.
+    pub(super) fn lead(&self, target: &Target, deepest: usize) -> Result<Located<'_>, PathError> {
+        let mut walk = Walk {
+            roots: self,
+            root: self.root(target.root),
+            above: Vec::new(),
+            names: Vec::new(),
+            ahead: VecDeque::new(),
+            links: 0,
+            deepest,
+            shown: self.spelling(target.root, target.relative()),
+        };
+        walk.plan(&target.relative);
+        walk.run(target.folder)
     }
 }
 
@@ -125,6 +131,7 @@ struct Walk<'a> {
     names: Vec<OsString>,
     ahead: VecDeque<Ahead>,
     links: usize,
+    deepest: usize,
     shown: String,
 }
 
@@ -176,10 +183,10 @@ impl<'a> Walk<'a> {
     }
 
     fn enter(&mut self, name: OsString) -> Result<(), PathError> {
-        if self.above.len() >= MAX_DEPTH {
+        if self.above.len() >= self.deepest {
             return Err(PathError::Failed(format!(
-                "path {:?} is more than {MAX_DEPTH} folders deep",
-                self.shown
+                "path {:?} is more than {} folders deep",
+                self.shown, self.deepest
             )));
         }
         match self.here().open_dir_nofollow(&name) {
@@ -263,10 +270,10 @@ impl<'a> Walk<'a> {
         if folder {
             return Err(missing(&self.shown));
         }
-        if self.names.len() + names.len() > MAX_DEPTH {
+        if self.names.len() + names.len() > self.deepest {
             return Err(PathError::Failed(format!(
-                "path {:?} is more than {MAX_DEPTH} folders deep",
-                self.shown
+                "path {:?} is more than {} folders deep",
+                self.shown, self.deepest
             )));
         }
         let name = names.pop().unwrap_or_default();

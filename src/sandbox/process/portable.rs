@@ -78,7 +78,10 @@ impl Tree {
         }
     }
 
-    #[cfg(unix)]
+    pub(super) fn restored(&self) -> Option<&super::Restored> {
+        None
+    }
+
     pub(super) fn terminate(&self) {
         self.signal(rustix::process::Signal::TERM);
     }
@@ -102,3 +105,6 @@ impl Drop for Tree {
         self.kill();
     }
 }
+
+/// Nothing can be made ready here.
+pub(super) fn prepare_next(_shared: &Shared) {}

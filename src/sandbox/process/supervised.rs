@@ -3,51 +3,59 @@
 //! The daemon holds one end of a socket. As long as it is open the command may live; closing it, on purpose or by
 //! dying, has the helper kill the tree. Nothing here depends on the thread that spawned.
 
-use std::io::{self, IoSlice, Write};
-use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::net::UnixStream as BlockingStream;
+pub(in crate::sandbox) mod ahead;
+mod link;
+
+use std::io;
 use std::os::unix::process::ExitStatusExt;
-use std::path::PathBuf;
-use std::process::{ExitStatus, Stdio};
+use std::path::{Path, PathBuf};
+use std::process::ExitStatus;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use futures::StreamExt;
-use rustix::fs::MemfdFlags;
-use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, Shutdown};
 use rustix::process::{Pid, Signal};
 use tokio::net::UnixStream;
-use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf, pipe};
-use tokio::process::{Child, Command as Spawner};
+use tokio::net::unix::pipe;
+use tokio::process::Child;
+use tokio::runtime::Handle;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
 use tokio::time::timeout;
-use tokio_util::codec::{FramedRead, LinesCodec};
 
-use super::{Exit, Process, Resources, SpawnError};
+use self::link::{Leavings, Link};
+use super::{Exit, Process, Resources, Restored, SpawnError};
 use crate::sandbox::cgroup::Delegated;
 use crate::sandbox::layers::{Layers, Step};
-use crate::sandbox::policy::{MAX_NOTICE_BYTES, Notice, Policy, TERMINATE};
-use crate::sandbox::{Command, HELPER_ARGUMENT, Mode, Network, Shared, Stdin, directory};
+use crate::sandbox::policy::{Notice, Policy, Task};
+use crate::sandbox::{Command, Mode, Network, Shared, Stdin, Upkeep, directory, repository};
 
 pub(super) type StdinPipe = pipe::Sender;
 
 /// How long the helper may take to start a program: milliseconds usually, more on a machine out of memory.
 const START_PATIENCE: Duration = Duration::from_secs(20);
 
-/// How long the helper may take to kill the tree and remove its directory before it is killed itself.
-const KILL_PATIENCE: Duration = Duration::from_secs(5);
+/// How long the helper may take to have put back what git runs, from the death that was asked for or has happened.
+/// Milliseconds usually, and little work whatever the command did; a machine may be slow.
+const PUT_BACK_PATIENCE: Duration = Duration::from_secs(20);
 
-/// The helper process and the socket to it.
+/// How long anybody waits for the removal of temporary files, which goes on without him.
+const REMOVAL_PATIENCE: Duration = Duration::from_secs(1);
+
+/// The helper process, the socket to it, and what is told of it.
 #[derive(Debug)]
 pub(super) struct Tree {
-    helper: Child,
-    notices: FramedRead<OwnedReadHalf, LinesCodec>,
-    requests: OwnedWriteHalf,
+    /// Nothing once its end is somebody else's to see to.
+    link: Option<Link>,
+    /// Sees to the end of the helper.
+    ending: Option<JoinHandle<()>>,
+    /// What was put back by another helper, where the command's own could not.
+    late: Option<oneshot::Receiver<Restored>>,
     killed: AtomicBool,
     group: Option<Pid>,
     reported: Option<Exit>,
     ended: Option<Exit>,
-    private_tmp: Option<directory::Private>,
+    restored: Option<Restored>,
 }
 
 /// What the helper said until the program ran.
@@ -61,37 +69,46 @@ pub(super) async fn spawn(
     command: &Command,
     mode: Mode,
 ) -> Result<Process, SpawnError> {
+    let home = shared.settings.home.as_deref();
+    let kept = kept(shared, command, mode, home).await?;
     let private_tmp = if command.private_tmp {
         Some(directory::Private::create(&shared.settings.temporary).map_err(SpawnError::Helper)?)
     } else {
         None
     };
     let mut policy = policy(shared, command, mode, private_tmp.as_ref());
-    if mode > Mode::None {
-        policy.cgroup = make_group(shared, command);
+    match command.upkeep {
+        Upkeep::PutBack => policy.read_write.extend(kept.outside),
+        Upkeep::ReadOnly => policy.read_only.extend(kept.outside),
     }
-    let (mut helper, socket, stdin) = match start_helper(shared, &policy, command.stdin) {
+    policy.pins = kept.pins;
+    let leavings = Leavings {
+        writers: kept.writers,
+        private_tmp,
+        cgroup: if mode > Mode::None {
+            make_group(shared, command)
+        } else {
+            None
+        },
+        ahead: Arc::clone(&shared.ahead),
+    };
+    let (mut helper, socket, stdin) = match start_helper(policy, command.stdin, &leavings) {
         Ok(started) => started,
         Err(error) => {
-            private_tmp.iter().for_each(directory::Private::remove);
-            policy
-                .cgroup
-                .iter()
-                .for_each(|group| std::fs::remove_dir(group).unwrap_or_default());
+            leavings.drop_unused();
             return Err(error);
         }
     };
-    let (read, requests) = socket.into_split();
     let (stdout, stderr) = (helper.stdout.take(), helper.stderr.take());
     let mut tree = Tree {
-        helper,
-        notices: FramedRead::new(read, LinesCodec::new_with_max_length(MAX_NOTICE_BYTES)),
-        requests,
+        link: Some(Link::new(helper, socket, leavings)),
+        ending: None,
+        late: None,
         killed: AtomicBool::new(false),
         group: None,
         reported: None,
         ended: None,
-        private_tmp,
+        restored: None,
     };
     let started = match timeout(START_PATIENCE, tree.started()).await {
         Ok(started) => started,
@@ -112,6 +129,35 @@ pub(super) async fn spawn(
             tree.kill();
             tree.wait().await;
             Err(error)
+        }
+    }
+}
+
+/// The baselines of what the command may change, or what is pinned for one whose changes stay.
+async fn kept(
+    shared: &Shared,
+    command: &Command,
+    mode: Mode,
+    home: Option<&Path>,
+) -> Result<repository::Started, SpawnError> {
+    let refused = |error: io::Error| SpawnError::Refused {
+        step: Step::Prepare,
+        reason: format!("looking at what git runs: {error}"),
+    };
+    match command.upkeep {
+        _ if mode == Mode::None => Ok(repository::Started::default()),
+        Upkeep::PutBack => shared
+            .epochs
+            .begin(&command.read_write, mode == Mode::Full, home)
+            .await
+            .map_err(refused),
+        Upkeep::ReadOnly if mode < Mode::Full => Ok(repository::Started::default()),
+        Upkeep::ReadOnly => {
+            let (roots, home) = (command.read_write.clone(), home.map(Path::to_owned));
+            let look = move || repository::Started::read_only(&roots, home.as_deref());
+            tokio::task::spawn_blocking(look)
+                .await
+                .map_err(|error| refused(io::Error::other(error)))
         }
     }
 }
@@ -165,69 +211,34 @@ fn policy(
         read_only,
         hidden: command.hidden.clone(),
         home: shared.settings.home.clone(),
+        pins: Vec::new(),
         private_tmp: private_tmp.map(PathBuf::from),
+        landlock: shared.settings.landlock,
         limits: command.limits.clone(),
-        cgroup: None,
     }
 }
 
-/// Starts the helper with one end of a socket as its standard input, on which the policy lies ready.
-///
-/// No descriptor but the standard three is inherited, so that the standard library may use its fast way to spawn,
-/// whose cost does not grow with the daemon's memory; the others travel in the socket's first message.
+/// Hands the policy to a helper; see [`ahead`] for where it comes from.
 fn start_helper(
-    shared: &Shared,
-    policy: &Policy,
+    policy: Policy,
     stdin: Stdin,
+    leavings: &Leavings,
 ) -> Result<(Child, UnixStream, Option<StdinPipe>), SpawnError> {
-    let policy =
-        serde_json::to_vec(policy).map_err(|error| SpawnError::Command(error.to_string()))?;
-    launch(shared, &policy, stdin).map_err(SpawnError::Helper)
+    let task = Task {
+        policy: Some(policy),
+        has_input: stdin == Stdin::Piped,
+        leavings: leavings.described(),
+    };
+    let task = serde_json::to_vec(&task).map_err(|error| SpawnError::Command(error.to_string()))?;
+    let helper = leavings.ahead.helper().map_err(SpawnError::Helper)?;
+    helper
+        .employ(&task, stdin, &leavings.descriptors())
+        .map_err(SpawnError::Helper)
 }
 
-fn launch(
-    shared: &Shared,
-    policy: &[u8],
-    stdin: Stdin,
-) -> io::Result<(Child, UnixStream, Option<StdinPipe>)> {
-    let (ours, theirs) = BlockingStream::pair()?;
-    let memory = rustix::fs::memfd_create("outrigger-policy", MemfdFlags::CLOEXEC)?;
-    std::fs::File::from(memory.try_clone()?).write_all(policy)?;
-    let input = match stdin {
-        Stdin::Null => None,
-        Stdin::Piped => Some(io::pipe()?),
-    };
-    let mut descriptors = vec![memory.as_fd()];
-    descriptors.extend(input.as_ref().map(|(reader, _)| reader.as_fd()));
-    send_descriptors(&ours, &descriptors)?;
-    let helper = Spawner::new(&shared.settings.helper)
-        .arg(HELPER_ARGUMENT)
-        .env_clear()
-        .stdin(Stdio::from(OwnedFd::from(theirs)))
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()?;
-    ours.set_nonblocking(true)?;
-    let stdin = match input {
-        Some((_, writer)) => Some(StdinPipe::from_owned_fd(OwnedFd::from(writer))?),
-        None => None,
-    };
-    Ok((helper, UnixStream::from_std(ours)?, stdin))
-}
-
-fn send_descriptors(socket: &BlockingStream, descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
-    let mut ancillary = SendAncillaryBuffer::new(&mut space);
-    if !ancillary.push(SendAncillaryMessage::ScmRights(descriptors)) {
-        return Err(io::Error::other("too many descriptors for one message"));
-    }
-    rustix::net::sendmsg(
-        socket,
-        &[IoSlice::new(&[0])],
-        &mut ancillary,
-        SendFlags::NOSIGNAL,
-    )?;
-    Ok(())
+/// Has the next command's helper started; see [`ahead`].
+pub(super) fn prepare_next(shared: &Shared) {
+    shared.ahead.prepare();
 }
 
 impl Tree {
@@ -250,7 +261,7 @@ impl Tree {
                 Some(Notice::Failed { step, reason }) => {
                     return Err(SpawnError::Refused { step, reason });
                 }
-                Some(Notice::Exited { .. }) | None => {
+                Some(Notice::Exited { .. } | Notice::Restored { .. }) | None => {
                     return Err(SpawnError::Helper(io::ErrorKind::UnexpectedEof.into()));
                 }
             }
@@ -259,47 +270,63 @@ impl Tree {
 
     /// The next notice; `None` when the helper has ended.
     async fn notice(&mut self) -> Option<Notice> {
-        let line = self.notices.next().await?.ok()?;
-        serde_json::from_str(&line).ok()
+        self.link.as_mut()?.notice().await
     }
 
     pub(super) async fn wait(&mut self) -> Exit {
         if let Some(exit) = self.ended {
             return exit;
         }
-        if self.killed.load(Ordering::Relaxed) {
-            if timeout(KILL_PATIENCE, self.helper_end()).await.is_err() {
-                self.give_up().await;
-            }
-        } else {
-            self.helper_end().await;
+        if !self.killed.load(Ordering::Relaxed) {
+            self.exited().await;
+        }
+        let is_in_time = timeout(PUT_BACK_PATIENCE, self.put_back()).await.is_ok();
+        if let Some(link) = self.link.take() {
+            let (tell, told) = oneshot::channel();
+            let is_put_back = self.restored.is_some();
+            // The one of a namespace may be killed, and all with it; the other kind is the only one that can find its
+            // processes, and goes on killing them for as long as it takes.
+            let is_left_alone = !is_in_time && self.group.is_some();
+            self.late = (!is_put_back).then_some(told);
+            self.ending = Some(tokio::spawn(link.end(is_put_back, is_left_alone, tell)));
+        }
+        if let Some(late) = &mut self.late {
+            self.restored = Some(late.await.unwrap_or_default());
+            self.late = None;
+        }
+        if let Some(ending) = &mut self.ending {
+            timeout(REMOVAL_PATIENCE, ending)
+                .await
+                .map_or_else(drop, drop);
+            self.ending = None;
         }
         let exit = self.reported.unwrap_or_else(|| self.end_without_report());
-        if let Some(directory) = &self.private_tmp {
-            directory.remove();
-        }
         self.ended = Some(exit);
         exit
     }
 
-    /// Leaves a helper that hangs in the kernel or was stopped. The one of a namespace may be killed, and all with it; the
-    /// other kind is the only one that can find its processes, and goes on killing them for as long as it takes.
-    async fn give_up(&mut self) {
-        if self.group.is_none() {
-            self.helper.start_kill().unwrap_or_default();
-            self.helper_end().await;
-        }
+    /// Waits for the program's end to be reported, or for the helper to be gone without a report.
+    pub(super) async fn exited(&mut self) -> Exit {
+        while self.reported.is_none() && self.hear().await {}
+        self.reported.unwrap_or_else(|| self.end_without_report())
     }
 
-    /// Waits for the program's end to be reported and the helper to be gone, which it is when nothing else is left.
-    async fn helper_end(&mut self) {
-        while let Some(notice) = self.notice().await {
-            if let Notice::Exited {
+    /// Waits until what git runs is put back, or for the helper to be gone before that.
+    async fn put_back(&mut self) {
+        while self.restored.is_none() && self.hear().await {}
+    }
+
+    /// Takes in the next notice; false when the helper has ended.
+    async fn hear(&mut self) -> bool {
+        let Some(notice) = self.notice().await else {
+            return false;
+        };
+        match notice {
+            Notice::Exited {
                 status,
                 cpu_ms,
                 max_rss_bytes,
-            } = notice
-            {
+            } => {
                 let status = ExitStatus::from_raw(status);
                 self.reported = Some(Exit {
                     code: status.code(),
@@ -310,8 +337,12 @@ impl Tree {
                     },
                 });
             }
+            Notice::Restored { paths, failure } => {
+                self.restored = Some(Restored { paths, failure });
+            }
+            Notice::Confined(_) | Notice::Started { .. } | Notice::Failed { .. } => {}
         }
-        self.helper.wait().await.map_or_else(drop, drop);
+        true
     }
 
     /// The helper was killed. Its program died with it; the rest of the group is killed here.
@@ -326,16 +357,34 @@ impl Tree {
         }
     }
 
+    /// What was changed back, where anything was.
+    pub(super) fn restored(&self) -> Option<&Restored> {
+        self.restored
+            .as_ref()
+            .filter(|restored| !restored.paths.is_empty() || restored.failure.is_some())
+    }
+
     pub(super) fn terminate(&self) {
-        // The socket holds far more than the few bytes that are ever sent.
-        self.requests
-            .try_write(&[TERMINATE])
-            .map_or_else(drop, drop);
+        if let Some(link) = &self.link {
+            link.terminate();
+        }
     }
 
     pub(super) fn kill(&self) {
         self.killed.store(true, Ordering::Relaxed);
-        // Fails only when the helper is gone already.
-        rustix::net::shutdown(self.requests.as_ref(), Shutdown::Write).unwrap_or_default();
+        if let Some(link) = &self.link {
+            link.kill();
+        }
+    }
+}
+
+impl Drop for Tree {
+    fn drop(&mut self) {
+        // Its baseline holds until it is put back; without a runtime nothing can be started that would rely on another.
+        if let (Some(link), Ok(runtime)) = (self.link.take(), Handle::try_current()) {
+            link.kill();
+            let left_alone = self.group.is_some();
+            runtime.spawn(link.end_unseen(left_alone));
+        }
     }
 }

@@ -6,7 +6,7 @@
 use std::fs::{self, File, Permissions};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FileType, Mode as FileMode, OFlags, ResolveFlags};
@@ -16,21 +16,16 @@ use crate::sandbox::helper::raw;
 use crate::sandbox::layers::Step;
 use crate::sandbox::policy::Policy;
 
-/// Readable for root alone, and so for a command when the daemon runs as root.
-const SYSTEM_SECRETS: [&str; 9] = [
-    "/etc/shadow",
-    "/etc/shadow-",
-    "/etc/gshadow",
-    "/etc/gshadow-",
-    "/etc/ssl/private",
-    "/etc/krb5.keytab",
-    "/etc/wireguard",
-    "/etc/NetworkManager/system-connections",
-    "/etc/sudoers.d",
-];
+/// Where the system keeps what root alone may read, and so a command when the daemon runs as root. The rest of what is
+/// seen of the system (`/usr`, `/opt`) is programs, and too much to look through for each command.
+const SYSTEM_SETTINGS: [&str; 2] = ["/etc", "/usr/local/etc"];
 
-/// Holds the host's private ssh keys among other things.
-const SSH_SETTINGS: &str = "/etc/ssh";
+/// Most entries of them that are looked at: a system has one or two thousand. A folder that is not looked into is
+/// hidden.
+const MAX_ENTRIES: usize = 50_000;
+
+/// Deepest folder of them looked into.
+const MAX_DEPTH: usize = 32;
 
 const HIDING_FILE: &str = "/.hidden-file";
 
@@ -50,15 +45,14 @@ impl Masks {
 
     /// Covers the hidden paths of the policy, and the system's secrets.
     pub(super) fn cover(&self, policy: &Policy) -> Result<(), SetupError> {
+        let seen = || policy.read_write.iter().chain(&policy.read_only);
         for path in &policy.hidden {
-            let inside = policy
-                .read_write
-                .iter()
-                .find_map(|root| Some((root, path.strip_prefix(root).ok()?)));
-            if let Some((root, below)) = inside {
-                self.cover_below(root, below)
-                    .during(Step::Mounts, path.display())?;
-            }
+            // What is seen through nothing that was asked for may still lie in the system.
+            let root = seen().find(|root| path.starts_with(root));
+            let root = root.map_or(Path::new("/"), PathBuf::as_path);
+            let below = path.strip_prefix(root).unwrap_or(path);
+            self.cover_below(root, below)
+                .during(Step::Mounts, path.display())?;
         }
         if rustix::process::geteuid().is_root() {
             for path in system_secrets() {
@@ -105,17 +99,40 @@ fn make_masks() -> io::Result<Masks> {
     })
 }
 
+/// What of the system's settings is not for everybody: the daemon's root is the owner of all of it, whatever rights it
+/// gave up. A list of names would lack the next one.
 fn system_secrets() -> Vec<PathBuf> {
-    let host_keys = fs::read_dir(SSH_SETTINGS)
-        .into_iter()
-        .flatten()
-        .flatten()
-        .map(|entry| entry.path())
-        .filter(|path| path.to_string_lossy().ends_with("_key"));
-    SYSTEM_SECRETS
-        .iter()
-        .map(PathBuf::from)
-        .chain(host_keys)
-        .filter(|path| rustix::fs::access(path, rustix::fs::Access::EXISTS).is_ok())
-        .collect()
+    let mut left = MAX_ENTRIES;
+    let mut found = Vec::new();
+    for settings in SYSTEM_SETTINGS {
+        closed_below(Path::new(settings), 0, &mut left, &mut found);
+    }
+    found
 }
+
+fn closed_below(folder: &Path, depth: usize, left: &mut usize, found: &mut Vec<PathBuf>) {
+    let entries = match fs::read_dir(folder) {
+        Ok(entries) if depth < MAX_DEPTH => entries,
+        Ok(_) => return found.push(folder.to_owned()),
+        Err(_) => return,
+    };
+    for entry in entries.flatten() {
+        if *left == 0 {
+            return found.push(folder.to_owned());
+        }
+        *left -= 1;
+        // Of the entry itself; what a link names has a name of its own.
+        let Ok(metadata) = entry.metadata() else {
+            continue;
+        };
+        let mode = FileMode::from_raw_mode(metadata.mode());
+        if metadata.is_dir() && mode.contains(FileMode::XOTH) {
+            closed_below(&entry.path(), depth + 1, left, found);
+        } else if metadata.is_dir() || (metadata.is_file() && !mode.contains(FileMode::ROTH)) {
+            found.push(entry.path());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

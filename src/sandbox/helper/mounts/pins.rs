@@ -1,62 +1,87 @@
 //! Keeps a command from planting code in the repository that git would later run outside the sandbox.
 //!
 //! Hooks and settings become read-only. That alone would not do, since the directory above a mount point may be
-//! renamed and a copy put in its place: so `.git` is mounted on itself first, and then cannot be moved.
+//! renamed and a copy put in its place: so `.git` is mounted on itself first, and then cannot be moved. Nor would it do
+//! while a name is free that leads git to settings elsewhere: what is missing is made, with a content that means
+//! nothing, and goes again when the last command has ended (`helper::repository`).
 
-use std::fs;
-use std::io;
+use std::fs::File;
+use std::io::{self, Write};
 use std::os::fd::{AsFd, OwnedFd};
-use std::path::{Path, PathBuf};
 
-use rustix::fs::{FileType, Mode as FileMode, OFlags, ResolveFlags};
+use rustix::fs::{Mode as FileMode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 
-use super::{During, SetupError, clone_opened, cover_opened, file_type, open};
+use super::{During, SetupError, clone_opened, cover_opened, open};
 use crate::sandbox::helper::raw;
 use crate::sandbox::layers::Step;
+use crate::sandbox::policy::{Pin, Pinned};
+use crate::sandbox::repository::{HOOKS, placeholder};
 
-/// What git takes programs to run from, below its directory. The last is created empty where it is missing, so that it
-/// can be pinned.
-const READ_ONLY: [&str; 3] = ["config", "config.worktree", "hooks"];
+/// What git takes programs to run from, below its directory.
+const REPOSITORY: [&str; 4] = ["config", HOOKS, "commondir", "config.worktree"];
 
-const CREATED: &str = "hooks";
+/// The same for the directory of a linked worktree.
+const WORKTREE: [&str; 3] = ["commondir", "gitdir", "config.worktree"];
 
-/// Pins the repository of a root, if it has one.
-pub(super) fn pin(root: &Path) -> Result<(), SetupError> {
-    pin_repository(root).during(Step::Mounts, root.join(".git").display())?;
-    match outside_directory(root) {
-        Some(directory) => pin_directory(&directory).during(Step::Mounts, directory.display()),
-        None => Ok(()),
-    }
+const MORE_SETTINGS: &str = "config.worktree";
+
+/// Pins a place, if it is still there.
+pub(super) fn pin(pin: &Pin) -> Result<(), SetupError> {
+    pin_opened(pin).during(Step::Mounts, pin.path.display())
 }
 
-fn pin_repository(root: &Path) -> io::Result<()> {
-    let opened = open(root)?;
-    let Some(git) = open_below(&opened, ".git")? else {
-        return Ok(());
+fn pin_opened(pin: &Pin) -> io::Result<()> {
+    let place = match open(&pin.path) {
+        Ok(place) => place,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(error),
     };
-    match file_type(&git)? {
-        FileType::Directory => pin_directory(&root.join(".git")),
-        // The file of a linked worktree or a submodule, which names the directory.
-        FileType::RegularFile => read_only(&git),
-        _ => Ok(()),
-    }
-}
-
-fn pin_directory(directory: &Path) -> io::Result<()> {
-    cover_with_itself(&open(directory)?)?;
+    let (names, worktree_config) = match pin.what {
+        // A link is none, which the command could turn anyway.
+        Pinned::ReadOnly => return read_only(&place).or_else(passed_over),
+        Pinned::Folder => return cover_with_itself(&place).or_else(passed_over),
+        Pinned::Repository { worktree_config } => (REPOSITORY.as_slice(), worktree_config),
+        Pinned::Worktree => (WORKTREE.as_slice(), false),
+    };
+    cover_with_itself(&place)?;
     // Opened again: what was mounted is on top of what was open.
-    let git = open(directory)?;
-    if open_below(&git, CREATED)?.is_none() {
-        // A directory we may not write to needs no protection from a command that may not either.
-        rustix::fs::mkdirat(&git, CREATED, FileMode::from_raw_mode(0o755)).unwrap_or_default();
-    }
-    for name in READ_ONLY {
+    let git = open(&pin.path)?;
+    for name in names {
+        let is_read = *name != MORE_SETTINGS || worktree_config;
+        if is_read && open_below(&git, name)?.is_none() {
+            // A directory we may not write to needs no protection from a command that may not either.
+            make(&git, name).unwrap_or_default();
+        }
         if let Some(place) = open_below(&git, name)? {
             read_only(&place)?;
         }
     }
     Ok(())
+}
+
+/// A link cannot be mounted on.
+fn passed_over(error: io::Error) -> io::Result<()> {
+    match error.kind() {
+        io::ErrorKind::InvalidInput | io::ErrorKind::NotADirectory => Ok(()),
+        _ => Err(error),
+    }
+}
+
+fn make(git: &OwnedFd, name: &str) -> io::Result<()> {
+    let Some(content) = placeholder(name) else {
+        return match name {
+            HOOKS => Ok(rustix::fs::mkdirat(
+                git,
+                name,
+                FileMode::from_raw_mode(0o755),
+            )?),
+            _ => Ok(()),
+        };
+    };
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+    let made = rustix::fs::openat(git, name, flags, FileMode::from_raw_mode(0o644))?;
+    File::from(made).write_all(content)
 }
 
 fn read_only(place: &OwnedFd) -> io::Result<()> {
@@ -84,28 +109,3 @@ fn open_below(directory: &OwnedFd, name: &str) -> io::Result<Option<OwnedFd>> {
         Err(error) => Err(error.into()),
     }
 }
-
-/// The repository a linked worktree belongs to, when it lies outside the root.
-///
-/// The worktree's `.git` file is only believed when the repository points back to it: a command may have written the
-/// file in an earlier run, but nothing outside the root.
-pub(super) fn outside_directory(root: &Path) -> Option<PathBuf> {
-    let file = root.join(".git");
-    let named = fs::read_to_string(&file).ok()?;
-    let administration = root
-        .join(named.strip_prefix("gitdir:")?.trim())
-        .canonicalize()
-        .ok()?;
-    let back = fs::read_to_string(administration.join("gitdir")).ok()?;
-    if Path::new(back.trim()) != file || administration.starts_with(root) {
-        return None;
-    }
-    let common = fs::read_to_string(administration.join("commondir")).ok()?;
-    let common = administration.join(common.trim()).canonicalize().ok()?;
-    // The administration of a worktree always lies in its repository.
-    (common.join("HEAD").is_file() && administration.starts_with(common.join("worktrees")))
-        .then_some(common)
-}
-
-#[cfg(test)]
-mod tests;

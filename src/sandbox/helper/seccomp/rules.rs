@@ -10,7 +10,7 @@ use crate::sandbox::Mode;
 use crate::sandbox::policy::Policy;
 
 /// The rules of each call; no rule means whatever its arguments.
-type Calls = BTreeMap<i64, Vec<SeccompRule>>;
+pub(super) type Calls = BTreeMap<i64, Vec<SeccompRule>>;
 
 // Newer than some C libraries' headers. Calls since Linux 5.2 have one number on every processor.
 const CLONE3: i64 = 435;
@@ -99,15 +99,16 @@ const SHARED_BETWEEN_PROCESSES: [i64; 4] = [
 ];
 
 /// Scheduling and limits, with the process they change as the argument of that number.
-const ON_OTHER_PROCESSES: [(i64, u8); 7] = [
+const ON_OTHER_PROCESSES: [(i64, u8); 5] = [
     (libc::SYS_prlimit64, 0),
     (libc::SYS_sched_setscheduler, 0),
     (libc::SYS_sched_setparam, 0),
     (libc::SYS_sched_setattr, 0),
     (libc::SYS_sched_setaffinity, 0),
-    (libc::SYS_setpriority, 1),
-    (libc::SYS_ioprio_set, 1),
 ];
+
+/// Calls whose first argument says whether the second is a process, a group or a user; with the number for a process.
+const BY_KIND_OF_WHOM: [(i64, u64); 2] = [(libc::SYS_setpriority, 0), (libc::SYS_ioprio_set, 1)];
 
 /// Calls that give a file its mode, with the argument that holds it.
 const MODE_GIVING: [(i64, u8); 4] = [
@@ -134,6 +135,15 @@ const NEW_NAMESPACE_FLAGS: [i32; 7] = [
     libc::CLONE_NEWNET,
 ];
 
+/// The version of Landlock since which truncating a file is a right of its own.
+const TRUNCATES: u8 = 3;
+
+/// The version of Landlock since which it keeps signals and sockets by abstract name to the command.
+pub(super) const SCOPES: u8 = 6;
+
+/// The bits of a socket's type that are its kind; the others are flags.
+const SOCKET_KIND: u64 = 0xf;
+
 /// Requests that type into a terminal.
 const TERMINAL_INPUT: [u64; 2] = [0x5412, 0x541C];
 
@@ -143,31 +153,56 @@ pub(super) fn absent() -> Calls {
 }
 
 /// Calls that are not permitted under this policy.
-pub(super) fn denied(policy: &Policy) -> Result<Calls, BackendError> {
+///
+/// `landlock` is the version of Landlock in force, 0 for none: what an older one does not see is refused here.
+pub(super) fn denied(policy: &Policy, landlock: u8) -> Result<Calls, BackendError> {
     let mut calls = whatever([DEBUGGING.as_slice(), &SURFACE, &NAMESPACES, &MACHINE].concat());
     #[cfg(target_arch = "x86_64")]
     calls.extend(whatever([libc::SYS_iopl, libc::SYS_ioperm]));
     calls.extend(setuid_planting()?);
     calls.extend(by_argument()?);
-    calls.extend(sockets(policy)?);
+    calls.extend(sockets(policy, landlock)?);
+    if policy.mode == Mode::Fallback && landlock < TRUNCATES {
+        add(&mut calls, truncating()?);
+    }
     if policy.mode < Mode::Full {
         calls.extend(whatever(SHARED_BETWEEN_PROCESSES));
         for (call, argument) in ON_OTHER_PROCESSES {
             calls.insert(call, vec![all([is_not(argument, 0)?])?]);
         }
+        // With "the user" for whom, nobody at 0 is oneself and all the user's processes, the daemon among them.
+        for (call, one_process) in BY_KIND_OF_WHOM {
+            let rules = vec![all([is_not(1, 0)?])?, all([is_not(0, one_process)?])?];
+            calls.insert(call, rules);
+        }
     }
     Ok(calls)
 }
 
-fn whatever(calls: impl IntoIterator<Item = i64>) -> Calls {
+/// Refuses more: a call that was refused whatever its arguments stays so.
+pub(super) fn add(calls: &mut Calls, more: Calls) {
+    for (call, rules) in more {
+        let known = calls.contains_key(&call);
+        let present = calls.entry(call).or_default();
+        if rules.is_empty() {
+            present.clear();
+        } else if !known || !present.is_empty() {
+            present.extend(rules);
+        }
+    }
+}
+
+pub(super) fn whatever(calls: impl IntoIterator<Item = i64>) -> Calls {
     calls.into_iter().map(|call| (call, Vec::new())).collect()
 }
 
-fn all(conditions: impl Into<Vec<SeccompCondition>>) -> Result<SeccompRule, BackendError> {
+pub(super) fn all(
+    conditions: impl Into<Vec<SeccompCondition>>,
+) -> Result<SeccompRule, BackendError> {
     SeccompRule::new(conditions.into())
 }
 
-fn is(argument: u8, value: u64) -> Result<SeccompCondition, BackendError> {
+pub(super) fn is(argument: u8, value: u64) -> Result<SeccompCondition, BackendError> {
     SeccompCondition::new(argument, Dword, SeccompCmpOp::Eq, value)
 }
 
@@ -218,6 +253,30 @@ fn setuid_planting() -> Result<Calls, BackendError> {
     Ok(calls)
 }
 
+/// Emptying a file without opening it for writing, which is all that an older Landlock looks at.
+fn truncating() -> Result<Calls, BackendError> {
+    let bits = |flags: i32| u64::from(flags.unsigned_abs());
+    let mut opening = vec![(OPENING.0, OPENING.1)];
+    #[cfg(target_arch = "x86_64")]
+    opening.push((libc::SYS_open, 1));
+    let mut calls = whatever([libc::SYS_truncate]);
+    for (call, flags) in opening {
+        let mask = bits(libc::O_ACCMODE | libc::O_TRUNC);
+        // The third way to open, for neither, is for device drivers and asks for no right at all.
+        let unwritable = [libc::O_RDONLY, libc::O_ACCMODE].map(|mode| {
+            let wanted = bits(mode | libc::O_TRUNC);
+            all([SeccompCondition::new(
+                flags,
+                Dword,
+                SeccompCmpOp::MaskedEq(mask),
+                wanted,
+            )?])
+        });
+        calls.insert(call, unwritable.into_iter().collect::<Result<_, _>>()?);
+    }
+    Ok(calls)
+}
+
 fn by_argument() -> Result<Calls, BackendError> {
     let mut clone = Vec::new();
     for flag in NEW_NAMESPACE_FLAGS {
@@ -237,7 +296,7 @@ fn by_argument() -> Result<Calls, BackendError> {
 }
 
 /// Socket families are allowed by list: what is not on it (vsock reaches the host of a virtual machine) is refused.
-fn sockets(policy: &Policy) -> Result<Calls, BackendError> {
+fn sockets(policy: &Policy, landlock: u8) -> Result<Calls, BackendError> {
     let local = family(libc::AF_UNIX);
     let (ip, ip6, netlink) = (
         family(libc::AF_INET),
@@ -245,8 +304,9 @@ fn sockets(policy: &Policy) -> Result<Calls, BackendError> {
         family(libc::AF_NETLINK),
     );
     // Local sockets by name reach the services of the user's session, which would run anything for us; only in full
-    // mode are their names hidden.
-    let local_by_name = policy.mode == Mode::Full;
+    // mode are their names hidden. Those without a path belong to the network, which is the machine's where it is on.
+    let keeps_abstract = policy.ports.is_none() || landlock >= SCOPES;
+    let local_by_name = policy.mode == Mode::Full && keeps_abstract;
     let socket = match (&policy.ports, local_by_name) {
         (None, false) => Vec::new(),
         (None, true) => vec![all([is_not(0, local)?])?],
@@ -262,9 +322,19 @@ fn sockets(policy: &Policy) -> Result<Calls, BackendError> {
             vec![families, all([is(0, netlink)?, is_not(2, 0)?])?]
         }
     };
+    let mut pair = vec![all([is_not(0, local)?])?];
+    if !local_by_name {
+        // A datagram socket sends to any name, whomever it was paired with; the kernel takes "raw" for the same.
+        for kind in [libc::SOCK_DGRAM, libc::SOCK_RAW] {
+            let kind = u64::from(kind.unsigned_abs());
+            let is_kind =
+                SeccompCondition::new(1, Dword, SeccompCmpOp::MaskedEq(SOCKET_KIND), kind)?;
+            pair.push(all([is_kind])?);
+        }
+    }
     Ok(Calls::from([
         (libc::SYS_socket, socket),
-        (libc::SYS_socketpair, vec![all([is_not(0, local)?])?]),
+        (libc::SYS_socketpair, pair),
     ]))
 }
 

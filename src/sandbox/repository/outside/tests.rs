@@ -27,7 +27,7 @@ fn repository_with_worktree(place: &Path) -> (PathBuf, PathBuf) {
 fn the_repository_of_a_linked_worktree_is_found() {
     let place = tempfile::tempdir().unwrap();
     let (common, tree) = repository_with_worktree(place.path());
-    assert_eq!(outside_directory(&tree), Some(common));
+    assert_eq!(directory(&tree), Some(common));
 }
 
 #[test]
@@ -46,7 +46,7 @@ fn a_forged_link_opens_nothing() {
         PathBuf::from("/nowhere"),
     ] {
         fs::write(other.join(".git"), format!("gitdir: {}\n", named.display())).unwrap();
-        assert_eq!(outside_directory(&other), None, "{}", named.display());
+        assert_eq!(directory(&other), None, "{}", named.display());
     }
 }
 
@@ -63,5 +63,5 @@ fn an_administration_made_in_the_root_opens_nothing() {
     .unwrap();
     fs::write(forged.join("commondir"), "/").unwrap();
     fs::write(root.join(".git"), format!("gitdir: {}", forged.display())).unwrap();
-    assert_eq!(outside_directory(&root), None);
+    assert_eq!(directory(&root), None);
 }

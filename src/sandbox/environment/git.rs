@@ -1,0 +1,82 @@
+//! What a repository's own configuration may make git run, switched off.
+//!
+//! A repository is not trusted: its configuration names programs that even `git status` runs. These variables
+//! outrank it. Filters have names of their own, and a submodule is looked at by a git that is not given
+//! the variables: those run, and the sandbox is what confines them.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// Settings that outrank the repository's.
+///
+/// An empty `diff.external` makes `git diff` fail (git 2.47, tried 2026-11-20), so that is switched off by an
+/// option. `log.showSignature` would have `git log` run the checker that the signature's kind names.
+const NEUTRAL: [(&str, &str); 20] = [
+    ("core.fsmonitor", "false"),
+    ("core.hooksPath", "/dev/null"),
+    ("core.pager", "cat"),
+    ("core.editor", "false"),
+    ("core.attributesFile", "/dev/null"),
+    ("core.alternateRefsCommand", "false"),
+    ("credential.helper", ""),
+    ("credential.interactive", "false"),
+    ("gpg.program", "false"),
+    ("gpg.openpgp.program", "false"),
+    ("gpg.x509.program", "false"),
+    ("gpg.ssh.program", "false"),
+    ("gpg.ssh.defaultKeyCommand", "false"),
+    ("log.showSignature", "false"),
+    ("sequence.editor", "false"),
+    ("submodule.recurse", "false"),
+    ("diff.ignoreSubmodules", "dirty"),
+    ("diff.submodule", "short"),
+    ("status.submoduleSummary", "false"),
+    ("fetch.recurseSubmodules", "false"),
+];
+
+/// What reaches other machines: off altogether, or what every git can do.
+const NO_NETWORK: [(&str, &str); 2] = [("core.sshCommand", "false"), ("protocol.allow", "never")];
+const NETWORK: [(&str, &str); 2] = [
+    ("core.sshCommand", "ssh -oBatchMode=yes"),
+    ("protocol.ext.allow", "never"),
+];
+
+/// Returns the variables that keep git from running what a repository names, for commands that only read.
+pub fn neutral_git() -> BTreeMap<String, String> {
+    variables(&[], false)
+}
+
+/// Returns the variables for a git that is run by itself, in this project, whatever it does.
+///
+/// The project's folder counts as the user's own even where it belongs to somebody else, who is as
+/// little trusted as any repository; nothing above it is taken for a repository.
+pub fn git_alone(project: &Path, network: bool) -> BTreeMap<String, String> {
+    let folder = project.display().to_string();
+    let mut variables = variables(&[("safe.directory", &folder)], network);
+    if let Some(above) = project.parent() {
+        let above = above.display().to_string();
+        variables.insert("GIT_CEILING_DIRECTORIES".to_owned(), above);
+    }
+    variables.insert("GIT_ATTR_NOSYSTEM".to_owned(), "1".to_owned());
+    variables.insert("GIT_MERGE_AUTOEDIT".to_owned(), "no".to_owned());
+    variables
+}
+
+fn variables(more: &[(&str, &str)], network: bool) -> BTreeMap<String, String> {
+    let mut variables: BTreeMap<String, String> = [
+        ("GIT_CONFIG_NOSYSTEM", "1"),
+        ("GIT_CONFIG_GLOBAL", "/dev/null"),
+        ("GIT_OPTIONAL_LOCKS", "0"),
+    ]
+    .map(|(name, value)| (name.to_owned(), value.to_owned()))
+    .into();
+    let reach = if network { &NETWORK } else { &NO_NETWORK };
+    let mut count = 0;
+    for (key, value) in NEUTRAL.iter().chain(reach).chain(more) {
+        variables.insert(format!("GIT_CONFIG_KEY_{count}"), (*key).to_owned());
+        variables.insert(format!("GIT_CONFIG_VALUE_{count}"), (*value).to_owned());
+        count += 1;
+    }
+    variables.insert("GIT_CONFIG_COUNT".to_owned(), count.to_string());
+    variables
+}

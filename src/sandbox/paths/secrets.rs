@@ -1,0 +1,101 @@
+//! Which files are secrets, by what stays the same when they are renamed or linked: their inodes.
+//!
+//! Filled by [`Roots::hidden`](super::Roots::hidden), asked by commands' masks and by whatever opens a file. It lives
+//! as long as the daemon's hold on the project: a secret that was renamed while no daemon ran has only its name.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant, SystemTime};
+
+use cap_fs_ext::MetadataExt;
+use cap_std::fs::Metadata;
+
+/// Most secrets remembered; more are remembered only while they have their names.
+const MAX_KNOWN: usize = 100_000;
+
+/// How long the last walk speaks for files with several names.
+const FRESH: Duration = Duration::from_secs(5);
+
+/// One file: an inode's number is given away again, its time of birth is not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Identity {
+    device: u64,
+    inode: u64,
+    born: Option<SystemTime>,
+}
+
+impl Identity {
+    pub(super) fn of(metadata: &Metadata) -> Self {
+        Self {
+            device: metadata.dev(),
+            inode: metadata.ino(),
+            born: metadata
+                .created()
+                .ok()
+                .map(cap_std::time::SystemTime::into_std),
+        }
+    }
+}
+
+/// The secrets of both roots. The lock is held for a walk or one question, never across an await.
+#[derive(Debug, Default)]
+pub(super) struct Secrets(Mutex<Known>);
+
+/// What is known of them.
+#[derive(Debug, Default)]
+pub(super) struct Known {
+    born: HashMap<(u64, u64), Option<SystemTime>>,
+    /// When the roots were last walked, and whether to the end.
+    walked: Option<(Instant, bool)>,
+}
+
+impl Secrets {
+    pub(super) fn known(&self) -> MutexGuard<'_, Known> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether the last walk is recent, and if so, whether it saw everything.
+    pub(super) fn fresh(&self) -> Option<bool> {
+        let (at, complete) = self.known().walked?;
+        (at.elapsed() < FRESH).then_some(complete)
+    }
+}
+
+impl Known {
+    pub(super) fn add(&mut self, identity: Identity) {
+        let key = (identity.device, identity.inode);
+        if self.born.len() >= MAX_KNOWN && !self.born.contains_key(&key) {
+            tracing::warn!(
+                "more secrets in the project than are remembered; the oldest are forgotten"
+            );
+            self.born.clear();
+        }
+        self.born.insert(key, identity.born);
+    }
+
+    pub(super) fn walked(&mut self, complete: bool) {
+        self.walked = Some((Instant::now(), complete));
+    }
+
+    /// Whether the number is a secret's, or was.
+    pub(super) fn may_hold(&self, device: u64, inode: u64) -> bool {
+        self.born.contains_key(&(device, inode))
+    }
+
+    /// Whether the file is a known secret.
+    pub(super) fn holds(&self, metadata: &Metadata) -> bool {
+        let identity = Identity::of(metadata);
+        self.born
+            .get(&(identity.device, identity.inode))
+            .is_some_and(|born| *born == identity.born)
+    }
+
+    /// The same; a number that belongs to another file by now is forgotten.
+    pub(super) fn confirm(&mut self, metadata: &Metadata) -> bool {
+        let holds = self.holds(metadata);
+        if !holds {
+            self.born.remove(&(metadata.dev(), metadata.ino()));
+        }
+        holds
+    }
+}

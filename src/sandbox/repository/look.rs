@@ -1,0 +1,298 @@
+//! Looks at a root: where its repositories are and what git would run there.
+//!
+//! Some tens of system calls for an ordinary repository, and bounded for any other.
+
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+
+use cap_fs_ext::DirExt;
+use cap_std::ambient_authority;
+use cap_std::fs::Dir;
+use rustix::fs::FileType;
+
+use super::noted::{Noted, Noter, kind, names, stamp};
+use super::{Baseline, COMMON_PLACEHOLDER, FILES, Git, HOOKS, Inside, Leaf, outside, references};
+
+/// Most directories of worktrees and submodules that are noted.
+const MAX_DIRECTORIES: usize = 1_024;
+
+/// Most directories that are looked into to find them: names of submodules may hold slashes.
+const MAX_EXAMINED: usize = 4_096;
+
+/// Deepest path of one of them, in names.
+const MAX_DEPTH: usize = 12;
+
+/// What was seen, and the open `.git` where that is a directory: it may be moved, and is found again by that.
+#[derive(Debug)]
+pub(in crate::sandbox) struct Seen {
+    pub(in crate::sandbox) baseline: Baseline,
+    pub(in crate::sandbox) contents: Vec<u8>,
+    pub(in crate::sandbox) git: Option<Dir>,
+}
+
+/// Directories of git below one.
+#[derive(Debug, Default)]
+pub(in crate::sandbox) struct Below {
+    pub(in crate::sandbox) worktrees: Vec<PathBuf>,
+    pub(in crate::sandbox) modules: Vec<PathBuf>,
+    pub(in crate::sandbox) links: Vec<PathBuf>,
+    pub(in crate::sandbox) complete: bool,
+}
+
+/// Looks at a root; `None` where it cannot be opened, so that a command cannot write there either. `itself` says that
+/// it is the directory of a repository whose work trees are elsewhere.
+pub(in crate::sandbox) fn look(
+    path: &Path,
+    itself: bool,
+    home: Option<&Path>,
+    before: Option<(&Baseline, &[u8])>,
+) -> Option<Seen> {
+    let root = Dir::open_ambient_dir(path, ambient_authority()).ok()?;
+    let (earlier, contents) = before.unzip();
+    let mut noter = Noter::new(contents.unwrap_or_default());
+    let (git, opened, mut own) = if itself {
+        (Git::Itself, None, Vec::new())
+    } else {
+        look_at_git(&root, path, earlier, &mut noter)
+    };
+    if itself || is_git_directory(&root) {
+        own.push(PathBuf::from("."));
+    }
+    let outside = if itself {
+        None
+    } else {
+        outside::directory(path)
+    };
+    let mut settings: Vec<PathBuf> = own.iter().map(|git| path.join(git)).collect();
+    settings.extend(outside.clone());
+    let referenced = if itself {
+        Vec::new()
+    } else {
+        references::inside(path, &settings, home)
+    };
+    let mut directories = Vec::new();
+    for git in own {
+        if let Ok(dir) = root.open_dir(&git) {
+            let before = earlier.and_then(|earlier| find(&earlier.directories, git.as_os_str()));
+            let own = leaf(&dir, before.map(|before| &before.own), &mut noter);
+            let worktree_config = own.files.iter().any(|(name, noted)| {
+                name == "config"
+                    && noted
+                        .as_ref()
+                        .is_some_and(|noted| asks_for_more(noted, &noter))
+            });
+            let inside = Inside {
+                own,
+                below: Vec::new(),
+                links: Vec::new(),
+                complete: true,
+                worktree_config,
+            };
+            directories.push((git.into_os_string(), inside));
+        }
+    }
+    let referenced = referenced
+        .into_iter()
+        .map(|path| {
+            let before = earlier
+                .and_then(|earlier| find(&earlier.referenced, path.as_os_str()))
+                .and_then(Option::as_ref);
+            let noted = at(&root, &path).and_then(|(dir, name)| noter.take(&dir, &name, before));
+            (path.into_os_string(), noted)
+        })
+        .collect();
+    noter.go_below();
+    for (git, inside) in &mut directories {
+        if let Ok(dir) = root.open_dir(Path::new(git)) {
+            let before = earlier.and_then(|earlier| find(&earlier.directories, git));
+            look_below(&dir, inside, before, &mut noter);
+        }
+    }
+    let is_bare = directories.iter().any(|(git, _)| git == ".");
+    let has_namesakes = !is_bare && ["config", HOOKS].iter().any(|name| is_there(&root, name));
+    Some(Seen {
+        baseline: Baseline {
+            path: path.to_owned(),
+            git,
+            directories,
+            referenced,
+            has_namesakes,
+            outside,
+        },
+        contents: noter.into_contents(),
+        git: opened,
+    })
+}
+
+/// What `.git` is, and the directories below the root that git takes for its own by it.
+fn look_at_git(
+    root: &Dir,
+    path: &Path,
+    earlier: Option<&Baseline>,
+    noter: &mut Noter<'_>,
+) -> (Git, Option<Dir>, Vec<PathBuf>) {
+    let name = OsStr::new(".git");
+    match stamp(root, name) {
+        Ok(None) => (Git::Missing, None, Vec::new()),
+        Ok(Some((FileType::Directory, stamp))) => {
+            let (device, inode) = stamp.identity();
+            (
+                Git::Directory { device, inode },
+                root.open_dir_nofollow(name).ok(),
+                vec![name.into()],
+            )
+        }
+        _ => {
+            let before = match earlier.map(|earlier| &earlier.git) {
+                Some(Git::Other(noted)) => Some(noted),
+                _ => None,
+            };
+            let noted = noter.take(root, name, before);
+            let named = match &noted {
+                Some(Noted::Link(target)) => Some(PathBuf::from(target)),
+                Some(file @ Noted::File { .. }) => noter
+                    .content(file)
+                    .and_then(|content| std::str::from_utf8(content).ok())
+                    .and_then(|text| Some(PathBuf::from(text.strip_prefix("gitdir:")?.trim()))),
+                _ => None,
+            };
+            // Beneath the root, through whatever links; what lies elsewhere a command cannot change.
+            let inside = named
+                .and_then(|named| path.join(named).canonicalize().ok())
+                .and_then(|named| Some(named.strip_prefix(path).ok()?.to_owned()))
+                .filter(|named| !named.as_os_str().is_empty());
+            let git = noted.map_or(Git::Missing, Git::Other);
+            (git, None, inside.into_iter().collect())
+        }
+    }
+}
+
+fn asks_for_more(config: &Noted, noter: &Noter<'_>) -> bool {
+    noter.content(config).is_some_and(|content| {
+        String::from_utf8_lossy(content)
+            .to_ascii_lowercase()
+            .contains("worktreeconfig")
+    })
+}
+
+fn look_below(git: &Dir, inside: &mut Inside, before: Option<&Inside>, noter: &mut Noter<'_>) {
+    let found = below(git);
+    inside.complete = found.complete;
+    inside.links = found
+        .links
+        .into_iter()
+        .map(PathBuf::into_os_string)
+        .collect();
+    for path in found.worktrees.into_iter().chain(found.modules) {
+        if let Ok(dir) = git.open_dir_nofollow(&path) {
+            let before = before.and_then(|before| find(&before.below, path.as_os_str()));
+            let leaf = leaf(&dir, before, noter);
+            inside.below.push((path.into_os_string(), leaf));
+        }
+    }
+    inside.below.sort_by(|one, other| one.0.cmp(&other.0));
+}
+
+fn leaf(git: &Dir, before: Option<&Leaf>, noter: &mut Noter<'_>) -> Leaf {
+    let files = FILES.map(|name| {
+        let before = before.and_then(|before| {
+            before
+                .files
+                .iter()
+                .find(|(known, _)| known == name)
+                .and_then(|(_, noted)| noted.as_ref())
+        });
+        let noted = noter.take(git, OsStr::new(name), before);
+        // Left behind by a power cut, see there.
+        let is_ours = noted
+            .as_ref()
+            .is_some_and(|noted| noter.content(noted) == Some(COMMON_PLACEHOLDER));
+        (name.to_owned(), noted.filter(|_| !is_ours))
+    });
+    let before = before.and_then(|before| before.hooks.as_ref());
+    Leaf {
+        files: files.into(),
+        hooks: noter.take(git, OsStr::new(HOOKS), before),
+    }
+}
+
+/// Finds the directories of linked worktrees and of submodules below a directory of git.
+pub(in crate::sandbox) fn below(git: &Dir) -> Below {
+    let mut found = Below {
+        complete: true,
+        ..Below::default()
+    };
+    let mut examined = 0;
+    let mut waiting = vec![PathBuf::from("worktrees"), PathBuf::from("modules")];
+    while let Some(folder) = waiting.pop() {
+        if kind_at(git, &folder) == Some(FileType::Symlink) {
+            found.links.push(folder);
+            continue;
+        }
+        let Ok(dir) = git.open_dir_nofollow(&folder) else {
+            continue;
+        };
+        let is_of_worktrees = folder.ends_with("worktrees");
+        for name in names(&dir, MAX_EXAMINED) {
+            let path = folder.join(&name);
+            examined += 1;
+            let is_full = found.worktrees.len() + found.modules.len() >= MAX_DIRECTORIES;
+            if is_full || examined >= MAX_EXAMINED || path.components().count() > MAX_DEPTH {
+                found.complete = false;
+                return found;
+            }
+            match kind(&dir, &name) {
+                Some(FileType::Symlink) => found.links.push(path),
+                Some(FileType::Directory) if is_of_worktrees => found.worktrees.push(path),
+                Some(FileType::Directory) if has_head(&dir, &name) => {
+                    waiting.extend(["worktrees", "modules"].map(|name| path.join(name)));
+                    found.modules.push(path);
+                }
+                Some(FileType::Directory) => waiting.push(path),
+                _ => {}
+            }
+        }
+    }
+    found
+}
+
+fn kind_at(dir: &Dir, path: &Path) -> Option<FileType> {
+    stamp(dir, path.as_os_str())
+        .ok()
+        .flatten()
+        .map(|(kind, _)| kind)
+}
+
+fn has_head(dir: &Dir, name: &OsStr) -> bool {
+    kind_at(dir, &Path::new(name).join("HEAD")).is_some()
+}
+
+fn is_there(dir: &Dir, name: &str) -> bool {
+    kind(dir, OsStr::new(name)).is_some()
+}
+
+/// Whether git takes a directory for a repository: one without a work tree around it, of which the objects may be
+/// elsewhere.
+pub(in crate::sandbox) fn is_git_directory(dir: &Dir) -> bool {
+    is_there(dir, "HEAD")
+        && (is_there(dir, "commondir") || (is_there(dir, "objects") && is_there(dir, "refs")))
+}
+
+/// The folder that holds a path, and its name there.
+pub(in crate::sandbox) fn at(root: &Dir, path: &Path) -> Option<(Dir, OsString)> {
+    let name = path.file_name()?.to_owned();
+    let parent = path
+        .parent()
+        .filter(|parent| !parent.as_os_str().is_empty());
+    let dir = match parent {
+        Some(parent) => root.open_dir(parent).ok()?,
+        None => root.try_clone().ok()?,
+    };
+    Some((dir, name))
+}
+
+fn find<'a, T>(list: &'a [(OsString, T)], name: &OsStr) -> Option<&'a T> {
+    list.iter()
+        .find(|(known, _)| known == name)
+        .map(|(_, found)| found)
+}

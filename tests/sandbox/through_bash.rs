@@ -1,0 +1,85 @@
+//! Lines of bash as a model has them run: prepared, classified, masked and run by the tool itself.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use outrigger::config::{BashConfig, NetworkPolicy, SandboxPolicy};
+use outrigger::message::Part;
+use outrigger::sandbox::Mode;
+use outrigger::sandbox::paths::Roots;
+use outrigger::tool::bash::Bash;
+use outrigger::tool::exec::Exec;
+use outrigger::tool::{Run, Tool};
+use serde_json::json;
+
+use crate::battery::{Targets, all};
+use crate::support::World;
+
+/// Bytes of output that are kept.
+const CAP: usize = 100 * 1024;
+
+/// How long a line may take on a loaded machine.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Runs a line by the tool and returns what the model would read.
+async fn run(world: &World, mode: Mode, line: &str) -> String {
+    let sandbox = world.sandbox(mode);
+    assert_eq!(sandbox.report().await.mode, mode);
+    let home = world.home();
+    let central = world.outside().join("central");
+    let roots = Roots::open(&world.project(), &central, Some(&home)).unwrap();
+    let parent = [
+        (
+            "PATH",
+            "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin".to_owned(),
+        ),
+        ("HOME", home.display().to_string()),
+    ]
+    .map(|(name, value)| (name.to_owned(), value));
+    let exec = Exec::new(sandbox, Arc::new(roots), parent, &[], CAP);
+    let config = BashConfig {
+        timeout: PATIENCE,
+        max_timeout: PATIENCE,
+        network: NetworkPolicy::Off,
+        sandbox: SandboxPolicy::Auto,
+    };
+    let tool = Bash::new(exec, config, Some(home));
+    let input = json!({ "command": line });
+    let call = tool.prepare(input.as_object().unwrap()).ok().unwrap();
+    let output = call
+        .run(Run {
+            emit: &|_, _| {},
+            cancel: tokio_util::sync::CancellationToken::new(),
+            timeout: PATIENCE,
+            seen: &outrigger::sandbox::seen::SeenFiles::default(),
+            quota: &Arc::default(),
+            visible: Arc::new(|_| true),
+            user: None,
+        })
+        .await
+        .unwrap();
+    output
+        .content
+        .iter()
+        .map(|part| match part {
+            Part::Text { text, .. } => text.clone(),
+            _ => String::new(),
+        })
+        .collect()
+}
+
+#[tokio::test]
+async fn the_battery() {
+    let mut wrong = Vec::new();
+    for attempt in all() {
+        for mode in [Mode::Fallback, Mode::Full] {
+            let mut targets = Targets::new();
+            let line = targets.aim(&attempt);
+            let output = run(&targets.world, mode, &line).await;
+            if (attempt.escaped)(&mut targets, &output) && mode >= attempt.stopped_from {
+                wrong.push(format!("{} gets through in {mode}: {output}", attempt.name));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
