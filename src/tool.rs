@@ -22,6 +22,7 @@ use crate::message::{Danger, Part, ToolSpec};
 
 pub mod bash;
 pub mod core;
+pub mod custom;
 mod diff;
 pub mod exec;
 mod file;
@@ -31,10 +32,12 @@ pub mod file_list;
 pub mod file_read;
 pub mod file_search;
 pub mod file_write;
+pub mod git;
 pub mod input;
 pub mod locks;
 mod name_filter;
 mod text;
+pub mod user;
 pub mod web_search;
 
 /// Something the model can call.
@@ -42,7 +45,7 @@ pub trait Tool: Send + Sync {
     /// What the model and the client are told of it.
     fn spec(&self) -> &ToolSpec;
 
-    /// Parses the input of one call. Looks at nothing outside, changes nothing.
+    /// Parses the input of one call. Looks at no more than where a path leads, changes nothing.
     ///
     /// # Errors
     ///
@@ -104,8 +107,12 @@ pub struct Facts {
     pub danger: Danger,
     /// Paths it names, relative to their root, with `/` between components.
     pub paths: Vec<String>,
+    /// Whether these paths are folders that are looked through for what [`Run::visible`] lets be seen.
+    pub walks: bool,
     /// The simple commands it runs, for patterns of the scope; empty for other tools.
     pub commands: Vec<crate::classifier::SimpleCommand>,
+    /// The rules that made the level what it is, for whoever is asked.
+    pub findings: Vec<crate::classifier::Finding>,
     /// Whether these commands are all that runs, so that a pattern for each of them speaks for the call.
     pub plain: bool,
     /// Whether it wants the network for a command.
@@ -121,8 +128,8 @@ pub struct Facts {
 pub enum RememberKey {
     /// Every call of the tool.
     Tool(String),
-    /// The same parsed command words of the tool.
-    Words(String, Vec<Vec<String>>),
+    /// The same commands of the tool, joined in the same way.
+    Commands(String, crate::classifier::Remembered),
 }
 
 /// A file that a call reads or writes.
@@ -144,7 +151,16 @@ pub struct Run<'a> {
     pub timeout: Duration,
     /// What this conversation has seen of files.
     pub seen: &'a crate::sandbox::seen::SeenFiles,
+    /// What this session may still write.
+    pub quota: &'a Arc<crate::sandbox::quota::WriteQuota>,
+    /// Whether a path below a root may be seen, for calls that look through folders.
+    pub visible: Visible,
+    /// The user, for a call that asks for something in its middle; `None` where nobody can be asked.
+    pub user: Option<&'a dyn user::AskUser>,
 }
+
+/// Tells whether a path below a root may be seen.
+pub type Visible = Arc<dyn Fn(&str) -> bool + Send + Sync>;
 
 /// Which stream a piece of live output belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -244,6 +260,15 @@ pub struct Metadata {
     /// The results as data.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub results: Option<Value>,
+    /// Settings of the project that a command made or changed and that an editor, shell or agent runs.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub settings_changed: Vec<String>,
+    /// Direct answers of a search engine, and what it has in a box beside the results.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub answers: Vec<String>,
+    /// What went wrong though there is a result: an engine that was tried first and failed.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
     /// The sandbox mode a command ran in.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sandbox: Option<String>,
@@ -289,7 +314,7 @@ impl Registry {
         )
     }
 
-    /// Replaces all tools of one origin.
+    /// Replaces all tools of one origin. A name that another origin has stays the other's.
     pub fn replace(&self, origin: &str, tools: impl IntoIterator<Item = Arc<dyn Tool>>) {
         let mut guard = self
             .tools
@@ -300,11 +325,9 @@ impl Registry {
             .filter(|(_, tool)| tool.spec().origin != origin)
             .map(|(name, tool)| (name.clone(), Arc::clone(tool)))
             .collect();
-        set.extend(
-            tools
-                .into_iter()
-                .map(|tool| (tool.spec().name.clone(), tool)),
-        );
+        for tool in tools {
+            set.entry(tool.spec().name.clone()).or_insert(tool);
+        }
         *guard = Arc::new(set);
     }
 }

@@ -63,7 +63,7 @@ impl Bash {
 
     fn classify(&self, line: &str) -> Classification {
         let roots = self.exec.roots();
-        classify(
+        let mut classified = classify(
             line,
             &Surroundings {
                 project_root: roots.path(RootName::Project),
@@ -71,7 +71,15 @@ impl Bash {
                 home: self.home.as_deref(),
                 trusted_program: &|name| self.exec.is_trusted(name),
             },
-        )
+        );
+        let safe = classified.level == DangerLevel::Safe;
+        if safe && classified.runs("git") && !self.exec.keeps_files_apart() {
+            super::git::unconfined(&mut classified);
+        }
+        if classified.level == DangerLevel::Safe {
+            super::git::shows_secrets(&mut classified);
+        }
+        classified
     }
 }
 
@@ -95,20 +103,12 @@ impl Tool for Bash {
                 "`command` holds a NUL character, which no program can be given".to_owned(),
             ));
         }
-        let timeout = match input.timeout {
-            None => self.config.timeout,
-            Some(seconds) => Duration::try_from_secs_f64(seconds)
-                .ok()
-                .filter(|timeout| !timeout.is_zero())
-                .ok_or_else(|| {
-                    Refusal::Invalid("`timeout` must be a number of seconds above 0".to_owned())
-                })?,
-        };
+        let timeout = timeout(input.timeout, &self.config)?;
         let asked = input.network.unwrap_or(false);
         Ok(Box::new(Call {
             classified: self.classify(&input.command),
             exec: self.exec.clone(),
-            timeout: timeout.min(self.config.max_timeout),
+            timeout,
             network: asked || self.config.network == NetworkPolicy::On,
             command: input.command,
         }))
@@ -128,14 +128,16 @@ impl Prepared for Call {
         let remember = self
             .classified
             .rememberable()
-            .map(|words| RememberKey::Words("bash".to_owned(), words));
+            .map(|commands| RememberKey::Commands("bash".to_owned(), commands));
         Facts {
             danger: Danger {
                 level: self.classified.level,
                 reasons: self.classified.reasons(),
             },
             paths: Vec::new(),
+            walks: false,
             commands: self.classified.commands.clone(),
+            findings: self.classified.findings.clone(),
             plain: self.classified.plain,
             network: self.network,
             remember,
@@ -162,6 +164,20 @@ impl Prepared for Call {
             Ok(self.exec.run(command, &run).await)
         })
     }
+}
+
+/// How long a call may run that asks for so many seconds.
+pub(super) fn timeout(asked: Option<f64>, config: &BashConfig) -> Result<Duration, Refusal> {
+    let timeout = match asked {
+        None => config.timeout,
+        Some(seconds) => Duration::try_from_secs_f64(seconds)
+            .ok()
+            .filter(|timeout| !timeout.is_zero())
+            .ok_or_else(|| {
+                Refusal::Invalid("`timeout` must be a number of seconds above 0".to_owned())
+            })?,
+    };
+    Ok(timeout.min(config.max_timeout))
 }
 
 fn shell() -> (&'static str, &'static [&'static str]) {

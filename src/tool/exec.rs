@@ -2,6 +2,8 @@
 //!
 //! Shared by every tool that starts a process. What may run at all is decided before.
 
+mod tracked;
+
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -10,9 +12,9 @@ use std::time::Duration;
 use super::{Metadata, Output, OutputStream, Run};
 use crate::message::Part;
 use crate::sandbox::output::{self, Caps, Captured, Ended, Stream};
-use crate::sandbox::paths::{RootName, Roots};
+use crate::sandbox::paths::{RootName, Roots, Settings};
 use crate::sandbox::programs::Programs;
-use crate::sandbox::{Command, DEFAULT_PORTS, Exit, Mode, Network, Sandbox, environment};
+use crate::sandbox::{Command, DEFAULT_PORTS, Exit, Mode, Network, Restored, Sandbox, environment};
 
 /// What programs of tools are run with.
 #[derive(Clone)]
@@ -72,10 +74,27 @@ impl Exec {
         &self.roots
     }
 
+    /// What confines them.
+    pub fn sandbox(&self) -> &Sandbox {
+        &self.sandbox
+    }
+
+    /// The variables that each of them gets.
+    pub fn environment(&self) -> &BTreeMap<String, String> {
+        &self.environment
+    }
+
     /// Whether a bare name is a program of the system.
     pub fn is_trusted(&self, name: &str) -> bool {
         let path = self.environment.get("PATH").map_or("", String::as_str);
         self.programs.is_trusted(path, name)
+    }
+
+    /// Whether the sandbox keeps a command from files outside of the roots; not known counts as no.
+    pub fn keeps_files_apart(&self) -> bool {
+        self.sandbox
+            .known_mode()
+            .is_some_and(|mode| mode >= Mode::Fallback)
     }
 
     /// Describes a program that runs in the project's folder and may change both roots.
@@ -100,11 +119,25 @@ impl Exec {
     }
 
     /// Runs a program to its end, its time limit or a cancel, and says what it came to.
-    pub async fn run(&self, mut command: Command, run: &Run<'_>) -> Output {
+    pub async fn run(&self, command: Command, run: &Run<'_>) -> Output {
+        self.run_hiding(command, run, false).await
+    }
+
+    /// The same for a command that is nothing but git, which sees what it tracks; see `tracked`.
+    pub async fn run_git(&self, command: Command, run: &Run<'_>) -> Output {
+        self.run_hiding(command, run, true).await
+    }
+
+    async fn run_hiding(&self, mut command: Command, run: &Run<'_>, git: bool) -> Output {
         let mode = self.sandbox.report().await.mode;
         if mode == Mode::Full {
-            command.hidden = self.hidden().await;
+            command.hidden = match self.hidden().await {
+                Ok(hidden) if git => self.without_tracked(hidden, run).await,
+                Ok(hidden) => hidden,
+                Err(reason) => return Output::error(reason),
+            };
         }
+        let settings = self.settings().await;
         command.limits.cpu = run.timeout.checked_mul(2);
         let mut process = match self.sandbox.spawn(&command).await {
             Ok(process) => process,
@@ -131,18 +164,55 @@ impl Exec {
             (run.emit)(stream, chunk.text);
         })
         .await;
-        outcome(&collected, mode, run.timeout)
+        let mut output = outcome(&collected, mode, run.timeout);
+        let offline = mode >= Mode::Fallback && command.network == Network::Off;
+        if output.metadata.timed_out && offline {
+            // Programs that fetch something, such as `npx`, try again for minutes and say nothing.
+            let hint = "\n[it had no network; where it needs one, ask for it with `network`]";
+            output.content.push(Part::text(hint));
+        }
+        if let Some(restored) = process.restored() {
+            tracing::warn!(paths = ?restored.paths, failure = restored.failure, "a command changed what git runs");
+            output.content.push(Part::text(warning(restored)));
+        }
+        let changed = self.settings().await.changed_since(&settings);
+        if !changed.is_empty() {
+            tracing::warn!(paths = ?changed, "a command changed what editors, shells or agents run");
+            output.content.push(Part::text(format!(
+                "\n[warning: this command made or changed {}, from which the user's editor, shell, hooks or agents take programs; tell the user, and undo it if it was not asked for]",
+                changed.join(", ")
+            )));
+            output.metadata.settings_changed = changed.into_iter().map(str::to_owned).collect();
+        }
+        output
+    }
+
+    /// The project's settings that others run, as they are now.
+    async fn settings(&self) -> Settings {
+        let roots = Arc::clone(&self.roots);
+        tokio::task::spawn_blocking(move || roots.settings())
+            .await
+            .unwrap_or_default()
     }
 
     /// Files that a program must not read, found anew each time: the program before may have made one.
-    async fn hidden(&self) -> Vec<PathBuf> {
+    ///
+    /// # Errors
+    ///
+    /// Why not all of them can be known, in which case nothing may run, and what to do.
+    pub async fn hidden(&self) -> Result<Vec<PathBuf>, String> {
         let roots = Arc::clone(&self.roots);
-        let walk = move || {
-            let mut paths = roots.hidden(RootName::Project).paths;
-            paths.extend(roots.hidden(RootName::Central).paths);
-            paths
-        };
-        tokio::task::spawn_blocking(walk).await.unwrap_or_default()
+        let walked = tokio::task::spawn_blocking(move || roots.hidden()).await;
+        match walked {
+            Ok(hidden) if hidden.complete => Ok(hidden.paths),
+            Ok(_) => Err(
+                "not run: the project has more than 1,000,000 files and folders, or changes while it is looked through, so not every secret in it can be hidden from the command; choose a smaller folder as the project, or move generated folders out of it".to_owned(),
+            ),
+            Err(error) => {
+                tracing::error!(%error, "looking for secrets ended early");
+                Err("not run: looking for secrets to hide from the command failed; see the log".to_owned())
+            }
+        }
     }
 }
 
@@ -199,6 +269,23 @@ fn text(stdout: &Captured, stderr: &Captured, note: Option<&str>) -> String {
     text
 }
 
+/// Says that a command's changes to a repository were undone.
+fn warning(restored: &Restored) -> String {
+    let paths = if restored.paths.is_empty() {
+        "something".to_owned()
+    } else {
+        restored.paths.join(", ")
+    };
+    match &restored.failure {
+        Some(failure) => format!(
+            "\n[warning: this command, or one that ran beside it, changed {paths}, from which git takes programs and settings, and not all of it could be changed back ({failure}); look at it before you use git there]"
+        ),
+        None => format!(
+            "\n[this command, or one that ran beside it, changed {paths}, from which git takes programs and settings; that was changed back after its end]"
+        ),
+    }
+}
+
 fn note(exit: &Exit, ended: Ended<Stopped>, timeout: Duration) -> Option<String> {
     match (ended, exit.code, exit.signal) {
         (Ended::Stopped(Stopped::TimedOut), ..) => Some(format!(
@@ -213,6 +300,6 @@ fn note(exit: &Exit, ended: Ended<Stopped>, timeout: Duration) -> Option<String>
         (Ended::Exited, Some(0), _) => None,
         (Ended::Exited, Some(code), _) => Some(format!("[exit code {code}]")),
         (Ended::Exited, None, Some(signal)) => Some(format!("[killed by signal {signal}]")),
-        (Ended::Exited, None, None) => Some("[ended, nobody knows how]".to_owned()),
+        (Ended::Exited, None, None) => Some("[ended without a status]".to_owned()),
     }
 }

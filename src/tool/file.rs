@@ -6,7 +6,7 @@ use std::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::{Claim, Facts, Metadata, Output, Refusal, RememberKey, Run, Violation};
-use crate::message::{Danger, DangerLevel};
+use crate::message::{Danger, DangerLevel, Part};
 use crate::sandbox::deny::{self, Access};
 use crate::sandbox::paths::{Located, PathError, Roots, Target};
 use crate::sandbox::seen::{Fingerprint, SeenFiles};
@@ -31,13 +31,17 @@ struct Judged {
 }
 
 impl PathArgument {
-    /// Maps the path by its text alone.
+    /// Maps the path, and looks where it leads: one that leads outside or onto the deny list is refused before
+    /// anybody is asked. What cannot be looked at for other reasons is told when the call runs.
     pub(super) fn parse(
         roots: &Arc<Roots>,
         requested: &str,
         access: Access,
     ) -> Result<Self, Refusal> {
         let target = roots.map(requested, access).map_err(refusal)?;
+        if let Err(PathError::Forbidden(message)) = roots.locate(&target, access) {
+            return Err(Refusal::Violation(Violation { message }));
+        }
         Ok(Self {
             roots: Arc::clone(roots),
             target,
@@ -110,12 +114,22 @@ impl PathArgument {
                 reasons: asked.iter().cloned().collect(),
             },
             paths,
+            walks: false,
             commands: Vec::new(),
+            findings: Vec::new(),
             plain: true,
             network: false,
             // An approval for the tool is none for a file that others run.
             remember: asked.is_none().then(|| RememberKey::Tool(tool.to_owned())),
             timeout: None,
+        }
+    }
+
+    /// The same for a call that looks through the folder.
+    pub(super) fn facts_of_walk(&self, tool: &str) -> Facts {
+        Facts {
+            walks: true,
+            ..self.facts(tool)
         }
     }
 
@@ -253,6 +267,13 @@ impl Stopped {
             ..Metadata::default()
         }
     }
+}
+
+/// Says that files were left out because the permissions do not show them.
+pub(super) fn tell_unseen(output: &mut Output) {
+    output.content.push(Part::text(
+        "\n[files outside the paths that may be seen here are left out]",
+    ));
 }
 
 /// Runs work that blocks on a thread for that.

@@ -12,6 +12,7 @@ use super::file::{Done, PathArgument, Sight, Stop, blocking, settle};
 use super::text::{Form, Text, decode};
 use super::{Claim, Facts, Metadata, Output, Prepared, Run, Violation};
 use crate::sandbox::paths::{Located, PathError};
+use crate::sandbox::quota::WriteQuota;
 use crate::sandbox::seen::Fingerprint;
 
 /// What a file holds before the call.
@@ -97,7 +98,10 @@ impl Prepared for Change {
             let identity = inner.path.identity();
             let known = run.seen.recall(&identity);
             let stop = Stop::of(&run);
-            let done = blocking(move || inner.apply(known, &stop)).await.flatten();
+            let quota = Arc::clone(run.quota);
+            let done = blocking(move || inner.apply(known, &stop, &quota))
+                .await
+                .flatten();
             settle(run.seen, &identity, done)
         })
     }
@@ -111,7 +115,12 @@ impl Inner {
         Some(plan.diff)
     }
 
-    fn apply(&self, known: Option<Fingerprint>, stop: &Stop) -> Result<Done, PathError> {
+    fn apply(
+        &self,
+        known: Option<Fingerprint>,
+        stop: &Stop,
+        quota: &WriteQuota,
+    ) -> Result<Done, PathError> {
         let plan = self.plan_checked(known)?;
         if let Some(stopped) = stop.reached() {
             return Ok(stopped.output().into());
@@ -121,6 +130,9 @@ impl Inner {
         let told = if plan.state == State::Content(after) {
             format!("{shown} already has this content; nothing was written")
         } else {
+            quota
+                .take(plan.bytes.len() as u64)
+                .map_err(PathError::Failed)?;
             plan.located.replace(&plan.bytes)?;
             format!("{shown}: {}", plan.told)
         };

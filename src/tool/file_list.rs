@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use super::file::{Done, PathArgument, Stop, Stopped, blocking, settle};
 use super::input::{parse, spec_of};
 use super::name_filter::NameFilter;
-use super::{Facts, Metadata, Output, Prepared, Refusal, Run, Tool, Violation};
+use super::{Facts, Metadata, Output, Prepared, Refusal, Run, Tool, Violation, Visible};
 use crate::message::{DangerLevel, ToolCategory, ToolSpec};
 use crate::sandbox::paths::{EntryKind, PathError, Roots, Step, Visited};
 
@@ -77,7 +77,7 @@ struct Call {
 
 impl Prepared for Call {
     fn facts(&self) -> Facts {
-        self.path.facts("file_list")
+        self.path.facts_of_walk("file_list")
     }
 
     fn run<'a>(self: Box<Self>, run: Run<'a>) -> BoxFuture<'a, Result<Output, Violation>>
@@ -87,16 +87,18 @@ impl Prepared for Call {
         Box::pin(async move {
             let identity = self.path.identity();
             let stop = Stop::of(&run);
-            let done = blocking(move || self.list(&stop)).await.flatten();
+            let visible = Arc::clone(&run.visible);
+            let done = blocking(move || self.list(&stop, &visible)).await.flatten();
             settle(run.seen, &identity, done.map(Done::from))
         })
     }
 }
 
 impl Call {
-    fn list(&self, stop: &Stop) -> Result<Output, PathError> {
+    fn list(&self, stop: &Stop, visible: &Visible) -> Result<Output, PathError> {
         let located = self.path.locate()?;
         let mut files = Vec::new();
+        let mut unseen = false;
         let mut stopped = None;
         let visited = located.visit(&mut |entry| {
             stopped = stop.reached();
@@ -108,7 +110,9 @@ impl Call {
                 .filter
                 .as_ref()
                 .is_none_or(|filter| filter.matches(located.below(entry)));
-            if listed && meant {
+            if listed && meant && !visible(entry.relative) {
+                unseen = true;
+            } else if listed && meant {
                 if files.len() == self.max_results {
                     return Step::Stop;
                 }
@@ -116,7 +120,11 @@ impl Call {
             }
             Step::Enter
         })?;
-        Ok(self.output(&files, visited, stopped))
+        let mut output = self.output(&files, visited, stopped);
+        if unseen {
+            super::file::tell_unseen(&mut output);
+        }
+        Ok(output)
     }
 
     fn output(&self, files: &[String], visited: Visited, stopped: Option<Stopped>) -> Output {

@@ -3,8 +3,6 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use futures::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -15,21 +13,11 @@ use super::input::{parse, spec_of};
 use super::text::{Binary, decode};
 use super::{Claim, Facts, Metadata, Output, Prepared, Refusal, Run, Tool, Violation};
 use crate::config::FileReadConfig;
+use crate::message::image::{self, MAX_IMAGE_BYTES};
 use crate::message::{DangerLevel, Part, ToolCategory, ToolSpec};
 use crate::sandbox::deny::Access;
 use crate::sandbox::paths::{PathError, Roots};
 use crate::sandbox::seen::Fingerprint;
-
-/// Largest image returned, in bytes: 5 MiB of base64, the smallest limit of a provider.
-const MAX_IMAGE_BYTES: usize = 3_900_000;
-
-/// First bytes of the images that models can see.
-const IMAGES: &[(&[u8], &str)] = &[
-    (b"\x89PNG\r\n\x1a\n", "image/png"),
-    (b"\xff\xd8\xff", "image/jpeg"),
-    (b"GIF87a", "image/gif"),
-    (b"GIF89a", "image/gif"),
-];
 
 /// Reads a file of the project and returns its text; png, jpeg, gif and webp files are returned as
 /// images.
@@ -124,7 +112,7 @@ impl Call {
         check_extension(&self.config, located.relative()).map_err(PathError::Failed)?;
         let bytes = located.read()?.bytes;
         let fingerprint = Fingerprint::of(&bytes);
-        let mut output = match image_type(&bytes) {
+        let mut output = match image::media_type(&bytes) {
             Some(media_type) => self.image(media_type, &bytes),
             None => match decode(&bytes) {
                 Ok(text) => self.excerpt(&text.content),
@@ -149,7 +137,7 @@ impl Call {
         Output {
             content: vec![Part::Image {
                 media_type: media_type.to_owned(),
-                data: STANDARD.encode(bytes),
+                data: image::encode(bytes),
             }],
             is_error: false,
             metadata: Metadata {
@@ -254,16 +242,6 @@ impl<'a> Excerpt<'a> {
         };
         format!("{gap}[lines {offset} to {last} of {lines}{more}]")
     }
-}
-
-fn image_type(bytes: &[u8]) -> Option<&'static str> {
-    if bytes.starts_with(b"RIFF") && bytes.get(8..12) == Some(b"WEBP") {
-        return Some("image/webp");
-    }
-    IMAGES
-        .iter()
-        .find(|(signature, _)| bytes.starts_with(signature))
-        .map(|(_, media_type)| *media_type)
 }
 
 fn check_extension(config: &FileReadConfig, relative: &str) -> Result<(), String> {

@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 use super::file::{Done, PathArgument, Stop, Stopped, blocking, settle};
 use super::input::{parse, spec_of};
 use super::name_filter::NameFilter;
-use super::{Facts, Metadata, Output, Prepared, Refusal, Run, Tool, Violation};
+use super::{Facts, Metadata, Output, Prepared, Refusal, Run, Tool, Violation, Visible};
 use crate::message::{DangerLevel, ToolCategory, ToolSpec};
 use crate::sandbox::paths::{EntryKind, Found, Located, PathError, Roots, Step, Visited};
 
@@ -108,7 +108,7 @@ struct Call {
 
 impl Prepared for Call {
     fn facts(&self) -> Facts {
-        self.path.facts("file_search")
+        self.path.facts_of_walk("file_search")
     }
 
     fn run<'a>(self: Box<Self>, run: Run<'a>) -> BoxFuture<'a, Result<Output, Violation>>
@@ -118,31 +118,51 @@ impl Prepared for Call {
         Box::pin(async move {
             let identity = self.path.identity();
             let stop = Stop::of(&run);
-            let done = blocking(move || self.search(&stop)).await.flatten();
+            let visible = Arc::clone(&run.visible);
+            let done = blocking(move || self.search(&stop, &visible))
+                .await
+                .flatten();
             settle(run.seen, &identity, done.map(Done::from))
         })
     }
 }
 
 impl Call {
-    fn search(&self, stop: &Stop) -> Result<Output, PathError> {
+    fn search(&self, stop: &Stop, visible: &Visible) -> Result<Output, PathError> {
         let located = self.path.locate()?;
+        let mut unseen = false;
         let mut findings = Findings::new(self.max_results, self.output_cap);
         let visited = match located.found() {
-            Found::Folder(_) => self.search_folder(&located, stop, &mut findings)?,
+            Found::Folder(_) => {
+                let mut may_see = |path: &str| {
+                    let seen = visible(path);
+                    unseen |= !seen;
+                    seen
+                };
+                self.search_folder(&located, stop, &mut may_see, &mut findings)?
+            }
+            Found::File if !visible(located.relative()) => {
+                unseen = true;
+                Visited::All
+            }
             Found::File | Found::Missing | Found::Other(_) => {
                 let (file, name) = (located.open()?, self.path.shown());
                 findings.search(&mut self.searcher(), &self.matcher, file, &name, stop);
                 Visited::All
             }
         };
-        Ok(self.output(findings, visited, stop.reached()))
+        let mut output = self.output(findings, visited, stop.reached());
+        if unseen {
+            super::file::tell_unseen(&mut output);
+        }
+        Ok(output)
     }
 
     fn search_folder(
         &self,
         located: &Located<'_>,
         stop: &Stop,
+        may_see: &mut dyn FnMut(&str) -> bool,
         findings: &mut Findings,
     ) -> Result<Visited, PathError> {
         let mut searcher = self.searcher();
@@ -157,6 +177,7 @@ impl Call {
             // A file that vanished, or is closed to the daemon, has no lines to find.
             if entry.kind == EntryKind::File
                 && meant
+                && may_see(entry.relative)
                 && let Ok(file) = located.open_entry(entry)
             {
                 let name = located.spell(entry);

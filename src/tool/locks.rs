@@ -8,11 +8,12 @@
 //! acquire a second one.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use tokio::sync::oneshot;
 
 use super::Claim;
+use crate::mutex::{Mutex, MutexGuard};
 
 /// The locks of the daemon; clones are the same locks.
 ///
@@ -90,7 +91,7 @@ impl Locks {
     }
 
     fn table(&self) -> MutexGuard<'_, Table> {
-        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+        self.table.lock()
     }
 }
 

@@ -9,6 +9,7 @@ mod cache;
 mod fetch;
 mod searxng;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
@@ -16,6 +17,7 @@ use schemars::JsonSchema;
 use secrecy::SecretString;
 use serde::Deserialize;
 use serde_json::{Map, Value};
+use tokio::sync::broadcast;
 
 use super::{
     Facts, Metadata, Output, OutputStream, Prepared, Refusal, RememberKey, Run, Tool, Violation,
@@ -23,7 +25,8 @@ use super::{
 };
 use crate::config::WebSearchConfig;
 use crate::http::Clients;
-use crate::message::{Danger, DangerLevel, ToolCategory, ToolSpec};
+use crate::message::{Danger, DangerLevel, Notice, Severity, ToolCategory, ToolSpec};
+use crate::mutex::Mutex;
 use answer::{Answer, Problem};
 use cache::Cache;
 
@@ -35,6 +38,9 @@ const MAX_RESULTS: u32 = 20;
 
 /// The longest query, in characters; search engines take no more.
 const MAX_QUERY: usize = 400;
+
+/// The most causes of failure that are remembered as told; with more, all are told anew.
+const MAX_TOLD: usize = 32;
 
 /// Searches the web and returns titles, addresses and excerpts of what was found.
 #[derive(Deserialize, JsonSchema)]
@@ -61,11 +67,21 @@ struct Engines {
     brave_key: Option<SecretString>,
     brave_url: String,
     cache: Cache,
+    /// Where sessions are told that an engine is down.
+    notices: broadcast::Sender<Notice>,
+    /// Failures that were told since the engine last answered. Held for a look, never across an await.
+    told: Mutex<BTreeSet<String>>,
 }
 
 impl WebSearch {
     /// Makes the tool; nothing is connected to.
-    pub fn new(config: WebSearchConfig, clients: Clients) -> Self {
+    ///
+    /// Failures of an engine behind which another one answers go to `notices`.
+    pub fn new(
+        config: WebSearchConfig,
+        clients: Clients,
+        notices: broadcast::Sender<Notice>,
+    ) -> Self {
         Self {
             spec: input::spec_of::<Input>("web_search", ToolCategory::Search, DangerLevel::Safe),
             engines: Arc::new(Engines {
@@ -75,6 +91,8 @@ impl WebSearch {
                 brave_key: config.brave_api_key,
                 brave_url: config.brave_url,
                 cache: Cache::new(config.cache_ttl),
+                notices,
+                told: Mutex::default(),
             }),
         }
     }
@@ -146,7 +164,9 @@ impl Prepared for Call {
                 reasons: Vec::new(),
             },
             paths: Vec::new(),
+            walks: false,
             commands: Vec::new(),
+            findings: Vec::new(),
             plain: true,
             network: false,
             remember: Some(RememberKey::Tool("web_search".to_owned())),
@@ -189,7 +209,12 @@ impl Call {
             };
             match asked {
                 None => {}
-                Some(Ok(answer)) => {
+                Some(Ok(mut answer)) => {
+                    self.engines.answered(engine, &problems);
+                    let failed = problems
+                        .iter()
+                        .map(|said| format!("{said}; {engine} was asked instead"));
+                    answer.warnings.extend(failed);
                     let answer = Arc::new(answer);
                     self.engines.cache.put(&self.query, &answer);
                     return self.output(&answer);
@@ -219,6 +244,7 @@ impl Call {
                 Metadata {
                     provider: Some(answer.engine.to_owned()),
                     result_count: Some(0),
+                    warnings: answer.warnings.clone(),
                     ..Metadata::default()
                 },
             );
@@ -228,12 +254,33 @@ impl Call {
             provider: Some(answer.engine.to_owned()),
             result_count: Some(shown as u64),
             results: Some(answer.data(shown)),
+            answers: answer.answers.clone(),
+            warnings: answer.warnings.clone(),
             ..Metadata::default()
         })
     }
 }
 
 impl Engines {
+    /// Tells of the engines that failed before this one answered, each cause once until they answer again.
+    fn answered(&self, engine: &str, problems: &[String]) {
+        let mut told = self.told.lock();
+        told.retain(|said| !said.starts_with(engine));
+        if told.len() + problems.len() > MAX_TOLD {
+            told.clear();
+        }
+        for said in problems {
+            if told.insert(said.clone()) {
+                // Nobody may be connected.
+                drop(self.notices.send(Notice {
+                    severity: Severity::Warning,
+                    code: "search_backend_down".to_owned(),
+                    message: format!("web_search asks {engine} instead of {said}"),
+                }));
+            }
+        }
+    }
+
     async fn ask_searxng(&self, query: &str) -> Option<Result<Answer, Problem>> {
         let url = self.searxng_url.as_deref()?;
         Some(searxng::search(&self.clients, url, &self.engines, query).await)

@@ -70,6 +70,9 @@ impl World {
             cancel: self.cancel.clone(),
             timeout: Duration::from_secs(60),
             seen: &self.seen,
+            quota: &Arc::default(),
+            visible: Arc::new(|_| true),
+            user: None,
         })
         .await
     }

@@ -90,21 +90,19 @@ async fn central_storage_is_listed_by_absolute_paths() {
     assert_eq!(text(&output), central.join("note").to_str().unwrap());
 }
 
-#[tokio::test]
-async fn folders_outside_or_of_secrets_are_violations() {
+#[test]
+fn folders_outside_or_of_secrets_are_violations() {
     let world = project();
     std::fs::create_dir(world.at(".ssh")).unwrap();
     std::os::unix::fs::symlink("/etc", world.at("etc")).unwrap();
     let tool = FileList::new(Arc::clone(&world.roots));
-    for path in ["..", "/etc", ".ssh", ".aws/x"] {
+    for path in ["..", "/etc", ".ssh", ".aws/x", "etc"] {
         let refusal = world.prepare(&tool, &json!({"path": path})).err();
         assert!(
             matches!(refusal, Some(Refusal::Violation(_))),
             "{path}: {refusal:?}"
         );
     }
-    let call = world.prepare(&tool, &json!({"path": "etc"})).unwrap();
-    assert!(world.run(call).await.is_err());
 }
 
 #[tokio::test]
@@ -118,6 +116,9 @@ async fn a_stopped_listing_says_so() {
             cancel: world.cancel.clone(),
             timeout: std::time::Duration::ZERO,
             seen: &world.seen,
+            quota: &Arc::default(),
+            visible: Arc::new(|_| true),
+            user: None,
         })
         .await
         .unwrap();

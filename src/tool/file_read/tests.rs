@@ -133,7 +133,7 @@ async fn images_are_returned_as_images_up_to_a_size() {
     ] {
         world.put(path, bytes);
         let output = world.call(&tool(&world), json!({"path": path})).await;
-        let data = STANDARD.encode(bytes);
+        let data = image::encode(bytes);
         let media_type = expected.to_owned();
         assert_eq!(output.content, [Part::Image { media_type, data }]);
     }
@@ -144,7 +144,7 @@ async fn images_are_returned_as_images_up_to_a_size() {
         .call(&tool(&world), json!({"path": "large.gif"}))
         .await;
     assert!(
-        output.is_error && text(&output).contains("at most 3900000"),
+        output.is_error && text(&output).contains("at most 3750000"),
         "{}",
         text(&output)
     );
@@ -166,23 +166,17 @@ async fn only_allowed_extensions_are_read() {
     }
 }
 
-#[tokio::test]
-async fn a_path_that_leaves_or_is_denied_is_a_violation() {
+#[test]
+fn a_path_that_leaves_or_is_denied_is_a_violation() {
     let world = World::with(&[(".env", "x"), ("f", "x")]);
-    for path in ["../x", "/etc/passwd", ".env", ".ENV"] {
+    std::os::unix::fs::symlink("/etc", world.at("etc")).unwrap();
+    std::os::unix::fs::symlink(".env", world.at("notes")).unwrap();
+    for path in ["../x", "/etc/passwd", ".env", ".ENV", "etc/passwd", "notes"] {
         let refusal = world.prepare(&tool(&world), &json!({"path": path})).err();
         assert!(
             matches!(refusal, Some(Refusal::Violation(_))),
             "{path}: {refusal:?}"
         );
-    }
-    std::os::unix::fs::symlink("/etc", world.at("etc")).unwrap();
-    std::os::unix::fs::symlink(".env", world.at("notes")).unwrap();
-    for path in ["etc/passwd", "notes"] {
-        let call = world
-            .prepare(&tool(&world), &json!({"path": path}))
-            .unwrap();
-        assert!(world.run(call).await.is_err(), "{path}");
     }
 }
 

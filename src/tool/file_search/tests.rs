@@ -117,10 +117,10 @@ async fn secrets_are_neither_searched_nor_named() {
     let output = search(&world, json!({"pattern": "needle=1"})).await;
     assert!(output.is_error, "{}", text(&output));
     let tool = FileSearch::new(Arc::clone(&world.roots), CAP);
-    let call = world
+    let refusal = world
         .prepare(&tool, &json!({"pattern": "n", "path": ".env"}))
-        .unwrap();
-    assert!(world.run(call).await.is_err());
+        .err();
+    assert!(matches!(refusal, Some(Refusal::Violation(_))));
 }
 
 #[tokio::test]
@@ -155,4 +155,41 @@ async fn a_search_is_stopped_within_a_file() {
         "{}",
         text(&output)
     );
+}
+
+#[tokio::test]
+async fn loops_closed_folders_and_huge_files_hold_nothing_up() {
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
+
+    let world = World::with(&[
+        ("a/found.txt", "a needle\n"),
+        ("closed/in.txt", "a needle\n"),
+    ]);
+    symlink(".", world.at("a/loop")).unwrap();
+    symlink("two", world.at("one")).unwrap();
+    symlink("one", world.at("two")).unwrap();
+    // Sparse: a gigabyte of zeros that takes no room.
+    let huge = std::fs::File::create(world.at("huge.bin")).unwrap();
+    huge.set_len(1 << 30).unwrap();
+    world.put("long.txt", "x".repeat(8 << 20));
+    let closed = world.at("closed");
+    std::fs::set_permissions(&closed, std::fs::Permissions::from_mode(0o000)).unwrap();
+    let found = search(&world, json!({"pattern": "needle"})).await;
+    assert!(!found.is_error, "{found:?}");
+    // Root reads closed folders as well.
+    assert!(text(&found).starts_with("a/found.txt:1:a needle"));
+    let list = super::super::file_list::FileList::new(Arc::clone(&world.roots));
+    let listed = world.call(&list, json!({})).await;
+    for name in [
+        "a/found.txt",
+        "a/loop",
+        "huge.bin",
+        "long.txt",
+        "one",
+        "two",
+    ] {
+        assert!(text(&listed).lines().any(|line| line == name), "{listed:?}");
+    }
+    assert!(!text(&listed).contains("loop/"));
+    std::fs::set_permissions(&closed, std::fs::Permissions::from_mode(0o755)).unwrap();
 }

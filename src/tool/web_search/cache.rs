@@ -1,12 +1,13 @@
 //! Answers to queries asked before, for a while.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::Instant;
 
 use super::answer::Answer;
+use crate::mutex::Mutex;
 
 /// The most answers kept.
 const KEPT: usize = 128;
@@ -29,7 +30,7 @@ impl Cache {
 
     /// Returns the answer to this very query, where it is not too old.
     pub(super) fn get(&self, query: &str) -> Option<Arc<Answer>> {
-        let answers = self.lock();
+        let answers = self.answers.lock();
         let (since, answer) = answers.get(query)?;
         (since.elapsed() < self.time_to_live).then(|| Arc::clone(answer))
     }
@@ -39,7 +40,7 @@ impl Cache {
         if self.time_to_live.is_zero() {
             return;
         }
-        let mut answers = self.lock();
+        let mut answers = self.answers.lock();
         answers.retain(|_, (since, _)| since.elapsed() < self.time_to_live);
         if answers.len() >= KEPT {
             let oldest = answers
@@ -51,9 +52,5 @@ impl Cache {
             }
         }
         answers.insert(query.to_owned(), (Instant::now(), Arc::clone(answer)));
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, (Instant, Arc<Answer>)>> {
-        self.answers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -9,6 +9,9 @@ use super::answer::{Answer, Found, Problem};
 use super::fetch::{Fetched, fetch};
 use crate::http::Clients;
 
+/// The longest text of a box, in characters.
+const BOX: usize = 500;
+
 /// Asks an instance; `engines` empty for its defaults.
 ///
 /// # Errors
@@ -36,7 +39,7 @@ pub(super) async fn search(
     url.query_pairs_mut().extend_pairs(parameters);
     let fetched = fetch(client.get(url)).await.map_err(|problem| {
         Problem(format!(
-            "{problem} at {base}; check that it runs and that tools.web_search.searxng_url is right{}",
+            "{problem} at {base}; start it (docker compose up -d searxng) or correct tools.web_search.searxng_url{}",
             hint_in_container(base)
         ))
     })?;
@@ -93,7 +96,10 @@ fn read(fetched: &Fetched) -> Result<Answer, Problem> {
     let answer: Value = serde_json::from_slice(&fetched.body)
         .map_err(|error| Problem(format!("its answer is not valid JSON: {error}")))?;
     let results: Vec<Found> = list(&answer, "results").filter_map(found).collect();
-    let answers: Vec<String> = list(&answer, "answers").filter_map(direct).collect();
+    let answers: Vec<String> = list(&answer, "answers")
+        .filter_map(direct)
+        .chain(list(&answer, "infoboxes").filter_map(boxed))
+        .collect();
     let unresponsive: Vec<String> = list(&answer, "unresponsive_engines")
         .filter_map(unresponsive)
         .collect();
@@ -139,6 +145,17 @@ fn direct(answer: &Value) -> Option<String> {
         .as_str()
         .or_else(|| answer.get("answer")?.as_str())
         .map(str::to_owned)
+}
+
+/// What SearXNG shows in a box beside the results: its name and text.
+fn boxed(found: &Value) -> Option<String> {
+    let text = |key: &str| found.get(key).and_then(Value::as_str);
+    let content = text("content").filter(|content| !content.is_empty())?;
+    let content = super::answer::clean(content, BOX);
+    Some(match text("infobox") {
+        Some(name) => format!("{}: {content}", super::answer::clean(name, BOX)),
+        None => content,
+    })
 }
 
 fn unresponsive(pair: &Value) -> Option<String> {

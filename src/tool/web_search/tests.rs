@@ -72,6 +72,14 @@ impl Engine {
 }
 
 fn tool(searxng: Option<&str>, brave: Option<&str>) -> WebSearch {
+    telling(searxng, brave, broadcast::Sender::new(8))
+}
+
+fn telling(
+    searxng: Option<&str>,
+    brave: Option<&str>,
+    notices: broadcast::Sender<Notice>,
+) -> WebSearch {
     WebSearch::new(
         WebSearchConfig {
             searxng_url: searxng.map(str::to_owned),
@@ -81,6 +89,7 @@ fn tool(searxng: Option<&str>, brave: Option<&str>) -> WebSearch {
             cache_ttl: Duration::from_secs(300),
         },
         Clients::default(),
+        notices,
     )
 }
 
@@ -96,6 +105,9 @@ async fn search(tool: &WebSearch, query: &str) -> (Output, String) {
         cancel: CancellationToken::new(),
         timeout: Duration::from_secs(30),
         seen: &seen,
+        quota: &Arc::default(),
+        visible: std::sync::Arc::new(|_| true),
+        user: None,
     };
     let output = prepared.run(run).await.unwrap();
     (output, progress.into_inner().unwrap())
@@ -162,6 +174,9 @@ async fn each_failure_of_searxng_says_what_to_do() {
     ] {
         let engine = Engine::default();
         engine.then(status, content_type, &body);
+        if status >= 500 {
+            engine.then(status, content_type, &body);
+        }
         let (output, progress) = search(&tool(Some(&engine.start().await), None), "x").await;
         assert!(output.is_error);
         assert!(text(&output).contains(expected), "{}", text(&output));
@@ -187,7 +202,9 @@ async fn brave_answers_where_searxng_fails_and_the_answer_is_kept() {
     ] } }),
     );
     let brave_url = format!("{}/res/v1/web/search", brave.start().await);
-    let tool = tool(Some(&searxng.start().await), Some(&brave_url));
+    let notices = broadcast::Sender::new(8);
+    let mut told = notices.subscribe();
+    let tool = telling(Some(&searxng.start().await), Some(&brave_url), notices);
     for _ in 0..2 {
         let (output, _) = search(&tool, "query").await;
         assert!(
@@ -196,11 +213,43 @@ async fn brave_answers_where_searxng_fails_and_the_answer_is_kept() {
             text(&output)
         );
         assert_eq!(output.metadata.provider.as_deref(), Some("brave"));
+        let warning = &output.metadata.warnings[0];
+        assert!(warning.contains("search.formats") && warning.ends_with("brave was asked instead"));
+        assert!(text(&output).contains(warning));
     }
+    let notice = told.try_recv().unwrap();
+    assert_eq!(notice.code, "search_backend_down");
+    assert!(notice.message.contains("search.formats"), "{notice:?}");
+    assert!(told.try_recv().is_err());
     assert_eq!(
         brave.asked.lock().unwrap().as_slice(),
         ["q=query&count=20&text_decorations=false brave-key"]
     );
+}
+
+#[tokio::test]
+async fn a_cause_is_told_once_and_a_passing_failure_not_at_all() {
+    let (searxng, brave) = (Engine::default(), Engine::default());
+    let found = json!({ "web": { "results": [{ "title": "T", "url": "https://t.example/" }] } });
+    for _ in 0..2 {
+        searxng.then(403, "text/html", "Forbidden");
+        brave.then(200, JSON, &found);
+    }
+    let passing = json!({
+        "infoboxes": [{ "infobox": "Name", "content": "what it is" }], "answers": ["42"],
+    });
+    searxng.then(502, "text/html", "").then(200, JSON, &passing);
+    let notices = broadcast::Sender::new(8);
+    let mut told = notices.subscribe();
+    let (searxng, brave) = (searxng.start().await, brave.start().await);
+    let tool = telling(Some(&searxng), Some(&brave), notices);
+    for query in ["a", "b"] {
+        search(&tool, query).await;
+    }
+    assert!(told.try_recv().is_ok() && told.try_recv().is_err());
+    let (output, _) = search(&tool, "c").await;
+    assert_eq!(output.metadata.answers, ["42", "Name: what it is"]);
+    assert!(output.metadata.warnings.is_empty() && told.try_recv().is_err());
 }
 
 #[tokio::test]
@@ -219,6 +268,9 @@ async fn each_failure_of_brave_says_what_to_do() {
     ] {
         let brave = Engine::default();
         brave.then(status, JSON, body);
+        if status >= 500 {
+            brave.then(status, JSON, body);
+        }
         let (output, _) = search(&tool(None, Some(&brave.start().await)), "x").await;
         assert!(text(&output).contains(expected), "{}", text(&output));
         assert!(!text(&output).contains("brave-key"));

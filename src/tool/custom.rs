@@ -1,0 +1,227 @@
+//! Tools of the operator's own: a command each, whose inputs never become a part of a shell's line.
+//!
+//! An input reaches the command as a whole argument, or a part of one, where the operator wrote
+//! `{name}`, and as the variable `INPUT_NAME`. A shell that the operator asks for reads the operator's
+//! line alone. What may run at all is decided as for any tool.
+
+use std::collections::BTreeMap;
+
+use futures::future::BoxFuture;
+use serde_json::{Map, Value};
+
+use super::exec::Exec;
+use super::{Facts, Output, Prepared, Refusal, RememberKey, Run, Tool, Violation, input};
+use crate::config::template::{Piece, pieces};
+use crate::config::{CustomCommand, CustomToolConfig};
+use crate::message::{Danger, ToolCategory, ToolSpec};
+
+/// The longest text of one input, in bytes: the system takes no longer argument or variable.
+const MAX_INPUT: usize = 100 * 1024;
+
+/// The most arguments that a list becomes.
+const MAX_ITEMS: usize = 1_000;
+
+/// What reads the operator's line.
+const SHELL: [&str; 3] = ["/bin/sh", "-c", "--"];
+
+/// The tool.
+pub struct Custom {
+    spec: ToolSpec,
+    exec: Exec,
+    config: CustomToolConfig,
+}
+
+impl Custom {
+    /// Makes the tool of a checked configuration.
+    pub fn new(exec: Exec, config: CustomToolConfig) -> Self {
+        Self {
+            spec: ToolSpec {
+                name: config.name.clone(),
+                description: config.description.clone(),
+                input_schema: config.input_schema.clone(),
+                category: ToolCategory::Exec,
+                danger_level: config.danger,
+                origin: "custom".to_owned(),
+            },
+            exec,
+            config,
+        }
+    }
+}
+
+impl Tool for Custom {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn prepare(&self, input: &Map<String, Value>) -> Result<Box<dyn Prepared>, Refusal> {
+        let input: Map<String, Value> = input::parse(&self.spec, input)?;
+        let command = command(&self.config.command, &input).map_err(|problem| {
+            Refusal::Invalid(format!(
+                "the input of `{}` does not fit: {problem}",
+                self.spec.name
+            ))
+        })?;
+        Ok(Box::new(Call {
+            exec: self.exec.clone(),
+            config: self.config.clone(),
+            command,
+        }))
+    }
+}
+
+/// What is run for one call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Filled {
+    program: String,
+    args: Vec<String>,
+    variables: BTreeMap<String, String>,
+}
+
+struct Call {
+    exec: Exec,
+    config: CustomToolConfig,
+    command: Filled,
+}
+
+impl Prepared for Call {
+    fn facts(&self) -> Facts {
+        Facts {
+            danger: Danger {
+                level: self.config.danger,
+                reasons: Vec::new(),
+            },
+            paths: Vec::new(),
+            walks: false,
+            commands: Vec::new(),
+            findings: Vec::new(),
+            plain: true,
+            // The operator gave it to this very tool.
+            network: false,
+            remember: Some(RememberKey::Tool(self.config.name.clone())),
+            timeout: self.config.timeout,
+        }
+    }
+
+    fn run<'a>(self: Box<Self>, run: Run<'a>) -> BoxFuture<'a, Result<Output, Violation>>
+    where
+        Self: 'a,
+    {
+        Box::pin(async move {
+            let Filled {
+                program,
+                args,
+                variables,
+            } = self.command;
+            let mut command = self.exec.command(&program, args, self.config.network);
+            command.env.extend(variables);
+            Ok(self.exec.run(command, &run).await)
+        })
+    }
+}
+
+/// Fills a template; the error is for the model.
+fn command(template: &CustomCommand, input: &Map<String, Value>) -> Result<Filled, String> {
+    let mut variables = BTreeMap::new();
+    for (name, value) in input {
+        variables.insert(variable(name), text(name, value)?);
+    }
+    let (program, args) = match template {
+        CustomCommand::Shell(line) => {
+            let [shell, options @ ..] = SHELL;
+            let options = options.iter().map(|option| (*option).to_owned());
+            (shell.to_owned(), options.chain([line.clone()]).collect())
+        }
+        CustomCommand::Program { program, args } => {
+            let mut filled = Vec::new();
+            let mut options_ended = false;
+            for template in args {
+                fill(template, input, options_ended, &mut filled)?;
+                options_ended |= template == "--";
+            }
+            (program.clone(), filled)
+        }
+    };
+    Ok(Filled {
+        program,
+        args,
+        variables,
+    })
+}
+
+/// The variable that an input is passed as: `INPUT_` and its name in capitals.
+fn variable(name: &str) -> String {
+    let capital = |letter: char| match letter.is_ascii_alphanumeric() {
+        true => letter.to_ascii_uppercase(),
+        false => '_',
+    };
+    format!("INPUT_{}", name.chars().map(capital).collect::<String>())
+}
+
+/// Adds what one word of the template comes to: one argument, none, or one for each item of a list.
+fn fill(
+    template: &str,
+    input: &Map<String, Value>,
+    options_ended: bool,
+    args: &mut Vec<String>,
+) -> Result<(), String> {
+    let pieces = pieces(template);
+    if let [Piece::Input(name)] = pieces.as_slice() {
+        let values = match input.get(*name) {
+            None => return Ok(()),
+            Some(Value::Array(items)) if items.len() > MAX_ITEMS => {
+                return Err(format!("`{name}` has more than {MAX_ITEMS} items"));
+            }
+            Some(Value::Array(items)) => items.iter().collect(),
+            Some(value) => vec![value],
+        };
+        for value in values {
+            args.push(whole(name, value, options_ended)?);
+        }
+        return Ok(());
+    }
+    let mut word = String::new();
+    for (place, piece) in pieces.iter().enumerate() {
+        match piece {
+            Piece::Text(text) => word.push_str(text),
+            Piece::Input(name) => match input.get(*name) {
+                // An option whose input is not given is not given.
+                None => return Ok(()),
+                Some(value) if place == 0 => word.push_str(&whole(name, value, options_ended)?),
+                Some(value) => word.push_str(&text(name, value)?),
+            },
+        }
+    }
+    args.push(word);
+    Ok(())
+}
+
+/// The text of an input that begins an argument: it must not be taken for an option.
+fn whole(name: &str, value: &Value, options_ended: bool) -> Result<String, String> {
+    let text = text(name, value)?;
+    if text.starts_with('-') && !options_ended {
+        return Err(format!(
+            "`{name}` begins with `-`, which the command would take for an option; write ./- for a file of that name"
+        ));
+    }
+    Ok(text)
+}
+
+fn text(name: &str, value: &Value) -> Result<String, String> {
+    let text = match value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    };
+    if text.contains('\0') {
+        return Err(format!(
+            "`{name}` holds a NUL character, which no program can be given"
+        ));
+    }
+    if text.len() > MAX_INPUT {
+        return Err(format!("`{name}` has more than {MAX_INPUT} bytes"));
+    }
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,45 @@
+//! What a call asks of the user while it runs. Whether it may run at all was settled before, elsewhere.
+
+use futures::future::BoxFuture;
+use serde_json::{Map, Value};
+
+/// What a call asks for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Wanted {
+    /// Who asks, for the user to be told.
+    pub server: String,
+    /// What for, in the words of whoever asks.
+    pub message: String,
+    /// How it is given.
+    pub form: Form,
+}
+
+/// How a user gives what is asked for.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Form {
+    /// In the fields of a flat JSON Schema.
+    Fields(Map<String, Value>),
+    /// On a page of this address.
+    Page(String),
+}
+
+/// What the user did. It holds what may be a secret, so there is no way to print it.
+#[derive(Clone, PartialEq)]
+pub enum Given {
+    /// Gave it: the fields of a form, checked; nothing of a page.
+    Accepted(Option<Map<String, Value>>),
+    /// Said no.
+    Declined,
+    /// Did not decide: closed it, let it lapse, or the call ended first.
+    Cancelled,
+}
+
+/// A way to the user.
+pub trait AskUser: Send + Sync {
+    /// Why nobody can be asked now, as a part of a sentence; `None` where somebody can.
+    fn unable(&self) -> Option<String>;
+
+    /// Asks. Time limits of the call and its exchange stand still until there is an answer; dropping the
+    /// future takes the question back.
+    fn ask(&self, wanted: Wanted) -> BoxFuture<'_, Given>;
+}
