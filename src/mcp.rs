@@ -1,0 +1,297 @@
+//! MCP servers: programs and endpoints of others whose tools the model may call.
+//!
+//! One actor for each server (`server`) starts it off the way to ready, keeps the list of its tools
+//! in the daemon's registry, and starts it again when it is gone. A call (`tool`) goes straight to
+//! the connection. A server is trusted with nothing: what it says of its tools' danger is not heard
+//! (`definition`), its answers are marked as other people's words (`content`), and it runs in the
+//! sandbox with a policy of its own (`launch`). Whether a call may run is decided elsewhere.
+
+mod asking;
+mod client;
+mod connection;
+mod content;
+mod definition;
+mod launch;
+mod lists;
+mod names;
+mod server;
+mod stderr;
+mod tool;
+mod wire;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use rmcp::model::{
+    GetPromptRequestParams, GetPromptResponse, ReadResourceRequestParams, ReadResourceResponse,
+};
+use rmcp::service::ServiceError;
+use serde_json::{Map, Value};
+use tokio::sync::broadcast;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::config::McpServerConfig;
+use crate::http::Clients;
+use crate::message::Notice;
+use crate::mutex::{Mutex, MutexGuard};
+use crate::protocol::answer::McpServer;
+use crate::telemetry::Redactor;
+use crate::tool::Registry;
+
+pub use launch::Launcher;
+use server::{Handle, Server};
+
+/// The most servers at once.
+const MAX_SERVERS: usize = 100;
+
+/// Notices that a session may be behind; older ones it misses, for `mcp:list` has how things stand.
+const NOTICES: usize = 64;
+
+/// A way to tell all sessions something.
+pub fn notices() -> broadcast::Sender<Notice> {
+    broadcast::Sender::new(NOTICES)
+}
+
+/// What servers are run with.
+pub struct Context {
+    /// Where their tools go.
+    pub registry: Arc<Registry>,
+    /// How programs are started.
+    pub launcher: Launcher,
+    /// How endpoints are reached.
+    pub clients: Clients,
+    /// Takes secrets out of what they say.
+    pub redactor: Redactor,
+    /// Bytes of text of one answer given to the model.
+    pub output_cap: usize,
+    notices: broadcast::Sender<Notice>,
+}
+
+impl Context {
+    /// Gathers what servers are run with.
+    pub fn new(
+        registry: Arc<Registry>,
+        launcher: Launcher,
+        clients: Clients,
+        redactor: Redactor,
+        output_cap: usize,
+    ) -> Self {
+        Self {
+            registry,
+            launcher,
+            clients,
+            redactor,
+            output_cap,
+            notices: notices(),
+        }
+    }
+
+    /// Shares the notices with others who have some for all sessions.
+    #[must_use]
+    pub fn telling(mut self, notices: broadcast::Sender<Notice>) -> Self {
+        self.notices = notices;
+        self
+    }
+}
+
+/// The MCP servers of the daemon.
+pub struct Mcp {
+    context: Arc<Context>,
+    // Held for a look at the table, never across an await.
+    servers: Mutex<BTreeMap<String, Running>>,
+    tasks: TaskTracker,
+    stop: CancellationToken,
+}
+
+struct Running {
+    handle: Handle,
+    task: JoinHandle<()>,
+}
+
+/// Why a request about a server failed; reads as a sentence.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct McpError(String);
+
+/// Why a request to a server came to nothing; reads after the server's name.
+#[derive(Debug, thiserror::Error)]
+enum Failure {
+    #[error("is not there: {0}")]
+    Gone(String),
+    #[error("asks the user for input, which is not possible here")]
+    Input,
+    #[error("gave an answer that is not passed on: {0}")]
+    Unfit(String),
+    #[error("failed: {}", connection::of_sdk(.0))]
+    Service(#[from] ServiceError),
+}
+
+impl Handle {
+    /// Waits for an answer within the server's time limit.
+    async fn within_limit(
+        &self,
+        work: impl Future<Output = Result<Map<String, Value>, Failure>>,
+    ) -> Result<Map<String, Value>, McpError> {
+        let limit = self.config.timeout;
+        let what = match tokio::time::timeout(limit, work).await {
+            Ok(Ok(answer)) => return Ok(answer),
+            Ok(Err(failure)) => failure.to_string(),
+            Err(_) => format!("did not answer within {} s", limit.as_secs_f64()),
+        };
+        Err(McpError(format!("the MCP server `{}` {what}", self.name)))
+    }
+}
+
+impl Mcp {
+    /// No servers yet. `tasks` are waited for at the end.
+    pub fn new(context: Context, tasks: TaskTracker) -> Self {
+        Self {
+            context: Arc::new(context),
+            servers: Mutex::default(),
+            tasks,
+            stop: CancellationToken::new(),
+        }
+    }
+
+    /// Starts the servers of the configuration, all at once and in the background.
+    pub fn start(&self, servers: &BTreeMap<String, McpServerConfig>) {
+        for (name, config) in servers {
+            if let Err(error) = self.add(name, config.clone()) {
+                tracing::warn!(server = name, %error, "an MCP server is not started");
+            }
+        }
+    }
+
+    /// Ends all servers side by side; their tasks end with the daemon's.
+    pub fn shut_down(&self) {
+        self.stop.cancel();
+    }
+
+    /// Follows what becomes of the servers, and what else all sessions are told.
+    pub fn notices(&self) -> broadcast::Receiver<Notice> {
+        self.context.notices.subscribe()
+    }
+
+    /// How all servers are, by name.
+    pub fn list(&self) -> Vec<McpServer> {
+        let servers = self.servers();
+        servers.values().map(|server| server.handle.row()).collect()
+    }
+
+    /// Starts a server.
+    ///
+    /// # Errors
+    ///
+    /// Where there is one of that name, or too many.
+    pub fn add(&self, name: &str, config: McpServerConfig) -> Result<McpServer, McpError> {
+        let mut servers = self.servers();
+        if servers.contains_key(name) {
+            return Err(McpError(format!(
+                "there is an MCP server `{name}` already; remove it first"
+            )));
+        }
+        if servers.len() >= MAX_SERVERS {
+            return Err(McpError(format!(
+                "there are {MAX_SERVERS} MCP servers already"
+            )));
+        }
+        let stop = self.stop.child_token();
+        let (server, handle) = Server::new(name, config, Arc::clone(&self.context), stop);
+        let task = self.tasks.spawn(server.run());
+        let row = handle.row();
+        servers.insert(name.to_owned(), Running { handle, task });
+        Ok(row)
+    }
+
+    /// Ends a server and forgets it; returns when nothing of it is left.
+    ///
+    /// # Errors
+    ///
+    /// Where there is none of that name.
+    pub async fn remove(&self, name: &str) -> Result<McpServer, McpError> {
+        let running = self.servers().remove(name);
+        let Running { handle, task } = running.ok_or_else(|| self.unknown(name))?;
+        handle.stop.cancel();
+        if let Err(error) = task.await {
+            tracing::error!(server = name, %error, "an MCP server's task failed");
+        }
+        Ok(McpServer {
+            state: crate::protocol::answer::McpState::Stopped,
+            // What went wrong before is over.
+            error: None,
+            ..handle.row()
+        })
+    }
+
+    /// Reads a resource, as the server gives it.
+    ///
+    /// # Errors
+    ///
+    /// Where there is no such server, or it failed.
+    pub async fn read_resource(
+        &self,
+        server: &str,
+        uri: &str,
+    ) -> Result<Map<String, Value>, McpError> {
+        let handle = self.handle(server)?;
+        handle
+            .within_limit(async {
+                let params = ReadResourceRequestParams::new(uri);
+                let life = handle.life().await.map_err(Failure::Gone)?;
+                match life.peer.read_resource_once(params).await? {
+                    ReadResourceResponse::Complete(result) => content::given(&result),
+                    _ => Err(Failure::Input),
+                }
+            })
+            .await
+    }
+
+    /// Gets a prompt, as the server gives it.
+    ///
+    /// # Errors
+    ///
+    /// Where there is no such server, or it failed.
+    pub async fn get_prompt(
+        &self,
+        server: &str,
+        name: &str,
+        arguments: Map<String, Value>,
+    ) -> Result<Map<String, Value>, McpError> {
+        let mut params = GetPromptRequestParams::new(name);
+        if !arguments.is_empty() {
+            params = params.with_arguments(arguments);
+        }
+        let handle = self.handle(server)?;
+        handle
+            .within_limit(async {
+                let life = handle.life().await.map_err(Failure::Gone)?;
+                match life.peer.get_prompt_once(params).await? {
+                    GetPromptResponse::Complete(result) => content::given(&result),
+                    _ => Err(Failure::Input),
+                }
+            })
+            .await
+    }
+
+    fn handle(&self, name: &str) -> Result<Handle, McpError> {
+        let handle = self.servers().get(name).map(|server| server.handle.clone());
+        handle.ok_or_else(|| self.unknown(name))
+    }
+
+    fn unknown(&self, name: &str) -> McpError {
+        let known: Vec<String> = self.servers().keys().cloned().collect();
+        let known = match known.is_empty() {
+            true => "none".to_owned(),
+            false => known.join(", "),
+        };
+        McpError(format!(
+            "there is no MCP server `{name}`; there are: {known}"
+        ))
+    }
+
+    fn servers(&self) -> MutexGuard<'_, BTreeMap<String, Running>> {
+        self.servers.lock()
+    }
+}

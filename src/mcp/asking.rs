@@ -1,0 +1,285 @@
+//! What a server asks of the user while a call runs: whose call it is, and within what bounds.
+//!
+//! The protocol does not say to which call such a request belongs, so it is one's only where exactly one call of
+//! this server runs: with several, the question of one conversation might be shown in another. Whether the
+//! user can be asked is what the call knows (`crate::tool::user`).
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rmcp::model::{ElicitRequestParams, ElicitResult, ElicitationAction};
+use serde_json::{Map, Value};
+use tokio::sync::{mpsc, oneshot};
+
+use crate::telemetry::Redactor;
+use crate::tool::user::{AskUser, Form, Given, Wanted};
+
+/// The most bytes of a message: what a person reads before they answer.
+const MAX_MESSAGE: usize = 8 * 1024;
+
+/// The most bytes of a form's schema as JSON.
+const MAX_SCHEMA: usize = 64 * 1024;
+
+/// The most fields of a form.
+const MAX_FIELDS: usize = 64;
+
+/// The most bytes of a page's address: what browsers take.
+const MAX_URL: usize = 2 * 1024;
+
+/// Questions of one call that wait to be taken up: it does so at once.
+const WAITING: usize = 4;
+
+/// The running calls of one server.
+#[derive(Clone, Default)]
+pub(super) struct Askers(Arc<Mutex<State>>);
+
+#[derive(Default)]
+struct State {
+    calls: BTreeMap<u64, mpsc::Sender<Asked>>,
+    next: u64,
+}
+
+/// A request of the server, for the call that it belongs to. An error says why nobody is asked.
+pub(super) struct Asked {
+    wanted: Wanted,
+    answer: oneshot::Sender<Result<Given, String>>,
+}
+
+/// A call's place among the running ones, while it lives.
+pub(super) struct Asking {
+    askers: Askers,
+    number: u64,
+    asked: mpsc::Receiver<Asked>,
+}
+
+impl Askers {
+    /// Takes up a call that begins to run.
+    pub(super) fn enter(&self) -> Asking {
+        let (sender, asked) = mpsc::channel(WAITING);
+        let mut state = self.lock();
+        let number = state.next;
+        state.next += 1;
+        state.calls.insert(number, sender);
+        Asking {
+            askers: self.clone(),
+            number,
+            asked,
+        }
+    }
+
+    /// Asks the user of the one call that runs.
+    ///
+    /// # Errors
+    ///
+    /// Why nobody is asked, as a part of a sentence.
+    pub(super) async fn ask(&self, wanted: Wanted) -> Result<Given, String> {
+        let (answer, given) = oneshot::channel();
+        let call = self.the_one()?;
+        let full = |_| "it asks too many questions at once".to_owned();
+        call.try_send(Asked { wanted, answer }).map_err(full)?;
+        // The call ended first.
+        given.await.unwrap_or(Ok(Given::Cancelled))
+    }
+
+    fn the_one(&self) -> Result<mpsc::Sender<Asked>, String> {
+        let state = self.lock();
+        let mut calls = state.calls.values();
+        match (calls.next(), calls.next()) {
+            (Some(call), None) => Ok(call.clone()),
+            (None, _) => Err("no call of it runs that the question could belong to".to_owned()),
+            (Some(_), Some(_)) => {
+                Err("several calls of it run, so it is not known which one asks".to_owned())
+            }
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Asking {
+    /// Waits for the server to ask.
+    pub(super) async fn next(&mut self) -> Option<Asked> {
+        self.asked.recv().await
+    }
+}
+
+impl Drop for Asking {
+    fn drop(&mut self) {
+        self.askers.lock().calls.remove(&self.number);
+    }
+}
+
+impl Asked {
+    /// Puts the question, and passes the answer on; ends early where the server waits no more.
+    pub(super) async fn put(self, user: Option<&dyn AskUser>) {
+        let Self { wanted, mut answer } = self;
+        let nobody = || "nobody can be asked here".to_owned();
+        let given = match user.ok_or_else(nobody) {
+            Ok(user) => match user.unable() {
+                Some(why) => Err(why),
+                None => tokio::select! {
+                    given = user.ask(wanted) => Ok(given),
+                    () = answer.closed() => return,
+                },
+            },
+            Err(why) => Err(why),
+        };
+        // The server may have ended meanwhile.
+        drop(answer.send(given));
+    }
+}
+
+/// Reads what a server asks for, without secrets of the daemon.
+///
+/// # Errors
+///
+/// Why it is not passed on, as a part of a sentence.
+pub(super) fn wanted(
+    params: ElicitRequestParams,
+    server: &str,
+    redactor: &Redactor,
+) -> Result<Wanted, String> {
+    let (message, form) = match params {
+        ElicitRequestParams::FormElicitationParams {
+            message,
+            requested_schema,
+            ..
+        } => {
+            let unfit = |_| "its form is not one that can be shown".to_owned();
+            let schema = serde_json::to_value(requested_schema).map_err(unfit)?;
+            (message, Form::Fields(form(schema, redactor)?))
+        }
+        ElicitRequestParams::UrlElicitationParams { message, url, .. } => {
+            (message, Form::Page(page(url)?))
+        }
+        _ => return Err("it asked in a way that is not known here".to_owned()),
+    };
+    if message.len() > MAX_MESSAGE {
+        return Err(format!("its message has more than {MAX_MESSAGE} bytes"));
+    }
+    Ok(Wanted {
+        server: server.to_owned(),
+        message: redactor.redact(&message).into_owned(),
+        form,
+    })
+}
+
+fn form(mut schema: Value, redactor: &Redactor) -> Result<Map<String, Value>, String> {
+    if schema.to_string().len() > MAX_SCHEMA {
+        return Err(format!("its form has more than {MAX_SCHEMA} bytes"));
+    }
+    clean(&mut schema, redactor);
+    let Value::Object(schema) = schema else {
+        return Err("its form is not one that can be shown".to_owned());
+    };
+    let fields = schema.get("properties").and_then(Value::as_object);
+    match fields.is_some_and(|fields| fields.len() > MAX_FIELDS) {
+        true => Err(format!("its form has more than {MAX_FIELDS} fields")),
+        false => Ok(schema),
+    }
+}
+
+fn clean(value: &mut Value, redactor: &Redactor) {
+    match value {
+        Value::String(text) => *text = redactor.redact(text).into_owned(),
+        Value::Array(items) => items.iter_mut().for_each(|item| clean(item, redactor)),
+        Value::Object(fields) => fields.values_mut().for_each(|item| clean(item, redactor)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+/// An address that a browser may be sent to: no other scheme is a page of somebody else's.
+fn page(url: String) -> Result<String, String> {
+    let is_page = reqwest::Url::parse(&url)
+        .is_ok_and(|url| matches!(url.scheme(), "https" | "http") && url.host().is_some());
+    match is_page && url.len() <= MAX_URL {
+        true => Ok(url),
+        false => Err("the address that it asks to open is not that of a web page".to_owned()),
+    }
+}
+
+/// The user's answer as the server is given it.
+pub(super) fn result(given: Given) -> ElicitResult {
+    match given {
+        Given::Accepted(content) => {
+            let result = ElicitResult::new(ElicitationAction::Accept);
+            match content {
+                Some(content) => result.with_content(Value::Object(content)),
+                None => result,
+            }
+        }
+        Given::Declined => ElicitResult::new(ElicitationAction::Decline),
+        Given::Cancelled => ElicitResult::new(ElicitationAction::Cancel),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn read(params: Value) -> Result<Wanted, String> {
+        wanted(
+            serde_json::from_value(params).unwrap(),
+            "s",
+            &Redactor::default(),
+        )
+    }
+
+    #[test]
+    fn what_is_too_large_or_no_page_is_not_passed_on() {
+        let many: Map<String, Value> = (0..=MAX_FIELDS)
+            .map(|number| (format!("f{number}"), json!({"type": "string"})))
+            .collect();
+        let form = |message: String, properties: Value| {
+            json!({"message": message,
+                "requestedSchema": {"type": "object", "properties": properties}})
+        };
+        let page = |url: &str| json!({"mode": "url", "message": "m", "url": url});
+        let long = json!({"f": {"type": "string", "title": "x".repeat(MAX_SCHEMA)}});
+        for (params, said) in [
+            (form("x".repeat(MAX_MESSAGE + 1), json!({})), "message"),
+            (form("m".to_owned(), many.into()), "fields"),
+            (form("m".to_owned(), long), "bytes"),
+            (page("javascript:alert(1)"), "web page"),
+            (page("file:///etc/passwd"), "web page"),
+            (
+                page(&format!("https://a/{}", "x".repeat(MAX_URL))),
+                "web page",
+            ),
+        ] {
+            let why = read(params).unwrap_err();
+            assert!(why.contains(said), "{why}");
+        }
+        let fits = read(page("https://example.org/a?b")).unwrap();
+        assert_eq!(fits.form, Form::Page("https://example.org/a?b".to_owned()));
+        let order = json!({"z": {"type": "string"}, "a": {"type": "boolean"}});
+        let Form::Fields(schema) = read(form("m".to_owned(), order)).unwrap().form else {
+            panic!("a form");
+        };
+        let names: Vec<&String> = schema["properties"].as_object().unwrap().keys().collect();
+        assert_eq!(names, ["z", "a"]);
+    }
+
+    #[tokio::test]
+    async fn a_question_is_that_of_the_one_call_that_runs() {
+        let askers = Askers::default();
+        let wanted = || Wanted {
+            server: "s".to_owned(),
+            message: "m".to_owned(),
+            form: Form::Page("https://a/".to_owned()),
+        };
+        let why = async || askers.ask(wanted()).await.err().unwrap();
+        assert!(why().await.contains("no call"));
+        let mut first = askers.enter();
+        let second = askers.enter();
+        assert!(why().await.contains("several"));
+        drop(second);
+        let put = async { first.next().await.unwrap().put(None).await };
+        let (answer, ()) = tokio::join!(askers.ask(wanted()), put);
+        assert!(answer.err().unwrap().contains("nobody"));
+    }
+}

@@ -1,0 +1,328 @@
+//! One connection to a server: made, watched, and ended so that nothing of it is left.
+
+use std::time::Duration;
+
+use rmcp::model::ProtocolVersion;
+use rmcp::service::{
+    ClientInitializeError, ClientLifecycleMode, ClientServiceExt, Peer, QuitReason, RoleClient,
+    RunningService, RunningServiceCancellationToken,
+};
+use rmcp::transport::StreamableHttpClientTransport;
+use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
+use secrecy::ExposeSecret;
+use tokio::task::{JoinError, JoinHandle};
+use tokio::time::timeout;
+
+use super::Context;
+use super::client::Client;
+use super::stderr::Tail;
+use super::wire;
+use crate::config::{HttpServer, McpTransport, StdioServer};
+use crate::sandbox::{Exit, Process, SpawnError};
+
+/// How long a server may take until it has answered the handshake: `npx` and `uvx` download it first.
+const START_LIMIT: Duration = Duration::from_secs(120);
+
+/// After this long without an answer it is told, though the wait goes on.
+pub(super) const START_PATIENCE: Duration = Duration::from_secs(30);
+
+/// How long a server may take to end once its input has ended, and again once it was asked to.
+const END_GRACE: Duration = Duration::from_millis(900);
+
+/// How long the last words of a program that has ended are waited for; somebody who outlived it may hold the pipe.
+const WORDS_GRACE: Duration = Duration::from_millis(500);
+
+/// The longest piece of a server's own words in an error, in characters.
+const MAX_WORDS: usize = 500;
+
+/// An open connection.
+pub(super) struct Connection {
+    /// Where requests go.
+    pub(super) peer: Peer<RoleClient>,
+    cancel: Option<RunningServiceCancellationToken>,
+    service: JoinHandle<Result<QuitReason, JoinError>>,
+    /// The program; `None` over HTTP.
+    process: Option<Process>,
+    tail: Tail,
+}
+
+/// Why there is no connection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Problem {
+    /// What happened and what to do.
+    pub(super) message: String,
+    /// Whether trying again cannot help.
+    pub(super) is_final: bool,
+}
+
+impl Problem {
+    fn passing(message: impl Into<String>) -> Self {
+        Self {
+            message: message.into(),
+            is_final: false,
+        }
+    }
+
+    fn lasting(message: impl Into<String>) -> Self {
+        Self {
+            message: message.into(),
+            is_final: true,
+        }
+    }
+}
+
+/// Connects to a server.
+///
+/// The newer era of the protocol is tried first and the older where the server does not know it;
+/// with `older`, the older at once, for servers that end at a message they do not know.
+pub(super) async fn connect(
+    name: &str,
+    transport: &McpTransport,
+    context: &Context,
+    client: &Client,
+    older: bool,
+) -> Result<Connection, Problem> {
+    match transport {
+        McpTransport::Stdio(server) => stdio(name, server, context, client, older).await,
+        McpTransport::Http(server) => match http(server, context, client, older).await {
+            // A server of the older era may refuse the newer's first request in any way.
+            Err(problem) if !older && !problem.is_final => {
+                http(server, context, client, true).await
+            }
+            other => other,
+        },
+    }
+}
+
+async fn stdio(
+    name: &str,
+    server: &StdioServer,
+    context: &Context,
+    client: &Client,
+    older: bool,
+) -> Result<Connection, Problem> {
+    let started = context.launcher.start(name, server).await;
+    let mut process = started.map_err(|error| match error {
+        SpawnError::Program { .. } => Problem::lasting(format!(
+            "failed to start {:?}: {error}; install it, name it by its absolute path, or set env.PATH of the server: programs are taken from directories that only you or root can write to; a program that is there needs its interpreter as well: where that lies in your home, name its directory in `read_only` of the server",
+            server.command
+        )),
+        other => Problem::passing(format!("failed to start {:?}: {other}", server.command)),
+    })?;
+    let tail = Tail::follow(process.stderr.take());
+    let (Some(stdout), Some(stdin)) = (process.stdout.take(), process.stdin.take()) else {
+        return Err(Problem::lasting("the program was started without pipes"));
+    };
+    let serving = client
+        .clone()
+        .serve_with_lifecycle((wire::follow(stdout), stdin), lifecycle(older));
+    let outcome = tokio::select! {
+        outcome = timeout(START_LIMIT, serving) => outcome,
+        exit = process.wait() => return Err(unanswered(server, exit, &tail).await),
+    };
+    let why = match outcome {
+        Ok(Ok(service)) => return Ok(Connection::new(service, Some(process), tail)),
+        Ok(Err(error)) => words(&error),
+        Err(_) => no_answer(),
+    };
+    match end(process).await {
+        Some(exit) => Err(unanswered(server, exit, &tail).await),
+        None => Err(Problem::passing(with_tail(why, &tail).await)),
+    }
+}
+
+/// A program that ended by itself too soon.
+async fn unanswered(server: &StdioServer, exit: Exit, tail: &Tail) -> Problem {
+    let message = format!(
+        "{:?} {} before it had answered",
+        server.command,
+        ended(exit)
+    );
+    Problem::passing(with_tail(message, tail).await)
+}
+
+/// How a program ended; reads after its name.
+fn ended(exit: Exit) -> String {
+    match (exit.code, exit.signal) {
+        (Some(code), _) => format!("ended with exit code {code}"),
+        (None, Some(signal)) => format!("was killed by signal {signal}"),
+        (None, None) => "ended".to_owned(),
+    }
+}
+
+async fn http(
+    server: &HttpServer,
+    context: &Context,
+    client: &Client,
+    older: bool,
+) -> Result<Connection, Problem> {
+    let http = context
+        .clients
+        .get(&server.url, None)
+        .await
+        .map_err(|error| Problem::lasting(error.to_string()))?;
+    let mut config = StreamableHttpClientTransportConfig::with_uri(server.url.as_str());
+    for (name, value) in &server.headers {
+        let value = value.expose_secret();
+        // The configuration has checked both.
+        if let (Ok(name), Ok(mut value)) = (
+            name.parse::<reqwest::header::HeaderName>(),
+            reqwest::header::HeaderValue::from_str(value),
+        ) {
+            value.set_sensitive(true);
+            config.custom_headers.insert(name, value);
+        }
+    }
+    let transport = StreamableHttpClientTransport::with_client(http, config);
+    let serving = client
+        .clone()
+        .serve_with_lifecycle(transport, lifecycle(older));
+    match timeout(START_LIMIT, serving).await {
+        Ok(Ok(service)) => Ok(Connection::new(service, None, Tail::default())),
+        Ok(Err(error)) if error.is_authorization_required() => Err(Problem::lasting(
+            "the server asks for authorization; put a token into its `headers` (OAuth in the browser is not supported)",
+        )),
+        Ok(Err(error)) => Err(Problem::passing(format!(
+            "{}; the endpoint has to speak streamable HTTP (the older HTTP+SSE transport is not supported)",
+            words(&error)
+        ))),
+        Err(_) => Err(Problem::passing(no_answer())),
+    }
+}
+
+fn lifecycle(older: bool) -> ClientLifecycleMode {
+    if older {
+        return ClientLifecycleMode::Initialize;
+    }
+    ClientLifecycleMode::Auto {
+        preferred_versions: vec![ProtocolVersion::LATEST],
+        legacy_version: Some(ProtocolVersion::LATEST_WITH_INITIALIZE),
+    }
+}
+
+fn no_answer() -> String {
+    format!(
+        "it did not answer `initialize` within {} s",
+        START_LIMIT.as_secs()
+    )
+}
+
+/// An error of the SDK in bounded words: it may hold whatever the server sent.
+fn words(error: &ClientInitializeError) -> String {
+    format!("the handshake failed: {}", of_sdk(error))
+}
+
+/// An error of the SDK in bounded words, without the Rust type that it names its transport by.
+pub(super) fn of_sdk(error: &impl std::fmt::Display) -> String {
+    let text = error.to_string();
+    let plain = text.split_once("Transport [").and_then(|(before, after)| {
+        let (_, why) = after.split_once("] error: ")?;
+        Some(format!("{before}{why}"))
+    });
+    bounded(&plain.unwrap_or(text))
+}
+
+/// Other people's words, short and on one line.
+pub(super) fn bounded(text: &str) -> String {
+    text.chars()
+        .map(|letter| if letter.is_control() { ' ' } else { letter })
+        .take(MAX_WORDS)
+        .collect()
+}
+
+/// Adds what a program that has ended wrote last. Cancel-safe.
+async fn with_tail(message: String, tail: &Tail) -> String {
+    drop(timeout(WORDS_GRACE, tail.ended()).await);
+    let said = tail.text();
+    if said.is_empty() {
+        return message;
+    }
+    format!("{message}; its last words:\n{said}")
+}
+
+impl Connection {
+    fn new(
+        service: RunningService<RoleClient, Client>,
+        process: Option<Process>,
+        tail: Tail,
+    ) -> Self {
+        Self {
+            peer: service.peer().clone(),
+            cancel: Some(service.cancellation_token()),
+            service: tokio::spawn(service.waiting()),
+            process,
+            tail,
+        }
+    }
+
+    /// Waits until the server is gone and says how. Cancel-safe.
+    pub(super) async fn lost(&mut self) -> String {
+        let Self {
+            process, service, ..
+        } = self;
+        let Some(process) = process else {
+            closed(service).await;
+            return "the connection was closed".to_owned();
+        };
+        let exit = tokio::select! {
+            exit = process.wait() => Some(exit),
+            // Its output ends a moment before it is known how it ended.
+            () = closed(service) => timeout(END_GRACE, process.wait()).await.ok(),
+        };
+        let how = exit.map_or_else(|| "closed its output".to_owned(), ended);
+        with_tail(format!("it {how}"), &self.tail).await
+    }
+
+    /// Ends the connection and the program: end of input, then SIGTERM, then SIGKILL.
+    pub(super) async fn close(mut self) {
+        if let Some(cancel) = self.cancel.take() {
+            cancel.cancel();
+        }
+        if timeout(END_GRACE, closed(&mut self.service)).await.is_err() {
+            // It holds the pipe; with it gone the input ends as well.
+            self.service.abort();
+        }
+        if let Some(process) = self.process {
+            end(process).await;
+        }
+    }
+}
+
+/// Waits for the end of the connection's task; may be waited for again.
+async fn closed(service: &mut JoinHandle<Result<QuitReason, JoinError>>) {
+    if !service.is_finished() {
+        drop(service.await);
+    }
+}
+
+/// Ends a program whose input has ended; says how it ended where it did so by itself.
+async fn end(mut process: Process) -> Option<Exit> {
+    if let Ok(exit) = timeout(END_GRACE, process.wait()).await {
+        return Some(exit);
+    }
+    process.terminate();
+    if timeout(END_GRACE, process.wait()).await.is_err() {
+        process.kill();
+        process.wait().await;
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_of_the_sdk_names_no_type_of_rust() {
+        for (text, expected) in [
+            (
+                "Send message error Transport [rmcp::transport::worker::Worker<reqwest::Client>] error: refused, when x",
+                "Send message error refused, when x",
+            ),
+            ("Transport closed", "Transport closed"),
+            ("Transport [odd", "Transport [odd"),
+        ] {
+            assert_eq!(of_sdk(&text), expected);
+        }
+    }
+}

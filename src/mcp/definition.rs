@@ -1,0 +1,209 @@
+//! What a server says of its tools, made into what the model is told and what an approval stands for. Pure.
+
+use std::fmt::Write as _;
+
+use rmcp::model::Tool;
+use serde_json::{Map, Value};
+use sha2::{Digest, Sha256};
+
+use super::{names, wire};
+use crate::message::{DangerLevel, ToolCategory, ToolSpec};
+
+/// The longest description passed on, in characters; what is longer is cut.
+const MAX_DESCRIPTION: usize = 4_096;
+
+/// The largest schema passed on, in bytes: it is sent with every turn.
+const MAX_SCHEMA: usize = 64 * 1024;
+
+/// Deepest nesting of a schema passed on: no provider takes more, and what walks it need not be protected.
+const MAX_SCHEMA_DEPTH: usize = 64;
+
+/// A tool of a server.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Definition {
+    /// What the model and the client are told.
+    pub(super) spec: ToolSpec,
+    /// Its name as the server knows it.
+    pub(super) remote: String,
+    /// Of the server's start and the tool's own definition: what an approval is bound to.
+    pub(super) digest: String,
+}
+
+/// Makes a definition of what a server sent.
+///
+/// `identity` says how the server is started or reached. What the server's annotations say of danger
+/// counts for nothing; `safe` is the operator's word.
+///
+/// # Errors
+///
+/// Why the tool cannot be offered.
+pub(super) fn define(
+    server: &str,
+    identity: &str,
+    tool: &Tool,
+    safe: &[String],
+) -> Result<Definition, String> {
+    if let Some(why) = wire::unfit(&tool.input_schema) {
+        return Err(super::connection::bounded(why));
+    }
+    let schema = schema(&tool.input_schema);
+    if is_deeper(&schema, MAX_SCHEMA_DEPTH) {
+        return Err(format!(
+            "its schema is nested more than {MAX_SCHEMA_DEPTH} deep"
+        ));
+    }
+    let written = schema.to_string();
+    if written.len() > MAX_SCHEMA {
+        return Err(format!(
+            "its schema has {} bytes, more than {MAX_SCHEMA}",
+            written.len()
+        ));
+    }
+    let description = tool.description.as_deref().unwrap_or_default();
+    let mut digest = Sha256::new();
+    for piece in [identity, &tool.name, description, &canonical(&schema)] {
+        digest.update((piece.len() as u64).to_le_bytes());
+        digest.update(piece.as_bytes());
+    }
+    let is_safe = safe.iter().any(|name| *name == tool.name);
+    Ok(Definition {
+        spec: ToolSpec {
+            name: names::tool_name(server, &tool.name),
+            description: described(server, description),
+            input_schema: schema,
+            category: ToolCategory::Mcp,
+            danger_level: if is_safe {
+                DangerLevel::Safe
+            } else {
+                DangerLevel::Dangerous
+            },
+            origin: format!("mcp:{server}"),
+        },
+        remote: tool.name.to_string(),
+        digest: names::hex(&digest.finalize()),
+    })
+}
+
+/// The server's words, said to be its own.
+fn described(server: &str, description: &str) -> String {
+    let mut text = format!("(From the MCP server {server:?}.) ");
+    text.extend(
+        strip_ansi_escapes::strip_str(description)
+            .chars()
+            .filter(|letter| !letter.is_control() || *letter == '\n')
+            .take(MAX_DESCRIPTION),
+    );
+    text
+}
+
+/// The schema of an object, which every provider demands; some servers leave that out.
+fn schema(sent: &Map<String, Value>) -> Value {
+    let mut schema = sent.clone();
+    schema
+        .entry("type")
+        .or_insert_with(|| Value::from("object"));
+    if !schema.get("properties").is_some_and(Value::is_object) {
+        schema.insert("properties".to_owned(), Value::Object(Map::new()));
+    }
+    Value::Object(schema)
+}
+
+fn is_deeper(value: &Value, most: usize) -> bool {
+    let inner = |value: &Value| most == 0 || is_deeper(value, most - 1);
+    match value {
+        Value::Object(object) => object.values().any(inner),
+        Value::Array(items) => items.iter().any(inner),
+        _ => false,
+    }
+}
+
+/// The same text for the same value, in whatever order its keys came.
+fn canonical(value: &Value) -> String {
+    match value {
+        Value::Object(object) => {
+            let mut keys: Vec<_> = object.iter().collect();
+            keys.sort_by_key(|(key, _)| key.as_str());
+            let mut text = String::from("{");
+            for (key, value) in keys {
+                // Writing to a string cannot fail.
+                let _ = write!(text, "{}:{},", Value::from(key.as_str()), canonical(value));
+            }
+            text + "}"
+        }
+        Value::Array(items) => {
+            let items: Vec<String> = items.iter().map(canonical).collect();
+            format!("[{}]", items.join(","))
+        }
+        other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn tool(value: Value) -> Tool {
+        serde_json::from_value(value).unwrap()
+    }
+
+    fn digest(identity: &str, value: Value) -> String {
+        define("s", identity, &tool(value), &[]).unwrap().digest
+    }
+
+    #[test]
+    fn only_the_operator_says_what_is_safe() {
+        let says_so = tool(json!({
+            "name": "wipe", "inputSchema": {"type": "object"},
+            "annotations": {"readOnlyHint": true, "destructiveHint": false},
+        }));
+        let asked = define("s", "", &says_so, &[]).unwrap();
+        assert_eq!(asked.spec.danger_level, DangerLevel::Dangerous);
+        let told = define("s", "", &says_so, &["wipe".to_owned()]).unwrap();
+        assert_eq!(told.spec.danger_level, DangerLevel::Safe);
+        assert_eq!(told.spec.origin, "mcp:s");
+    }
+
+    #[test]
+    fn an_approval_is_bound_to_all_that_was_seen_and_to_no_order() {
+        let schema = json!({"type": "object", "properties": {"a": {"type": "string"}, "b": {}}});
+        let one = json!({"name": "t", "description": "d", "inputSchema": schema});
+        let same = json!({"name": "t", "description": "d", "inputSchema":
+            {"properties": {"b": {}, "a": {"type": "string"}}, "type": "object"}});
+        assert_eq!(digest("cmd", one.clone()), digest("cmd", same));
+        for changed in [
+            json!({"name": "t", "description": "e", "inputSchema": schema}),
+            json!({"name": "u", "description": "d", "inputSchema": schema}),
+            json!({"name": "t", "description": "d", "inputSchema": {"type": "object"}}),
+        ] {
+            assert_ne!(digest("cmd", one.clone()), digest("cmd", changed));
+        }
+        assert_ne!(digest("cmd", one.clone()), digest("other", one));
+    }
+
+    #[test]
+    fn what_cannot_be_offered_is_said() {
+        let huge = json!({"name": "t", "inputSchema": {"description": "x".repeat(MAX_SCHEMA)}});
+        let error = define("s", "", &tool(huge), &[]).unwrap_err();
+        assert!(error.contains("more than 65536"), "{error}");
+        let deep = (0..80).fold(json!({}), |inner, _| json!({"p": inner}));
+        let error = define(
+            "s",
+            "",
+            &tool(json!({"name": "t", "inputSchema": deep})),
+            &[],
+        );
+        assert!(error.unwrap_err().contains("more than 64 deep"));
+        let bare = define("s", "", &tool(json!({"name": "t", "inputSchema": {}})), &[]).unwrap();
+        assert_eq!(
+            bare.spec.input_schema,
+            json!({"type": "object", "properties": {}})
+        );
+        let loud = json!({"name": "t", "description": format!("\u{1b}[31m{}", "y".repeat(9_000)),
+            "inputSchema": {}});
+        let description = define("s", "", &tool(loud), &[]).unwrap().spec.description;
+        assert!(description.starts_with("(From the MCP server \"s\".) yyy"));
+        assert!(description.len() < MAX_DESCRIPTION + 50);
+    }
+}

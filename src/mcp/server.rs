@@ -1,0 +1,405 @@
+//! One server's actor: starts it, keeps its lists, starts it again when it is gone, ends it.
+//!
+//! Its calls do not pass through here: they go to the connection that [`Link`] holds, side by side.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rmcp::service::{Peer, RoleClient};
+use tokio::sync::{Notify, watch};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::Context;
+use super::asking::Askers;
+use super::client::{Client, Followers};
+use super::connection::{self, Connection, Problem};
+use super::lists::{self, Lists};
+use super::tool::McpTool;
+use crate::config::McpServerConfig;
+use crate::message::{Notice, Severity};
+use crate::mutex::{Mutex, MutexGuard};
+use crate::protocol::answer::{McpServer, McpState};
+use crate::tool::Tool;
+
+/// Starts in a row that may fail before the server is given up.
+const MAX_FAILURES: u32 = 5;
+
+/// The pause before the first new start; it doubles with each failure.
+const FIRST_PAUSE: Duration = Duration::from_millis(500);
+
+/// A server that was up for this long starts with a clean slate.
+const STEADY: Duration = Duration::from_secs(60);
+
+/// How long changes of the lists are gathered before they are read again.
+const GATHER: Duration = Duration::from_millis(200);
+
+/// The same for a server that has changed its lists more often than anybody has reason to.
+const GATHER_OF_RESTLESS: Duration = Duration::from_secs(10);
+
+/// How often it may do so in one life before it is taken for that.
+const CHANGES: u32 = 20;
+
+/// A way to a server.
+#[derive(Clone)]
+pub(super) struct Handle {
+    /// Its name in the configuration.
+    pub(super) name: Arc<str>,
+    /// Its configuration.
+    pub(super) config: Arc<McpServerConfig>,
+    /// Where its calls go.
+    pub(super) link: watch::Receiver<Link>,
+    /// Who follows the progress of which request.
+    pub(super) followers: Followers,
+    /// The calls that run, for what the server asks of the user.
+    pub(super) askers: Askers,
+    /// Ends it.
+    pub(super) stop: CancellationToken,
+    status: Arc<Mutex<Status>>,
+}
+
+/// Whether calls can be made.
+#[derive(Clone, Debug)]
+pub(super) enum Link {
+    /// Not now, but soon.
+    Waiting,
+    /// Yes.
+    Up(Life),
+    /// Not any more, for this reason.
+    Down(String),
+}
+
+/// One connection to the server.
+#[derive(Clone, Debug)]
+pub(super) struct Life {
+    /// Where its calls go.
+    pub(super) peer: Peer<RoleClient>,
+    /// Cancelled by a call that found it broken. Its own, so that no call ends the connection after it.
+    pub(super) broken: CancellationToken,
+}
+
+#[derive(Debug)]
+struct Status {
+    state: McpState,
+    error: Option<String>,
+    lists: Lists,
+}
+
+/// Why a connection is left.
+enum Left {
+    Stopped,
+    Lost(String),
+}
+
+/// The actor.
+pub(super) struct Server {
+    handle: Handle,
+    context: Arc<Context>,
+    link: watch::Sender<Link>,
+    changed: Arc<Notify>,
+    /// How it is started or reached, for what approvals are bound to.
+    identity: String,
+}
+
+impl Server {
+    /// Makes an actor, to be run, and the way to it.
+    pub(super) fn new(
+        name: &str,
+        config: McpServerConfig,
+        context: Arc<Context>,
+        stop: CancellationToken,
+    ) -> (Self, Handle) {
+        let (link, linked) = watch::channel(Link::Waiting);
+        let identity = config.transport.identity();
+        let handle = Handle {
+            name: Arc::from(name),
+            config: Arc::new(config),
+            link: linked,
+            followers: Followers::default(),
+            askers: Askers::default(),
+            stop,
+            status: Arc::new(Mutex::new(Status {
+                state: McpState::Starting,
+                error: None,
+                lists: Lists::default(),
+            })),
+        };
+        let server = Self {
+            handle: handle.clone(),
+            context,
+            link,
+            changed: Arc::default(),
+            identity,
+        };
+        (server, handle)
+    }
+
+    /// Keeps the server going until it is stopped or given up.
+    pub(super) async fn run(self) {
+        let mut failures = 0;
+        // A server may end at the first message of an era that it does not know.
+        let mut older = false;
+        loop {
+            let began = Instant::now();
+            let Some((problem, was_up)) = self.live(older).await else {
+                break;
+            };
+            if began.elapsed() >= STEADY {
+                failures = 0;
+            }
+            failures += 1;
+            older ^= !was_up;
+            if problem.is_final || failures >= MAX_FAILURES {
+                self.give_up(&problem.message);
+                return;
+            }
+            self.restarting(&problem.message);
+            let pause = FIRST_PAUSE * 2_u32.pow(failures - 1);
+            let stopped = self.handle.stop.cancelled();
+            if tokio::time::timeout(pause, stopped).await.is_ok() {
+                break;
+            }
+        }
+        self.withdraw();
+        self.link
+            .send_replace(Link::Down("it was stopped".to_owned()));
+        self.handle.status().state = McpState::Stopped;
+    }
+
+    /// One life of the server: why it ended and whether there was a connection; `None` where it was
+    /// stopped.
+    async fn live(&self, older: bool) -> Option<(Problem, bool)> {
+        let stop = &self.handle.stop;
+        let client = Client {
+            server: self.handle.name.to_string(),
+            notices: self.context.notices.clone(),
+            changed: Arc::clone(&self.changed),
+            followers: Arc::clone(&self.handle.followers),
+            askers: self.handle.askers.clone(),
+            redactor: self.context.redactor.clone(),
+        };
+        // Those of the connection before are answered; its numbers come again.
+        self.handle.followers.lock().await.clear();
+        let transport = &self.handle.config.transport;
+        let connecting =
+            connection::connect(&self.handle.name, transport, &self.context, &client, older);
+        let patient = async {
+            tokio::pin!(connecting);
+            tokio::select! {
+                biased;
+                outcome = &mut connecting => return outcome,
+                () = tokio::time::sleep(connection::START_PATIENCE) => self.slow(),
+            }
+            connecting.await
+        };
+        let mut connection = match stop.run_until_cancelled(patient).await? {
+            Ok(connection) => connection,
+            Err(problem) => return Some((problem, false)),
+        };
+        let left = self.serve(&mut connection).await;
+        self.link.send_replace(Link::Waiting);
+        connection.close().await;
+        match left {
+            Left::Stopped => None,
+            Left::Lost(message) => {
+                let is_final = false;
+                Some((Problem { message, is_final }, true))
+            }
+        }
+    }
+
+    /// Keeps the lists as the server has them while it is there.
+    async fn serve(&self, connection: &mut Connection) -> Left {
+        let peer = connection.peer.clone();
+        let life = Life {
+            peer: peer.clone(),
+            broken: CancellationToken::new(),
+        };
+        let updates = lists::updates(&peer, Arc::clone(&self.changed));
+        tokio::pin!(updates);
+        let (mut is_first, mut changes) = (true, 0);
+        loop {
+            let reading = lists::read(&peer);
+            tokio::select! {
+                biased;
+                () = self.handle.stop.cancelled() => return Left::Stopped,
+                how = connection.lost() => return Left::Lost(how),
+                lists = reading => match lists {
+                    Ok(lists) => self.publish(lists, is_first),
+                    Err(why) if is_first => return Left::Lost(why),
+                    Err(why) => tracing::warn!(server = %self.handle.name, why, "lists not read"),
+                },
+            }
+            if is_first {
+                self.link.send_replace(Link::Up(life.clone()));
+                is_first = false;
+            }
+            tokio::select! {
+                biased;
+                () = self.handle.stop.cancelled() => return Left::Stopped,
+                how = connection.lost() => return Left::Lost(how),
+                () = life.broken.cancelled() => {
+                    return Left::Lost("a call found the connection broken".to_owned());
+                }
+                () = self.changed.notified() => {}
+                () = &mut updates => {}
+            }
+            // Servers tell of one change many times over.
+            changes += 1;
+            let gather = if changes > CHANGES {
+                GATHER_OF_RESTLESS
+            } else {
+                GATHER
+            };
+            let stopped = self.handle.stop.cancelled();
+            drop(tokio::time::timeout(gather, stopped).await);
+        }
+    }
+
+    /// Makes the server's tools those that the model is offered from its next turn on.
+    fn publish(&self, lists: Lists, is_first: bool) {
+        let name = &self.handle.name;
+        let (mut lists, before) = (lists, self.handle.status().lists.tools.clone());
+        let mut tools: Vec<Arc<dyn Tool>> = Vec::new();
+        let mut seen = BTreeSet::new();
+        for tool in std::mem::take(&mut lists.found) {
+            let safe = &self.handle.config.safe_tools;
+            match super::definition::define(name, &self.identity, &tool, safe) {
+                Ok(definition) if seen.insert(definition.spec.name.clone()) => {
+                    let cap = self.context.output_cap;
+                    tools.push(Arc::new(McpTool::new(definition, self.handle.clone(), cap)));
+                }
+                Ok(definition) => tracing::warn!(
+                    server = %name, tool = definition.spec.name, "a tool is there twice"
+                ),
+                Err(why) if is_first => self.tell(
+                    Severity::Warning,
+                    "mcp_tool_dropped",
+                    format!(
+                        "the tool {:?} of the MCP server `{name}` is not offered: {why}",
+                        connection::bounded(&tool.name)
+                    ),
+                ),
+                Err(why) => tracing::debug!(server = %name, why, "a tool is not offered"),
+            }
+        }
+        lists.tools = seen.into_iter().collect();
+        let origin = format!("mcp:{name}");
+        self.context.registry.replace(&origin, tools);
+        let (now, count) = (lists.tools.clone(), lists.tools.len());
+        let left_out = lists.left_out();
+        let was_told = {
+            let mut status = self.handle.status();
+            status.state = McpState::Ready;
+            status.lists = lists;
+            std::mem::replace(&mut status.error, left_out.clone()) == left_out
+        };
+        if let (false, Some(left_out)) = (was_told, left_out) {
+            let message = format!("the MCP server `{name}`: {left_out}");
+            self.tell(Severity::Warning, "mcp_list_cut", message);
+        }
+        if is_first {
+            let tools = if count == 1 { "tool" } else { "tools" };
+            let message = format!("the MCP server `{name}` is ready with {count} {tools}");
+            self.tell(Severity::Info, "mcp_ready", message);
+        } else if now != before {
+            let message = format!("the MCP server `{name}` changed its tools; there are {count}");
+            self.tell(Severity::Info, "mcp_tools_changed", message);
+        }
+    }
+
+    /// Says that a server takes long; one that is being downloaded may.
+    fn slow(&self) {
+        let seconds = connection::START_PATIENCE.as_secs();
+        let why = format!("it did not answer `initialize` within {seconds} s; still waiting");
+        let name = &self.handle.name;
+        let message = format!("the MCP server `{name}` is not there yet: {why}");
+        self.handle.status().error = Some(why);
+        self.tell(Severity::Warning, "mcp_slow", message);
+    }
+
+    fn restarting(&self, why: &str) {
+        let why = self.context.redactor.redact(why).into_owned();
+        {
+            let mut status = self.handle.status();
+            status.state = McpState::Restarting;
+            status.error = Some(why.clone());
+        }
+        self.link.send_replace(Link::Waiting);
+        let name = &self.handle.name;
+        let message = format!("the MCP server `{name}` is started again: {why}");
+        self.tell(Severity::Warning, "mcp_restarting", message);
+    }
+
+    fn give_up(&self, why: &str) {
+        let why = self.context.redactor.redact(why).into_owned();
+        self.withdraw();
+        {
+            let mut status = self.handle.status();
+            status.state = McpState::Failed;
+            status.error = Some(why.clone());
+        }
+        self.link.send_replace(Link::Down(why.clone()));
+        let name = &self.handle.name;
+        let message = format!("the MCP server `{name}` failed for good: {why}");
+        self.tell(Severity::Error, "mcp_failed", message);
+    }
+
+    fn withdraw(&self) {
+        let origin = format!("mcp:{}", self.handle.name);
+        self.context.registry.replace(&origin, []);
+        self.handle.status().lists = Lists::default();
+    }
+
+    fn tell(&self, severity: Severity, code: &str, message: String) {
+        match severity {
+            Severity::Info => tracing::info!(code, "{message}"),
+            Severity::Warning | Severity::Error => tracing::warn!(code, "{message}"),
+        }
+        let notice = Notice {
+            severity,
+            code: code.to_owned(),
+            message,
+        };
+        // Nobody may be connected.
+        drop(self.context.notices.send(notice));
+    }
+}
+
+impl Handle {
+    /// The server's row of `mcp:list`.
+    pub(super) fn row(&self) -> McpServer {
+        let status = self.status();
+        McpServer {
+            name: self.name.to_string(),
+            state: status.state,
+            tools: status.lists.tools.clone(),
+            resources: status.lists.resources.clone(),
+            prompts: status.lists.prompts.clone(),
+            error: status.error.clone(),
+        }
+    }
+
+    /// Waits for a connection.
+    ///
+    /// # Errors
+    ///
+    /// Why there will be none.
+    pub(super) async fn life(&self) -> Result<Life, String> {
+        let mut link = self.link.clone();
+        let settled = link
+            .wait_for(|link| !matches!(link, Link::Waiting))
+            .await
+            .map(|link| link.clone());
+        match settled {
+            Ok(Link::Up(life)) => Ok(life),
+            Ok(Link::Down(why)) => Err(why),
+            Ok(Link::Waiting) | Err(_) => Err("it was stopped".to_owned()),
+        }
+    }
+
+    fn status(&self) -> MutexGuard<'_, Status> {
+        self.status.lock()
+    }
+}
