@@ -7,6 +7,10 @@
 import { spawn } from 'node:child_process';
 import { createInterface } from 'node:readline';
 
+if (typeof WebSocket === 'undefined') {
+  console.error('this Node.js has no WebSocket: use version 22, or node --experimental-websocket');
+  process.exit(2);
+}
 const program = process.argv[2] ?? 'target/release/outrigger';
 // A pipe on stdin: however this process dies, the end of the pipe ends the daemon and all that it runs.
 const daemon = spawn(program, ['--port', '0', '--project-root', process.cwd()], {
@@ -16,6 +20,9 @@ const daemon = spawn(program, ['--port', '0', '--project-root', process.cwd()], 
 const [line] = await new Promise((resolve, reject) => {
   createInterface({ input: daemon.stdout }).once('line', (line) => resolve([line]));
   daemon.once('error', reject);
+}).catch((error) => {
+  console.error(`cannot start ${program}: ${error.message}; build it (cargo build --release) or name it: node docs/client.mjs PROGRAM`);
+  process.exit(2);
 });
 const start = JSON.parse(line);
 if (start.event !== 'ready') throw new Error(`${start.message}; ${start.hint}`);

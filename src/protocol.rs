@@ -1,16 +1,19 @@
 //! The wire contract, version 1: every frame of either direction, its schema and its codes.
 //!
 //! [`Command`] is what a client may say, [`Event`] what it is told; [`envelope`] turns text into the
-//! one and the other into text. Nothing here runs. The words are explained in `docs/protocol.md`.
+//! one and the other into text; [`schema`], [`typescript`] and [`asyncapi`] tell other programs. Nothing here runs. The words are explained in `docs/protocol.md`.
 
 pub mod answer;
+pub mod asyncapi;
 pub mod code;
 pub mod command;
 pub mod content;
 pub mod envelope;
 pub mod event;
+pub mod input;
 pub mod record;
 pub mod schema;
+pub mod typescript;
 
 pub use code::{ChatCode, SessionCode};
 pub use command::Command;
@@ -23,3 +26,11 @@ pub const PROTOCOL_VERSION: u32 = 1;
 
 /// The WebSocket subprotocol offered back to a client that asks for it.
 pub const SUBPROTOCOL: &str = "outrigger.v1";
+
+/// The word that a value without payload has on the wire, for logs and figures.
+pub fn word(value: &impl serde::Serialize) -> String {
+    match serde_json::to_value(value) {
+        Ok(serde_json::Value::String(word)) => word,
+        Ok(_) | Err(_) => "unknown".to_owned(),
+    }
+}

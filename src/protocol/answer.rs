@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::command::Layer;
 use super::content::WireMessage;
 use super::event::{StateName, ToolConfirm};
+use super::input::ToolInputRequest;
 use super::record::ExecutionRecord;
 use crate::message::{ConversationId, MessageId, Model, ToolId, ToolSpec, TrustLevel};
 use crate::tool::OutputStream;
@@ -24,6 +25,9 @@ pub struct Configured {
     pub workflow: String,
     /// Which layers of events are sent.
     pub layers: Vec<Layer>,
+    /// Whether somebody answers what MCP servers ask of the user.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub input_requests: bool,
 }
 
 /// Payload of `session:state-result`.
@@ -33,6 +37,9 @@ pub struct SessionState {
     pub conversations: Vec<ConversationState>,
     /// Every open approval.
     pub approvals: Vec<ToolConfirm>,
+    /// Every open request for input.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub inputs: Vec<ToolInputRequest>,
 }
 
 /// One conversation in `session:state-result`.
@@ -102,6 +109,10 @@ pub struct History {
     pub conversation_id: ConversationId,
     /// All that the daemon remembers of it.
     pub messages: Vec<WireMessage>,
+    /// After a gap: something is left out for its size, the oldest messages or the beginning of what
+    /// the running turn has said; `chat:history` has it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub truncated: bool,
 }
 
 /// Payload of `chat:close-result`.

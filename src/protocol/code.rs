@@ -17,6 +17,8 @@ pub enum SessionCode {
     UnsupportedFrame,
     /// No approval with this id is open.
     ApprovalNotFound,
+    /// No request for input with this id is open.
+    InputNotFound,
     /// No tool, or no call, has this name or id.
     ToolNotFound,
     /// No conversation has this id.
@@ -27,12 +29,32 @@ pub enum SessionCode {
     ReplayGap,
     /// No provider instance has this id.
     ProviderNotFound,
+    /// The provider that was asked lacks its key.
+    ProviderNotConfigured,
+    /// The provider that was asked refused the key (401, 403).
+    ProviderAuth,
+    /// The provider that was asked wants to be left alone for a while (429).
+    ProviderRateLimited,
+    /// The provider that was asked wants money.
+    ProviderQuota,
+    /// The provider that was asked is overloaded (529, 503).
+    ProviderOverloaded,
+    /// The provider that was asked cannot be reached, or failed (other 5xx).
+    ProviderUnavailable,
+    /// The provider that was asked was silent for too long.
+    ProviderTimeout,
+    /// The answer of the provider that was asked broke its format.
+    ProviderProtocol,
+    /// The provider that was asked refused the request (400, 404, 422).
+    ProviderInvalidRequest,
     /// An MCP server failed or does not exist.
     McpError,
     /// The configuration does not allow it.
     Forbidden,
     /// Too many requests.
     RateLimited,
+    /// The daemon is about to end and begins nothing new.
+    ShuttingDown,
     /// A fault of the daemon.
     Internal,
 }
@@ -73,4 +95,28 @@ pub enum ChatCode {
     ConversationBusy,
     /// A fault of the daemon.
     Internal,
+}
+
+impl From<ChatCode> for SessionCode {
+    /// The code of the same failure where it is a request that a provider did not answer.
+    fn from(code: ChatCode) -> Self {
+        match code {
+            ChatCode::ProviderNotConfigured => Self::ProviderNotConfigured,
+            ChatCode::ProviderAuth => Self::ProviderAuth,
+            ChatCode::ProviderRateLimited => Self::ProviderRateLimited,
+            ChatCode::ProviderQuota => Self::ProviderQuota,
+            ChatCode::ProviderOverloaded => Self::ProviderOverloaded,
+            ChatCode::ProviderUnavailable => Self::ProviderUnavailable,
+            ChatCode::ProviderTimeout => Self::ProviderTimeout,
+            ChatCode::ProviderProtocol => Self::ProviderProtocol,
+            ChatCode::ProviderInvalidRequest => Self::ProviderInvalidRequest,
+            ChatCode::ContextOverflow
+            | ChatCode::ModelNoTools
+            | ChatCode::SandboxViolation
+            | ChatCode::ExchangeTimeout
+            | ChatCode::QueueFull
+            | ChatCode::ConversationBusy
+            | ChatCode::Internal => Self::Internal,
+        }
+    }
 }

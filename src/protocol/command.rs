@@ -1,5 +1,7 @@
 //! What a client may say, with an example of each.
 
+mod examples;
+
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
@@ -7,9 +9,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::content::{Content, WireMessage};
+use super::input::ToolInput;
 use super::record::ExecutionStatus;
 use crate::message::{ConversationId, SessionId, Thinking, ToolId, TrustLevel};
 use crate::permission::{Limits, PermissionMap};
+
+pub use examples::EXAMPLES;
 
 /// A request, told apart by its `type`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -42,6 +47,9 @@ pub enum Command {
     /// Answers a `chat:tool-confirm`.
     #[serde(rename = "chat:tool-approve")]
     ChatToolApprove(ToolApprove),
+    /// Answers a `chat:tool-input-request`.
+    #[serde(rename = "chat:tool-input")]
+    ChatToolInput(ToolInput),
     /// Lists the provider instances.
     #[serde(rename = "provider:list")]
     ProviderList(Empty),
@@ -89,67 +97,6 @@ pub enum Command {
     McpGetPrompt(McpGetPrompt),
 }
 
-/// Every request type with a frame that is valid for it.
-pub const EXAMPLES: &[(&str, &str)] = &[
-    (
-        "session:configure",
-        r#"{"type":"session:configure","trustLevel":"guided"}"#,
-    ),
-    (
-        "session:resume",
-        r#"{"type":"session:resume","sessionId":"…","lastSeq":17}"#,
-    ),
-    ("session:ping", r#"{"type":"session:ping"}"#),
-    ("session:state", r#"{"type":"session:state"}"#),
-    ("chat:send", r#"{"type":"chat:send","content":"hi"}"#),
-    (
-        "chat:cancel",
-        r#"{"type":"chat:cancel","conversationId":"default"}"#,
-    ),
-    (
-        "chat:history",
-        r#"{"type":"chat:history","conversationId":"default"}"#,
-    ),
-    (
-        "chat:close",
-        r#"{"type":"chat:close","conversationId":"default"}"#,
-    ),
-    (
-        "chat:tool-approve",
-        r#"{"type":"chat:tool-approve","toolId":"t1","approved":true}"#,
-    ),
-    ("provider:list", r#"{"type":"provider:list"}"#),
-    (
-        "provider:configure",
-        r#"{"type":"provider:configure","provider":"openai","apiKey":"…"}"#,
-    ),
-    (
-        "provider:validate",
-        r#"{"type":"provider:validate","provider":"openai"}"#,
-    ),
-    ("model:list", r#"{"type":"model:list"}"#),
-    ("tool:list", r#"{"type":"tool:list"}"#),
-    ("tool:cancel", r#"{"type":"tool:cancel","toolId":"t1"}"#),
-    ("tool:status", r#"{"type":"tool:status","toolId":"t1"}"#),
-    ("tool:output", r#"{"type":"tool:output","toolId":"t1"}"#),
-    ("tool:history", r#"{"type":"tool:history","limit":20}"#),
-    ("tool:metrics", r#"{"type":"tool:metrics"}"#),
-    ("mcp:list", r#"{"type":"mcp:list"}"#),
-    (
-        "mcp:add",
-        r#"{"type":"mcp:add","name":"time","command":"mcp-server-time"}"#,
-    ),
-    ("mcp:remove", r#"{"type":"mcp:remove","name":"time"}"#),
-    (
-        "mcp:read-resource",
-        r#"{"type":"mcp:read-resource","server":"docs","uri":"file:///a"}"#,
-    ),
-    (
-        "mcp:get-prompt",
-        r#"{"type":"mcp:get-prompt","server":"docs","name":"review"}"#,
-    ),
-];
-
 /// A payload of which nothing is read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Empty {}
@@ -173,6 +120,9 @@ pub struct Configure {
     /// Named workflow; empty for none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub workflow: Option<String>,
+    /// Whether somebody here answers what MCP servers ask of the user in the middle of a call.
+    #[serde(alias = "input_requests", skip_serializing_if = "Option::is_none")]
+    pub input_requests: Option<bool>,
 }
 
 /// A layer of events; `exchange` is always on and not named.

@@ -3,12 +3,27 @@
 //! A frame is read once, into one tree, and acted on as read: nothing is checked on one reading and
 //! done on another.
 
+mod unique;
+
+use std::fmt;
+use std::str::FromStr;
+
 use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use super::code::SessionCode;
 use super::command::{Command, EXAMPLES};
-use super::event::{Event, SessionError};
+use super::event::SessionError;
+
+/// The requests that have no fields, so that whatever stands in their payload is ignored.
+pub(super) const WITHOUT_FIELDS: &[&str] = &[
+    "session:ping",
+    "session:state",
+    "provider:list",
+    "tool:metrics",
+    "mcp:list",
+];
 
 /// A command with the id that its answer is to carry.
 #[derive(Clone, Debug, PartialEq)]
@@ -19,27 +34,47 @@ pub struct Request {
     pub command: Command,
 }
 
-/// A client's id of a request: a string or a number, given back as it came.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct RequestId(Value);
+/// A client's id of a request: a string or a number, given back as it came, so kept as JSON.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct RequestId(String);
 
 impl RequestId {
-    /// The most characters of an id that is a string.
+    /// The most characters of an id: of its text, or of the number as it was written.
     pub const MAX_CHARS: usize = 256;
 
-    fn new(value: Value) -> Option<Self> {
-        match &value {
-            Value::Number(_) => Some(Self(value)),
-            Value::String(text) if text.chars().count() <= Self::MAX_CHARS => Some(Self(value)),
-            _ => None,
-        }
+    /// Takes the id of a frame, whose text is needed for what no number type holds.
+    fn read(value: &Value, frame: &str) -> Option<Self> {
+        let id = match value {
+            Value::String(text) if text.chars().count() <= Self::MAX_CHARS => value.to_string(),
+            Value::Number(number) => as_written(frame).unwrap_or_else(|| number.to_string()),
+            _ => return None,
+        };
+        let fits = value.is_string() || id.len() <= Self::MAX_CHARS;
+        fits.then_some(Self(id))
     }
+}
+
+/// The `id` of a frame as it was written: 1E2 is no 100.0 to who compares texts.
+fn as_written(frame: &str) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Head<'a> {
+        #[serde(borrow)]
+        id: &'a RawValue,
+    }
+    let head: Head<'_> = serde_json::from_str(frame).ok()?;
+    Some(head.id.get().to_owned())
 }
 
 impl From<&str> for RequestId {
     fn from(text: &str) -> Self {
-        Self(Value::String(text.to_owned()))
+        Self(Value::from(text).to_string())
+    }
+}
+
+impl fmt::Display for RequestId {
+    /// As JSON.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
     }
 }
 
@@ -72,7 +107,7 @@ pub fn read(text: &str) -> Result<Option<Request>, Rejected> {
     })?;
     let (id, id_problem) = match object.remove("id") {
         None | Some(Value::Null) => (None, None),
-        Some(value) => match RequestId::new(value) {
+        Some(value) => match RequestId::read(&value, text) {
             Some(id) => (Some(id), None),
             None => (
                 None,
@@ -105,6 +140,12 @@ pub fn read(text: &str) -> Result<Option<Request>, Rejected> {
             ));
         }
     };
+    if let Some(key) = unique::twice(text) {
+        return Err(reject(
+            SessionCode::InvalidPayload,
+            format!("the key {key:?} occurs twice in one object; give it once"),
+        ));
+    }
     if !EXAMPLES.iter().any(|(known, _)| *known == kind) {
         return Err(reject(SessionCode::UnknownType, unknown(&kind)));
     }
@@ -117,7 +158,7 @@ pub fn read(text: &str) -> Result<Option<Request>, Rejected> {
 }
 
 fn object(text: &str) -> Result<Map<String, Value>, String> {
-    match serde_json::from_str(text) {
+    match whole(text) {
         Ok(Value::Object(object)) => Ok(object),
         Ok(other) => Err(format!(
             "a frame is one JSON object, not {}; for example {}",
@@ -131,11 +172,27 @@ fn object(text: &str) -> Result<Map<String, Value>, String> {
     }
 }
 
+/// Reads a frame of at most 128 levels. The reader itself refuses the 128th, so one that has it is read field by field.
+fn whole(text: &str) -> serde_json::Result<Value> {
+    let read = serde_json::from_str(text);
+    let too_deep = |error: &serde_json::Error| error.to_string().starts_with("recursion limit");
+    if !read.as_ref().is_err_and(too_deep) {
+        return read;
+    }
+    let unique::Fields(fields) = serde_json::from_str(text)?;
+    let fields = fields.into_iter();
+    fields
+        .map(|(name, value)| Ok((name, serde_json::from_str(value.get())?)))
+        .collect::<serde_json::Result<Map<_, _>>>()
+        .map(Value::Object)
+}
+
 /// Brings the short form into the long one and reads the payload's fields.
 fn command(kind: &str, mut object: Map<String, Value>) -> Result<Command, String> {
-    let payload = match object.remove("payload") {
+    let mut payload = match object.remove("payload") {
         Some(Value::Object(payload)) => payload,
         None | Some(Value::Null) => object,
+        Some(_) if WITHOUT_FIELDS.contains(&kind) => Map::new(),
         Some(other) => {
             return Err(format!(
                 "{kind}: `payload` must be an object, not {}; for example {}",
@@ -144,6 +201,8 @@ fn command(kind: &str, mut object: Map<String, Value>) -> Result<Command, String
             ));
         }
     };
+    // What many writers say of a field that they leave out.
+    payload.retain(|_, value| !value.is_null());
     let mut frame = Map::with_capacity(2);
     frame.insert("type".to_owned(), Value::String(kind.to_owned()));
     frame.insert("payload".to_owned(), Value::Object(payload));
@@ -207,17 +266,39 @@ pub struct Stamp<'a> {
     pub seq: Option<u64>,
     /// The id of the request that this answers.
     pub reply_to: Option<&'a RequestId>,
-    /// RFC 3339, UTC, milliseconds.
-    pub timestamp: &'a str,
+    /// When it was told.
+    pub timestamp: Timestamp,
 }
 
-/// The time now as the wire has it: RFC 3339, UTC, milliseconds.
-pub fn timestamp() -> String {
-    format!("{:.3}", jiff::Timestamp::now())
+/// A moment; shown as the wire has it: RFC 3339, UTC, milliseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Timestamp(jiff::Timestamp);
+
+impl Timestamp {
+    /// The time now.
+    pub fn now() -> Self {
+        Self(jiff::Timestamp::now())
+    }
+}
+
+impl fmt::Display for Timestamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:.3}", self.0)
+    }
+}
+
+impl FromStr for Timestamp {
+    type Err = jiff::Error;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        text.parse().map(Self)
+    }
 }
 
 /// Writes an event as one frame: `type` first, for people, then number and time, then the payload.
-pub fn write(event: &Event, stamp: &Stamp<'_>) -> String {
+///
+/// `event` is an [`Event`](super::event::Event), or what looks like one: tagged with `type` first, then `payload`.
+pub fn write(event: &impl Serialize, stamp: &Stamp<'_>) -> String {
     let mut frame = serde_json::to_string(event).unwrap_or_else(|error| {
         tracing::error!(%error, "an event that cannot be written");
         r#"{"type":"session:error","payload":{"code":"internal","message":"an event could not be written"}}"#.to_owned()
@@ -238,7 +319,7 @@ fn head(stamp: &Stamp<'_>) -> String {
     if let Some(seq) = stamp.seq {
         let _ = write!(head, r#","seq":{seq}"#);
     }
-    if let Some(RequestId(id)) = stamp.reply_to {
+    if let Some(id) = stamp.reply_to {
         let _ = write!(head, r#","replyTo":{id}"#);
     }
     let _ = write!(head, r#","timestamp":"{}""#, stamp.timestamp);

@@ -1,7 +1,7 @@
 //! The JSON schema of the contract: one document whose root accepts every frame of either direction.
 //!
-//! Generated from [`Command`] and [`Event`]. It is a little narrower than what the daemon reads: a
-//! field's camelCase spelling is the one in the schema, and the other one is accepted too.
+//! Generated from [`Command`] and [`Event`]. It is a little wider than what the daemon reads: a field's camelCase
+//! spelling is the one in the schema, and the other one is accepted too, there unchecked where it is optional.
 
 use schemars::JsonSchema;
 use schemars::Schema;
@@ -9,7 +9,7 @@ use schemars::generate::SchemaSettings;
 use schemars::transform::RecursiveTransform;
 use serde_json::{Map, Value, json};
 
-use super::envelope::RequestId;
+use super::envelope::{RequestId, WITHOUT_FIELDS};
 use super::{Command, Event};
 
 /// Returns the schema: JSON Schema 2020-12, a definition for each payload.
@@ -20,6 +20,9 @@ pub fn schema() -> Value {
         .for_serialize()
         .with_transform(RecursiveTransform(never_null));
     let (server, payloads) = frames::<Event>(writing, server_frame);
+    for payload in definitions.values_mut() {
+        either_spelling(payload);
+    }
     // What both directions have is described as clients may write it, which allows more.
     for (name, payload) in payloads {
         definitions.entry(name).or_insert(payload);
@@ -76,6 +79,11 @@ fn variant(schema: &Value) -> Option<Variant> {
 
 /// A request; without a `payload` its other fields are the payload.
 fn client_frame(variant: &Variant) -> Value {
+    let ignored = json!({ "description": "Anything; nothing of it is read." });
+    let payload = match variant.kind.as_str() {
+        Some(kind) if WITHOUT_FIELDS.contains(&kind) => &ignored,
+        _ => &variant.payload,
+    };
     json!({
         "title": variant.kind,
         "description": variant.description,
@@ -83,11 +91,11 @@ fn client_frame(variant: &Variant) -> Value {
         "properties": {
             "type": { "const": variant.kind },
             "id": { "$ref": "#/$defs/RequestId" },
-            "payload": variant.payload,
+            "payload": payload,
         },
         "required": ["type"],
         "if": { "required": ["payload"] },
-        "else": variant.payload,
+        "else": payload,
     })
 }
 
@@ -110,6 +118,43 @@ fn server_frame(variant: &Variant) -> Value {
         },
         "required": required,
     })
+}
+
+/// Lets a client spell the fields that it must give in snake_case too.
+fn either_spelling(payload: &mut Value) {
+    let names = payload.get("required").and_then(Value::as_array);
+    let names: Vec<String> = names
+        .into_iter()
+        .flatten()
+        .filter_map(|name| Some(name.as_str()?.to_owned()))
+        .collect();
+    let (two, one): (Vec<_>, Vec<_>) = names
+        .into_iter()
+        .partition(|name| name.contains(|c: char| c.is_ascii_uppercase()));
+    let choices = two.iter().map(|name| {
+        let field = payload.pointer(&format!("/properties/{name}"));
+        let snake = snake_case(name);
+        json!({ "anyOf": [
+            { "required": [name] },
+            { "properties": { &snake: field }, "required": [&snake] },
+        ] })
+    });
+    let choices: Vec<Value> = choices.collect();
+    if let (false, Some(payload)) = (choices.is_empty(), payload.as_object_mut()) {
+        payload.insert("required".to_owned(), json!(one));
+        payload.insert("allOf".to_owned(), Value::Array(choices));
+    }
+}
+
+fn snake_case(name: &str) -> String {
+    let mut snake = String::with_capacity(name.len() + 4);
+    for c in name.chars() {
+        if c.is_ascii_uppercase() {
+            snake.push('_');
+        }
+        snake.push(c.to_ascii_lowercase());
+    }
+    snake
 }
 
 fn request_id() -> Value {

@@ -4,12 +4,15 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::protocol::Content;
+use crate::protocol::Event;
 use crate::protocol::command::{ChatCancel, Empty};
 
 /// What became of a frame, in short.
 fn outcome(text: &str) -> Result<Option<Request>, (SessionCode, Option<Value>, String)> {
     read(text).map_err(|rejected| {
-        let id = rejected.reply_to.map(|RequestId(id)| id);
+        let id = rejected
+            .reply_to
+            .map(|id| serde_json::from_str(&id.to_string()).unwrap());
         (rejected.error.code, id, rejected.error.message)
     })
 }
@@ -53,6 +56,25 @@ fn every_form_of_a_frame_is_the_same_request() {
     });
     for form in forms {
         assert_eq!(command_of(form), expected, "{form}");
+    }
+}
+
+#[test]
+fn a_request_without_fields_takes_any_payload() {
+    let empty = Value::Object(Map::new());
+    let has_no_fields = |kind: &str| {
+        let command = command_of(&json!({"type": kind, "payload": {}}).to_string());
+        serde_json::to_value(command).unwrap()["payload"] == empty
+    };
+    for kind in WITHOUT_FIELDS {
+        assert!(has_no_fields(kind), "{kind}");
+        for payload in ["\"x\"", "[1]", "7", "true", "{\"a\":null}"] {
+            let text = format!(r#"{{"type":"{kind}","payload":{payload}}}"#);
+            assert_eq!(
+                command_of(&text),
+                command_of(&json!({ "type": kind }).to_string())
+            );
+        }
     }
 }
 
@@ -111,6 +133,36 @@ fn every_field_may_be_spelt_in_snake_case() {
 }
 
 #[test]
+fn a_field_that_is_null_is_absent() {
+    for (with, without) in [
+        (
+            r#"{"type":"chat:send","content":"x","conversationId":null,"provider":null,"history":null,"limits":null,"whenBusy":null}"#,
+            r#"{"type":"chat:send","content":"x"}"#,
+        ),
+        (
+            r#"{"type":"chat:cancel","payload":{"conversation_id":null,"queued":null}}"#,
+            r#"{"type":"chat:cancel"}"#,
+        ),
+        (
+            r#"{"type":"chat:tool-approve","toolId":"t1","approved":true,"remember":null,"input":null}"#,
+            r#"{"type":"chat:tool-approve","toolId":"t1","approved":true}"#,
+        ),
+        (
+            r#"{"type":"tool:output","toolId":"t1","offset":null,"limit":null}"#,
+            r#"{"type":"tool:output","toolId":"t1"}"#,
+        ),
+    ] {
+        assert_eq!(command_of(with), command_of(without), "{with}");
+    }
+    let text = r#"{"type":"chat:send","content":null}"#;
+    check_refused(
+        text,
+        SessionCode::InvalidPayload,
+        &["missing field `content`"],
+    );
+}
+
+#[test]
 fn an_empty_frame_is_none() {
     for text in ["", " ", "\n", "\r\n\t "] {
         assert_eq!(outcome(text), Ok(None), "{text:?}");
@@ -137,7 +189,7 @@ fn ids_are_strings_or_numbers_and_come_back_as_they_came() {
         let stamp = Stamp {
             seq: Some(1),
             reply_to: Some(&id_again),
-            timestamp: "t",
+            timestamp: Timestamp::default(),
         };
         let answer = write(&Event::SessionPingResult(Empty {}), &stamp);
         let answer: Value = serde_json::from_str(&answer).unwrap();
@@ -152,9 +204,35 @@ fn ids_are_strings_or_numbers_and_come_back_as_they_came() {
 }
 
 #[test]
+fn numbers_come_back_as_they_were_written() {
+    for id in [
+        "123456789012345678901234567890",
+        "1E2",
+        "1e2",
+        "1.50",
+        "-0",
+        "0.1000000000000000055511151231257827",
+    ] {
+        for text in [
+            format!(r#"{{"type":"session:ping","id":{id}}}"#),
+            format!(r#"{{ "\u0069d" : {id} , "type": "session:ping", "x": {{"id": 7}} }}"#),
+        ] {
+            let request = outcome(&text).unwrap().unwrap();
+            let stamp = Stamp {
+                reply_to: request.id.as_ref(),
+                ..Stamp::default()
+            };
+            let answer = write(&Event::SessionPingResult(Empty {}), &stamp);
+            assert!(answer.contains(&format!(r#""replyTo":{id},"#)), "{answer}");
+        }
+    }
+}
+
+#[test]
 fn an_id_of_another_sort_is_refused() {
     let too_long = json!("x".repeat(RequestId::MAX_CHARS + 1)).to_string();
-    for id in ["true", "{}", "[1]", too_long.as_str()] {
+    let too_many = "1".repeat(RequestId::MAX_CHARS + 1);
+    for id in ["true", "{}", "[1]", too_long.as_str(), too_many.as_str()] {
         let text = format!(r#"{{"type":"session:ping","id":{id}}}"#);
         check_refused(&text, SessionCode::InvalidPayload, &["`id`", "256"]);
     }
@@ -206,9 +284,9 @@ fn nesting_ends_at_its_limit() {
             "]".repeat(depth)
         )
     };
-    // Two levels are the frame's and the payload's own; the reader stops at the 128th.
-    assert!(outcome(&nested(125)).is_ok());
-    check_refused(&nested(126), SessionCode::InvalidJson, &["recursion"]);
+    // Two levels are the frame's and the payload's own.
+    assert!(outcome(&nested(126)).is_ok());
+    check_refused(&nested(127), SessionCode::InvalidJson, &["recursion"]);
     check_refused(&nested(100_000), SessionCode::InvalidJson, &["recursion"]);
 }
 
@@ -303,7 +381,7 @@ fn an_event_is_written_with_its_envelope_in_order() {
             Stamp {
                 seq: Some(17),
                 reply_to: Some(&id),
-                timestamp: "2026-11-20T12:00:00.123Z",
+                timestamp: "2026-11-20T12:00:00.123Z".parse().unwrap(),
             },
             r#"{"type":"session:error","seq":17,"replyTo":"7","timestamp":"2026-11-20T12:00:00.123Z","payload":{"code":"invalid_json","message":"a text with ,\"payload\": in it"}}"#,
         ),
@@ -311,7 +389,7 @@ fn an_event_is_written_with_its_envelope_in_order() {
             Stamp {
                 seq: None,
                 reply_to: None,
-                timestamp: "2026-11-20T12:00:00.123Z",
+                timestamp: "2026-11-20T12:00:00.123Z".parse().unwrap(),
             },
             r#"{"type":"session:error","timestamp":"2026-11-20T12:00:00.123Z","payload":{"code":"invalid_json","message":"a text with ,\"payload\": in it"}}"#,
         ),
@@ -323,7 +401,7 @@ fn an_event_is_written_with_its_envelope_in_order() {
 
 #[test]
 fn the_time_is_in_utc_with_milliseconds() {
-    let time = timestamp();
+    let time = Timestamp::now().to_string();
     assert_eq!(time.len(), "2026-11-20T12:00:00.123Z".len(), "{time}");
     assert!(time.ends_with('Z') && time.parse::<jiff::Timestamp>().is_ok());
 }

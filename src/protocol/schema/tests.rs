@@ -101,7 +101,8 @@ fn read_and_written(frame: &Value) -> Value {
     let command = serde_json::to_value(&request.command).unwrap();
     let mut again = serde_json::Map::new();
     again.insert("type".to_owned(), command["type"].clone());
-    again.insert("id".to_owned(), serde_json::to_value(&request.id).unwrap());
+    let id = request.id.unwrap().to_string();
+    again.insert("id".to_owned(), serde_json::from_str(&id).unwrap());
     again.insert("payload".to_owned(), command["payload"].clone());
     again.into()
 }
@@ -109,15 +110,15 @@ fn read_and_written(frame: &Value) -> Value {
 /// An event as a client would parse it, and through the daemon's writer.
 fn parsed_and_written(frame: &Value) -> Value {
     let event: Event = serde_json::from_value(frame.clone()).unwrap();
-    let reply_to: Option<RequestId> = frame
+    let reply_to = frame
         .get("replyTo")
-        .map(|id| serde_json::from_value(id.clone()).unwrap());
+        .map(|id| RequestId::from(id.as_str().unwrap()));
     let written = envelope::write(
         &event,
         &Stamp {
             seq: frame["seq"].as_u64(),
             reply_to: reply_to.as_ref(),
-            timestamp: frame["timestamp"].as_str().unwrap(),
+            timestamp: frame["timestamp"].as_str().unwrap().parse().unwrap(),
         },
     );
     serde_json::from_str(&written).unwrap()
@@ -154,6 +155,25 @@ fn the_schema_accepts_the_short_form() {
 }
 
 #[test]
+fn the_schema_accepts_what_the_daemon_accepts() {
+    let cases = [
+        r#"{"type":"session:ping","payload":"x"}"#,
+        r#"{"type":"session:ping","payload":[1]}"#,
+        r#"{"type":"tool:metrics","x":1}"#,
+        r#"{"type":"chat:tool-approve","tool_id":"t1","approved":true}"#,
+        r#"{"type":"session:resume","session_id":"s","last_seq":4}"#,
+        r#"{"type":"tool:status","payload":{"tool_id":"t1"}}"#,
+        r#"{"type":"tool:output","tool_id":"t1"}"#,
+    ];
+    let validator = validator();
+    for case in cases {
+        assert!(envelope::read(case).is_ok(), "{case}");
+        let frame: Value = serde_json::from_str(case).unwrap();
+        assert!(validator.is_valid(&frame), "{case}");
+    }
+}
+
+#[test]
 fn the_schema_refuses_what_the_daemon_refuses_or_never_writes() {
     let cases = [
         r#"{}"#,
@@ -164,6 +184,9 @@ fn the_schema_refuses_what_the_daemon_refuses_or_never_writes() {
         r#"{"type":"chat:send","payload":{},"content":"hi"}"#,
         r#"{"type":"chat:send","payload":"hi"}"#,
         r#"{"type":"chat:send","id":{},"content":"hi"}"#,
+        r#"{"type":"tool:status"}"#,
+        r#"{"type":"tool:status","tool_id":7}"#,
+        r#"{"type":"chat:tool-approve","tool_id":"t1"}"#,
         r#"{"type":"session:configure","trustLevel":"bold"}"#,
         // An event without its number, and one with a `null`.
         r#"{"type":"session:ping-result","timestamp":"2026-11-20T12:00:00.123Z","payload":{}}"#,

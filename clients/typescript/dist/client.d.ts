@@ -1,0 +1,133 @@
+import { type ChatError, type ChatSend, type Commands, type Configure, type Content, type Events, type Ready, type Remember, type ServerFrame, type SessionError } from "./protocol.js";
+/** What this client needs of a `WebSocket`; the browser's, Node's and `ws`'s have it. */
+export interface Socket {
+    readonly readyState: number;
+    send(text: string): void;
+    close(code?: number, reason?: string): void;
+    onopen: ((event: any) => void) | null;
+    onmessage: ((event: any) => void) | null;
+    onclose: ((event: any) => void) | null;
+    onerror: ((event: any) => void) | null;
+}
+export type SocketConstructor = new (url: string, protocols?: string | string[]) => Socket;
+export interface ClientOptions {
+    /** The `url` of the ready line, e.g. `ws://127.0.0.1:4517/ws`. */
+    url: string;
+    /** The token of the ready line, or the one given to the daemon. */
+    token?: string;
+    /** Where there is no global `WebSocket` (Node.js 20): that of a library. */
+    WebSocket?: SocketConstructor;
+    /** Goes on with a session that was left, e.g. before a page was loaded again. */
+    session?: {
+        sessionId: string;
+        lastSeq: number;
+    };
+    /** Whether a dropped socket is connected again; true where absent. */
+    reconnect?: boolean;
+    /** First and longest pause before connecting again, in milliseconds. */
+    pause?: {
+        first: number;
+        longest: number;
+    };
+    /** How long a connection may take, in milliseconds. */
+    connectMs?: number;
+}
+export type Status = 
+/** Trying to get there; `attempt` counts from 1 since the last time it was. */
+{
+    name: "connecting";
+    attempt: number;
+} | {
+    name: "open";
+}
+/** Dropped; tried again in so many milliseconds. */
+ | {
+    name: "waiting";
+    delayMs: number;
+    attempt: number;
+}
+/** Over: by `close`, because another window took the session over, or since it cannot go on. */
+ | {
+    name: "closed";
+    code: number;
+    reason: string;
+};
+/** What can be listened to besides the daemon's events. */
+export interface ClientEvents {
+    /** Every frame that counts: no duplicates, in order. */
+    frame: ServerFrame;
+    /** Every frame as it went over the wire, both ways, duplicates too. */
+    wire: {
+        direction: "in" | "out";
+        text: string;
+    };
+    status: Status;
+    /** The session that was resumed is gone; `ready` tells of the new one. Unanswered requests were rejected. */
+    "session-lost": Ready;
+}
+type AnswerTo<K extends string> = `${K}-result` extends keyof Events ? Events[`${K}-result`] : unknown;
+/** A request that was answered by an error, or by nothing any more. */
+export declare class RequestError extends Error {
+    /** The daemon's code; `session_lost` and `closed` are this client's. */
+    readonly code: string;
+    readonly payload?: SessionError | ChatError | undefined;
+    readonly name = "RequestError";
+    constructor(
+    /** The daemon's code; `session_lost` and `closed` are this client's. */
+    code: string, message: string, payload?: SessionError | ChatError | undefined);
+}
+export declare class Client {
+    #private;
+    /** The daemon's last `session:ready`. */
+    ready: Ready | undefined;
+    /** The highest number seen in this session. */
+    lastSeq: number;
+    /** How the connection stands; listen to `status` for changes. */
+    status: Status;
+    constructor(options: ClientOptions);
+    /** What to resume by, after a page was loaded again. */
+    get session(): {
+        sessionId: string;
+        lastSeq: number;
+    } | undefined;
+    /**
+     * Connects; resolves with the daemon's `session:ready`.
+     *
+     * Rejects where the first attempt fails. Once it was connected, a dropped socket is connected
+     * again by itself, for as long as it takes, until `close`.
+     */
+    connect(): Promise<Ready>;
+    /** Ends the connection; the session lives on for its grace period. */
+    close(): void;
+    /** Drops the socket and connects again at once, e.g. when a laptop woke up. */
+    retryNow(): void;
+    /** Calls `listener` for each event of a type, or for one of `ClientEvents`; returns what stops it. */
+    on<K extends keyof ClientEvents>(type: K, listener: (value: ClientEvents[K]) => void): () => void;
+    on<K extends keyof Events>(type: K, listener: (payload: Events[K], frame: ServerFrame<K>) => void): () => void;
+    /** Sends a request; resolves with the payload of its answer, rejects with a `RequestError`. */
+    request<K extends keyof Commands>(type: K, payload: Commands[K], id?: string): Promise<AnswerTo<K>>;
+    /**
+     * Says something. `id` makes it safe to repeat: the daemon runs a send of one id once.
+     *
+     * Resolves when the daemon has admitted it, with the `messageId` of its exchange.
+     */
+    send(content: Content, options?: Omit<ChatSend, "content"> & {
+        id?: string;
+    }): Promise<AnswerTo<"chat:send">>;
+    /** Stops what runs in a conversation. */
+    cancel(conversationId?: string, queued?: boolean): Promise<AnswerTo<"chat:cancel">>;
+    /** Lets a call run, with another input where one is given. */
+    approve(toolId: string, options?: {
+        input?: Record<string, unknown>;
+        remember?: Remember;
+    }): Promise<AnswerTo<"chat:tool-approve">>;
+    /** Refuses a call; the model is told the reason. */
+    deny(toolId: string, reason?: string): Promise<AnswerTo<"chat:tool-approve">>;
+    /** Gives a server what it asked for in the middle of a call: the fields of a form, nothing for a page. */
+    give(requestId: string, content?: Record<string, unknown>): Promise<AnswerTo<"chat:tool-input">>;
+    /** Does not give it: says no, or closes the question without a decision. */
+    refuse(requestId: string, action?: "decline" | "cancel"): Promise<AnswerTo<"chat:tool-input">>;
+    /** Sets defaults of this session. */
+    configure(values: Configure): Promise<AnswerTo<"session:configure">>;
+}
+export {};

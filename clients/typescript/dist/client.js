@@ -1,0 +1,333 @@
+// The socket to the daemon: requests with answers, events by type, and connecting again where it
+// drops. Browsers and Node.js 20 or newer; no dependencies.
+//
+// Nothing is lost while the session lives: a new socket goes on after the last number that was
+// seen, and requests without an answer are sent again under their old id once everything missed
+// has come. Nothing is sent twice to effect: the daemon runs a `chat:send` of one id once.
+import { SUBPROTOCOL, } from "./protocol.js";
+/** A request that was answered by an error, or by nothing any more. */
+export class RequestError extends Error {
+    code;
+    payload;
+    name = "RequestError";
+    constructor(
+    /** The daemon's code; `session_lost` and `closed` are this client's. */
+    code, message, payload) {
+        super(message);
+        this.code = code;
+        this.payload = payload;
+    }
+}
+const OPEN = 1;
+const CLOSE = { wish: 1000, unauthorized: 1008, takenOver: 4001 };
+/** Most requests that wait for an answer; more are refused at once. */
+const MOST_PENDING = 1024;
+export class Client {
+    /** The daemon's last `session:ready`. */
+    ready;
+    /** The highest number seen in this session. */
+    lastSeq;
+    /** How the connection stands; listen to `status` for changes. */
+    status = { name: "closed", code: 0, reason: "not connected yet" };
+    #options;
+    #socket;
+    #sessionId;
+    #listeners = new Map();
+    #pending = new Map();
+    #prefix = randomText();
+    #counter = 0;
+    #attempt = 0;
+    #timer;
+    #replayEnds;
+    #isOver = false;
+    #waiting = [];
+    constructor(options) {
+        this.#options = options;
+        this.#sessionId = options.session?.sessionId;
+        this.lastSeq = options.session?.lastSeq ?? 0;
+    }
+    /** What to resume by, after a page was loaded again. */
+    get session() {
+        return this.#sessionId === undefined
+            ? undefined
+            : { sessionId: this.#sessionId, lastSeq: this.lastSeq };
+    }
+    /**
+     * Connects; resolves with the daemon's `session:ready`.
+     *
+     * Rejects where the first attempt fails. Once it was connected, a dropped socket is connected
+     * again by itself, for as long as it takes, until `close`.
+     */
+    connect() {
+        this.#isOver = false;
+        return new Promise((resolve, reject) => {
+            this.#waiting.push({ resolve, reject });
+            this.#open();
+        });
+    }
+    /** Ends the connection; the session lives on for its grace period. */
+    close() {
+        this.#over(CLOSE.wish, "closed by this client");
+        this.#socket?.close(CLOSE.wish);
+    }
+    /** Drops the socket and connects again at once, e.g. when a laptop woke up. */
+    retryNow() {
+        if (this.#isOver || this.status.name === "open" || this.status.name === "connecting")
+            return;
+        clearTimeout(this.#timer);
+        this.#open();
+    }
+    on(type, listener) {
+        const listeners = this.#listeners.get(type) ?? new Set();
+        this.#listeners.set(type, listeners.add(listener));
+        return () => listeners.delete(listener);
+    }
+    /** Sends a request; resolves with the payload of its answer, rejects with a `RequestError`. */
+    request(type, payload, id = `${this.#prefix}-${++this.#counter}`) {
+        return new Promise((resolve, reject) => {
+            if (this.#isOver) {
+                reject(new RequestError("closed", `${type}: the connection is closed`));
+                return;
+            }
+            if (this.#pending.size >= MOST_PENDING) {
+                reject(new RequestError("too_many_requests", `${type}: ${MOST_PENDING} requests have no answer yet`));
+                return;
+            }
+            const text = JSON.stringify({ type, id, payload });
+            const pending = { text, sent: false, resolve, reject };
+            this.#pending.set(id, pending);
+            // While missed events come in, what is new waits for their end as well.
+            if (this.status.name === "open" && this.#replayEnds === undefined)
+                this.#transmit(pending);
+        });
+    }
+    /**
+     * Says something. `id` makes it safe to repeat: the daemon runs a send of one id once.
+     *
+     * Resolves when the daemon has admitted it, with the `messageId` of its exchange.
+     */
+    send(content, options = {}) {
+        const { id, ...rest } = options;
+        return this.request("chat:send", { ...rest, content }, id);
+    }
+    /** Stops what runs in a conversation. */
+    cancel(conversationId = "default", queued = false) {
+        return this.request("chat:cancel", { conversationId, queued });
+    }
+    /** Lets a call run, with another input where one is given. */
+    approve(toolId, options = {}) {
+        return this.request("chat:tool-approve", { toolId, approved: true, ...options });
+    }
+    /** Refuses a call; the model is told the reason. */
+    deny(toolId, reason) {
+        const payload = { toolId, approved: false, ...(reason !== undefined && { reason }) };
+        return this.request("chat:tool-approve", payload);
+    }
+    /** Gives a server what it asked for in the middle of a call: the fields of a form, nothing for a page. */
+    give(requestId, content) {
+        const payload = { requestId, action: "accept", ...(content !== undefined && { content }) };
+        return this.request("chat:tool-input", payload);
+    }
+    /** Does not give it: says no, or closes the question without a decision. */
+    refuse(requestId, action = "decline") {
+        return this.request("chat:tool-input", { requestId, action });
+    }
+    /** Sets defaults of this session. */
+    configure(values) {
+        return this.request("session:configure", values);
+    }
+    #open() {
+        const { url, token, connectMs = 10_000 } = this.#options;
+        this.#attempt += 1;
+        this.#set({ name: "connecting", attempt: this.#attempt });
+        let socket;
+        try {
+            const Socket = this.#options.WebSocket ?? globalThis.WebSocket;
+            if (typeof Socket !== "function") {
+                throw new Error("there is no WebSocket here; Node.js 20 needs the option `WebSocket`, e.g. that of npm's ws");
+            }
+            const place = new URL(url);
+            if (this.#sessionId !== undefined) {
+                place.searchParams.set("session", this.#sessionId);
+                place.searchParams.set("after", String(this.lastSeq));
+            }
+            socket = new Socket(place.href, token === undefined ? [SUBPROTOCOL] : [SUBPROTOCOL, bearer(token)]);
+        }
+        catch (error) {
+            this.#over(0, error.message);
+            return;
+        }
+        this.#socket = socket;
+        const late = setTimeout(() => {
+            dropped({ code: 1006, reason: `no connection within ${connectMs} ms` });
+            socket.close();
+        }, connectMs);
+        let isGone = false;
+        const dropped = (event) => {
+            clearTimeout(late);
+            if (isGone || this.#socket !== socket)
+                return;
+            isGone = true;
+            this.#socket = undefined;
+            this.#dropped(event.code ?? 1006, event.reason ?? "");
+        };
+        socket.onmessage = (event) => {
+            clearTimeout(late);
+            if (!isGone && this.#socket === socket)
+                this.#take(String(event.data));
+        };
+        socket.onclose = dropped;
+        socket.onerror = () => {
+            // What was wrong is not told to pages. `onclose` follows, but for Node.js 20, which leaves it
+            // out where the daemon turned the socket away.
+            setTimeout(() => {
+                if (socket.readyState !== OPEN)
+                    dropped({ code: 1006, reason: "" });
+            }, 0);
+        };
+    }
+    #take(text) {
+        this.#emit("wire", { direction: "in", text });
+        let frame;
+        try {
+            frame = JSON.parse(text);
+        }
+        catch {
+            return;
+        }
+        if (frame.type === "session:ready")
+            this.#greeted(frame);
+        // Known already: a resumed socket that both sides count differently.
+        if (frame.seq !== undefined) {
+            if (frame.seq <= this.lastSeq)
+                return;
+            this.lastSeq = frame.seq;
+        }
+        this.#answer(frame);
+        this.#emit("frame", frame);
+        this.#emit(frame.type, frame.payload, frame);
+    }
+    #greeted(frame) {
+        const ready = frame.payload;
+        const isNew = ready.sessionId !== this.#sessionId;
+        const had = this.#sessionId !== undefined;
+        // Replayed: the beginning of this very session, as it was then.
+        if (frame.seq !== undefined && !isNew)
+            return;
+        this.ready = ready;
+        this.#sessionId = ready.sessionId;
+        this.#attempt = 0;
+        if (isNew)
+            this.lastSeq = 0;
+        this.#set({ name: "open" });
+        if (isNew && had) {
+            for (const [id, pending] of this.#pending) {
+                this.#pending.delete(id);
+                pending.reject(new RequestError("session_lost", "the session is gone; nobody knows whether this was done"));
+            }
+            this.#emit("session-lost", ready);
+        }
+        if (ready.resumed)
+            this.#awaitReplay();
+        else
+            this.#flush();
+        for (const { resolve } of this.#waiting.splice(0))
+            resolve(ready);
+    }
+    /** Asks for a sign that comes after everything that was missed, answers to earlier requests included. */
+    #awaitReplay() {
+        this.#replayEnds = `${this.#prefix}-${++this.#counter}`;
+        this.#write(JSON.stringify({ type: "session:ping", id: this.#replayEnds, payload: {} }));
+    }
+    #answer(frame) {
+        // Answers may be among what was lost, that to an earlier sign too.
+        if (frame.type === "session:error" && frame.payload.code === "replay_gap")
+            this.#awaitReplay();
+        if (frame.replyTo === undefined)
+            return;
+        const id = String(frame.replyTo);
+        if (id === this.#replayEnds) {
+            this.#flush();
+            return;
+        }
+        const pending = this.#pending.get(id);
+        if (!pending)
+            return;
+        this.#pending.delete(id);
+        if (frame.type === "session:error" || frame.type === "chat:error") {
+            const { code, message } = frame.payload;
+            pending.reject(new RequestError(code, message, frame.payload));
+        }
+        else {
+            pending.resolve(frame.payload);
+        }
+    }
+    /** Sends everything that has no answer although nothing is missing any more. */
+    #flush() {
+        this.#replayEnds = undefined;
+        for (const pending of this.#pending.values())
+            this.#transmit(pending);
+    }
+    #transmit(pending) {
+        pending.sent = true;
+        this.#write(pending.text);
+    }
+    #write(text) {
+        if (this.#socket?.readyState !== OPEN)
+            return;
+        this.#emit("wire", { direction: "out", text });
+        this.#socket.send(text);
+    }
+    #dropped(code, reason) {
+        if (this.#isOver)
+            return;
+        this.#replayEnds = undefined;
+        const never = this.ready === undefined && this.#waiting.length > 0;
+        const forGood = code === CLOSE.takenOver || code === CLOSE.unauthorized;
+        if (forGood || never || this.#options.reconnect === false) {
+            const why = reason || (never ? `no connection to ${this.#options.url}: is the daemon there, and the token right?` : "the socket dropped");
+            this.#over(code, why);
+            return;
+        }
+        const { first = 200, longest = 5_000 } = this.#options.pause ?? {};
+        const most = Math.min(longest, first * 2 ** this.#attempt);
+        // Jitter, so that many clients do not come back as one.
+        const delayMs = Math.round(most / 2 + (Math.random() * most) / 2);
+        this.#set({ name: "waiting", delayMs, attempt: this.#attempt });
+        this.#timer = setTimeout(() => this.#open(), delayMs);
+    }
+    #over(code, reason) {
+        this.#isOver = true;
+        clearTimeout(this.#timer);
+        this.#attempt = 0;
+        const error = new RequestError("closed", reason);
+        for (const { reject } of this.#waiting.splice(0))
+            reject(error);
+        for (const [id, pending] of this.#pending) {
+            this.#pending.delete(id);
+            pending.reject(error);
+        }
+        this.#set({ name: "closed", code, reason });
+    }
+    #set(status) {
+        this.status = status;
+        this.#emit("status", status);
+    }
+    #emit(type, ...values) {
+        for (const listener of [...(this.#listeners.get(type) ?? [])]) {
+            listener(...values);
+        }
+    }
+}
+/** Browsers cannot set headers on a WebSocket; the token goes as a second subprotocol. */
+function bearer(token) {
+    if (!/^[\w!#$%&'*+.^`|~-]+$/.test(token)) {
+        throw new Error("this token has characters that a subprotocol cannot carry; use letters, digits, `-` and `_`, e.g. of: openssl rand -hex 32");
+    }
+    return `bearer.${token}`;
+}
+/** Not the same in two clients of one session, whose sends the daemon tells apart by their ids. */
+function randomText() {
+    const bytes = globalThis.crypto.getRandomValues(new Uint8Array(6));
+    return Array.from(bytes, (byte) => byte.toString(36)).join("");
+}

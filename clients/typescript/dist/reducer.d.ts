@@ -1,0 +1,100 @@
+import type { ChatError, Content, Context, ServerFrame, StateName, StreamEnd, ToolConfirm, ToolInputRequest, ToolResolved } from "./protocol.js";
+/** Most characters of a call's live output that are kept; the oldest are dropped. */
+export declare const OUTPUT_CHARS: number;
+/** Text of the answer. */
+export interface TextBlock {
+    type: "text";
+    turn: number;
+    text: string;
+}
+/** Thinking of the model, for show. */
+export interface ThinkingBlock {
+    type: "thinking";
+    turn: number;
+    text: string;
+}
+/** A call of a tool, from the first piece of its input to its result. */
+export interface ToolCallBlock {
+    type: "tool_call";
+    turn: number;
+    toolId: string;
+    toolName: string;
+    status: "running" | "success" | "error";
+    /** What a running call waits for; `done` with its result. */
+    phase: "planned" | "awaiting-approval" | "queued" | "executing" | "done";
+    /** The input as the model writes it; `input` once it is whole. */
+    inputText: string;
+    input?: Record<string, unknown>;
+    /** The question, where one was asked. */
+    confirm?: ToolConfirm;
+    /** How the question was settled. */
+    resolved?: ToolResolved;
+    /** What the call waits for, where it is queued. */
+    waitsFor?: string;
+    /** Live output, the end of it. */
+    output: string;
+    /** Characters of live output that were dropped at its beginning. */
+    outputDropped: number;
+    result?: string;
+    durationMs?: number;
+    metadata?: Record<string, unknown>;
+}
+/** What the user said in the middle of an exchange. */
+export interface SteeredBlock {
+    type: "steered";
+    turn: number;
+    content: Content;
+}
+export type Block = TextBlock | ThinkingBlock | ToolCallBlock | SteeredBlock;
+/** What one side said: the user's words, or all that came of them. */
+export interface Message {
+    /** The exchange's id, `m1`; messages of a history have ids of their own, `h1`. */
+    id: string;
+    role: "user" | "assistant";
+    blocks: Block[];
+    status: "queued" | "streaming" | "done";
+    /** Place in the queue, while it waits. */
+    position?: number;
+    provider?: string;
+    model?: string;
+    error?: ChatError;
+    end?: StreamEnd;
+    /** The provider failed and is asked again. */
+    retry?: {
+        attempt: number;
+        delayMs: number;
+        reason: string;
+    };
+}
+export interface ConversationView {
+    conversationId: string;
+    messages: Message[];
+    state: StateName;
+    /** How full the model's context is. */
+    context?: Context;
+    /** What its exchanges have cost, where the daemon knows the prices. */
+    costUsd: number;
+}
+/** All that a session shows. */
+export interface View {
+    conversations: Record<string, ConversationView>;
+    /** Questions without an answer, in the order of their coming. */
+    approvals: ToolConfirm[];
+    /** What servers ask in the middle of calls, in the order of their coming; only with `inputRequests`. */
+    inputs: ToolInputRequest[];
+    /** Whether events were missed that the daemon no longer had; what is shown is what it remembers. */
+    gap: boolean;
+}
+/** A view of nothing. */
+export declare function emptyView(): View;
+/** Returns the view after a frame. */
+export declare function reduce(view: View, frame: ServerFrame): View;
+/** Returns the view after several frames. */
+export declare function reduceAll(view: View, frames: Iterable<ServerFrame>): View;
+/**
+ * Adds what the user said in an exchange, in front of its answer. Frames do not repeat it unless the
+ * layer `message` is on; the `messageId` is in the answer to `chat:send`.
+ */
+export declare function withUserMessage(view: View, conversationId: string, messageId: string, content: Content): View;
+/** The text of a message's content; a picture is named by its type. */
+export declare function textOf(content: Content): string;

@@ -1,0 +1,404 @@
+// From frames to what a chat shows: messages of blocks. Pure: no clock, no socket, no page.
+//
+// `reduce` never changes what it was given, and parts that did not change keep their identity, so
+// that a view may compare by `===`. Frames that it does not know leave everything as it is.
+/** Most characters of a call's live output that are kept; the oldest are dropped. */
+export const OUTPUT_CHARS = 256 * 1024;
+/** A view of nothing. */
+export function emptyView() {
+    return { conversations: {}, approvals: [], inputs: [], gap: false };
+}
+/** Returns the view after a frame. */
+export function reduce(view, frame) {
+    switch (frame.type) {
+        case "session:error":
+            return frame.payload.code === "replay_gap" ? missed(view) : view;
+        case "session:state-result":
+            return stateOf(view, frame.payload);
+        case "chat:history-result":
+            return frame.replyTo === undefined || !view.conversations[frame.payload.conversationId]
+                ? withConversation(view, frame.payload.conversationId, (it) => ({
+                    ...it,
+                    messages: fromHistory(frame.payload.messages),
+                }))
+                : view;
+        case "chat:close-result": {
+            const { [frame.payload.conversationId]: _, ...conversations } = view.conversations;
+            return { ...view, conversations };
+        }
+        case "chat:queued":
+            return message(view, frame.payload, (it) => ({
+                ...it,
+                status: "queued",
+                position: frame.payload.position,
+            }));
+        case "chat:stream-start": {
+            const { provider, model } = frame.payload;
+            return message(continued(view, frame.payload), frame.payload, ({ position: _, ...it }) => ({
+                ...it,
+                status: "streaming",
+                provider,
+                model,
+            }));
+        }
+        case "chat:text-delta":
+            return delta(view, frame.payload, "text");
+        case "chat:thinking-delta":
+            return delta(view, frame.payload, "thinking");
+        case "chat:tool-input-delta": {
+            const { chunk, toolName, turn } = frame.payload;
+            return call(view, frame.payload, { toolName, turn }, (it) => ({
+                ...it,
+                inputText: it.inputText + chunk,
+            }));
+        }
+        case "chat:tool-confirm": {
+            const confirm = frame.payload;
+            const known = view.approvals.some((open) => open.toolId === confirm.toolId);
+            const asked = known ? view : { ...view, approvals: [...view.approvals, confirm] };
+            return call(asked, confirm, { toolName: confirm.toolName }, (it) => ({
+                ...it,
+                phase: "awaiting-approval",
+                input: confirm.input,
+                confirm,
+            }));
+        }
+        case "chat:tool-resolved": {
+            const resolved = frame.payload;
+            const approvals = view.approvals.filter((open) => open.toolId !== resolved.toolId);
+            return call({ ...view, approvals }, resolved, {}, (it) => ({
+                ...it,
+                resolved,
+                phase: it.phase === "awaiting-approval" ? "queued" : it.phase,
+            }));
+        }
+        case "chat:tool-input-request": {
+            const request = frame.payload;
+            const known = view.inputs.some((open) => open.requestId === request.requestId);
+            return known ? view : { ...view, inputs: [...view.inputs, request] };
+        }
+        case "chat:tool-input-resolved": {
+            const { requestId } = frame.payload;
+            return { ...view, inputs: view.inputs.filter((open) => open.requestId !== requestId) };
+        }
+        case "chat:tool-start": {
+            const { toolName, turn, input } = frame.payload;
+            return call(view, frame.payload, { toolName, turn }, ({ waitsFor: _, ...it }) => ({
+                ...it,
+                input,
+                phase: "executing",
+            }));
+        }
+        case "chat:tool-delta": {
+            const { chunk } = frame.payload;
+            return call(view, frame.payload, {}, (it) => ({ ...it, ...appended(it, chunk) }));
+        }
+        case "chat:tool-result": {
+            const { toolName, status, result, durationMs, metadata } = frame.payload;
+            return call(view, frame.payload, { toolName }, (it) => ({
+                ...it,
+                status,
+                phase: "done",
+                result,
+                durationMs,
+                ...(metadata && { metadata: metadata }),
+            }));
+        }
+        case "chat:usage":
+            return withConversation(view, frame.payload.conversationId, (it) => ({
+                ...it,
+                context: frame.payload.context,
+            }));
+        case "chat:state":
+            return state(view, frame.payload);
+        case "chat:message":
+            return said(view, frame.payload.conversationId, frame.payload.messageId, frame.payload.message);
+        case "chat:steered": {
+            const { content } = frame.payload;
+            return message(view, frame.payload, (it) => ({
+                ...it,
+                blocks: [...it.blocks, { type: "steered", turn: it.blocks.at(-1)?.turn ?? 0, content }],
+            }));
+        }
+        case "chat:turn-discarded": {
+            const { turn } = frame.payload;
+            return message(view, frame.payload, (it) => ({
+                ...it,
+                blocks: it.blocks.filter((block) => block.turn !== turn || block.type === "steered"),
+            }));
+        }
+        case "chat:error": {
+            const error = frame.payload;
+            // Without an exchange the send was not admitted; whoever sent it was told.
+            return error.messageId === undefined
+                ? view
+                : message(view, { ...error, messageId: error.messageId }, (it) => ({ ...it, error }));
+        }
+        case "chat:stream-end":
+            return ended(view, frame.payload);
+        default:
+            return view;
+    }
+}
+/** Returns the view after several frames. */
+export function reduceAll(view, frames) {
+    let now = view;
+    for (const frame of frames)
+        now = reduce(now, frame);
+    return now;
+}
+/**
+ * Adds what the user said in an exchange, in front of its answer. Frames do not repeat it unless the
+ * layer `message` is on; the `messageId` is in the answer to `chat:send`.
+ */
+export function withUserMessage(view, conversationId, messageId, content) {
+    return withConversation(view, conversationId, (it) => {
+        const has = it.messages.some((other) => other.id === messageId && other.role === "user");
+        // After a gap the history has it.
+        const last = it.messages.filter((other) => other.role === "user").at(-1);
+        const isTold = view.gap && last?.id.startsWith("h") && last.blocks[0]?.type === "text" && last.blocks[0].text === textOf(content);
+        if (has || isTold)
+            return it;
+        const words = {
+            id: messageId,
+            role: "user",
+            status: "done",
+            blocks: [{ type: "text", turn: 0, text: textOf(content) }],
+        };
+        const at = it.messages.findIndex((other) => other.id === messageId);
+        const messages = it.messages.slice();
+        messages.splice(at < 0 ? messages.length : at, 0, words);
+        return { ...it, messages };
+    });
+}
+/** The text of a message's content; a picture is named by its type. */
+export function textOf(content) {
+    if (typeof content === "string")
+        return content;
+    return content
+        .map((part) => (part.type === "text" ? part.text : `[${part.mediaType}]`))
+        .join("\n");
+}
+/** What is left where events were missed: nothing runs and nothing is asked but what the account that follows says. */
+function missed(view) {
+    const conversations = {};
+    for (const [id, it] of Object.entries(view.conversations)) {
+        conversations[id] = {
+            ...it,
+            state: "idle",
+            messages: it.messages.map((one) => {
+                if (one.status === "done")
+                    return one;
+                const { position: _, retry: __, ...rest } = one;
+                return { ...rest, status: "done" };
+            }),
+        };
+    }
+    return { conversations, approvals: [], inputs: [], gap: true };
+}
+/** After a gap, the beginning of an exchange that runs is the last answer of the history, where that is not whole. */
+function continued(view, of) {
+    const last = view.conversations[of.conversationId]?.messages.at(-1);
+    const isOpen = view.gap && last?.role === "assistant" && last.id.startsWith("h") && last.blocks.at(-1)?.type === "tool_call";
+    if (!isOpen)
+        return view;
+    return withConversation(view, of.conversationId, (it) => ({
+        ...it,
+        messages: [...it.messages.slice(0, -1), { ...last, id: of.messageId }],
+    }));
+}
+function withConversation(view, id, change) {
+    const old = view.conversations[id] ?? {
+        conversationId: id,
+        messages: [],
+        state: "idle",
+        costUsd: 0,
+    };
+    const changed = change(old);
+    if (changed === old && view.conversations[id])
+        return view;
+    return { ...view, conversations: { ...view.conversations, [id]: changed } };
+}
+/** Changes the answer of an exchange, which is made where it is not there yet. */
+function message(view, of, change) {
+    return withConversation(view, of.conversationId, (conversation) => {
+        const messages = conversation.messages.slice();
+        // The newest is the one that is changed, nearly always.
+        let at = messages.length - 1;
+        while (at >= 0 && (messages[at]?.id !== of.messageId || messages[at]?.role !== "assistant"))
+            at--;
+        const old = messages[at];
+        if (old)
+            messages[at] = change(old);
+        else
+            messages.push(change({ id: of.messageId, role: "assistant", blocks: [], status: "streaming" }));
+        return { ...conversation, messages };
+    });
+}
+function delta(view, of, type) {
+    return message(view, of, ({ retry: _, ...it }) => {
+        const blocks = it.blocks.slice();
+        const last = blocks.at(-1);
+        if (last && last.type === type && last.turn === of.turn) {
+            blocks[blocks.length - 1] = { ...last, text: last.text + of.content };
+        }
+        else {
+            blocks.push({ type, turn: of.turn, text: of.content });
+        }
+        return { ...it, blocks };
+    });
+}
+/** Changes a call, which is made where it is not there yet. */
+function call(view, of, made, change) {
+    return message(view, of, (it) => {
+        const blocks = it.blocks.slice();
+        let at = blocks.length - 1;
+        for (; at >= 0; at--) {
+            const block = blocks[at];
+            if (block?.type === "tool_call" && block.toolId === of.toolId)
+                break;
+        }
+        const old = blocks[at];
+        if (old?.type === "tool_call") {
+            blocks[at] = change(old);
+        }
+        else {
+            blocks.push(change({
+                type: "tool_call",
+                turn: made.turn ?? it.blocks.at(-1)?.turn ?? 0,
+                toolId: of.toolId,
+                toolName: made.toolName ?? "",
+                status: "running",
+                phase: "planned",
+                inputText: "",
+                output: "",
+                outputDropped: 0,
+            }));
+        }
+        return { ...it, blocks };
+    });
+}
+function appended(it, chunk) {
+    const output = it.output + chunk;
+    // Cut seldom, since each cut copies.
+    if (output.length <= 2 * OUTPUT_CHARS)
+        return { output, outputDropped: it.outputDropped };
+    const dropped = output.length - OUTPUT_CHARS;
+    return { output: output.slice(dropped), outputDropped: it.outputDropped + dropped };
+}
+function state(view, of) {
+    const { conversationId, messageId, toolId } = of;
+    const named = withConversation(view, conversationId, (it) => it.state === of.state ? it : { ...it, state: of.state });
+    if (messageId === undefined)
+        return named;
+    const exchange = { conversationId, messageId };
+    if (of.state === "retrying") {
+        const retry = { attempt: of.attempt ?? 2, delayMs: of.delayMs ?? 0, reason: of.reason ?? "" };
+        return message(named, exchange, (it) => ({ ...it, retry }));
+    }
+    if (of.state === "tool-queued" && toolId !== undefined) {
+        return call(named, { ...exchange, toolId }, {}, (it) => ({
+            ...it,
+            phase: "queued",
+            ...(of.reason !== undefined && { waitsFor: of.reason }),
+        }));
+    }
+    return named;
+}
+function ended(view, end) {
+    const messages = view.conversations[end.conversationId]?.messages ?? [];
+    // What the exchange said is in the history that came after the gap.
+    const isTold = view.gap && !messages.some((it) => it.id === end.messageId && it.role === "assistant");
+    const settled = isTold ? view : message(view, end, ({ retry: _, position: __, ...it }) => ({
+        ...it,
+        status: "done",
+        end,
+        blocks: it.blocks.map((block) => block.type === "tool_call" && block.status === "running"
+            ? { ...block, status: "error", phase: "done" }
+            : block),
+    }));
+    return withConversation(settled, end.conversationId, (it) => ({
+        ...it,
+        costUsd: it.costUsd + (end.costUsd ?? 0),
+    }));
+}
+function stateOf(view, told) {
+    let now = { ...view, approvals: told.approvals, inputs: told.inputs ?? [] };
+    for (const { conversationId, state } of told.conversations) {
+        now = withConversation(now, conversationId, (it) => ({ ...it, state }));
+    }
+    return now;
+}
+/** A whole message of the layer `message`; what its deltas have shown already is left. */
+function said(view, conversationId, messageId, whole) {
+    if (whole.role === "user")
+        return withUserMessage(view, conversationId, messageId, whole.content);
+    const known = view.conversations[conversationId]?.messages.find((it) => it.id === messageId && it.role === "assistant");
+    const calls = whole.toolCalls ?? [];
+    const shown = whole.role === "tool"
+        ? known?.blocks.some((it) => it.type === "tool_call" && it.toolId === whole.toolCallId && it.phase === "done")
+        : known?.blocks.some((it) => it.type === "text" && it.text === textOf(whole.content)) ||
+            (calls.length > 0 &&
+                calls.every((one) => known?.blocks.some((it) => it.type === "tool_call" && it.toolId === one.id)));
+    if (shown)
+        return view;
+    return message(view, { conversationId, messageId }, (it) => ({
+        ...it,
+        blocks: withWhole(it.blocks, whole),
+    }));
+}
+/** The messages of a history; an answer goes on until the user speaks again. */
+function fromHistory(history) {
+    const messages = [];
+    for (const whole of history) {
+        const id = `h${messages.length + 1}`;
+        if (whole.role === "user") {
+            const text = textOf(whole.content);
+            messages.push({ id, role: "user", status: "done", blocks: [{ type: "text", turn: 0, text }] });
+            continue;
+        }
+        const last = messages.at(-1);
+        if (last?.role === "assistant")
+            last.blocks = withWhole(last.blocks, whole);
+        else
+            messages.push({ id, role: "assistant", status: "done", blocks: withWhole([], whole) });
+    }
+    return messages;
+}
+function withWhole(old, whole) {
+    const blocks = old.slice();
+    const turn = (blocks.at(-1)?.turn ?? -1) + (whole.role === "tool" ? 0 : 1);
+    if (whole.role === "tool") {
+        const at = blocks.findIndex((it) => it.type === "tool_call" && it.toolId === whole.toolCallId);
+        const called = blocks[at];
+        if (called?.type === "tool_call") {
+            blocks[at] = {
+                ...called,
+                status: whole.isError ? "error" : "success",
+                phase: "done",
+                result: textOf(whole.content),
+            };
+        }
+        return blocks;
+    }
+    if (whole.thinking)
+        blocks.push({ type: "thinking", turn, text: whole.thinking });
+    const text = textOf(whole.content);
+    if (text)
+        blocks.push({ type: "text", turn, text });
+    for (const one of whole.toolCalls ?? []) {
+        blocks.push({
+            type: "tool_call",
+            turn,
+            toolId: one.id,
+            toolName: one.name,
+            status: "running",
+            phase: "planned",
+            inputText: "",
+            input: one.input ?? {},
+            output: "",
+            outputDropped: 0,
+        });
+    }
+    return blocks;
+}

@@ -1,0 +1,430 @@
+// The socket to the daemon: requests with answers, events by type, and connecting again where it
+// drops. Browsers and Node.js 20 or newer; no dependencies.
+//
+// Nothing is lost while the session lives: a new socket goes on after the last number that was
+// seen, and requests without an answer are sent again under their old id once everything missed
+// has come. Nothing is sent twice to effect: the daemon runs a `chat:send` of one id once.
+
+import {
+  SUBPROTOCOL,
+  type ChatError,
+  type ChatSend,
+  type Commands,
+  type Configure,
+  type Content,
+  type Events,
+  type Ready,
+  type Remember,
+  type ServerFrame,
+  type SessionError,
+} from "./protocol.js";
+
+/** What this client needs of a `WebSocket`; the browser's, Node's and `ws`'s have it. */
+export interface Socket {
+  readonly readyState: number;
+  send(text: string): void;
+  close(code?: number, reason?: string): void;
+  onopen: ((event: any) => void) | null;
+  onmessage: ((event: any) => void) | null;
+  onclose: ((event: any) => void) | null;
+  onerror: ((event: any) => void) | null;
+}
+
+export type SocketConstructor = new (url: string, protocols?: string | string[]) => Socket;
+
+export interface ClientOptions {
+  /** The `url` of the ready line, e.g. `ws://127.0.0.1:4517/ws`. */
+  url: string;
+  /** The token of the ready line, or the one given to the daemon. */
+  token?: string;
+  /** Where there is no global `WebSocket` (Node.js 20): that of a library. */
+  WebSocket?: SocketConstructor;
+  /** Goes on with a session that was left, e.g. before a page was loaded again. */
+  session?: { sessionId: string; lastSeq: number };
+  /** Whether a dropped socket is connected again; true where absent. */
+  reconnect?: boolean;
+  /** First and longest pause before connecting again, in milliseconds. */
+  pause?: { first: number; longest: number };
+  /** How long a connection may take, in milliseconds. */
+  connectMs?: number;
+}
+
+export type Status =
+  /** Trying to get there; `attempt` counts from 1 since the last time it was. */
+  | { name: "connecting"; attempt: number }
+  | { name: "open" }
+  /** Dropped; tried again in so many milliseconds. */
+  | { name: "waiting"; delayMs: number; attempt: number }
+  /** Over: by `close`, because another window took the session over, or since it cannot go on. */
+  | { name: "closed"; code: number; reason: string };
+
+/** What can be listened to besides the daemon's events. */
+export interface ClientEvents {
+  /** Every frame that counts: no duplicates, in order. */
+  frame: ServerFrame;
+  /** Every frame as it went over the wire, both ways, duplicates too. */
+  wire: { direction: "in" | "out"; text: string };
+  status: Status;
+  /** The session that was resumed is gone; `ready` tells of the new one. Unanswered requests were rejected. */
+  "session-lost": Ready;
+}
+
+type AnswerTo<K extends string> = `${K}-result` extends keyof Events ? Events[`${K}-result`] : unknown;
+
+/** A request that was answered by an error, or by nothing any more. */
+export class RequestError extends Error {
+  override readonly name = "RequestError";
+  constructor(
+    /** The daemon's code; `session_lost` and `closed` are this client's. */
+    readonly code: string,
+    message: string,
+    readonly payload?: SessionError | ChatError,
+  ) {
+    super(message);
+  }
+}
+
+interface Pending {
+  text: string;
+  sent: boolean;
+  resolve(payload: any): void;
+  reject(error: Error): void;
+}
+
+const OPEN = 1;
+const CLOSE = { wish: 1000, unauthorized: 1008, takenOver: 4001 };
+/** Most requests that wait for an answer; more are refused at once. */
+const MOST_PENDING = 1024;
+
+export class Client {
+  /** The daemon's last `session:ready`. */
+  ready: Ready | undefined;
+  /** The highest number seen in this session. */
+  lastSeq: number;
+  /** How the connection stands; listen to `status` for changes. */
+  status: Status = { name: "closed", code: 0, reason: "not connected yet" };
+
+  #options: ClientOptions;
+  #socket: Socket | undefined;
+  #sessionId: string | undefined;
+  #listeners = new Map<string, Set<(value: any) => void>>();
+  #pending = new Map<string, Pending>();
+  #prefix = randomText();
+  #counter = 0;
+  #attempt = 0;
+  #timer: ReturnType<typeof setTimeout> | undefined;
+  #replayEnds: string | undefined;
+  #isOver = false;
+  #waiting: { resolve(ready: Ready): void; reject(error: Error): void }[] = [];
+
+  constructor(options: ClientOptions) {
+    this.#options = options;
+    this.#sessionId = options.session?.sessionId;
+    this.lastSeq = options.session?.lastSeq ?? 0;
+  }
+
+  /** What to resume by, after a page was loaded again. */
+  get session(): { sessionId: string; lastSeq: number } | undefined {
+    return this.#sessionId === undefined
+      ? undefined
+      : { sessionId: this.#sessionId, lastSeq: this.lastSeq };
+  }
+
+  /**
+   * Connects; resolves with the daemon's `session:ready`.
+   *
+   * Rejects where the first attempt fails. Once it was connected, a dropped socket is connected
+   * again by itself, for as long as it takes, until `close`.
+   */
+  connect(): Promise<Ready> {
+    this.#isOver = false;
+    return new Promise((resolve, reject) => {
+      this.#waiting.push({ resolve, reject });
+      this.#open();
+    });
+  }
+
+  /** Ends the connection; the session lives on for its grace period. */
+  close(): void {
+    this.#over(CLOSE.wish, "closed by this client");
+    this.#socket?.close(CLOSE.wish);
+  }
+
+  /** Drops the socket and connects again at once, e.g. when a laptop woke up. */
+  retryNow(): void {
+    if (this.#isOver || this.status.name === "open" || this.status.name === "connecting") return;
+    clearTimeout(this.#timer);
+    this.#open();
+  }
+
+  /** Calls `listener` for each event of a type, or for one of `ClientEvents`; returns what stops it. */
+  on<K extends keyof ClientEvents>(type: K, listener: (value: ClientEvents[K]) => void): () => void;
+  on<K extends keyof Events>(
+    type: K,
+    listener: (payload: Events[K], frame: ServerFrame<K>) => void,
+  ): () => void;
+  on(type: string, listener: (...values: any[]) => void): () => void {
+    const listeners = this.#listeners.get(type) ?? new Set();
+    this.#listeners.set(type, listeners.add(listener));
+    return () => listeners.delete(listener);
+  }
+
+  /** Sends a request; resolves with the payload of its answer, rejects with a `RequestError`. */
+  request<K extends keyof Commands>(
+    type: K,
+    payload: Commands[K],
+    id: string = `${this.#prefix}-${++this.#counter}`,
+  ): Promise<AnswerTo<K>> {
+    return new Promise((resolve, reject) => {
+      if (this.#isOver) {
+        reject(new RequestError("closed", `${type}: the connection is closed`));
+        return;
+      }
+      if (this.#pending.size >= MOST_PENDING) {
+        reject(new RequestError("too_many_requests", `${type}: ${MOST_PENDING} requests have no answer yet`));
+        return;
+      }
+      const text = JSON.stringify({ type, id, payload });
+      const pending: Pending = { text, sent: false, resolve, reject };
+      this.#pending.set(id, pending);
+      // While missed events come in, what is new waits for their end as well.
+      if (this.status.name === "open" && this.#replayEnds === undefined) this.#transmit(pending);
+    });
+  }
+
+  /**
+   * Says something. `id` makes it safe to repeat: the daemon runs a send of one id once.
+   *
+   * Resolves when the daemon has admitted it, with the `messageId` of its exchange.
+   */
+  send(
+    content: Content,
+    options: Omit<ChatSend, "content"> & { id?: string } = {},
+  ): Promise<AnswerTo<"chat:send">> {
+    const { id, ...rest } = options;
+    return this.request("chat:send", { ...rest, content }, id);
+  }
+
+  /** Stops what runs in a conversation. */
+  cancel(conversationId = "default", queued = false): Promise<AnswerTo<"chat:cancel">> {
+    return this.request("chat:cancel", { conversationId, queued });
+  }
+
+  /** Lets a call run, with another input where one is given. */
+  approve(
+    toolId: string,
+    options: { input?: Record<string, unknown>; remember?: Remember } = {},
+  ): Promise<AnswerTo<"chat:tool-approve">> {
+    return this.request("chat:tool-approve", { toolId, approved: true, ...options });
+  }
+
+  /** Refuses a call; the model is told the reason. */
+  deny(toolId: string, reason?: string): Promise<AnswerTo<"chat:tool-approve">> {
+    const payload = { toolId, approved: false, ...(reason !== undefined && { reason }) };
+    return this.request("chat:tool-approve", payload);
+  }
+
+  /** Gives a server what it asked for in the middle of a call: the fields of a form, nothing for a page. */
+  give(requestId: string, content?: Record<string, unknown>): Promise<AnswerTo<"chat:tool-input">> {
+    const payload = { requestId, action: "accept" as const, ...(content !== undefined && { content }) };
+    return this.request("chat:tool-input", payload);
+  }
+
+  /** Does not give it: says no, or closes the question without a decision. */
+  refuse(requestId: string, action: "decline" | "cancel" = "decline"): Promise<AnswerTo<"chat:tool-input">> {
+    return this.request("chat:tool-input", { requestId, action });
+  }
+
+  /** Sets defaults of this session. */
+  configure(values: Configure): Promise<AnswerTo<"session:configure">> {
+    return this.request("session:configure", values);
+  }
+
+  #open(): void {
+    const { url, token, connectMs = 10_000 } = this.#options;
+    this.#attempt += 1;
+    this.#set({ name: "connecting", attempt: this.#attempt });
+    let socket: Socket;
+    try {
+      const Socket = this.#options.WebSocket ?? (globalThis as any).WebSocket;
+      if (typeof Socket !== "function") {
+        throw new Error("there is no WebSocket here; Node.js 20 needs the option `WebSocket`, e.g. that of npm's ws");
+      }
+      const place = new URL(url);
+      if (this.#sessionId !== undefined) {
+        place.searchParams.set("session", this.#sessionId);
+        place.searchParams.set("after", String(this.lastSeq));
+      }
+      socket = new Socket(place.href, token === undefined ? [SUBPROTOCOL] : [SUBPROTOCOL, bearer(token)]);
+    } catch (error) {
+      this.#over(0, (error as Error).message);
+      return;
+    }
+    this.#socket = socket;
+    const late = setTimeout(() => {
+      dropped({ code: 1006, reason: `no connection within ${connectMs} ms` });
+      socket.close();
+    }, connectMs);
+    let isGone = false;
+    const dropped = (event: { code?: number; reason?: string }) => {
+      clearTimeout(late);
+      if (isGone || this.#socket !== socket) return;
+      isGone = true;
+      this.#socket = undefined;
+      this.#dropped(event.code ?? 1006, event.reason ?? "");
+    };
+    socket.onmessage = (event) => {
+      clearTimeout(late);
+      if (!isGone && this.#socket === socket) this.#take(String(event.data));
+    };
+    socket.onclose = dropped;
+    socket.onerror = () => {
+      // What was wrong is not told to pages. `onclose` follows, but for Node.js 20, which leaves it
+      // out where the daemon turned the socket away.
+      setTimeout(() => {
+        if (socket.readyState !== OPEN) dropped({ code: 1006, reason: "" });
+      }, 0);
+    };
+  }
+
+  #take(text: string): void {
+    this.#emit("wire", { direction: "in", text });
+    let frame: ServerFrame;
+    try {
+      frame = JSON.parse(text) as ServerFrame;
+    } catch {
+      return;
+    }
+    if (frame.type === "session:ready") this.#greeted(frame);
+    // Known already: a resumed socket that both sides count differently.
+    if (frame.seq !== undefined) {
+      if (frame.seq <= this.lastSeq) return;
+      this.lastSeq = frame.seq;
+    }
+    this.#answer(frame);
+    this.#emit("frame", frame);
+    this.#emit(frame.type, frame.payload, frame);
+  }
+
+  #greeted(frame: ServerFrame<"session:ready">): void {
+    const ready = frame.payload;
+    const isNew = ready.sessionId !== this.#sessionId;
+    const had = this.#sessionId !== undefined;
+    // Replayed: the beginning of this very session, as it was then.
+    if (frame.seq !== undefined && !isNew) return;
+    this.ready = ready;
+    this.#sessionId = ready.sessionId;
+    this.#attempt = 0;
+    if (isNew) this.lastSeq = 0;
+    this.#set({ name: "open" });
+    if (isNew && had) {
+      for (const [id, pending] of this.#pending) {
+        this.#pending.delete(id);
+        pending.reject(new RequestError("session_lost", "the session is gone; nobody knows whether this was done"));
+      }
+      this.#emit("session-lost", ready);
+    }
+    if (ready.resumed) this.#awaitReplay();
+    else this.#flush();
+    for (const { resolve } of this.#waiting.splice(0)) resolve(ready);
+  }
+
+  /** Asks for a sign that comes after everything that was missed, answers to earlier requests included. */
+  #awaitReplay(): void {
+    this.#replayEnds = `${this.#prefix}-${++this.#counter}`;
+    this.#write(JSON.stringify({ type: "session:ping", id: this.#replayEnds, payload: {} }));
+  }
+
+  #answer(frame: ServerFrame): void {
+    // Answers may be among what was lost, that to an earlier sign too.
+    if (frame.type === "session:error" && frame.payload.code === "replay_gap") this.#awaitReplay();
+    if (frame.replyTo === undefined) return;
+    const id = String(frame.replyTo);
+    if (id === this.#replayEnds) {
+      this.#flush();
+      return;
+    }
+    const pending = this.#pending.get(id);
+    if (!pending) return;
+    this.#pending.delete(id);
+    if (frame.type === "session:error" || frame.type === "chat:error") {
+      const { code, message } = frame.payload;
+      pending.reject(new RequestError(code, message, frame.payload));
+    } else {
+      pending.resolve(frame.payload);
+    }
+  }
+
+  /** Sends everything that has no answer although nothing is missing any more. */
+  #flush(): void {
+    this.#replayEnds = undefined;
+    for (const pending of this.#pending.values()) this.#transmit(pending);
+  }
+
+  #transmit(pending: Pending): void {
+    pending.sent = true;
+    this.#write(pending.text);
+  }
+
+  #write(text: string): void {
+    if (this.#socket?.readyState !== OPEN) return;
+    this.#emit("wire", { direction: "out", text });
+    this.#socket.send(text);
+  }
+
+  #dropped(code: number, reason: string): void {
+    if (this.#isOver) return;
+    this.#replayEnds = undefined;
+    const never = this.ready === undefined && this.#waiting.length > 0;
+    const forGood = code === CLOSE.takenOver || code === CLOSE.unauthorized;
+    if (forGood || never || this.#options.reconnect === false) {
+      const why = reason || (never ? `no connection to ${this.#options.url}: is the daemon there, and the token right?` : "the socket dropped");
+      this.#over(code, why);
+      return;
+    }
+    const { first = 200, longest = 5_000 } = this.#options.pause ?? {};
+    const most = Math.min(longest, first * 2 ** this.#attempt);
+    // Jitter, so that many clients do not come back as one.
+    const delayMs = Math.round(most / 2 + (Math.random() * most) / 2);
+    this.#set({ name: "waiting", delayMs, attempt: this.#attempt });
+    this.#timer = setTimeout(() => this.#open(), delayMs);
+  }
+
+  #over(code: number, reason: string): void {
+    this.#isOver = true;
+    clearTimeout(this.#timer);
+    this.#attempt = 0;
+    const error = new RequestError("closed", reason);
+    for (const { reject } of this.#waiting.splice(0)) reject(error);
+    for (const [id, pending] of this.#pending) {
+      this.#pending.delete(id);
+      pending.reject(error);
+    }
+    this.#set({ name: "closed", code, reason });
+  }
+
+  #set(status: Status): void {
+    this.status = status;
+    this.#emit("status", status);
+  }
+
+  #emit(type: string, ...values: unknown[]): void {
+    for (const listener of [...(this.#listeners.get(type) ?? [])]) {
+      (listener as (...values: unknown[]) => void)(...values);
+    }
+  }
+}
+
+/** Browsers cannot set headers on a WebSocket; the token goes as a second subprotocol. */
+function bearer(token: string): string {
+  if (!/^[\w!#$%&'*+.^`|~-]+$/.test(token)) {
+    throw new Error("this token has characters that a subprotocol cannot carry; use letters, digits, `-` and `_`, e.g. of: openssl rand -hex 32");
+  }
+  return `bearer.${token}`;
+}
+
+/** Not the same in two clients of one session, whose sends the daemon tells apart by their ids. */
+function randomText(): string {
+  const bytes = globalThis.crypto.getRandomValues(new Uint8Array(6));
+  return Array.from(bytes, (byte) => byte.toString(36)).join("");
+}

@@ -1,0 +1,161 @@
+// The client against a socket of the test's own: what is sent when, and what is not.
+import assert from "node:assert/strict";
+import test from "node:test";
+
+import { Client } from "../dist/index.js";
+
+/** Sockets in the order of their making; the test is the daemon. */
+function daemon() {
+  const sockets = [];
+  class Socket {
+    constructor(url, protocols) {
+      Object.assign(this, { url: new URL(url), protocols, readyState: 0, sent: [] });
+      sockets.push(this);
+    }
+    send(text) {
+      this.sent.push(JSON.parse(text));
+    }
+    close(code = 1005) {
+      this.readyState = 3;
+      queueMicrotask(() => this.onclose?.({ code, reason: "" }));
+    }
+    ready(sessionId, more = {}) {
+      this.readyState = 1;
+      this.tell("session:ready", { sessionId, resumed: false, ...more }, more.resumed ? {} : { seq: 1 });
+    }
+    tell(type, payload, more) {
+      this.onmessage({ data: JSON.stringify({ type, timestamp: "", payload, ...more }) });
+    }
+    drop(code = 1006) {
+      this.readyState = 3;
+      this.onclose({ code, reason: "" });
+    }
+  }
+  return { sockets, Socket };
+}
+
+const options = (Socket) => ({ url: "ws://h/ws", token: "abc", WebSocket: Socket, pause: { first: 1, longest: 1 } });
+const until = async (what) => {
+  while (!what()) await new Promise((done) => setTimeout(done, 1));
+};
+
+async function connected() {
+  const { sockets, Socket } = daemon();
+  const client = new Client(options(Socket));
+  const ready = client.connect();
+  sockets[0].ready("s1");
+  await ready;
+  return { client, sockets };
+}
+
+test("the token goes as a subprotocol, and never into the address", async () => {
+  const { client, sockets } = await connected();
+  assert.deepEqual(sockets[0].protocols, ["outrigger.v1", "bearer.abc"]);
+  assert.equal(sockets[0].url.href, "ws://h/ws");
+  client.close();
+});
+
+test("a request has its answer, or its error", async () => {
+  const { client, sockets } = await connected();
+  const [socket] = sockets;
+  const well = client.configure({ model: "m" });
+  const badly = client.send("hi");
+  const [one, two] = socket.sent;
+  assert.deepEqual([one.type, two.type, two.payload], ["session:configure", "chat:send", { content: "hi" }]);
+  socket.tell("session:configure-result", { model: "m" }, { seq: 2, replyTo: one.id });
+  socket.tell("chat:error", { code: "queue_full", message: "full", retryable: true }, { seq: 3, replyTo: two.id });
+  assert.deepEqual(await well, { model: "m" });
+  await assert.rejects(badly, { name: "RequestError", code: "queue_full" });
+  client.close();
+});
+
+test("after a drop it goes on where it was, and sends again what has no answer", async () => {
+  const { client, sockets } = await connected();
+  const seen = [];
+  client.on("frame", (frame) => seen.push(frame.seq));
+  const sent = client.send("hi", { id: "mine" });
+  sockets[0].tell("chat:text-delta", {}, { seq: 2 });
+  sockets[0].drop();
+  await until(() => sockets.length === 2);
+  const [, again] = sockets;
+  assert.equal(again.url.search, "?session=s1&after=2");
+  again.ready("s1", { resumed: true });
+  assert.deepEqual(again.sent.map((it) => it.type), ["session:ping"], "nothing is repeated before what was missed has come");
+  again.tell("chat:text-delta", {}, { seq: 2 });
+  again.tell("chat:text-delta", {}, { seq: 3 });
+  again.tell("session:ping-result", {}, { seq: 4, replyTo: again.sent[0].id });
+  assert.deepEqual(again.sent[1], { type: "chat:send", id: "mine", payload: { content: "hi" } });
+  again.tell("chat:send-result", { messageId: "m1", duplicate: true }, { seq: 5, replyTo: "mine" });
+  assert.equal((await sent).messageId, "m1");
+  assert.deepEqual(seen.filter((it) => it !== undefined), [2, 3, 4, 5], "no number twice");
+  client.close();
+});
+
+test("an answer that was missed is not asked for again", async () => {
+  const { client, sockets } = await connected();
+  const sent = client.send("hi", { id: "mine" });
+  sockets[0].drop();
+  await until(() => sockets.length === 2);
+  sockets[1].ready("s1", { resumed: true });
+  sockets[1].tell("chat:send-result", { messageId: "m1" }, { seq: 2, replyTo: "mine" });
+  sockets[1].tell("session:ping-result", {}, { seq: 3, replyTo: sockets[1].sent[0].id });
+  await sent;
+  assert.equal(sockets[1].sent.length, 1);
+  client.close();
+});
+
+test("a session that is gone is said, and its requests fail", async () => {
+  const { client, sockets } = await connected();
+  let lost;
+  client.on("session-lost", (ready) => (lost = ready.sessionId));
+  const sent = client.send("hi");
+  sockets[0].drop();
+  await until(() => sockets.length === 2);
+  sockets[1].ready("s2");
+  await assert.rejects(sent, { code: "session_lost" });
+  assert.equal(lost, "s2");
+  assert.deepEqual(client.session, { sessionId: "s2", lastSeq: 1 });
+  client.close();
+});
+
+test("a session that was taken over is not taken back by itself", async () => {
+  const { client, sockets } = await connected();
+  sockets[0].drop(4001);
+  assert.equal(client.status.name, "closed");
+  assert.equal(client.status.code, 4001);
+  await assert.rejects(client.send("hi"), { code: "closed" });
+  const again = client.connect();
+  sockets[1].ready("s1", { resumed: true });
+  await again;
+  client.close();
+});
+
+test("a first attempt that fails is said; there is no endless trying", async () => {
+  const { sockets, Socket } = daemon();
+  const client = new Client(options(Socket));
+  const ready = client.connect();
+  sockets[0].drop();
+  await assert.rejects(ready, /is the daemon there, and the token right/);
+  assert.equal(sockets.length, 1);
+});
+
+test("a token that no subprotocol can carry is said", async () => {
+  const { Socket } = daemon();
+  await assert.rejects(new Client({ ...options(Socket), token: "a/b=" }).connect(), /subprotocol/);
+});
+
+test("a page that was loaded again goes on with its session", async () => {
+  const { sockets, Socket } = daemon();
+  const client = new Client({ ...options(Socket), session: { sessionId: "s1", lastSeq: 0 } });
+  const seen = [];
+  client.on("frame", (frame) => seen.push([frame.type, frame.seq]));
+  const connecting = client.connect();
+  assert.equal(sockets[0].url.search, "?session=s1&after=0");
+  sockets[0].ready("s1", { resumed: true });
+  assert.equal((await connecting).resumed, true);
+  sockets[0].tell("session:ready", { sessionId: "s1", resumed: false }, { seq: 1 });
+  sockets[0].tell("chat:text-delta", {}, { seq: 2 });
+  assert.deepEqual(seen, [["session:ready", undefined], ["session:ready", 1], ["chat:text-delta", 2]]);
+  assert.equal(client.ready.resumed, true);
+  client.close();
+});

@@ -1,0 +1,180 @@
+import assert from "node:assert/strict";
+import { readFileSync, readdirSync } from "node:fs";
+import test from "node:test";
+
+import { OUTPUT_CHARS, emptyView, reduce, reduceAll, withUserMessage } from "../dist/index.js";
+
+const of = { conversationId: "default", messageId: "m1" };
+let seq = 0;
+const frame = (type, payload) => ({ type, seq: ++seq, timestamp: "2026-11-20T12:00:00.000Z", payload: { ...of, ...payload } });
+const text = (content, turn = 0) => frame("chat:text-delta", { turn, index: 0, content });
+const start = frame("chat:stream-start", { provider: "p", model: "m" });
+const end = frame("chat:stream-end", { stopReason: "end_turn", partial: false, turns: 1, toolCalls: 0, usage: {}, durationMs: 1, costUsd: 0.5 });
+const messages = (view) => view.conversations.default.messages;
+const blocks = (view) => messages(view).at(-1).blocks;
+const danger = { level: "safe", reasons: [] };
+const confirm = (toolId) => frame("chat:tool-confirm", { toolId, toolName: "bash", input: { command: "ls" }, danger, reason: "r" });
+
+test("text and thinking of a turn join, those of another begin anew", () => {
+  const view = reduceAll(emptyView(), [
+    start,
+    frame("chat:thinking-delta", { turn: 0, index: 0, content: "a" }),
+    frame("chat:thinking-delta", { turn: 0, index: 1, content: "b" }),
+    text("one "),
+    text("two"),
+    text("three", 1),
+    end,
+  ]);
+  assert.deepEqual(blocks(view), [
+    { type: "thinking", turn: 0, text: "ab" },
+    { type: "text", turn: 0, text: "one two" },
+    { type: "text", turn: 1, text: "three" },
+  ]);
+  assert.equal(messages(view)[0].status, "done");
+  assert.equal(view.conversations.default.costUsd, 0.5);
+});
+
+test("a call goes from its input to its result", () => {
+  const steps = [
+    [start, () => {}],
+    [frame("chat:tool-input-delta", { turn: 0, toolId: "t1", toolName: "bash", chunk: '{"comm' }), (it) => assert.equal(it.phase, "planned")],
+    [frame("chat:tool-input-delta", { turn: 0, toolId: "t1", toolName: "bash", chunk: 'and":"ls"}' }), (it) => assert.equal(it.inputText, '{"command":"ls"}')],
+    [confirm("t1"), (it, view) => {
+      assert.equal(it.phase, "awaiting-approval");
+      assert.deepEqual(view.approvals.map((open) => open.toolId), ["t1"]);
+    }],
+    [frame("chat:tool-resolved", { toolId: "t1", outcome: "approved", by: "user" }), (it, view) => assert.deepEqual(view.approvals, [])],
+    [frame("chat:tool-start", { turn: 0, toolId: "t1", toolName: "bash", input: { command: "ls" } }), (it) => assert.equal(it.phase, "executing")],
+    [frame("chat:tool-delta", { toolId: "t1", chunk: "a\n", stream: "stdout" }), (it) => assert.equal(it.output, "a\n")],
+    [frame("chat:tool-delta", { toolId: "t1", chunk: "b\n", stream: "stderr" }), (it) => assert.equal(it.status, "running")],
+    [frame("chat:tool-result", { toolId: "t1", toolName: "bash", status: "success", result: "a\nb\n", durationMs: 3, metadata: { exitCode: 0 } }), (it) => {
+      assert.equal(it.status, "success");
+      assert.equal(it.phase, "done");
+      assert.deepEqual(it.metadata, { exitCode: 0 });
+    }],
+  ];
+  let view = emptyView();
+  for (const [one, check] of steps) {
+    view = reduce(view, one);
+    check(blocks(view)[0], view);
+  }
+  assert.equal(blocks(view).length, 1);
+});
+
+test("a call without a start is an error, and one that the end finds open is settled", () => {
+  const denied = frame("chat:tool-result", { toolId: "t1", toolName: "x", status: "error", result: "no", durationMs: 0 });
+  const view = reduceAll(emptyView(), [start, denied, frame("chat:tool-input-delta", { turn: 0, toolId: "t2", toolName: "y", chunk: "" }), end]);
+  assert.deepEqual(blocks(view).map((it) => [it.toolId, it.status]), [["t1", "error"], ["t2", "error"]]);
+});
+
+test("a discarded turn takes its own blocks alone", () => {
+  const view = reduceAll(emptyView(), [start, text("kept"), text("void", 1), frame("chat:turn-discarded", { turn: 1, reason: "r" }), text("again", 1)]);
+  assert.deepEqual(blocks(view).map((it) => it.text), ["kept", "again"]);
+});
+
+test("retrying is shown until something comes", () => {
+  const retrying = frame("chat:state", { state: "retrying", attempt: 2, delayMs: 5, reason: "overloaded" });
+  const during = reduceAll(emptyView(), [start, retrying]);
+  assert.deepEqual(messages(during)[0].retry, { attempt: 2, delayMs: 5, reason: "overloaded" });
+  assert.equal(messages(reduce(during, text("x")))[0].retry, undefined);
+});
+
+test("live output is bounded and says what was dropped", () => {
+  const chunk = "x".repeat(OUTPUT_CHARS);
+  const began = frame("chat:tool-start", { turn: 0, toolId: "t1", toolName: "bash", input: {} });
+  const more = frame("chat:tool-delta", { toolId: "t1", chunk, stream: "stdout" });
+  const [call] = blocks(reduceAll(emptyView(), [start, began, more, more, more]));
+  assert.equal(call.output.length, OUTPUT_CHARS);
+  assert.equal(call.outputDropped, 2 * OUTPUT_CHARS);
+});
+
+test("the user's words stand before their answer, however late they are told", () => {
+  const answered = reduceAll(emptyView(), [start, text("hello")]);
+  const view = withUserMessage(answered, "default", "m1", "hi");
+  assert.deepEqual(messages(view).map((it) => it.role), ["user", "assistant"]);
+  assert.equal(withUserMessage(view, "default", "m1", "hi"), view);
+});
+
+test("after a gap the history is what is shown", () => {
+  const history = [
+    { role: "user", content: "hi" },
+    { role: "assistant", content: "let me see", thinking: "hm", toolCalls: [{ id: "t1", name: "bash", input: {} }] },
+    { role: "tool", content: "out", toolCallId: "t1", toolName: "bash" },
+    { role: "assistant", content: "done" },
+  ];
+  const view = reduceAll(reduceAll(emptyView(), [start, text("lost")]), [
+    { type: "session:error", seq: 1, timestamp: "", payload: { code: "replay_gap", message: "" } },
+    { type: "chat:history-result", seq: 2, timestamp: "", payload: { conversationId: "default", messages: history } },
+  ]);
+  assert.equal(view.gap, true);
+  assert.deepEqual(messages(view).map((it) => it.role), ["user", "assistant"]);
+  assert.deepEqual(blocks(view).map((it) => it.type), ["thinking", "text", "tool_call", "text"]);
+  assert.equal(blocks(view)[2].status, "success");
+  const asked = { type: "chat:history-result", seq: 3, replyTo: "x", timestamp: "", payload: { conversationId: "default", messages: [] } };
+  assert.equal(reduce(view, asked), view, "an answer that was asked for changes nothing");
+});
+
+test("after a gap what runs goes on where the history ends, and nothing else seems to run", () => {
+  const history = [
+    { role: "user", content: "hi" },
+    { role: "assistant", content: "let me see", toolCalls: [{ id: "t1", name: "bash", input: {} }] },
+  ];
+  const at = (type, payload) => ({ type, seq: 1, timestamp: "", payload: { conversationId: "default", ...payload } });
+  const before = reduceAll(emptyView(), [start, text("lost"), { ...start, payload: { ...start.payload, conversationId: "closed" } }]);
+  const view = reduceAll(before, [
+    { type: "session:error", seq: 1, timestamp: "", payload: { code: "replay_gap", message: "" } },
+    at("chat:history-result", { messages: history }),
+    at("chat:stream-end", { messageId: "m1", stopReason: "end_turn", partial: false, turns: 1, toolCalls: 0, usage: {}, durationMs: 1, costUsd: 2 }),
+    at("chat:stream-start", { messageId: "m2", provider: "p", model: "m" }),
+    at("chat:tool-start", { messageId: "m2", turn: 0, toolId: "t1", toolName: "bash", input: {} }),
+    at("chat:state", { messageId: "m2", state: "tool-executing", toolId: "t1" }),
+  ]);
+  assert.deepEqual(messages(view).map((it) => [it.id, it.status]), [["h1", "done"], ["m2", "streaming"]]);
+  assert.deepEqual(messages(view)[1].blocks.map((it) => [it.type, it.phase]), [["text", undefined], ["tool_call", "executing"]]);
+  assert.equal(view.conversations.default.costUsd, 2);
+  assert.equal(view.conversations.closed.messages[0].status, "done");
+  assert.equal(view.conversations.closed.state, "idle");
+});
+
+test("nothing that was given is changed, and what did not change keeps its identity", () => {
+  const before = reduceAll(emptyView(), [start, text("one"), end, frame("chat:stream-start", { messageId: "m2", provider: "p", model: "m" })]);
+  const copy = structuredClone(before);
+  const after = reduce(before, { ...text("two"), payload: { ...text("two").payload, messageId: "m2" } });
+  assert.deepEqual(before, copy);
+  assert.equal(messages(after)[0], messages(before)[0]);
+  assert.notEqual(messages(after)[1], messages(before)[1]);
+});
+
+test("every frame of the contract is taken, unknown ones leave all as it is", () => {
+  const folder = new URL("../../../fixtures/protocol/", import.meta.url);
+  const view = reduceAll(emptyView(), [start]);
+  let count = 0;
+  for (const name of readdirSync(folder)) {
+    const golden = JSON.parse(readFileSync(new URL(name, folder), "utf8"));
+    if (golden.seq === undefined) continue;
+    count += 1;
+    assert.ok(reduce(view, golden).conversations);
+  }
+  assert.ok(count > 30, `${count}`);
+  assert.equal(reduce(view, { type: "chat:new-thing", seq: 9, timestamp: "", payload: {} }), view);
+});
+
+test("100,000 deltas are reduced in well under the time they take to come", () => {
+  let view = reduce(emptyView(), start);
+  const one = text("word ");
+  for (let at = 0; at < 100_000; at++) view = reduce(view, one);
+  assert.equal(blocks(view)[0].text.length, 500_000);
+});
+
+test("what servers ask is open until it is settled, and once", () => {
+  const request = (id) => frame("chat:tool-input-request", {
+    toolId: "t1", requestId: id, server: "crm", message: "your name?", mode: "form", requestedSchema: { type: "object", properties: {} },
+  });
+  let view = [request("i1"), request("i2"), request("i1")].reduce(reduce, emptyView());
+  assert.deepEqual(view.inputs.map((open) => open.requestId), ["i1", "i2"]);
+  const settled = { toolId: "t1", requestId: "i1", outcome: "expired", by: "timeout" };
+  view = reduce(view, frame("chat:tool-input-resolved", settled));
+  assert.deepEqual(view.inputs.map((open) => open.requestId), ["i2"]);
+  const gap = { type: "session:error", seq: 9, payload: { code: "replay_gap", message: "lost" } };
+  assert.deepEqual(reduce(view, gap).inputs, []);
+});

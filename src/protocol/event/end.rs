@@ -1,0 +1,112 @@
+//! Payloads of the events that end an exchange: what went wrong, and what it came to.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::Tokens;
+use crate::message::{ConversationId, MessageId};
+use crate::protocol::code::ChatCode;
+
+/// Payload of `chat:error`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ChatError {
+    /// Which conversation.
+    pub conversation_id: ConversationId,
+    /// Which exchange; absent where the send was not admitted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message_id: Option<MessageId>,
+    /// What went wrong, for programs.
+    pub code: ChatCode,
+    /// What went wrong, for people.
+    pub message: String,
+    /// What to do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
+    /// Whether sending again may help.
+    pub retryable: bool,
+    /// The provider's HTTP status.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub http_status: Option<u16>,
+    /// When to try again, in milliseconds from now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry_after_ms: Option<u64>,
+    /// The provider instance.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub provider: Option<String>,
+}
+
+impl ChatError {
+    /// An error of an exchange, or of a send that was not admitted, which sending again does not help.
+    pub fn new(
+        conversation_id: &ConversationId,
+        message_id: Option<&MessageId>,
+        code: ChatCode,
+        message: impl Into<String>,
+    ) -> Self {
+        Self {
+            conversation_id: conversation_id.clone(),
+            message_id: message_id.cloned(),
+            code,
+            message: message.into(),
+            hint: None,
+            retryable: false,
+            http_status: None,
+            retry_after_ms: None,
+            provider: None,
+        }
+    }
+}
+
+/// Payload of `chat:stream-end`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct StreamEnd {
+    /// Which conversation.
+    pub conversation_id: ConversationId,
+    /// Which exchange.
+    pub message_id: MessageId,
+    /// Why it ended.
+    pub stop_reason: StopReason,
+    /// Whether text was cut.
+    pub partial: bool,
+    /// Provider calls that ended well.
+    pub turns: u32,
+    /// Calls that the model made.
+    pub tool_calls: u32,
+    /// Sums over the turns.
+    pub usage: Tokens,
+    /// What it cost in US dollars, where the prices are known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost_usd: Option<f64>,
+    /// From `stream-start` to the end.
+    pub duration_ms: u64,
+}
+
+/// Why an exchange ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum StopReason {
+    /// The model had said what it had to say.
+    EndTurn,
+    /// The limit of output tokens was reached.
+    MaxTokens,
+    /// The model wrote a stop sequence.
+    StopSequence,
+    /// The model refused.
+    Refusal,
+    /// A filter of the provider stopped it.
+    ContentFilter,
+    /// The user, or the end of the session, stopped it.
+    Cancelled,
+    /// It took too long.
+    Timeout,
+    /// The limit of turns was reached.
+    MaxTurns,
+    /// The context was nearly full.
+    ContextBudget,
+    /// A call's path left the roots or is denied.
+    SandboxViolation,
+    /// Something failed.
+    Error,
+}

@@ -1,0 +1,96 @@
+//! Payloads of `session:` events: who is there, what is enforced, what is wrong. Answers are `answer`'s.
+
+use std::path::PathBuf;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::message::{SessionId, TrustLevel};
+use crate::protocol::code::SessionCode;
+use crate::protocol::command::Layer;
+
+/// Payload of `session:ready`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Ready {
+    /// Version of the contract: 1.
+    pub protocol_version: u32,
+    /// Version of the daemon.
+    pub daemon_version: String,
+    /// The session's id, to resume it by.
+    pub session_id: SessionId,
+    /// Whether this is an earlier session going on.
+    pub resumed: bool,
+    /// How long the session outlives its last socket, in milliseconds.
+    pub resume_grace_ms: u64,
+    /// The session's trust level.
+    pub trust_level: TrustLevel,
+    /// The folder the model works in.
+    pub project: Project,
+    /// What is enforced here.
+    pub sandbox: Sandbox,
+    /// The provider instances.
+    pub providers: Vec<ReadyProvider>,
+    /// Names of the tools there are.
+    pub tools: Vec<String>,
+    /// The layers of events that are sent.
+    pub layers: Vec<Layer>,
+    /// Names of the workflows there are; absent where there are none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub workflows: Vec<String>,
+}
+
+/// The folder the model works in.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Project {
+    /// Its name.
+    pub name: String,
+    /// Its absolute path.
+    pub root: PathBuf,
+    /// Absolute path of its central storage.
+    pub central: PathBuf,
+}
+
+/// What is enforced here.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Sandbox {
+    /// `full`, `fallback`, `limits` or `none`.
+    pub mode: String,
+    /// Who keeps paths within the roots: the `kernel`, or the `process` itself.
+    pub paths: String,
+    /// The layers around commands.
+    pub commands: Vec<String>,
+    /// Whether commands reach the network: `off`, `on` or `unenforced`.
+    pub network: String,
+    /// How much of Landlock the kernel has, where it is one of the layers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub landlock: Option<Landlock>,
+}
+
+/// How much of Landlock the kernel has.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Landlock {
+    /// Its version (ABI).
+    pub abi: u8,
+    /// What stays open for want of a newer kernel: `ports`, `devices`, `signals`.
+    #[serde(default)]
+    pub missing: Vec<String>,
+}
+
+/// A provider instance in `session:ready`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ReadyProvider {
+    /// Its name in the configuration.
+    pub id: String,
+    /// Whether it has what it needs to be asked.
+    pub configured: bool,
+}
+
+/// Payload of `session:error`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SessionError {
+    /// What is wrong, for programs.
+    pub code: SessionCode,
+    /// What is wrong and what to do, for people.
+    pub message: String,
+}

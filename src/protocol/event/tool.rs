@@ -1,0 +1,189 @@
+//! Payloads of the events of one tool call, from its input to its result.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::message::{ConversationId, Danger, DangerLevel, MessageId, ToolId};
+use crate::protocol::command::Remember;
+use crate::tool::{Metadata, OutputStream};
+
+/// Payload of `chat:tool-input-delta`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ToolInputDelta {
+    /// Which conversation.
+    pub conversation_id: ConversationId,
+    /// Which exchange.
+    pub message_id: MessageId,
+    /// Which turn of it.
+    pub turn: u32,
+    /// Which call.
+    pub tool_id: ToolId,
+    /// The tool's name.
+    pub tool_name: String,
+    /// A piece of JSON text, cut anywhere.
+    pub chunk: String,
+}
+
+/// Payload of `chat:tool-confirm`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ToolConfirm {
+    /// Which conversation.
+    pub conversation_id: ConversationId,
+    /// Which exchange.
+    pub message_id: MessageId,
+    /// Which call.
+    pub tool_id: ToolId,
+    /// The tool's name.
+    pub tool_name: String,
+    /// The whole input.
+    pub input: Map<String, Value>,
+    /// How much harm it may do.
+    pub danger: Danger,
+    /// Why it is asked.
+    pub reason: String,
+    /// The commands of a command line as the shell reads it, each by its words, those inside wrappers and
+    /// substitutions too. A word that the shell would expand is as it was written.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub commands: Vec<Vec<String>>,
+    /// The rules that made the level of danger what it is.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rules: Vec<TriggeredRule>,
+    /// Unified diff of what would be written.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub preview: Option<String>,
+    /// When the question lapses, RFC 3339; absent where it never does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<String>,
+}
+
+/// A rule of the classifier that a command line triggered.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct TriggeredRule {
+    /// The rule's stable name, e.g. `protected-tree`.
+    pub rule: String,
+    /// The level that this rule alone would give.
+    pub level: DangerLevel,
+    /// The words that triggered it; empty where it is the line as a whole. Invisible characters are escaped.
+    pub words: String,
+}
+
+/// Payload of `chat:tool-resolved`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ToolResolved {
+    /// Which conversation.
+    pub conversation_id: ConversationId,
+    /// Which exchange.
+    pub message_id: MessageId,
+    /// Which call.
+    pub tool_id: ToolId,
+    /// How.
+    pub outcome: Outcome,
+    /// By whom.
+    pub by: By,
+    /// How far the approval reaches, where further than the call.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remember: Option<Remember>,
+    /// Whether the input was changed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub edited: bool,
+}
+
+/// How a question was settled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum Outcome {
+    /// The call runs.
+    Approved,
+    /// The call does not run.
+    Denied,
+    /// Nobody answered in time; the call does not run.
+    Expired,
+    /// The exchange ended first.
+    Cancelled,
+}
+
+/// Who settled a question.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum By {
+    /// A client.
+    User,
+    /// The deadline.
+    Timeout,
+    /// The end of the exchange or of the call.
+    Cancel,
+    /// The end of the daemon.
+    Shutdown,
+}
+
+/// Payload of `chat:tool-start`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ToolStart {
+    /// Which conversation.
+    pub conversation_id: ConversationId,
+    /// Which exchange.
+    pub message_id: MessageId,
+    /// Which turn of it.
+    pub turn: u32,
+    /// Which call.
+    pub tool_id: ToolId,
+    /// The tool's name.
+    pub tool_name: String,
+    /// The input, as approved.
+    pub input: Map<String, Value>,
+}
+
+/// Payload of `chat:tool-delta`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ToolDelta {
+    /// Which conversation.
+    pub conversation_id: ConversationId,
+    /// Which exchange.
+    pub message_id: MessageId,
+    /// Which call.
+    pub tool_id: ToolId,
+    /// Some output.
+    pub chunk: String,
+    /// Where it came from.
+    pub stream: OutputStream,
+}
+
+/// Payload of `chat:tool-result`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ToolOutcome {
+    /// Which conversation.
+    pub conversation_id: ConversationId,
+    /// Which exchange.
+    pub message_id: MessageId,
+    /// Which call.
+    pub tool_id: ToolId,
+    /// The tool's name.
+    pub tool_name: String,
+    /// Whether it worked.
+    pub status: ResultStatus,
+    /// What the model is told.
+    pub result: String,
+    /// From `tool-start` to the end; 0 for a call that never ran.
+    pub duration_ms: u64,
+    /// Facts, as they apply.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metadata: Option<Metadata>,
+}
+
+/// Whether a call worked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum ResultStatus {
+    /// It did.
+    Success,
+    /// It failed, was refused, or never ran.
+    Error,
+}
