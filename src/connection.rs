@@ -3,6 +3,10 @@
 //! Reading and writing go on side by side, so that a client that does not read can still answer an
 //! approval. The writer follows the log at its own pace; where it falls behind what is kept it says
 //! so and goes on from an account of how things stand. Nothing here knows what a request means.
+//! In text mode (`text`) lines stand in the place of frames, on both sides.
+
+mod silence;
+mod text;
 
 use std::ops::ControlFlow;
 use std::pin::pin;
@@ -16,18 +20,19 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::message::SessionId;
+use crate::mutex::{Mutex, MutexGuard};
 use crate::protocol::command::{Command, Resume};
-use crate::protocol::envelope::{self, Stamp};
+use crate::protocol::envelope::{self, Stamp, Timestamp};
 use crate::protocol::event::{Event, SessionError};
 use crate::protocol::{Request, RequestId, SessionCode};
 use crate::session::log::Read;
-use crate::session::{Attachment, Handle, Sessions};
+use crate::session::{Attachment, Handle, Sessions, shutting_down};
+use crate::telemetry::metrics;
+pub use silence::Heard;
+use text::{Text, Typed};
 
 /// How often a client is pinged.
 const PING_EVERY: Duration = Duration::from_secs(20);
-
-/// How long a client may be silent, pongs included.
-const SILENCE: Duration = Duration::from_secs(45);
 
 /// Frames written before they are flushed, in bytes: one delta goes at once, a flood in batches.
 const BATCH: usize = 64 * 1024;
@@ -37,30 +42,46 @@ const CLOSING: Duration = Duration::from_secs(2);
 
 /// Close codes of RFC 6455 and of the contract.
 mod close {
+    pub(super) const NORMAL: u16 = 1000;
     pub(super) const AWAY: u16 = 1001;
+    pub(super) const NO_TEXT: u16 = 1007;
     pub(super) const TOO_BIG: u16 = 1009;
     pub(super) const TRY_LATER: u16 = 1013;
     pub(super) const TAKEN_OVER: u16 = 4001;
 }
 
-/// Serves a socket until either side ends it.
-///
-/// `resume` is what the upgrade's query asked for; `stop` ends it from the daemon's side.
+/// What the upgrade's query asked for.
+#[derive(Debug, Default)]
+pub struct Wishes {
+    /// A session to go on with.
+    pub resume: Option<Resume>,
+    /// Whether a person types lines, in the place of frames.
+    pub text: bool,
+}
+
+/// Serves a socket until either side ends it; `stop` ends it from the daemon's side. `heard` is noted by
+/// whoever reads its connection.
 pub async fn serve(
     socket: WebSocket,
+    heard: Arc<Heard>,
     sessions: Arc<Sessions>,
-    resume: Option<Resume>,
+    wishes: Wishes,
     stop: CancellationToken,
 ) {
+    let text = wishes.text.then(|| Mutex::new(Text::new()));
     let (mut sink, mut stream) = socket.split();
-    let Some(place) = Place::find(&sessions, resume).await else {
+    let Some(place) = Place::find(&sessions, wishes.resume).await else {
         close(&mut sink, close::TRY_LATER, "too many sessions").await;
         return;
     };
+    metrics::connected();
+    let _counted = metrics::CONNECTIONS.enter();
     let mut connection = Connection {
         sessions,
         place,
+        heard,
         first: true,
+        text: text.as_ref(),
     };
     loop {
         let taken_over = connection.place.attachment.taken_over.clone();
@@ -68,6 +89,7 @@ pub async fn serve(
             sink: &mut sink,
             session: connection.place.session.clone(),
             after: connection.place.after,
+            text: text.as_ref(),
         };
         let greeting = connection.place.greeting.take();
         let left = tokio::select! {
@@ -81,16 +103,21 @@ pub async fn serve(
         }
         match left {
             Left::Moved(place) => {
-                connection.place.session.discard().await;
+                // One that was resumed is somebody's; it lives on for its grace period.
+                if connection.place.fresh {
+                    connection.place.session.discard().await;
+                }
                 connection.place = *place;
                 continue;
             }
             Left::Gone => {}
             Left::Closed => drop(tokio::time::timeout(CLOSING, sink.close()).await),
+            Left::Quit => close(&mut sink, close::NORMAL, "quit").await,
             Left::TooBig => {
                 let reason = "frame over server.max_frame_bytes";
                 close(&mut sink, close::TOO_BIG, reason).await;
             }
+            Left::NoText => close(&mut sink, close::NO_TEXT, "text that is not UTF-8").await,
             Left::TakenOver => close(&mut sink, close::TAKEN_OVER, "taken_over").await,
             Left::Stopped => close(&mut sink, close::AWAY, "shutdown").await,
         }
@@ -103,7 +130,11 @@ enum Left {
     Gone,
     /// The client closed the socket and waits for the answer.
     Closed,
+    /// The person typed that it is to be closed.
+    Quit,
     TooBig,
+    /// A text frame that is not UTF-8.
+    NoText,
     TakenOver,
     Stopped,
     Moved(Box<Place>),
@@ -114,6 +145,8 @@ struct Place {
     session: Handle,
     attachment: Attachment,
     after: u64,
+    /// Whether the session was made for this socket.
+    fresh: bool,
     /// The frame outside the numbering that a resumed socket gets first.
     greeting: Option<Utf8Bytes>,
 }
@@ -139,6 +172,7 @@ impl Place {
             session,
             attachment,
             after: 0,
+            fresh: true,
             greeting: None,
         })
     }
@@ -151,7 +185,7 @@ impl Place {
         let session = sessions.find(&resume.session_id)?;
         let attachment = session.attach().await?;
         let stamp = Stamp {
-            timestamp: &envelope::timestamp(),
+            timestamp: Timestamp::now(),
             reply_to,
             ..Stamp::default()
         };
@@ -160,25 +194,29 @@ impl Place {
             session,
             attachment,
             after: resume.last_seq,
+            fresh: false,
             greeting: Some(Utf8Bytes::from(envelope::write(&ready, &stamp))),
         })
     }
 }
 
-struct Connection {
+struct Connection<'a> {
     sessions: Arc<Sessions>,
     place: Place,
+    heard: Arc<Heard>,
+    /// Whether no request was taken yet: another session may be resumed, until this one is used.
     first: bool,
+    text: Option<&'a Mutex<Text>>,
 }
 
-impl Connection {
+impl Connection<'_> {
     /// Takes frames until the socket leaves its session.
     async fn listen(&mut self, stream: &mut SplitStream<WebSocket>) -> Left {
         loop {
-            let message = match tokio::time::timeout(SILENCE, stream.next()).await {
-                Ok(Some(Ok(message))) => message,
-                Ok(Some(Err(error))) => return failed(error),
-                Ok(None) | Err(_) => return Left::Gone,
+            let message = match self.heard.unless_silent(stream.next()).await.flatten() {
+                Some(Ok(message)) => message,
+                Some(Err(error)) => return failed(error),
+                None => return Left::Gone,
             };
             let flow = match message {
                 Message::Text(text) => self.take(&text).await,
@@ -203,17 +241,19 @@ impl Connection {
     }
 
     async fn take(&mut self, text: &str) -> ControlFlow<Left> {
+        if let Some(mode) = self.text {
+            let typed = lock(mode).typed(text);
+            return self.line(typed).await;
+        }
         let request = match envelope::read(text) {
             Ok(Some(request)) => request,
             Ok(None) => return ControlFlow::Continue(()),
             Err(rejected) => {
-                self.first = false;
                 self.refuse(rejected.reply_to.as_ref(), rejected.error);
                 return ControlFlow::Continue(());
             }
         };
-        let first = std::mem::replace(&mut self.first, false);
-        if let (true, Command::SessionResume(resume)) = (first, &request.command)
+        if let (true, Command::SessionResume(resume)) = (self.first, &request.command)
             && resume.session_id != self.place.session.id
         {
             return match Place::resume(&self.sessions, resume, request.id.as_ref()).await {
@@ -224,15 +264,37 @@ impl Connection {
                 }
             };
         }
+        self.first = false;
         self.hand_over(request).await
     }
 
-    async fn hand_over(&self, request: Request) -> ControlFlow<Left> {
-        if self.place.session.request(request).await {
-            ControlFlow::Continue(())
-        } else {
-            ControlFlow::Break(Left::Gone)
+    async fn line(&self, typed: Typed) -> ControlFlow<Left> {
+        match typed {
+            Typed::Nothing => ControlFlow::Continue(()),
+            Typed::Quit => ControlFlow::Break(Left::Quit),
+            Typed::Tell(notice) => {
+                let feed = &self.place.session.feed;
+                feed.append(Event::SessionNotice(notice), None);
+                ControlFlow::Continue(())
+            }
+            Typed::Ask(command) => {
+                let (id, command) = (None, *command);
+                self.hand_over(Request { id, command }).await
+            }
         }
+    }
+
+    async fn hand_over(&self, request: Request) -> ControlFlow<Left> {
+        let id = request.id.clone();
+        if self.place.session.request(request).await {
+            return ControlFlow::Continue(());
+        }
+        if self.sessions.is_stopping() {
+            // Exchanges that run still say how they end, and this socket is closed when all did.
+            self.refuse(id.as_ref(), shutting_down());
+            return ControlFlow::Continue(());
+        }
+        ControlFlow::Break(Left::Gone)
     }
 
     fn refuse(&self, reply_to: Option<&RequestId>, error: SessionError) {
@@ -249,12 +311,14 @@ struct Writer<'a> {
     session: Handle,
     /// The number of the last event written.
     after: u64,
+    text: Option<&'a Mutex<Text>>,
 }
 
 impl Writer<'_> {
     /// Writes the log as it grows, until the socket fails.
     async fn follow(&mut self, greeting: Option<Utf8Bytes>) {
         if let Some(greeting) = greeting
+            && let Some(greeting) = self.form(greeting)
             && self.sink.send(Message::Text(greeting)).await.is_err()
         {
             return;
@@ -262,14 +326,18 @@ impl Writer<'_> {
         let feed = Arc::clone(&self.session.feed);
         let mut ping = pin!(tokio::time::sleep(PING_EVERY));
         loop {
-            // Written before a wait, so that nothing appended between the two is missed.
+            // Taken before the log is read, so that nothing appended between the two is missed.
+            let grown = feed.grown();
             if self.write_batches().await.is_err() {
                 return;
             }
             tokio::select! {
-                () = feed.grown() => {}
+                () = grown => {}
                 () = &mut ping => {}
             }
+            // Whatever is ready goes first, and what it appends goes with the same write: in a flood that is many
+            // deltas, and a single one waits for nobody.
+            tokio::task::yield_now().await;
             if ping.is_elapsed() {
                 let now = Instant::now();
                 ping.as_mut().reset(now + PING_EVERY);
@@ -291,16 +359,29 @@ impl Writer<'_> {
                     return Ok(());
                 }
                 Read::UpTo(_) => {}
-                Read::Gap => match self.session.account().await {
+                Read::Gap => match self.session.account(self.after).await {
                     Some(before) => self.after = before,
                     None => return Ok(()),
                 },
             }
             for frame in frames.drain(..) {
-                self.sink.feed(Message::Text(frame)).await?;
+                if let Some(frame) = self.form(frame) {
+                    self.sink.feed(Message::Text(frame)).await?;
+                }
                 self.after += 1;
             }
             self.sink.flush().await?;
+        }
+    }
+
+    /// A frame as this socket wants it; `None` where there is nothing to write.
+    fn form(&self, frame: Utf8Bytes) -> Option<Utf8Bytes> {
+        match self.text {
+            None => Some(frame),
+            Some(mode) => {
+                let shown = lock(mode).show(&frame, jiff::Timestamp::now());
+                shown.map(Utf8Bytes::from)
+            }
         }
     }
 
@@ -311,6 +392,11 @@ impl Writer<'_> {
     }
 }
 
+/// Held for one line or one frame, never across an await.
+fn lock(text: &Mutex<Text>) -> MutexGuard<'_, Text> {
+    text.lock()
+}
+
 /// What a failed read means.
 fn failed(error: axum::Error) -> Left {
     use tokio_tungstenite::tungstenite::Error;
@@ -318,6 +404,7 @@ fn failed(error: axum::Error) -> Left {
     tracing::debug!(%error, "socket failed");
     match error.into_inner().downcast_ref::<Error>() {
         Some(Error::Capacity(_)) => Left::TooBig,
+        Some(Error::Utf8(_)) => Left::NoText,
         _ => Left::Gone,
     }
 }

@@ -4,35 +4,46 @@
 //! verdicts over a channel; what is owed lives here, outside it, so nothing needs a lock. The first
 //! and the last event of each exchange are sent here and nowhere else.
 
+mod answered;
 pub mod approvals;
+mod desk;
+mod front;
+pub mod inputs;
 pub mod queue;
 mod shared;
+#[cfg(test)]
+pub(crate) mod testing;
 
+use std::collections::VecDeque;
 use std::panic::AssertUnwindSafe;
 use std::pin::pin;
-use std::sync::{Arc, OnceLock};
-use std::time::Duration;
+use std::sync::Arc;
 
 use futures::FutureExt;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument as _;
 
 use crate::exchange::ask::Question;
 use crate::exchange::history::History;
 use crate::exchange::setup::{ConversationShared, Services, SessionShared, Setup};
 use crate::exchange::stopwatch::Stopwatch;
 use crate::exchange::{Ended, Exchange};
-use crate::message::{ConversationId, Message, MessageId, Part, ToolId};
+use crate::message::{ConversationId, Part, ToolId};
+use crate::protocol::RequestId;
 use crate::protocol::answer;
 use crate::protocol::command::{ToolApprove, WhenBusy};
 use crate::protocol::content::WireMessage;
-use crate::protocol::event::{By, Event, SessionError, StateName, StopReason, ToolConfirm};
-use crate::protocol::{ChatCode, RequestId};
+use crate::protocol::event::{By, ChatError, SessionError, StateName, StopReason, ToolConfirm};
+use crate::protocol::input::{ToolInput, ToolInputRequest};
+use crate::telemetry::metrics;
 
-use approvals::Approvals;
-use queue::{QUEUED, Queue};
-use shared::{Shared, full, refused};
+pub use answered::{Answer, Answered};
+use desk::Running;
+use front::Front;
+use queue::{QUEUED, Waiting};
+use shared::Shared;
 
 /// Commands that wait for a conversation: its actor takes them at once, so this is slack, not a queue.
 pub const INBOX: usize = 64;
@@ -65,19 +76,47 @@ pub enum Command {
         /// The request to answer.
         reply_to: Option<RequestId>,
     },
+    /// Answers what a call asked for.
+    Input {
+        /// The answer.
+        input: ToolInput,
+        /// The request to answer.
+        reply_to: Option<RequestId>,
+    },
     /// Ends one call.
     CancelTool(ToolId),
     /// Asks for what is remembered.
     History(oneshot::Sender<answer::History>),
     /// Asks how things stand.
-    State(oneshot::Sender<(answer::ConversationState, Vec<ToolConfirm>)>),
+    State(oneshot::Sender<(answer::ConversationState, Asked)>),
+    /// Asks how everything stands, at one moment.
+    Account {
+        /// The most bytes of the history.
+        most: usize,
+        /// Told here and now: nothing happens in the conversation meanwhile.
+        told: Box<dyn FnOnce(Standing) + std::marker::Send>,
+    },
     /// Ends the conversation when its exchange is over, which is cancelled.
     Close,
 }
 
-/// The answer to a `chat:send`, kept so that the same send is not run twice; `None` where it was not
-/// admitted and may be sent again.
-pub type Answer = Arc<OnceLock<Option<answer::Sent>>>;
+/// How everything stands in a conversation.
+pub struct Standing {
+    /// What it remembers, or the newest of it.
+    pub history: answer::History,
+    /// What it does and what waits.
+    pub state: answer::ConversationState,
+    /// What the user is asked.
+    pub asked: Asked,
+}
+
+/// What the user is asked in a conversation, as it was announced.
+pub struct Asked {
+    /// Whether calls may run.
+    pub approvals: Vec<ToolConfirm>,
+    /// What running calls want to be given.
+    pub inputs: Vec<ToolInputRequest>,
+}
 
 /// A send, resolved.
 pub struct Send {
@@ -87,6 +126,8 @@ pub struct Send {
     pub history: Option<Vec<WireMessage>>,
     /// What to do while an exchange runs.
     pub when_busy: WhenBusy,
+    /// Whether the client gave settings of its own, which a steered message cannot have.
+    pub has_settings: bool,
     /// The request to answer; `None` for no answer.
     pub reply_to: Option<RequestId>,
     /// Where the answer is kept.
@@ -95,28 +136,8 @@ pub struct Send {
 
 /// A conversation's actor.
 pub struct Conversation {
-    inbox: mpsc::Receiver<Command>,
-    desk: Desk,
+    front: Front,
     shared: Shared,
-    cancel: CancellationToken,
-}
-
-/// What changes while an exchange runs.
-#[derive(Default)]
-struct Desk {
-    queue: Queue<(Setup, Option<Vec<WireMessage>>)>,
-    approvals: Approvals,
-    running: Option<Running>,
-    closed: bool,
-}
-
-/// What the actor holds of the running exchange.
-struct Running {
-    message_id: MessageId,
-    steer: mpsc::Sender<Vec<Part>>,
-    cancel: CancellationToken,
-    /// Why it was cancelled, where it was.
-    cause: Option<StopReason>,
 }
 
 impl Conversation {
@@ -130,8 +151,7 @@ impl Conversation {
         cancel: CancellationToken,
     ) -> Self {
         Self {
-            inbox,
-            desk: Desk::default(),
+            front: Front::new(inbox, cancel),
             shared: Shared {
                 id,
                 services,
@@ -139,335 +159,199 @@ impl Conversation {
                 conversation,
                 history: History::default(),
             },
-            cancel,
         }
     }
 
     /// Runs the conversation to its end.
-    pub async fn run(mut self) {
+    ///
+    /// What it is told is taken at once, but no exchange begins before `before` is cancelled: one of the same name
+    /// was closed and may wind up still.
+    pub async fn run(mut self, before: CancellationToken) {
+        let _counted = metrics::CONVERSATIONS.enter();
+        let Self { front, shared } = &mut self;
+        let cancel = front.cancel.clone();
+        let wait = cancel.run_until_cancelled(before.cancelled());
+        front.listening(shared, wait).await;
         loop {
-            if self.cancel.is_cancelled() {
-                self.desk.drop_queue(&self.shared);
+            let Self { front, shared } = &mut self;
+            if cancel.is_cancelled() {
+                front.desk.drop_queue(shared);
                 return;
             }
-            if let Some((_, (setup, history))) = self.desk.queue.pop() {
-                self.exchange(setup, history).await;
+            if let Some(waiting) = front.desk.queue.pop() {
+                self.exchange(waiting).await;
                 self.shared.tell_idle();
-            } else if self.desk.closed {
+            } else if front.desk.closed || !front.hear(shared).await {
                 return;
-            } else {
-                let command = tokio::select! {
-                    command = self.inbox.recv() => command,
-                    () = self.cancel.cancelled() => None,
-                };
-                match command {
-                    Some(command) => self.desk.take(command, &self.shared),
-                    None => return,
-                }
             }
         }
     }
 
     /// Runs one exchange, listening meanwhile.
-    async fn exchange(&mut self, setup: Setup, history: Option<Vec<WireMessage>>) {
-        let Self {
-            inbox,
-            desk,
-            shared,
-            cancel,
-        } = self;
+    async fn exchange(&mut self, waiting: Waiting) {
+        let Waiting {
+            mut setup,
+            history,
+            steered: promised,
+            counted,
+            started: _,
+        } = waiting;
+        drop(counted);
         let began = Instant::now();
-        let _running = shared.services.exchanges.token();
-        shared.begin(&setup, history);
+        let _running = self.shared.services.exchanges.token();
+        let _counted = metrics::EXCHANGES.enter();
         // No child of the conversation's token: questions are settled before calls hear of the end.
-        let cancel_exchange = CancellationToken::new();
-        let (asks, mut asked) = mpsc::channel::<Question>(ASKS);
+        let cancel = CancellationToken::new();
         let (steer, mut steered) = mpsc::channel(QUEUED);
-        desk.running = Some(Running {
+        self.front.desk.running = Some(Running {
             message_id: setup.message_id.clone(),
             steer,
-            cancel: cancel_exchange.clone(),
+            cancel: cancel.clone(),
+            steered: VecDeque::new(),
             cause: None,
         });
-        let stopwatch = Stopwatch::start(shared.timeout(&setup));
+        let limit = self.shared.limit(&setup);
+        let stopwatch = Stopwatch::start(limit.time);
+        let found = self.find_model(&mut setup, &cancel, &stopwatch).await;
+        let span = tracing::info_span!(
+            "exchange",
+            message_id = %setup.message_id,
+            provider = setup.provider_id,
+            model = setup.model,
+        );
+        span.in_scope(|| self.shared.begin(&setup, history, &promised));
+        let mut ended = match found {
+            Ok(()) => {
+                let run = self.run_exchange(&setup, &cancel, &stopwatch, &mut steered, &span);
+                run.await
+            }
+            Err(error) => self.shared.unasked(&setup, error),
+        };
+        let Self { front, shared } = self;
+        let desk = &mut front.desk;
+        desk.void(None, By::Cancel, shared);
+        shared.conversation.written.clear();
+        let (cause, answers) = match desk.running.take() {
+            Some(running) => (running.cause, running.steered),
+            None => (None, VecDeque::new()),
+        };
+        if ended.stop == Some(StopReason::Cancelled) && cause == Some(StopReason::Timeout) {
+            ended.error = Some(shared.overdue(&setup, &limit));
+        }
+        let mut left_over = Vec::new();
+        while let Ok(parts) = steered.try_recv() {
+            left_over.push(parts);
+        }
+        if cause.is_some() {
+            // It was promised to be part of this exchange, which ends here.
+            for content in std::mem::take(&mut left_over) {
+                shared.tell_steered(&setup, &mut ended, content);
+            }
+        }
+        span.in_scope(|| shared.end(&setup, ended, cause, Some(began.elapsed())));
+        desk.take_left_over(left_over, &answers, &setup, shared);
+    }
+
+    /// Asks the provider for a model where nobody names one, listening meanwhile; or says why there is
+    /// none, `None` for a cancel. The time that it takes is the exchange's.
+    async fn find_model(
+        &mut self,
+        setup: &mut Setup,
+        cancelled: &CancellationToken,
+        stopwatch: &Stopwatch,
+    ) -> Result<(), Option<ChatError>> {
+        if !setup.model.is_empty() {
+            return Ok(());
+        }
+        let Self { front, shared } = self;
+        shared.tell_state(Some(&setup.message_id), StateName::Thinking);
+        let models = Arc::clone(&shared.services.first_models);
+        let asking = setup.clone();
+        let find = async {
+            tokio::select! {
+                biased;
+                () = cancelled.cancelled() => Looked::Cancelled,
+                () = stopwatch.expired() => Looked::Overdue,
+                found = models.find(&asking) => Looked::Answered(found),
+            }
+        };
+        match front.listening(shared, find).await {
+            Looked::Answered(found) => {
+                setup.model = found.map_err(Some)?;
+                Ok(())
+            }
+            Looked::Cancelled => Err(None),
+            Looked::Overdue => {
+                front.desk.stop(StopReason::Timeout, By::Cancel, shared);
+                Err(None)
+            }
+        }
+    }
+
+    /// Runs what has begun, to its end.
+    async fn run_exchange(
+        &mut self,
+        setup: &Setup,
+        cancel_exchange: &CancellationToken,
+        stopwatch: &Stopwatch,
+        steered: &mut mpsc::Receiver<Vec<Part>>,
+        span: &tracing::Span,
+    ) -> Ended {
+        let Self { front, shared } = self;
+        let (asks, mut asked) = mpsc::channel::<Question>(ASKS);
         let ended = {
             let exchange = Exchange {
-                setup: &setup,
+                setup,
                 services: &shared.services,
                 session: &shared.session,
                 conversation: &shared.conversation,
                 history: &shared.history,
                 asks,
-                steered: &mut steered,
-                stopwatch: &stopwatch,
-                cancel: &cancel_exchange,
+                steered,
+                stopwatch,
+                cancel: cancel_exchange,
             };
-            let mut exchange = pin!(AssertUnwindSafe(exchange.run()).catch_unwind());
+            let mut exchange =
+                pin!(AssertUnwindSafe(exchange.run().instrument(span.clone())).catch_unwind());
             let mut expired = pin!(stopwatch.expired());
             loop {
                 let live = !cancel_exchange.is_cancelled();
-                tokio::select! {
-                    biased;
-                    () = cancel.cancelled(), if live => {
-                        desk.stop(StopReason::Cancelled, By::Shutdown, shared);
+                let step = async {
+                    tokio::select! {
+                        biased;
+                        Some(question) = asked.recv() => Step::Asked(question),
+                        () = &mut expired, if live => Step::Overdue,
+                        ended = &mut exchange => Step::Ended(ended),
                     }
-                    Some(question) = asked.recv() => desk.ask(question, shared),
-                    () = until(desk.approvals.next_expiry()) => {
-                        desk.approvals.expire(Instant::now(), shared.events());
-                    }
-                    () = &mut expired, if live => desk.stop(StopReason::Timeout, By::Cancel, shared),
-                    // Guarded: a closed inbox is ready for ever and would spin here.
-                    command = inbox.recv(), if !desk.closed => match command {
-                        Some(command) => desk.take(command, shared),
-                        None => desk.closed = true,
-                    },
-                    ended = &mut exchange => break ended,
-                }
-            }
-        };
-        let ended = ended.unwrap_or_else(|_| shared.fault(&setup));
-        desk.approvals.void(None, By::Cancel, shared.events());
-        let cause = desk.running.take().and_then(|running| running.cause);
-        shared.end(&setup, ended, cause, began.elapsed());
-        desk.take_left_over(&mut steered, &setup, cause, shared);
-    }
-}
-
-impl Desk {
-    fn take(&mut self, command: Command, shared: &Shared) {
-        match command {
-            Command::Send(send) => self.admit(*send, shared),
-            Command::Repeat { answer, reply_to } => {
-                let event = match answer.get() {
-                    Some(Some(sent)) => Event::ChatSendResult(answer::Sent {
-                        duplicate: true,
-                        ..sent.clone()
-                    }),
-                    _ => Event::ChatError(Box::new(refused(
-                        &shared.id,
-                        ChatCode::ConversationBusy,
-                        "the first send with this id was not admitted",
-                    ))),
                 };
-                shared.events().answer(reply_to.as_ref(), event);
-            }
-            Command::Cancel { queued, reply_to } => self.cancel(queued, reply_to.as_ref(), shared),
-            Command::Approve { verdict, reply_to } => {
-                let answer = self.approvals.answer(
-                    verdict,
-                    &shared.conversation.remembered,
-                    shared.events(),
-                );
-                shared.events().answer(
-                    reply_to.as_ref(),
-                    match answer {
-                        Ok(approved) => Event::ChatToolApproveResult(approved),
-                        Err(error) => Event::SessionError(error),
-                    },
-                );
-            }
-            Command::CancelTool(id) => {
-                self.approvals.void(Some(&id), By::Cancel, shared.events());
-                shared.session.executions.cancel(&id);
-            }
-            Command::History(reply) => {
-                // Nobody waits any more: nothing to do.
-                drop(reply.send(shared.messages()));
-            }
-            Command::State(reply) => {
-                drop(reply.send((self.state(shared), self.approvals.confirms())));
-            }
-            Command::Close => {
-                self.closed = true;
-                self.drop_queue(shared);
-                self.stop(StopReason::Cancelled, By::Cancel, shared);
-            }
-        }
-    }
-
-    /// Takes a send: at once, into the running exchange, into the queue, or not at all.
-    fn admit(&mut self, send: Send, shared: &Shared) {
-        let Send {
-            setup,
-            history,
-            when_busy,
-            reply_to,
-            answer,
-        } = send;
-        let admitted = match (&self.running, when_busy) {
-            (None, _) => {
-                let sent = sent(&setup, answer::SendState::Started, None);
-                self.queue.push(setup.message_id.clone(), (setup, history));
-                Ok(sent)
-            }
-            (Some(_), WhenBusy::Reject) => Err(refused(
-                &setup.conversation_id,
-                ChatCode::ConversationBusy,
-                "an exchange is running in this conversation",
-            )),
-            (Some(running), WhenBusy::Steer) if history.is_none() => {
-                match running.steer.try_send(setup.content.clone()) {
-                    Ok(()) => Ok(answer::Sent {
-                        message_id: running.message_id.clone(),
-                        ..sent(&setup, answer::SendState::Steered, None)
-                    }),
-                    Err(_) => Err(full(&setup.conversation_id)),
+                match front.listening(shared, step).await {
+                    Step::Asked(question) => front.desk.ask(question, shared),
+                    Step::Overdue => front.desk.stop(StopReason::Timeout, By::Cancel, shared),
+                    Step::Ended(ended) => break ended,
                 }
             }
-            (Some(_), WhenBusy::Queue | WhenBusy::Steer) if self.queue.is_full() => {
-                Err(full(&setup.conversation_id))
-            }
-            (Some(_), WhenBusy::Queue | WhenBusy::Steer) => {
-                let id = setup.message_id.clone();
-                let mut sent = sent(&setup, answer::SendState::Queued, None);
-                sent.position = Some(self.queue.push(id, (setup, history)));
-                Ok(sent)
-            }
         };
-        match admitted {
-            Ok(sent) => {
-                drop(answer.set(Some(sent.clone())));
-                if reply_to.is_some() {
-                    let event = Event::ChatSendResult(sent.clone());
-                    shared.events().answer(reply_to.as_ref(), event);
-                }
-                if let Some(position) = sent.position {
-                    shared.tell_queued(sent.message_id, position);
-                }
-            }
-            Err(error) => {
-                drop(answer.set(None));
-                let event = Event::ChatError(Box::new(error));
-                shared.events().answer(reply_to.as_ref(), event);
-            }
-        }
-    }
-
-    fn cancel(&mut self, queued: bool, reply_to: Option<&RequestId>, shared: &Shared) {
-        let running = self
-            .running
-            .as_ref()
-            .is_some_and(|running| running.cause.is_none());
-        let dropped = if queued { self.queue.ids().len() } else { 0 };
-        if reply_to.is_some() {
-            let event = Event::ChatCancelResult(answer::Cancelled {
-                conversation_id: shared.id.clone(),
-                cancelled: running,
-                tool_ids: shared.session.executions.open_of(&shared.id),
-                queued_dropped: dropped,
-            });
-            shared.events().answer(reply_to, event);
-        }
-        if queued {
-            self.drop_queue(shared);
-        }
-        self.stop(StopReason::Cancelled, By::Cancel, shared);
-    }
-
-    /// Asks the user, or takes a question back.
-    fn ask(&mut self, question: Question, shared: &Shared) {
-        match question {
-            Question::Ask(ask) => {
-                let timeout = shared.services.config.approval.timeout;
-                self.approvals.register(*ask, timeout, shared.events());
-            }
-            Question::Withdraw { tool_id, settled } => {
-                self.approvals
-                    .void(Some(&tool_id), By::Cancel, shared.events());
-                // Whoever asked waits for this; where it does not, it is over.
-                let _ = settled.send(());
-            }
-        }
-    }
-
-    /// Cancels the running exchange; the first cause counts.
-    fn stop(&mut self, cause: StopReason, by: By, shared: &Shared) {
-        if let Some(running) = &mut self.running {
-            running.cause.get_or_insert(cause);
-            self.approvals.void(None, by, shared.events());
-            running.cancel.cancel();
-        }
-    }
-
-    fn drop_queue(&mut self, shared: &Shared) {
-        for message_id in self.queue.clear() {
-            shared.tell_end(
-                &Ended {
-                    stop: Some(StopReason::Cancelled),
-                    ..Ended::default()
-                },
-                &message_id,
-                None,
-                Duration::ZERO,
-            );
-        }
-    }
-
-    /// Makes an exchange of what was to be steered into one that had just ended; where that one was
-    /// cancelled it is remembered, and nothing is started.
-    fn take_left_over(
-        &mut self,
-        steered: &mut mpsc::Receiver<Vec<Part>>,
-        setup: &Setup,
-        cause: Option<StopReason>,
-        shared: &Shared,
-    ) {
-        let mut content = Vec::new();
-        while let Ok(parts) = steered.try_recv() {
-            content.extend(parts);
-        }
-        if content.is_empty() || self.closed {
-            return;
-        }
-        if cause.is_some() {
-            shared.history.extend([Message::User(content)]);
-            return;
-        }
-        let setup = Setup {
-            message_id: shared.session.ids.message(),
-            content,
-            ..setup.clone()
-        };
-        self.queue
-            .push_front(setup.message_id.clone(), (setup, None));
-    }
-
-    fn state(&self, shared: &Shared) -> answer::ConversationState {
-        let state = match &self.running {
-            None => StateName::Idle,
-            Some(_) if !self.approvals.confirms().is_empty() => StateName::AwaitingApproval,
-            Some(_) if !shared.session.executions.open_of(&shared.id).is_empty() => {
-                StateName::ToolExecuting
-            }
-            Some(_) => StateName::Responding,
-        };
-        answer::ConversationState {
-            conversation_id: shared.id.clone(),
-            state,
-            message_id: self
-                .running
-                .as_ref()
-                .map(|running| running.message_id.clone()),
-            queue: self.queue.ids(),
-        }
+        let desk = &mut front.desk;
+        ended.unwrap_or_else(|_| {
+            // A question is over before its call is answered, here as everywhere.
+            desk.void(None, By::Cancel, shared);
+            shared.fault(setup)
+        })
     }
 }
 
-async fn until(deadline: Option<Instant>) {
-    match deadline {
-        Some(deadline) => tokio::time::sleep_until(deadline).await,
-        None => std::future::pending().await,
-    }
+/// What a look for a model comes to.
+enum Looked {
+    Answered(Result<String, ChatError>),
+    Cancelled,
+    Overdue,
 }
 
-fn sent(setup: &Setup, state: answer::SendState, position: Option<usize>) -> answer::Sent {
-    answer::Sent {
-        conversation_id: setup.conversation_id.clone(),
-        message_id: setup.message_id.clone(),
-        state,
-        position,
-        duplicate: false,
-    }
+/// What a running exchange comes to next; `T` is its end.
+enum Step<T> {
+    Asked(Question),
+    Overdue,
+    Ended(T),
 }
 
 /// The error of a request that names a conversation which there is not.

@@ -9,36 +9,51 @@
 
 pub mod accumulator;
 pub mod ask;
+pub mod audited;
 pub mod budget;
 pub mod call;
+mod clean;
+pub mod cost;
 pub mod events;
 pub mod executions;
 pub mod failure;
+pub mod first_model;
 pub mod history;
+pub mod inputs;
+pub mod recording;
 pub mod setup;
 pub mod stopwatch;
 mod stream;
+pub mod telling;
+pub mod written;
 
 use std::sync::Arc;
 
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument as _;
 
 use crate::message::{Message, Part, Reply, ToolSpec, Usage};
-use crate::protocol::content::{Content, WireMessage};
-use crate::protocol::event::{
-    ChatError, Event, State, StateName, Steered, StopReason, WholeMessage,
-};
+use crate::protocol::content::WireMessage;
+use crate::protocol::event::{ChatError, State, StateName, StopReason};
 use crate::provider::{Stop, ToolChoice};
 use crate::tool::{Metadata, ToolSet};
 
 use accumulator::{Fault, Turn};
 use ask::Question;
 use budget::Budget;
+use cost::Cost;
 use events::Events;
 use history::History;
 use setup::{ConversationShared, Services, SessionShared, Setup};
 use stopwatch::Stopwatch;
+use telling::Telling;
+
+/// Turns that a last answer may take which the provider pauses.
+const FORCED_TURNS: u32 = 4;
+
+/// What a model is told that answered results with nothing.
+const GO_ON: &str = "Continue.";
 
 /// One exchange in flight.
 pub struct Exchange<'a> {
@@ -75,6 +90,8 @@ pub struct Ended {
     pub tool_calls: u32,
     /// Sums over the turns.
     pub usage: Usage,
+    /// What they cost.
+    pub cost: Cost,
     /// What went wrong, to be told before the end.
     pub error: Option<ChatError>,
     /// The last reply, not told to the message layer yet: it goes with what the exchange came to.
@@ -99,10 +116,12 @@ struct Progress {
     budget: Budget,
     text_index: u64,
     thinking_index: u64,
-    /// The last call and how often in a row the model has made it.
-    repeated: Option<(String, serde_json::Map<String, serde_json::Value>, u32)>,
     /// Whether the turn before had a call cut off by the token limit.
     truncated: bool,
+    /// Whether the turn before ended in results.
+    after_results: bool,
+    /// Whether the model was asked to go on after an answer without anything in it.
+    nudged: bool,
 }
 
 impl Exchange<'_> {
@@ -110,19 +129,20 @@ impl Exchange<'_> {
     ///
     /// Ends soon after the token is cancelled, with nothing left running and a valid history.
     pub async fn run(mut self) -> Ended {
-        let tools = self.services.registry.snapshot();
-        let offered = offered(&tools, self.setup);
         let window = self.setup.provider.model(&self.setup.model).context_window;
         let mut progress = Progress {
             ended: Ended::default(),
             budget: Budget::new(window, self.setup.context_reserve),
             text_index: 0,
             thinking_index: 0,
-            repeated: None,
             truncated: false,
+            after_results: false,
+            nudged: false,
         };
         self.remember(Message::User(self.setup.content.clone()));
-        let leave = self.turns(&tools, &offered, &mut progress).await;
+        self.conversation.repeats.restart();
+        self.look_up_model();
+        let leave = self.turns(&mut progress).await;
         let mut ended = progress.ended;
         match leave {
             Leave::Stop(stop) => ended.stop = Some(stop),
@@ -139,94 +159,122 @@ impl Exchange<'_> {
         ended
     }
 
-    async fn turns(
-        &mut self,
-        tools: &Arc<ToolSet>,
-        offered: &[ToolSpec],
-        progress: &mut Progress,
-    ) -> Leave {
+    /// Has the provider asked for what is not known of the model; nobody waits for it.
+    fn look_up_model(&self) {
+        let (provider, model) = (Arc::clone(&self.setup.provider), self.setup.model.clone());
+        let cancel = self.cancel.clone();
+        // Not among the exchanges that a shutdown waits for: nothing is lost by dropping it.
+        tokio::spawn(async move { cancel.run_until_cancelled(provider.look_up(&model)).await });
+    }
+
+    async fn turns(&mut self, progress: &mut Progress) -> Leave {
+        let mut offer = Offer::new(self.services, self.setup);
         for turn in 0..self.setup.max_turns {
-            let reply = match self
-                .stream_turn(turn, offered, ToolChoice::Auto, progress)
-                .await
-            {
-                Ok(reply) => reply,
-                Err(leave) => return leave,
-            };
-            if let Some(leave) = self.take_turn(turn, tools, reply, progress).await {
+            offer.refresh(self.services, self.setup);
+            let span = tracing::info_span!("turn", turn);
+            let run = self.turn(turn, &offer, progress).instrument(span);
+            if let Err(leave) = run.await {
                 return leave;
             }
             if self.cancel.is_cancelled() {
                 return Leave::Cancelled;
             }
             if progress.budget.is_spent() {
-                let forced = self.answer_without_tools(turn + 1, offered, progress);
-                return forced
-                    .await
-                    .unwrap_or(Leave::Stop(StopReason::ContextBudget));
+                let forced = self.answer_without_tools(turn + 1, &offer, progress);
+                return match forced.await {
+                    Ok(()) => Leave::Stop(StopReason::ContextBudget),
+                    Err(leave) => leave,
+                };
             }
         }
-        self.answer_without_tools(self.setup.max_turns, offered, progress)
-            .await
-            .unwrap_or(Leave::Stop(StopReason::MaxTurns))
+        let forced = self.answer_without_tools(self.setup.max_turns, &offer, progress);
+        match forced.await {
+            Ok(()) => Leave::Stop(StopReason::MaxTurns),
+            Err(leave) => leave,
+        }
     }
 
-    /// Remembers a reply and runs its calls; says how to leave, or nothing where another turn follows.
-    async fn take_turn(
+    /// Has the model speak, remembers its reply and runs its calls; an error says how to leave, and
+    /// where there is none another turn follows.
+    async fn turn(
         &mut self,
         turn: u32,
-        tools: &Arc<ToolSet>,
-        reply: Turn,
+        offer: &Offer,
         progress: &mut Progress,
-    ) -> Option<Leave> {
+    ) -> Result<(), Leave> {
+        let streamed = self.stream_turn(turn, &offer.specs, ToolChoice::Auto, progress);
         let Turn {
             reply,
             faults,
             stop,
             ..
-        } = reply;
+        } = streamed.await?;
         let calls = reply.calls.clone();
+        let is_empty = says_nothing(&reply);
         self.remember_reply(reply, progress);
         if calls.is_empty() {
-            let steered = self.take_steered(progress);
-            return (!steered && stop != Stop::Pause).then(|| Leave::Stop(stop_reason(stop)));
+            let goes_on = self.take_steered(progress)
+                || stop == Stop::Pause
+                || (stop == Stop::EndTurn && is_empty && self.nudge(progress));
+            progress.after_results = false;
+            return match goes_on {
+                true => Ok(()),
+                false => Err(Leave::Stop(stop_reason(stop))),
+            };
         }
-        let truncated = faults.contains(&Some(Fault::Truncated));
-        let violation = self.run_calls(turn, tools, calls, faults, progress).await;
-        if let Some(violation) = violation {
-            return Some(violation);
+        let is_cut = |fault| matches!(fault, Some(Fault::Truncated | Fault::TurnCut));
+        let truncated = faults.iter().cloned().any(is_cut);
+        let run = self.run_calls(turn, &offer.tools, calls, faults, progress);
+        if let Some(violation) = run.await {
+            return Err(violation);
         }
+        if matches!(stop, Stop::Refusal | Stop::ContentFilter) {
+            return Err(Leave::Stop(stop_reason(stop)));
+        }
+        progress.after_results = true;
         if truncated && progress.truncated {
-            return Some(Leave::Stop(StopReason::MaxTokens));
+            return Err(Leave::Stop(StopReason::MaxTokens));
         }
         progress.truncated = truncated;
         self.take_steered(progress);
-        None
+        Ok(())
     }
 
-    /// Has the model answer in text alone; says how to leave where that failed.
+    /// Has the model answer in text alone; an error says how to leave where that failed.
     async fn answer_without_tools(
         &mut self,
         turn: u32,
-        offered: &[ToolSpec],
+        offer: &Offer,
         progress: &mut Progress,
-    ) -> Option<Leave> {
-        let reply = match self
-            .stream_turn(turn, offered, ToolChoice::None, progress)
-            .await
-        {
-            Ok(reply) => reply,
-            Err(leave) => return Some(leave),
-        };
-        let calls = reply.reply.calls.clone();
-        progress.ended.tool_calls += u32::try_from(calls.len()).unwrap_or(u32::MAX);
-        self.remember_reply(reply.reply, progress);
-        self.refuse_calls(
-            &calls,
-            "no more calls are possible in this exchange",
-            &Metadata::default(),
-        );
-        None
+    ) -> Result<(), Leave> {
+        // A provider that pauses is asked to go on, as in any other turn.
+        for turn in turn..turn.saturating_add(FORCED_TURNS) {
+            let span = tracing::info_span!("turn", turn, forced = true);
+            let streamed = self.stream_turn(turn, &offer.specs, ToolChoice::None, progress);
+            let Turn { reply, stop, .. } = streamed.instrument(span.clone()).await?;
+            let calls = reply.calls.clone();
+            progress.ended.tool_calls += u32::try_from(calls.len()).unwrap_or(u32::MAX);
+            self.remember_reply(reply, progress);
+            let reason = "no more calls are possible in this exchange";
+            span.in_scope(|| self.refuse_calls(&calls, reason, &Metadata::default()));
+            if stop != Stop::Pause {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Asks a model that answered results with nothing at all to go on, once in an exchange; whether it
+    /// did (providers.md 3.5, `end_turn`, 2026-11-20).
+    fn nudge(&self, progress: &mut Progress) -> bool {
+        if !progress.after_results || progress.nudged {
+            return false;
+        }
+        progress.nudged = true;
+        let content = vec![Part::text(GO_ON)];
+        progress.budget.said(&content);
+        self.remember(Message::User(content));
+        true
     }
 
     /// Injects what the user said meanwhile; whether there was something.
@@ -234,15 +282,8 @@ impl Exchange<'_> {
         let mut any = false;
         while let Ok(content) = self.steered.try_recv() {
             any = true;
-            self.events().send(Event::ChatSteered(Steered {
-                conversation_id: self.setup.conversation_id.clone(),
-                message_id: self.setup.message_id.clone(),
-                content: Content::from(content.as_slice()),
-            }));
-            let message = Message::User(content);
-            progress.budget.injected(std::slice::from_ref(&message));
-            self.tell_closing(progress);
-            self.remember(message);
+            progress.budget.said(&content);
+            self.telling().steered(content, &mut progress.ended.closing);
         }
         any
     }
@@ -250,7 +291,7 @@ impl Exchange<'_> {
     /// Remembers a reply; one without calls may be the last and is told with the end.
     fn remember_reply(&self, reply: Reply, progress: &mut Progress) {
         self.tell_closing(progress);
-        if reply.text.is_empty() && reply.calls.is_empty() && reply.native.is_none() {
+        if says_nothing(&reply) {
             return;
         }
         let (is_last, message) = (reply.calls.is_empty(), Message::Reply(reply));
@@ -265,24 +306,21 @@ impl Exchange<'_> {
     /// Tells the message layer of a reply that turned out not to be the last.
     fn tell_closing(&self, progress: &mut Progress) {
         if let Some(message) = progress.ended.closing.take() {
-            self.tell_message(message);
+            self.telling().tell(message);
         }
     }
 
-    /// Appends a message to the history and tells the message layer.
     fn remember(&self, message: Message) {
-        self.tell_message(WireMessage::from(&message));
-        self.history.extend([message]);
+        self.telling().remember(message);
     }
 
-    fn tell_message(&self, message: WireMessage) {
-        self.events()
-            .send(Event::ChatMessage(Box::new(WholeMessage {
-                conversation_id: self.setup.conversation_id.clone(),
-                message_id: self.setup.message_id.clone(),
-                message,
-                exchange: None,
-            })));
+    fn telling(&self) -> Telling<'_> {
+        Telling {
+            events: self.events(),
+            history: self.history,
+            conversation_id: &self.setup.conversation_id,
+            message_id: &self.setup.message_id,
+        }
     }
 
     fn events(&self) -> &Events {
@@ -290,14 +328,38 @@ impl Exchange<'_> {
     }
 
     fn state(&self, state: StateName) -> State {
-        State {
-            conversation_id: self.setup.conversation_id.clone(),
-            message_id: Some(self.setup.message_id.clone()),
-            state,
-            tool_id: None,
-            attempt: None,
-            delay_ms: None,
-            reason: None,
+        let Setup {
+            conversation_id,
+            message_id,
+            ..
+        } = self.setup;
+        State::new(conversation_id, Some(message_id), state)
+    }
+}
+
+/// Whether there is nothing in a reply that could be remembered.
+fn says_nothing(reply: &Reply) -> bool {
+    reply.text.is_empty() && reply.calls.is_empty() && reply.native.is_none()
+}
+
+/// The tools there are, and those of them that the model is offered.
+struct Offer {
+    tools: Arc<ToolSet>,
+    specs: Vec<ToolSpec>,
+}
+
+impl Offer {
+    fn new(services: &Services, setup: &Setup) -> Self {
+        let tools = services.registry.snapshot();
+        let specs = offered(&tools, setup);
+        Self { tools, specs }
+    }
+
+    /// Takes the tools as they are now: those of MCP servers come and go. Where none did, the schemas
+    /// are not copied again.
+    fn refresh(&mut self, services: &Services, setup: &Setup) {
+        if !Arc::ptr_eq(&services.registry.snapshot(), &self.tools) {
+            *self = Self::new(services, setup);
         }
     }
 }

@@ -4,48 +4,58 @@
 //! requests, hands what is a conversation's to that conversation, and answers the rest. When its
 //! last socket is gone for longer than the grace period, everything in it is cancelled.
 //!
-//! Read next: [`log`] (numbers, merging, the bound), [`resolve`] (what a send comes to).
+//! Read next: [`log`] (numbers, merging, the bound), `account` (what follows a gap), [`resolve`] (what a
+//! send comes to).
 
+mod account;
 pub mod defaults;
 pub mod feed;
+pub mod live;
 pub mod log;
+mod mcp;
 mod requests;
 pub mod resolve;
+mod sends;
 mod sessions;
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use tracing::Instrument as _;
 
 use crate::conversation::{self, Answer, Conversation};
 use crate::exchange::ask::Remembered;
 use crate::exchange::events::Events;
-use crate::exchange::failure;
 use crate::exchange::setup::{ConversationShared, Services, SessionShared};
 use crate::message::{ConversationId, SessionId};
-use crate::protocol::command::{ChatSend, Command};
-use crate::protocol::event::{Event, Ready, Sandbox, SessionError};
-use crate::protocol::{Request, RequestId, SessionCode};
+use crate::protocol::command::Command;
+use crate::protocol::event::{Event, Ready, Sandbox};
+use crate::protocol::input::ToolInput;
+use crate::protocol::{Request, RequestId};
 use crate::provider::registry::Providers;
+use crate::telemetry::metrics;
 
 use defaults::Defaults;
 use feed::Feed;
+pub use sends::shutting_down;
 use sessions::Message;
 pub use sessions::{Attachment, Handle, Sessions};
 
 /// How long a new session waits for the socket that it was made for.
 const FIRST_SOCKET: Duration = Duration::from_secs(10);
 
+/// Requests to providers that are not turns, and to MCP servers, at once in the whole daemon: each holds a
+/// connection for as long as the other side takes.
+pub const ASKED: usize = 16;
+
 /// The most conversations of a session.
 const MAX_CONVERSATIONS: usize = 4_096;
-
-/// Ids of sends that are remembered, so that none runs twice.
-const REMEMBERED_SENDS: usize = 256;
 
 /// What one daemon has, made by `main` and handed down.
 pub struct Daemon {
@@ -53,12 +63,18 @@ pub struct Daemon {
     pub services: Services,
     /// Provider instances.
     pub providers: Providers,
+    /// The MCP servers.
+    pub mcp: crate::mcp::Mcp,
     /// What is enforced here, found out once and off the way to ready.
     pub sandbox: tokio::sync::OnceCell<Sandbox>,
     /// How to find that out.
     pub probe: Box<dyn Fn() -> futures::future::BoxFuture<'static, Sandbox> + Send + Sync>,
+    /// Places for requests to providers that are not turns, and to MCP servers: [`ASKED`] at once.
+    pub asking: Arc<Semaphore>,
     /// Every task there is.
     pub tasks: TaskTracker,
+    /// Cancelled when nothing new is begun.
+    pub draining: CancellationToken,
     /// Cancelled when everything has to end.
     pub stop: CancellationToken,
 }
@@ -88,6 +104,7 @@ impl Daemon {
             providers: requests::ready_providers(&self.providers),
             tools: self.services.registry.snapshot().keys().cloned().collect(),
             layers: defaults::LAYERS.to_vec(),
+            workflows: config.workflows.keys().cloned().collect(),
         }
     }
 }
@@ -98,18 +115,36 @@ struct Session {
     ready: Ready,
     feed: Arc<Feed>,
     inbox: mpsc::Receiver<Message>,
-    /// For sockets to say that they are gone; weak, so that it does not keep the inbox open.
-    own_inbox: mpsc::WeakSender<Message>,
+    /// Told when nobody would miss the session.
+    spare: Arc<AtomicBool>,
     shared: SessionShared,
+    services: Services,
     remembered: Remembered,
     defaults: Defaults,
-    conversations: HashMap<ConversationId, mpsc::Sender<conversation::Command>>,
+    conversations: HashMap<ConversationId, Place>,
+    /// Cancelled when the conversations are gone that were closed and wind up; one of the same name waits for that.
+    closing: HashMap<ConversationId, CancellationToken>,
     sends: VecDeque<(RequestId, ConversationId, Answer)>,
-    sockets: u64,
-    socket: Option<CancellationToken>,
+    /// Whether a socket was ever on it: the next one resumes it.
+    had_socket: bool,
+    socket: Option<Socket>,
     /// When the session ends unless a socket comes.
     lapses: Option<Instant>,
     cancel: CancellationToken,
+}
+
+/// What the session holds of its socket.
+struct Socket {
+    /// Tells it that another one takes its place.
+    taken_over: CancellationToken,
+    /// Cancelled when it is gone.
+    left: CancellationToken,
+}
+
+/// The way to a conversation, and the news of its end.
+struct Place {
+    inbox: mpsc::Sender<conversation::Command>,
+    gone: CancellationToken,
 }
 
 impl Session {
@@ -118,20 +153,29 @@ impl Session {
         ready: Ready,
         feed: Arc<Feed>,
         inbox: mpsc::Receiver<Message>,
-        own_inbox: mpsc::WeakSender<Message>,
+        spare: Arc<AtomicBool>,
     ) -> Self {
         let sink = Arc::clone(&feed);
         Self {
             defaults: Defaults::new(&daemon.services.config),
             shared: SessionShared {
+                id: ready.session_id.clone(),
                 events: Events::new(move |event, reply_to| sink.append(event, reply_to)),
                 executions: Arc::default(),
                 ids: Arc::default(),
+                quota: Arc::default(),
+                inputs: Arc::default(),
+            },
+            services: Services {
+                // Outputs of other sessions are not pushed out by this one's.
+                spill: daemon.services.spill.for_another(),
+                ..daemon.services.clone()
             },
             remembered: Remembered::default(),
             conversations: HashMap::new(),
+            closing: HashMap::new(),
             sends: VecDeque::new(),
-            sockets: 0,
+            had_socket: false,
             socket: None,
             lapses: None,
             cancel: daemon.stop.child_token(),
@@ -139,51 +183,95 @@ impl Session {
             ready,
             feed,
             inbox,
-            own_inbox,
+            spare,
         }
     }
 
     async fn run(mut self) {
+        let _counted = metrics::SESSIONS.enter();
         self.lapses = Instant::now().checked_add(FIRST_SOCKET);
+        let mut notices = self.daemon.mcp.notices();
         loop {
             let lapses = self.lapses;
+            let left = self.socket.as_ref().map(|socket| socket.left.clone());
             let message = tokio::select! {
-                message = self.inbox.recv() => message,
-                () = until(lapses) => None,
+                // What a socket said before it went is taken before it is gone.
+                biased;
                 () = self.cancel.cancelled() => None,
+                message = self.inbox.recv() => message,
+                () = cancelled(left) => {
+                    self.detach();
+                    continue;
+                }
+                // One that came too fast to be read is missed; `mcp:list` has how things stand.
+                notice = notices.recv() => {
+                    if let Ok(notice) = notice {
+                        self.shared.events.send(Event::SessionNotice(notice));
+                    }
+                    continue;
+                }
+                () = until(lapses) => None,
             };
             match message {
                 Some(Message::Request(request)) => self.request(*request).await,
                 Some(Message::Attach(reply)) => self.attach(reply),
-                Some(Message::Detach(number)) if number == self.sockets => {
-                    self.socket = None;
-                    self.lapses = self.grace_from_now();
+                Some(Message::Account(after, reply)) => {
+                    reply.send(self.account(after).await).ok();
                 }
-                Some(Message::Detach(_)) => {}
-                Some(Message::Account(reply)) => drop(reply.send(self.account().await)),
                 Some(Message::Discard) | None => break,
             }
         }
         self.cancel.cancel();
+        self.leave().await;
+    }
+
+    /// Answers what was handed over and will not be done: who asks while the daemon ends is told so.
+    async fn leave(&mut self) {
+        self.inbox.close();
+        while let Some(message) = self.inbox.recv().await {
+            if let Message::Request(request) = message
+                && self.daemon.stop.is_cancelled()
+            {
+                let error = Event::SessionError(shutting_down());
+                self.answer(request.id.as_ref(), error);
+            }
+        }
     }
 
     fn grace_from_now(&self) -> Option<Instant> {
         Instant::now().checked_add(self.daemon.services.config.session.resume_grace)
     }
 
+    /// Begins the grace period.
+    fn detach(&mut self) {
+        self.socket = None;
+        self.shared.inputs.attach(false);
+        self.lapses = self.grace_from_now();
+        let unused = self.conversations.is_empty();
+        self.spare.store(unused, Ordering::Relaxed);
+    }
+
     fn attach(&mut self, reply: oneshot::Sender<Attachment>) {
-        if let Some(before) = self.socket.take() {
-            before.cancel();
+        let before = self.socket.take();
+        if self.had_socket {
+            metrics::resumed(before.is_some());
         }
-        self.sockets += 1;
+        if let Some(before) = before {
+            before.taken_over.cancel();
+        }
+        self.had_socket = true;
+        self.shared.inputs.attach(true);
         self.lapses = None;
-        let taken_over = CancellationToken::new();
-        self.socket = Some(taken_over.clone());
+        self.spare.store(false, Ordering::Relaxed);
+        let (taken_over, left) = (CancellationToken::new(), CancellationToken::new());
+        self.socket = Some(Socket {
+            taken_over: taken_over.clone(),
+            left: left.clone(),
+        });
         let in_force = self.in_force();
         drop(
             reply.send(Attachment {
-                number: self.sockets,
-                session: self.own_inbox.clone(),
+                _left: left.drop_guard(),
                 taken_over,
                 ready: Ready {
                     resumed: true,
@@ -234,139 +322,36 @@ impl Session {
                     self.answer(id, Event::SessionError(error));
                 }
             }
+            Command::ChatToolInput(input) => self.input(input, id).await,
             other => self.about_daemon(other, id).await,
         }
     }
 
-    /// Sends on a `chat:send`, once for each id that a client gives.
-    async fn send(&mut self, send: ChatSend, id: Option<&RequestId>) {
-        if let Some(id) = id
-            && self.is_repeated(id).await
-        {
-            return;
-        }
-        let setup = resolve::setup(
-            &send,
-            self.shared.ids.message(),
-            &self.ready.session_id,
-            &self.defaults,
-            &self.daemon.services.config,
-            &self.daemon.providers,
-        );
-        let setup = match setup {
-            Ok(setup) => setup,
-            Err(error) => return self.answer(id, Event::SessionError(error)),
-        };
-        let conversation_id = send.conversation_id.clone();
-        if !self.conversations.contains_key(&conversation_id)
-            && self.conversations.len() >= MAX_CONVERSATIONS
-        {
-            let error = SessionError {
-                code: SessionCode::RateLimited,
-                message: format!(
-                    "this session has {MAX_CONVERSATIONS} conversations; close one with chat:close"
-                ),
-            };
-            return self.answer(id, Event::SessionError(error));
-        }
-        let answer = Answer::new(OnceLock::new());
-        if let Some(id) = id {
-            self.sends
-                .push_back((id.clone(), conversation_id.clone(), Arc::clone(&answer)));
-            if self.sends.len() > REMEMBERED_SENDS {
-                self.sends.pop_front();
-            }
-        }
-        let inbox = self.conversation(&conversation_id);
-        let send = conversation::Send {
-            setup,
-            history: send.history,
-            when_busy: send.when_busy,
+    /// Hands an answer to the conversation whose call asked.
+    async fn input(&self, input: ToolInput, id: Option<&RequestId>) {
+        let request_id = input.request_id.clone();
+        let command = conversation::Command::Input {
+            input,
             reply_to: id.cloned(),
-            answer,
         };
-        if send.setup.model.is_empty() {
-            self.send_with_first_model(send, inbox);
-        } else {
-            let command = conversation::Command::Send(Box::new(send));
-            drop(inbox.send(command).await);
+        let told = match self.shared.inputs.conversation_of(&request_id) {
+            Some(owner) => self.tell(&owner, command).await,
+            None => false,
+        };
+        if !told {
+            let error = conversation::inputs::not_found(&request_id);
+            self.answer(id, Event::SessionError(error));
         }
-    }
-
-    /// Sends on a `chat:send` once the provider was asked for a model, which the session does not wait for.
-    fn send_with_first_model(
-        &self,
-        mut send: conversation::Send,
-        inbox: mpsc::Sender<conversation::Command>,
-    ) {
-        let (events, cancel) = (self.shared.events.clone(), self.cancel.child_token());
-        self.daemon.tasks.spawn(async move {
-            let setup = &mut send.setup;
-            let first = resolve::first_model(&*setup.provider, &setup.provider_id);
-            match cancel.run_until_cancelled(first).await {
-                Some(Ok(model)) => {
-                    setup.model = model;
-                    let command = conversation::Command::Send(Box::new(send));
-                    drop(inbox.send(command).await);
-                }
-                Some(Err(problem)) => {
-                    drop(send.answer.set(None));
-                    let error = crate::protocol::event::ChatError {
-                        message_id: None,
-                        ..failure::from_provider(
-                            &problem,
-                            &setup.provider_id,
-                            &setup.conversation_id,
-                            &setup.message_id,
-                        )
-                    };
-                    events.answer(send.reply_to.as_ref(), Event::ChatError(Box::new(error)));
-                }
-                None => {}
-            }
-        });
-    }
-
-    /// Answers a send that was sent before; false where it was not, or was not admitted then.
-    async fn is_repeated(&mut self, id: &RequestId) -> bool {
-        let Some(at) = self.sends.iter().position(|(known, _, _)| known == id) else {
-            return false;
-        };
-        let Some((_, conversation, answer)) = self.sends.get(at).cloned() else {
-            return false;
-        };
-        match answer.get() {
-            Some(Some(sent)) => {
-                let sent = crate::protocol::answer::Sent {
-                    duplicate: true,
-                    ..sent.clone()
-                };
-                self.answer(Some(id), Event::ChatSendResult(sent));
-            }
-            Some(None) => {
-                self.sends.remove(at);
-                return false;
-            }
-            // Taken after the send itself, which is on its way: the inbox keeps the order.
-            None => {
-                let repeat = conversation::Command::Repeat {
-                    answer,
-                    reply_to: Some(id.clone()),
-                };
-                self.tell(&conversation, repeat).await;
-            }
-        }
-        true
     }
 
     /// Returns the way to a conversation, which is made where there is none.
     fn conversation(&mut self, id: &ConversationId) -> mpsc::Sender<conversation::Command> {
-        // One that was closed and still winds up makes room for a new one of the same name.
-        if let Some(inbox) = self.conversations.get(id)
-            && !inbox.is_closed()
+        if let Some(place) = self.conversations.get(id)
+            && !place.inbox.is_closed()
         {
-            return inbox.clone();
+            return place.inbox.clone();
         }
+        self.spare.store(false, Ordering::Relaxed);
         let (inbox, commands) = mpsc::channel(conversation::INBOX);
         let shared = ConversationShared {
             remembered: self.remembered.for_conversation(),
@@ -375,44 +360,52 @@ impl Session {
         let conversation = Conversation::new(
             id.clone(),
             commands,
-            self.daemon.services.clone(),
+            self.services.clone(),
             self.shared.clone(),
             shared,
             self.cancel.child_token(),
         );
-        self.daemon.tasks.spawn(conversation.run());
-        self.conversations.insert(id.clone(), inbox.clone());
+        let before = self.closing.remove(id).unwrap_or_else(ended);
+        let gone = CancellationToken::new();
+        let told = gone.clone().drop_guard();
+        let span = tracing::info_span!("conversation", conversation_id = %id);
+        let run = async move {
+            conversation.run(before).await;
+            drop(told);
+        };
+        self.daemon.tasks.spawn(run.instrument(span));
+        let place = Place {
+            inbox: inbox.clone(),
+            gone,
+        };
+        self.conversations.insert(id.clone(), place);
         inbox
     }
 
     /// Tells a conversation something; false where there is none.
     async fn tell(&self, id: &ConversationId, command: conversation::Command) -> bool {
         match self.conversations.get(id) {
-            Some(inbox) => inbox.send(command).await.is_ok(),
+            Some(place) => place.inbox.send(command).await.is_ok(),
             None => false,
         }
     }
 
-    /// Replaces what the log no longer holds by an account of every conversation.
-    async fn account(&self) -> u64 {
-        self.feed.hold();
-        let mut account = vec![Event::SessionError(SessionError {
-            code: SessionCode::ReplayGap,
-            message: "events were lost to the bound of session.buffer_bytes; the histories that follow say how things stand".to_owned(),
-        })];
-        for id in self.conversations.keys() {
-            if let Some(history) = self.history_of(id).await {
-                account.push(Event::ChatHistoryResult(history));
-            }
-        }
-        for confirm in self.state().await.approvals {
-            account.push(Event::ChatToolConfirm(Box::new(confirm)));
-        }
-        self.feed.restart(account)
-    }
-
     fn answer(&self, reply_to: Option<&RequestId>, event: Event) {
         self.shared.events.answer(reply_to, event);
+    }
+}
+
+/// The token of what has ended already.
+fn ended() -> CancellationToken {
+    let ended = CancellationToken::new();
+    ended.cancel();
+    ended
+}
+
+async fn cancelled(token: Option<CancellationToken>) {
+    match token {
+        Some(token) => token.cancelled().await,
+        None => std::future::pending().await,
     }
 }
 
@@ -422,3 +415,6 @@ async fn until(deadline: Option<Instant>) {
         None => std::future::pending().await,
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -16,7 +16,7 @@ use crate::protocol::SessionCode;
 use crate::protocol::answer::Approved;
 use crate::protocol::command::{Remember, ToolApprove};
 use crate::protocol::event::{By, Event, Outcome, SessionError, ToolConfirm, ToolResolved};
-use crate::tool::Refusal;
+use crate::tool::{Refusal, RememberKey};
 
 /// The questions open in one conversation.
 #[derive(Default)]
@@ -65,14 +65,16 @@ impl Approvals {
             return Err(not_found(&tool_id));
         };
         let input = input.filter(|input| approved && *input != owed.ask.confirm.input);
-        if let Some(input) = &input {
-            check(owed, input)?;
-        }
+        // What is remembered is what the user approved: with an edited input, that one.
+        let key = match &input {
+            Some(input) => check(owed, input)?,
+            None => owed.ask.remember.clone(),
+        };
         let Some(owed) = self.open.remove(&tool_id) else {
             return Err(not_found(&tool_id));
         };
-        let reach = match (&owed.ask.remember, approved, &input) {
-            (Some(key), true, None) => remembered.add(key.clone(), remember),
+        let reach = match key {
+            Some(key) if approved => remembered.add(key, remember),
             _ => Remember::Once,
         };
         let outcome = if approved {
@@ -148,9 +150,10 @@ impl Approvals {
     }
 }
 
-fn check(owed: &Owed, input: &Map<String, Value>) -> Result<(), SessionError> {
+/// Checks an edited input; returns what an approval of it with `remember` stands for.
+fn check(owed: &Owed, input: &Map<String, Value>) -> Result<Option<RememberKey>, SessionError> {
     match owed.ask.tool.prepare(input) {
-        Ok(_) => Ok(()),
+        Ok(prepared) => Ok(prepared.facts().remember),
         Err(Refusal::Invalid(message)) => Err(SessionError {
             code: SessionCode::InvalidPayload,
             message: format!("field `input`: {message}; the approval stays open"),

@@ -2,50 +2,83 @@
 
 use std::collections::VecDeque;
 
-use crate::message::MessageId;
+use crate::exchange::setup::Setup;
+use crate::message::{MessageId, Part};
+use crate::protocol::content::WireMessage;
+use crate::telemetry::metrics::{self, Counted};
 
 /// The most sends that wait in one conversation.
 pub const QUEUED: usize = 10;
 
-/// What waits, first come first served.
-#[derive(Debug)]
-pub struct Queue<T>(VecDeque<(MessageId, T)>);
+/// A send that waits, or what is left over of an exchange.
+pub(super) struct Waiting {
+    pub(super) setup: Setup,
+    /// Messages that replace what is remembered.
+    pub(super) history: Option<Vec<WireMessage>>,
+    /// What was steered into the exchange before, too late.
+    pub(super) steered: Vec<Vec<Part>>,
+    /// Whether its client takes it for begun: it was answered so, or was part of what ran.
+    pub(super) started: bool,
+    /// Counts it while it waits.
+    pub(super) counted: Counted,
+}
 
-impl<T> Default for Queue<T> {
-    fn default() -> Self {
-        Self(VecDeque::new())
+impl Waiting {
+    pub(super) fn new(setup: Setup, history: Option<Vec<WireMessage>>, started: bool) -> Self {
+        Self {
+            setup,
+            history,
+            steered: Vec::new(),
+            started,
+            counted: metrics::QUEUED_SENDS.enter(),
+        }
     }
 }
 
-impl<T> Queue<T> {
+/// What waits, first come first served.
+#[derive(Default)]
+pub(super) struct Queue(VecDeque<Waiting>);
+
+impl Queue {
+    /// Whether nothing waits.
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// Whether another send would not be admitted.
-    pub fn is_full(&self) -> bool {
+    pub(super) fn is_full(&self) -> bool {
         self.0.len() >= QUEUED
     }
 
-    /// Appends a send; returns its place, from 1.
-    pub fn push(&mut self, id: MessageId, send: T) -> usize {
-        self.0.push_back((id, send));
-        self.0.len()
+    /// Appends a send; returns its place, from 1, among those that are not taken for begun.
+    pub(super) fn push(&mut self, send: Waiting) -> usize {
+        self.0.push_back(send);
+        self.0.iter().filter(|waiting| !waiting.started).count()
     }
 
     /// Puts a send before all others.
-    pub fn push_front(&mut self, id: MessageId, send: T) {
-        self.0.push_front((id, send));
+    pub(super) fn push_front(&mut self, send: Waiting) {
+        self.0.push_front(send);
     }
 
     /// Takes the first send.
-    pub fn pop(&mut self) -> Option<(MessageId, T)> {
+    pub(super) fn pop(&mut self) -> Option<Waiting> {
         self.0.pop_front()
     }
 
-    /// Drops everything; returns what it was.
-    pub fn clear(&mut self) -> Vec<MessageId> {
-        self.0.drain(..).map(|(id, _)| id).collect()
+    /// Takes the first send where it is taken for begun.
+    pub(super) fn pop_started(&mut self) -> Option<Waiting> {
+        self.0.pop_front_if(|first| first.started)
+    }
+
+    /// Takes everything.
+    pub(super) fn clear(&mut self) -> VecDeque<Waiting> {
+        std::mem::take(&mut self.0)
     }
 
     /// Returns what waits, in order.
-    pub fn ids(&self) -> Vec<MessageId> {
-        self.0.iter().map(|(id, _)| id.clone()).collect()
+    pub(super) fn ids(&self) -> Vec<MessageId> {
+        let ids = self.0.iter().map(|waiting| &waiting.setup.message_id);
+        ids.cloned().collect()
     }
 }

@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
-use super::queue::QUEUED;
+use super::queue::{QUEUED, Waiting};
 use crate::exchange::Ended;
+use crate::exchange::audited;
 use crate::exchange::events::Events;
 use crate::exchange::history::{History, Repairs};
 use crate::exchange::setup::{ConversationShared, Services, SessionShared, Setup};
-use crate::message::{ConversationId, Message, MessageId, Notice, Severity};
-use crate::protocol::ChatCode;
+use crate::exchange::telling::Telling;
+use crate::message::{ConversationId, Message, MessageId, Notice, Part, Severity, ToolId};
 use crate::protocol::answer;
 use crate::protocol::content::WireMessage;
 use crate::protocol::event::{
@@ -16,6 +17,8 @@ use crate::protocol::event::{
     ToolOutcome, WholeMessage,
 };
 use crate::protocol::record::ExecutionStatus;
+use crate::protocol::{ChatCode, word};
+use crate::telemetry::metrics;
 
 /// What the running exchange borrows.
 pub(super) struct Shared {
@@ -31,8 +34,14 @@ impl Shared {
         &self.session.events
     }
 
-    /// Takes a client's history and tells that the exchange began.
-    pub(super) fn begin(&self, setup: &Setup, history: Option<Vec<WireMessage>>) {
+    /// Takes a client's history and tells that the exchange began, and which messages that were steered into
+    /// the one before are part of it.
+    pub(super) fn begin(
+        &self,
+        setup: &Setup,
+        history: Option<Vec<WireMessage>>,
+        steered: &[Vec<Part>],
+    ) {
         if let Some(history) = history {
             let repairs = self
                 .history
@@ -41,12 +50,52 @@ impl Shared {
                 self.events().send(Event::SessionNotice(repaired(repairs)));
             }
         }
+        tracing::info!(parts = setup.content.len(), "exchange began");
         self.events().send(Event::ChatStreamStart(StreamStart {
             conversation_id: self.id.clone(),
             message_id: setup.message_id.clone(),
             provider: setup.provider_id.clone(),
             model: setup.model.clone(),
         }));
+        for content in steered {
+            self.telling(setup).tell_steered(content);
+        }
+    }
+
+    /// Ends a send that was dropped before it ran. One that its client takes for begun begins here, and what it
+    /// said is remembered.
+    pub(super) fn drop_send(&self, waiting: Waiting) {
+        let setup = &waiting.setup;
+        if waiting.started {
+            self.begin(setup, waiting.history, &waiting.steered);
+            self.end(setup, self.unasked(setup, None), None, None);
+        } else {
+            let ended = Ended {
+                stop: Some(StopReason::Cancelled),
+                ..Ended::default()
+            };
+            self.tell_end(&ended, &setup.message_id, None);
+        }
+    }
+
+    /// What an exchange comes to that has begun and whose model is not asked, because its provider named none,
+    /// which is the error, or because it was cancelled before. What was said is remembered as after any other end.
+    pub(super) fn unasked(&self, setup: &Setup, error: Option<ChatError>) -> Ended {
+        let said = Message::User(setup.content.clone());
+        self.telling(setup).remember(said);
+        let error = error.map(|error| ChatError {
+            message: self.services.redactor.redact(&error.message).into_owned(),
+            ..error
+        });
+        let stop = match error {
+            Some(_) => StopReason::Error,
+            None => StopReason::Cancelled,
+        };
+        Ended {
+            stop: Some(stop),
+            error,
+            ..Ended::default()
+        }
     }
 
     /// What an exchange comes to that failed by a fault of the daemon: its open calls are answered.
@@ -56,15 +105,29 @@ impl Shared {
         tracing::error!("an exchange panicked");
         let executions = &self.session.executions;
         for id in executions.open_of(&self.id) {
+            let text = "interrupted by a fault of the daemon";
             let settled = executions.settle(&id, |record| record.status = ExecutionStatus::Error);
+            if let Some((record, ruling)) = &settled {
+                let message_id = &setup.message_id;
+                audited::record(
+                    &self.services,
+                    &self.session,
+                    message_id,
+                    record,
+                    *ruling,
+                    text,
+                );
+            }
             self.events()
                 .send(Event::ChatToolResult(Box::new(ToolOutcome {
                     conversation_id: self.id.clone(),
                     message_id: setup.message_id.clone(),
                     tool_id: id,
-                    tool_name: settled.map(|record| record.tool_name).unwrap_or_default(),
+                    tool_name: settled
+                        .map(|(record, _)| record.tool_name)
+                        .unwrap_or_default(),
                     status: ResultStatus::Error,
-                    result: "interrupted by a fault of the daemon".to_owned(),
+                    result: text.to_owned(),
                     duration_ms: 0,
                     metadata: None,
                 })));
@@ -83,47 +146,47 @@ impl Shared {
         }
     }
 
+    /// Remembers and tells what was to be steered into an exchange that ends before the model could read it.
+    pub(super) fn tell_steered(&self, setup: &Setup, ended: &mut Ended, content: Vec<Part>) {
+        self.telling(setup).steered(content, &mut ended.closing);
+    }
+
+    fn telling<'a>(&'a self, setup: &'a Setup) -> Telling<'a> {
+        Telling {
+            events: self.events(),
+            history: &self.history,
+            conversation_id: &self.id,
+            message_id: &setup.message_id,
+        }
+    }
+
     /// Tells how an exchange ended, and that it did.
     pub(super) fn end(
         &self,
         setup: &Setup,
         mut ended: Ended,
         cause: Option<StopReason>,
-        took: Duration,
+        took: Option<Duration>,
     ) {
         if ended.stop == Some(StopReason::Cancelled) {
             ended.stop = cause.or(ended.stop);
         }
-        if ended.stop == Some(StopReason::Timeout) {
-            ended.error = Some(ChatError {
-                message_id: Some(setup.message_id.clone()),
-                retryable: true,
-                hint: Some("raise limits.timeoutMs or chat.timeout_tools".to_owned()),
-                ..refused(
-                    &self.id,
-                    ChatCode::ExchangeTimeout,
-                    &format!(
-                        "the exchange took longer than {} s",
-                        self.timeout(setup).as_secs()
-                    ),
-                )
-            });
-        }
         if let Some(error) = ended.error.take() {
             self.events().send(Event::ChatError(Box::new(error)));
         }
-        let pricing = setup.provider.model(&setup.model).pricing;
-        let cost = pricing.map(|pricing| crate::provider::models::cost(&ended.usage, &pricing));
-        self.tell_end(&ended, &setup.message_id, cost, took);
+        tracing::info!(
+            end = word(&ended.stop.unwrap_or(StopReason::Error)),
+            turns = ended.turns,
+            tool_calls = ended.tool_calls,
+            duration_ms = u64::try_from(took.unwrap_or_default().as_millis()).unwrap_or(u64::MAX),
+            "exchange ended"
+        );
+        self.tell_end(&ended, &setup.message_id, took);
     }
 
-    pub(super) fn tell_end(
-        &self,
-        ended: &Ended,
-        message_id: &MessageId,
-        cost: Option<f64>,
-        took: Duration,
-    ) {
+    /// Tells the end of an exchange; one that never ran took no time.
+    pub(super) fn tell_end(&self, ended: &Ended, message_id: &MessageId, took: Option<Duration>) {
+        let duration = took.unwrap_or_default();
         let end = StreamEnd {
             conversation_id: self.id.clone(),
             message_id: message_id.clone(),
@@ -132,22 +195,21 @@ impl Shared {
             turns: ended.turns,
             tool_calls: ended.tool_calls,
             usage: ended.usage.into(),
-            cost_usd: cost,
-            duration_ms: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
+            cost_usd: ended.cost.dollars(),
+            duration_ms: u64::try_from(duration.as_millis()).unwrap_or(u64::MAX),
         };
         if let Some(message) = &ended.closing {
             self.events()
                 .send(Event::ChatMessage(Box::new(WholeMessage {
-                    conversation_id: self.id.clone(),
-                    message_id: message_id.clone(),
-                    message: message.clone(),
                     exchange: Some(end.clone()),
+                    ..WholeMessage::new(&self.id, message_id, message.clone())
                 })));
         }
+        metrics::exchange_ended(&word(&end.stop_reason), took);
         self.events().send(Event::ChatStreamEnd(Box::new(end)));
     }
 
-    pub(super) fn tell_queued(&self, message_id: MessageId, position: usize) {
+    pub(super) fn tell_queued(&self, message_id: &MessageId, position: usize) {
         self.events().send(Event::ChatQueued(Queued {
             conversation_id: self.id.clone(),
             message_id: message_id.clone(),
@@ -156,20 +218,24 @@ impl Shared {
         self.tell_state(Some(message_id), StateName::Queued);
     }
 
+    pub(super) fn tell_settings_ignored(&self, message_id: &MessageId) {
+        self.events().send(Event::SessionNotice(Notice {
+            severity: Severity::Warning,
+            code: "steer_settings_ignored".to_owned(),
+            message: format!(
+                "a message was steered into {message_id} of conversation `{}`, which goes on with the settings that it began with; those of the message do not count",
+                self.id
+            ),
+        }));
+    }
+
     pub(super) fn tell_idle(&self) {
         self.tell_state(None, StateName::Idle);
     }
 
-    pub(super) fn tell_state(&self, message_id: Option<MessageId>, state: StateName) {
-        self.events().send(Event::ChatState(State {
-            conversation_id: self.id.clone(),
-            message_id,
-            state,
-            tool_id: None,
-            attempt: None,
-            delay_ms: None,
-            reason: None,
-        }));
+    pub(super) fn tell_state(&self, message_id: Option<&MessageId>, state: StateName) {
+        let state = State::new(&self.id, message_id, state);
+        self.events().send(Event::ChatState(state));
     }
 
     pub(super) fn messages(&self) -> answer::History {
@@ -181,17 +247,82 @@ impl Shared {
                 .iter()
                 .map(WireMessage::from)
                 .collect(),
+            truncated: false,
         }
     }
 
-    pub(super) fn timeout(&self, setup: &Setup) -> Duration {
-        let tools = self.services.registry.snapshot();
-        if tools.values().any(|tool| setup.scope.allows(tool.spec())) {
-            setup.timeout_tools
-        } else {
-            setup.timeout_plain
+    /// As many of the newest messages as `most` bytes hold.
+    pub(super) fn newest_messages(&self, most: usize) -> answer::History {
+        let remembered = self.history.snapshot();
+        let mut bytes = 0;
+        let mut messages: Vec<WireMessage> = remembered
+            .iter()
+            .rev()
+            .map(WireMessage::from)
+            .take_while(|message| {
+                bytes = size(message).saturating_add(bytes);
+                bytes <= most
+            })
+            .collect();
+        messages.reverse();
+        answer::History {
+            conversation_id: self.id.clone(),
+            truncated: messages.len() < remembered.len(),
+            messages,
         }
     }
+
+    /// The calls that a client knows of and that have no result yet, oldest first: the open ones and those
+    /// that the model still writes.
+    pub(super) fn calls_to_end(&self) -> Vec<ToolId> {
+        let executions = &self.session.executions;
+        let mut calls = executions.open_of(&self.id);
+        let mut written = self.conversation.written.ids();
+        written.retain(|id| executions.get(id).is_none());
+        calls.extend(written);
+        calls
+    }
+
+    /// The time limit of an exchange that begins now: tools come and go, and it stays.
+    pub(super) fn limit(&self, setup: &Setup) -> Limit {
+        let tools = self.services.registry.snapshot();
+        if tools.values().any(|tool| setup.scope.allows(tool.spec())) {
+            Limit {
+                time: setup.timeout_tools,
+                setting: "chat.timeout_tools",
+            }
+        } else {
+            Limit {
+                time: setup.timeout_plain,
+                setting: "chat.timeout_plain",
+            }
+        }
+    }
+
+    /// The error of an exchange that took longer than its limit.
+    pub(super) fn overdue(&self, setup: &Setup, limit: &Limit) -> ChatError {
+        let seconds = limit.time.as_secs_f64();
+        ChatError {
+            message_id: Some(setup.message_id.clone()),
+            hint: Some(format!("raise limits.timeoutMs or {}", limit.setting)),
+            ..refused(
+                &self.id,
+                ChatCode::ExchangeTimeout,
+                &format!("the exchange took longer than {seconds} s"),
+            )
+        }
+    }
+}
+
+/// How long an exchange may take, and the setting that says so.
+pub(super) struct Limit {
+    pub(super) time: Duration,
+    setting: &'static str,
+}
+
+/// How many bytes a message is on the wire.
+fn size(message: &WireMessage) -> usize {
+    serde_json::to_vec(message).map_or(usize::MAX, |json| json.len())
 }
 
 fn repaired(repairs: Repairs) -> Notice {
@@ -217,14 +348,7 @@ pub(super) fn full(id: &ConversationId) -> ChatError {
 /// An error that belongs to no exchange.
 pub(super) fn refused(id: &ConversationId, code: ChatCode, message: &str) -> ChatError {
     ChatError {
-        conversation_id: id.clone(),
-        message_id: None,
-        code,
-        message: message.to_owned(),
-        hint: None,
         retryable: true,
-        http_status: None,
-        retry_after_ms: None,
-        provider: None,
+        ..ChatError::new(id, None, code, message)
     }
 }

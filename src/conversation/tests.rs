@@ -1,45 +1,19 @@
 //! Whatever provider, tools and client do, in any order: one end for each exchange, one result for
 //! each call, one settlement for each question, and a history that is valid.
 
-use std::collections::{HashMap, VecDeque};
-use std::sync::{LazyLock, Mutex, PoisonError};
+use std::time::Duration;
 
-use futures::future::BoxFuture;
-use futures::{FutureExt, StreamExt, stream};
 use proptest::prelude::*;
-use serde_json::{Map, Value, json};
 
+use super::testing::{CONFIG, Finish, Move, Scripted, check, finishes, moves, tools};
 use super::*;
-use crate::config::Config;
 use crate::exchange::events::Events;
 use crate::exchange::history::is_valid;
-use crate::message::{Danger, DangerLevel, Model, ToolCategory, ToolSpec, TrustLevel, Usage};
-use crate::permission::Scope;
-use crate::provider::{
-    CallInput, Chunk, ChunkStream, End, ErrorKind, Provider, ProviderError, Request, Stop,
-};
-use crate::tool::{Facts, Output, Prepared, Refusal, Registry, Run, Tool, Violation};
-
-/// What the model does in one turn, before it ends.
-#[derive(Clone, Debug)]
-enum Move {
-    Say,
-    Think,
-    Call(&'static str),
-    InvalidCall,
-    TruncatedCall,
-    UnknownTool,
-}
-
-/// How a turn ends.
-#[derive(Clone, Copy, Debug)]
-enum Finish {
-    End(Stop),
-    Error(ErrorKind),
-    BreakOff,
-    Refused(ErrorKind),
-    Hang,
-}
+use crate::message::{Message, Part, TrustLevel};
+use crate::mutex::Mutex;
+use crate::permission::{PermissionMap, Scope};
+use crate::protocol::event::Event;
+use crate::provider::{Provider, Stop};
 
 /// What the client does, after so many steps of the scheduler.
 #[derive(Clone, Debug)]
@@ -49,38 +23,6 @@ enum Act {
     Verdict(bool),
     CancelTool,
     Close,
-}
-
-static CONFIG: LazyLock<Arc<Config>> = LazyLock::new(|| Arc::new(crate::config::for_tests()));
-
-const TOOL: &str = "tool";
-const DEEDS: [&str; 6] = ["ok", "fail", "panic", "violate", "hang", "misfit"];
-
-fn moves() -> impl Strategy<Value = Vec<Move>> {
-    let one = prop_oneof![
-        Just(Move::Say),
-        Just(Move::Think),
-        prop::sample::select(DEEDS.to_vec()).prop_map(Move::Call),
-        Just(Move::InvalidCall),
-        Just(Move::TruncatedCall),
-        Just(Move::UnknownTool),
-    ];
-    prop::collection::vec(one, 0..4)
-}
-
-fn finishes() -> impl Strategy<Value = Finish> {
-    prop_oneof![
-        4 => Just(Finish::End(Stop::EndTurn)),
-        1 => Just(Finish::End(Stop::MaxTokens)),
-        1 => Just(Finish::End(Stop::Pause)),
-        1 => Just(Finish::End(Stop::Refusal)),
-        1 => Just(Finish::Error(ErrorKind::Overloaded)),
-        1 => Just(Finish::Error(ErrorKind::InvalidRequest)),
-        1 => Just(Finish::BreakOff),
-        1 => Just(Finish::Refused(ErrorKind::RateLimit)),
-        1 => Just(Finish::Refused(ErrorKind::Authentication)),
-        1 => Just(Finish::Hang),
-    ]
 }
 
 fn acts() -> impl Strategy<Value = Vec<(u8, Act)>> {
@@ -94,168 +36,6 @@ fn acts() -> impl Strategy<Value = Vec<(u8, Act)>> {
         1 => Just(Act::Close),
     ];
     prop::collection::vec((0..40_u8, one), 0..12)
-}
-
-/// A model that follows a script; past its end it answers in text.
-struct Scripted(Mutex<VecDeque<(Vec<Move>, Finish)>>);
-
-impl Provider for Scripted {
-    fn stream<'a>(
-        &'a self,
-        request: Request<'a>,
-    ) -> BoxFuture<'a, Result<ChunkStream, ProviderError>> {
-        assert!(is_valid(request.messages), "{:?}", request.messages);
-        let turn = self.0.lock().unwrap().pop_front();
-        let (moves, finish) = turn.unwrap_or((vec![Move::Say], Finish::End(Stop::EndTurn)));
-        if let Finish::Refused(kind) = finish {
-            return std::future::ready(Err(ProviderError::new(kind, "refused"))).boxed();
-        }
-        let mut chunks: Vec<Result<Chunk, ProviderError>> = vec![Ok(Chunk::Start { model: None })];
-        for (index, one) in moves.iter().enumerate() {
-            chunks.extend(chunks_of(index, one).into_iter().map(Ok));
-        }
-        match finish {
-            Finish::End(stop) => chunks.push(Ok(Chunk::End(End {
-                stop,
-                raw_stop: None,
-                usage: Usage::default(),
-                native: None,
-            }))),
-            Finish::Error(kind) => chunks.push(Err(ProviderError::new(kind, "failed"))),
-            Finish::BreakOff | Finish::Refused(_) | Finish::Hang => {}
-        }
-        let said = stream::iter(chunks).then(|chunk| async {
-            tokio::task::yield_now().await;
-            chunk
-        });
-        let whole = match finish {
-            Finish::Hang => said.chain(stream::pending()).boxed(),
-            _ => said.boxed(),
-        };
-        std::future::ready(Ok(whole)).boxed()
-    }
-
-    fn models(&self) -> BoxFuture<'_, Result<Vec<Model>, ProviderError>> {
-        std::future::ready(Ok(Vec::new())).boxed()
-    }
-
-    fn validate(&self) -> BoxFuture<'_, Result<(), ProviderError>> {
-        std::future::ready(Ok(())).boxed()
-    }
-
-    fn model(&self, id: &str) -> Model {
-        Model {
-            id: id.to_owned(),
-            provider: "scripted".to_owned(),
-            display_name: id.to_owned(),
-            context_window: None,
-            max_output_tokens: None,
-            supports_tools: true,
-            supports_thinking: None,
-            supports_vision: None,
-            pricing: None,
-        }
-    }
-}
-
-fn chunks_of(index: usize, one: &Move) -> Vec<Chunk> {
-    let call = |name: &str, input: CallInput| {
-        vec![
-            Chunk::ToolCallStart {
-                index,
-                provider_call_id: None,
-                name: name.to_owned(),
-            },
-            Chunk::ToolCallDelta {
-                index,
-                fragment: "{".to_owned(),
-            },
-            Chunk::ToolCallEnd {
-                index,
-                provider_call_id: None,
-                input,
-            },
-        ]
-    };
-    let object = |deed: &str| match json!({ "do": deed }) {
-        Value::Object(object) => CallInput::Object(object),
-        _ => unreachable!(),
-    };
-    match one {
-        Move::Say => vec![Chunk::Text("text".to_owned())],
-        Move::Think => vec![Chunk::Thinking("thought".to_owned())],
-        Move::Call(deed) => call(TOOL, object(deed)),
-        Move::UnknownTool => call("nothing", object("ok")),
-        Move::InvalidCall => call(
-            TOOL,
-            CallInput::Invalid {
-                raw: "{".to_owned(),
-                reason: "not JSON".to_owned(),
-            },
-        ),
-        Move::TruncatedCall => call(
-            TOOL,
-            CallInput::Truncated {
-                raw: "{".to_owned(),
-            },
-        ),
-    }
-}
-
-/// A tool that does what its input says.
-struct Deeds(ToolSpec);
-
-struct Deed(String);
-
-impl Tool for Deeds {
-    fn spec(&self) -> &ToolSpec {
-        &self.0
-    }
-
-    fn prepare(&self, input: &Map<String, Value>) -> Result<Box<dyn Prepared>, Refusal> {
-        match input.get("do").and_then(Value::as_str) {
-            Some("misfit") | None => Err(Refusal::Invalid("misfit".to_owned())),
-            Some(deed) => Ok(Box::new(Deed(deed.to_owned()))),
-        }
-    }
-}
-
-impl Prepared for Deed {
-    fn facts(&self) -> Facts {
-        Facts {
-            danger: Danger {
-                level: DangerLevel::Dangerous,
-                reasons: Vec::new(),
-            },
-            paths: Vec::new(),
-            commands: Vec::new(),
-            plain: true,
-            network: false,
-            remember: None,
-            timeout: None,
-        }
-    }
-
-    fn run<'a>(self: Box<Self>, run: Run<'a>) -> BoxFuture<'a, Result<Output, Violation>>
-    where
-        Self: 'a,
-    {
-        Box::pin(async move {
-            tokio::task::yield_now().await;
-            match self.0.as_str() {
-                "fail" => Ok(Output::error("failed")),
-                "panic" => panic!("a fault of the tool, on purpose"),
-                "violate" => Err(Violation {
-                    message: "outside".to_owned(),
-                }),
-                "hang" => {
-                    run.cancel.cancelled().await;
-                    Ok(Output::error("cancelled"))
-                }
-                _ => Ok(Output::text("done")),
-            }
-        })
-    }
 }
 
 /// Everything that was told, in order.
@@ -272,32 +52,32 @@ struct Stage {
 
 impl Stage {
     fn new(script: Vec<(Vec<Move>, Finish)>) -> Self {
+        Self::after(ended(), script)
+    }
+
+    /// A conversation that begins nothing before another has wound up.
+    fn after(before: CancellationToken, script: Vec<(Vec<Move>, Finish)>) -> Self {
         let told = Told::default();
         let sink = Arc::clone(&told);
         let session = SessionShared {
+            id: crate::message::SessionId::new("s"),
             events: Events::new(move |event, _| {
-                sink.lock()
-                    .unwrap_or_else(PoisonError::into_inner)
-                    .push(event);
+                sink.lock().push(event);
             }),
             executions: Arc::default(),
             ids: Arc::default(),
+            quota: Arc::default(),
+            inputs: Arc::default(),
         };
-        let spec = ToolSpec {
-            name: TOOL.to_owned(),
-            description: String::new(),
-            input_schema: json!({"type": "object"}),
-            category: ToolCategory::Exec,
-            danger_level: DangerLevel::Dangerous,
-            origin: "core".to_owned(),
-        };
-        let tools: [Arc<dyn Tool>; 1] = [Arc::new(Deeds(spec))];
         let services = Services {
             config: Arc::clone(&CONFIG),
-            registry: Arc::new(Registry::new(tools)),
+            registry: Arc::new(tools()),
             locks: Arc::default(),
             exchanges: tokio_util::task::TaskTracker::new(),
             redactor: crate::telemetry::Redactor::default(),
+            first_models: Arc::default(),
+            spill: crate::sandbox::spill::Spill::new(std::env::temp_dir(), 1 << 20),
+            audit: crate::audit::Audit::default(),
         };
         let (inbox, commands) = mpsc::channel(INBOX);
         let cancel = CancellationToken::new();
@@ -315,7 +95,7 @@ impl Stage {
             session,
             provider: Arc::new(Scripted(Mutex::new(script.into()))),
             cancel,
-            actor: tokio::spawn(conversation.run()),
+            actor: tokio::spawn(conversation.run(before)),
         }
     }
 
@@ -344,9 +124,33 @@ impl Stage {
             },
             history: None,
             when_busy,
+            has_settings: false,
             reply_to: None,
             answer: Answer::default(),
         }))
+    }
+
+    /// Sends something that is changed first, and returns what was told until its exchange ended.
+    async fn ended(&self, change: impl FnOnce(&mut Send)) -> Vec<Event> {
+        let mut command = self.send(WhenBusy::Queue);
+        if let Command::Send(send) = &mut command {
+            change(send);
+        }
+        drop(self.inbox.send(command).await);
+        self.until(|event| matches!(event, Event::ChatStreamEnd(_)))
+            .await
+    }
+
+    /// Returns what was told until an event came, which it does.
+    async fn until(&self, is_it: impl Fn(&Event) -> bool) -> Vec<Event> {
+        loop {
+            let told = self.told.lock().clone();
+            if told.iter().any(&is_it) {
+                return told;
+            }
+            // Time is paused, and goes on where nothing else does.
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
     }
 
     async fn act(&self, act: &Act) {
@@ -376,7 +180,7 @@ impl Stage {
     }
 
     fn last_asked(&self) -> Option<ToolId> {
-        let told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        let told = self.told.lock();
         told.iter().rev().find_map(|event| match event {
             Event::ChatToolConfirm(confirm) => Some(confirm.tool_id.clone()),
             _ => None,
@@ -389,6 +193,13 @@ impl Stage {
         let history = told.await.ok()?;
         Some(history.messages.into_iter().map(Message::from).collect())
     }
+}
+
+/// The token of a conversation that ended long ago.
+fn ended() -> CancellationToken {
+    let ended = CancellationToken::new();
+    ended.cancel();
+    ended
 }
 
 /// Plays one case to its end and returns what was told and what is remembered.
@@ -409,54 +220,112 @@ async fn play(
     let history = stage.history().await;
     stage.cancel.cancel();
     stage.actor.await.unwrap();
-    let told = std::mem::take(&mut *stage.told.lock().unwrap_or_else(PoisonError::into_inner));
+    let told = std::mem::take(&mut *stage.told.lock());
     (told, history)
 }
 
-fn check(told: &[Event]) -> Result<(), TestCaseError> {
-    let mut ended: HashMap<&MessageId, usize> = HashMap::new();
-    let mut started: HashMap<&MessageId, usize> = HashMap::new();
-    let (mut results, mut planned) = (HashMap::new(), HashMap::new());
-    let (mut asked, mut settled) = (HashMap::new(), HashMap::new());
-    let mut discarded: Vec<&ToolId> = Vec::new();
-    for event in told {
-        match event {
-            Event::ChatStreamStart(it) => *started.entry(&it.message_id).or_insert(0) += 1,
-            Event::ChatStreamEnd(it) => *ended.entry(&it.message_id).or_insert(0) += 1,
-            Event::ChatToolInputDelta(it) => {
-                prop_assert!(!ended.contains_key(&it.message_id));
-                planned.insert(&it.tool_id, it.turn);
-            }
-            Event::ChatTurnDiscarded(it) => {
-                discarded.extend(
-                    planned
-                        .iter()
-                        .filter(|(id, turn)| **turn == it.turn && !results.contains_key(*id))
-                        .map(|(id, _)| *id),
-                );
-            }
-            Event::ChatToolConfirm(it) => *asked.entry(&it.tool_id).or_insert(0) += 1,
-            Event::ChatToolResolved(it) => *settled.entry(&it.tool_id).or_insert(0) += 1,
-            Event::ChatToolResult(it) => {
-                prop_assert!(!ended.contains_key(&it.message_id));
-                *results.entry(&it.tool_id).or_insert(0) += 1;
-            }
-            Event::ChatTextDelta(it) | Event::ChatThinkingDelta(it) => {
-                prop_assert!(!ended.contains_key(&it.message_id));
-            }
-            _ => {}
-        }
+fn said(text: &str) -> Message {
+    Message::User(vec![Part::text(text)])
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_said_is_remembered_where_no_model_is_found() {
+    let stage = Stage::new(Vec::new());
+    let earlier = WireMessage::from(&said("earlier"));
+    let told = stage.ended(|send| {
+        send.setup.model = String::new();
+        send.history = Some(vec![earlier]);
+    });
+    let is_error = |event: &Event| matches!(event, Event::ChatError(_));
+    assert!(told.await.iter().any(is_error));
+    let history = stage.history().await.unwrap();
+    assert_eq!(history, [said("earlier"), said("hi")]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_is_told_that_an_exchange_started_hears_its_beginning_and_its_end() {
+    let before = CancellationToken::new();
+    let stage = Stage::after(before.clone(), Vec::new());
+    stage.act(&Act::Send(WhenBusy::Queue)).await;
+    stage.act(&Act::Send(WhenBusy::Queue)).await;
+    for _ in 0..2 {
+        stage.act(&Act::Cancel(false)).await;
     }
-    prop_assert!(ended.values().all(|count| *count == 1), "{:?}", ended);
-    for id in started.keys() {
-        prop_assert!(ended.contains_key(id), "no end for {id}");
+    stage.act(&Act::Send(WhenBusy::Queue)).await;
+    assert_eq!(stage.history().await.unwrap(), [said("hi")]);
+    before.cancel();
+    let is_last =
+        |event: &Event| matches!(event, Event::ChatStreamEnd(it) if it.message_id.as_str() == "m3");
+    let told = stage.until(is_last).await;
+    check(&told).unwrap();
+    let of_first = told.iter().filter_map(|event| match event {
+        Event::ChatStreamStart(it) => Some(("start", it.message_id.to_string())),
+        Event::ChatStreamEnd(it) => Some((word_of(it.stop_reason), it.message_id.to_string())),
+        Event::ChatQueued(it) => Some((
+            ["first", "second"][it.position - 1],
+            it.message_id.to_string(),
+        )),
+        _ => None,
+    });
+    let of_first: Vec<_> = of_first.collect();
+    let expected = [
+        ("first", "m2"),
+        ("start", "m1"),
+        ("cancelled", "m1"),
+        ("second", "m3"),
+        ("start", "m2"),
+        ("end", "m2"),
+        ("start", "m3"),
+        ("end", "m3"),
+    ];
+    assert_eq!(of_first, expected.map(|(what, id)| (what, id.to_owned())));
+}
+
+fn word_of(stop: StopReason) -> &'static str {
+    match stop {
+        StopReason::Cancelled => "cancelled",
+        _ => "end",
     }
-    prop_assert_eq!(asked, settled);
-    for id in planned.keys() {
-        let expected = usize::from(!discarded.contains(id));
-        prop_assert_eq!(results.get(id).copied().unwrap_or(0), expected, "{}", id);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_fault_settles_open_questions_before_their_calls() {
+    let calls = vec![Move::Call("ok"), Move::Call("break")];
+    let stage = Stage::new(vec![(calls, Finish::End(Stop::ToolUse))]);
+    drop(stage.inbox.send(stage.send(WhenBusy::Queue)).await);
+    stage
+        .until(|event| matches!(event, Event::ChatToolConfirm(it) if it.tool_id.as_str() == "t2"))
+        .await;
+    stage.act(&Act::Verdict(true)).await;
+    let told = stage
+        .until(|event| matches!(event, Event::ChatStreamEnd(_)))
+        .await;
+    let of_first = told.iter().filter_map(|event| match event {
+        Event::ChatToolResolved(it) if it.tool_id.as_str() == "t1" => Some("resolved"),
+        Event::ChatToolResult(it) if it.tool_id.as_str() == "t1" => Some("result"),
+        _ => None,
+    });
+    assert_eq!(of_first.collect::<Vec<_>>(), ["resolved", "result"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_limit_that_was_reached_is_named() {
+    let nothing = Scope::new(None, Some(&PermissionMap::new())).unwrap();
+    for (scope, setting) in [
+        (Scope::everything(), "chat.timeout_tools"),
+        (nothing, "chat.timeout_plain"),
+    ] {
+        let stage = Stage::new(vec![(Vec::new(), Finish::Hang)]);
+        let told = stage.ended(|send| send.setup.scope = scope).await;
+        let error = told.iter().find_map(|event| match event {
+            Event::ChatError(error) => Some(error.clone()),
+            _ => None,
+        });
+        let error = error.unwrap();
+        assert_eq!(error.code, crate::protocol::ChatCode::ExchangeTimeout);
+        assert!(error.hint.unwrap().contains(setting));
+        assert_eq!(error.message, "the exchange took longer than 300 s");
     }
-    Ok(())
 }
 
 proptest! {

@@ -38,6 +38,8 @@ pub enum Heard {
         name: String,
         /// A piece of JSON text; empty where the call only began.
         chunk: String,
+        /// Whether the call begins with it.
+        begins: bool,
     },
     /// Nothing to tell.
     Nothing,
@@ -63,6 +65,10 @@ pub enum Fault {
     Invalid(String),
     /// The token limit, or the end of the stream, cut it off.
     Truncated,
+    /// It is whole, and the answer around it was cut off by the token limit.
+    TurnCut,
+    /// It is whole, and the answer around it ended in a refusal.
+    TurnRefused,
 }
 
 impl Accumulator {
@@ -94,13 +100,17 @@ impl Accumulator {
                     id,
                     name,
                     chunk: String::new(),
+                    begins: true,
                 }
             }
             Chunk::ToolCallDelta { index, fragment } => match self.call(index) {
+                // Contract: never empty. One that is says nothing.
+                Some(_) if fragment.is_empty() => Heard::Nothing,
                 Some(call) => Heard::CallInput {
                     id: call.id.clone(),
                     name: call.name.clone(),
                     chunk: fragment,
+                    begins: false,
                 },
                 None => Heard::Nothing,
             },
@@ -149,6 +159,7 @@ impl Accumulator {
             .calls
             .into_iter()
             .map(|call| call.settle(stop.is_some()))
+            .map(|(call, fault)| (call, fault.or_else(|| fault_of_turn(stop))))
             .unzip();
         let stop = match stop {
             Some(Stop::EndTurn) if !calls.is_empty() => Stop::ToolUse,
@@ -170,6 +181,16 @@ impl Accumulator {
 
     fn call(&mut self, index: usize) -> Option<&mut Call> {
         self.calls.iter_mut().rev().find(|call| call.index == index)
+    }
+}
+
+/// Why even a whole call of a turn that stopped so must not run: nobody knows what was to follow
+/// (providers.md 0.1 rule 6 and 3.5, 2026-11-20).
+fn fault_of_turn(stop: Option<Stop>) -> Option<Fault> {
+    match stop? {
+        Stop::MaxTokens => Some(Fault::TurnCut),
+        Stop::Refusal | Stop::ContentFilter => Some(Fault::TurnRefused),
+        Stop::EndTurn | Stop::ToolUse | Stop::StopSequence | Stop::Pause => None,
     }
 }
 

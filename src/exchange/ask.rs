@@ -1,14 +1,17 @@
 //! Questions to the user and their verdicts, and what the user does not want to be asked again.
 
 use std::collections::HashSet;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use serde_json::{Map, Value};
 use tokio::sync::oneshot;
 
-use crate::message::ToolId;
+use crate::message::{InputId, ToolId};
+use crate::mutex::Mutex;
 use crate::protocol::command::Remember;
 use crate::protocol::event::ToolConfirm;
+use crate::protocol::input::ToolInputRequest;
+use crate::tool::user::Given;
 use crate::tool::{RememberKey, Tool};
 
 /// What an exchange tells whoever asks the user.
@@ -22,6 +25,25 @@ pub enum Question {
         /// Told when the question is settled, so that no result comes before.
         settled: oneshot::Sender<()>,
     },
+    /// A call that runs asks the user for something.
+    Input(Box<AskInput>),
+    /// What a call asked for is void.
+    WithdrawInput {
+        /// Which call's.
+        tool_id: ToolId,
+        /// Which question; all of the call where absent.
+        request_id: Option<InputId>,
+        /// Told when that is settled.
+        settled: oneshot::Sender<()>,
+    },
+}
+
+/// What a call asks for. Dropping `given` unanswered counts as cancelled.
+pub struct AskInput {
+    /// What the user is shown; its deadline is set when it is announced.
+    pub request: ToolInputRequest,
+    /// Where the answer goes.
+    pub given: oneshot::Sender<Given>,
 }
 
 /// A question of an exchange. Dropping `verdict` unanswered counts as cancelled.
@@ -71,12 +93,9 @@ impl Remembered {
 
     /// Whether the user said not to be asked for this again.
     pub fn holds(&self, key: &RememberKey) -> bool {
-        [&self.conversation, &self.session].iter().any(|scope| {
-            scope
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .contains(key)
-        })
+        [&self.conversation, &self.session]
+            .iter()
+            .any(|scope| scope.lock().contains(key))
     }
 
     /// Remembers; returns the scope that it is now remembered in.
@@ -86,7 +105,7 @@ impl Remembered {
             Remember::Conversation => &self.conversation,
             Remember::Session => &self.session,
         };
-        let mut scope = scope.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut scope = scope.lock();
         if scope.len() >= REMEMBERED {
             return Remember::Once;
         }

@@ -1,6 +1,8 @@
 //! How full the model's context is, and when it must answer. Pure.
 
-use crate::message::{Message, Part, Usage};
+use serde_json::Value;
+
+use crate::message::{Message, Part, Reply, ToolSpec, Usage};
 use crate::protocol::event::Context;
 
 /// Bytes that make a token, roughly, where the provider has not counted yet.
@@ -27,23 +29,33 @@ impl Budget {
         }
     }
 
+    /// Takes the model's window as it is known by now: some servers tell it only when they are asked.
+    pub fn learn_window(&mut self, window: Option<u64>) {
+        self.window = window.or(self.window);
+    }
+
     /// Takes the provider's own figures for a turn, or an estimate of what was sent and said.
-    pub fn counted(&mut self, usage: &Usage, estimate: u64) {
+    pub fn counted(&mut self, usage: &Usage, estimate: impl FnOnce() -> u64) {
         self.used = match usage.input {
-            Some(input) => input + usage.output.unwrap_or(0),
-            None => estimate,
+            Some(input) => input.saturating_add(usage.output.unwrap_or(0)),
+            None => estimate(),
         };
     }
 
     /// Adds an estimate of what was injected since the provider counted.
     pub fn injected(&mut self, messages: &[Message]) {
-        self.used += estimate(messages);
+        self.used = self.used.saturating_add(estimate(messages));
+    }
+
+    /// The same for what a user said.
+    pub fn said(&mut self, content: &[Part]) {
+        self.used = self.used.saturating_add(parts_tokens(content));
     }
 
     /// Whether the model must answer now.
     pub fn is_spent(&self) -> bool {
         self.window
-            .is_some_and(|window| self.used + self.reserve >= window)
+            .is_some_and(|window| self.used.saturating_add(self.reserve) >= window)
     }
 
     /// The gauge for a client.
@@ -56,6 +68,15 @@ impl Budget {
     }
 }
 
+/// Estimates the tokens of what goes before the messages of each request.
+pub fn estimate_head(system: &str, tools: &[ToolSpec]) -> u64 {
+    let tools: usize = tools
+        .iter()
+        .map(|tool| tool.name.len() + tool.description.len() + tool.input_schema.to_string().len())
+        .sum();
+    text_tokens(system.len() + tools)
+}
+
 /// Estimates the tokens of messages.
 pub fn estimate(messages: &[Message]) -> u64 {
     messages.iter().map(message_tokens).sum()
@@ -65,15 +86,26 @@ fn message_tokens(message: &Message) -> u64 {
     match message {
         Message::User(parts) => parts_tokens(parts),
         Message::ToolResult(result) => parts_tokens(&result.content),
-        Message::Reply(reply) => {
-            let inputs: usize = reply
-                .calls
-                .iter()
-                .flat_map(|call| &call.input)
-                .map(|(key, value)| key.len() + value.as_str().map_or(16, str::len))
-                .sum();
-            text_tokens(reply.text.len() + inputs)
-        }
+        Message::Reply(reply) => estimate_reply(reply),
+    }
+}
+
+/// Estimates the tokens of a reply.
+pub fn estimate_reply(reply: &Reply) -> u64 {
+    let inputs: usize = reply
+        .calls
+        .iter()
+        .flat_map(|call| &call.input)
+        .map(|(key, value)| key.len() + value_bytes(value))
+        .sum();
+    text_tokens(reply.text.len() + reply.thinking.len() + inputs)
+}
+
+/// Bytes of a value as JSON, near enough.
+fn value_bytes(value: &Value) -> usize {
+    match value {
+        Value::String(text) => text.len(),
+        other => other.to_string().len(),
     }
 }
 
@@ -89,4 +121,74 @@ fn parts_tokens(parts: &[Part]) -> u64 {
 
 fn text_tokens(bytes: usize) -> u64 {
     (bytes / BYTES_PER_TOKEN) as u64 + 1
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::message::{DangerLevel, ToolCall, ToolCategory, ToolId};
+
+    #[test]
+    fn everything_that_is_sent_is_counted() {
+        let tool = ToolSpec {
+            name: "name".to_owned(),
+            description: "d".repeat(300),
+            input_schema: json!({"properties": {"x".repeat(300): {}}}),
+            category: ToolCategory::Mcp,
+            danger_level: DangerLevel::Safe,
+            origin: "core".to_owned(),
+        };
+        assert_eq!(estimate_head("", &[]), 1);
+        assert!(estimate_head(&"s".repeat(300), &[]) > 100);
+        assert!(estimate_head("", &[tool]) > 200);
+
+        let list: Vec<&str> = vec!["item"; 100];
+        let call = ToolCall {
+            id: ToolId::new("t1"),
+            provider_call_id: None,
+            name: "f".to_owned(),
+            input: json!({ "list": list }).as_object().cloned().unwrap(),
+        };
+        for reply in [
+            Reply {
+                thinking: "t".repeat(600),
+                ..Reply::default()
+            },
+            Reply {
+                calls: vec![call],
+                ..Reply::default()
+            },
+        ] {
+            assert!(estimate(&[Message::Reply(reply)]) > 200);
+        }
+    }
+
+    #[test]
+    fn no_figure_of_a_client_or_a_provider_is_too_large() {
+        let mut budget = Budget::new(Some(1000), u64::MAX);
+        budget.counted(&Usage::default(), || 1);
+        assert!(budget.is_spent());
+        let usage = Usage {
+            input: Some(u64::MAX),
+            output: Some(1),
+            ..Usage::default()
+        };
+        budget.counted(&usage, || 0);
+        budget.injected(&[Message::User(vec![Part::text("hi")])]);
+        assert_eq!(budget.context().used, u64::MAX);
+        assert!(budget.is_spent());
+    }
+
+    #[test]
+    fn a_window_that_is_learnt_late_counts_and_is_not_forgotten() {
+        let mut budget = Budget::new(None, 100);
+        budget.counted(&Usage::default(), || 950);
+        assert!(!budget.is_spent());
+        budget.learn_window(Some(1000));
+        budget.learn_window(None);
+        assert!(budget.is_spent());
+        assert_eq!(budget.context().remaining, Some(50));
+    }
 }

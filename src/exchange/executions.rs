@@ -1,23 +1,33 @@
 //! What became of each tool call of a session: records for its clients, and the calls still open.
 //!
 //! A std mutex, held for a look-up or a change of one record. The oldest settled records go first;
-//! one whose call is still open never goes.
+//! one whose call is still open never goes. What clients ask of them is in `page` and `sums`.
+
+mod page;
+mod sums;
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
+use super::recording::Recording;
+use crate::audit::Ruling;
 use crate::message::{ConversationId, ToolId};
-use crate::protocol::answer::Executions as Page;
-use crate::protocol::command::ToolHistory;
-use crate::protocol::record::{ExecutionRecord, ExecutionStatus, Sums, ToolMetrics};
+use crate::mutex::Mutex;
+use crate::protocol::answer::{Executions as Page, OutputRange};
+use crate::protocol::command::{ToolHistory, ToolOutput};
+use crate::protocol::record::{ExecutionRecord, ExecutionStatus, ToolMetrics};
+use page::Wanted;
 
 /// The most records kept.
 const KEPT: usize = 1_000;
 
-/// Records a page holds where the request does not say.
-const PAGE: usize = 50;
+/// Bytes of output that a request gets that does not say how many it wants.
+const RANGE: usize = 64 * 1024;
+
+/// The most bytes of output in one answer: more would crowd the events out of the session's log.
+const MAX_RANGE: usize = 1024 * 1024;
 
 /// The executions of a session.
 #[derive(Debug, Default)]
@@ -25,79 +35,153 @@ pub struct Executions(Mutex<State>);
 
 #[derive(Debug, Default)]
 struct State {
-    /// Oldest first; each with its number, which a cursor names.
-    records: VecDeque<(u64, ExecutionRecord)>,
+    /// Oldest first.
+    calls: VecDeque<Call>,
     next: u64,
     open: HashMap<ToolId, Open>,
+}
+
+/// What is kept of a call.
+#[derive(Debug)]
+struct Call {
+    /// What a cursor names.
+    number: u64,
+    record: ExecutionRecord,
+    /// Its output, from when it begins to run; a call that did not run has none.
+    output: Option<Arc<Recording>>,
+}
+
+impl Call {
+    /// The record as it is now: of a call that runs, with what it has come to.
+    fn so_far(&self) -> ExecutionRecord {
+        let mut record = self.record.clone();
+        if record.status == ExecutionStatus::Running
+            && let Some(output) = &self.output
+        {
+            output.so_far(&mut record);
+        }
+        record
+    }
+}
+
+/// Why there is no output to be had.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NoOutput {
+    /// No such call is known.
+    Unknown,
+    /// The call is known, and its output had to make room for newer ones.
+    Dropped,
 }
 
 #[derive(Debug)]
 struct Open {
     conversation: ConversationId,
     cancel: CancellationToken,
+    ruling: Ruling,
 }
 
 impl Executions {
     /// Takes up a call that the model has made; `cancel` ends it.
     pub fn open(&self, record: ExecutionRecord, cancel: CancellationToken) {
-        let mut state = self.lock();
+        let mut state = self.0.lock();
         let open = Open {
             conversation: record.conversation_id.clone(),
             cancel,
+            ruling: Ruling::default(),
         };
         state.open.insert(record.tool_id.clone(), open);
         let number = state.next;
         state.next += 1;
-        state.records.push_back((number, record));
-        while state.records.len() > KEPT {
-            let Some(settled) = state
-                .records
-                .iter()
-                .position(|(_, record)| !state.open.contains_key(&record.tool_id))
-            else {
+        state.calls.push_back(Call {
+            number,
+            record,
+            output: None,
+        });
+        while state.calls.len() > KEPT {
+            let open = &state.open;
+            let settled = |call: &Call| !open.contains_key(&call.record.tool_id);
+            let Some(oldest) = state.calls.iter().position(settled) else {
                 break;
             };
-            state.records.remove(settled);
+            state.calls.remove(oldest);
         }
     }
 
     /// Changes the record of a call.
     pub fn update(&self, id: &ToolId, change: impl FnOnce(&mut ExecutionRecord)) {
-        let mut state = self.lock();
-        if let Some((_, record)) = state
-            .records
-            .iter_mut()
-            .rev()
-            .find(|(_, record)| record.tool_id == *id)
-        {
-            change(record);
+        if let Some(call) = self.0.lock().call(id) {
+            change(&mut call.record);
         }
     }
 
-    /// Changes the record of a call for the last time and returns it.
+    /// Keeps the output of a call that begins to run.
+    pub fn keep(&self, id: &ToolId, recording: Arc<Recording>) {
+        if let Some(call) = self.0.lock().call(id) {
+            call.output = Some(recording);
+        }
+    }
+
+    /// Returns a range of a call's output; one that did not run has none, which is an empty range.
+    ///
+    /// # Errors
+    ///
+    /// [`NoOutput`].
+    pub fn output(&self, wanted: &ToolOutput) -> Result<OutputRange, NoOutput> {
+        let call = self
+            .0
+            .lock()
+            .call(&wanted.tool_id)
+            .map(|call| call.output.clone());
+        let output = call.ok_or(NoOutput::Unknown)?;
+        let limit = wanted.limit.map_or(RANGE, |limit| {
+            usize::try_from(limit).unwrap_or(MAX_RANGE).min(MAX_RANGE)
+        });
+        match output {
+            Some(recording) => recording
+                .range(&wanted.tool_id, wanted.offset, limit)
+                .map_err(|_| NoOutput::Dropped),
+            None => Ok(OutputRange {
+                tool_id: wanted.tool_id.clone(),
+                stream: crate::tool::OutputStream::Stdout,
+                text: String::new(),
+                offset: 0,
+                next_offset: None,
+                total_bytes: 0,
+            }),
+        }
+    }
+
+    /// Notes what was decided about a call that is open.
+    pub fn rule(&self, id: &ToolId, ruling: Ruling) {
+        if let Some(open) = self.0.lock().open.get_mut(id) {
+            open.ruling = ruling;
+        }
+    }
+
+    /// Changes the record of a call for the last time; returns it with what was decided about the call.
+    ///
+    /// `None` where the call was settled before.
     pub fn settle(
         &self,
         id: &ToolId,
         change: impl FnOnce(&mut ExecutionRecord),
-    ) -> Option<ExecutionRecord> {
-        self.update(id, change);
-        self.lock().open.remove(id);
-        self.get(id)
+    ) -> Option<(ExecutionRecord, Ruling)> {
+        let mut state = self.0.lock();
+        let open = state.open.remove(id)?;
+        let record = &mut state.call(id)?.record;
+        change(record);
+        Some((record.clone(), open.ruling))
     }
 
     /// Returns the record of a call.
     pub fn get(&self, id: &ToolId) -> Option<ExecutionRecord> {
-        self.lock()
-            .records
-            .iter()
-            .rev()
-            .find(|(_, record)| record.tool_id == *id)
-            .map(|(_, record)| record.clone())
+        self.0.lock().call(id).map(|call| call.so_far())
     }
 
     /// Returns the conversation whose open call this is.
     pub fn conversation_of(&self, id: &ToolId) -> Option<ConversationId> {
-        self.lock()
+        self.0
+            .lock()
             .open
             .get(id)
             .map(|open| open.conversation.clone())
@@ -105,11 +189,11 @@ impl Executions {
 
     /// Returns the calls of a conversation that are still open, oldest first.
     pub fn open_of(&self, conversation: &ConversationId) -> Vec<ToolId> {
-        let state = self.lock();
+        let state = self.0.lock();
         state
-            .records
+            .calls
             .iter()
-            .map(|(_, record)| &record.tool_id)
+            .map(|call| &call.record.tool_id)
             .filter(|id| {
                 state
                     .open
@@ -120,123 +204,36 @@ impl Executions {
             .collect()
     }
 
-    /// Ends one call; returns whether it was still open.
-    pub fn cancel(&self, id: &ToolId) -> bool {
-        match self.lock().open.get(id) {
-            Some(open) => {
-                open.cancel.cancel();
-                true
-            }
-            None => false,
+    /// Ends one call, where it is still open.
+    pub fn cancel(&self, id: &ToolId) {
+        if let Some(open) = self.0.lock().open.get(id) {
+            open.cancel.cancel();
         }
     }
 
     /// Returns a page of records, newest first.
-    pub fn page(&self, wanted: &ToolHistory) -> Page {
-        let limit = wanted.limit.unwrap_or(PAGE).clamp(1, KEPT);
-        let before = wanted
-            .cursor
-            .as_deref()
-            .and_then(|cursor| cursor.parse::<u64>().ok())
-            .unwrap_or(u64::MAX);
-        let state = self.lock();
-        let mut found = state
-            .records
-            .iter()
-            .rev()
-            .filter(|(number, record)| *number < before && fits(record, wanted));
-        let page: Vec<_> = found.by_ref().take(limit).collect();
-        let next_cursor = match (found.next(), page.last()) {
-            (Some(_), Some((number, _))) => Some(number.to_string()),
-            _ => None,
-        };
-        Page {
-            executions: page.into_iter().map(|(_, record)| record.clone()).collect(),
-            next_cursor,
-        }
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with which field.
+    pub fn page(&self, wanted: &ToolHistory) -> Result<Page, String> {
+        let wanted = Wanted::read(wanted)?;
+        Ok(wanted.page(self.0.lock().calls.iter().rev()))
     }
 
     /// Sums up the records.
     pub fn metrics(&self) -> ToolMetrics {
-        let state = self.lock();
-        let mut tools = HashMap::new();
-        let mut providers = HashMap::new();
-        let mut metrics = ToolMetrics::default();
-        for (_, record) in &state.records {
-            match record.status {
-                ExecutionStatus::Running => metrics.running += 1,
-                ExecutionStatus::Queued => metrics.queued += 1,
-                _ => {
-                    add(&mut tools, &record.tool_name, record);
-                    add(&mut providers, &record.provider, record);
-                }
-            }
-        }
-        metrics.tools = sorted(tools);
-        metrics.providers = sorted(providers);
-        metrics
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        sums::of(self.0.lock().calls.iter())
     }
 }
 
-fn fits(record: &ExecutionRecord, wanted: &ToolHistory) -> bool {
-    // RFC 3339 in UTC with the same digits: text order is time order.
-    wanted
-        .conversation_id
-        .as_ref()
-        .is_none_or(|id| *id == record.conversation_id)
-        && wanted
-            .provider
-            .as_ref()
-            .is_none_or(|provider| *provider == record.provider)
-        && wanted
-            .tool_name
-            .as_ref()
-            .is_none_or(|name| *name == record.tool_name)
-        && wanted.status.is_none_or(|status| status == record.status)
-        && wanted
-            .since
-            .as_ref()
-            .is_none_or(|since| record.started_at >= *since)
-        && wanted
-            .until
-            .as_ref()
-            .is_none_or(|until| record.started_at < *until)
-}
-
-fn add(sums: &mut HashMap<String, (Sums, u64)>, name: &str, record: &ExecutionRecord) {
-    let (sums, ran_ms) = sums.entry(name.to_owned()).or_default();
-    sums.count += 1;
-    match record.status {
-        ExecutionStatus::Error => sums.failed += 1,
-        ExecutionStatus::Denied => sums.denied += 1,
-        ExecutionStatus::Cancelled => sums.cancelled += 1,
-        ExecutionStatus::Success | ExecutionStatus::Running | ExecutionStatus::Queued => {}
+impl State {
+    /// The newest call of this id.
+    fn call(&mut self, id: &ToolId) -> Option<&mut Call> {
+        let mut newest = self.calls.iter_mut().rev();
+        newest.find(|call| call.record.tool_id == *id)
     }
-    *ran_ms += record.duration_ms;
-    sums.max_duration_ms = sums.max_duration_ms.max(record.duration_ms);
 }
 
-#[expect(
-    clippy::cast_precision_loss,
-    reason = "counts of at most a thousand records and milliseconds of a session"
-)]
-fn sorted(sums: HashMap<String, (Sums, u64)>) -> Vec<Sums> {
-    let mut all: Vec<Sums> = sums
-        .into_iter()
-        .map(|(name, (sums, ran_ms))| {
-            let ran = (sums.count - sums.denied).max(1);
-            Sums {
-                name,
-                failure_rate: sums.failed as f64 / sums.count.max(1) as f64,
-                mean_duration_ms: ran_ms as f64 / ran as f64,
-                ..sums
-            }
-        })
-        .collect();
-    all.sort_by(|a, b| a.name.cmp(&b.name));
-    all
-}
+#[cfg(test)]
+mod tests;

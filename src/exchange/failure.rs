@@ -1,8 +1,11 @@
 //! What a client is told where an exchange goes wrong.
 
+use std::time::Duration;
+
 use crate::message::{ConversationId, MessageId};
 use crate::protocol::ChatCode;
 use crate::protocol::event::ChatError;
+use crate::provider::retry::may_pass;
 use crate::provider::{ErrorKind, ProviderError};
 
 /// Turns a provider's failure into the client's words.
@@ -13,33 +16,22 @@ pub fn from_provider(
     message_id: &MessageId,
 ) -> ChatError {
     let (code, hint) = meaning(error.kind);
+    // A script has no address, no key and no patience to set; no setting makes a server's patience longer.
+    let is_servers = error.kind == ErrorKind::Timeout && error.status.is_some_and(|it| it >= 300);
+    let hint = hint.filter(|_| !error.scripted && !is_servers);
     ChatError {
-        conversation_id: conversation_id.clone(),
-        message_id: Some(message_id.clone()),
-        code,
-        message: error.message.clone(),
         hint: hint.map(|hint| hint.replace("NAME", provider)),
-        retryable: is_transient(error.kind),
+        retryable: may_pass(error),
         http_status: error.status,
-        retry_after_ms: error
-            .retry_after
-            .map(|delay| u64::try_from(delay.as_millis()).unwrap_or(u64::MAX)),
+        retry_after_ms: error.retry_after.map(whole_milliseconds),
         provider: Some(provider.to_owned()),
+        ..ChatError::new(conversation_id, Some(message_id), code, &error.message)
     }
 }
 
-/// Whether the same request may well work later.
-pub fn is_transient(kind: ErrorKind) -> bool {
-    matches!(
-        kind,
-        ErrorKind::Connect
-            | ErrorKind::Timeout
-            | ErrorKind::RateLimit
-            | ErrorKind::Overloaded
-            | ErrorKind::Server
-            | ErrorKind::IncompleteStream
-            | ErrorKind::Protocol
-    )
+/// Milliseconds that are no shorter than the delay.
+fn whole_milliseconds(delay: Duration) -> u64 {
+    u64::try_from(delay.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX)
 }
 
 /// The code of a failure, and what to do about it.
@@ -57,7 +49,8 @@ pub fn meaning(kind: ErrorKind) -> (ChatCode, Option<&'static str>) {
         ),
         ErrorKind::RateLimit => (ChatCode::ProviderRateLimited, Some("try again later")),
         ErrorKind::Overloaded => (ChatCode::ProviderOverloaded, Some("try again later")),
-        ErrorKind::IncompleteStream | ErrorKind::Protocol => (
+        ErrorKind::IncompleteStream => (ChatCode::ProviderProtocol, None),
+        ErrorKind::Protocol => (
             ChatCode::ProviderProtocol,
             Some("check that providers.NAME.base_url names the provider's API and not a web page"),
         ),
@@ -88,5 +81,23 @@ pub fn meaning(kind: ErrorKind) -> (ChatCode, Option<&'static str>) {
             ChatCode::ProviderNotConfigured,
             Some("set its key with provider:configure or in providers.NAME.api_key"),
         ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_hint_is_about_whose_patience_ended() {
+        for (status, has_hint) in [(None, true), (Some(200), true), (Some(408), false)] {
+            let error = ProviderError {
+                status,
+                ..ProviderError::new(ErrorKind::Timeout, "slow")
+            };
+            let (conversation, message) = (ConversationId::new("c"), MessageId::new("m1"));
+            let told = from_provider(&error, "p", &conversation, &message);
+            assert_eq!(told.hint.is_some(), has_hint, "{status:?}");
+        }
     }
 }

@@ -1,9 +1,10 @@
 //! What a conversation remembers, kept valid: every call answered exactly once, right after its reply.
 
 use std::collections::HashSet;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use crate::message::{Message, Part, Reply, ToolCall, ToolResult};
+use crate::mutex::Mutex;
 
 /// The messages of a conversation.
 ///
@@ -31,18 +32,18 @@ impl Repairs {
 impl History {
     /// Returns the messages as they are now.
     pub fn snapshot(&self) -> Arc<Vec<Message>> {
-        Arc::clone(&self.lock())
+        Arc::clone(&self.0.lock())
     }
 
     /// Appends messages.
     pub fn extend(&self, messages: impl IntoIterator<Item = Message>) {
-        Arc::make_mut(&mut self.lock()).extend(messages);
+        Arc::make_mut(&mut self.0.lock()).extend(messages);
     }
 
     /// Replaces everything by a client's own messages, repaired.
     pub fn replace(&self, messages: Vec<Message>) -> Repairs {
         let (messages, repairs) = repair(messages);
-        *self.lock() = Arc::new(messages);
+        *self.0.lock() = Arc::new(messages);
         repairs
     }
 
@@ -51,17 +52,13 @@ impl History {
     /// They always are, by construction; a provider would refuse everything that follows if they
     /// once were not, so it is looked at each time.
     pub fn for_request(&self) -> Arc<Vec<Message>> {
-        let mut messages = self.lock();
+        let mut messages = self.0.lock();
         if !is_valid(&messages) {
             let (repaired, repairs) = repair(messages.to_vec());
             tracing::error!(?repairs, "the history was not valid");
             *messages = Arc::new(repaired);
         }
         Arc::clone(&messages)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Arc<Vec<Message>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -1,10 +1,14 @@
 //! The time limit of an exchange, which stands still while the user is asked.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::Notify;
 use tokio::time::Instant;
+
+use crate::mutex::Mutex;
+
+/// A limit beyond this is none; clocks do not reach as far as a client's number may.
+const FAR: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
 
 /// A limit that can be paused; several pauses may overlap.
 #[derive(Debug)]
@@ -28,7 +32,7 @@ impl Stopwatch {
     pub fn start(limit: Duration) -> Self {
         Self {
             state: Mutex::new(State {
-                deadline: Instant::now() + limit,
+                deadline: Instant::now() + limit.min(FAR),
                 paused: None,
             }),
             resumed: Notify::new(),
@@ -37,7 +41,7 @@ impl Stopwatch {
 
     /// Stops the time.
     pub fn pause(&self) -> Pause<'_> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.paused = match state.paused {
             Some((count, since)) => Some((count + 1, since)),
             None => Some((1, Instant::now())),
@@ -49,7 +53,7 @@ impl Stopwatch {
     pub async fn expired(&self) {
         loop {
             let (deadline, paused) = {
-                let state = self.lock();
+                let state = self.state.lock();
                 (state.deadline, state.paused.is_some())
             };
             if paused {
@@ -63,7 +67,7 @@ impl Stopwatch {
     }
 
     fn resume(&self) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         match state.paused {
             Some((1, since)) => {
                 state.deadline += since.elapsed();
@@ -74,10 +78,6 @@ impl Stopwatch {
         }
         drop(state);
         self.resumed.notify_one();
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -4,17 +4,20 @@ use std::pin::pin;
 use std::time::Duration;
 
 use futures::{FutureExt, StreamExt};
+use tokio::time::Instant;
 
 use super::accumulator::{Accumulator, Heard, Turn};
-use super::budget::estimate;
+use super::budget::{estimate, estimate_head, estimate_reply};
 use super::failure;
 use super::{Exchange, Leave, Progress};
 use crate::message::{Message, ToolCall, ToolSpec, Usage};
 use crate::protocol::event::{
     Delta, Event, State, StateName, ToolInputDelta, TurnDiscarded, TurnUsage,
 };
-use crate::provider::retry::Policy;
+use crate::protocol::word;
+use crate::provider::retry::{Failures, Policy};
 use crate::provider::{Chunk, ChunkStream, ErrorKind, ProviderError, Request, ToolChoice};
+use crate::telemetry::metrics;
 use crate::tool::Metadata;
 
 /// The longest answer of one turn, in bytes: several times what the largest output limits allow.
@@ -53,32 +56,42 @@ impl Exchange<'_> {
         };
         let policy = Policy::new(self.setup.max_retries);
         let restart_policy = Policy::new(self.setup.restarts);
-        let (mut retries, mut restarts) = (0, 0);
+        let (mut failures, mut retries, mut restarts) = (Failures::default(), 0, 0);
         loop {
             match self.attempt(&asked, progress).await {
-                Attempt::Whole(heard) => return Ok(self.take_reply(turn, heard, progress)),
+                Attempt::Whole(heard) => {
+                    metrics::provider_answered(&self.setup.provider_id, "ok");
+                    return Ok(self.take_reply(&asked, heard, progress));
+                }
                 Attempt::Cancelled(heard) => {
+                    metrics::provider_answered(&self.setup.provider_id, "cancelled");
                     self.abandon(heard, "cancelled", &cancelled(), progress);
                     return Err(Leave::Cancelled);
                 }
                 Attempt::Broken(heard, error) => {
-                    tracing::warn!(turn, kind = ?error.kind, status = error.status, "turn failed");
+                    let failure = word(&failure::meaning(error.kind).0);
+                    if error.unasked {
+                        tracing::debug!(kind = ?error.kind, "turn waits for the provider");
+                    } else {
+                        metrics::provider_answered(&self.setup.provider_id, &failure);
+                        tracing::warn!(kind = ?error.kind, status = error.status, "turn failed");
+                    }
                     let again = if heard.has_output() {
                         restarts += 1;
-                        let may_pass =
-                            failure::is_transient(error.kind) || error.is_model_mistake();
-                        (restarts <= self.setup.restarts && may_pass)
-                            .then(|| restart_policy.next_delay(&error, restarts, jitter()))
-                            .flatten()
+                        restart_policy.next_delay(&error, restarts, jitter())
                     } else {
-                        retries += 1;
+                        retries = failures.add(&error);
                         policy.next_delay(&error, retries, jitter())
                     };
                     let Some(delay) = again else {
                         return Err(self.give_up(heard, &error, progress));
                     };
                     if heard.has_output() {
+                        progress.ended.cost.add_unknown();
                         self.discard(turn, &error);
+                    }
+                    if !error.unasked {
+                        metrics::provider_retried(&self.setup.provider_id, &failure);
                     }
                     self.wait_to_retry(retries + restarts, delay, &error)
                         .await?;
@@ -89,10 +102,12 @@ impl Exchange<'_> {
 
     async fn attempt(&self, asked: &Asked<'_>, progress: &mut Progress) -> Attempt {
         let mut heard = Accumulator::default();
+        self.conversation.written.clear();
         let mut cancelled = pin!(self.cancel.cancelled());
         self.events()
             .send(Event::ChatState(self.state(StateName::Thinking)));
         let messages = self.history.for_request();
+        let mut asked_at = Some(Instant::now());
         let request = self.request(asked, &messages);
         let opened = tokio::select! {
             biased;
@@ -110,6 +125,9 @@ impl Exchange<'_> {
                 () = &mut cancelled => return Attempt::Cancelled(heard),
                 chunk = stream.next() => chunk,
             };
+            if let Some(asked_at) = asked_at.take() {
+                metrics::first_byte(&self.setup.provider_id, asked_at.elapsed());
+            }
             match chunk {
                 Some(Ok(_)) if heard.bytes() > MAX_REPLY_BYTES => {
                     let error = ProviderError::new(
@@ -184,8 +202,14 @@ impl Exchange<'_> {
                 let delta = self.delta(turn, &mut progress.thinking_index, content);
                 self.events().send(Event::ChatThinkingDelta(delta));
             }
-            Heard::CallInput { id, name, chunk } => {
-                if chunk.is_empty() {
+            Heard::CallInput {
+                id,
+                name,
+                chunk,
+                begins,
+            } => {
+                if begins {
+                    self.conversation.written.begin(id.clone());
                     self.events().send(Event::ChatState(State {
                         tool_id: Some(id.clone()),
                         ..self.state(StateName::ToolPlanned)
@@ -218,13 +242,21 @@ impl Exchange<'_> {
     }
 
     /// Closes a turn that ended well.
-    fn take_reply(&self, turn: u32, heard: Accumulator, progress: &mut Progress) -> Turn {
+    fn take_reply(&self, asked: &Asked<'_>, heard: Accumulator, progress: &mut Progress) -> Turn {
+        let turn = asked.turn;
         let whole = heard.finish();
-        let said = [Message::Reply(whole.reply.clone())];
-        let estimate = estimate(&self.history.snapshot()) + estimate(&said);
-        progress.budget.counted(&whole.usage, estimate);
+        let estimated = || {
+            estimate_head(&self.setup.system, asked.offered)
+                + estimate(&self.history.snapshot())
+                + estimate_reply(&whole.reply)
+        };
+        let model = self.setup.provider.model(&self.setup.model);
+        progress.budget.learn_window(model.context_window);
+        progress.budget.counted(&whole.usage, estimated);
         progress.ended.turns += 1;
         progress.ended.usage = progress.ended.usage.plus(whole.usage);
+        let pricing = model.pricing.as_ref();
+        progress.ended.cost.add(&whole.usage, pricing);
         let Usage {
             input,
             output,
@@ -232,6 +264,16 @@ impl Exchange<'_> {
             cache_write,
             ..
         } = whole.usage;
+        for (kind, count) in [
+            ("input", input),
+            ("output", output),
+            ("cache_read", cache_read),
+            ("cache_write", cache_write),
+        ] {
+            if let Some(count) = count {
+                metrics::tokens(&self.setup.provider_id, kind, count);
+            }
+        }
         self.events().send(Event::ChatUsage(TurnUsage {
             conversation_id: self.setup.conversation_id.clone(),
             message_id: self.setup.message_id.clone(),
@@ -242,6 +284,7 @@ impl Exchange<'_> {
             cache_write_tokens: cache_write,
             context: progress.budget.context(),
         }));
+        tracing::info!(input, output, calls = whole.reply.calls.len(), "turn ended");
         whole
     }
 
@@ -257,6 +300,7 @@ impl Exchange<'_> {
         if !heard.has_output() {
             return;
         }
+        progress.ended.cost.add_unknown();
         let turn = heard.finish();
         let calls: Vec<ToolCall> = turn.reply.calls.clone();
         progress.ended.tool_calls += u32::try_from(calls.len()).unwrap_or(u32::MAX);
@@ -265,26 +309,36 @@ impl Exchange<'_> {
     }
 
     fn give_up(&self, heard: Accumulator, error: &ProviderError, progress: &mut Progress) -> Leave {
+        // Also where the client was shown no text: what it was shown is not whole.
+        progress.ended.partial |= heard.has_output();
         self.abandon(
             heard,
             "the model's answer broke off before this call could run",
             &Metadata::default(),
             progress,
         );
-        Leave::Failed(failure::from_provider(
+        let mut told = failure::from_provider(
             error,
             &self.setup.provider_id,
             &self.setup.conversation_id,
             &self.setup.message_id,
-        ))
+        );
+        told.message = self.safe(&told.message);
+        Leave::Failed(told)
+    }
+
+    /// A provider's words without any secret of the daemon, in whatever form they have it.
+    fn safe(&self, message: &str) -> String {
+        self.services.redactor.redact(message).into_owned()
     }
 
     fn discard(&self, turn: u32, error: &ProviderError) {
+        self.conversation.written.clear();
         self.events().send(Event::ChatTurnDiscarded(TurnDiscarded {
             conversation_id: self.setup.conversation_id.clone(),
             message_id: self.setup.message_id.clone(),
             turn,
-            reason: error.message.clone(),
+            reason: self.safe(&error.message),
         }));
     }
 
@@ -297,7 +351,7 @@ impl Exchange<'_> {
         self.events().send(Event::ChatState(State {
             attempt: Some(failures + 1),
             delay_ms: Some(u64::try_from(delay.as_millis()).unwrap_or(u64::MAX)),
-            reason: Some(error.message.clone()),
+            reason: Some(self.safe(&error.message)),
             ..self.state(StateName::Retrying)
         }));
         self.cancel

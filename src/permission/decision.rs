@@ -2,13 +2,16 @@
 
 use super::{NetworkPolicy, Scope};
 use crate::classifier::SimpleCommand;
-use crate::message::{Danger, DangerLevel, ToolSpec, TrustLevel};
+use crate::message::{Danger, DangerLevel, ToolCategory, ToolSpec, TrustLevel};
 
 /// What becomes of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Decision {
     /// It runs.
-    Run,
+    Run {
+        /// Whether it would be asked for, had the user not said something before.
+        remembered: bool,
+    },
     /// The user is asked, for this reason.
     Ask(String),
     /// It does not run, for this reason, which the model is told.
@@ -24,6 +27,8 @@ pub struct Subject<'a> {
     pub danger: &'a Danger,
     /// Paths it names, relative to their root.
     pub paths: &'a [String],
+    /// Whether these paths are folders, of which only what the scope shows is seen.
+    pub walks: bool,
     /// The simple commands it runs; empty where it is no shell.
     pub commands: &'a [SimpleCommand],
     /// Whether these commands are all that runs.
@@ -50,10 +55,14 @@ pub struct Rules {
 /// A call made this often in a row is asked for.
 pub const REPEATED_CALLS: u32 = 3;
 
+/// The same for a call that only reads, under `autonomous`: it harms nothing, and a model may well wait for something
+/// by looking again, but not for ever.
+pub const REPEATED_SAFE_CALLS: u32 = 25;
+
 /// Decides about one call.
 ///
-/// Refusals come first, then what is asked at every trust level, then what the user said before,
-/// then the trust level: a milder rule never hides a stricter one.
+/// Refusals come first, then what is asked at every trust level, then the trust level, unless the user
+/// said before not to be asked for it: a milder rule never hides a stricter one.
 pub fn decide(subject: &Subject<'_>, scope: &Scope, rules: Rules) -> Decision {
     let name = &subject.tool.name;
     if subject.danger.level == DangerLevel::Blocked {
@@ -62,13 +71,22 @@ pub fn decide(subject: &Subject<'_>, scope: &Scope, rules: Rules) -> Decision {
             subject.danger.reasons.join("; ")
         ));
     }
-    let Some(grant) = scope.grant(name, subject.tool.danger_level) else {
+    // A command is as harmful as its words say; elsewhere the tool's own level speaks for each call.
+    let level = match subject.tool.category {
+        ToolCategory::Exec => subject.tool.danger_level.max(subject.danger.level),
+        _ => subject.tool.danger_level,
+    };
+    let Some(grant) = scope.grant(name, level) else {
         return Decision::Refuse(format!("the tool `{name}` is not allowed here"));
     };
     if grant.denies_one(subject.commands) {
         return Decision::Refuse("the permissions here deny this command".to_owned());
     }
-    if let Some(path) = grant.path_outside(subject.paths) {
+    let outside = match subject.walks {
+        true => grant.folder_outside(subject.paths),
+        false => grant.path_outside(subject.paths),
+    };
+    if let Some(path) = outside {
         let reason = format!("`{path}` is outside the paths that `{name}` may use here");
         return match rules.trust {
             TrustLevel::Autonomous => Decision::Ask(reason),
@@ -91,10 +109,14 @@ pub fn decide(subject: &Subject<'_>, scope: &Scope, rules: Rules) -> Decision {
     if subject.commands.is_empty() && !subject.danger.reasons.is_empty() {
         return Decision::Ask(subject.danger.reasons.join("; "));
     }
-    // Under `autonomous` a call that only reads may repeat: it harms nothing, the turns are limited.
     let harmless =
         rules.trust == TrustLevel::Autonomous && subject.danger.level == DangerLevel::Safe;
-    if subject.repeated >= REPEATED_CALLS && !harmless {
+    let often = if harmless {
+        REPEATED_SAFE_CALLS
+    } else {
+        REPEATED_CALLS
+    };
+    if subject.repeated >= often {
         return Decision::Ask(format!(
             "the model made this very call {} times in a row",
             subject.repeated
@@ -105,25 +127,39 @@ pub fn decide(subject: &Subject<'_>, scope: &Scope, rules: Rules) -> Decision {
     if command && dangerous && !grant.dangerous() && rules.trust == TrustLevel::Autonomous {
         return Decision::Ask("the command is classed dangerous".to_owned());
     }
-    if subject.remembered {
-        return Decision::Run;
-    }
     let allowed = !dangerous && subject.plain && grant.allows_all(subject.commands);
+    match by_trust(subject, rules, allowed) {
+        Decision::Ask(_) if subject.remembered => Decision::Run { remembered: true },
+        decision => decision,
+    }
+}
+
+/// What the trust level alone says; `allowed` where the scope names the command as one to run.
+fn by_trust(subject: &Subject<'_>, rules: Rules, allowed: bool) -> Decision {
+    const RUN: Decision = Decision::Run { remembered: false };
+
     match rules.trust {
-        TrustLevel::Autonomous => Decision::Run,
+        TrustLevel::Autonomous => RUN,
         TrustLevel::Supervised => {
             Decision::Ask("every call is asked for at trust level `supervised`".to_owned())
         }
-        TrustLevel::Guided if allowed => Decision::Run,
+        TrustLevel::Guided if allowed => RUN,
         TrustLevel::Guided if subject.danger.level == DangerLevel::Safe => {
-            if command && !rules.auto_approve_safe_commands {
+            // A tool that is offered where only reading is runs what only reads.
+            let shell =
+                !subject.commands.is_empty() && subject.tool.danger_level > DangerLevel::Safe;
+            if shell && !rules.auto_approve_safe_commands {
                 Decision::Ask("commands are asked for at trust level `guided`".to_owned())
             } else {
-                Decision::Run
+                RUN
             }
         }
         TrustLevel::Guided => Decision::Ask(format!(
-            "`{name}` can change things and is asked for at trust level `guided`"
+            "`{}` can change things and is asked for at trust level `guided`",
+            subject.tool.name
         )),
     }
 }
+
+#[cfg(test)]
+mod tests;

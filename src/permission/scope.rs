@@ -50,32 +50,41 @@ impl Scope {
     pub fn grant(&self, tool: &str, level: DangerLevel) -> Option<Grant> {
         let mut grant = Grant {
             paths: Vec::new(),
-            allow: Vec::new(),
+            allows: Vec::new(),
             deny: Vec::new(),
             timeout: None,
             dangerous: true,
             network: true,
             unlimited: self.maps.is_empty(),
         };
-        for (place, map) in self.maps.iter().enumerate() {
+        for map in &self.maps {
             if map.is_empty() {
                 if level > DangerLevel::Safe {
                     return None;
                 }
+                grant.read_only();
                 continue;
             }
-            grant.narrow(lookup(map, tool).filter(|found| found.allowed)?, place == 0);
+            grant.narrow(lookup(map, tool).filter(|found| found.allowed)?);
         }
         Some(grant)
     }
+}
+
+/// Globs on paths, and the folders that hold all that they match.
+#[derive(Clone, Debug, Default)]
+struct Paths {
+    globs: GlobSet,
+    folders: Vec<String>,
 }
 
 /// What one tool may do within a scope.
 #[derive(Clone, Debug)]
 pub struct Grant {
     /// Each must match every path; empty for all paths.
-    paths: Vec<GlobSet>,
-    allow: Vec<Pattern>,
+    paths: Vec<Paths>,
+    /// One list for each map; a command runs unasked where each has a pattern for it.
+    allows: Vec<Vec<Pattern>>,
     deny: Vec<Pattern>,
     /// Longest run of one call.
     pub timeout: Option<Duration>,
@@ -86,15 +95,24 @@ pub struct Grant {
 }
 
 impl Grant {
-    /// Takes one map's word. What asks for less care counts from the first map alone.
-    fn narrow(&mut self, permission: &Permission, first: bool) {
+    /// Takes the word of a map without entries: only reading, and nothing of what a map has to grant by name.
+    fn read_only(&mut self) {
+        self.allows.push(Vec::new());
+        self.dangerous = false;
+        self.network = false;
+    }
+
+    /// Takes one map's word: nothing gets wider by it.
+    fn narrow(&mut self, permission: &Permission) {
         if let Some(paths) = &permission.paths {
             // Checked when the scope was made; a glob that fails here would match nothing.
-            self.paths.push(globs(paths).unwrap_or_default());
+            self.paths.push(Paths {
+                globs: globs(paths).unwrap_or_default(),
+                folders: paths.iter().map(|glob| folder_of(glob)).collect(),
+            });
         }
-        if first {
-            self.allow = patterns(&permission.allow).unwrap_or_default();
-        }
+        self.allows
+            .push(patterns(&permission.allow).unwrap_or_default());
         self.deny
             .extend(patterns(&permission.deny).unwrap_or_default());
         self.timeout = match (self.timeout, permission.timeout) {
@@ -110,15 +128,33 @@ impl Grant {
         paths
             .iter()
             .map(String::as_str)
-            .find(|path| !self.paths.iter().all(|globs| globs.is_match(path)))
+            .find(|path| !self.shows(path))
     }
 
-    /// Whether every command is allowed by a pattern of the scope.
+    /// Whether a path is in scope.
+    pub fn shows(&self, path: &str) -> bool {
+        self.paths.iter().all(|paths| paths.globs.is_match(path))
+    }
+
+    /// Returns the first folder that can hold nothing that is in scope.
+    pub(super) fn folder_outside<'p>(&self, paths: &'p [String]) -> Option<&'p str> {
+        let may_hold =
+            |path: &str, folder: &str| is_within(folder, path) || is_within(path, folder);
+        paths.iter().map(String::as_str).find(|path| {
+            !self.paths.iter().all(|paths| {
+                let mut folders = paths.folders.iter();
+                folders.any(|folder| may_hold(path, folder)) || paths.globs.is_match(path)
+            })
+        })
+    }
+
+    /// Whether every command is allowed by a pattern of each map of the scope.
     pub(super) fn allows_all(&self, commands: &[SimpleCommand]) -> bool {
-        !commands.is_empty()
-            && commands
-                .iter()
-                .all(|command| self.allow.iter().any(|pattern| pattern.matches(command)))
+        let allowed = |command: &SimpleCommand| {
+            let mut allows = self.allows.iter();
+            allows.all(|allow| allow.iter().any(|pattern| pattern.matches(command)))
+        };
+        !commands.is_empty() && !self.allows.is_empty() && commands.iter().all(allowed)
     }
 
     /// Whether some command is denied by a pattern of the scope.
@@ -152,6 +188,31 @@ fn lookup<'m>(map: &'m PermissionMap, tool: &str) -> Option<&'m Permission> {
     })
 }
 
+/// The folder that holds all that a glob matches: its components before the first wildcard.
+fn folder_of(glob: &str) -> String {
+    let components: Vec<&str> = glob.trim_start_matches("./").split('/').collect();
+    let fixed = components
+        .iter()
+        .take(components.len().saturating_sub(1))
+        .take_while(|component| !component.contains(['*', '?', '[', '{', '\\']));
+    fixed.copied().collect::<Vec<_>>().join("/")
+}
+
+/// Whether a path is a folder or below it, by whole components; `.` and nothing are the root.
+fn is_within(path: &str, folder: &str) -> bool {
+    let rooted = |path: &str| {
+        if path == "." {
+            String::new()
+        } else {
+            format!("{path}/")
+        }
+    };
+    match folder {
+        "" | "." => true,
+        folder => rooted(path).starts_with(&rooted(folder)),
+    }
+}
+
 fn globs(paths: &[String]) -> Result<GlobSet, globset::Error> {
     let mut set = GlobSetBuilder::new();
     for path in paths {
@@ -166,4 +227,125 @@ fn globs(paths: &[String]) -> Result<GlobSet, globset::Error> {
 
 fn patterns(texts: &[String]) -> Result<Vec<Pattern>, crate::classifier::PatternError> {
     texts.iter().map(|text| Pattern::parse(text)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn grant(globs: &[&str]) -> Grant {
+        let permission = Permission {
+            allowed: true,
+            paths: Some(globs.iter().map(|glob| (*glob).to_owned()).collect()),
+            ..Permission::default()
+        };
+        let map = PermissionMap::from([("file_list".to_owned(), permission)]);
+        let scope = Scope::new(Some(&map), None).unwrap();
+        scope.grant("file_list", DangerLevel::Safe).unwrap()
+    }
+
+    #[test]
+    fn a_folder_is_outside_where_it_can_hold_nothing_in_scope() {
+        for (globs, folder, outside) in [
+            (&["src/**"][..], ".", false),
+            (&["src/**"], "src", false),
+            (&["src/**"], "src/deep", false),
+            (&["src/**"], "docs", true),
+            (&["src/**"], "src-other", true),
+            (&["src/*/x/**"], "src/a", false),
+            (&["a/b/*.rs"], "a", false),
+            (&["a/b/*.rs"], "a/c", true),
+            (&["a/b.rs"], "a", false),
+            (&["a/b.rs"], "b", true),
+            (&["*.md"], "docs", false),
+            (&["**/*.md"], "docs", false),
+            (&["./src/**", "docs/**"], "docs", false),
+            (&[], ".", true),
+        ] {
+            let paths = [folder.to_owned()];
+            let found = grant(globs).folder_outside(&paths);
+            assert_eq!(found.is_some(), outside, "{globs:?} {folder}");
+        }
+    }
+
+    #[test]
+    fn a_command_runs_unasked_where_every_map_allows_it() {
+        use crate::classifier::Word;
+
+        let map = |allow: &[&str]| {
+            let permission = Permission {
+                allowed: true,
+                allow: allow.iter().map(|text| (*text).to_owned()).collect(),
+                ..Permission::default()
+            };
+            PermissionMap::from([("git".to_owned(), permission)])
+        };
+        let word = |text: &str| Word::Literal(text.to_owned());
+        let command = SimpleCommand {
+            words: ["git", "push"].map(word).into(),
+        };
+        let (wide, narrow) = (Some(map(&["git **"])), Some(map(&["git status"])));
+        let (none, empty) = (Some(map(&[])), Some(PermissionMap::new()));
+        for (workflow, send, expected) in [
+            (&wide, &None, true),
+            (&None, &wide, true),
+            (&wide, &wide, true),
+            (&wide, &narrow, false),
+            (&wide, &none, false),
+            (&narrow, &wide, false),
+            (&none, &wide, false),
+            (&empty, &wide, false),
+            (&None, &None, false),
+        ] {
+            let scope = Scope::new(workflow.as_ref(), send.as_ref()).unwrap();
+            let grant = scope.grant("git", DangerLevel::Safe).unwrap();
+            let found = grant.allows_all(std::slice::from_ref(&command));
+            assert_eq!(found, expected, "{workflow:?} {send:?}");
+        }
+    }
+
+    #[test]
+    fn the_network_and_danger_are_granted_where_every_map_grants_them() {
+        let map = |granted: bool| {
+            let permission = Permission {
+                allowed: true,
+                allow_dangerous: granted,
+                allow_network: granted,
+                ..Permission::default()
+            };
+            Some(PermissionMap::from([("git".to_owned(), permission)]))
+        };
+        let (wide, narrow, empty) = (map(true), map(false), Some(PermissionMap::new()));
+        for (workflow, send, expected) in [
+            (&wide, &None, true),
+            (&None, &wide, true),
+            (&wide, &wide, true),
+            (&wide, &narrow, false),
+            (&narrow, &wide, false),
+            (&empty, &None, false),
+            (&None, &empty, false),
+            (&wide, &empty, false),
+            (&empty, &wide, false),
+            (&None, &None, false),
+        ] {
+            let scope = Scope::new(workflow.as_ref(), send.as_ref()).unwrap();
+            let grant = scope.grant("git", DangerLevel::Safe).unwrap();
+            let found = (grant.network(), grant.dangerous());
+            assert_eq!(found, (expected, expected), "{workflow:?} {send:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_shown_is_what_the_globs_match() {
+        let grant = grant(&["src/**", "*.md"]);
+        for (path, shown) in [
+            ("src/a.rs", true),
+            ("src/deep/b.rs", true),
+            ("README.md", true),
+            ("docs/c.md", false),
+            (".", false),
+        ] {
+            assert_eq!(grant.shows(path), shown, "{path}");
+        }
+    }
 }

@@ -131,6 +131,8 @@ impl Defaults {
                 .unwrap_or_else(|| config.chat.model.clone()),
             workflow: self.workflow.clone(),
             layers,
+            // The session's, not a default of what it sends.
+            input_requests: false,
         }
     }
 }

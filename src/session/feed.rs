@@ -1,17 +1,20 @@
 //! A session's log as its conversations and its socket share it.
 //!
-//! A std mutex, not tokio's: it is held for one append or one batch of copies and never across an
-//! await, and a delta reaches the socket's task in one step, without a task in between.
-
-use std::sync::{Mutex, MutexGuard, PoisonError};
+//! A std mutex, not tokio's: it is never held across an await, and a delta reaches the socket's task in
+//! one step, without a task in between. It is held for one append, for one batch of copies, or, after a
+//! gap, for as long as an account takes to be written (`HISTORIES_BYTES` of `account` at most).
 
 use axum::extract::ws::Utf8Bytes;
 use tokio::sync::Notify;
+use tokio::sync::futures::Notified;
 
+use super::live::Told;
 use super::log::{Log, Read};
+use crate::message::ConversationId;
+use crate::mutex::{Mutex, MutexGuard};
 use crate::protocol::command::Layer;
-use crate::protocol::envelope::{RequestId, timestamp};
-use crate::protocol::event::Event;
+use crate::protocol::envelope::{RequestId, Timestamp};
+use crate::protocol::event::{Event, StateName};
 
 /// The log, and the news that it grew.
 #[derive(Debug)]
@@ -31,20 +34,35 @@ impl Feed {
 
     /// Appends an event; `reply_to` names the request that it answers.
     pub fn append(&self, event: Event, reply_to: Option<&RequestId>) {
-        self.log().append(event, reply_to, &timestamp());
-        self.grown.notify_one();
+        self.log().append(event, reply_to, Timestamp::now());
+        self.grown.notify_waiters();
     }
 
-    /// Keeps what is appended from now on for after the account; see [`Log::hold`].
-    pub fn hold(&self) {
-        self.log().hold();
+    /// Begins an account; see [`Log::draw_up`].
+    pub fn draw_up(
+        &self,
+        after: u64,
+        first: Event,
+        awaited: impl IntoIterator<Item = ConversationId>,
+    ) {
+        self.log().draw_up(after, first, awaited);
     }
 
-    /// Replaces what is kept by an account of how things stand; returns the number before it.
-    pub fn restart(&self, account: Vec<Event>) -> u64 {
-        let before = self.log().restart(account, &timestamp());
-        self.grown.notify_one();
+    /// Adds to the account how a conversation stands; see [`Log::cut`].
+    pub fn cut(&self, conversation: &ConversationId, say: impl FnOnce(Told) -> Vec<Event>) {
+        self.log().cut(conversation, say);
+    }
+
+    /// Replaces what is kept by the account; returns the number before it.
+    pub fn restart(&self) -> u64 {
+        let before = self.log().restart(Timestamp::now());
+        self.grown.notify_waiters();
         before
+    }
+
+    /// Returns what a conversation does, as told last; `None` where nothing runs in it.
+    pub fn state_of(&self, conversation: &ConversationId) -> Option<StateName> {
+        self.log().state_of(conversation)
     }
 
     /// Copies frames after `after` to `out`; see [`Log::read`].
@@ -52,9 +70,12 @@ impl Feed {
         self.log().read(after, most, out)
     }
 
-    /// Waits until something was appended since the last wait.
-    pub async fn grown(&self) {
-        self.grown.notified().await;
+    /// Waits for what is appended after this call, whether or not the wait has begun by then.
+    ///
+    /// Everybody who waits is told: while a session is taken over, two sockets do, and news that went
+    /// to the old one alone would reach the new one with its next ping.
+    pub fn grown(&self) -> Notified<'_> {
+        self.grown.notified()
     }
 
     /// Returns the layers that are sent.
@@ -68,6 +89,23 @@ impl Feed {
     }
 
     fn log(&self) -> MutexGuard<'_, Log> {
-        self.log.lock().unwrap_or_else(PoisonError::into_inner)
+        self.log.lock()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::FutureExt as _;
+
+    use super::*;
+    use crate::protocol::command::Empty;
+
+    #[test]
+    fn everybody_who_waits_is_told_of_an_append() {
+        let feed = Feed::new(1 << 20, Vec::new());
+        let (old, new) = (feed.grown(), feed.grown());
+        feed.append(Event::SessionPingResult(Empty {}), None);
+        assert!(futures::future::join(old, new).now_or_never().is_some());
+        assert!(feed.grown().now_or_never().is_none());
     }
 }

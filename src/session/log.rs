@@ -3,22 +3,36 @@
 //! Whatever a client sees passes through here: conversations append, one socket reads at its own
 //! pace. A text or thinking delta that nobody has read yet takes up the ones that follow it, so
 //! that a slow reader costs bytes of text and not frames; nothing else is merged, nothing dropped
-//! but by the bound, and what the bound drops is told as a gap.
+//! but by the bound, and what the bound drops is told as a gap. After a gap comes an `account` of how
+//! things stand.
+
+mod account;
 
 use std::collections::{HashMap, VecDeque};
 
 use axum::extract::ws::Utf8Bytes;
 
+use account::{Account, Drawing, Item};
+
+use super::live::{Live, Told};
 use crate::message::ConversationId;
 use crate::protocol::command::Layer;
-use crate::protocol::envelope::{self, RequestId, Stamp};
-use crate::protocol::event::{Delta, Event};
+use crate::protocol::envelope::{self, RequestId, Stamp, Timestamp};
+use crate::protocol::event::{Delta, DeltaEvent, Event, StateName};
 
 /// The most text that one merged delta holds, in bytes: a frame stays small enough to be drawn at once.
 const MERGED_BYTES: usize = 16 * 1024;
 
-/// What an entry costs besides its text, in bytes, roughly.
-const ENTRY_OVERHEAD: usize = 160;
+/// What an entry costs besides its text, in bytes: its place, and what the allocator adds to the text.
+const ENTRY_OVERHEAD: usize = size_of::<Entry>() + 24;
+
+/// An event is large that is more than this part of the bound. One large event that nobody has read is kept beside the
+/// bound: a client that reads as fast as it can has had no chance to take it, nor what came just before.
+const LARGE_PART: usize = 4;
+
+/// Ends of exchanges, and their errors, that are told again after a gap: as many exchanges as sends are
+/// remembered (256), with an error each.
+const ENDINGS: usize = 2 * 256;
 
 /// Events by number.
 #[derive(Debug)]
@@ -28,40 +42,114 @@ pub struct Log {
     first: u64,
     bytes: usize,
     bound: usize,
+    /// Numbers and sizes of large events that nobody has read, the oldest first.
+    large: VecDeque<(u64, usize)>,
     /// The highest number that a reader was given.
     read: u64,
     layers: Vec<Layer>,
-    /// Bytes of an account that was not read yet, which the bound gives way to.
-    pinned_bytes: usize,
-    /// What came while an account is drawn up.
-    held: Option<Vec<(Event, Option<RequestId>, String)>>,
+    account: Account,
+    drawing: Option<Drawing>,
     /// The delta that further ones of the same conversation are merged into.
     open: HashMap<ConversationId, u64>,
+    live: Live,
+    /// How exchanges ended, with the numbers that it was told under.
+    endings: VecDeque<(u64, Event)>,
 }
 
 #[derive(Debug)]
-struct Entry {
-    body: Body,
-    /// Part of the account that follows a gap: kept until it is read, whatever it weighs.
-    pinned: bool,
-}
-
-#[derive(Debug)]
-enum Body {
+enum Entry {
     Frame(Utf8Bytes),
-    /// Not written as a frame yet, since more of it may come.
-    Unread {
-        delta: Event,
-        timestamp: String,
-    },
+    /// The same for an answer to a request: an account repeats what events said, not what answers did.
+    Answer(Box<Answer>),
+    Text(Text),
 }
 
-impl Body {
+/// An answer. It stays as it is, since an account may tell it again under another number.
+#[derive(Debug)]
+struct Answer {
+    event: Event,
+    reply_to: RequestId,
+    timestamp: Timestamp,
+    /// The length of its frame.
+    bytes: usize,
+}
+
+impl Answer {
+    fn new(event: Event, reply_to: RequestId, timestamp: Timestamp) -> Self {
+        let mut answer = Self {
+            event,
+            reply_to,
+            timestamp,
+            bytes: 0,
+        };
+        answer.bytes = answer.frame(0).len();
+        answer
+    }
+
+    fn frame(&self, seq: u64) -> Utf8Bytes {
+        let stamp = Stamp {
+            seq: Some(seq),
+            reply_to: Some(&self.reply_to),
+            timestamp: self.timestamp,
+        };
+        Utf8Bytes::from(envelope::write(&self.event, &stamp))
+    }
+}
+
+/// A text or thinking delta. It stays as it is: the frame, which is written for each reader, is several times as large.
+#[derive(Debug)]
+struct Text {
+    kind: Kind,
+    delta: Delta,
+    timestamp: Timestamp,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Answer,
+    Thinking,
+}
+
+impl Entry {
     fn bytes(&self) -> usize {
-        match self {
+        let text = match self {
             Self::Frame(frame) => frame.len(),
-            Self::Unread { delta, .. } => content(delta).map_or(0, |delta| delta.content.len()),
+            Self::Answer(answer) => answer.bytes,
+            Self::Text(text) => text.delta.content.len(),
+        };
+        ENTRY_OVERHEAD + text
+    }
+
+    /// Its frame under this number.
+    fn frame(&self, seq: u64) -> Utf8Bytes {
+        match self {
+            Self::Frame(frame) => frame.clone(),
+            Self::Answer(answer) => answer.frame(seq),
+            Self::Text(text) => text.frame(seq),
         }
+    }
+}
+
+impl Text {
+    /// Whether `next` may be told as more of this one.
+    fn takes(&self, next: &Self) -> bool {
+        self.kind == next.kind
+            && self.delta.turn == next.delta.turn
+            && self.delta.message_id == next.delta.message_id
+            && self.delta.content.len() + next.delta.content.len() <= MERGED_BYTES
+    }
+
+    fn frame(&self, seq: u64) -> Utf8Bytes {
+        let event = match self.kind {
+            Kind::Answer => DeltaEvent::Text(&self.delta),
+            Kind::Thinking => DeltaEvent::Thinking(&self.delta),
+        };
+        let stamp = Stamp {
+            seq: Some(seq),
+            reply_to: None,
+            timestamp: self.timestamp,
+        };
+        Utf8Bytes::from(envelope::write(&event, &stamp))
     }
 }
 
@@ -82,11 +170,14 @@ impl Log {
             first: 1,
             bytes: 0,
             bound,
+            large: VecDeque::new(),
             read: 0,
             layers,
-            pinned_bytes: 0,
-            held: None,
+            account: Account::default(),
+            drawing: None,
             open: HashMap::new(),
+            live: Live::default(),
+            endings: VecDeque::new(),
         }
     }
 
@@ -105,57 +196,124 @@ impl Log {
         self.first + self.entries.len() as u64 - 1
     }
 
+    /// Returns what a conversation does, as told last; `None` where nothing runs in it.
+    pub fn state_of(&self, conversation: &ConversationId) -> Option<StateName> {
+        self.live.state_of(conversation)
+    }
+
     /// Appends an event, numbers it, and drops the oldest beyond the bound.
     ///
     /// An event of a layer that nobody asked for has no number and is not kept.
-    pub fn append(&mut self, event: Event, reply_to: Option<&RequestId>, timestamp: &str) {
-        if event
-            .layer()
-            .is_some_and(|layer| !self.layers.contains(&layer))
-        {
+    pub fn append(&mut self, event: Event, reply_to: Option<&RequestId>, timestamp: Timestamp) {
+        self.live.fold(&event);
+        let Some(drawing) = &mut self.drawing else {
+            return self.number(event, reply_to, timestamp);
+        };
+        drawing.take((event, reply_to.cloned(), timestamp));
+    }
+
+    fn number(&mut self, event: Event, reply_to: Option<&RequestId>, timestamp: Timestamp) {
+        if !self.is_wanted(&event) {
             return;
         }
-        if let Some(held) = &mut self.held {
-            held.push((event, reply_to.cloned(), timestamp.to_owned()));
-            return;
-        }
-        if content(&event).is_some() {
-            self.append_delta(event, timestamp);
-        } else {
-            if let Some(conversation) = event.conversation() {
-                self.open.remove(conversation);
+        let text = |kind, delta| Text {
+            kind,
+            delta,
+            timestamp,
+        };
+        match event {
+            Event::ChatTextDelta(delta) => self.append_text(text(Kind::Answer, delta)),
+            Event::ChatThinkingDelta(delta) => self.append_text(text(Kind::Thinking, delta)),
+            event => {
+                if let Some(conversation) = event.conversation() {
+                    self.open.remove(conversation);
+                }
+                let entry = match reply_to {
+                    Some(id) => Entry::Answer(Box::new(Answer::new(event, id.clone(), timestamp))),
+                    None => Entry::Frame(self.frame_of(&event, timestamp)),
+                };
+                self.push(entry);
             }
-            self.push(&event, reply_to, timestamp, false);
         }
         self.evict();
     }
 
-    /// Begins an account: what is appended while it is drawn up comes after it.
-    pub fn hold(&mut self) {
-        self.held.get_or_insert_default();
+    fn is_wanted(&self, event: &Event) -> bool {
+        event
+            .layer()
+            .is_none_or(|layer| self.layers.contains(&layer))
     }
 
-    /// Drops what is kept and appends the account that replaces it, then what came while it was drawn
-    /// up; returns the number before it.
-    pub fn restart(&mut self, account: Vec<Event>, timestamp: &str) -> u64 {
-        let before = self.last();
-        self.first = before + 1;
-        self.entries.clear();
-        self.open.clear();
-        self.bytes = 0;
-        for event in account {
-            self.push(&event, None, timestamp, true);
+    /// Begins an account for a reader that has everything up to `after`: `first`, then the histories, how
+    /// exchanges ended since, and what else the conversations say by [`cut`](Self::cut). What comes
+    /// meanwhile comes after it.
+    pub fn draw_up(
+        &mut self,
+        after: u64,
+        first: Event,
+        awaited: impl IntoIterator<Item = ConversationId>,
+    ) {
+        let unread = self.endings.partition_point(|(seq, _)| *seq <= after);
+        let endings = self.endings.drain(unread..).map(|(_, event)| event);
+        let (endings, awaited) = (endings.collect(), awaited.into_iter().collect());
+        self.drawing = Some(Drawing::new(after, first, endings, awaited));
+    }
+
+    /// Adds to the account how a conversation stands at this moment; `say` is given what runs in it.
+    pub fn cut(&mut self, conversation: &ConversationId, say: impl FnOnce(Told) -> Vec<Event>) {
+        let told = self.live.told(conversation);
+        if let Some(drawing) = &mut self.drawing {
+            drawing.cut(conversation, say(told));
         }
-        self.pinned_bytes = self.bytes;
-        for (event, reply_to, timestamp) in self.held.take().unwrap_or_default() {
-            self.append(event, reply_to.as_ref(), &timestamp);
+    }
+
+    /// Drops what is kept and tells the account that replaces it, in which are answers too that are kept and
+    /// were not read; then what came while it was drawn up. Returns the number before it.
+    pub fn restart(&mut self, timestamp: Timestamp) -> u64 {
+        let before = self.last();
+        let Some(drawing) = self.drawing.take() else {
+            return before;
+        };
+        let answers = self.answers_after(drawing.after);
+        self.open.clear();
+        self.large.clear();
+        self.bytes = 0;
+        self.first = before + 1;
+        self.account = Account::from(self.first);
+        let (items, held) = drawing.told(answers);
+        for item in items {
+            let entry = match item {
+                Item::Event(event) if !self.is_wanted(&event) => continue,
+                Item::Event(event) => Entry::Frame(self.frame_of(&event, timestamp)),
+                Item::Answer(answer) => Entry::Answer(Box::new(answer)),
+            };
+            self.account.push(entry);
+            self.first += 1;
+        }
+        for (event, reply_to, timestamp) in held {
+            self.number(event, reply_to.as_ref(), timestamp);
         }
         before
     }
 
+    /// Takes the answers that a reader has not got who has everything up to `after`, out of the account
+    /// before too.
+    fn answers_after(&mut self, after: u64) -> Vec<Answer> {
+        let entries = (self.first..).zip(self.entries.drain(..));
+        std::mem::take(&mut self.account)
+            .into_entries()
+            .chain(entries)
+            .filter_map(|(seq, entry)| match entry {
+                Entry::Answer(answer) if seq > after => Some(*answer),
+                _ => None,
+            })
+            .collect()
+    }
+
     /// Copies frames after `after` to `out`, up to about `most` bytes and at least one.
     pub fn read(&mut self, after: u64, most: usize, out: &mut Vec<Utf8Bytes>) -> Read {
-        if after.saturating_add(1) < self.first {
+        let next = after.saturating_add(1);
+        if next < self.first && self.account.entry(next).is_none() {
             return Read::Gap;
         }
         let mut seq = after.min(self.last());
@@ -173,111 +331,95 @@ impl Log {
         Read::UpTo(seq)
     }
 
-    fn append_delta(&mut self, event: Event, timestamp: &str) {
-        let Some(conversation) = event.conversation().cloned() else {
-            return;
-        };
-        if let Some(seq) = self.open.get(&conversation).copied()
-            && seq > self.read
-            && let Some(merged) = self.merge(seq, &event)
+    fn append_text(&mut self, text: Text) {
+        let read = self.read;
+        let open = self.open.get(&text.delta.conversation_id).copied();
+        if let Some(seq) = open.filter(|seq| *seq > read)
+            && let Some(Entry::Text(unread)) = self.entry(seq)
+            && unread.takes(&text)
         {
-            self.bytes += merged;
+            unread.delta.content.push_str(&text.delta.content);
+            self.bytes += text.delta.content.len();
             return;
         }
-        self.bytes += ENTRY_OVERHEAD + content(&event).map_or(0, |delta| delta.content.len());
-        self.entries.push_back(Entry {
-            body: Body::Unread {
-                delta: event,
-                timestamp: timestamp.to_owned(),
-            },
-            pinned: false,
-        });
-        self.open.insert(conversation, self.last());
+        let conversation = text.delta.conversation_id.clone();
+        self.open.insert(conversation, self.last() + 1);
+        self.push(Entry::Text(text));
     }
 
-    /// Appends the text of `event` to the delta numbered `seq`; returns the bytes it grew by.
-    fn merge(&mut self, seq: u64, event: &Event) -> Option<usize> {
+    fn entry(&mut self, seq: u64) -> Option<&mut Entry> {
         let index = usize::try_from(seq.checked_sub(self.first)?).ok()?;
-        let Body::Unread { delta, .. } = &mut self.entries.get_mut(index)?.body else {
-            return None;
-        };
-        let alike = matches!(
-            (&*delta, event),
-            (Event::ChatTextDelta(_), Event::ChatTextDelta(_))
-                | (Event::ChatThinkingDelta(_), Event::ChatThinkingDelta(_))
-        );
-        let (open, more) = (content_mut(delta)?, content(event)?);
-        let same = alike && open.turn == more.turn && open.message_id == more.message_id;
-        if !same || open.content.len() + more.content.len() > MERGED_BYTES {
-            return None;
-        }
-        open.content.push_str(&more.content);
-        Some(more.content.len())
+        self.entries.get_mut(index)
     }
 
-    fn push(&mut self, event: &Event, reply_to: Option<&RequestId>, timestamp: &str, pinned: bool) {
+    fn push(&mut self, entry: Entry) {
+        let bytes = entry.bytes();
+        self.bytes += bytes;
+        self.entries.push_back(entry);
+        if bytes > self.bound / LARGE_PART {
+            self.large.push_back((self.last(), bytes));
+        }
+    }
+
+    /// Writes the next frame.
+    fn frame_of(&mut self, event: &Event, timestamp: Timestamp) -> Utf8Bytes {
+        let seq = self.last() + 1;
+        if is_ending(event) {
+            self.endings.push_back((seq, event.clone()));
+            if self.endings.len() > ENDINGS {
+                self.endings.pop_front();
+            }
+        }
         let stamp = Stamp {
-            seq: Some(self.last() + 1),
-            reply_to,
+            seq: Some(seq),
+            reply_to: None,
             timestamp,
         };
-        let frame = Utf8Bytes::from(envelope::write(event, &stamp));
-        self.bytes += ENTRY_OVERHEAD + frame.len();
-        self.entries.push_back(Entry {
-            body: Body::Frame(frame),
-            pinned,
-        });
+        Utf8Bytes::from(envelope::write(event, &stamp))
     }
 
-    /// Returns the frame numbered `seq`, written now where it was not yet.
+    /// Returns the frame numbered `seq`.
     fn frame(&mut self, seq: u64) -> Option<Utf8Bytes> {
-        let index = usize::try_from(seq.checked_sub(self.first)?).ok()?;
-        let entry = self.entries.get_mut(index)?;
-        if std::mem::take(&mut entry.pinned) {
-            let bytes = ENTRY_OVERHEAD + entry.body.bytes();
-            self.pinned_bytes = self.pinned_bytes.saturating_sub(bytes);
+        if let Some(entry) = self.account.entry(seq) {
+            return Some(entry.frame(seq));
         }
-        let frame = match &entry.body {
-            Body::Frame(frame) => return Some(frame.clone()),
-            Body::Unread { delta, timestamp } => {
-                let stamp = Stamp {
-                    seq: Some(seq),
-                    reply_to: None,
-                    timestamp,
-                };
-                Utf8Bytes::from(envelope::write(delta, &stamp))
-            }
-        };
-        self.bytes = self.bytes + frame.len() - entry.body.bytes();
-        entry.body = Body::Frame(frame.clone());
-        Some(frame)
+        self.entry(seq).map(|entry| entry.frame(seq))
     }
 
+    /// The size of the largest event that nobody has read; 0 where none is large.
+    fn large_unread(&mut self) -> usize {
+        let gone = self.first.max(self.read + 1);
+        while self.large.front().is_some_and(|(seq, _)| *seq < gone) {
+            self.large.pop_front();
+        }
+        self.large
+            .iter()
+            .map(|(_, bytes)| *bytes)
+            .max()
+            .unwrap_or(0)
+    }
+
+    /// Drops the oldest beyond the bound: an account that was read first, one that was not read never.
     fn evict(&mut self) {
-        while self.bytes > self.bound + self.pinned_bytes && self.entries.len() > 1 {
+        let account_is_read = self.account.end() <= self.read + 1;
+        if account_is_read && self.bytes + self.account.bytes() > self.bound {
+            self.account = Account::default();
+        }
+        while self.bytes > self.bound + self.large_unread() && self.entries.len() > 1 {
             if let Some(entry) = self.entries.pop_front() {
-                let bytes = ENTRY_OVERHEAD + entry.body.bytes();
-                self.bytes = self.bytes.saturating_sub(bytes);
-                if entry.pinned {
-                    self.pinned_bytes = self.pinned_bytes.saturating_sub(bytes);
-                }
+                self.bytes = self.bytes.saturating_sub(entry.bytes());
                 self.first += 1;
             }
         }
     }
 }
 
-fn content(event: &Event) -> Option<&Delta> {
+/// Whether an event tells how an exchange ended.
+fn is_ending(event: &Event) -> bool {
     match event {
-        Event::ChatTextDelta(delta) | Event::ChatThinkingDelta(delta) => Some(delta),
-        _ => None,
-    }
-}
-
-fn content_mut(event: &mut Event) -> Option<&mut Delta> {
-    match event {
-        Event::ChatTextDelta(delta) | Event::ChatThinkingDelta(delta) => Some(delta),
-        _ => None,
+        Event::ChatStreamEnd(_) => true,
+        Event::ChatError(error) => error.message_id.is_some(),
+        _ => false,
     }
 }
 

@@ -1,19 +1,20 @@
 //! Requests about the session and the daemon, and their answers.
 
+use std::sync::Arc;
+
 use secrecy::SecretString;
-use tokio::sync::{Semaphore, oneshot};
+use tokio::sync::oneshot;
 
 use super::{Session, defaults, resolve};
 use crate::conversation;
+use crate::exchange::executions::NoOutput;
 use crate::exchange::failure;
-use crate::message::ConversationId;
+use crate::message::{ConversationId, Notice, Severity};
 use crate::protocol::command::{self, Command};
 use crate::protocol::event::{Event, ReadyProvider, SessionError};
 use crate::protocol::{RequestId, SessionCode, answer};
 use crate::provider::registry::{ProviderInfo, Providers};
-
-/// Requests to providers that are not turns, at once in the whole daemon.
-static ASKING: Semaphore = Semaphore::const_new(16);
+use crate::telemetry::Redactor;
 
 impl Session {
     /// Answers what is no conversation's business.
@@ -40,39 +41,45 @@ impl Session {
                 Some(record) => Ok(Event::ToolStatusResult(Box::new(record))),
                 None => Err(no_tool(wanted.tool_id.as_str())),
             },
-            Command::ToolHistory(wanted) => Ok(Event::ToolHistoryResult(
-                self.shared.executions.page(&wanted),
-            )),
+            Command::ToolHistory(wanted) => self
+                .shared
+                .executions
+                .page(&wanted)
+                .map(Event::ToolHistoryResult)
+                .map_err(|problem| {
+                    error(
+                        SessionCode::InvalidPayload,
+                        &format!("tool:history: {problem}"),
+                    )
+                }),
             Command::ToolMetrics(_) => {
                 Ok(Event::ToolMetricsResult(self.shared.executions.metrics()))
             }
-            Command::ToolOutput(wanted) => Err(error(
-                SessionCode::ToolNotFound,
-                &format!(
-                    "the whole output of `{}` is not kept by this version; the result holds its head and tail",
-                    wanted.tool_id
-                ),
-            )),
+            Command::ToolOutput(wanted) => self.output(&wanted),
             Command::McpList(_) => Ok(Event::McpListResult(answer::McpServers {
-                servers: Vec::new(),
+                servers: self.daemon.mcp.list(),
             })),
-            Command::McpAdd(_)
-            | Command::McpRemove(_)
-            | Command::McpReadResource(_)
-            | Command::McpGetPrompt(_) => Err(error(
-                SessionCode::McpError,
-                "this version does not run MCP servers",
-            )),
+            Command::McpAdd(wanted) => self.add_server(wanted),
+            Command::McpRemove(wanted) => return self.remove_server(wanted.name, id),
+            Command::McpReadResource(wanted) => return self.read_resource(wanted, id),
+            Command::McpGetPrompt(wanted) => return self.get_prompt(wanted, id),
             // Taken before; there is nobody else to take them.
-            Command::ChatSend(_) | Command::ChatCancel(_) | Command::ChatToolApprove(_) => return,
+            Command::ChatSend(_)
+            | Command::ChatCancel(_)
+            | Command::ChatToolApprove(_)
+            | Command::ChatToolInput(_) => return,
         };
         self.answer(id, answer.unwrap_or_else(Event::SessionError));
     }
 
     /// The values now in force.
     pub(super) fn in_force(&self) -> answer::Configured {
-        self.defaults
-            .in_force(&self.daemon.services.config, self.feed.layers())
+        answer::Configured {
+            input_requests: self.shared.inputs.is_wanted(),
+            ..self
+                .defaults
+                .in_force(&self.daemon.services.config, self.feed.layers())
+        }
     }
 
     /// Every conversation, and every open approval.
@@ -80,13 +87,23 @@ impl Session {
         let mut state = answer::SessionState {
             conversations: Vec::new(),
             approvals: Vec::new(),
+            inputs: Vec::new(),
         };
-        for inbox in self.conversations.values() {
+        for place in self.conversations.values() {
             let (reply, told) = oneshot::channel();
-            drop(inbox.send(conversation::Command::State(reply)).await);
-            if let Ok((conversation, approvals)) = told.await {
+            drop(place.inbox.send(conversation::Command::State(reply)).await);
+            if let Ok((mut conversation, asked)) = told.await {
+                // A question outweighs what was told last of another call beside it.
+                if let (true, true, Some(told)) = (
+                    conversation.message_id.is_some(),
+                    asked.approvals.is_empty() && asked.inputs.is_empty(),
+                    self.feed.state_of(&conversation.conversation_id),
+                ) {
+                    conversation.state = told;
+                }
                 state.conversations.push(conversation);
-                state.approvals.extend(approvals);
+                state.approvals.extend(asked.approvals);
+                state.inputs.extend(asked.inputs);
             }
         }
         state
@@ -113,7 +130,9 @@ impl Session {
         let closed = self
             .tell(&conversation_id, conversation::Command::Close)
             .await;
-        self.conversations.remove(&conversation_id);
+        if let Some(place) = self.conversations.remove(&conversation_id) {
+            self.closing.insert(conversation_id.clone(), place.gone);
+        }
         Event::ChatCloseResult(answer::Closed {
             conversation_id,
             closed,
@@ -133,6 +152,9 @@ impl Session {
         self.defaults.configure(wanted, config)?;
         if let Some(wanted) = &wanted.layers {
             self.feed.set_layers(defaults::layers(wanted));
+        }
+        if let Some(wanted) = wanted.input_requests {
+            self.shared.inputs.want(wanted);
         }
         Ok(Event::SessionConfigureResult(self.in_force()))
     }
@@ -185,13 +207,14 @@ impl Session {
             return self.answer(id, Event::SessionError(no_provider(name)));
         };
         let name = name.to_owned();
+        let redactor = self.daemon.services.redactor.clone();
         self.ask(id, async move {
             let outcome = provider.validate().await;
             let (code, message) = match &outcome {
                 Ok(()) => (None, None),
                 Err(problem) => (
                     Some(failure::meaning(problem.kind).0),
-                    Some(problem.message.clone()),
+                    Some(redactor.redact(&problem.message).into_owned()),
                 ),
             };
             Event::ProviderValidateResult(answer::ProviderValidated {
@@ -217,6 +240,7 @@ impl Session {
             }
         }
         let events = self.shared.events.clone();
+        let redactor = self.daemon.services.redactor.clone();
         self.ask(id, async move {
             let answers = asked
                 .iter()
@@ -226,13 +250,16 @@ impl Session {
                 match answer {
                     Ok(more) => models.extend(more),
                     Err(problem) if one => {
-                        return Event::SessionError(error(
-                            SessionCode::Internal,
-                            &format!("provider `{name}` did not list its models: {problem}"),
-                        ));
+                        let code = failure::meaning(problem.kind).0.into();
+                        let message = unlisted(name, &problem.to_string(), &redactor);
+                        return Event::SessionError(error(code, &message));
                     }
                     Err(problem) => {
-                        events.send(Event::SessionNotice(unlisted(name, &problem.message)));
+                        events.send(Event::SessionNotice(Notice {
+                            severity: Severity::Warning,
+                            code: "models_unlisted".to_owned(),
+                            message: unlisted(name, &problem.message, &redactor),
+                        }));
                     }
                 }
             }
@@ -240,12 +267,16 @@ impl Session {
         });
     }
 
-    /// Answers later what a provider has to be asked for first.
-    fn ask(&self, id: Option<&RequestId>, work: impl Future<Output = Event> + Send + 'static) {
-        let Ok(place) = ASKING.try_acquire() else {
+    /// Answers later what a provider or a server has to be asked for first.
+    pub(super) fn ask(
+        &self,
+        id: Option<&RequestId>,
+        work: impl Future<Output = Event> + Send + 'static,
+    ) {
+        let Ok(place) = Arc::clone(&self.daemon.asking).try_acquire_owned() else {
             let problem = error(
                 SessionCode::RateLimited,
-                "too many requests to providers at once; try again",
+                "too many requests to providers and MCP servers at once; try again",
             );
             return self.answer(id, Event::SessionError(problem));
         };
@@ -276,6 +307,26 @@ impl Session {
                 .cloned()
                 .collect(),
         }))
+    }
+
+    fn output(&self, wanted: &command::ToolOutput) -> Result<Event, SessionError> {
+        if wanted.limit == Some(0) {
+            return Err(error(
+                SessionCode::InvalidPayload,
+                "tool:output: field `limit` must be 1 at least",
+            ));
+        }
+        let id = wanted.tool_id.as_str();
+        match self.shared.executions.output(wanted) {
+            Ok(range) => Ok(Event::ToolOutputResult(range)),
+            Err(NoOutput::Unknown) => Err(no_tool(id)),
+            Err(NoOutput::Dropped) => Err(error(
+                SessionCode::ToolNotFound,
+                &format!(
+                    "the output of `{id}` is no longer kept: newer ones needed the room, or the disk had none; the result holds its head and tail"
+                ),
+            )),
+        }
     }
 
     async fn cancel_tool(&self, tool_id: crate::message::ToolId) -> Result<Event, SessionError> {
@@ -337,12 +388,10 @@ fn row(info: ProviderInfo) -> answer::Provider {
     }
 }
 
-fn unlisted(provider: &str, message: &str) -> crate::message::Notice {
-    crate::message::Notice {
-        severity: crate::message::Severity::Warning,
-        code: "models_unlisted".to_owned(),
-        message: format!("provider `{provider}` did not list its models: {message}"),
-    }
+/// Says why a provider's models are not known, in its words but for secrets of the daemon.
+fn unlisted(provider: &str, message: &str, redactor: &Redactor) -> String {
+    let message = redactor.redact(message);
+    format!("provider `{provider}` did not list its models: {message}")
 }
 
 fn no_provider(name: &str) -> SessionError {
@@ -359,7 +408,7 @@ fn no_tool(id: &str) -> SessionError {
     )
 }
 
-fn error(code: SessionCode, message: &str) -> SessionError {
+pub(super) fn error(code: SessionCode, message: &str) -> SessionError {
     SessionError {
         code,
         message: message.to_owned(),

@@ -5,13 +5,13 @@ use std::time::Duration;
 use super::defaults::Defaults;
 use crate::config::{Config, ProviderConfig, ProviderKind};
 use crate::exchange::setup::Setup;
-use crate::message::{MessageId, SessionId};
+use crate::message::{MessageId, Part, SessionId, image};
 use crate::permission::{Limits, PermissionMap, Scope, Workflow};
 use crate::protocol::SessionCode;
 use crate::protocol::command::ChatSend;
+use crate::protocol::content::Content;
 use crate::protocol::event::SessionError;
 use crate::provider::registry::Providers;
-use crate::provider::{ErrorKind, Provider, ProviderError};
 
 /// The system prompt where nobody gives one.
 const SYSTEM_PROMPT: &str = include_str!("../../config/system_prompt.txt");
@@ -23,7 +23,7 @@ const MAX_ID_BYTES: usize = 256;
 const MAX_TURNS: u32 = 200;
 
 /// Settles everything about an exchange that a send leaves open, but for the model where nobody names
-/// one: it stays empty, for [`first_model`].
+/// one: it stays empty, and its exchange asks for the first one.
 ///
 /// # Errors
 ///
@@ -134,6 +134,10 @@ fn check(send: &ChatSend) -> Result<(), SessionError> {
             "field `content` is empty; say what to do with the history",
         ));
     }
+    check_images(&send.content)?;
+    for message in send.history.iter().flatten() {
+        check_images(&message.content)?;
+    }
     if send.temperature.is_some_and(|t| !(0.0..=2.0).contains(&t)) {
         return Err(invalid("field `temperature` must be between 0 and 2"));
     }
@@ -149,6 +153,34 @@ fn check(send: &ChatSend) -> Result<(), SessionError> {
     }
     if send.limits.timeout_ms == Some(0) {
         return Err(invalid("field `limits.timeoutMs` must be at least 1"));
+    }
+    Ok(())
+}
+
+/// Refuses pictures that no model takes, here, where whoever sent them can be told.
+fn check_images(content: &Content) -> Result<(), SessionError> {
+    let Content::Parts(parts) = content else {
+        return Ok(());
+    };
+    let mut pictures = 0;
+    for (index, part) in parts.iter().enumerate() {
+        let Part::Image { media_type, data } = part else {
+            continue;
+        };
+        pictures += 1;
+        if pictures > image::MAX_IMAGES {
+            return Err(invalid(format!(
+                "field `content` has more than {} pictures",
+                image::MAX_IMAGES
+            )));
+        }
+        let found = image::check(media_type, data)
+            .map_err(|why| invalid(format!("field `content[{index}]`: the picture {why}")))?;
+        if found != media_type {
+            return Err(invalid(format!(
+                "field `content[{index}].mediaType` is {media_type:?}, and the picture is {found}"
+            )));
+        }
     }
     Ok(())
 }
@@ -182,7 +214,12 @@ fn model(
     instance: &ProviderConfig,
 ) -> String {
     // A model belongs to a provider: where a send names another provider, only its own word counts.
-    let other_provider = send.provider.is_some() && send.provider != defaults.provider;
+    let theirs = defaults
+        .provider
+        .as_ref()
+        .or_else(|| workflow.and_then(|workflow| workflow.provider.as_ref()))
+        .unwrap_or(&config.chat.provider);
+    let other_provider = send.provider.as_ref().is_some_and(|named| named != theirs);
     let inherited = || {
         defaults
             .model
@@ -200,21 +237,6 @@ fn model(
         return "scripted".to_owned();
     }
     model
-}
-
-/// The first model that a provider lists, for one that has no default.
-///
-/// # Errors
-///
-/// The provider's, or that it lists none.
-pub async fn first_model(provider: &dyn Provider, id: &str) -> Result<String, ProviderError> {
-    let models = provider.models().await?;
-    models.into_iter().next().map(|model| model.id).ok_or_else(|| {
-        ProviderError::new(
-            ErrorKind::NotFound,
-            format!("provider `{id}` lists no model; install one there, or name one in the field `model`"),
-        )
-    })
 }
 
 fn system(send: &ChatSend, workflow: Option<&Workflow>, config: &Config) -> String {

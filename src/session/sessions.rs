@@ -1,14 +1,17 @@
 //! The sessions of a daemon, and the ways to them that sockets hold.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio::sync::{mpsc, oneshot};
-use tokio_util::sync::CancellationToken;
+use tokio_util::sync::{CancellationToken, DropGuard};
+use tracing::Instrument as _;
 
 use super::feed::Feed;
 use super::{Daemon, Session};
 use crate::message::SessionId;
+use crate::mutex::{Mutex, MutexGuard};
 use crate::protocol::Request;
 use crate::protocol::event::{Event, Ready};
 
@@ -32,6 +35,8 @@ pub struct Handle {
     /// Its events.
     pub feed: Arc<Feed>,
     inbox: mpsc::Sender<Message>,
+    /// Whether nobody would miss it: its socket is gone and there is no conversation in it.
+    pub(super) spare: Arc<AtomicBool>,
 }
 
 /// What a session can be told.
@@ -39,16 +44,16 @@ pub struct Handle {
 pub(super) enum Message {
     Request(Box<Request>),
     Attach(oneshot::Sender<Attachment>),
-    Detach(u64),
-    Account(oneshot::Sender<u64>),
+    /// Draws up an account for a reader that has everything up to this number.
+    Account(u64, oneshot::Sender<u64>),
     Discard,
 }
 
 /// A socket's place on a session.
 #[derive(Debug)]
 pub struct Attachment {
-    pub(super) number: u64,
-    pub(super) session: mpsc::WeakSender<Message>,
+    /// Tells the session that the socket is gone, however it went.
+    pub(super) _left: DropGuard,
     /// Cancelled when another socket takes the session over.
     pub taken_over: CancellationToken,
     /// What the socket is told first where the session is resumed.
@@ -70,24 +75,28 @@ impl Sessions {
         let (inbox, messages) = mpsc::channel(INBOX);
         let config = &self.daemon.services.config;
         let feed = Arc::new(Feed::new(config.session.buffer_bytes, ready.layers.clone()));
-        let own_inbox = inbox.downgrade();
         let handle = Handle {
             id: ready.session_id.clone(),
             feed: Arc::clone(&feed),
             inbox,
+            spare: Arc::default(),
         };
         {
             let mut live = self.live();
-            if live.len() >= MAX_SESSIONS {
+            if live.len() >= MAX_SESSIONS && !make_room(&mut live) {
                 return None;
             }
             live.insert(handle.id.clone(), handle.clone());
         }
         feed.append(Event::SessionReady(Box::new(ready.clone())), None);
-        let session = Session::new(Arc::clone(&self.daemon), ready, feed, messages, own_inbox);
+        let spare = Arc::clone(&handle.spare);
+        let daemon = Arc::clone(&self.daemon);
+        let session = Session::new(daemon, ready, feed, messages, spare);
         let (sessions, id) = (Arc::clone(self), handle.id.clone());
+        // The root of the tree of spans, whoever's socket it is made for.
+        let span = tracing::info_span!(parent: None, "session", session_id = %handle.id);
         self.daemon.tasks.spawn(async move {
-            session.run().await;
+            session.run().instrument(span).await;
             sessions.live().remove(&id);
         });
         Some(handle)
@@ -98,8 +107,13 @@ impl Sessions {
         self.live().get(id).cloned()
     }
 
+    /// Whether every session ends because the daemon does.
+    pub fn is_stopping(&self) -> bool {
+        self.daemon.stop.is_cancelled()
+    }
+
     fn live(&self) -> MutexGuard<'_, HashMap<SessionId, Handle>> {
-        self.live.lock().unwrap_or_else(PoisonError::into_inner)
+        self.live.lock()
     }
 }
 
@@ -120,10 +134,11 @@ impl Handle {
     }
 
     /// Has the log begin anew with an account of how things stand, because a socket's place in it is
-    /// no longer kept; returns the number before the account, `None` where the session ended.
-    pub async fn account(&self) -> Option<u64> {
+    /// no longer kept; `after` is the last event that the socket got. Returns the number before the
+    /// account, `None` where the session ended.
+    pub async fn account(&self, after: u64) -> Option<u64> {
         let (reply, before) = oneshot::channel();
-        self.inbox.send(Message::Account(reply)).await.ok()?;
+        self.inbox.send(Message::Account(after, reply)).await.ok()?;
         before.await.ok()
     }
 
@@ -133,15 +148,17 @@ impl Handle {
     }
 }
 
-/// A socket that is gone, however it went, starts the session's grace period.
-impl Drop for Attachment {
-    fn drop(&mut self) {
-        if let Some(session) = self.session.upgrade()
-            && session.try_send(Message::Detach(self.number)).is_err()
-        {
-            tracing::warn!("a session was not told that its socket is gone");
-        }
-    }
+/// Ends a session that nobody would miss, so that sockets which were opened and dropped keep nobody out.
+fn make_room(live: &mut HashMap<SessionId, Handle>) -> bool {
+    let spare = live
+        .values()
+        .find(|session| session.spare.load(Ordering::Relaxed))
+        .map(|session| session.id.clone());
+    let Some(session) = spare.and_then(|id| live.remove(&id)) else {
+        return false;
+    };
+    // A full inbox means that somebody uses it after all; then its grace period ends it.
+    session.inbox.try_send(Message::Discard).is_ok()
 }
 
 fn new_id() -> Option<SessionId> {

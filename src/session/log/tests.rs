@@ -33,14 +33,14 @@ fn frames(log: &mut Log, after: u64) -> (Vec<Value>, Read) {
 #[test]
 fn unread_deltas_of_one_turn_are_merged_and_read_ones_are_not() {
     let mut log = Log::new(1 << 20, LAYERS.to_vec());
-    log.append(delta("a", 0, "1"), None, "t");
-    log.append(delta("b", 0, "x"), None, "t");
-    log.append(delta("a", 1, "2"), None, "t");
+    log.append(delta("a", 0, "1"), None, Timestamp::default());
+    log.append(delta("b", 0, "x"), None, Timestamp::default());
+    log.append(delta("a", 1, "2"), None, Timestamp::default());
     let (first, read) = frames(&mut log, 0);
     assert_eq!(read, Read::UpTo(2));
     assert_eq!(first[0]["payload"]["content"], "12");
     assert_eq!(first[0]["payload"]["index"], 0);
-    log.append(delta("a", 2, "3"), None, "t");
+    log.append(delta("a", 2, "3"), None, Timestamp::default());
     let (second, read) = frames(&mut log, 2);
     assert_eq!(read, Read::UpTo(3));
     assert_eq!(second[0]["payload"]["content"], "3");
@@ -56,18 +56,18 @@ fn what_stands_between_keeps_deltas_apart() {
         Event::ChatState(crate::protocol::event::State {
             conversation_id: ConversationId::new(conversation),
             message_id: None,
-            state: crate::protocol::event::StateName::Idle,
+            state: StateName::Idle,
             tool_id: None,
             attempt: None,
             delay_ms: None,
             reason: None,
         })
     };
-    log.append(delta("a", 0, "1"), None, "t");
-    log.append(state("a"), None, "t");
-    log.append(delta("a", 1, "2"), None, "t");
-    log.append(state("b"), None, "t");
-    log.append(delta("a", 2, "3"), None, "t");
+    log.append(delta("a", 0, "1"), None, Timestamp::default());
+    log.append(state("a"), None, Timestamp::default());
+    log.append(delta("a", 1, "2"), None, Timestamp::default());
+    log.append(state("b"), None, Timestamp::default());
+    log.append(delta("a", 2, "3"), None, Timestamp::default());
     let (all, _) = frames(&mut log, 0);
     let contents: Vec<_> = all
         .iter()
@@ -79,8 +79,8 @@ fn what_stands_between_keeps_deltas_apart() {
 #[test]
 fn a_layer_that_nobody_asked_for_has_no_number() {
     let mut log = Log::new(1 << 20, Vec::new());
-    log.append(delta("a", 0, "1"), None, "t");
-    log.append(pong(), None, "t");
+    log.append(delta("a", 0, "1"), None, Timestamp::default());
+    log.append(pong(), None, Timestamp::default());
     let (all, _) = frames(&mut log, 0);
     assert_eq!(all.len(), 1);
     assert_eq!(all[0]["seq"], 1);
@@ -90,30 +90,141 @@ fn a_layer_that_nobody_asked_for_has_no_number() {
 fn beyond_the_bound_there_is_a_gap_and_an_account_bridges_it() {
     let mut log = Log::new(2_000, LAYERS.to_vec());
     for _ in 0..50 {
-        log.append(pong(), None, "t");
+        log.append(pong(), None, Timestamp::default());
     }
     assert_eq!(frames(&mut log, 0).1, Read::Gap);
     assert_eq!(frames(&mut log, u64::MAX).1, Read::UpTo(50));
-    log.hold();
-    log.append(delta("a", 0, "meanwhile"), None, "t");
-    let before = log.restart(vec![pong(), pong()], "t");
+    log.draw_up(0, pong(), [ConversationId::new("a")]);
+    // Of a conversation that is to say how it stands, and of one that is not.
+    log.append(delta("a", 0, "part of it"), None, Timestamp::default());
+    log.append(delta("b", 0, "meanwhile"), None, Timestamp::default());
+    log.cut(&ConversationId::new("a"), |_| vec![pong()]);
+    log.append(delta("a", 1, "later"), None, Timestamp::default());
+    let before = log.restart(Timestamp::default());
     assert_eq!(before, 50);
     let (account, read) = frames(&mut log, before);
-    assert_eq!(read, Read::UpTo(53));
+    assert_eq!(read, Read::UpTo(54));
     let numbers: Vec<_> = account.iter().map(|frame| frame["seq"].as_u64()).collect();
-    assert_eq!(numbers, [Some(51), Some(52), Some(53)]);
+    assert_eq!(numbers, [Some(51), Some(52), Some(53), Some(54)]);
     assert_eq!(account[2]["payload"]["content"], "meanwhile");
+    assert_eq!(account[3]["payload"]["content"], "later");
 }
 
 #[test]
-fn an_account_that_nobody_reads_does_not_lift_the_bound() {
+fn an_account_is_kept_until_it_is_read_and_holds_the_bound() {
     let mut log = Log::new(2_000, LAYERS.to_vec());
-    log.restart((0..100).map(|_| pong()).collect(), "t");
-    let account = log.bytes;
-    for _ in 0..1_000 {
-        log.append(pong(), None, "t");
+    log.draw_up(0, pong(), [ConversationId::new("a")]);
+    log.cut(&ConversationId::new("a"), |_| vec![pong(); 99]);
+    let before = log.restart(Timestamp::default());
+    let mut after = before;
+    let mut gaps = 0;
+    // A reader that takes one frame while twenty come sees the whole account all the same.
+    for _ in 0..100 {
+        for _ in 0..20 {
+            log.append(pong(), None, Timestamp::default());
+        }
+        assert!(log.bytes <= 2_000, "{} bytes", log.bytes);
+        let mut out = Vec::new();
+        match log.read(after, 1, &mut out) {
+            Read::UpTo(seq) => after = seq,
+            Read::Gap => gaps += 1,
+        }
     }
-    assert!(log.bytes <= account + 2_000, "{} bytes", log.bytes);
+    assert_eq!((after, gaps), (before + 100, 0));
+    assert_eq!(log.read(after, 1, &mut Vec::new()), Read::Gap);
+    assert!(log.account.bytes() == 0, "it was read and makes room");
+}
+
+#[test]
+fn an_answer_that_is_kept_and_was_not_read_comes_after_the_account() {
+    let mut log = Log::new(400, LAYERS.to_vec());
+    for _ in 0..10 {
+        log.append(pong(), None, Timestamp::default());
+    }
+    let id: RequestId = RequestId::from("q");
+    log.append(pong(), Some(&id), Timestamp::default());
+    log.draw_up(0, pong(), []);
+    let before = log.restart(Timestamp::default());
+    let (all, _) = frames(&mut log, before);
+    assert_eq!((before, all.len()), (11, 2));
+    assert_eq!(
+        (&all[1]["seq"], &all[1]["replyTo"]),
+        (&13.into(), &"q".into())
+    );
+}
+
+#[test]
+fn an_answer_is_told_in_each_account_until_one_arrives() {
+    let mut log = Log::new(2_000, LAYERS.to_vec());
+    let id = RequestId::from("q");
+    log.append(pong(), Some(&id), Timestamp::default());
+    let account = |log: &mut Log, after: u64| {
+        log.draw_up(after, pong(), []);
+        let before = log.restart(Timestamp::default());
+        let (frames, _) = frames(log, before);
+        (
+            before,
+            frames.iter().filter(|it| it["replyTo"] == "q").count(),
+        )
+    };
+    // Written twice to sockets that broke before anything of it arrived.
+    assert_eq!(account(&mut log, 0), (1, 1));
+    assert_eq!(account(&mut log, 0), (3, 1));
+    // The third one got all of that.
+    assert_eq!(account(&mut log, 5), (5, 0));
+}
+
+#[test]
+fn one_event_larger_than_the_bound_pushes_nothing_out_that_is_just_read() {
+    let notice = |bytes: usize| -> Event {
+        Event::SessionNotice(crate::message::Notice {
+            severity: crate::message::Severity::Info,
+            code: "large".to_owned(),
+            message: "x".repeat(bytes),
+        })
+    };
+    let mut log = Log::new(2_000, LAYERS.to_vec());
+    log.append(pong(), None, Timestamp::default());
+    log.append(notice(10_000), None, Timestamp::default());
+    log.append(pong(), None, Timestamp::default());
+    let (all, read) = frames(&mut log, 0);
+    assert_eq!((all.len(), read), (3, Read::UpTo(3)));
+    assert!(log.bytes <= 2_000, "{} bytes after it was read", log.bytes);
+    // Several that nobody reads are not all kept.
+    for _ in 0..10 {
+        log.append(notice(10_000), None, Timestamp::default());
+    }
+    assert!(log.bytes <= 2_000 + 11_000, "{} bytes", log.bytes);
+    assert_eq!(frames(&mut log, 3).1, Read::Gap);
+}
+
+#[test]
+fn ends_that_nobody_read_are_told_again_and_read_ones_are_not() {
+    let mut log = Log::new(500, LAYERS.to_vec());
+    let end = |message: &str| -> Event {
+        serde_json::from_value(serde_json::json!({"type": "chat:stream-end", "payload": {
+            "conversationId": "a", "messageId": message, "stopReason": "end_turn", "partial": false,
+            "turns": 1, "toolCalls": 0, "usage": {}, "durationMs": 1}}))
+        .unwrap()
+    };
+    let ends = |log: &mut Log, before: u64| -> Vec<Value> {
+        let (frames, _) = frames(log, before);
+        let ends = frames.iter().filter(|it| it["type"] == "chat:stream-end");
+        ends.map(|it| it["payload"]["messageId"].clone()).collect()
+    };
+    for message in ["m1", "m2", "m3"] {
+        log.append(end(message), None, Timestamp::default());
+    }
+    log.draw_up(1, pong(), [ConversationId::new("a")]);
+    log.append(end("m4"), None, Timestamp::default());
+    log.cut(&ConversationId::new("a"), |_| Vec::new());
+    log.append(end("m5"), None, Timestamp::default());
+    let before = log.restart(Timestamp::default());
+    assert_eq!(ends(&mut log, before), ["m2", "m3", "m4", "m5"]);
+    // Somebody who has less than that is told all of it once.
+    log.draw_up(0, pong(), []);
+    let before = log.restart(Timestamp::default());
+    assert_eq!(ends(&mut log, before), ["m1", "m2", "m3", "m4", "m5"]);
 }
 
 proptest! {
@@ -139,9 +250,9 @@ proptest! {
         for (what, conversation, text) in steps {
             match what {
                 0 => read(&mut log, &mut after),
-                1 => log.append(pong(), None, "t"),
+                1 => log.append(pong(), None, Timestamp::default()),
                 _ => {
-                    log.append(delta(&conversation.to_string(), index, &text), None, "t");
+                    log.append(delta(&conversation.to_string(), index, &text), None, Timestamp::default());
                     index += 1;
                     told[usize::from(conversation)].push_str(&text);
                 }

@@ -1,0 +1,261 @@
+use serde_json::json;
+
+use super::*;
+use crate::message::{DangerLevel, InputId, ToolId};
+use crate::protocol::command::Configure;
+use crate::protocol::input::{InputAction, ToolInput};
+
+fn now() -> Timestamp {
+    "2026-11-20T12:00:00Z".parse().unwrap()
+}
+
+fn frame(kind: &str, payload: &serde_json::Value) -> String {
+    json!({"type": kind, "seq": 1, "timestamp": "2026-11-20T12:00:00.000Z", "payload": payload})
+        .to_string()
+}
+
+fn confirm(tool_id: &str) -> String {
+    frame(
+        "chat:tool-confirm",
+        &json!({"conversationId": "default", "messageId": "m1", "toolId": tool_id, "toolName": "bash",
+            "input": {"command": "ls"}, "danger": {"level": DangerLevel::Safe, "reasons": []},
+            "reason": "asked", "expiresAt": "2026-11-20T12:00:30Z"}),
+    )
+}
+
+fn delta(content: &str) -> String {
+    frame(
+        "chat:text-delta",
+        &json!({"conversationId": "default", "messageId": "m1", "turn": 0, "index": 0, "content": content}),
+    )
+}
+
+fn approve(tool_id: &str) -> ToolApprove {
+    ToolApprove {
+        tool_id: ToolId::new(tool_id),
+        approved: true,
+        input: None,
+        remember: Remember::Once,
+        reason: None,
+    }
+}
+
+fn told(typed: Typed) -> String {
+    match typed {
+        Typed::Tell(notice) => notice.message,
+        other => format!("{other:?}"),
+    }
+}
+
+#[test]
+fn deltas_become_lines() {
+    let mut text = Text::new();
+    assert_eq!(text.show(&delta("one "), now()), None);
+    assert_eq!(
+        text.show(&delta("line\ntwo"), now()).as_deref(),
+        Some("one line")
+    );
+    let end = frame(
+        "chat:stream-end",
+        &json!({"conversationId": "default", "messageId": "m1", "stopReason": "end_turn", "partial": false,
+            "turns": 1, "toolCalls": 0, "usage": {}, "durationMs": 5}),
+    );
+    let rest = text.show(&end, now()).unwrap();
+    assert!(rest.starts_with("two\n── done"), "{rest}");
+    assert_eq!(text.show("no frame at all", now()), None);
+    let long = "x".repeat(LINE_CHARS + 1);
+    assert_eq!(text.show(&delta(&long), now()), Some(long));
+}
+
+#[test]
+fn a_question_is_shown_whole_and_answered_by_a_line() {
+    let mut text = Text::new();
+    let shown = text.show(&confirm("t3"), now()).unwrap();
+    for part in [
+        "? t3 wants to run bash",
+        "command: ls",
+        "e {JSON} edit",
+        "30 s left",
+    ] {
+        assert!(shown.contains(part), "{part}: {shown}");
+    }
+    let cases = [
+        ("y", approve("t3")),
+        ("YES", approve("t3")),
+        ("y t3", approve("t3")),
+        (
+            "a",
+            ToolApprove {
+                remember: Remember::Conversation,
+                ..approve("t3")
+            },
+        ),
+        (
+            "n",
+            ToolApprove {
+                approved: false,
+                ..approve("t3")
+            },
+        ),
+        (
+            "n t3 not today",
+            ToolApprove {
+                approved: false,
+                reason: Some("not today".to_owned()),
+                ..approve("t3")
+            },
+        ),
+        (
+            r#"e {"command":"ls -a"}"#,
+            ToolApprove {
+                input: json!({"command": "ls -a"}).as_object().cloned(),
+                ..approve("t3")
+            },
+        ),
+    ];
+    for (line, expected) in cases {
+        assert_eq!(
+            text.typed(line),
+            ask(Command::ChatToolApprove(expected)),
+            "{line}"
+        );
+    }
+    assert!(told(text.typed("e {broken")).contains("JSON"));
+    assert!(told(text.typed("e")).contains("JSON"));
+    assert!(matches!(text.typed("you may"), Typed::Ask(it) if matches!(*it, Command::ChatSend(_))));
+}
+
+#[test]
+fn several_questions_want_to_be_named_and_none_is_said() {
+    let mut text = Text::new();
+    for late in ["y", "n", "n not that", "e", "e {\"command\": \"ls\"}"] {
+        assert_eq!(told(text.typed(late)), "nothing is asked", "{late}");
+    }
+    text.show(&confirm("t3"), now());
+    text.show(&confirm("t4"), now());
+    assert_eq!(told(text.typed("y")), "t3 and t4 are open; say which: y t3");
+    assert_eq!(
+        text.typed("y t4"),
+        ask(Command::ChatToolApprove(approve("t4")))
+    );
+    let resolved = frame(
+        "chat:tool-resolved",
+        &json!({"conversationId": "default", "messageId": "m1", "toolId": "t3", "outcome": "approved", "by": "user"}),
+    );
+    text.show(&resolved, now());
+    assert_eq!(
+        text.typed("y"),
+        ask(Command::ChatToolApprove(approve("t4")))
+    );
+}
+
+#[test]
+fn commands_are_requests() {
+    let text = Text::new();
+    assert_eq!(text.typed("  "), Typed::Nothing);
+    assert_eq!(text.typed("/quit"), Typed::Quit);
+    assert!(told(text.typed("/help")).contains("/cancel"));
+    assert!(told(text.typed("/trust bold")).contains("supervised"));
+    assert!(told(text.typed("/modle x")).contains("no command"));
+    let command = |line: &str| match text.typed(line) {
+        Typed::Ask(command) => serde_json::to_value(*command).unwrap(),
+        other => panic!("{line}: {other:?}"),
+    };
+    assert_eq!(command("/cancel")["type"], "chat:cancel");
+    assert_eq!(command("/model big")["payload"]["model"], "big");
+    assert_eq!(
+        command("/trust autonomous")["payload"]["trustLevel"],
+        "autonomous"
+    );
+    assert_eq!(
+        command("no idea, and you?")["payload"]["content"],
+        "no idea, and you?"
+    );
+}
+
+#[test]
+fn a_gap_takes_questions_back_and_the_greeting_leaves_paths_alone() {
+    let mut text = Text::new();
+    text.show(&confirm("t3"), now());
+    let gap = frame(
+        "session:error",
+        &json!({"code": "replay_gap", "message": "events were lost"}),
+    );
+    text.show(&gap, now());
+    assert_eq!(told(text.typed("y")), "nothing is asked");
+    text.show(&confirm("t4"), now());
+    assert_eq!(
+        text.typed("y"),
+        ask(Command::ChatToolApprove(approve("t4")))
+    );
+    let ready = frame(
+        "session:ready",
+        &json!({"protocolVersion": 1, "daemonVersion": "1.0.0", "sessionId": "s", "resumed": false,
+            "resumeGraceMs": 1, "trustLevel": "guided", "project": {"name": "p", "root": "/home/Guided Tour",
+            "central": "/c"}, "sandbox": {"mode": "full", "paths": "kernel", "commands": [], "network": "off"},
+            "providers": [], "tools": [], "layers": [], "workflows": []}),
+    );
+    let shown = text.show(&ready, now()).unwrap();
+    assert!(
+        shown.contains("in /home/Guided Tour (sandbox: full, trust: guided)"),
+        "{shown}"
+    );
+}
+
+fn asks(id: &str) -> String {
+    frame(
+        "chat:tool-input-request",
+        &json!({"conversationId": "default", "messageId": "m1", "toolId": "t1", "requestId": id,
+            "server": "crm", "message": "your name?", "mode": "form", "requestedSchema": {
+                "type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}}),
+    )
+}
+
+fn gives(id: &str, action: InputAction, content: Option<&serde_json::Value>) -> Typed {
+    ask(Command::ChatToolInput(ToolInput {
+        request_id: InputId::new(id),
+        action,
+        content: content.and_then(serde_json::Value::as_object).cloned(),
+    }))
+}
+
+#[test]
+fn what_servers_ask_is_answered_by_lines() {
+    let mut text = Text::new();
+    assert_eq!(told(text.typed("/decline")), "no server asks for anything");
+    let shown = text.show(&asks("i1"), now()).unwrap();
+    assert_eq!(
+        shown,
+        "? the MCP server crm asks (i1)\n  your name?\n  name: {\"type\":\"string\"}\n/answer i1 {JSON}, /decline i1"
+    );
+    let ada = json!({"name": "Ada"});
+    let accepts = |id: &str| gives(id, InputAction::Accept, Some(&ada));
+    assert_eq!(text.typed(r#"/answer {"name": "Ada"}"#), accepts("i1"));
+    assert_eq!(
+        text.typed("/decline"),
+        gives("i1", InputAction::Decline, None)
+    );
+    assert!(told(text.typed("/answer {name}")).contains("as JSON"));
+    text.show(&asks("i2"), now());
+    assert!(told(text.typed("/decline")).contains("say which"));
+    assert_eq!(text.typed(r#"/answer i2 {"name": "Ada"}"#), accepts("i2"));
+    let settled = json!({"conversationId": "default", "messageId": "m1", "toolId": "t1",
+        "requestId": "i1", "outcome": "expired", "by": "timeout"});
+    let settled = frame("chat:tool-input-resolved", &settled);
+    assert_eq!(
+        text.show(&settled, now()).as_deref(),
+        Some("i1: nobody answered in time")
+    );
+    assert_eq!(
+        text.typed("/decline"),
+        gives("i2", InputAction::Decline, None)
+    );
+    assert_eq!(
+        text.typed("/input on"),
+        ask(Command::SessionConfigure(Configure {
+            input_requests: Some(true),
+            ..Configure::default()
+        }))
+    );
+    assert!(told(text.typed("/input")).contains("on or off"));
+}

@@ -1,0 +1,208 @@
+//! What running calls ask the user for, by the id of the question.
+//!
+//! Owed first, then announced, as with approvals; each is settled exactly once. Of an answer nothing is kept.
+
+mod check;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde_json::{Map, Value};
+use tokio::sync::oneshot;
+use tokio::time::Instant;
+
+use crate::exchange::ask::AskInput;
+use crate::exchange::setup::SessionShared;
+use crate::message::InputId;
+use crate::protocol::SessionCode;
+use crate::protocol::event::{By, Event, SessionError};
+use crate::protocol::input::{
+    InputAction, InputOutcome, InputTaken, ToolInput, ToolInputRequest, ToolInputResolved,
+};
+use crate::tool::user::Given;
+
+/// The most bytes of an answer as JSON: a form that a person fills in, and no file.
+const MAX_CONTENT: usize = 64 * 1024;
+
+/// The questions open in one conversation.
+#[derive(Default)]
+pub struct Inputs {
+    open: BTreeMap<InputId, Owed>,
+}
+
+struct Owed {
+    request: ToolInputRequest,
+    given: oneshot::Sender<Given>,
+    expires: Option<Instant>,
+}
+
+impl Inputs {
+    /// Takes up a question and announces it; where too many are open, it counts as cancelled.
+    pub fn register(&mut self, ask: AskInput, timeout: Option<Duration>, session: &SessionShared) {
+        let AskInput { mut request, given } = ask;
+        let id = request.request_id.clone();
+        // Nobody waits any more, or nobody could: dropping the sender says so.
+        if given.is_closed()
+            || !session
+                .inputs
+                .open(id.clone(), request.conversation_id.clone())
+        {
+            return;
+        }
+        request.expires_at = timeout
+            .and_then(|timeout| jiff::Timestamp::now().checked_add(timeout).ok())
+            .map(|at| format!("{at:.3}"));
+        let announced = Event::ChatToolInputRequest(Box::new(request.clone()));
+        let expires = timeout.map(|timeout| Instant::now() + timeout);
+        let owed = Owed {
+            request,
+            given,
+            expires,
+        };
+        self.open.insert(id, owed);
+        session.events.send(announced);
+    }
+
+    /// Takes a client's answer.
+    ///
+    /// # Errors
+    ///
+    /// `input_not_found`; or `invalid_payload` where the content does not fit what was asked for, and then
+    /// the question stays open.
+    pub fn answer(
+        &mut self,
+        input: ToolInput,
+        session: &SessionShared,
+    ) -> Result<InputTaken, SessionError> {
+        let ToolInput {
+            request_id,
+            action,
+            content,
+        } = input;
+        let owed = self.open.get(&request_id);
+        let owed = owed.ok_or_else(|| not_found(&request_id))?;
+        let given = match action {
+            InputAction::Accept => Given::Accepted(fitting(&owed.request, content)?),
+            InputAction::Decline => Given::Declined,
+            InputAction::Cancel => Given::Cancelled,
+        };
+        let accepted = self.settle(
+            &request_id,
+            (InputOutcome::Answered, Some(action), By::User),
+            given,
+            session,
+        );
+        Ok(InputTaken {
+            request_id,
+            accepted,
+        })
+    }
+
+    /// Returns when the next question lapses.
+    pub fn next_expiry(&self) -> Option<Instant> {
+        self.open.values().filter_map(|owed| owed.expires).min()
+    }
+
+    /// Settles the questions whose time is up.
+    pub fn expire(&mut self, now: Instant, session: &SessionShared) {
+        let late = |owed: &Owed| owed.expires.is_some_and(|expires| expires <= now);
+        let how = (InputOutcome::Expired, None, By::Timeout);
+        for id in self.ids(late) {
+            self.settle(&id, how, Given::Cancelled, session);
+        }
+    }
+
+    /// Settles questions because who asked them is gone.
+    pub fn void(
+        &mut self,
+        which: impl Fn(&ToolInputRequest) -> bool,
+        by: By,
+        session: &SessionShared,
+    ) {
+        let how = (InputOutcome::Cancelled, None, by);
+        for id in self.ids(|owed| which(&owed.request)) {
+            self.settle(&id, how, Given::Cancelled, session);
+        }
+    }
+
+    /// Returns the open questions as they were announced.
+    pub fn requests(&self) -> Vec<ToolInputRequest> {
+        self.open
+            .values()
+            .map(|owed| owed.request.clone())
+            .collect()
+    }
+
+    fn ids(&self, which: impl Fn(&Owed) -> bool) -> Vec<InputId> {
+        let chosen = self.open.iter().filter(|(_, owed)| which(owed));
+        chosen.map(|(id, _)| id.clone()).collect()
+    }
+
+    /// Settles a question; whether somebody waited for it.
+    fn settle(
+        &mut self,
+        id: &InputId,
+        (outcome, action, by): (InputOutcome, Option<InputAction>, By),
+        given: Given,
+        session: &SessionShared,
+    ) -> bool {
+        let Some(Owed {
+            request,
+            given: waiting,
+            ..
+        }) = self.open.remove(id)
+        else {
+            return false;
+        };
+        session.inputs.close(id);
+        tracing::info!(request_id = %id, tool_id = %request.tool_id, ?outcome, ?action, "a request for input settled");
+        session
+            .events
+            .send(Event::ChatToolInputResolved(ToolInputResolved {
+                conversation_id: request.conversation_id,
+                message_id: request.message_id,
+                tool_id: request.tool_id,
+                request_id: request.request_id,
+                outcome,
+                action,
+                by,
+            }));
+        waiting.send(given).is_ok()
+    }
+}
+
+/// What an accepting answer gives, where it fits.
+fn fitting(
+    request: &ToolInputRequest,
+    content: Option<Map<String, Value>>,
+) -> Result<Option<Map<String, Value>>, SessionError> {
+    let wrong = |problem: String| SessionError {
+        code: SessionCode::InvalidPayload,
+        message: format!("field `content`: {problem}; the question stays open"),
+    };
+    let Some(schema) = &request.requested_schema else {
+        return match content {
+            Some(content) if !content.is_empty() => Err(wrong(
+                "a page was asked to be opened, which takes none".to_owned(),
+            )),
+            _ => Ok(None),
+        };
+    };
+    let content = content.unwrap_or_default();
+    let size = serde_json::to_vec(&content).map_or(usize::MAX, |json| json.len());
+    if size > MAX_CONTENT {
+        return Err(wrong(format!("{size} bytes are more than {MAX_CONTENT}")));
+    }
+    check::fits(schema, &content).map_err(wrong)?;
+    Ok(Some(content))
+}
+
+/// The error of a request for input that is not open.
+pub fn not_found(id: &InputId) -> SessionError {
+    SessionError {
+        code: SessionCode::InputNotFound,
+        message: format!(
+            "no request for input `{id}` is open; it was answered, has expired, or never was"
+        ),
+    }
+}

@@ -1,0 +1,315 @@
+//! A model and a tool that follow a script, and what must hold whatever they do: for tests.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, LazyLock};
+
+use futures::future::BoxFuture;
+use futures::{FutureExt, StreamExt, stream};
+use proptest::prelude::*;
+use serde_json::{Map, Value, json};
+
+use crate::config::Config;
+use crate::exchange::history::is_valid;
+use crate::message::{
+    Danger, DangerLevel, MessageId, Model, ToolCategory, ToolId, ToolSpec, Usage,
+};
+use crate::mutex::Mutex;
+use crate::protocol::ChatCode;
+use crate::protocol::event::Event;
+use crate::provider::{
+    CallInput, Chunk, ChunkStream, End, ErrorKind, Provider, ProviderError, Request, Stop,
+};
+
+use crate::tool::{Claim, Facts, Output, Prepared, Refusal, Registry, Run, Tool, Violation};
+
+/// What the model does in one turn, before it ends.
+#[derive(Clone, Debug)]
+pub(crate) enum Move {
+    Say,
+    Think,
+    Call(&'static str),
+    InvalidCall,
+    TruncatedCall,
+    UnknownTool,
+}
+
+/// How a turn ends.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Finish {
+    End(Stop),
+    Error(ErrorKind),
+    BreakOff,
+    Refused(ErrorKind),
+    Hang,
+}
+
+pub(crate) static CONFIG: LazyLock<Arc<Config>> =
+    LazyLock::new(|| Arc::new(crate::config::for_tests()));
+
+const TOOL: &str = "tool";
+const DEEDS: [&str; 6] = ["ok", "fail", "panic", "violate", "hang", "misfit"];
+
+pub(crate) fn moves() -> impl Strategy<Value = Vec<Move>> {
+    let one = prop_oneof![
+        Just(Move::Say),
+        Just(Move::Think),
+        prop::sample::select(DEEDS.to_vec()).prop_map(Move::Call),
+        Just(Move::InvalidCall),
+        Just(Move::TruncatedCall),
+        Just(Move::UnknownTool),
+    ];
+    prop::collection::vec(one, 0..4)
+}
+
+pub(crate) fn finishes() -> impl Strategy<Value = Finish> {
+    prop_oneof![
+        4 => Just(Finish::End(Stop::EndTurn)),
+        1 => Just(Finish::End(Stop::MaxTokens)),
+        1 => Just(Finish::End(Stop::Pause)),
+        1 => Just(Finish::End(Stop::Refusal)),
+        1 => Just(Finish::Error(ErrorKind::Overloaded)),
+        1 => Just(Finish::Error(ErrorKind::InvalidRequest)),
+        1 => Just(Finish::BreakOff),
+        1 => Just(Finish::Refused(ErrorKind::RateLimit)),
+        1 => Just(Finish::Refused(ErrorKind::Authentication)),
+        1 => Just(Finish::Hang),
+    ]
+}
+
+/// A model that follows a script; past its end it answers in text.
+pub(crate) struct Scripted(pub(crate) Mutex<VecDeque<(Vec<Move>, Finish)>>);
+
+impl Provider for Scripted {
+    fn stream<'a>(
+        &'a self,
+        request: Request<'a>,
+    ) -> BoxFuture<'a, Result<ChunkStream, ProviderError>> {
+        assert!(is_valid(request.messages), "{:?}", request.messages);
+        let turn = self.0.lock().pop_front();
+        let (moves, finish) = turn.unwrap_or((vec![Move::Say], Finish::End(Stop::EndTurn)));
+        if let Finish::Refused(kind) = finish {
+            return std::future::ready(Err(ProviderError::new(kind, "refused"))).boxed();
+        }
+        let mut chunks: Vec<Result<Chunk, ProviderError>> = vec![Ok(Chunk::Start { model: None })];
+        for (index, one) in moves.iter().enumerate() {
+            chunks.extend(chunks_of(index, one).into_iter().map(Ok));
+        }
+        match finish {
+            Finish::End(stop) => chunks.push(Ok(Chunk::End(End {
+                stop,
+                raw_stop: None,
+                usage: Usage::default(),
+                native: None,
+            }))),
+            Finish::Error(kind) => chunks.push(Err(ProviderError::new(kind, "failed"))),
+            Finish::BreakOff | Finish::Refused(_) | Finish::Hang => {}
+        }
+        let said = stream::iter(chunks).then(|chunk| async {
+            tokio::task::yield_now().await;
+            chunk
+        });
+        let whole = match finish {
+            Finish::Hang => said.chain(stream::pending()).boxed(),
+            _ => said.boxed(),
+        };
+        std::future::ready(Ok(whole)).boxed()
+    }
+
+    fn models(&self) -> BoxFuture<'_, Result<Vec<Model>, ProviderError>> {
+        std::future::ready(Ok(Vec::new())).boxed()
+    }
+
+    fn validate(&self) -> BoxFuture<'_, Result<(), ProviderError>> {
+        std::future::ready(Ok(())).boxed()
+    }
+
+    fn model(&self, id: &str) -> Model {
+        Model {
+            id: id.to_owned(),
+            provider: "scripted".to_owned(),
+            display_name: id.to_owned(),
+            context_window: None,
+            max_output_tokens: None,
+            supports_tools: true,
+            supports_thinking: None,
+            supports_vision: None,
+            pricing: None,
+        }
+    }
+}
+
+fn chunks_of(index: usize, one: &Move) -> Vec<Chunk> {
+    let call = |name: &str, input: CallInput| {
+        vec![
+            Chunk::ToolCallStart {
+                index,
+                provider_call_id: None,
+                name: name.to_owned(),
+            },
+            Chunk::ToolCallDelta {
+                index,
+                fragment: "{".to_owned(),
+            },
+            Chunk::ToolCallEnd {
+                index,
+                provider_call_id: None,
+                input,
+            },
+        ]
+    };
+    let object = |deed: &str| match json!({ "do": deed }) {
+        Value::Object(object) => CallInput::Object(object),
+        _ => unreachable!(),
+    };
+    match one {
+        Move::Say => vec![Chunk::Text("text".to_owned())],
+        Move::Think => vec![Chunk::Thinking("thought".to_owned())],
+        Move::Call(deed) => call(TOOL, object(deed)),
+        Move::UnknownTool => call("nothing", object("ok")),
+        Move::InvalidCall => call(
+            TOOL,
+            CallInput::Invalid {
+                raw: "{".to_owned(),
+                reason: "not JSON".to_owned(),
+            },
+        ),
+        Move::TruncatedCall => call(
+            TOOL,
+            CallInput::Truncated {
+                raw: "{".to_owned(),
+            },
+        ),
+    }
+}
+
+/// A tool that does what its input says.
+struct Deeds(ToolSpec);
+
+struct Deed(String);
+
+impl Tool for Deeds {
+    fn spec(&self) -> &ToolSpec {
+        &self.0
+    }
+
+    fn prepare(&self, input: &Map<String, Value>) -> Result<Box<dyn Prepared>, Refusal> {
+        match input.get("do").and_then(Value::as_str) {
+            Some("misfit") | None => Err(Refusal::Invalid("misfit".to_owned())),
+            Some(deed) => Ok(Box::new(Deed(deed.to_owned()))),
+        }
+    }
+}
+
+impl Prepared for Deed {
+    fn facts(&self) -> Facts {
+        Facts {
+            danger: Danger {
+                level: DangerLevel::Dangerous,
+                reasons: Vec::new(),
+            },
+            paths: Vec::new(),
+            walks: false,
+            commands: Vec::new(),
+            findings: Vec::new(),
+            plain: true,
+            network: false,
+            remember: None,
+            timeout: None,
+        }
+    }
+
+    fn claims(&self) -> Vec<Claim> {
+        assert!(self.0 != "break", "a fault of the daemon, on purpose");
+        Vec::new()
+    }
+
+    fn run<'a>(self: Box<Self>, run: Run<'a>) -> BoxFuture<'a, Result<Output, Violation>>
+    where
+        Self: 'a,
+    {
+        Box::pin(async move {
+            tokio::task::yield_now().await;
+            match self.0.as_str() {
+                "fail" => Ok(Output::error("failed")),
+                "panic" => panic!("a fault of the tool, on purpose"),
+                "violate" => Err(Violation {
+                    message: "outside".to_owned(),
+                }),
+                "hang" => {
+                    run.cancel.cancelled().await;
+                    Ok(Output::error("cancelled"))
+                }
+                _ => Ok(Output::text("done")),
+            }
+        })
+    }
+}
+
+/// The specification of the tool that follows the script.
+pub(crate) fn tools() -> Registry {
+    let spec = ToolSpec {
+        name: TOOL.to_owned(),
+        description: String::new(),
+        input_schema: json!({"type": "object"}),
+        category: ToolCategory::Exec,
+        danger_level: DangerLevel::Dangerous,
+        origin: "core".to_owned(),
+    };
+    let tools: [Arc<dyn Tool>; 1] = [Arc::new(Deeds(spec))];
+    Registry::new(tools)
+}
+
+/// Checks what must hold of all that was told of whole exchanges, in order.
+pub(crate) fn check(told: &[Event]) -> Result<(), TestCaseError> {
+    let mut ended: HashMap<&MessageId, usize> = HashMap::new();
+    let mut started: HashMap<&MessageId, usize> = HashMap::new();
+    let (mut results, mut planned) = (HashMap::new(), HashMap::new());
+    let (mut asked, mut settled) = (HashMap::new(), HashMap::new());
+    let mut discarded: Vec<&ToolId> = Vec::new();
+    for event in told {
+        match event {
+            Event::ChatStreamStart(it) => *started.entry(&it.message_id).or_insert(0) += 1,
+            Event::ChatStreamEnd(it) => *ended.entry(&it.message_id).or_insert(0) += 1,
+            Event::ChatToolInputDelta(it) => {
+                prop_assert!(!ended.contains_key(&it.message_id));
+                planned.insert(&it.tool_id, (&it.message_id, it.turn));
+            }
+            Event::ChatTurnDiscarded(it) => {
+                let of_turn = (&it.message_id, it.turn);
+                discarded.extend(
+                    planned
+                        .iter()
+                        .filter(|(id, turn)| **turn == of_turn && !results.contains_key(*id))
+                        .map(|(id, _)| *id),
+                );
+            }
+            Event::ChatToolConfirm(it) => {
+                prop_assert!(!ended.contains_key(&it.message_id));
+                *asked.entry(&it.tool_id).or_insert(0) += 1;
+            }
+            Event::ChatToolResolved(it) => *settled.entry(&it.tool_id).or_insert(0) += 1,
+            Event::ChatToolStart(it) => prop_assert!(!results.contains_key(&it.tool_id)),
+            Event::ChatToolResult(it) => {
+                prop_assert!(!ended.contains_key(&it.message_id));
+                *results.entry(&it.tool_id).or_insert(0) += 1;
+            }
+            Event::ChatTextDelta(it) | Event::ChatThinkingDelta(it) => {
+                prop_assert!(!ended.contains_key(&it.message_id));
+            }
+            // What panics ends an exchange with it.
+            Event::ChatError(it) => prop_assert!(it.code != ChatCode::Internal, "{:?}", it),
+            _ => {}
+        }
+    }
+    prop_assert!(ended.values().all(|count| *count == 1), "{:?}", ended);
+    prop_assert!(started.values().all(|count| *count == 1), "{:?}", started);
+    for id in started.keys() {
+        prop_assert!(ended.contains_key(id), "no end for {id}");
+    }
+    prop_assert_eq!(asked, settled);
+    for id in planned.keys() {
+        let expected = usize::from(!discarded.contains(id));
+        prop_assert_eq!(results.get(id).copied().unwrap_or(0), expected, "{}", id);
+    }
+    Ok(())
+}

@@ -1,0 +1,174 @@
+//! Whether a call may run: its input is parsed, the policy decides, and the user is asked where it says so.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+use tokio_util::sync::CancellationToken;
+
+use super::settle::Settled;
+use super::{Calls, Cleared, FAULT};
+use crate::audit::{By, Ruling};
+use crate::config::Unattended;
+use crate::exchange::accumulator::Fault;
+use crate::message::ToolCall;
+use crate::permission::decision::{Rules, decide};
+use crate::permission::{Decision, Subject};
+use crate::tool::{Refusal, Tool};
+
+/// An input with more text than this is parsed on a thread of its own: beyond it, a command line takes
+/// the classifier more than about a millisecond.
+const LONG_INPUT: usize = 8 * 1024;
+
+impl Calls<'_> {
+    /// Finds out whether the call may run, asking the user where need be.
+    pub(super) async fn clear(
+        &self,
+        call: &ToolCall,
+        tool: Option<&Arc<dyn Tool>>,
+        fault: Option<Fault>,
+        repeated: u32,
+        cancel: &CancellationToken,
+    ) -> Result<Cleared, Settled> {
+        match fault {
+            Some(Fault::Truncated) => {
+                return Err(Settled::failed(
+                    "this call was cut off before its input was complete, and was not run; make the input smaller and call again",
+                ));
+            }
+            Some(Fault::TurnCut) => {
+                return Err(Settled::failed(
+                    "your answer was cut off by its limit of tokens, so none of its calls was run; call again, with fewer calls or smaller input",
+                ));
+            }
+            Some(Fault::TurnRefused) => {
+                return Err(Settled::failed(
+                    "the answer ended in a refusal, so none of its calls was run",
+                ));
+            }
+            Some(Fault::Invalid(reason)) => {
+                return Err(Settled::failed(format!(
+                    "the input of this call is not a JSON object, so it was not run: {reason}"
+                )));
+            }
+            None => {}
+        }
+        let tool = tool.ok_or_else(|| self.unknown(&call.name))?;
+        let cleared = self.prepare(call, tool, call.input.clone()).await?;
+        match self.decide(tool, &cleared, repeated) {
+            Decision::Run { remembered } => {
+                let by = match remembered {
+                    true => By::Remembered,
+                    false => By::Policy,
+                };
+                self.rule(call, Ruling::run(by));
+                Ok(cleared)
+            }
+            Decision::Refuse(reason) => {
+                self.rule(call, Ruling::refused(By::Policy));
+                Err(Settled::denied(format!("not allowed: {reason}")))
+            }
+            Decision::Ask(reason) => {
+                if self.exchange.services.config.approval.unattended == Unattended::Deny {
+                    self.rule(call, Ruling::refused(By::Unattended));
+                    return Err(Settled::denied(format!(
+                        "not allowed: {reason}, and nobody is there to answer; do without this call"
+                    )));
+                }
+                self.ask(call, tool, cleared, reason, cancel).await
+            }
+        }
+    }
+
+    fn unknown(&self, name: &str) -> Settled {
+        let known: Vec<&str> = self
+            .tools
+            .values()
+            .map(|tool| tool.spec())
+            .filter(|spec| self.exchange.setup.scope.allows(spec))
+            .map(|spec| spec.name.as_str())
+            .collect();
+        Settled::failed(format!(
+            "there is no tool `{name}`; the tools are {}",
+            known.join(", ")
+        ))
+    }
+
+    /// Parses the input of a call and records how much harm it may do. A long one is parsed beside the
+    /// others, since a command line is read letter by letter.
+    pub(super) async fn prepare(
+        &self,
+        call: &ToolCall,
+        tool: &Arc<dyn Tool>,
+        input: Map<String, Value>,
+    ) -> Result<Cleared, Settled> {
+        let prepared = if weight(&input) > LONG_INPUT {
+            let (tool, input) = (Arc::clone(tool), input.clone());
+            match tokio::task::spawn_blocking(move || tool.prepare(&input)).await {
+                Ok(prepared) => prepared,
+                Err(_) => return Err(Settled::failed(FAULT)),
+            }
+        } else {
+            tool.prepare(&input)
+        };
+        match prepared {
+            Ok(prepared) => {
+                let facts = prepared.facts();
+                let danger = facts.danger.clone();
+                let executions = &self.exchange.session.executions;
+                executions.update(&call.id, |record| record.danger = danger);
+                Ok(Cleared {
+                    prepared,
+                    facts,
+                    input,
+                })
+            }
+            Err(Refusal::Invalid(reason)) => Err(Settled::failed(reason)),
+            Err(Refusal::Violation(violation)) => Err(self.violate(call, violation)),
+        }
+    }
+
+    /// What the policy says of a call that the model has made so often in a row.
+    pub(super) fn decide(
+        &self,
+        tool: &Arc<dyn Tool>,
+        cleared: &Cleared,
+        repeated: u32,
+    ) -> Decision {
+        let config = &self.exchange.services.config;
+        let remembered = &self.exchange.conversation.remembered;
+        let facts = &cleared.facts;
+        let subject = Subject {
+            tool: tool.spec(),
+            danger: &facts.danger,
+            paths: &facts.paths,
+            walks: facts.walks,
+            commands: &facts.commands,
+            plain: facts.plain,
+            network: facts.network,
+            remembered: facts
+                .remember
+                .as_ref()
+                .is_some_and(|key| remembered.holds(key)),
+            repeated,
+        };
+        let rules = Rules {
+            trust: self.exchange.setup.trust,
+            auto_approve_safe_commands: config.approval.auto_approve_safe_commands,
+            network: config.tools.bash.network,
+        };
+        decide(&subject, &self.exchange.setup.scope, rules)
+    }
+}
+
+/// How much text an input holds, in bytes, near enough.
+fn weight(input: &Map<String, Value>) -> usize {
+    fn of(value: &Value) -> usize {
+        match value {
+            Value::String(text) => text.len(),
+            Value::Array(items) => items.iter().map(of).sum(),
+            Value::Object(fields) => weight(fields),
+            Value::Null | Value::Bool(_) | Value::Number(_) => 8,
+        }
+    }
+    input.values().map(of).sum()
+}

@@ -1,0 +1,102 @@
+//! Records by page, newest first, of the calls that a request wants. Pure.
+
+use jiff::Timestamp;
+
+use super::{Call, KEPT};
+use crate::protocol::answer::Executions as Page;
+use crate::protocol::command::ToolHistory;
+use crate::protocol::record::ExecutionRecord;
+
+/// Records a page holds where the request does not say.
+const PAGE: usize = 50;
+
+/// The most bytes of inputs in one page, but for a single record: more would crowd the events out of the
+/// session's log.
+const PAGE_BYTES: usize = 1024 * 1024;
+
+/// What a request wants to see.
+pub(super) struct Wanted<'a> {
+    asked: &'a ToolHistory,
+    limit: usize,
+    before: u64,
+    since: Option<Timestamp>,
+    until: Option<Timestamp>,
+}
+
+impl<'a> Wanted<'a> {
+    /// Reads a request.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with which field.
+    pub(super) fn read(asked: &'a ToolHistory) -> Result<Self, String> {
+        if asked.limit == Some(0) {
+            return Err("field `limit` must be 1 at least".to_owned());
+        }
+        let before = match asked.cursor.as_deref().map(str::parse::<u64>) {
+            None => u64::MAX,
+            Some(Ok(before)) => before,
+            Some(Err(_)) => {
+                return Err("field `cursor` is no `nextCursor` of an earlier answer".to_owned());
+            }
+        };
+        Ok(Self {
+            asked,
+            limit: asked.limit.unwrap_or(PAGE).min(KEPT),
+            before,
+            since: time("since", asked.since.as_deref())?,
+            until: time("until", asked.until.as_deref())?,
+        })
+    }
+
+    /// Takes a page of calls, which come newest first.
+    pub(super) fn page<'c>(&self, calls: impl Iterator<Item = &'c Call>) -> Page {
+        let found = calls.filter(|call| call.number < self.before && self.fits(&call.record));
+        let mut page = Page {
+            executions: Vec::new(),
+            next_cursor: None,
+        };
+        let (mut bytes, mut last) = (0, None);
+        for call in found {
+            bytes += size(&call.record);
+            if page.executions.len() >= self.limit || (last.is_some() && bytes > PAGE_BYTES) {
+                page.next_cursor = last.map(|number: u64| number.to_string());
+                break;
+            }
+            page.executions.push(call.so_far());
+            last = Some(call.number);
+        }
+        page
+    }
+
+    fn fits(&self, record: &ExecutionRecord) -> bool {
+        let Self {
+            asked,
+            since,
+            until,
+            ..
+        } = self;
+        let conversation = asked.conversation_id.as_ref();
+        let (provider, tool) = (asked.provider.as_ref(), asked.tool_name.as_ref());
+        conversation.is_none_or(|id| *id == record.conversation_id)
+            && provider.is_none_or(|provider| *provider == record.provider)
+            && tool.is_none_or(|tool| *tool == record.tool_name)
+            && asked.status.is_none_or(|status| status == record.status)
+            && ((since.is_none() && until.is_none())
+                || record.started_at.parse::<Timestamp>().is_ok_and(|at| {
+                    since.is_none_or(|since| at >= since) && until.is_none_or(|until| at < until)
+                }))
+    }
+}
+
+/// Reads a time of a request, in any zone.
+fn time(field: &str, text: Option<&str>) -> Result<Option<Timestamp>, String> {
+    text.map(str::parse).transpose().map_err(|_| {
+        format!("field `{field}` is no time as RFC 3339 has it, such as 2026-11-20T12:00:00Z")
+    })
+}
+
+/// Bytes of what is large in a record.
+fn size(record: &ExecutionRecord) -> usize {
+    serde_json::to_vec(&record.input).map_or(0, |input| input.len())
+}

@@ -1,0 +1,25 @@
+//! The calls that the model writes in the turn that runs: a client knows of them, and they are not open yet.
+
+use crate::message::ToolId;
+use crate::mutex::Mutex;
+
+/// The calls of one turn of a conversation, as many as the model began.
+#[derive(Debug, Default)]
+pub struct Written(Mutex<Vec<ToolId>>);
+
+impl Written {
+    /// Takes note of a call that the model begins.
+    pub fn begin(&self, id: ToolId) {
+        self.0.lock().push(id);
+    }
+
+    /// Forgets the calls of a turn that is over.
+    pub fn clear(&self) {
+        self.0.lock().clear();
+    }
+
+    /// Returns the calls begun, oldest first; some may be open by now.
+    pub fn ids(&self) -> Vec<ToolId> {
+        self.0.lock().clone()
+    }
+}

@@ -1,0 +1,268 @@
+//! What a reader is told in the place of events that are lost: how everything stands. Pure.
+//!
+//! It is told in three steps, which the session takes one after the other (`crate::session::account`):
+//!
+//! 1. [`Log::draw_up`](super::Log::draw_up) begins a [`Drawing`]. From here on nothing is numbered: what
+//!    conversations tell is either part of the account or comes after it.
+//! 2. [`Log::cut`](super::Log::cut), once for each conversation and from its own task: what it has told so far is in
+//!    what it says here, and what it tells from here on comes after the account.
+//! 3. [`Log::restart`](super::Log::restart) drops what is kept, and numbers the account and then what came meanwhile.
+//!
+//! The [`Account`] stays until it was read, so that a reader who is slow gets on, account by account. Answers
+//! that the reader has not got are told again in it, and in the next one too where this one is lost as well.
+
+use std::collections::HashSet;
+
+use super::{Answer, Entry, is_ending};
+use crate::message::ConversationId;
+use crate::protocol::envelope::{RequestId, Timestamp};
+use crate::protocol::event::Event;
+
+/// The account told last: entries without a gap from `first` on.
+#[derive(Debug, Default)]
+pub(super) struct Account {
+    entries: Vec<Entry>,
+    first: u64,
+    bytes: usize,
+}
+
+impl Account {
+    /// An account of nothing yet, whose first entry will have this number.
+    pub(super) fn from(first: u64) -> Self {
+        Self {
+            first,
+            ..Self::default()
+        }
+    }
+
+    pub(super) fn push(&mut self, entry: Entry) {
+        self.bytes += entry.bytes();
+        self.entries.push(entry);
+    }
+
+    pub(super) fn entry(&self, seq: u64) -> Option<&Entry> {
+        let index = usize::try_from(seq.checked_sub(self.first)?).ok()?;
+        self.entries.get(index)
+    }
+
+    /// The number after the last entry's.
+    pub(super) fn end(&self) -> u64 {
+        self.first + self.entries.len() as u64
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// The entries with their numbers.
+    pub(super) fn into_entries(self) -> impl Iterator<Item = (u64, Entry)> {
+        (self.first..).zip(self.entries)
+    }
+}
+
+/// What comes after an account, as it was told.
+pub(super) type Held = (Event, Option<RequestId>, Timestamp);
+
+/// One thing that an account tells.
+#[derive(Debug)]
+pub(super) enum Item {
+    /// As things stand now.
+    Event(Event),
+    /// As it was told before.
+    Answer(Answer),
+}
+
+/// An account that is being drawn up.
+#[derive(Debug)]
+pub(super) struct Drawing {
+    /// What the reader has.
+    pub(super) after: u64,
+    first: Event,
+    histories: Vec<Event>,
+    /// How exchanges ended that the reader does not know of.
+    endings: Vec<Event>,
+    /// What runs and what waits.
+    rest: Vec<Event>,
+    /// Conversations that have not said yet how they stand. What they tell is part of that, but for
+    /// ends and answers.
+    awaited: HashSet<ConversationId>,
+    /// What comes after the account.
+    held: Vec<Held>,
+}
+
+impl Drawing {
+    pub(super) fn new(
+        after: u64,
+        first: Event,
+        endings: Vec<Event>,
+        awaited: HashSet<ConversationId>,
+    ) -> Self {
+        Self {
+            after,
+            first,
+            histories: Vec::new(),
+            endings,
+            rest: Vec::new(),
+            awaited,
+            held: Vec::new(),
+        }
+    }
+
+    /// Takes an event that is told meanwhile.
+    pub(super) fn take(&mut self, (event, reply_to, timestamp): Held) {
+        let awaited = |conversation| self.awaited.contains(conversation);
+        let belongs = event.conversation().is_some_and(awaited);
+        if reply_to.is_some() || !belongs || is_refusal(&event) {
+            self.held.push((event, reply_to, timestamp));
+        } else if is_ending(&event) {
+            self.endings.push(event);
+        }
+    }
+
+    /// Takes what a conversation says of how it stands.
+    pub(super) fn cut(&mut self, conversation: &ConversationId, says: Vec<Event>) {
+        self.awaited.remove(conversation);
+        let is_history = |event: &Event| matches!(event, Event::ChatHistoryResult(_));
+        let (histories, rest): (Vec<_>, Vec<_>) = says.into_iter().partition(is_history);
+        self.histories.extend(histories);
+        self.rest.extend(rest);
+    }
+
+    /// Returns what the account tells, in order, with the answers that the reader has not got; and what comes after it.
+    pub(super) fn told(self, answers: Vec<Answer>) -> (Vec<Item>, Vec<Held>) {
+        let is_superseded = |answer: &Answer| is_superseded(&answer.event);
+        let (older, answers): (Vec<_>, Vec<_>) = answers.into_iter().partition(is_superseded);
+        let mut items = vec![Item::Event(self.first)];
+        items.extend(older.into_iter().map(Item::Answer));
+        items.extend(self.histories.into_iter().map(Item::Event));
+        items.extend(answers.into_iter().map(Item::Answer));
+        let rest = self.endings.into_iter().chain(self.rest);
+        items.extend(rest.map(Item::Event));
+        (items, self.held)
+    }
+}
+
+/// Whether an answer says how things stood, so that the account has to come after it.
+fn is_superseded(event: &Event) -> bool {
+    matches!(
+        event,
+        Event::SessionStateResult(_) | Event::ChatCloseResult(_)
+    )
+}
+
+/// Whether an event tells that a send was not admitted, which no account repeats.
+fn is_refusal(event: &Event) -> bool {
+    matches!(event, Event::ChatError(error) if error.message_id.is_none())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn event(kind: &str, payload: &Value) -> Event {
+        serde_json::from_value(json!({"type": kind, "payload": payload})).unwrap()
+    }
+
+    fn queued(conversation: &str, position: usize) -> Event {
+        let place =
+            json!({"conversationId": conversation, "messageId": "m1", "position": position});
+        event("chat:queued", &place)
+    }
+
+    fn end(conversation: &str) -> Event {
+        let end = json!({"conversationId": conversation, "messageId": "m1", "stopReason": "end_turn",
+            "partial": false, "turns": 1, "toolCalls": 0, "usage": {}, "durationMs": 1});
+        event("chat:stream-end", &end)
+    }
+
+    fn error(message_id: &Value) -> Event {
+        let error = json!({"conversationId": "a", "messageId": message_id, "code": "queue_full",
+            "message": "full", "retryable": true});
+        event("chat:error", &error)
+    }
+
+    fn history() -> Event {
+        event(
+            "chat:history-result",
+            &json!({"conversationId": "a", "messages": []}),
+        )
+    }
+
+    fn answer(event: Event) -> Answer {
+        let reply_to = RequestId::from("q");
+        Answer::new(event, reply_to, Timestamp::default())
+    }
+
+    fn kind(event: &Event) -> String {
+        serde_json::to_value(event).unwrap()["type"]
+            .as_str()
+            .unwrap()
+            .to_owned()
+    }
+
+    fn drawing() -> Drawing {
+        let awaited = HashSet::from([ConversationId::new("a")]);
+        let gap = event(
+            "session:error",
+            &json!({"code": "replay_gap", "message": "lost"}),
+        );
+        Drawing::new(0, gap, vec![end("b")], awaited)
+    }
+
+    #[test]
+    fn what_a_conversation_tells_is_before_its_cut_in_the_account_and_after_it_behind() {
+        let mut drawing = drawing();
+        let id = RequestId::from("q");
+        for (event, reply_to) in [
+            (queued("a", 1), None),
+            (queued("b", 2), None),
+            (queued("a", 3), Some(id)),
+            (error(&Value::Null), None),
+            (error(&json!("m1")), None),
+        ] {
+            drawing.take((event, reply_to, Timestamp::default()));
+        }
+        drawing.cut(&ConversationId::new("a"), Vec::new());
+        drawing.take((queued("a", 4), None, Timestamp::default()));
+        let (items, held) = drawing.told(Vec::new());
+        let held: Vec<Event> = held.into_iter().map(|(event, _, _)| event).collect();
+        assert_eq!(
+            held,
+            [
+                queued("b", 2),
+                queued("a", 3),
+                error(&Value::Null),
+                queued("a", 4)
+            ]
+        );
+        assert_eq!(items.len(), 3, "the gap and two ends: {items:?}");
+    }
+
+    #[test]
+    fn an_account_has_its_order() {
+        let mut drawing = drawing();
+        let says = vec![queued("a", 1), history()];
+        drawing.cut(&ConversationId::new("a"), says);
+        let closed = json!({"conversationId": "c", "closed": true});
+        let answers = vec![
+            answer(event("session:ping-result", &json!({}))),
+            answer(event("chat:close-result", &closed)),
+        ];
+        let (items, held) = drawing.told(answers);
+        let kinds = items.iter().map(|item| match item {
+            Item::Event(event) | Item::Answer(Answer { event, .. }) => kind(event),
+        });
+        let expected = [
+            "session:error",
+            "chat:close-result",
+            "chat:history-result",
+            "session:ping-result",
+            "chat:stream-end",
+            "chat:queued",
+        ];
+        assert_eq!(kinds.collect::<Vec<_>>(), expected);
+        assert!(held.is_empty());
+    }
+}

@@ -1,0 +1,94 @@
+//! Requests about MCP servers.
+
+use std::sync::Arc;
+
+use super::Session;
+use super::requests::error;
+use crate::config::{self, AddedServer};
+use crate::protocol::command::{McpAdd, McpGetPrompt, McpReadResource};
+use crate::protocol::event::{Event, SessionError};
+use crate::protocol::{RequestId, SessionCode};
+
+impl Session {
+    /// Starts a server that a client names, where the operator lets clients.
+    pub(super) fn add_server(&self, wanted: McpAdd) -> Result<Event, SessionError> {
+        self.may_change_servers()?;
+        let McpAdd {
+            name,
+            command,
+            args,
+            env,
+            url,
+            headers,
+        } = wanted;
+        for (key, value) in env.iter().chain(&headers) {
+            if config::names_a_secret(key) {
+                self.daemon.services.redactor.add(value);
+            }
+        }
+        let added = AddedServer {
+            command,
+            args,
+            env,
+            url,
+            headers,
+        };
+        let server = config::mcp_server(&name, added)
+            .map_err(|message| error(SessionCode::InvalidPayload, &message))?;
+        self.daemon
+            .mcp
+            .add(&name, server)
+            .map(Event::McpAddResult)
+            .map_err(|problem| error(SessionCode::McpError, &problem.to_string()))
+    }
+
+    /// Ends a server and answers when nothing of it is left.
+    pub(super) fn remove_server(&self, name: String, id: Option<&RequestId>) {
+        if let Err(refused) = self.may_change_servers() {
+            return self.answer(id, Event::SessionError(refused));
+        }
+        let daemon = Arc::clone(&self.daemon);
+        self.ask(id, async move {
+            told(daemon.mcp.remove(&name).await.map(Event::McpRemoveResult))
+        });
+    }
+
+    /// Reads a resource.
+    pub(super) fn read_resource(&self, wanted: McpReadResource, id: Option<&RequestId>) {
+        let daemon = Arc::clone(&self.daemon);
+        self.ask(id, async move {
+            let read = daemon.mcp.read_resource(&wanted.server, &wanted.uri).await;
+            told(read.map(Event::McpReadResourceResult))
+        });
+    }
+
+    /// Gets a prompt.
+    pub(super) fn get_prompt(&self, wanted: McpGetPrompt, id: Option<&RequestId>) {
+        let daemon = Arc::clone(&self.daemon);
+        self.ask(id, async move {
+            let McpGetPrompt {
+                server,
+                name,
+                arguments,
+            } = wanted;
+            let got = daemon.mcp.get_prompt(&server, &name, arguments).await;
+            told(got.map(Event::McpGetPromptResult))
+        });
+    }
+
+    fn may_change_servers(&self) -> Result<(), SessionError> {
+        if self.daemon.services.config.mcp.allow_runtime_add {
+            return Ok(());
+        }
+        Err(error(
+            SessionCode::Forbidden,
+            "clients may not add or remove MCP servers here; the operator allows it with mcp.allow_runtime_add = true",
+        ))
+    }
+}
+
+fn told(outcome: Result<Event, crate::mcp::McpError>) -> Event {
+    outcome.unwrap_or_else(|problem| {
+        Event::SessionError(error(SessionCode::McpError, &problem.to_string()))
+    })
+}

@@ -1,0 +1,131 @@
+//! From `chat:send` to a conversation: once for each id that a client gives.
+
+use super::{MAX_CONVERSATIONS, Session, resolve};
+use crate::conversation::{self, Answer, Answered};
+use crate::permission::Limits;
+use crate::protocol::command::ChatSend;
+use crate::protocol::event::{Event, SessionError};
+use crate::protocol::{RequestId, SessionCode};
+
+/// Ids of sends that are remembered, so that none runs twice.
+const REMEMBERED_SENDS: usize = 256;
+
+impl Session {
+    /// Sends on a `chat:send`, once for each id that a client gives.
+    pub(super) async fn send(&mut self, send: ChatSend, id: Option<&RequestId>) {
+        if let Some(id) = id
+            && self.is_repeated(id).await
+        {
+            return;
+        }
+        if self.daemon.draining.is_cancelled() {
+            return self.answer(id, Event::SessionError(shutting_down()));
+        }
+        let setup = resolve::setup(
+            &send,
+            self.shared.ids.message(),
+            &self.ready.session_id,
+            &self.defaults,
+            &self.daemon.services.config,
+            &self.daemon.providers,
+        );
+        let setup = match setup {
+            Ok(setup) => setup,
+            Err(error) => return self.answer(id, Event::SessionError(error)),
+        };
+        let conversation_id = send.conversation_id.clone();
+        self.closing.retain(|_, gone| !gone.is_cancelled());
+        if !self.conversations.contains_key(&conversation_id)
+            && self.conversations.len() + self.closing.len() >= MAX_CONVERSATIONS
+        {
+            let error = SessionError {
+                code: SessionCode::RateLimited,
+                message: format!(
+                    "this session has {MAX_CONVERSATIONS} conversations; close one with chat:close"
+                ),
+            };
+            return self.answer(id, Event::SessionError(error));
+        }
+        let answer = Answer::default();
+        if let Some(id) = id {
+            self.sends
+                .push_back((id.clone(), conversation_id.clone(), answer.clone()));
+            if self.sends.len() > REMEMBERED_SENDS {
+                self.sends.pop_front();
+            }
+        }
+        for message in send.history.iter().flatten() {
+            for call in &message.tool_calls {
+                self.shared.ids.taken(&call.id);
+            }
+        }
+        let inbox = self.conversation(&conversation_id);
+        let send = conversation::Send {
+            setup,
+            has_settings: has_settings(&send),
+            history: send.history,
+            when_busy: send.when_busy,
+            reply_to: id.cloned(),
+            answer,
+        };
+        let command = conversation::Command::Send(Box::new(send));
+        drop(inbox.send(command).await);
+    }
+
+    /// Answers a send that was sent before; false where it was not, or was not admitted then.
+    async fn is_repeated(&mut self, id: &RequestId) -> bool {
+        let Some(at) = self.sends.iter().position(|(known, _, _)| known == id) else {
+            return false;
+        };
+        let Some((_, conversation, answer)) = self.sends.get(at).cloned() else {
+            return false;
+        };
+        match answer.get() {
+            Answered::Admitted(sent) => {
+                let sent = crate::protocol::answer::Sent {
+                    duplicate: true,
+                    ..sent
+                };
+                self.answer(Some(id), Event::ChatSendResult(sent));
+            }
+            Answered::Refused => {
+                self.sends.remove(at);
+                return false;
+            }
+            // The conversation has not taken the send yet, so it cannot be said what became of it. This comes
+            // behind it in the same inbox, and by then it can.
+            Answered::Waiting => {
+                let repeat = conversation::Command::Repeat {
+                    answer,
+                    reply_to: Some(id.clone()),
+                };
+                self.tell(&conversation, repeat).await;
+            }
+        }
+        true
+    }
+}
+
+/// The error of a request that comes too late.
+pub fn shutting_down() -> SessionError {
+    SessionError {
+        code: SessionCode::ShuttingDown,
+        message:
+            "the daemon is shutting down and begins nothing new; send it again when it is back"
+                .to_owned(),
+    }
+}
+
+/// Whether a send says how it is to be answered.
+fn has_settings(send: &ChatSend) -> bool {
+    send.provider.is_some()
+        || send.model.is_some()
+        || send.system_prompt.is_some()
+        || send.trust_level.is_some()
+        || send.workflow.is_some()
+        || send.tool_permissions.is_some()
+        || send.max_tokens.is_some()
+        || send.temperature.is_some()
+        || send.thinking.is_some()
+        || send.limits != Limits::default()
+}
