@@ -2,9 +2,10 @@
 //!
 //! A token is never an argument: every user of a machine sees the arguments of its processes.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 
 use crate::config::{LogFormat, Override, Sources};
 use crate::message::TrustLevel;
@@ -26,6 +27,18 @@ impl Arguments {
     }
 }
 
+/// Whether arguments that could not be read were the daemon's: those of no other command.
+pub fn is_serve(arguments: impl IntoIterator<Item = OsString>) -> bool {
+    let others: Vec<String> = Arguments::command()
+        .get_subcommands()
+        .map(|command| command.get_name().to_owned())
+        .chain(["help".to_owned()])
+        .filter(|name| name != "serve")
+        .collect();
+    let first = arguments.into_iter().next().unwrap_or_default();
+    !others.iter().any(|name| first == name.as_str())
+}
+
 /// What is to be done.
 #[derive(Debug, Subcommand)]
 pub enum Command {
@@ -35,7 +48,7 @@ pub enum Command {
     Chat(ChatArguments),
     /// Check what the daemon needs on this machine and say what is missing
     Doctor(DoctorArguments),
-    /// Write the JSON schemas of the protocol and the configuration
+    /// Write the protocol as JSON Schema, TypeScript and AsyncAPI, and the configuration's JSON Schema
     Schema(SchemaArguments),
     /// Look at the configuration
     #[command(subcommand)]
@@ -177,7 +190,7 @@ pub struct ChatArguments {
     /// Ask this and end; without it, a conversation
     #[arg(value_name = "PROMPT")]
     pub prompt: Option<String>,
-    /// WebSocket of a running daemon, e.g. ws://127.0.0.1:4517/ws
+    /// WebSocket of a running daemon, e.g. ws://127.0.0.1:4517/ws, or wss:// behind a proxy
     #[arg(long)]
     pub url: Option<String>,
     /// Read the running daemon's token from a file [default: OUTRIGGER_TOKEN]
@@ -260,9 +273,20 @@ pub struct DoctorArguments {
     /// Where the configuration and the project are.
     #[command(flatten)]
     pub config: ConfigArguments,
+    /// Port that the daemon is to listen on [default: 4517]
+    #[arg(long)]
+    pub port: Option<u16>,
     /// Print JSON
     #[arg(long)]
     pub json: bool,
+}
+
+impl DoctorArguments {
+    /// Puts the flags on top of the other sources.
+    pub fn apply(&self, sources: &mut Sources) {
+        self.config.apply(sources);
+        set(sources, "--port", "server.port", self.port);
+    }
 }
 
 /// Where schemas go.

@@ -2,20 +2,21 @@
 //!
 //! It is the living example of a client: it knows nothing of the daemon but what comes through the
 //! WebSocket. What to do about each frame and each key is decided in `talk`, without I/O; how
-//! things look is in `render` and `question`; the loop around them is in `terminal`.
+//! things look is in `render` and `question`, which a socket in text mode uses too (`connection/text.rs`);
+//! the loop around them is in `terminal`.
 
 mod daemon;
 mod editor;
-mod frame;
+pub(crate) mod frame;
 mod keyboard;
-mod line;
-mod question;
-mod render;
+pub(crate) mod line;
+pub(crate) mod question;
+pub(crate) mod render;
 mod socket;
-mod style;
+pub(crate) mod style;
 mod talk;
 mod terminal;
-mod text;
+pub(crate) mod text;
 
 use std::io::{IsTerminal as _, Write as _};
 use std::process::ExitCode;
@@ -115,6 +116,7 @@ fn configure(arguments: &ChatArguments) -> Option<Configure> {
         model: arguments.model.clone(),
         layers: None,
         workflow: arguments.workflow.clone(),
+        input_requests: None,
     };
     (configure != Configure::default()).then_some(configure)
 }

@@ -13,6 +13,7 @@ mod merged;
 mod origin;
 mod settings;
 mod show;
+pub mod template;
 mod typed;
 pub mod units;
 mod variables;
@@ -25,6 +26,7 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use secrecy::SecretString;
 
+pub use self::check::{AddedServer, mcp_server};
 pub use self::error::{ConfigError, ConfigErrors};
 pub use self::load::{Environment, Loaded, Override, Sources, load};
 pub use self::origin::Origin;
@@ -56,8 +58,8 @@ pub struct Config {
     pub workflows: BTreeMap<String, crate::permission::Workflow>,
     /// Logging.
     pub log: LogConfig,
-    /// The audit log's path; `None` for no audit log.
-    pub audit_path: Option<PathBuf>,
+    /// The audit log; `None` for no audit log.
+    pub audit: Option<AuditConfig>,
     /// How long running exchanges may take to end at shutdown.
     pub shutdown_grace: Duration,
 }
@@ -74,8 +76,8 @@ impl Config {
             .servers
             .values()
             .map(|server| match &server.transport {
-                McpTransport::Stdio { env, .. } => env,
-                McpTransport::Http { headers, .. } => headers,
+                McpTransport::Stdio(server) => &server.env,
+                McpTransport::Http(server) => &server.headers,
             });
         let named = headers
             .chain(servers)
@@ -89,7 +91,7 @@ impl Config {
 }
 
 /// Whether a header or variable of this name holds a secret, and no path or switch.
-fn names_a_secret(name: &str) -> bool {
+pub fn names_a_secret(name: &str) -> bool {
     const WORDS: [&str; 8] = [
         "KEY", "TOKEN", "SECRET", "PASS", "CRED", "AUTH", "COOKIE", "_PAT",
     ];
@@ -261,6 +263,41 @@ pub struct ToolsConfig {
     pub web_search: WebSearchConfig,
     /// Names of core tools that are switched off.
     pub disabled: Vec<String>,
+    /// Tools of the operator's own.
+    pub custom: Vec<CustomToolConfig>,
+}
+
+/// A tool of the operator's own.
+#[derive(Clone, Debug)]
+pub struct CustomToolConfig {
+    /// The name that the model calls it by.
+    pub name: String,
+    /// What the model is told of it.
+    pub description: String,
+    /// JSON schema of its inputs, of type `object`.
+    pub input_schema: serde_json::Value,
+    /// What is run.
+    pub command: CustomCommand,
+    /// How much harm a call may do, by the operator's word.
+    pub danger: crate::message::DangerLevel,
+    /// Longest run of one call; that of tools in general where absent.
+    pub timeout: Option<Duration>,
+    /// Whether it may use the network.
+    pub network: bool,
+}
+
+/// What a tool of the operator's own runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CustomCommand {
+    /// A program, without a shell.
+    Program {
+        /// The program.
+        program: String,
+        /// Its arguments, in which `{name}` stands for an input.
+        args: Vec<String>,
+    },
+    /// A line for a shell, which finds the inputs in variables.
+    Shell(String),
 }
 
 /// Settings of `file_read`.
@@ -337,23 +374,66 @@ pub struct McpServerConfig {
 #[derive(Clone, Debug)]
 pub enum McpTransport {
     /// A child process that speaks over stdin and stdout.
-    Stdio {
-        /// The program.
-        command: String,
-        /// Its arguments.
-        args: Vec<String>,
-        /// Variables added to its environment.
-        env: BTreeMap<String, SecretString>,
-        /// Its working directory; the project's where absent.
-        cwd: Option<PathBuf>,
-    },
+    Stdio(StdioServer),
     /// Streamable HTTP.
-    Http {
-        /// The endpoint.
-        url: String,
-        /// Extra headers.
-        headers: BTreeMap<String, SecretString>,
-    },
+    Http(HttpServer),
+}
+
+impl McpTransport {
+    /// How the server is started or reached, without what is secret: another identity is another
+    /// server, whatever its name.
+    pub fn identity(&self) -> String {
+        match self {
+            Self::Stdio(server) => {
+                let names: Vec<&String> = server.env.keys().collect();
+                format!("{:?} {:?} {names:?}", server.command, server.args)
+            }
+            Self::Http(server) => server.url.clone(),
+        }
+    }
+}
+
+/// An MCP server that is a program.
+#[derive(Clone, Debug, Default)]
+pub struct StdioServer {
+    /// The program.
+    pub command: String,
+    /// Its arguments.
+    pub args: Vec<String>,
+    /// Variables added to its environment.
+    pub env: BTreeMap<String, SecretString>,
+    /// Its working directory; the project's where absent.
+    pub cwd: Option<PathBuf>,
+    /// Whether it may use the network.
+    pub network: bool,
+    /// TCP ports it may connect to besides the usual ones.
+    pub ports: Vec<u16>,
+    /// Absolute paths that it may change.
+    pub read_write: Vec<PathBuf>,
+    /// Absolute paths that it may read.
+    pub read_only: Vec<PathBuf>,
+    /// Whether it runs in the sandbox.
+    pub sandbox: SandboxPolicy,
+}
+
+/// An MCP server that is an endpoint.
+#[derive(Clone, Debug, Default)]
+pub struct HttpServer {
+    /// The endpoint.
+    pub url: String,
+    /// Extra headers.
+    pub headers: BTreeMap<String, SecretString>,
+}
+
+/// The audit log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AuditConfig {
+    /// Its file, absolute.
+    pub path: PathBuf,
+    /// Bytes after which a new file is begun.
+    pub max_bytes: u64,
+    /// Older files that are kept; 1 to 100.
+    pub keep: u32,
 }
 
 /// Logging.

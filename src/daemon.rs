@@ -14,17 +14,21 @@ use tokio::sync::{OnceCell, Semaphore};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::config::{Config, SandboxPolicy};
+use crate::audit::Audit;
+use crate::config::{AuditConfig, Config, SandboxPolicy};
 use crate::exchange::setup::Services;
-use crate::lifecycle::{self, Ending};
+use crate::http::Clients;
+use crate::lifecycle::{self, Ending, Signals};
+use crate::mcp::{self, Mcp};
 use crate::protocol::event;
 use crate::provider::registry::Providers;
 use crate::ready::{Fatal, ReadyFile, ReadyLine};
-use crate::sandbox::paths::Roots;
+use crate::sandbox::paths::{RootName, Roots};
+use crate::sandbox::spill::{QUOTA_BYTES, Spill};
 use crate::sandbox::{self, Mode, NetworkReport, Sandbox};
 use crate::server::auth::Gate;
 use crate::server::{Bound, Shared};
-use crate::session::{Daemon, Sessions};
+use crate::session::{self, Daemon, Sessions};
 use crate::telemetry::Redactor;
 use crate::tool::Registry;
 use crate::tool::exec::Exec;
@@ -63,13 +67,27 @@ pub struct Options {
 /// [`Fatal`] where it cannot start.
 pub async fn run(config: Config, options: Options) -> Result<(), Fatal> {
     let (stop, close) = (CancellationToken::new(), CancellationToken::new());
-    let draining = CancellationToken::new();
     let bound = bind(config.server.address, options.token.is_some()).await?;
     let address = bound.address;
     let (token, made_up) = token(options.token.clone(), address)?;
     options.redactor.add(token.expose_secret());
     let roots = roots(&config, options.home.as_deref())?;
-    let daemon = build(config, &options, &roots, address.port(), &token, &stop);
+    let audit = audit(config.audit.as_ref(), &roots)?;
+    let daemon = build(
+        config,
+        &options,
+        &roots,
+        address.port(),
+        &token,
+        audit.clone(),
+        &stop,
+    );
+    let draining = daemon.draining.clone();
+    // Beside the way to ready: it takes longer than the rest, and the first session waits for it.
+    let probing = Arc::clone(&daemon);
+    daemon.tasks.spawn(async move {
+        probing.sandbox().await;
+    });
     require_sandbox(&daemon, options.require_sandbox).await?;
     let config = Arc::clone(&daemon.services.config);
     let shared = Arc::new(Shared {
@@ -84,33 +102,69 @@ pub async fn run(config: Config, options: Options) -> Result<(), Fatal> {
         draining: draining.clone(),
         sockets: Arc::new(Semaphore::new(config.server.max_connections)),
         max_frame_bytes: config.server.max_frame_bytes,
+        console: config.server.console,
     });
-    let line = ReadyLine::new(address, made_up.then(|| token.expose_secret().to_owned()));
+    let mut signals = Signals::catch();
+    let told = made_up.then(|| token.expose_secret().to_owned());
+    let line = ReadyLine::new(address, told, config.server.console);
     let ready_file = options
         .ready_file
         .map(|path| ReadyFile::write(path, &line))
         .transpose()?;
-    let serving = daemon
-        .tasks
-        .spawn(bound.serve(shared, config.server.max_connections));
+    let serving = daemon.tasks.spawn(bound.serve(shared));
     line.print()?;
+    // Off the way to ready: each takes as long as it takes.
+    daemon.mcp.start(&config.mcp.servers);
     // Off the way to ready: what an earlier daemon left half-written when it was killed.
     daemon.tasks.spawn_blocking(move || roots.sweep());
-    // Off the way to ready too: the first session finds it done.
-    let probing = Arc::clone(&daemon);
-    daemon.tasks.spawn(async move {
-        probing.sandbox().await;
-    });
-    let why = lifecycle::ending(&options.stdin_closed, options.parent_pid).await;
+    let why = lifecycle::ending(&mut signals, &options.stdin_closed, options.parent_pid).await;
     tracing::info!(?why, "shutting down");
     draining.cancel();
     drop(serving);
     tokio::select! {
         () = drain(&daemon, why, &close) => {}
-        () = lifecycle::signal() => tracing::warn!("a second signal: ending at once"),
+        () = signals.next() => tracing::warn!("a second signal: ending at once"),
     }
+    tokio::task::spawn_blocking(move || audit.flush())
+        .await
+        .unwrap_or_default();
     drop(ready_file);
     Ok(())
+}
+
+/// Opens the audit log, where no tool reaches it: commands may change what is in the roots.
+fn audit(config: Option<&AuditConfig>, roots: &Roots) -> Result<Audit, Fatal> {
+    let Some(config) = config else {
+        return Ok(Audit::default());
+    };
+    let shown = config.path.display();
+    let hint = "set audit.path to a file outside the project and its central storage, which the daemon may write";
+    let real = real_path(&config.path);
+    if [RootName::Project, RootName::Central]
+        .iter()
+        .any(|root| real.starts_with(roots.path(*root)))
+    {
+        return Err(Fatal::configuration(
+            format!("the audit log {shown} would be where tools can change it"),
+            hint,
+        ));
+    }
+    Audit::open(&config.path, config.max_bytes, config.keep).map_err(|error| {
+        Fatal::configuration(
+            format!("the audit log {shown} cannot be opened: {error}"),
+            hint,
+        )
+    })
+}
+
+/// The path with the links of what exists of it resolved.
+fn real_path(path: &Path) -> PathBuf {
+    path.ancestors()
+        .find_map(|above| {
+            let real = above.canonicalize().ok()?;
+            Some(real.join(path.strip_prefix(above).ok()?))
+        })
+        .unwrap_or_else(|| path.to_owned())
 }
 
 async fn bind(address: SocketAddr, has_token: bool) -> Result<Bound, Fatal> {
@@ -149,7 +203,7 @@ fn token(given: Option<SecretString>, address: SocketAddr) -> Result<(SecretStri
                 format!(
                     "the token has fewer than {REMOTE_TOKEN_CHARS} characters, too few for a port that can be reached from outside"
                 ),
-                "make one with: openssl rand -base64 32",
+                "make one with: openssl rand -hex 32",
             ));
         }
         tracing::warn!(
@@ -177,15 +231,18 @@ fn build(
     roots: &Arc<Roots>,
     port: u16,
     token: &SecretString,
+    audit: Audit,
     stop: &CancellationToken,
 ) -> Arc<Daemon> {
-    let sandbox = Sandbox::new(sandbox::Settings {
-        ceiling: match config.tools.bash.sandbox {
-            SandboxPolicy::Auto => Mode::Full,
-            SandboxPolicy::Off => Mode::None,
-        },
-        ..sandbox::Settings::new(options.home.clone())
+    let settings = sandbox::Settings::new(options.home.clone());
+    let unconfined = Sandbox::new(sandbox::Settings {
+        ceiling: Mode::None,
+        ..settings.clone()
     });
+    let sandbox = match config.tools.bash.sandbox {
+        SandboxPolicy::Auto => Sandbox::new(settings),
+        SandboxPolicy::Off => unconfined.clone(),
+    };
     sandbox.keep_off_port(port);
     let secrets = secrets(&config, token);
     for secret in &secrets {
@@ -198,20 +255,37 @@ fn build(
         &secrets.iter().map(String::as_str).collect::<Vec<_>>(),
         config.tools.output_cap,
     );
+    let notices = mcp::notices();
     let registry = Registry::new(crate::tool::core::tools(
         &config.tools,
         roots,
         &exec,
         options.home.as_deref(),
+        &notices,
     ));
+    let registry = Arc::new(registry);
+    let tasks = TaskTracker::new();
+    let launcher = mcp::Launcher::new(exec, unconfined, options.home.clone());
+    let servers = mcp::Context::new(
+        Arc::clone(&registry),
+        launcher,
+        Clients::guarded(),
+        options.redactor.clone(),
+        config.tools.output_cap,
+    )
+    .telling(notices);
     let providers = Providers::new(&config);
     Arc::new(Daemon {
+        mcp: Mcp::new(servers, tasks.clone()),
         services: Services {
             config: Arc::new(config),
-            registry: Arc::new(registry),
+            registry,
             locks: Arc::default(),
             exchanges: TaskTracker::new(),
             redactor: options.redactor.clone(),
+            first_models: Arc::default(),
+            spill: Spill::new(std::env::temp_dir(), QUOTA_BYTES),
+            audit,
         },
         providers,
         sandbox: OnceCell::new(),
@@ -219,7 +293,9 @@ fn build(
             let sandbox = sandbox.clone();
             Box::pin(async move { told(&sandbox.report().await) })
         }),
-        tasks: TaskTracker::new(),
+        asking: Arc::new(Semaphore::new(session::ASKED)),
+        tasks,
+        draining: CancellationToken::new(),
         stop: stop.clone(),
     })
 }
@@ -235,8 +311,8 @@ fn secrets(config: &Config, token: &SecretString) -> Vec<String> {
         .servers
         .values()
         .flat_map(|server| match &server.transport {
-            crate::config::McpTransport::Stdio { env, .. } => env.values(),
-            crate::config::McpTransport::Http { headers, .. } => headers.values(),
+            crate::config::McpTransport::Stdio(server) => server.env.values(),
+            crate::config::McpTransport::Http(server) => server.headers.values(),
         });
     keys.chain(servers)
         .chain(&config.tools.web_search.brave_api_key)
@@ -266,6 +342,14 @@ fn told(report: &sandbox::SandboxReport) -> event::Sandbox {
             NetworkReport::Unenforced => "unenforced",
         }
         .to_owned(),
+        landlock: report.landlock.as_ref().map(|landlock| event::Landlock {
+            abi: landlock.abi,
+            missing: landlock
+                .missing
+                .iter()
+                .map(|what| (*what).to_owned())
+                .collect(),
+        }),
     }
 }
 
@@ -299,6 +383,7 @@ async fn drain(daemon: &Daemon, why: Ending, close: &CancellationToken) {
     if why == Ending::Signal && tokio::time::timeout(grace, exchanges.wait()).await.is_err() {
         tracing::info!(left = exchanges.len(), "exchanges are cancelled");
     }
+    sandbox::output::hurry();
     daemon.stop.cancel();
     if tokio::time::timeout(LAST_MOMENTS, exchanges.wait())
         .await
@@ -306,6 +391,8 @@ async fn drain(daemon: &Daemon, why: Ending, close: &CancellationToken) {
     {
         tracing::warn!(left = exchanges.len(), "exchanges did not end in time");
     }
+    // Nobody calls them any more.
+    daemon.mcp.shut_down();
     close.cancel();
     daemon.tasks.close();
     if tokio::time::timeout(LAST_MOMENTS, daemon.tasks.wait())

@@ -4,11 +4,15 @@
 //! daemon does not have.
 
 use std::collections::HashMap;
+use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::{Certificate, Client, ClientBuilder, Url, redirect};
+
+use crate::mutex::Mutex;
 
 /// Longest wait for a connection, TLS included.
 const CONNECT_TIME: Duration = Duration::from_secs(10);
@@ -34,6 +38,7 @@ pub enum ClientError {
 #[derive(Clone, Default)]
 pub struct Clients {
     built: Arc<Mutex<HashMap<Route, Client>>>,
+    guard: bool,
 }
 
 /// What makes a client of its own necessary.
@@ -48,6 +53,15 @@ enum Route {
 }
 
 impl Clients {
+    /// Clients for addresses that are less trusted: they connect to no link-local address, behind which
+    /// clouds keep credentials.
+    pub fn guarded() -> Self {
+        Self {
+            guard: true,
+            ..Self::default()
+        }
+    }
+
     /// Returns the client for a URL, building it where this is the first request of its sort.
     ///
     /// # Errors
@@ -59,15 +73,15 @@ impl Clients {
             return Ok(client.clone());
         }
         // Reading the certificates blocks. Two first requests at once may both build; one is kept.
-        let building = route.clone();
-        let client = tokio::task::spawn_blocking(move || build(&building))
+        let (building, guard) = (route.clone(), self.guard);
+        let client = tokio::task::spawn_blocking(move || build(&building, guard))
             .await
             .map_err(|error| failed(&error))??;
         Ok(self.built().entry(route).or_insert(client).clone())
     }
 
     fn built(&self) -> std::sync::MutexGuard<'_, HashMap<Route, Client>> {
-        self.built.lock().unwrap_or_else(PoisonError::into_inner)
+        self.built.lock()
     }
 }
 
@@ -88,29 +102,29 @@ impl Route {
 fn is_loopback(url: &Url) -> bool {
     let host = url.host_str().unwrap_or_default();
     let bare = host.trim_start_matches('[').trim_end_matches(']');
-    match bare.parse::<std::net::IpAddr>() {
+    match bare.parse::<IpAddr>() {
         Ok(address) => address.is_loopback() || address.is_unspecified(),
         Err(_) => host == "localhost" || host.ends_with(".localhost"),
     }
 }
 
-fn build(route: &Route) -> Result<Client, ClientError> {
+fn build(route: &Route, guard: bool) -> Result<Client, ClientError> {
     // Fails where a provider is installed already, which is as good.
     drop(rustls::crypto::ring::default_provider().install_default());
     let (ca_file, client) = match route {
         Route::Loopback => {
-            return settings()
+            return settings(guard)
                 .no_proxy()
                 .tls_certs_only([])
                 .build()
                 .map_err(|error| failed(&error));
         }
-        Route::LoopbackTls(ca_file) => (ca_file, settings().no_proxy()),
-        Route::World(ca_file) => (ca_file, settings()),
+        Route::LoopbackTls(ca_file) => (ca_file, settings(guard).no_proxy()),
+        Route::World(ca_file) => (ca_file, settings(guard)),
     };
     let mut roots = ca_file.as_deref().map_or_else(|| Ok(Vec::new()), read_ca)?;
     // Building fails without extra roots where the system's store is empty, as in small containers.
-    if settings().build().is_err() {
+    if settings(guard).build().is_err() {
         let bundled = webpki_root_certs::TLS_SERVER_ROOT_CERTS.iter();
         roots.extend(bundled.filter_map(|root| Certificate::from_der(root).ok()));
     }
@@ -120,9 +134,44 @@ fn build(route: &Route) -> Result<Client, ClientError> {
         .map_err(|error| failed(&error))
 }
 
-fn settings() -> ClientBuilder {
+/// Whether an address means this link alone; the metadata services of clouds are there.
+pub fn is_link_local(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(address) => address.is_link_local(),
+        IpAddr::V6(address) => match address.to_ipv4_mapped() {
+            Some(address) => address.is_link_local(),
+            None => address.is_unicast_link_local(),
+        },
+    }
+}
+
+/// Resolves names, but not to link-local addresses.
+struct Guard;
+
+impl Resolve for Guard {
+    fn resolve(&self, name: Name) -> Resolving {
+        Box::pin(async move {
+            let found = tokio::net::lookup_host((name.as_str(), 0)).await?;
+            let found: Vec<SocketAddr> = found
+                .filter(|address| !is_link_local(address.ip()))
+                .collect();
+            if found.is_empty() {
+                return Err(format!("`{}` has no address that may be used", name.as_str()).into());
+            }
+            let addresses: Addrs = Box::new(found.into_iter());
+            Ok(addresses)
+        })
+    }
+}
+
+fn settings(guard: bool) -> ClientBuilder {
+    let builder = Client::builder();
+    let builder = match guard {
+        true => builder.dns_resolver(Arc::new(Guard)),
+        false => builder,
+    };
     // No time limit on the whole: an answer may stream for as long as it likes.
-    Client::builder()
+    builder
         .connect_timeout(CONNECT_TIME)
         // A redirected POST would lose its body or take the key elsewhere.
         .redirect(redirect::Policy::none())
@@ -141,7 +190,13 @@ fn read_ca(path: &Path) -> Result<Vec<Certificate>, ClientError> {
         ))
     };
     let pem = std::fs::read(path).map_err(|error| broken(&error))?;
-    Certificate::from_pem_bundle(&pem).map_err(|error| broken(&error))
+    let roots = Certificate::from_pem_bundle(&pem).map_err(|error| broken(&error))?;
+    if roots.is_empty() {
+        return Err(broken(
+            &"there is none in it; it has to hold PEM, which begins with -----BEGIN CERTIFICATE-----",
+        ));
+    }
+    Ok(roots)
 }
 
 fn failed(error: &dyn std::fmt::Display) -> ClientError {
@@ -171,6 +226,24 @@ mod tests {
         assert!(Route::of("not a url", None).is_err());
     }
 
+    #[test]
+    fn link_local_addresses_are_told_from_others() {
+        for (address, expected) in [
+            ("169.254.169.254", true),
+            ("fe80::1", true),
+            ("::ffff:169.254.169.254", true),
+            ("127.0.0.1", false),
+            ("10.0.0.1", false),
+            ("2001:db8::1", false),
+        ] {
+            assert_eq!(
+                is_link_local(address.parse().unwrap()),
+                expected,
+                "{address}"
+            );
+        }
+    }
+
     #[tokio::test]
     async fn a_client_is_built_once_and_needs_no_certificates_for_loopback() {
         let clients = Clients::default();
@@ -187,5 +260,33 @@ mod tests {
             .await
             .unwrap_err();
         assert!(matches!(error, ClientError::Setting(_)));
+    }
+
+    #[tokio::test]
+    async fn a_file_of_certificates_holds_at_least_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("ca.pem");
+        let key = "-----BEGIN PRIVATE KEY-----\nMAA=\n-----END PRIVATE KEY-----\n";
+        let bad = "-----BEGIN CERTIFICATE-----\n!\n-----END CERTIFICATE-----\n";
+        for text in ["", "not a certificate", key, bad] {
+            std::fs::write(&file, text).unwrap();
+            for url in ["https://x.example/", "https://localhost/"] {
+                let error = Clients::default().get(url, Some(&file)).await.unwrap_err();
+                let ClientError::Setting(message) = error else {
+                    panic!("{error}");
+                };
+                assert!(message.contains("ca_file"), "{message}");
+                assert!(message.contains("ca.pem"), "{message}");
+            }
+        }
+        // One that is good is taken, and a client is built with it.
+        let good = webpki_root_certs::TLS_SERVER_ROOT_CERTS.first().unwrap();
+        let encoded = base64::Engine::encode(&base64::engine::general_purpose::STANDARD, good);
+        let pem = format!("-----BEGIN CERTIFICATE-----\n{encoded}\n-----END CERTIFICATE-----\n");
+        std::fs::write(&file, pem).unwrap();
+        Clients::default()
+            .get("https://x.example/", Some(&file))
+            .await
+            .unwrap();
     }
 }

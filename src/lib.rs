@@ -22,9 +22,10 @@
 //! 3. [`message`] and [`protocol`]: the words every layer shares, and the wire contract.
 //! 4. [`permission`] and [`classifier`]: what may run, and how much harm a command line may do. Both pure.
 //! 5. [`tool`] and [`sandbox`]: what the model can call, and the only door to files and processes.
-//! 6. [`provider`]: four wire formats behind one trait; start with `provider/anthropic.rs`.
-//! 7. [`config`], [`telemetry`], and the rest around it: [`daemon`] is the whole life of the process.
-//! 8. [`chat`] is a client of the protocol in the terminal: it uses nothing of the above but its words.
+//! 6. [`mcp`]: servers of others whose tools the model may call; start with `mcp/server.rs`.
+//! 7. [`provider`]: four wire formats behind one trait; start with `provider/anthropic.rs`.
+//! 8. [`config`], [`telemetry`], and the rest around it: [`daemon`] is the whole life of the process.
+//! 9. [`chat`] is a client of the protocol in the terminal: it uses nothing of the above but its words.
 //!
 //! # Invariants
 //!
@@ -58,14 +59,18 @@ pub mod permission;
 pub mod sandbox;
 pub mod tool;
 
+pub mod mcp;
+
 pub mod http;
 pub mod provider;
 
 pub mod arguments;
+pub mod audit;
 pub mod commands;
 pub mod config;
 pub mod daemon;
 pub mod lifecycle;
+pub mod mutex;
 pub mod process;
 pub mod ready;
 pub mod telemetry;

@@ -20,43 +20,76 @@ pub enum Ending {
 }
 
 /// Waits for the first thing that ends the daemon.
-pub async fn ending(stdin_closed: &CancellationToken, parent: Option<u32>) -> Ending {
+pub async fn ending(
+    signals: &mut Signals,
+    stdin_closed: &CancellationToken,
+    parent: Option<u32>,
+) -> Ending {
     tokio::select! {
-        () = signal() => Ending::Signal,
+        () = signals.next() => Ending::Signal,
         () = stdin_closed.cancelled() => Ending::StdinClosed,
         () = gone(parent) => Ending::ParentGone,
     }
 }
 
-/// Waits for SIGTERM or SIGINT; for ever where the system does not deliver them.
+/// SIGTERM and SIGINT, caught from the moment that this is made.
 #[cfg(unix)]
-pub async fn signal() {
-    use tokio::signal::unix::{Signal, SignalKind, signal};
+#[derive(Debug)]
+pub struct Signals {
+    terminate: Option<tokio::signal::unix::Signal>,
+    interrupt: Option<tokio::signal::unix::Signal>,
+}
 
-    async fn one(kind: SignalKind) {
-        let arrived = async |mut signal: Signal| signal.recv().await;
-        match signal(kind) {
-            Ok(signal) => {
-                arrived(signal).await;
-            }
-            Err(error) => {
-                tracing::error!(%error, "a signal cannot be listened to");
-                std::future::pending::<()>().await;
-            }
+#[cfg(unix)]
+impl Signals {
+    /// Catches both from now on: before anybody knows that the daemon is ready, or an early one would kill it.
+    pub fn catch() -> Self {
+        use tokio::signal::unix::{SignalKind, signal};
+
+        let one = |kind| {
+            signal(kind)
+                .inspect_err(|error| tracing::error!(%error, "a signal cannot be caught"))
+                .ok()
+        };
+        Self {
+            terminate: one(SignalKind::terminate()),
+            interrupt: one(SignalKind::interrupt()),
         }
     }
 
-    tokio::select! {
-        () = one(SignalKind::terminate()) => {}
-        () = one(SignalKind::interrupt()) => {}
+    /// Waits for the next one.
+    pub async fn next(&mut self) {
+        async fn one(signal: &mut Option<tokio::signal::unix::Signal>) {
+            match signal {
+                Some(signal) => drop(signal.recv().await),
+                None => std::future::pending().await,
+            }
+        }
+
+        tokio::select! {
+            () = one(&mut self.terminate) => {}
+            () = one(&mut self.interrupt) => {}
+        }
     }
 }
 
-/// Waits for Ctrl-C.
+/// Ctrl-C.
 #[cfg(not(unix))]
-pub async fn signal() {
-    if tokio::signal::ctrl_c().await.is_err() {
-        std::future::pending().await
+#[derive(Debug)]
+pub struct Signals;
+
+#[cfg(not(unix))]
+impl Signals {
+    /// There is nothing to be done before.
+    pub fn catch() -> Self {
+        Self
+    }
+
+    /// Waits for the next one.
+    pub async fn next(&mut self) {
+        if tokio::signal::ctrl_c().await.is_err() {
+            std::future::pending().await
+        }
     }
 }
 

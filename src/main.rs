@@ -5,7 +5,9 @@ use std::io::BufRead as _;
 use std::process::ExitCode;
 
 use clap::Parser as _;
-use outrigger::arguments::{Arguments, Command, ConfigCommand, RequiredSandbox, ServeArguments};
+use outrigger::arguments::{
+    Arguments, Command, ConfigCommand, RequiredSandbox, ServeArguments, is_serve,
+};
 use outrigger::config::{LogFormat, Sources, load};
 use outrigger::daemon::{self, Options};
 use outrigger::ready::{Fatal, exit};
@@ -14,6 +16,11 @@ use outrigger::telemetry::{self, LineFormat, Redactor};
 use outrigger::{chat, commands, lifecycle, process};
 use secrecy::SecretString;
 use tokio_util::sync::CancellationToken;
+
+/// Threads that run tasks. What takes long or blocks has threads of its own, and a delta costs 4 µs: one thread relays
+/// 200,000 a second. With two, each delta's way from task to task woke the other thread, which cost more than it
+/// brought: `benches/README.md` has the figures.
+const WORKERS: usize = 1;
 
 fn main() -> ExitCode {
     // Before anything else: the helper must be single-threaded and owns no more than the standard descriptors.
@@ -25,7 +32,11 @@ fn main() -> ExitCode {
         return outrigger::sandbox::helper::main();
     }
     process::harden();
-    match Arguments::parse().into_command() {
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => return misused(&error),
+    };
+    match arguments.into_command() {
         Command::Serve(arguments) => serve(&arguments),
         Command::Chat(arguments) => chat::main(&arguments),
         Command::Doctor(arguments) => commands::doctor(&arguments),
@@ -33,6 +44,17 @@ fn main() -> ExitCode {
         Command::Config(ConfigCommand::Show(arguments)) => commands::show(&arguments),
         Command::Healthcheck(arguments) => commands::healthcheck(&arguments),
     }
+}
+
+/// Says what is wrong with the arguments, or what was asked of them; to who waits for the daemon's line, there too.
+fn misused(error: &clap::Error) -> ExitCode {
+    if error.use_stderr() && is_serve(std::env::args_os().skip(1)) {
+        let text = error.render().to_string();
+        let first = text.lines().next().unwrap_or_default();
+        let message = first.trim_start_matches("error: ");
+        Fatal::configuration(message, "`outrigger serve --help` lists the arguments").print();
+    }
+    error.exit()
 }
 
 fn serve(arguments: &ServeArguments) -> ExitCode {
@@ -87,6 +109,7 @@ fn start(arguments: &ServeArguments) -> Result<(), Fatal> {
         redactor,
     };
     let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(WORKERS)
         .enable_all()
         .build()
         .map_err(|error| Fatal::failed(format!("no runtime: {error}")))?;

@@ -37,12 +37,26 @@ pub struct ReadyLine {
     pub version: String,
     /// The version of the contract.
     pub protocol_version: u32,
+    /// The console page, where it is served; with the token in its fragment where one was made up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub console: Option<String>,
 }
 
 impl ReadyLine {
-    /// A line for a daemon that listens there.
-    pub fn new(address: SocketAddr, token: Option<String>) -> Self {
+    /// A line for a daemon that listens there, and serves the console page or does not.
+    pub fn new(address: SocketAddr, token: Option<String>, has_console: bool) -> Self {
+        // Browsers are let in by a loopback name; that of every address is none.
+        let page = match address {
+            SocketAddr::V4(all) if all.ip().is_unspecified() => format!("127.0.0.1:{}", all.port()),
+            SocketAddr::V6(all) if all.ip().is_unspecified() => format!("[::1]:{}", all.port()),
+            address => address.to_string(),
+        };
+        let console = match &token {
+            Some(token) => format!("http://{page}/#token={token}"),
+            None => format!("http://{page}/"),
+        };
         Self {
+            console: has_console.then_some(console),
             event: "ready".to_owned(),
             url: format!("ws://{address}/ws"),
             port: address.port(),
@@ -184,4 +198,29 @@ fn write_private(path: &Path, text: &str) -> std::io::Result<()> {
         drop(std::fs::remove_file(&temporary));
     }
     written
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_page_is_named_by_an_address_that_a_browser_is_let_in_by() {
+        let cases = [
+            (
+                "127.0.0.1:4517",
+                Some("t"),
+                true,
+                Some("http://127.0.0.1:4517/#token=t"),
+            ),
+            ("0.0.0.0:4517", None, true, Some("http://127.0.0.1:4517/")),
+            ("[::]:1", None, true, Some("http://[::1]:1/")),
+            ("127.0.0.1:4517", Some("t"), false, None),
+        ];
+        for (address, token, has_console, expected) in cases {
+            let token = token.map(str::to_owned);
+            let line = ReadyLine::new(address.parse().unwrap(), token, has_console);
+            assert_eq!(line.console.as_deref(), expected, "{address}");
+        }
+    }
 }

@@ -5,31 +5,36 @@
 //! is tracked from before the upgrade, since a graceful shutdown does not wait for it.
 
 pub mod auth;
+mod console;
 mod routes;
+mod waiting;
 
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use hyper::Request;
+use hyper::body::Incoming;
+use hyper::service::{Service as _, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
+use tokio_util::io::InspectReader;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::connection::Heard;
 use crate::session::Sessions;
 use auth::Gate;
+use waiting::{Place, Waiting};
 
 /// How long a request's head may take.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The longest head of a request, in bytes.
 const HEAD_BYTES: usize = 16 * 1024;
-
-/// TCP connections besides the sockets: health checks, pages, and the ones that are being turned away.
-const OTHER_CONNECTIONS: usize = 64;
 
 /// How long to wait where the system has no descriptor left for another connection.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -50,6 +55,8 @@ pub struct Shared {
     pub sockets: Arc<Semaphore>,
     /// Largest frame from a client, in bytes.
     pub max_frame_bytes: usize,
+    /// Whether the console page is served.
+    pub console: bool,
 }
 
 /// A port that listens and does not serve yet.
@@ -72,14 +79,17 @@ impl Bound {
         Ok(Self { listener, address })
     }
 
-    /// Serves until `draining` is cancelled.
-    pub async fn serve(self, shared: Arc<Shared>, max_connections: usize) {
-        let service = routes::router(Arc::clone(&shared));
-        let places = Arc::new(Semaphore::new(max_connections + OTHER_CONNECTIONS));
+    /// Serves until `stop` is cancelled: while the daemon drains, whoever asks is told so.
+    ///
+    /// Connections without the token have places of their own, see `waiting`; those with it are sockets,
+    /// which have theirs, or end with their answer.
+    pub async fn serve(self, shared: Arc<Shared>) {
+        let waiting = Arc::new(Waiting::default());
+        let service = routes::router(Arc::clone(&shared), Arc::clone(&waiting));
         loop {
             let accepted = tokio::select! {
                 accepted = self.listener.accept() => accepted,
-                () = shared.draining.cancelled() => return,
+                () = shared.stop.cancelled() => return,
             };
             let stream = match accepted {
                 Ok((stream, _)) => stream,
@@ -89,16 +99,10 @@ impl Bound {
                     continue;
                 }
             };
-            // More than that are dropped at once: nothing is owed to them.
-            let Ok(place) = Arc::clone(&places).try_acquire_owned() else {
-                continue;
-            };
+            let place = waiting.enter();
             let service = TowerToHyperService::new(service.clone());
             let stop = shared.stop.clone();
-            shared.tasks.spawn(async move {
-                connect(stream, service, stop).await;
-                drop(place);
-            });
+            shared.tasks.spawn(connect(stream, service, place, stop));
         }
     }
 }
@@ -106,18 +110,32 @@ impl Bound {
 async fn connect(
     stream: TcpStream,
     service: TowerToHyperService<axum::Router>,
+    place: Arc<Place>,
     stop: CancellationToken,
 ) {
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "no TCP_NODELAY");
     }
+    let evicted = place.evicted.clone();
+    let heard = Arc::new(Heard::default());
+    let reading = Arc::clone(&heard);
+    let stream = InspectReader::new(stream, move |_: &[u8]| reading.note());
+    let service = service_fn(move |mut request: Request<Incoming>| {
+        let extensions = request.extensions_mut();
+        extensions.insert(Arc::clone(&place));
+        extensions.insert(Arc::clone(&heard));
+        service.call(request)
+    });
     let serving = hyper::server::conn::http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_TIMEOUT)
         .max_buf_size(HEAD_BYTES)
         .serve_connection(TokioIo::new(stream), service)
         .with_upgrades();
-    if let Some(Err(error)) = stop.run_until_cancelled(serving).await {
-        tracing::debug!(%error, "connection failed");
+    let serving = evicted.run_until_cancelled(serving);
+    match stop.run_until_cancelled(serving).await {
+        Some(Some(Err(error))) => tracing::debug!(%error, "connection failed"),
+        Some(None) => tracing::debug!("a connection without a token made room for another"),
+        Some(Some(Ok(()))) | None => {}
     }
 }

@@ -1,8 +1,9 @@
-//! Logging to stderr, and the removal of secrets from whatever leaves the daemon as text.
+//! Logging to stderr, figures, and the removal of secrets from whatever leaves the daemon as text.
 //!
 //! Nothing here decides what is logged, and nothing is ever written to stdout. Secrets are taken
 //! out of each line by a [`Redactor`], which is as good for tool results and errors.
 
+pub mod metrics;
 mod redact;
 mod writer;
 
@@ -44,9 +45,19 @@ pub enum TelemetryError {
     Twice(#[from] TryInitError),
 }
 
+/// Libraries that log what others send, in full and below warnings: `rmcp` what MCP servers say, `tungstenite` at
+/// `trace` each frame of a client, keys in it too. Whoever wants that names them.
+const TALKATIVE: [&str; 2] = ["rmcp", "tungstenite"];
+
 /// Reads a filter such as `info` or `outrigger=debug`; patterns in it are plain texts.
 pub fn filter(text: &str) -> Result<EnvFilter, ParseError> {
-    EnvFilter::builder().with_regex(false).parse(text)
+    let mut filter = EnvFilter::builder().with_regex(false).parse(text)?;
+    for library in TALKATIVE {
+        if !text.contains(library) {
+            filter = filter.add_directive(format!("{library}=error").parse()?);
+        }
+    }
+    Ok(filter)
 }
 
 /// Sets up logging to stderr for the whole process, once.

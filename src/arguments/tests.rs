@@ -1,4 +1,3 @@
-use clap::CommandFactory;
 use clap::error::ErrorKind;
 
 use super::*;
@@ -125,5 +124,22 @@ fn what_is_refused() {
         let words = std::iter::once("outrigger").chain(line.split_whitespace());
         let error = Arguments::try_parse_from(words).expect_err(line);
         assert_eq!(error.kind(), expected, "{line}: {error}");
+    }
+}
+
+#[test]
+fn whose_arguments_they_were() {
+    for (line, expected) in [
+        ("", true),
+        ("--nope", true),
+        ("serve --nope", true),
+        ("fly", true),
+        ("--port 1 doctor", true),
+        ("doctor --nope", false),
+        ("chat --nope", false),
+        ("help serve", false),
+    ] {
+        let words = line.split_whitespace().map(OsString::from);
+        assert_eq!(is_serve(words), expected, "{line}");
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::process::{ExitStatus, Stdio};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use secrecy::SecretString;
@@ -11,6 +11,7 @@ use tokio::process::{Child, Command};
 
 use super::socket::Address;
 use crate::arguments::ConfigArguments;
+use crate::mutex::Mutex;
 use crate::ready::{Fatal, ReadyLine, exit};
 
 /// How long the daemon may take to say that it is ready.
@@ -176,7 +177,7 @@ impl Log {
             let Some(bytes) = chunk.get(..count).filter(|bytes| !bytes.is_empty()) else {
                 return;
             };
-            let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut kept = self.0.lock();
             kept.extend(bytes);
             let excess = kept.len().saturating_sub(LOG_BYTES);
             kept.drain(..excess);
@@ -184,7 +185,7 @@ impl Log {
     }
 
     fn append_to(&self, mut text: String) -> String {
-        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept = self.0.lock();
         let bytes: Vec<u8> = kept.iter().copied().collect();
         let log = String::from_utf8_lossy(&bytes);
         if !log.trim().is_empty() {

@@ -7,18 +7,18 @@ use crate::protocol::Event;
 
 /// A frame that this client knows.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Frame {
+pub(crate) struct Frame {
     /// Its number in the session; absent for the `session:ready` of a resumed socket.
-    pub(super) seq: Option<u64>,
+    pub(crate) seq: Option<u64>,
     /// The request of this client that it answers.
-    pub(super) reply_to: Option<u64>,
+    pub(crate) reply_to: Option<u64>,
     /// What it says.
-    pub(super) event: Event,
+    pub(crate) event: Event,
 }
 
 impl Frame {
     /// Reads a frame; `None` for one that this client does not know, as the contract wants it.
-    pub(super) fn read(text: &str) -> Option<Self> {
+    pub(crate) fn read(text: &str) -> Option<Self> {
         let frame: Value = serde_json::from_str(text).ok()?;
         let seq = frame.get("seq").and_then(Value::as_u64);
         let reply_to = frame.get("replyTo").and_then(Value::as_str);

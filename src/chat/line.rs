@@ -5,7 +5,7 @@ use crate::protocol::Command;
 use crate::protocol::command::{Configure, Conversation, Empty, ModelList};
 
 /// What `/help` says.
-pub(super) const HELP: &str = "\
+pub(crate) const HELP: &str = "\
 /model [ID]       use a model, or list those there are
 /provider [NAME]  use a provider instance, or list those there are
 /trust LEVEL      supervised, guided or autonomous
@@ -16,7 +16,7 @@ Ctrl-C cancels what runs; twice, it ends the chat.
 
 /// What a typed line means.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Line {
+pub(crate) enum Line {
     /// Nothing.
     Empty,
     /// Something to say to the model.
@@ -33,7 +33,7 @@ pub(super) enum Line {
 
 impl Line {
     /// Reads a line; only what begins with a slash is no message.
-    pub(super) fn read(line: &str, conversation: &ConversationId) -> Self {
+    pub(crate) fn read(line: &str, conversation: &ConversationId) -> Self {
         let line = line.trim();
         let Some(command) = line.strip_prefix('/') else {
             return match line.is_empty() {

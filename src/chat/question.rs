@@ -13,7 +13,7 @@ const NAME_WIDTH: usize = 80;
 
 /// What the user wants done with a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Reply {
+pub(crate) enum Reply {
     /// Run it.
     Approve,
     /// Run it, and do not ask for the same again in this conversation.
@@ -28,7 +28,7 @@ pub(super) enum Reply {
 
 impl Reply {
     /// Reads a typed line. Only a clear yes is one.
-    pub(super) fn read(line: &str) -> Self {
+    pub(crate) fn read(line: &str) -> Self {
         let line = line.trim();
         let (word, rest) = match line.split_once(char::is_whitespace) {
             Some((word, rest)) => (word, rest.trim()),
@@ -46,7 +46,7 @@ impl Reply {
 }
 
 /// Shows a call that waits for its verdict, whole, so that nothing unseen is approved.
-pub(super) fn show(confirm: &ToolConfirm) -> Vec<Piece> {
+pub(crate) fn show(confirm: &ToolConfirm) -> Vec<Piece> {
     let level = match confirm.danger.level {
         DangerLevel::Safe => "safe",
         DangerLevel::Warning => "warning",
@@ -81,7 +81,7 @@ pub(super) fn show(confirm: &ToolConfirm) -> Vec<Piece> {
 }
 
 /// The line after which the user answers.
-pub(super) fn prompt(confirm: &ToolConfirm, now: Timestamp) -> String {
+pub(crate) fn prompt(confirm: &ToolConfirm, now: Timestamp) -> String {
     let left = match seconds_left(confirm, now) {
         Some(seconds) => format!(", {seconds} s left"),
         None => String::new(),
@@ -100,7 +100,7 @@ fn seconds_left(confirm: &ToolConfirm, now: Timestamp) -> Option<i64> {
 /// # Errors
 ///
 /// What is wrong with the text; the daemon checks the input against the tool's schema.
-pub(super) fn edited(text: &str) -> Result<Map<String, Value>, String> {
+pub(crate) fn edited(text: &str) -> Result<Map<String, Value>, String> {
     match serde_json::from_str(text) {
         Ok(Value::Object(input)) => Ok(input),
         Ok(_) => Err("the input has to be one JSON object".to_owned()),

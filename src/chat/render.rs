@@ -18,7 +18,7 @@ const HELD_BYTES: usize = 16 * 1024 * 1024;
 
 /// What is on the screen, as far as the next piece depends on it.
 #[derive(Debug)]
-pub(super) struct Screen {
+pub(crate) struct Screen {
     open: Open,
     at_line_start: bool,
     /// The text of a turn that may still be discarded, where what is shown cannot be taken back.
@@ -37,7 +37,7 @@ enum Open {
 impl Screen {
     /// An empty screen. `hold` keeps a turn's text back until it counts, for an answer that a
     /// program reads.
-    pub(super) fn new(hold: bool) -> Self {
+    pub(crate) fn new(hold: bool) -> Self {
         Self {
             open: Open::Nothing,
             at_line_start: true,
@@ -46,7 +46,7 @@ impl Screen {
     }
 
     /// Returns what an event adds to the screen.
-    pub(super) fn show(&mut self, event: &Event) -> Vec<Piece> {
+    pub(crate) fn show(&mut self, event: &Event) -> Vec<Piece> {
         match event {
             Event::ChatTextDelta(delta) => self.text(delta),
             Event::ChatThinkingDelta(delta) => self.thinking(&delta.content),
@@ -73,14 +73,14 @@ impl Screen {
     }
 
     /// Returns pieces that begin on a line of their own.
-    pub(super) fn block(&mut self, block: Vec<Piece>) -> Vec<Piece> {
+    pub(crate) fn block(&mut self, block: Vec<Piece>) -> Vec<Piece> {
         let mut pieces = self.close();
         pieces.extend(block);
         pieces
     }
 
     /// Returns a line of its own.
-    pub(super) fn line(&mut self, style: Style, text: impl Into<String>) -> Vec<Piece> {
+    pub(crate) fn line(&mut self, style: Style, text: impl Into<String>) -> Vec<Piece> {
         self.block(vec![Piece::line(style, text)])
     }
 

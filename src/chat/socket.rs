@@ -119,6 +119,11 @@ async fn open(address: &Address, query: &str) -> Result<Socket, Refused> {
     let config = WebSocketConfig::default()
         .max_message_size(Some(FRAME_BYTES))
         .max_frame_size(Some(FRAME_BYTES));
+    if address.url.starts_with("wss:") {
+        // For a daemon behind a proxy with TLS: the system's certificates, and SSL_CERT_FILE. Fails
+        // where a provider is installed already, which is as good.
+        drop(rustls::crypto::ring::default_provider().install_default());
+    }
     let connecting = tokio_tungstenite::connect_async_with_config(request, Some(config), true);
     match tokio::time::timeout(CONNECT_TIME, connecting).await {
         Ok(Ok((socket, _))) => Ok(socket),
@@ -146,7 +151,7 @@ fn refused(url: &str, error: &Error) -> Refused {
             }
         }
         Error::Url(_) => Refused {
-            text: format!("{url}: {error}; this client speaks ws:// only, so put TLS before it"),
+            text: format!("{url}: {error}; expected ws://HOST:PORT/ws or wss://HOST/ws"),
             may_pass: false,
         },
         error => Refused {

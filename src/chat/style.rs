@@ -2,7 +2,7 @@
 
 /// A piece of what is shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Piece {
+pub(crate) enum Piece {
     /// The model's answer, to standard output.
     Answer(String),
     /// Everything else.
@@ -11,7 +11,7 @@ pub(super) enum Piece {
 
 impl Piece {
     /// A line in a style.
-    pub(super) fn line(style: Style, text: impl Into<String>) -> Self {
+    pub(crate) fn line(style: Style, text: impl Into<String>) -> Self {
         let mut text = text.into();
         text.push('\n');
         Self::Aside(style, text)
@@ -20,7 +20,7 @@ impl Piece {
 
 /// How a piece looks where there are colours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Style {
+pub(crate) enum Style {
     /// As it is.
     Plain,
     /// Less important.
@@ -39,7 +39,7 @@ pub(super) enum Style {
 
 impl Style {
     /// Returns the text in this style; each line by itself, so that a prompt below is not coloured.
-    pub(super) fn paint(self, text: &str, colours: bool) -> String {
+    pub(crate) fn paint(self, text: &str, colours: bool) -> String {
         let code = match self {
             _ if !colours => return text.to_owned(),
             Self::Plain => return text.to_owned(),

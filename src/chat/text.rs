@@ -4,7 +4,7 @@ use crate::classifier::is_invisible;
 
 /// Writes a text so that what is seen is what is there: controls, characters that cannot be seen and
 /// those that reorder text are escaped. Line ends and tabs stay.
-pub(super) fn exposed(text: &str) -> String {
+pub(crate) fn exposed(text: &str) -> String {
     escaped(text, is_invisible)
 }
 

@@ -3,6 +3,7 @@
 //! A check is an async function from [`Machine`] to [`Finding`]s; a new one is a line in [`examine`].
 //! Checks change nothing and cost nothing: no model is asked, no file is written.
 
+mod endpoints;
 mod finding;
 mod place;
 mod providers;
@@ -28,8 +29,11 @@ struct Machine {
 
 /// Checks the machine and prints a line for each finding; 1 where something does not work.
 pub fn doctor(arguments: &DoctorArguments) -> ExitCode {
-    let mut sources = Sources::of_process();
-    arguments.config.apply(&mut sources);
+    let mut sources = Sources {
+        project_is_optional: true,
+        ..Sources::of_process()
+    };
+    arguments.apply(&mut sources);
     let findings = match config::load(&sources) {
         Err(errors) => errors.iter().map(unreadable).collect(),
         Ok(loaded) => match tokio::runtime::Runtime::new() {
@@ -58,11 +62,12 @@ pub fn doctor(arguments: &DoctorArguments) -> ExitCode {
 
 /// Runs every check; those that ask other machines side by side.
 async fn examine(machine: &Machine) -> Vec<Finding> {
-    let (sandbox, providers, ollama, search) = tokio::join!(
+    let (sandbox, providers, ollama, search, endpoints) = tokio::join!(
         place::sandbox(machine),
         providers::providers(machine),
         providers::ollama(machine),
         search::searxng(machine),
+        endpoints::endpoints(machine),
     );
     [
         configuration(machine),
@@ -73,21 +78,29 @@ async fn examine(machine: &Machine) -> Vec<Finding> {
         ollama,
         search,
         place::programs(machine),
+        endpoints,
     ]
     .concat()
 }
 
 fn configuration(machine: &Machine) -> Vec<Finding> {
-    let warnings = &machine.loaded.warnings;
-    if warnings.is_empty() {
-        return vec![Finding::new(CONFIGURATION, State::Ok, "no errors")];
+    // What is wrong with the project is the affair of its own check.
+    let warnings = machine.loaded.warnings.iter();
+    let findings: Vec<Finding> = warnings
+        .filter(|text| !text.starts_with(PROJECT_ROOT))
+        .map(|text| {
+            Finding::new(CONFIGURATION, State::Warning, text)
+                .advise("`outrigger config show` prints each value with where it came from")
+        })
+        .collect();
+    match findings.is_empty() {
+        true => vec![Finding::new(CONFIGURATION, State::Ok, "no errors")],
+        false => findings,
     }
-    let warning = |text: &String| {
-        Finding::new(CONFIGURATION, State::Warning, text)
-            .advise("`outrigger config show` prints each value with where it came from")
-    };
-    warnings.iter().map(warning).collect()
 }
+
+/// What a warning about a folder that can be no project begins with.
+const PROJECT_ROOT: &str = "project.root: ";
 
 /// Name of the check of the configuration.
 const CONFIGURATION: &str = "configuration";

@@ -55,7 +55,10 @@ fn authority(url: &str) -> Result<String, String> {
 
 /// Where a daemon with this configuration listens.
 fn configured(arguments: &HealthcheckArguments) -> Result<String, String> {
-    let mut sources = Sources::of_process();
+    let mut sources = Sources {
+        project_is_optional: true,
+        ..Sources::of_process()
+    };
     arguments.config.apply(&mut sources);
     let loaded = config::load(&sources).map_err(|errors| errors.to_string())?;
     let address = loaded.config.server.address;

@@ -1,4 +1,4 @@
-//! `outrigger schema`: the JSON schemas as files, for editors and for generators of client code.
+//! `outrigger schema`: the contract as files, for editors, for clients and for generators of client code.
 
 use std::fs;
 use std::io;
@@ -12,7 +12,7 @@ use crate::arguments::SchemaArguments;
 use crate::ready::exit;
 use crate::{config, protocol};
 
-/// Writes `protocol.schema.json` and `config.schema.json` and prints their paths.
+/// Writes `protocol.schema.json`, `protocol.ts`, `asyncapi.json` and `config.schema.json` and prints their paths.
 pub fn schema(arguments: &SchemaArguments) -> ExitCode {
     match write(&arguments.out) {
         Ok(paths) => match print(&paths) {
@@ -32,12 +32,18 @@ pub fn schema(arguments: &SchemaArguments) -> ExitCode {
 fn write(directory: &Path) -> io::Result<String> {
     fs::create_dir_all(directory)?;
     let mut paths = String::new();
-    for (name, schema) in [
-        ("protocol.schema.json", protocol::schema::schema()),
-        ("config.schema.json", config::schema()),
+    let schema = protocol::schema::schema();
+    for (name, content) in [
+        ("protocol.schema.json", text(&schema)),
+        ("protocol.ts", protocol::typescript::typescript(&schema)),
+        (
+            "asyncapi.json",
+            text(&protocol::asyncapi::asyncapi(&schema)),
+        ),
+        ("config.schema.json", text(&config::schema())),
     ] {
         let path = directory.join(name);
-        fs::write(&path, text(&schema))?;
+        fs::write(&path, content)?;
         paths.push_str(&format!("{}\n", path.display()));
     }
     Ok(paths)

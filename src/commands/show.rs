@@ -9,7 +9,10 @@ use crate::ready::exit;
 
 /// Prints the configuration, secrets masked; what is wrong with it goes to stderr.
 pub fn show(arguments: &ShowArguments) -> ExitCode {
-    let mut sources = Sources::of_process();
+    let mut sources = Sources {
+        project_is_optional: true,
+        ..Sources::of_process()
+    };
     arguments.config.apply(&mut sources);
     let loaded = match config::load(&sources) {
         Ok(loaded) => loaded,

@@ -3,6 +3,7 @@
 //! Looks at the file system (paths that must exist) and at the environment that was handed in;
 //! opens no socket and creates nothing.
 
+mod custom;
 mod endpoint;
 mod findings;
 mod mcp;
@@ -22,12 +23,15 @@ use super::keys::{self, BRAVE_VARIABLE, SECRET_FORM};
 use super::load::Sources;
 use super::merged::Merged;
 use super::origin::MASK;
-use super::settings::{BashSettings, ChatSettings, Settings, ToolsSettings, WebSearchSettings};
+use super::settings::{
+    AuditSettings, BashSettings, ChatSettings, Settings, ToolsSettings, WebSearchSettings,
+};
 use super::show::Shown;
 use super::{
-    ApprovalConfig, BashConfig, ChatConfig, Config, FileReadConfig, LogConfig, ProviderConfig,
-    ToolsConfig, WebSearchConfig,
+    ApprovalConfig, AuditConfig, BashConfig, ChatConfig, Config, FileReadConfig, LogConfig,
+    ProviderConfig, ToolsConfig, WebSearchConfig,
 };
+use crate::audit::MAX_KEPT;
 
 /// The tools that are compiled in.
 const CORE_TOOLS: [&str; 8] = [
@@ -50,6 +54,7 @@ const LONGEST_GRACE: Duration = Duration::from_secs(10 * 60);
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 
+pub use self::mcp::{AddedServer, mcp_server};
 #[cfg(test)]
 pub(crate) use self::server::LOCKABLE;
 
@@ -111,10 +116,7 @@ pub(crate) fn check(
             level: level(settings.log.level, findings),
             format: settings.log.format,
         },
-        audit_path: match settings.audit.path.trim() {
-            "" => None,
-            path => Some(findings.absolute(path)),
-        },
+        audit: audit(&settings.audit, findings),
         shutdown_grace: findings.duration_or_zero(
             &["shutdown", "grace"],
             settings.shutdown.grace,
@@ -126,6 +128,23 @@ pub(crate) fn check(
         warnings: std::mem::take(&mut findings.warnings),
         derived: std::mem::take(&mut findings.derived),
     })
+}
+
+fn audit(settings: &AuditSettings, findings: &mut Findings<'_>) -> Option<AuditConfig> {
+    let max_bytes = findings.size(
+        &["audit", "max_bytes"],
+        settings.max_bytes,
+        &(64 * KIB..=1024 * MIB),
+    );
+    let keep = findings.number(&["audit", "keep"], settings.keep, &(1..=MAX_KEPT));
+    match settings.path.trim() {
+        "" => None,
+        path => Some(AuditConfig {
+            path: findings.absolute(path),
+            max_bytes: max_bytes as u64,
+            keep,
+        }),
+    }
 }
 
 fn chat(
@@ -203,6 +222,7 @@ fn tools(settings: ToolsSettings, findings: &mut Findings<'_>) -> ToolsConfig {
             .filter(|(_, enabled)| !enabled)
             .map(|(name, _)| (*name).to_owned())
             .collect(),
+        custom: custom::check(settings.custom, findings),
     }
 }
 

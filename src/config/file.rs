@@ -229,13 +229,14 @@ fn with_claude_servers(mut layer: FileLayer) -> FileLayer {
     layer
 }
 
-/// Drops `type`, which `command` and `url` say as well, and turns `disabled` into `enabled`.
+/// Drops `type`, which `command` and `url` say as well (`sse` is tried as streamable HTTP, and the
+/// server's error says what is not supported), and turns `disabled` into `enabled`.
 fn translate_server(server: &mut Value) {
     let Value::Dict(_, server) = server else {
         return;
     };
     if let Some(Value::String(_, kind)) = server.get("type")
-        && ["stdio", "http", "streamable-http", "streamableHttp"].contains(&kind.as_str())
+        && ["stdio", "http", "streamable-http", "streamableHttp", "sse"].contains(&kind.as_str())
     {
         server.remove("type");
     }

@@ -82,6 +82,8 @@ pub struct Sources {
     pub token_file: Option<PathBuf>,
     /// The directory of `--record`, which every provider records into.
     pub record: Option<PathBuf>,
+    /// Whether a working directory that can be no project is a warning, for commands that need none.
+    pub project_is_optional: bool,
 }
 
 impl Sources {

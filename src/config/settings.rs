@@ -13,7 +13,7 @@ use serde::de::{Deserializer, IntoDeserializer};
 
 use super::units::{Size, Span, Timeout};
 use super::{LogFormat, NetworkPolicy, SandboxPolicy, Unattended};
-use crate::message::TrustLevel;
+use crate::message::{DangerLevel, TrustLevel};
 
 /// Everything that can be set.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -39,7 +39,7 @@ pub(crate) struct Settings {
     pub(crate) workflows: BTreeMap<String, WorkflowSettings>,
     /// Logging, to stderr.
     pub(crate) log: LogSettings,
-    /// The audit log: one line of JSON per tool execution.
+    /// The audit log: one line of JSON per tool call.
     pub(crate) audit: AuditSettings,
     /// How the daemon ends.
     pub(crate) shutdown: ShutdownSettings,
@@ -62,7 +62,8 @@ pub(crate) struct ServerSettings {
     pub(crate) max_frame_bytes: Size,
     /// Most sockets open at once; 1 to 10000.
     pub(crate) max_connections: u64,
-    /// Whether `GET /` serves the console page.
+    /// Whether `GET /` serves the console page. The default holds on loopback; anywhere else it is
+    /// served only where this is set.
     pub(crate) console: bool,
 }
 
@@ -203,6 +204,35 @@ pub(crate) struct ToolsSettings {
     pub(crate) git: ToolSwitch,
     /// Searches the web.
     pub(crate) web_search: WebSearchSettings,
+    /// Tools of your own, by name.
+    pub(crate) custom: BTreeMap<String, CustomToolSettings>,
+}
+
+/// A tool of the operator's own: a program or a line for a shell.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct CustomToolSettings {
+    /// Whether the tool is offered. Default: true.
+    pub(crate) enabled: Option<bool>,
+    /// What it does, for the model.
+    pub(crate) description: String,
+    /// JSON schema of its inputs: `properties` and `required`, with `type`, `description`, `enum`,
+    /// `minimum`, `maximum` and `items`.
+    #[schemars(with = "BTreeMap<String, String>", extend("format" = "json-schema"))]
+    pub(crate) input_schema: BTreeMap<String, serde_json::Value>,
+    /// The program to run, without a shell.
+    pub(crate) command: Option<String>,
+    /// Its arguments; `{name}` stands for an input, which is never more than its one argument.
+    pub(crate) args: Vec<String>,
+    /// In place of `command`: a line for sh, which finds each input in the variable `INPUT_NAME`.
+    pub(crate) shell: Option<String>,
+    /// `safe`, `warning` or `dangerous`. Default: dangerous.
+    #[serde(deserialize_with = "optional_word")]
+    pub(crate) danger: Option<DangerLevel>,
+    /// Longest run of one call, up to 24h. Default: `tools.timeout`.
+    pub(crate) timeout: Option<Span>,
+    /// Whether it may use the network. Default: false.
+    pub(crate) network: bool,
 }
 
 /// A tool that has nothing to set but whether it is there.
@@ -294,6 +324,18 @@ pub(crate) struct McpServerSettings {
     pub(crate) safe_tools: Vec<String>,
     /// Longest run of one call, up to 24h. Default: 60s.
     pub(crate) timeout: Option<Span>,
+    /// Whether the program may use the network. Default: true.
+    pub(crate) network: Option<bool>,
+    /// TCP ports it may connect to besides 22, 80, 443 and 9418.
+    pub(crate) ports: Vec<u16>,
+    /// Files and directories that the program may change, besides directories among its arguments.
+    pub(crate) read_write: Vec<String>,
+    /// Files and directories that the program may read, besides the project and files among its
+    /// arguments.
+    pub(crate) read_only: Vec<String>,
+    /// `auto` for the strongest sandbox that works here, `off` for none. Default: auto.
+    #[serde(deserialize_with = "word")]
+    pub(crate) sandbox: SandboxPolicy,
 }
 
 /// One workflow. What is absent is as in `[chat]`.
@@ -362,12 +404,16 @@ pub(crate) struct LogSettings {
     pub(crate) format: LogFormat,
 }
 
-/// The audit log.
+/// The audit log: digests of what was called and what came of it, no contents.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct AuditSettings {
-    /// Its file; empty for no audit log.
+    /// Its file, outside the project and its central storage; empty for no audit log.
     pub(crate) path: String,
+    /// Size at which the file becomes `FILE.1` and a new one is begun; 64KiB to 1GiB.
+    pub(crate) max_bytes: Size,
+    /// How many older files are kept; 1 to 100.
+    pub(crate) keep: u64,
 }
 
 /// How the daemon ends.

@@ -1,8 +1,8 @@
 //! The routes, each behind the gate it needs.
 
 use std::sync::{Arc, LazyLock};
+use std::time::Instant;
 
-use axum::Json;
 use axum::Router;
 use axum::extract::ws::{CloseFrame, Message, WebSocketUpgrade};
 use axum::extract::{Query, Request, State};
@@ -11,6 +11,7 @@ use axum::http::{HeaderValue, StatusCode};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
+use axum::{Extension, Json};
 use serde::Deserialize;
 use tokio::sync::OwnedSemaphorePermit;
 use tower_http::catch_panic::CatchPanicLayer;
@@ -18,14 +19,21 @@ use tower_http::set_header::SetResponseHeaderLayer;
 
 use super::Shared;
 use super::auth::Denied;
-use crate::connection;
+use super::console;
+use super::waiting::{Place, Waiting};
+use crate::connection::{self, Heard, Wishes};
 use crate::message::SessionId;
 use crate::protocol::command::Resume;
-use crate::protocol::{SUBPROTOCOL, schema};
+use crate::protocol::{SUBPROTOCOL, asyncapi, schema};
+use crate::telemetry::metrics;
 
 /// Bytes that a socket's write buffer may hold: what is handed over is flushed batch by batch, so
 /// this only has to be more than the largest single frame, a whole history.
 const WRITE_BUFFER: usize = 256 * 1024 * 1024;
+
+/// Bytes asked of a socket at once. The library clears as many whenever it looks for a frame, and whatever wakes a
+/// connection makes it look: its default of 128 KiB was 8 % of the time in a flood of deltas.
+const READ_CHUNK: usize = 8 * 1024;
 
 /// Bytes written to a socket before the system is called.
 const WRITE_CHUNK: usize = 64 * 1024;
@@ -33,18 +41,28 @@ const WRITE_CHUNK: usize = 64 * 1024;
 /// RFC 6455: try again later.
 const TRY_LATER: u16 = 1013;
 
-pub(super) fn router(shared: Arc<Shared>) -> Router {
-    let with_token =
-        Router::new()
-            .route("/ws", get(upgrade))
-            .layer(middleware::from_fn_with_state(
-                Arc::clone(&shared),
-                need_token,
-            ));
+/// What checks a token needs.
+#[derive(Clone)]
+struct Door {
+    shared: Arc<Shared>,
+    waiting: Arc<Waiting>,
+}
+
+pub(super) fn router(shared: Arc<Shared>, waiting: Arc<Waiting>) -> Router {
+    let door = Door {
+        shared: Arc::clone(&shared),
+        waiting,
+    };
+    let with_token = Router::new()
+        .route("/ws", get(upgrade))
+        .route("/metrics", get(figures))
+        .layer(middleware::from_fn_with_state(door, need_token));
     let from_here = Router::new()
         .route("/readyz", get(ready))
         .route("/schema.json", get(protocol_schema))
+        .route("/asyncapi.json", get(protocol_asyncapi))
         .merge(with_token)
+        .merge(console::router(shared.console))
         .fallback(nothing_here)
         .layer(middleware::from_fn_with_state(
             Arc::clone(&shared),
@@ -72,10 +90,19 @@ async fn need_source(State(shared): State<Arc<Shared>>, request: Request, next: 
     }
 }
 
-async fn need_token(State(shared): State<Arc<Shared>>, request: Request, next: Next) -> Response {
-    match shared.gate.check_token(request.uri(), request.headers()) {
-        Ok(()) => next.run(request).await,
-        Err(denied) => denied.into_response(),
+async fn need_token(State(door): State<Door>, request: Request, next: Next) -> Response {
+    let gate = &door.shared.gate;
+    match gate.check_token(request.uri(), request.headers()) {
+        Ok(()) => {
+            if let Some(place) = request.extensions().get::<Arc<Place>>() {
+                place.admit();
+            }
+            next.run(request).await
+        }
+        Err(denied) => {
+            tokio::time::sleep(door.waiting.failed(Instant::now())).await;
+            denied.into_response()
+        }
     }
 }
 
@@ -103,32 +130,61 @@ async fn ready(State(shared): State<Arc<Shared>>) -> (StatusCode, &'static str) 
     }
 }
 
+/// Every figure there is, in Prometheus' text form.
+async fn figures() -> impl IntoResponse {
+    const FORM: &str = "text/plain; version=0.0.4; charset=utf-8";
+    let tasks = tokio::runtime::Handle::current()
+        .metrics()
+        .num_alive_tasks();
+    metrics::render(tasks)
+        .map(|figures| ([(CONTENT_TYPE, FORM)], figures))
+        .map_err(|error| {
+            tracing::error!(%error, "figures that cannot be written");
+            StatusCode::INTERNAL_SERVER_ERROR
+        })
+}
+
 /// The schema of every frame, made at the first request.
 async fn protocol_schema() -> impl IntoResponse {
     static SCHEMA: LazyLock<String> = LazyLock::new(|| schema::schema().to_string());
     ([(CONTENT_TYPE, "application/json")], SCHEMA.as_str())
 }
 
+/// The same as AsyncAPI, made at the first request.
+async fn protocol_asyncapi() -> impl IntoResponse {
+    static DOCUMENT: LazyLock<String> =
+        LazyLock::new(|| asyncapi::asyncapi(&schema::schema()).to_string());
+    ([(CONTENT_TYPE, "application/json")], DOCUMENT.as_str())
+}
+
 /// What `/ws` may be asked for besides the token.
 #[derive(Deserialize)]
 struct Wanted {
     session: Option<SessionId>,
-    #[serde(default)]
-    after: u64,
+    /// A number; what is none is 0, for everything that is kept.
+    after: Option<String>,
+    /// `1` for a person who types lines.
+    text: Option<String>,
 }
 
 async fn upgrade(
     State(shared): State<Arc<Shared>>,
+    Extension(heard): Extension<Arc<Heard>>,
     Query(wanted): Query<Wanted>,
     upgrade: WebSocketUpgrade,
 ) -> Response {
     if shared.draining.is_cancelled() {
-        return (StatusCode::SERVICE_UNAVAILABLE, "draining").into_response();
+        let body = serde_json::json!({
+            "code": "draining",
+            "message": "the daemon is shutting down and takes no new sockets",
+        });
+        return (StatusCode::SERVICE_UNAVAILABLE, Json(body)).into_response();
     }
     let upgrade = upgrade
         .protocols([SUBPROTOCOL])
         .max_message_size(shared.max_frame_bytes)
         .max_frame_size(shared.max_frame_bytes)
+        .read_buffer_size(READ_CHUNK)
         .write_buffer_size(WRITE_CHUNK)
         .max_write_buffer_size(WRITE_BUFFER);
     // Taken before the upgrade, so that no socket slips between it and the handler.
@@ -136,7 +192,7 @@ async fn upgrade(
     let place = Arc::clone(&shared.sockets).try_acquire_owned();
     upgrade.on_upgrade(move |socket| async move {
         match place {
-            Ok(place) => serve(socket, &shared, wanted, place).await,
+            Ok(place) => serve(socket, heard, &shared, wanted, place).await,
             Err(_) => turn_away(socket).await,
         }
         drop(tracked);
@@ -145,16 +201,25 @@ async fn upgrade(
 
 async fn serve(
     socket: axum::extract::ws::WebSocket,
+    heard: Arc<Heard>,
     shared: &Shared,
     wanted: Wanted,
     place: OwnedSemaphorePermit,
 ) {
     let resume = wanted.session.map(|session_id| Resume {
         session_id,
-        last_seq: wanted.after,
+        last_seq: wanted
+            .after
+            .and_then(|after| after.parse().ok())
+            .unwrap_or(0),
     });
     let sessions = Arc::clone(&shared.sessions);
-    connection::serve(socket, sessions, resume, shared.stop.child_token()).await;
+    let wishes = Wishes {
+        resume,
+        text: wanted.text.as_deref() == Some("1"),
+    };
+    let stop = shared.stop.child_token();
+    connection::serve(socket, heard, sessions, wishes, stop).await;
     drop(place);
 }
 

@@ -106,6 +106,29 @@ impl Redactor {
     }
 }
 
+impl Redactor {
+    /// Returns where a known secret begins in the text's end whose rest may be still to come; the end where none does.
+    ///
+    /// Says nothing of what only looks like a secret: such have no blanks in them.
+    pub fn unfinished(&self, text: &str) -> usize {
+        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        let longest = known.forms.first().map_or(0, String::len);
+        let from = (text.len() + 1).saturating_sub(longest);
+        (from..text.len())
+            .filter(|at| text.is_char_boundary(*at))
+            .find(|at| {
+                let rest = text.as_bytes().get(*at..).unwrap_or_default();
+                rest.first()
+                    .is_some_and(|byte| known.starts.contains(*byte))
+                    && known
+                        .forms
+                        .iter()
+                        .any(|form| form.as_bytes().starts_with(rest))
+            })
+            .unwrap_or(text.len())
+    }
+}
+
 impl Known {
     fn add(&mut self, secret: &str) {
         if secret.len() < SHORTEST_SECRET || self.forms.len() >= MOST_FORMS {

@@ -13,6 +13,8 @@ fn confirm(input: &Value) -> ToolConfirm {
         input: input.as_object().cloned().unwrap(),
         danger: Danger::new(DangerLevel::Dangerous, "`rm` removes files"),
         reason: "commands are asked for".to_owned(),
+        commands: Vec::new(),
+        rules: Vec::new(),
         preview: None,
         expires_at: Some("2026-11-20T12:00:30.500Z".to_owned()),
     }

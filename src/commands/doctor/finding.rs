@@ -66,17 +66,21 @@ pub(super) fn is_well(findings: &[Finding]) -> bool {
         .all(|finding| finding.state != State::Failed)
 }
 
-/// A line for each finding, what to do below it.
+/// A line for each finding, with what to do at its end.
 pub(super) fn text(findings: &[Finding]) -> String {
     let widest = findings.iter().map(|finding| finding.check.len()).max();
     let width = widest.unwrap_or_default();
     let mut text = String::new();
     for finding in findings {
         let (state, check) = (finding.state.word(), finding.check);
-        text.push_str(&format!("{state:7}  {check:width$}  {}\n", finding.message));
-        if let Some(advice) = &finding.advice {
-            text.push_str(&format!("{:7}  {:width$}  -> {advice}\n", "", ""));
-        }
+        let advice = match &finding.advice {
+            Some(advice) => format!(" -> {advice}"),
+            None => String::new(),
+        };
+        let told = format!("{}{advice}", finding.message);
+        // Other people's words may hold line ends.
+        let line = told.lines().map(str::trim).collect::<Vec<_>>().join(" ");
+        text.push_str(&format!("{state:7}  {check:width$}  {line}\n"));
     }
     text
 }
@@ -98,12 +102,11 @@ mod tests {
     }
 
     #[test]
-    fn findings_are_lines_with_advice_below() {
+    fn findings_are_lines_that_end_with_advice() {
         assert_eq!(
             text(&findings()),
             "ok       port     free\n\
-             warning  sandbox  mode limits\n\
-             \x20                 -> run it elsewhere\n"
+             warning  sandbox  mode limits -> run it elsewhere\n"
         );
         assert_eq!(text(&[]), "");
     }

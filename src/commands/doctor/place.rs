@@ -3,10 +3,13 @@
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 
+use secrecy::ExposeSecret;
+
 use super::Machine;
 use super::finding::{Finding, State};
 use crate::commands::healthcheck;
 use crate::config::{McpTransport, SandboxPolicy};
+use crate::sandbox::programs::Programs;
 use crate::sandbox::{self, Mode, Sandbox};
 
 /// The program that starts most MCP servers.
@@ -15,6 +18,13 @@ const NPX: &str = "npx";
 /// Whether the project and its central storage can be written.
 pub(super) fn project(machine: &Machine) -> Vec<Finding> {
     let project = &machine.loaded.config.project;
+    let mut warnings = machine.loaded.warnings.iter();
+    if let Some(unfit) = warnings.find_map(|text| text.strip_prefix(super::PROJECT_ROOT)) {
+        let here = Finding::new("project", State::Warning, unfit);
+        return vec![here.advise(
+            "the daemon does not start here: start it in a project, or --project-root DIR",
+        )];
+    }
     let root = match (project.root.is_dir(), is_writable(&project.root)) {
         (true, true) => Finding::new("project", State::Ok, shown(&project.root)),
         (true, false) => Finding::new(
@@ -60,7 +70,15 @@ pub(super) async fn sandbox(machine: &Machine) -> Vec<Finding> {
         [] => String::new(),
         layers => format!(" ({})", layers.join(", ")),
     };
-    let mode = format!("mode {}{layers}", report.mode);
+    let lacks = match report.landlock {
+        Some(landlock) if !landlock.missing.is_empty() => format!(
+            "; this kernel's Landlock (version {}) leaves open: {}",
+            landlock.abi,
+            landlock.missing.join(", ")
+        ),
+        _ => String::new(),
+    };
+    let mode = format!("mode {}{layers}{lacks}", report.mode);
     let why = report.why_not_full.unwrap_or_default();
     vec![match report.mode {
         Mode::Full => Finding::new("sandbox", State::Ok, mode),
@@ -101,15 +119,28 @@ pub(super) fn port(machine: &Machine) -> Vec<Finding> {
 /// Whether the programs that MCP servers are started with are there.
 pub(super) fn programs(machine: &Machine) -> Vec<Finding> {
     let path = machine.sources.environment.get("PATH").unwrap_or_default();
+    let trusted = trusted(machine, path);
     let servers = &machine.loaded.config.mcp.servers;
     let mut findings: Vec<Finding> = servers
         .iter()
         .filter_map(|(name, server)| match &server.transport {
-            McpTransport::Stdio { command, .. } => Some((name, command)),
-            McpTransport::Http { .. } => None,
+            McpTransport::Stdio(server) => Some((name, server)),
+            McpTransport::Http(_) => None,
         })
-        .map(|(name, command)| match find(command, path) {
+        .map(|(name, server)| {
+            let own = server.env.get("PATH").map(ExposeSecret::expose_secret);
+            (name, &server.command, own.unwrap_or(&trusted))
+        })
+        .map(|(name, command, searched)| match find(command, searched) {
             Some(found) => Finding::new("mcp", State::Ok, format!("{name}: {}", shown(&found))),
+            None if find(command, path).is_some() => Finding::new(
+                "mcp",
+                State::Failed,
+                format!("{name}: `{command}` lies where not only you or root can write, and is not taken from there"),
+            )
+            .advise(format!(
+                "set mcp.servers.{name}.command to its absolute path, or PATH in mcp.servers.{name}.env"
+            )),
             None => Finding::new(
                 "mcp",
                 State::Failed,
@@ -126,6 +157,18 @@ pub(super) fn programs(machine: &Machine) -> Vec<Finding> {
             .advise("most MCP servers are started with it; it comes with Node.js"),
     });
     findings
+}
+
+/// The directories that the daemon takes programs from: the launcher's own rule.
+fn trusted(machine: &Machine, path: &str) -> String {
+    let project = &machine.loaded.config.project;
+    let roots = [&project.root, &project.central];
+    let roots = roots.iter().filter_map(|root| root.canonicalize().ok());
+    let programs = Programs::outside(roots.collect());
+    let kept = std::env::split_paths(path).filter(|place| programs.directory_is_trusted(place));
+    std::env::join_paths(kept)
+        .map(|joined| joined.to_string_lossy().into_owned())
+        .unwrap_or_default()
 }
 
 /// Finds a program as a shell would.

@@ -6,6 +6,7 @@ use futures::future::join_all;
 
 use super::Machine;
 use super::finding::{Finding, State};
+use crate::message::Model;
 use crate::provider::registry::ProviderInfo;
 
 /// How long a provider may take to accept its key.
@@ -16,6 +17,9 @@ const OLLAMA_TIME: Duration = Duration::from_secs(3);
 
 /// The most models that are named.
 const NAMED: usize = 8;
+
+/// A context below which a prompt, the tools and one file hardly fit, in tokens.
+const SMALL_CONTEXT: u64 = 16 * 1024;
 
 const SCRIPTED: &str = "scripted";
 const OLLAMA: &str = "ollama";
@@ -53,7 +57,12 @@ async fn validated(machine: &Machine, info: &ProviderInfo) -> Finding {
         false => id.clone(),
     };
     if !info.configured {
-        let none = Finding::new("provider", State::Warning, format!("{place}: has no key"));
+        // Every message would fail.
+        let state = match info.default {
+            true => State::Failed,
+            false => State::Warning,
+        };
+        let none = Finding::new("provider", state, format!("{place}: has no key"));
         return none.advise(format!("set providers.{id}.api_key or its variable"));
     }
     let Some(provider) = machine.providers.get(id) else {
@@ -116,24 +125,58 @@ async fn listed(machine: &Machine, info: &ProviderInfo, missing: State) -> Findi
             return unreachable(info, missing, &problem);
         }
     };
+    of_models(info, &models, &machine.loaded.config.chat.model)
+}
+
+/// What the models that Ollama has are good for; where one is chosen, only that one counts.
+fn of_models(info: &ProviderInfo, models: &[Model], chosen: &str) -> Finding {
+    let url = &info.base_url;
+    let warning = |text: String| Finding::new(OLLAMA, State::Warning, text);
     let names: Vec<&str> = models.iter().map(|model| model.id.as_str()).collect();
-    match named(&names) {
-        Some(named) => Finding::new(OLLAMA, State::Ok, format!("{}: {named}", info.base_url)),
-        None => Finding::new(
-            OLLAMA,
-            State::Warning,
-            format!("{} has no models", info.base_url),
-        )
-        .advise("get one that can call tools, e.g.: ollama pull qwen3"),
+    let Some(all) = named(&names) else {
+        return warning(format!("{url} has no models"))
+            .advise("get one that can call tools, e.g.: ollama pull qwen3");
+    };
+    let counts = |model: &&Model| !info.default || chosen.is_empty() || model.id == chosen;
+    let counted: Vec<&Model> = models.iter().filter(counts).collect();
+    if counted.is_empty() {
+        return warning(format!("{url} has no model {chosen}, but {all}"))
+            .advise(format!("ollama pull {chosen}, or set chat.model"));
     }
+    if counted.iter().all(|model| !model.supports_tools) {
+        let names: Vec<&str> = counted.iter().map(|model| model.id.as_str()).collect();
+        let names = named(&names).unwrap_or_default();
+        return warning(format!("{url}: {names} cannot call tools"))
+            .advise("get one that can, e.g.: ollama pull qwen3");
+    }
+    let small = |model: &&&Model| {
+        model
+            .context_window
+            .is_some_and(|size| size < SMALL_CONTEXT)
+    };
+    if let Some(model) = counted.iter().find(small) {
+        let size = model.context_window.unwrap_or_default();
+        return warning(format!(
+            "{url}: the context of {} is {size} tokens, little for tools and their output",
+            model.id
+        ))
+        .advise(format!(
+            "set providers.{}.num_ctx to {SMALL_CONTEXT} or more where model and memory allow it",
+            info.id
+        ));
+    }
+    Finding::new(OLLAMA, State::Ok, format!("{url}: {all}"))
 }
 
 fn unreachable(info: &ProviderInfo, state: State, problem: &str) -> Finding {
     let url = &info.base_url;
     let finding = Finding::new(OLLAMA, state, format!("{url}: {problem}"));
-    match crate::sandbox::is_container() {
+    let is_here = ["localhost", "127.0.0.1", "[::1]"]
+        .iter()
+        .any(|name| url.contains(name));
+    match is_here && crate::sandbox::is_container() {
         true => finding.advise(
-            "inside a container, localhost is the container itself: set providers.ollama.base_url to host.docker.internal or the service's name",
+            "start it with `ollama serve`; this is a container, whose localhost is itself: where it runs outside, set providers.ollama.base_url to host.docker.internal or the service's name",
         ),
         false => finding.advise("start it with `ollama serve`, or set providers.ollama.base_url"),
     }
@@ -155,6 +198,44 @@ fn named(names: &[&str]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn models_without_tools_or_with_a_small_context_are_told() {
+        let info = ProviderInfo {
+            id: OLLAMA.to_owned(),
+            kind: OLLAMA.to_owned(),
+            base_url: "http://o".to_owned(),
+            configured: true,
+            default: true,
+        };
+        let model = |id: &str, supports_tools: bool, context_window: Option<u64>| Model {
+            id: id.to_owned(),
+            provider: OLLAMA.to_owned(),
+            display_name: id.to_owned(),
+            context_window,
+            max_output_tokens: None,
+            supports_tools,
+            supports_thinking: None,
+            supports_vision: None,
+            pricing: None,
+        };
+        let good = model("good", true, Some(32_768));
+        let mute = model("mute", false, None);
+        let small = model("small", true, Some(4_096));
+        let cases = [
+            (vec![], "", "has no models"),
+            (vec![good.clone(), mute.clone()], "", "http://o: good, mute"),
+            (vec![mute.clone()], "", "mute cannot call tools"),
+            (vec![good.clone(), mute], "mute", "mute cannot call tools"),
+            (vec![small], "", "the context of small is 4096 tokens"),
+            (vec![good], "other", "has no model other, but good"),
+        ];
+        for (models, chosen, expected) in cases {
+            let found = of_models(&info, &models, chosen);
+            let text = crate::commands::doctor::finding::text(&[found]);
+            assert!(text.contains(expected), "{expected}: {text}");
+        }
+    }
 
     #[test]
     fn a_long_list_of_models_is_cut() {

@@ -86,3 +86,96 @@ async fn without_a_provider_the_demonstration_answers() {
     assert!(text.contains("ANTHROPIC_API_KEY"), "{text}");
     assert!(finding::is_well(&findings));
 }
+
+/// A SearXNG that knows two engines and answers each search so; returns its address.
+async fn searxng_that_answers(status: u16, kind: &'static str, body: &'static str) -> String {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    drop(tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let mut head = vec![0; 8192];
+            let read = stream.read(&mut head).await.unwrap();
+            let is_search = !head[..read].starts_with(b"GET /config");
+            let (status, kind, body) = match is_search {
+                true => (status, kind, body),
+                false => (
+                    200,
+                    "application/json",
+                    r#"{"engines": [{"name": "bing"}, {"name": "wikipedia"}]}"#,
+                ),
+            };
+            let answer = format!(
+                "HTTP/1.1 {status} x\r\ncontent-type: {kind}\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}",
+                body.len()
+            );
+            stream.write_all(answer.as_bytes()).await.unwrap();
+        }
+    }));
+    url
+}
+
+#[tokio::test]
+async fn what_people_get_wrong_about_searxng_is_said_in_one_line() {
+    let suspended = r#"{"query": "x", "results": [], "unresponsive_engines": [["bing", "Suspended: too many requests"]]}"#;
+    let cases = [
+        (403, "text/html", "Forbidden", "failed", "search.formats"),
+        (429, "text/html", "", "failed", "limiter"),
+        (200, "text/html", "<html></html>", "failed", "JSON"),
+        (200, "application/json", suspended, "", "Suspended"),
+    ];
+    for (status, kind, body, state, words) in cases {
+        let url = searxng_that_answers(status, kind, body).await;
+        let (_place, machine) = machine(&format!(
+            "[tools.web_search]\nsearxng_url = \"{url}\"\nengines = [\"bing\", \"duckduckgoo\"]\n"
+        ));
+        let findings = search::searxng(&machine.unwrap()).await;
+        let text = finding::text(&findings);
+        let first = text.lines().next().unwrap();
+        assert!(
+            first.starts_with(state) && first.contains(words),
+            "{status} {kind}: {text}"
+        );
+        assert!(text.contains("no engine is named duckduckgoo"), "{text}");
+    }
+}
+
+#[tokio::test]
+async fn a_chosen_provider_without_a_key_is_a_failure() {
+    let (_place, machine) =
+        machine("[chat]\nprovider = \"anthropic\"\n[providers.anthropic]\nmodel = \"m\"\n");
+    let findings = providers::providers(&machine.unwrap()).await;
+    let text = finding::text(&findings);
+    assert!(text.contains("has no key -> set"), "{text}");
+    assert!(!finding::is_well(&findings), "{text}");
+}
+
+#[tokio::test]
+async fn an_endpoint_is_tried() {
+    for (status, state, words) in [
+        (405, "ok", "answers"),
+        (401, "failed", "headers"),
+        (404, "failed", "/mcp"),
+    ] {
+        use axum::http::StatusCode;
+
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}/x", listener.local_addr().unwrap());
+        let status = StatusCode::from_u16(status).unwrap();
+        let router = axum::Router::new().fallback(move || async move { status });
+        drop(tokio::spawn(
+            async move { axum::serve(listener, router).await },
+        ));
+        let (_place, machine) = machine(&format!("[mcp.servers.far]\nurl = \"{url}\"\n"));
+        let text = finding::text(&endpoints::endpoints(&machine.unwrap()).await);
+        assert!(text.starts_with(state) && text.contains(words), "{text}");
+        assert_eq!(text.lines().count(), 1, "{text}");
+    }
+}
+
+#[test]
+fn the_port_may_be_named() {
+    let arguments = Arguments::try_parse_from(["outrigger", "doctor", "--port", "99"]).unwrap();
+    assert!(matches!(arguments.into_command(), Command::Doctor(it) if it.port == Some(99)));
+}

@@ -1,13 +1,14 @@
 //! MCP servers: a program or an endpoint each.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::time::Duration;
 
 use secrecy::SecretString;
 
 use super::super::settings::{McpServerSettings, McpSettings, Secret};
 use super::super::units::Span;
-use super::super::{McpConfig, McpServerConfig, McpTransport};
+use super::super::{HttpServer, McpConfig, McpServerConfig, McpTransport, StdioServer};
 use super::findings::{DAY, Findings};
 
 /// Longest run of one call where the server has no limit of its own.
@@ -38,7 +39,7 @@ fn check_server(
     findings: &mut Findings<'_>,
 ) -> Option<McpServerConfig> {
     let path = ["mcp", "servers", name];
-    if name.is_empty() || name.len() > MAX_NAME_BYTES || name.contains(char::is_control) {
+    if !is_name(name) {
         let message = format!("a server's name has 1 to {MAX_NAME_BYTES} bytes");
         findings.refuse(&path, message);
     }
@@ -59,29 +60,34 @@ fn transport(
     findings: &mut Findings<'_>,
 ) -> Option<McpTransport> {
     let path = ["mcp", "servers", name];
-    let is_stdio = !settings.args.is_empty() || !settings.env.is_empty() || settings.cwd.is_some();
-    match (settings.command, settings.url) {
+    let is_stdio = !settings.args.is_empty()
+        || !settings.env.is_empty()
+        || settings.cwd.is_some()
+        || settings.network.is_some()
+        || !settings.ports.is_empty()
+        || !settings.read_write.is_empty()
+        || !settings.read_only.is_empty();
+    match (&settings.command, &settings.url) {
         (Some(command), None) if settings.headers.is_empty() => {
             if command.trim().is_empty() {
                 findings.refuse(&["mcp", "servers", name, "command"], "must not be empty");
             }
-            Some(McpTransport::Stdio {
-                command,
-                args: settings.args,
-                env: variables(name, settings.env, findings),
-                cwd: settings.cwd.map(|cwd| findings.absolute(&cwd)),
-            })
+            Some(McpTransport::Stdio(stdio(name, settings, findings)))
         }
         (None, Some(url)) if !is_stdio => {
-            findings.url(&["mcp", "servers", name, "url"], &url)?;
-            Some(McpTransport::Http {
+            let path = ["mcp", "servers", name, "url"];
+            let parsed = findings.url(&path, url)?;
+            if let Err(why) = check_endpoint(&parsed) {
+                findings.refuse(&path, why);
+            }
+            Some(McpTransport::Http(HttpServer {
                 url: url.trim().to_owned(),
                 headers: headers(
                     &["mcp", "servers", name, "headers"],
                     settings.headers,
                     findings,
                 ),
-            })
+            }))
         }
         (None, None) => {
             findings.refuse(&path, "needs `command` (a program) or `url` (an endpoint)");
@@ -101,11 +107,139 @@ fn transport(
         (None, Some(_)) => {
             findings.refuse(
                 &path,
-                "`args`, `env` and `cwd` go with `command`, not with `url`",
+                "`args`, `env`, `cwd` and what a program may reach go with `command`, not with `url`",
             );
             None
         }
     }
+}
+
+fn stdio(name: &str, settings: McpServerSettings, findings: &mut Findings<'_>) -> StdioServer {
+    let absolute = |paths: Vec<String>, findings: &Findings<'_>| {
+        paths.iter().map(|path| findings.absolute(path)).collect()
+    };
+    StdioServer {
+        command: settings.command.unwrap_or_default(),
+        args: settings.args,
+        env: variables(name, settings.env, findings),
+        cwd: settings.cwd.map(|cwd| findings.absolute(&cwd)),
+        network: settings.network.unwrap_or(true),
+        ports: settings.ports,
+        read_write: absolute(settings.read_write, findings),
+        read_only: absolute(settings.read_only, findings),
+        sandbox: settings.sandbox,
+    }
+}
+
+/// Refuses what a token in a header must not cross in the clear, and addresses of clouds' metadata.
+fn check_endpoint(url: &reqwest::Url) -> Result<(), String> {
+    let host = url.host_str().unwrap_or_default();
+    let bare = host.trim_start_matches('[').trim_end_matches(']');
+    let address = bare.parse::<IpAddr>().ok();
+    if address.is_some_and(crate::http::is_link_local) {
+        return Err("link-local addresses are not connected to".to_owned());
+    }
+    let is_here = match address {
+        Some(address) => address.is_loopback(),
+        None => bare == "localhost" || bare.ends_with(".localhost"),
+    };
+    if url.scheme() == "http" && !is_here {
+        return Err(
+            "http:// is allowed to this machine only; use https:// for any other".to_owned(),
+        );
+    }
+    Ok(())
+}
+
+/// A server that a client asks for while the daemon runs.
+#[derive(Default)]
+pub struct AddedServer {
+    /// The program.
+    pub command: Option<String>,
+    /// Its arguments.
+    pub args: Vec<String>,
+    /// Variables added to its environment.
+    pub env: BTreeMap<String, String>,
+    /// The endpoint.
+    pub url: Option<String>,
+    /// Headers added to each request to it.
+    pub headers: BTreeMap<String, String>,
+}
+
+/// Checks a server that a client asks for, as one of the configuration is checked.
+///
+/// # Errors
+///
+/// What does not fit, by its field.
+pub fn mcp_server(name: &str, added: AddedServer) -> Result<McpServerConfig, String> {
+    use reqwest::header::{HeaderName, HeaderValue};
+    if !is_name(name) {
+        return Err(format!(
+            "field `name`: a server's name has 1 to {MAX_NAME_BYTES} bytes and no control characters"
+        ));
+    }
+    let secret = |map: BTreeMap<String, String>| {
+        map.into_iter()
+            .map(|(key, value)| (key, SecretString::from(value)))
+            .collect()
+    };
+    let transport = match (added.command, added.url) {
+        (Some(command), None) if added.headers.is_empty() && !command.trim().is_empty() => {
+            let texts = added
+                .args
+                .iter()
+                .chain(added.env.values())
+                .chain([&command]);
+            if texts.into_iter().any(|text| text.contains('\0'))
+                || added.env.keys().any(|key| !is_variable(key))
+            {
+                return Err("fields `command`, `args`, `env`: no NUL characters, and no = in the name of a variable".to_owned());
+            }
+            McpTransport::Stdio(StdioServer {
+                command,
+                args: added.args,
+                env: secret(added.env),
+                network: true,
+                ..StdioServer::default()
+            })
+        }
+        (None, Some(url)) if added.args.is_empty() && added.env.is_empty() => {
+            let parsed = reqwest::Url::parse(url.trim())
+                .ok()
+                .filter(|url| matches!(url.scheme(), "http" | "https"))
+                .filter(|url| url.username().is_empty() && url.password().is_none())
+                .ok_or("field `url`: expected a URL such as https://host/path without user and password")?;
+            check_endpoint(&parsed).map_err(|why| format!("field `url`: {why}"))?;
+            let fit = added.headers.iter().all(|(name, value)| {
+                name.parse::<HeaderName>().is_ok() && HeaderValue::from_str(value).is_ok()
+            });
+            if !fit {
+                return Err("field `headers`: not all of them are headers".to_owned());
+            }
+            McpTransport::Http(HttpServer {
+                url: parsed.into(),
+                headers: secret(added.headers),
+            })
+        }
+        _ => {
+            return Err(
+                "give `command`, with `args` and `env`, or `url`, with `headers`".to_owned(),
+            );
+        }
+    };
+    Ok(McpServerConfig {
+        transport,
+        safe_tools: Vec::new(),
+        timeout: CALL_TIMEOUT.0,
+    })
+}
+
+fn is_name(name: &str) -> bool {
+    !name.is_empty() && name.len() <= MAX_NAME_BYTES && !name.contains(char::is_control)
+}
+
+fn is_variable(name: &str) -> bool {
+    !name.is_empty() && !name.contains(['=', '\0'])
 }
 
 fn variables(
@@ -114,7 +248,7 @@ fn variables(
     findings: &mut Findings<'_>,
 ) -> BTreeMap<String, SecretString> {
     for name in variables.keys() {
-        if name.is_empty() || name.contains(['=', '\0']) {
+        if !is_variable(name) {
             findings.refuse(
                 &["mcp", "servers", server, "env", name],
                 "the name of a variable is not empty and has no =",

@@ -94,22 +94,35 @@ fn root(text: &str, findings: &mut Findings<'_>) -> Option<PathBuf> {
         return refuse("it is not a directory");
     }
     if is_of_the_system(&root) {
-        return refuse("a directory of the system can be no project; name a folder of your own");
+        let message = "a directory of the system can be no project; name a folder of your own";
+        return unfit(root, message, findings);
     }
     let home = findings.sources.home.as_deref();
     if home.is_some_and(|home| is_around(&root, home)) {
-        let message = format!(
-            "the home directory, or one above it, can be no project; name a folder inside: {}",
-            root.display()
+        return unfit(
+            root,
+            "the home directory, or one above it, can be no project; name a folder inside",
+            findings,
         );
-        findings.refuse(&["project", "root"], message);
-        return None;
     }
     findings.derive(
         &["project", "root"],
         root.to_string_lossy(),
         findings.merged.origin(&["project", "root"]),
     );
+    Some(root)
+}
+
+/// Refuses a folder; where nobody named it and no project is needed, a warning is enough.
+fn unfit(root: PathBuf, message: &str, findings: &mut Findings<'_>) -> Option<PathBuf> {
+    let path = &["project", "root"];
+    let message = format!("{message}: {}", root.display());
+    let is_named = findings.merged.origin(path) != Origin::Default;
+    if is_named || !findings.sources.project_is_optional {
+        findings.refuse(path, message);
+        return None;
+    }
+    findings.warnings.push(format!("project.root: {message}"));
     Some(root)
 }
 

@@ -3,6 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use super::super::error::one_of;
+use super::super::origin::Origin;
 use super::super::settings::{ServerSettings, SessionSettings};
 use super::super::{ServerConfig, SessionConfig};
 use super::findings::{DAY, Findings};
@@ -51,6 +52,9 @@ pub(super) fn server(
             findings.refuse(&["server", "allowed_hosts"], message);
         }
     }
+    // A page for whoever reaches the port is for this machine alone, unless somebody wanted it.
+    let is_wanted = findings.merged.origin(&["server", "console"]) != Origin::Default;
+    let is_near = address.is_some_and(|address| address.is_loopback());
     Some(ServerConfig {
         max_frame_bytes: findings.size(
             &["server", "max_frame_bytes"],
@@ -64,7 +68,7 @@ pub(super) fn server(
         ),
         allowed_origins: settings.allowed_origins,
         allowed_hosts: settings.allowed_hosts,
-        console: settings.console,
+        console: settings.console && (is_near || is_wanted),
         address: SocketAddr::new(address?, port),
     })
 }

@@ -96,7 +96,8 @@ fn permissions(
 
 /// A tool that nobody knows would silently be one that is never offered.
 fn check_tool(workflow: &str, tool: &str, findings: &mut Findings<'_>) {
-    if CORE_TOOLS.contains(&tool) || tool.starts_with("mcp__") || tool == "*" {
+    let is_custom = findings.merged.get(&["tools", "custom", tool]).is_some();
+    if CORE_TOOLS.contains(&tool) || is_custom || tool.starts_with("mcp__") || tool == "*" {
         return;
     }
     let near = match nearest(tool, CORE_TOOLS) {

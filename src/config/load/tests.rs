@@ -113,7 +113,7 @@ fn without_any_source_the_documented_defaults_hold() {
     let searxng = config.tools.web_search.searxng_url.as_deref();
     assert_eq!(searxng, Some("http://localhost:8080"));
     assert_eq!(config.log.format, LogFormat::Auto);
-    assert_eq!(config.audit_path, None);
+    assert_eq!(config.audit, None);
     assert_eq!(config.shutdown_grace, Duration::from_secs(5));
     assert!(config.workflows.is_empty() && config.mcp.servers.is_empty());
     assert!(token.is_none());
@@ -236,10 +236,10 @@ fn variables_are_read_as_what_the_key_needs() {
     let key = provider.api_key.as_ref().map(ExposeSecret::expose_secret);
     assert_eq!(key, Some("123456"));
     assert_eq!(provider.headers["X-A"].expose_secret(), "b");
-    let crate::config::McpTransport::Stdio { env, .. } = &config.mcp.servers["git"].transport
-    else {
+    let crate::config::McpTransport::Stdio(server) = &config.mcp.servers["git"].transport else {
         panic!("a program");
     };
+    let env = &server.env;
     assert_eq!(env["GITHUB_TOKEN"].expose_secret(), "7");
     assert_eq!(env["A__B"].expose_secret(), "8");
     let token = loaded.token.as_ref().map(ExposeSecret::expose_secret);
@@ -319,14 +319,15 @@ fn a_configuration_of_claude_desktop_works_as_it_is() {
         "mcpServers": {
             "awslabs.core": {"command": "uvx", "args": ["x"], "env": {"LEVEL": "1"}},
             "remote": {"type": "http", "url": "https://h/mcp", "headers": {"A": "b"}},
+            "older": {"type": "sse", "url": "https://h/sse"},
             "off": {"command": "x", "disabled": true}
         },
         "mcp": {"servers": {"ours": {"command": "o"}}}
     }"#;
     let config = Place::new().with_file("claude.json", text).load().config;
     let names: Vec<&String> = config.mcp.servers.keys().collect();
-    assert_eq!(names, ["awslabs.core", "ours", "remote"]);
-    let wrong = r#"{"mcpServers": {"s": {"type": "sse", "url": "https://h"}}}"#;
+    assert_eq!(names, ["awslabs.core", "older", "ours", "remote"]);
+    let wrong = r#"{"mcpServers": {"s": {"type": "carrier", "url": "https://h"}}}"#;
     let errors = Place::new().with_file("claude.json", wrong).errors();
     assert!(
         errors.contains("mcp.servers.s.type: unknown key"),
@@ -353,5 +354,20 @@ proptest::proptest! {
         let name = format!("OUTRIGGER_{name}");
         let place = place.with_environment(&[(&name, &value)]);
         drop(load(&place.sources).map_err(|errors| errors.to_string()));
+    }
+}
+
+#[test]
+fn the_page_is_for_this_machine_unless_it_is_wanted() {
+    for (host, console, expected) in [
+        ("127.0.0.1", None, true),
+        ("127.0.0.1", Some("false"), false),
+        ("0.0.0.0", None, false),
+        ("0.0.0.0", Some("true"), true),
+    ] {
+        let mut variables = vec![("OUTRIGGER_SERVER__HOST", host)];
+        variables.extend(console.map(|console| ("OUTRIGGER_SERVER__CONSOLE", console)));
+        let loaded = Place::new().with_environment(&variables).load();
+        assert_eq!(loaded.config.server.console, expected, "{host} {console:?}");
     }
 }

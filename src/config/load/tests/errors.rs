@@ -188,6 +188,39 @@ fn what_is_wrong_names_key_value_source_and_what_is_allowed() {
             &["has no ="],
         ),
         (
+            "[mcp.servers.x]\nurl = 'http://example.org/mcp'",
+            &["allowed to this machine only"],
+        ),
+        (
+            "[mcp.servers.x]\nurl = 'https://169.254.169.254/'",
+            &["link-local"],
+        ),
+        (
+            "[tools.custom.bash]\ndescription = 'x'\ncommand = 'a'",
+            &["tools.custom.bash", "taken by a tool of another sort"],
+        ),
+        (
+            "[tools.custom.x]\ndescription = 'x'\ncommand = 'a'\nshell = 'b'",
+            &["not both"],
+        ),
+        (
+            "[tools.custom.x]\ncommand = 'a'",
+            &["`description` is missing"],
+        ),
+        (
+            "[tools.custom.x]\ndescription = 'x'\ncommand = 'a'\nargs = ['{file}']",
+            &["names `file`, which is no input"],
+        ),
+        (
+            "[tools.custom.x]\ndescription = 'x'\ncommand = 'a'\n\
+             input_schema = {properties = {a = {type = 'string', pattern = '^a'}}}",
+            &["`pattern` is not checked here"],
+        ),
+        (
+            "[tools.custom.x]\ndescription = 'x'\ncommand = 'a'\ndanger = 'blocked'",
+            &["allowed: safe, warning, dangerous"],
+        ),
+        (
             "[workflows.w]\nlimits = {max_turns = 0}",
             &["workflows.w.limits.max_turns = 0"],
         ),

@@ -5,9 +5,9 @@ fn secrets_are_shown_by_nothing() {
     let secret = "sk-ant-SECRET";
     let text_of_file = format!(
         "[providers.a]\nkind = 'anthropic'\napi_key = '{secret}'\nheaders = {{X = '{secret}'}}\n\
-         [tools.web_search]\nbrave_api_key = '{secret}'\nsearxng_url = 'http://h'\n\
+         [tools.web_search]\nbrave_api_key = '{secret}'\nsearxng_url = 'https://h'\n\
          [mcp.servers.m]\ncommand = 'c'\nenv = {{T = '{secret}'}}\n\
-         [mcp.servers.h]\nurl = 'http://h'\nheaders = {{T = '{secret}'}}\n"
+         [mcp.servers.h]\nurl = 'https://h'\nheaders = {{T = '{secret}'}}\n"
     );
     let environment = [("OUTRIGGER_TOKEN", secret), ("OPENAI_API_KEY", secret)];
     let loaded = toml(&text_of_file).with_environment(&environment).load();

@@ -1,0 +1,300 @@
+//! The audit log: one line of JSON for each tool call, appended to a file that no tool reaches.
+//!
+//! It says what was called, how it was judged, who let it run, and what came of it, with digests in the place of
+//! contents. Whoever records never waits: a thread writes, and what finds its queue full is counted. A file
+//! that cannot be written is said once, in the log and to a client, and stops nothing; the gap is
+//! marked as soon as a line goes through again. Nothing here decides anything.
+
+mod file;
+
+use std::fmt;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::time::Duration;
+
+use serde::Serialize;
+use sha2::{Digest, Sha256};
+
+use self::file::LogFile;
+
+pub use self::file::MAX_KEPT;
+use crate::mutex::Mutex;
+
+/// Lines that may wait to be written: some hundred conversations ending their calls at once. At about
+/// 1 KiB a line this is its memory, too.
+const QUEUE_LINES: usize = 1_024;
+
+/// Longest text of a line that a model or client chose, in bytes.
+const MAX_NAME: usize = 128;
+
+/// How long the end of the daemon waits for the last lines.
+const FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Whether a call was let run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Decision {
+    /// It was.
+    Run,
+    /// It was not.
+    Refused,
+    /// It never came to that: no such tool, an input that does not fit, a cancel.
+    #[default]
+    None,
+}
+
+/// Who decided.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum By {
+    /// The rules: trust level, scope, class of the command.
+    Policy,
+    /// The user, who was asked.
+    User,
+    /// The user, earlier: an approval that was to be remembered.
+    Remembered,
+    /// Nobody could be asked (`approval.unattended = "deny"`).
+    Unattended,
+    /// Nobody answered in time.
+    Timeout,
+    /// The sandbox: a path outside the roots or on the deny list.
+    Sandbox,
+    /// The call was over before anybody decided.
+    #[default]
+    Nobody,
+}
+
+/// What was decided about a call, and by whom.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Ruling {
+    /// Whether it was let run.
+    pub decision: Decision,
+    /// Who said so.
+    pub by: By,
+    /// Whether the user changed the input.
+    pub edited: bool,
+}
+
+impl Ruling {
+    /// It may run.
+    pub fn run(by: By) -> Self {
+        Self {
+            decision: Decision::Run,
+            by,
+            edited: false,
+        }
+    }
+
+    /// It may not.
+    pub fn refused(by: By) -> Self {
+        Self {
+            decision: Decision::Refused,
+            by,
+            edited: false,
+        }
+    }
+}
+
+/// One line.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Entry {
+    /// When the call was settled, RFC 3339 in UTC.
+    pub time: String,
+    /// Whose: session, conversation, exchange.
+    pub session: String,
+    /// The conversation.
+    pub conversation: String,
+    /// The exchange, by the id of its messages.
+    pub exchange: String,
+    /// The call, unique in its session.
+    pub tool_id: String,
+    /// The tool's name.
+    pub tool: String,
+    /// The provider instance whose model made the call.
+    pub provider: String,
+    /// That model.
+    pub model: String,
+    /// `safe`, `warning`, `dangerous` or `blocked`.
+    pub level: String,
+    /// Whether it was let run.
+    pub decision: Decision,
+    /// Who said so.
+    pub decided_by: By,
+    /// Whether the user changed the input.
+    pub edited: bool,
+    /// `success`, `error`, `denied` or `cancelled`.
+    pub status: String,
+    /// The sandbox mode of a command.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sandbox: Option<String>,
+    /// A command's exit code.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub exit_code: Option<i32>,
+    /// How long it ran, in milliseconds.
+    pub duration_ms: u64,
+    /// How long it waited for other calls, in milliseconds.
+    pub queued_ms: u64,
+    /// The input as it was run, as compact JSON.
+    pub input: Digested,
+    /// The result as the model was given it.
+    pub output: Digested,
+}
+
+/// A content that is not shown.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Digested {
+    /// SHA-256, in hexadecimal.
+    pub sha256: String,
+    /// Its length in bytes.
+    pub bytes: u64,
+}
+
+impl Digested {
+    /// Digests a content.
+    pub fn of(content: &[u8]) -> Self {
+        let digest = Sha256::digest(content);
+        Self {
+            sha256: digest.iter().map(|byte| format!("{byte:02x}")).collect(),
+            bytes: content.len() as u64,
+        }
+    }
+}
+
+/// Where lines go; clones write to the same file, the default to none.
+#[derive(Clone, Default)]
+pub struct Audit(Option<Arc<Open>>);
+
+struct Open {
+    queue: SyncSender<Item>,
+    state: Arc<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// Lines that were not written since the last one that was.
+    lost: AtomicU64,
+    /// What went wrong, until somebody was told. Held for a look.
+    news: Mutex<Option<String>>,
+}
+
+enum Item {
+    Line(String),
+    /// Everything before this was written once the sender is dropped.
+    Flush(SyncSender<()>),
+}
+
+impl fmt::Debug for Audit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Audit({})", self.0.is_some())
+    }
+}
+
+impl Audit {
+    /// Opens the file, to be replaced by a new one at `max_bytes` while `keep` older ones are kept.
+    ///
+    /// # Errors
+    ///
+    /// Where the file cannot be made or opened, belongs to somebody else or is no file; or there is no thread.
+    pub fn open(path: &Path, max_bytes: u64, keep: u32) -> io::Result<Self> {
+        let file = LogFile::open(path, max_bytes, keep)?;
+        let (queue, items) = sync_channel(QUEUE_LINES);
+        let state = Arc::new(State::default());
+        let told = Arc::clone(&state);
+        std::thread::Builder::new()
+            .name("audit".to_owned())
+            .spawn(move || write_all(file, &items, &told))?;
+        Ok(Self(Some(Arc::new(Open { queue, state }))))
+    }
+
+    /// Whether there is a file at all.
+    pub fn is_on(&self) -> bool {
+        self.0.is_some()
+    }
+
+    /// Records a call; never waits. Texts that others chose are cut to 128 bytes.
+    pub fn record(&self, mut entry: Entry) {
+        let Some(open) = &self.0 else { return };
+        for text in [&mut entry.conversation, &mut entry.tool, &mut entry.model] {
+            text.truncate(text.floor_char_boundary(MAX_NAME));
+        }
+        let sent = serde_json::to_string(&entry)
+            .map_err(|error| error.to_string())
+            .and_then(|line| {
+                open.queue
+                    .try_send(Item::Line(line + "\n"))
+                    .map_err(|_| "it takes lines too slowly".to_owned())
+            });
+        if let Err(problem) = sent {
+            open.state.lose(&problem);
+        }
+    }
+
+    /// Returns what went wrong with the file, once.
+    pub fn news(&self) -> Option<String> {
+        let open = self.0.as_ref()?;
+        open.state.news.lock().take()
+    }
+
+    /// Waits until what was recorded is written, for two seconds at most. Blocks.
+    pub fn flush(&self) {
+        let Some(open) = &self.0 else { return };
+        let (done, flushed) = sync_channel(0);
+        if open.queue.try_send(Item::Flush(done)).is_ok() {
+            // The sender is dropped once all is written: either error is the end of waiting.
+            let _ = flushed.recv_timeout(FLUSH_TIMEOUT);
+        }
+    }
+}
+
+impl State {
+    /// Counts a line that is not in the file; the first of a row is told.
+    fn lose(&self, problem: &str) {
+        if self.lost.fetch_add(1, Ordering::Relaxed) > 0 {
+            return;
+        }
+        tracing::error!(problem, "the audit log cannot be written; calls go on");
+        let text = format!(
+            "the audit log cannot be written ({problem}); calls go on without a record until it can, see audit.path"
+        );
+        *self.news.lock() = Some(text);
+    }
+}
+
+fn write_all(mut file: LogFile, items: &Receiver<Item>, state: &State) {
+    for item in items {
+        let line = match item {
+            Item::Line(line) => line,
+            Item::Flush(done) => {
+                file.sync();
+                drop(done);
+                continue;
+            }
+        };
+        let lost = state.lost.load(Ordering::Relaxed);
+        let marked = match lost {
+            0 => line,
+            lost => format!("{}{line}", gap(lost)),
+        };
+        match file.append(marked.as_bytes()) {
+            Ok(()) if lost > 0 => {
+                state.lost.fetch_sub(lost, Ordering::Relaxed);
+                tracing::warn!(lost, "the audit log is written again");
+            }
+            Ok(()) => {}
+            Err(error) => state.lose(&error.to_string()),
+        }
+    }
+}
+
+/// The line that stands for those that are missing.
+fn gap(lost: u64) -> String {
+    let time = format!("{:.3}", jiff::Timestamp::now());
+    format!("{{\"time\":\"{time}\",\"lost\":{lost}}}\n")
+}
+
+#[cfg(test)]
+mod tests;

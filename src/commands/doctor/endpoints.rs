@@ -1,0 +1,59 @@
+//! Checks of MCP servers that are reached over HTTP.
+
+use std::time::Duration;
+
+use futures::future::join_all;
+use reqwest::header::ACCEPT;
+use secrecy::ExposeSecret as _;
+
+use super::Machine;
+use super::finding::{Finding, State};
+use crate::config::{HttpServer, McpTransport};
+
+/// How long an endpoint may take to say anything.
+const TIME: Duration = Duration::from_secs(5);
+
+/// Whether somebody is there who lets us in. Nothing is begun: a session is not asked for.
+pub(super) async fn endpoints(machine: &Machine) -> Vec<Finding> {
+    let servers = machine.loaded.config.mcp.servers.iter();
+    let asked = servers.filter_map(|(name, server)| match &server.transport {
+        McpTransport::Http(server) => Some(tried(machine, name, server)),
+        McpTransport::Stdio(_) => None,
+    });
+    join_all(asked).await
+}
+
+async fn tried(machine: &Machine, name: &str, server: &HttpServer) -> Finding {
+    let url = server.url.as_str();
+    let asking = async {
+        let client = machine.clients.get(url, None).await;
+        let client = client.map_err(|error| error.to_string())?;
+        let mut request = client.get(url).header(ACCEPT, "text/event-stream");
+        for (header, value) in &server.headers {
+            request = request.header(header, value.expose_secret());
+        }
+        let answer = request.send().await;
+        answer
+            .map(|answer| answer.status().as_u16())
+            .map_err(|error| match error.is_connect() {
+                true => "cannot be reached".to_owned(),
+                false => "broke off its answer".to_owned(),
+            })
+    };
+    let late = || Err(format!("did not answer within {} s", TIME.as_secs()));
+    let failed = |what: String| Finding::new("mcp", State::Failed, format!("{name}: {url} {what}"));
+    match tokio::time::timeout(TIME, asking)
+        .await
+        .unwrap_or_else(|_| late())
+    {
+        Ok(status @ (401 | 403)) => failed(format!("refuses us ({status})")).advise(format!(
+            "put a token into mcp.servers.{name}.headers, e.g. Authorization"
+        )),
+        Ok(404) => failed("has nothing at this path (404)".to_owned())
+            .advise(format!("correct mcp.servers.{name}.url; many end in /mcp")),
+        Ok(status @ 500..) => failed(format!("fails (status {status})"))
+            .advise("look at that server's own log".to_owned()),
+        Ok(_) => Finding::new("mcp", State::Ok, format!("{name}: {url} answers")),
+        Err(why) => failed(why).advise(format!("start it, or correct mcp.servers.{name}.url")),
+    }
+}
