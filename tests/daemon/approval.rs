@@ -39,7 +39,20 @@ async fn an_approved_command_runs_and_its_output_is_streamed() {
         "echo out; echo err >&2; exit 3"
     );
     assert!(confirm["expiresAt"].is_string());
+    assert_eq!(
+        confirm["commands"],
+        json!([["echo", "out"], ["echo", "err"], ["exit", "3"]])
+    );
+    assert!(confirm["rules"][0]["rule"].is_string(), "{confirm}");
     assert!(confirm["danger"]["level"].is_string());
+    let record = client
+        .ask(json!({"type": "tool:status", "toolId": "t1"}))
+        .await;
+    let told = (
+        &record["payload"]["status"],
+        &record["payload"]["approval"]["asked"],
+    );
+    assert_eq!(told, (&json!("queued"), &json!(true)), "{record}");
     let answer = client.ask(approve(&confirm["toolId"], &json!({}))).await;
     assert_eq!(answer["payload"], json!({"toolId": "t1", "accepted": true}));
     client.until("chat:stream-end").await;
@@ -87,7 +100,7 @@ async fn a_denied_command_does_not_run_and_the_model_hears_why() {
 #[tokio::test]
 async fn an_edited_input_is_checked_and_run_instead() {
     let turns = vec![bash("echo theirs"), Turn::text("done")];
-    let (_daemon, mut client, _provider) = asked(turns, json!({})).await;
+    let (_daemon, mut client, provider) = asked(turns, json!({})).await;
     let confirm = client.until("chat:tool-confirm").await["payload"].clone();
     let wrong = client
         .ask(approve(
@@ -115,6 +128,16 @@ async fn an_edited_input_is_checked_and_run_instead() {
             .unwrap()
             .contains("ours")
     );
+    // Whoever reads the conversation, the model too, knows what ran.
+    let asked = json!({"type": "chat:history"});
+    let history = client.ask(asked).await["payload"]["messages"].clone();
+    let said = [history[2].to_string(), provider.requests()[1].to_string()];
+    for text in said {
+        assert!(
+            text.contains("changed the input") && text.contains("echo ours"),
+            "{text}"
+        );
+    }
 }
 
 #[tokio::test]
@@ -139,9 +162,9 @@ async fn an_edit_does_not_get_past_what_is_blocked() {
 #[tokio::test]
 async fn a_remembered_command_is_not_asked_again_and_another_is() {
     let turns = vec![
-        bash("cargo --version"),
-        bash("cargo --version"),
-        bash("cargo --list"),
+        bash("touch a && touch b"),
+        bash("touch a && touch b"),
+        bash("touch a || touch b"),
         Turn::text("done"),
     ];
     let (_daemon, mut client, _provider) = asked(turns, json!({})).await;
@@ -153,13 +176,67 @@ async fn a_remembered_command_is_not_asked_again_and_another_is() {
         ))
         .await;
     let second = client.until("chat:tool-confirm").await["payload"].clone();
-    assert_eq!(second["input"]["command"], "cargo --list");
+    assert_eq!(second["input"]["command"], "touch a || touch b");
     assert_eq!(
         client.all("chat:tool-resolved")[0]["remember"],
         "conversation"
     );
     client.ask(approve(&second["toolId"], &json!({}))).await;
     client.until("chat:stream-end").await;
+}
+
+#[tokio::test]
+async fn an_edited_input_is_what_is_remembered() {
+    let write = |text: &str| Turn::call("file_write", &json!({"path": "a", "content": text}));
+    let turns = vec![
+        write("one"),
+        write("two"),
+        bash("touch b && rm -r c"),
+        bash("touch b"),
+        bash("touch b && rm -r c"),
+        Turn::text("done"),
+    ];
+    let (_daemon, mut client, _provider) = asked(turns, json!({})).await;
+    for input in [
+        json!({"path": "a", "content": "1"}),
+        json!({"command": "touch b"}),
+    ] {
+        let confirm = client.until("chat:tool-confirm").await["payload"].clone();
+        let more = json!({"input": input, "remember": "conversation"});
+        client.ask(approve(&confirm["toolId"], &more)).await;
+    }
+    // Neither what was edited away nor more than the edit.
+    let last = client.until("chat:tool-confirm").await["payload"].clone();
+    assert_eq!(last["input"]["command"], "touch b && rm -r c");
+    assert_eq!(client.all("chat:tool-confirm").len(), 3);
+    for resolved in client.all("chat:tool-resolved") {
+        let told = (&resolved["remember"], &resolved["edited"]);
+        assert_eq!(told, (&json!("conversation"), &json!(true)));
+    }
+    client
+        .ask(approve(&last["toolId"], &json!({"approved": false})))
+        .await;
+    client.until("chat:stream-end").await;
+}
+
+/// The words of the second call are those of the first; what they are fed is not.
+#[tokio::test]
+async fn an_approval_does_not_reach_what_was_not_shown() {
+    let turns = vec![
+        bash("sqlite3 x.db <<'EOF'\nselect 1;\nEOF"),
+        bash("sqlite3 x.db <<'EOF'\n.shell id\nEOF"),
+        Turn::text("done"),
+    ];
+    let (_daemon, mut client, _provider) = asked(turns, json!({})).await;
+    for _ in 0..2 {
+        let confirm = client.until("chat:tool-confirm").await["payload"].clone();
+        let more = json!({"remember": "session"});
+        client.ask(approve(&confirm["toolId"], &more)).await;
+    }
+    client.until("chat:stream-end").await;
+    let resolved = client.all("chat:tool-resolved");
+    assert_eq!(resolved.len(), 2);
+    assert!(resolved.iter().all(|it| it["remember"].is_null()));
 }
 
 #[tokio::test]

@@ -61,6 +61,16 @@ async fn bad_frames_are_told_and_the_socket_goes_on() {
             "none",
         ),
         (
+            r#"{"type":"chat:send","content":"x","content":"y"}"#,
+            "invalid_payload",
+            "twice",
+        ),
+        (
+            r#"{"type":"chat:tool-approve","toolId":"t9","approved":false,"approved":true}"#,
+            "invalid_payload",
+            "twice",
+        ),
+        (
             r#"{"type":"chat:send","payload":[]}"#,
             "invalid_payload",
             "`payload`",
@@ -111,6 +121,21 @@ async fn bad_frames_are_told_and_the_socket_goes_on() {
     assert_eq!(pong["type"], "session:ping-result");
     assert_eq!(pong["replyTo"], 7);
     client.check_numbers();
+}
+
+#[tokio::test]
+async fn text_that_is_no_text_closes_the_socket_and_not_the_daemon() {
+    use tokio_tungstenite::tungstenite::protocol::frame::{
+        Frame,
+        coding::{Data, OpCode},
+    };
+    let provider = Provider::start().await;
+    let daemon = Daemon::start(&provider).await;
+    let mut client = daemon.connect().await;
+    let frame = Frame::message(&b"{\"type\":\"\xff\"}"[..], OpCode::Data(Data::Text), true);
+    client.message(Message::Frame(frame)).await.unwrap();
+    assert_eq!(client.next_or_close().await, Err(1007));
+    daemon.connect().await;
 }
 
 #[tokio::test]
@@ -179,7 +204,7 @@ async fn each_failure_of_the_provider_has_its_code_and_the_conversation_goes_on(
         (
             Turn::plain(200, "text/html", "<html>login</html>"),
             "provider_protocol",
-            true,
+            false,
             "",
         ),
         (Turn::broken(&[]), "provider_protocol", true, ""),

@@ -28,6 +28,29 @@ async fn while_text_streams() {
 }
 
 #[tokio::test]
+async fn while_a_call_is_being_written() {
+    let provider = Provider::start().await;
+    let begun = json!({"tool_calls": [{"index": 0, "id": "call_1", "type": "function",
+        "function": {"name": "file_read", "arguments": "{\"path\":"}}]});
+    let (turn, _pause) = Turn::paused(&[begun], &[], "tool_calls");
+    provider.then(turn);
+    let daemon = Daemon::start(&provider).await;
+    let mut client = daemon.connect().await;
+    client.say("go").await;
+    client.until("chat:tool-input-delta").await;
+    let answer = client.ask(json!({"type": "chat:cancel"})).await;
+    assert_eq!(answer["payload"]["toolIds"], json!(["t1"]));
+    client.until("chat:stream-end").await;
+    let record = client
+        .ask(json!({"type": "tool:status", "toolId": "t1"}))
+        .await;
+    let record = &record["payload"];
+    assert_eq!(record["status"], "cancelled", "{record}");
+    assert_eq!(record["category"], "file", "{record}");
+    assert_eq!(record["danger"]["level"], "safe", "{record}");
+}
+
+#[tokio::test]
 async fn while_a_command_runs() {
     let provider = Provider::start().await;
     let command = "echo started; (trap '' TERM HUP INT; setsid sleep 600) & sleep 600";

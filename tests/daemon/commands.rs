@@ -163,9 +163,17 @@ async fn a_daemon_is_looked_at_from_outside() {
     let served: Value = serde_json::from_str(&get(daemon.port, "/schema.json").await).unwrap();
     let written = typed(outrigger(&home).args(["schema", "--out", "schemas"]), "").await;
     assert_eq!(written.status.code(), Some(0));
-    let file = home.path().join("project/schemas/protocol.schema.json");
-    let written: Value = serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap();
+    let schemas = home.path().join("project/schemas");
+    let read = |name: &str| std::fs::read_to_string(schemas.join(name)).unwrap();
+    let written: Value = serde_json::from_str(&read("protocol.schema.json")).unwrap();
     assert_eq!(served, written);
+    let served: Value = serde_json::from_str(&get(daemon.port, "/asyncapi.json").await).unwrap();
+    let written: Value = serde_json::from_str(&read("asyncapi.json")).unwrap();
+    assert_eq!(served, written);
+    assert_eq!(
+        read("protocol.ts"),
+        include_str!("../../clients/typescript/src/protocol.ts")
+    );
 }
 
 #[tokio::test]
@@ -211,4 +219,40 @@ async fn doctor_says_what_is_wrong_and_what_to_do() {
     assert_eq!(state("project"), Some(json!("ok")));
     assert_eq!(state("provider"), Some(json!("warning")));
     assert_eq!(state("searxng"), Some(json!("failed")));
+}
+
+#[tokio::test]
+async fn what_needs_no_project_works_in_the_home_directory() {
+    let home = home();
+    for arguments in [
+        ["config", "show"].as_slice(),
+        ["doctor", "--json"].as_slice(),
+    ] {
+        let mut command = outrigger(&home);
+        command.current_dir(home.path()).args(arguments);
+        command.env("OUTRIGGER_SERVER__PORT", "0");
+        let output = typed(&mut command, "").await;
+        let (shown, aside) = (text(&output.stdout), text(&output.stderr));
+        assert_eq!(
+            output.status.code(),
+            Some(0),
+            "{arguments:?}: {shown}{aside}"
+        );
+        assert!(
+            format!("{shown}{aside}").contains("can be no project"),
+            "{shown}{aside}"
+        );
+    }
+    let provider = Provider::start().await;
+    let daemon = Daemon::start(&provider).await;
+    let mut command = outrigger(&home);
+    command.current_dir(home.path()).arg("healthcheck");
+    command.env("OUTRIGGER_SERVER__PORT", daemon.port.to_string());
+    let alive = typed(&mut command, "").await;
+    assert_eq!(alive.status.code(), Some(0), "{}", text(&alive.stderr));
+
+    let mut command = outrigger(&home);
+    command.current_dir(home.path()).arg("serve");
+    let refused = typed(&mut command, "").await;
+    assert_eq!(refused.status.code(), Some(2), "a daemon needs one");
 }

@@ -355,3 +355,75 @@ async fn without_a_default_model_the_first_one_listed_answers() {
     assert_eq!(start["payload"]["model"], "listed-first");
     client.until("chat:stream-end").await;
 }
+
+#[tokio::test]
+async fn sends_keep_their_order_and_can_be_stopped_while_a_model_is_looked_for() {
+    let provider = Provider::start().await;
+    provider.by_rule(|said| Turn::text(said["content"].as_str().unwrap()));
+    let daemon = Daemon::with(&provider, json!({"providers": {"test": {"model": ""}}})).await;
+    let mut client = daemon.connect().await;
+    let mut pause = provider.pause_models();
+    client
+        .send(json!({"type": "chat:send", "conversationId": "shut", "content": "zero"}))
+        .await;
+    pause.reached().await;
+    client
+        .send(json!({"type": "chat:close", "conversationId": "shut"}))
+        .await;
+    let closed = client.until("chat:stream-end").await;
+    assert_eq!(closed["payload"]["stopReason"], "cancelled");
+    let mut pause = provider.pause_models();
+    client
+        .send(json!({"type": "chat:send", "id": 1, "content": "one"}))
+        .await;
+    pause.reached().await;
+    let state = client.ask(json!({"type": "session:state"})).await;
+    assert_eq!(state["payload"]["conversations"][0]["state"], "thinking");
+    for (id, content) in [(2, "two"), (3, "three")] {
+        client
+            .send(json!({"type": "chat:send", "id": id, "content": content}))
+            .await;
+        let answer = client.until("chat:send-result").await;
+        assert_eq!(answer["payload"]["state"], "queued", "{answer}");
+    }
+    let cancelled = client.ask(json!({"type": "chat:cancel"})).await;
+    assert_eq!(cancelled["payload"]["cancelled"], true);
+    for (message, reason) in [("m2", "cancelled"), ("m3", "end_turn"), ("m4", "end_turn")] {
+        let end = client.until("chat:stream-end").await;
+        assert_eq!(end["payload"]["messageId"], message);
+        assert_eq!(end["payload"]["stopReason"], reason);
+    }
+    // What was said and not answered is in front of what was said next.
+    assert_eq!(client.text_said(), "one\n\ntwothree");
+    assert_eq!(
+        provider.models_asked(),
+        3,
+        "once more for each that was given up"
+    );
+}
+
+#[tokio::test]
+async fn calls_after_a_history_have_ids_of_their_own() {
+    let provider = Provider::start().await;
+    let list = || Turn::call("file_list", &json!({}));
+    provider.then(list()).then(list()).then(Turn::text("done"));
+    let daemon = Daemon::start(&provider).await;
+    let mut client = daemon.connect().await;
+    let history = json!([
+        {"role": "user", "content": "go"},
+        {"role": "assistant", "content": "", "toolCalls": [
+            {"id": "t2", "name": "file_list", "input": {}}, {"id": "mine", "name": "file_list", "input": {}}]},
+        {"role": "tool", "content": "a", "toolCallId": "t2"},
+        {"role": "tool", "content": "a", "toolCallId": "mine"},
+    ]);
+    client
+        .send(json!({"type": "chat:send", "content": "on", "history": history}))
+        .await;
+    client.until("chat:stream-end").await;
+    let ids: Vec<serde_json::Value> = client
+        .all("chat:tool-result")
+        .iter()
+        .map(|result| result["toolId"].clone())
+        .collect();
+    assert_eq!(ids, ["t3", "t4"]);
+}

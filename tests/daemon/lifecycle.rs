@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
+use tokio_tungstenite::tungstenite::Message;
 
 use crate::support::provider::Turn;
 use crate::support::{Client, Daemon, Provider};
@@ -184,6 +185,33 @@ async fn sigterm_cancels_what_runs_and_exits_with_0() {
 }
 
 #[tokio::test]
+async fn who_speaks_during_the_last_moments_is_answered_and_hears_the_end() {
+    let provider = Provider::start().await;
+    let mut daemon = Daemon::with(&provider, autonomous()).await;
+    let mut client = daemon.connect().await;
+    with_a_stubborn_command(&mut client, &provider).await;
+    signal(&daemon, "TERM");
+    // One request after the other until the socket closes: most likely some come when the session takes none any more.
+    let ping = json!({"type": "session:ping", "id": "p"}).to_string();
+    let code = 'open: loop {
+        client.message(Message::text(&ping)).await.ok();
+        loop {
+            match client.next_or_close().await {
+                Ok(frame) if frame["replyTo"] == "p" => break,
+                Ok(_) => {}
+                Err(code) => break 'open code,
+            }
+        }
+    };
+    assert_eq!(code, 1001);
+    let refused = client.all("session:error");
+    assert!(refused.iter().all(|error| error["code"] == "shutting_down"));
+    assert_eq!(client.all("chat:tool-result").len(), 1);
+    assert_eq!(client.all("chat:stream-end")[0]["stopReason"], "cancelled");
+    assert_eq!(daemon.child.wait().await.unwrap().code(), Some(0));
+}
+
+#[tokio::test]
 async fn kill_9_of_the_daemon_leaves_no_process() {
     let provider = Provider::start().await;
     let mut daemon = Daemon::with(&provider, autonomous()).await;
@@ -195,12 +223,159 @@ async fn kill_9_of_the_daemon_leaves_no_process() {
 }
 
 fn signal(daemon: &Daemon, name: &str) {
-    let pid = daemon.child.id().unwrap().to_string();
+    send(daemon.child.id().unwrap(), name);
+}
+
+fn send(pid: u32, name: &str) {
+    let pid = pid.to_string();
     let sent = Command::new("kill")
         .args(["-s", name, &pid])
         .status()
         .unwrap();
     assert!(sent.success());
+}
+
+/// Waits until a process is gone; one that nobody waited for has no command line any more.
+async fn until_dead(pid: u32) {
+    while std::fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|line| !line.is_empty()) {
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
+async fn kill_9_of_the_parent_ends_the_daemon_and_its_commands() {
+    // The parent holds the other end of the daemon's stdin, as a frontend does, and has no time to let go.
+    const PARENT: &str =
+        r#"mkfifo "$1.pipe"; "$0" serve --config "$1" <"$1.pipe" & exec 3>"$1.pipe"; wait"#;
+
+    let provider = Provider::start().await;
+    let mut daemon = Daemon::by(&provider, autonomous(), |config| {
+        let mut parent = tokio::process::Command::new("sh");
+        let program = env!("CARGO_BIN_EXE_outrigger");
+        parent.args(["-c", PARENT, program]).arg(config);
+        parent
+    })
+    .await;
+    let mut client = daemon.connect().await;
+    let word = with_a_stubborn_command(&mut client, &provider).await;
+    assert_ne!(daemon.child.id(), Some(daemon.pid));
+    signal(&daemon, "KILL");
+    daemon.child.wait().await.unwrap();
+    until_dead(daemon.pid).await;
+    until_gone(&word).await;
+}
+
+#[tokio::test]
+async fn the_end_of_the_watched_process_ends_the_daemon_and_its_commands() {
+    let provider = Provider::start().await;
+    let mut watched = tokio::process::Command::new("sleep")
+        .arg("86400")
+        .kill_on_drop(true)
+        .spawn()
+        .unwrap();
+    let pid = watched.id().unwrap();
+    let mut daemon = Daemon::by(&provider, autonomous(), |config| {
+        let mut command = tokio::process::Command::new(env!("CARGO_BIN_EXE_outrigger"));
+        command.args(["serve", "--parent-pid", &pid.to_string(), "--config"]);
+        command.arg(config);
+        command
+    })
+    .await;
+    let mut client = daemon.connect().await;
+    let word = with_a_stubborn_command(&mut client, &provider).await;
+    send(pid, "KILL");
+    watched.wait().await.unwrap();
+    let status = daemon.child.wait().await.unwrap();
+    assert_eq!(status.code(), Some(0));
+    until_gone(&word).await;
+}
+
+#[tokio::test]
+async fn a_second_signal_ends_at_once_with_nothing_left() {
+    let provider = Provider::start().await;
+    let more = json!({
+        "chat": {"trust_level": "autonomous"},
+        "shutdown": {"grace": "10m"},
+        "log": {"format": "json"},
+    });
+    let mut daemon = Daemon::with(&provider, more).await;
+    let mut client = daemon.connect().await;
+    let word = with_a_stubborn_command(&mut client, &provider).await;
+    signal(&daemon, "TERM");
+    // Two signals of one sort that come together are one.
+    while !daemon
+        .log()
+        .iter()
+        .any(|line| line["message"] == "shutting down")
+    {
+        tokio::task::yield_now().await;
+    }
+    signal(&daemon, "TERM");
+    let status = daemon.child.wait().await.unwrap();
+    assert_eq!(status.code(), Some(0));
+    until_gone(&word).await;
+}
+
+#[tokio::test]
+async fn a_signal_right_after_the_ready_line_is_no_accident() {
+    let provider = Provider::start().await;
+    for name in ["TERM", "INT", "TERM", "INT", "TERM", "INT"] {
+        let mut daemon = Daemon::start(&provider).await;
+        signal(&daemon, name);
+        assert_eq!(daemon.child.wait().await.unwrap().code(), Some(0), "{name}");
+    }
+}
+
+#[tokio::test]
+async fn two_daemons_do_not_disturb_each_other() {
+    let (one, other) = (Provider::start().await, Provider::start().await);
+    let mut first = Daemon::with(&one, autonomous()).await;
+    let second = Daemon::with(&other, autonomous()).await;
+    assert_ne!(first.port, second.port);
+    let mut lost = first.connect().await;
+    let mut kept = second.connect().await;
+    let first_word = with_a_stubborn_command(&mut lost, &one).await;
+    let second_word = with_a_stubborn_command(&mut kept, &other).await;
+    signal(&first, "KILL");
+    first.child.wait().await.unwrap();
+    until_gone(&first_word).await;
+    assert!(is_running(&second_word));
+    kept.ask(json!({"type": "chat:cancel"})).await;
+    let end = kept.until("chat:stream-end").await;
+    assert_eq!(end["payload"]["stopReason"], "cancelled");
+    until_gone(&second_word).await;
+    other.then(Turn::text("still here"));
+    kept.say("go").await;
+    kept.until("chat:stream-end").await;
+    assert_eq!(kept.text_said(), "still here");
+}
+
+#[tokio::test]
+async fn nobody_is_called_at_the_start() {
+    let provider = Provider::start().await;
+    let watched = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    watched.set_nonblocking(true).unwrap();
+    let url = format!("http://{}", watched.local_addr().unwrap());
+    let more = json!({
+        "providers": {
+            "test": {"base_url": url},
+            "ollama": {"base_url": url},
+        },
+        "tools": {"web_search": {"searxng_url": url}},
+    });
+    let daemon = Daemon::with(&provider, more).await;
+    let mut client = daemon.connect().await;
+    client.ask(json!({"type": "session:state"})).await;
+    client.ask(json!({"type": "provider:list"})).await;
+    client.ask(json!({"type": "tool:list"})).await;
+    let called = watched.accept().map_err(|error| error.kind());
+    assert_eq!(called.unwrap_err(), std::io::ErrorKind::WouldBlock);
+    // Asked for its models it does call, so the watch works.
+    let ask = json!({"type": "model:list", "provider": "test", "id": 1});
+    client.send(ask).await;
+    while watched.accept().is_err() {
+        tokio::task::yield_now().await;
+    }
 }
 
 #[tokio::test]
@@ -217,6 +392,19 @@ async fn a_running_exchange_may_end_by_itself_at_shutdown() {
     client.say("go").await;
     pause.reached().await;
     signal(&daemon, "TERM");
+    // Whoever asks meanwhile is told, and nothing new is begun.
+    let ready = "GET /readyz HTTP/1.1\r\nHost: localhost";
+    while http(&daemon, ready).await.0 != 503 {}
+    let upgrade = format!(
+        "GET /ws?token={} HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
+        daemon.token
+    );
+    let (status, body) = http(&daemon, &upgrade).await;
+    assert!(status == 503 && body.contains(r#""draining""#), "{body}");
+    let refused = client
+        .ask(json!({"type": "chat:send", "content": "more"}))
+        .await;
+    assert_eq!(refused["payload"]["code"], "shutting_down");
     pause.go_on();
     let end = client.until("chat:stream-end").await;
     assert_eq!(end["payload"]["stopReason"], "end_turn");
@@ -285,6 +473,27 @@ fn each_reason_not_to_start_has_its_exit_code_and_line() {
         "\n",
     );
     assert_eq!(code, Some(2), "{line}");
+}
+
+#[test]
+fn bad_arguments_are_said_in_a_line_too() {
+    for (arguments, part) in [
+        (&["--nope"][..], "--nope"),
+        (&["--port", "99999"][..], "99999"),
+        (&["--token", "x"][..], "--token"),
+    ] {
+        let (code, line) = fatal(arguments, &[], "");
+        assert_eq!(code, Some(2));
+        assert_eq!(
+            (&line["event"], &line["code"]),
+            (&json!("fatal"), &json!("configuration"))
+        );
+        let message = line["message"].as_str().unwrap();
+        assert!(message.contains(part), "{message}");
+    }
+    // Who asks for help waits for no line.
+    let (code, line) = fatal(&["--help"], &[], "");
+    assert_eq!((code, line), (Some(0), Value::Null));
 }
 
 #[test]

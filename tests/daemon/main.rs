@@ -13,10 +13,32 @@
 
 mod support;
 
+mod accounting;
 mod approval;
+mod audit;
 mod bad_input;
+mod by_hand;
 mod cancel;
+mod chaos;
 mod commands;
+mod crowd;
+mod custom;
+mod endings;
 mod exchange;
+mod faults;
+mod git;
+mod images;
+mod layers;
 mod lifecycle;
+mod loops;
+mod mcp;
+mod models;
+mod output;
+mod proxies;
 mod resume;
+mod secrets;
+mod slow;
+mod steering;
+mod switching;
+mod telemetry;
+mod workflows;

@@ -108,6 +108,125 @@ async fn a_gap_is_told_with_an_account_of_how_things_stand() {
 }
 
 #[tokio::test]
+async fn the_account_after_a_gap_is_enough_to_go_on_drawing() {
+    let provider = Provider::start().await;
+    let (turn, mut pause) = Turn::paused(
+        &[json!({"content": "half "}), json!({"content": "an"})],
+        &[json!({"content": " answer"})],
+        "stop",
+    );
+    for _ in 0..30 {
+        provider.then(Turn::text(&"x".repeat(3_000)));
+    }
+    let more = json!({"session": {"buffer_bytes": "64KiB"}});
+    let daemon = Daemon::with(&provider, more).await;
+    let mut first = daemon.connect().await;
+    let session = first.seen[0]["payload"]["sessionId"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    for _ in 0..30 {
+        let say = json!({"type": "chat:send", "conversationId": "over", "content": "go"});
+        first.send(say).await;
+        first.until("chat:stream-end").await;
+    }
+    provider.then(turn).then(Turn::text("next"));
+    first.say("go").await;
+    first
+        .send(json!({"type": "chat:send", "id": "waits", "content": "and then"}))
+        .await;
+    pause.reached().await;
+    while first.text_said().len() < 30 * 3_000 + 7 {
+        first.next().await;
+    }
+    drop(first);
+    let mut second = Client::connect(&daemon, &format!("?session={session}&after=1")).await;
+    while second.until("chat:state").await["payload"]["conversationId"] != "over" {}
+    let state = second.ask(json!({"type": "session:state"})).await;
+    assert_eq!(state["payload"]["conversations"][0]["state"], "responding");
+    let told: Vec<String> = second
+        .seen
+        .iter()
+        .skip(1)
+        .map(|it| {
+            let payload = &it["payload"];
+            let of = ["conversationId", "messageId", "content", "state"]
+                .map(|field| payload[field].as_str().unwrap_or(""));
+            let kind = it["type"].as_str().unwrap();
+            format!("{kind} {}", of.join(" ")).trim_end().to_owned()
+        })
+        .filter(|line| !line.starts_with("chat:stream-end over"))
+        .collect();
+    assert_eq!(
+        told,
+        [
+            "session:error",
+            "chat:history-result default",
+            "chat:history-result over",
+            // An answer that is still kept.
+            "chat:send-result default m32  queued",
+            "chat:stream-start default m31",
+            "chat:text-delta default m31 half an",
+            "chat:queued default m32",
+            "chat:state default m31  responding",
+            "chat:state over   idle",
+            "session:state-result",
+        ]
+    );
+    assert_eq!(
+        second.all("chat:stream-end").len(),
+        30,
+        "every end that was missed"
+    );
+    // What became of a send whose answer was lost.
+    let send = json!({"type": "chat:send", "id": "waits", "content": "and then"});
+    second.send(send).await;
+    let again = second.until("chat:send-result").await;
+    assert_eq!(again["payload"]["messageId"], "m32");
+    assert_eq!(again["payload"]["duplicate"], true);
+    pause.go_on();
+    second.until("chat:stream-end").await;
+    second.until("chat:stream-end").await;
+    assert_eq!(second.text_said(), "half an answernext");
+    second.check_numbers();
+}
+
+#[tokio::test]
+async fn a_session_that_was_resumed_outlives_a_move_to_another() {
+    let provider = Provider::start().await;
+    let daemon = Daemon::start(&provider).await;
+    let id = |client: &Client| {
+        client.seen[0]["payload"]["sessionId"]
+            .as_str()
+            .unwrap()
+            .to_owned()
+    };
+    let (first, other) = (daemon.connect().await, daemon.connect().await);
+    let (session, another) = (id(&first), id(&other));
+    // What is no number is the beginning.
+    let mut client = Client::connect(&daemon, &format!("?session={session}&after=x")).await;
+    assert_eq!(client.next().await["seq"], 1);
+    for (wanted, told) in [
+        ("nobody", "session:error"),
+        (another.as_str(), "session:ready"),
+    ] {
+        let resume =
+            json!({"type": "session:resume", "id": wanted, "sessionId": wanted, "lastSeq": 1});
+        client.send(resume).await;
+        let answer = client.next().await;
+        assert_eq!(answer["type"], told, "{answer}");
+        assert_eq!(answer["replyTo"], wanted);
+    }
+    client.ask(json!({"type": "session:ping"})).await;
+    let back = Client::connect(&daemon, &format!("?session={session}&after=0")).await;
+    assert_eq!(back.seen[0]["payload"]["resumed"], true);
+    // A socket that has used its session stays there.
+    let resume = json!({"type": "session:resume", "sessionId": session, "lastSeq": 0});
+    let refused = client.ask(resume).await;
+    assert_eq!(refused["payload"]["code"], "invalid_payload");
+}
+
+#[tokio::test]
 async fn a_client_that_closes_is_answered() {
     let provider = Provider::start().await;
     let daemon = Daemon::start(&provider).await;

@@ -1,8 +1,10 @@
-//! The daemon, a client of it, and a provider that plays a script.
+//! The daemon, a client of it, and providers that play a script.
 
 mod client;
 mod daemon;
 pub(crate) mod provider;
+pub(crate) mod server;
+pub(crate) mod wire;
 
 pub(crate) use client::Client;
 pub(crate) use daemon::Daemon;

@@ -12,6 +12,7 @@ fn documents() -> Vec<File> {
         "SECURITY.md",
         "CONTRIBUTING.md",
         "CHANGELOG.md",
+        "clients/typescript/README.md",
     ] {
         documents.push(File {
             path: path.to_owned(),
@@ -122,6 +123,7 @@ fn files_that_are_named_are_there() {
                 "benches/",
                 "fuzz/",
                 "fixtures/",
+                "clients/",
             ];
             let is_path = beginnings
                 .iter()
@@ -167,4 +169,41 @@ fn every_request_and_event_is_in_the_protocol() {
         .filter(|name| !text.contains(name))
         .collect();
     assert_eq!(missing, Vec::<&str>::new());
+}
+
+#[test]
+fn transcripts_are_frames_of_the_contract() {
+    let schema = outrigger::protocol::schema::schema();
+    let validator = jsonschema::draft202012::new(&schema).unwrap();
+    let mut checked = 0;
+    for document in documents() {
+        for line in commands(&document.text) {
+            let Some(text) = line.strip_prefix("< ").or_else(|| line.strip_prefix("> ")) else {
+                continue;
+            };
+            // What is cut says so, and what is broken on purpose is answered by an error.
+            let Ok(mut frame) = serde_json::from_str::<serde_json::Value>(text) else {
+                continue;
+            };
+            if text.contains('…')
+                || text.contains("chat:sendd")
+                || text == r#"{"type":"chat:send"}"#
+            {
+                continue;
+            }
+            if text.contains("\"payload\"")
+                && frame.get("timestamp").is_none()
+                && frame.get("seq").is_some()
+            {
+                frame["timestamp"] = "2026-11-20T12:00:00.000Z".into();
+            }
+            checked += 1;
+            let wrong: Vec<String> = validator
+                .iter_errors(&frame)
+                .map(|error| error.to_string())
+                .collect();
+            assert!(wrong.is_empty(), "{}: {text}: {wrong:?}", document.path);
+        }
+    }
+    assert!(checked > 40, "only {checked} frames were found");
 }

@@ -141,6 +141,7 @@ fn the_images_environment_is_a_valid_configuration() {
         Some("http://searxng:8080")
     );
     assert!(loaded.token.is_some());
+    assert!(loaded.config.server.console, "published to loopback alone");
 }
 
 /// `${NAME:-default}` as its default, `${NAME:?message}` as something.
@@ -178,6 +179,11 @@ fn the_daemon_waits_for_a_search_engine_that_answers_in_json() {
         "SearXNG is reached by the daemon alone"
     );
     assert_eq!(daemon["ports"][0], "127.0.0.1:4517:4517");
+    assert_eq!(
+        services["ollama"]["profiles"],
+        serde_json::json!(["ollama"])
+    );
+    assert_eq!(services["ollama"]["ports"], Value::Null);
     assert_eq!(
         daemon["extra_hosts"][0],
         "host.docker.internal:host-gateway"

@@ -2,7 +2,7 @@
 
 use futures::{SinkExt, StreamExt};
 use serde_json::{Value, json};
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tokio_tungstenite::tungstenite::{Error, Message};
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream};
@@ -32,6 +32,22 @@ impl Client {
         };
         let ready = client.next().await;
         assert_eq!(ready["type"], "session:ready", "{ready}");
+        client
+    }
+
+    /// Connects with as small a receive buffer as the system has: what is not read is the daemon's to keep.
+    pub(crate) async fn connect_narrow(daemon: &Daemon) -> Self {
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.set_recv_buffer_size(1).unwrap();
+        let address = ([127, 0, 0, 1], daemon.port).into();
+        let stream = MaybeTlsStream::Plain(socket.connect(address).await.unwrap());
+        let url = format!("ws://127.0.0.1:{}/ws?token={}", daemon.port, daemon.token);
+        let (socket, _) = tokio_tungstenite::client_async(url, stream).await.unwrap();
+        let mut client = Self {
+            socket,
+            seen: Vec::new(),
+        };
+        client.until("session:ready").await;
         client
     }
 

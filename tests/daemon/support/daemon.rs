@@ -17,6 +17,10 @@ pub(crate) struct Daemon {
     pub(crate) stdin: Option<ChildStdin>,
     pub(crate) port: u16,
     pub(crate) token: String,
+    /// The daemon's own process, which `child` is unless another program started it.
+    pub(crate) pid: u32,
+    /// Where the console page is.
+    pub(crate) console: Option<String>,
     folder: TempDir,
 }
 
@@ -28,6 +32,20 @@ impl Daemon {
 
     /// Starts a daemon with more configuration, merged over the test's own.
     pub(crate) async fn with(provider: &Provider, more: Value) -> Self {
+        Self::by(provider, more, |config| {
+            let mut command = Command::new(env!("CARGO_BIN_EXE_outrigger"));
+            command.args(["serve", "--config"]).arg(config);
+            command
+        })
+        .await
+    }
+
+    /// Starts a daemon by a command of the test's own, which is told the configuration's path.
+    pub(crate) async fn by(
+        provider: &Provider,
+        more: Value,
+        command: impl FnOnce(&Path) -> Command,
+    ) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let project = folder.path().join("project");
         std::fs::create_dir(&project).unwrap();
@@ -43,15 +61,15 @@ impl Daemon {
         merge(&mut config, more);
         let file = folder.path().join("config.json");
         std::fs::write(&file, config.to_string()).unwrap();
-        let mut child = Command::new(env!("CARGO_BIN_EXE_outrigger"))
-            .args(["serve", "--config"])
-            .arg(&file)
+        let mut child = command(&file)
             .env_remove("RUST_LOG")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(match std::env::var_os("OUTRIGGER_TEST_LOG") {
                 Some(_) => Stdio::inherit(),
-                None => Stdio::null(),
+                None => std::fs::File::create(folder.path().join("log"))
+                    .unwrap()
+                    .into(),
             })
             .kill_on_drop(true)
             .spawn()
@@ -65,8 +83,18 @@ impl Daemon {
             child,
             port: u16::try_from(ready["port"].as_u64().unwrap()).unwrap(),
             token: ready["token"].as_str().unwrap().to_owned(),
+            pid: u32::try_from(ready["pid"].as_u64().unwrap()).unwrap(),
+            console: ready["console"].as_str().map(str::to_owned),
             folder,
         }
+    }
+
+    /// What it has logged so far, line by line.
+    pub(crate) fn log(&self) -> Vec<Value> {
+        let text = std::fs::read_to_string(self.folder.path().join("log")).unwrap();
+        text.lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect()
     }
 
     /// The project's folder.

@@ -25,7 +25,14 @@ pub(crate) struct Provider {
 struct Script {
     turns: VecDeque<Turn>,
     requests: Vec<Value>,
+    /// What the next request for the models has to wait for.
+    models: Option<(oneshot::Sender<()>, oneshot::Receiver<()>)>,
+    models_asked: usize,
+    /// Answers where the script is at its end.
+    rule: Option<Arc<Rule>>,
 }
+
+type Rule = dyn Fn(&Value) -> Turn + Send + Sync;
 
 /// One answer.
 pub(crate) struct Turn {
@@ -71,10 +78,7 @@ impl Provider {
         };
         let router = Router::new()
             .route("/v1/chat/completions", post(answer))
-            .route(
-                "/v1/models",
-                get(|| async { Json(json!({"data": [{"id": "listed-first"}, {"id": "second"}]})) }),
-            )
+            .route("/v1/models", get(models))
             .with_state(provider.clone());
         tokio::spawn(async move { axum::serve(listener, router).await });
         provider
@@ -91,10 +95,44 @@ impl Provider {
         self
     }
 
+    /// Answers by a rule what the script has no answer for; the rule is given the last message.
+    pub(crate) fn by_rule(&self, rule: impl Fn(&Value) -> Turn + Send + Sync + 'static) {
+        self.state.lock().unwrap().rule = Some(Arc::new(rule));
+    }
+
+    /// Has the next request for the models wait for the test.
+    pub(crate) fn pause_models(&self) -> Pause {
+        let (reached, told) = oneshot::channel();
+        let (go_on, goes) = oneshot::channel();
+        self.state.lock().unwrap().models = Some((reached, goes));
+        Pause {
+            reached: told,
+            go_on,
+        }
+    }
+
+    /// How often the models were asked for.
+    pub(crate) fn models_asked(&self) -> usize {
+        self.state.lock().unwrap().models_asked
+    }
+
     /// The bodies of all requests so far.
     pub(crate) fn requests(&self) -> Vec<Value> {
         self.state.lock().unwrap().requests.clone()
     }
+}
+
+async fn models(State(provider): State<Provider>) -> Json<Value> {
+    let pause = {
+        let mut state = provider.state.lock().unwrap();
+        state.models_asked += 1;
+        state.models.take()
+    };
+    if let Some((reached, go_on)) = pause {
+        reached.send(()).ok();
+        go_on.await.ok();
+    }
+    Json(json!({"data": [{"id": "listed-first"}, {"id": "second"}]}))
 }
 
 impl Turn {
@@ -199,8 +237,14 @@ async fn answer(State(provider): State<Provider>, body: Bytes) -> Response {
     let problem = unpaired(&request);
     let turn = {
         let mut script = provider.state.lock().unwrap();
+        let last = request["messages"].as_array().and_then(|all| all.last());
+        let last = last.cloned().unwrap_or_default();
         script.requests.push(request);
-        script.turns.pop_front()
+        let rule = script.rule.clone();
+        script
+            .turns
+            .pop_front()
+            .or_else(|| rule.map(|rule| rule(&last)))
     };
     let turn = match (problem, turn) {
         (Some(problem), _) => {

@@ -1,0 +1,439 @@
+// The console page in a real browser against a real daemon, which plays a script.
+//
+//   node --test tests/console/          needs Chromium, a built daemon, and npm install in clients/typescript
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import test, { after, before } from "node:test";
+
+import { Daemon, browser, missing, screenshots } from "./support.mjs";
+
+const HOSTILE = `<img src=x onerror="window.hurt=1"><script>window.hurt=2</script><svg onload=window.hurt=3>`;
+const SCRIPT = `
+chunk: 6
+context_window: 32768
+steps:
+  - when: { user: run it, turn: 0 }
+    play:
+      - thinking: The user wants it run.
+      - text: "I would like to run a **command**."
+      - call: { name: bash, input: { command: "for i in 1 2 3; do echo line $i; sleep 0.2; done" } }
+  - when: { user: plain, turn: 0 }
+    play:
+      - call: { name: bash, input: { command: "echo plain" } }
+  - when: { user: write it, turn: 0 }
+    play:
+      - call: { name: file_write, input: { path: notes.md, content: "# Notes\\nnew\\n" } }
+  - when: { user: hidden, turn: 0 }
+    play:
+      - call: { name: bash, input: { command: "echo safe\\u202e\\u200b; true" } }
+  - when: { user: hostile, turn: 0 }
+    play:
+      - text: '${HOSTILE} [click](javascript:window.hurt=4) ![p](https://example.org/x.png) [ok](https://example.org/)'
+      - call: { name: file_read, input: { path: hostile.html } }
+  - when: { user: hang, turn: 0 }
+    play:
+      - call: { name: bash, input: { command: "echo begun; sleep 60" } }
+  - when: { user: fail, turn: 0 }
+    play: [{ error: { kind: quota, message: "your credit balance is too low", status: 400 } }]
+  - when: { user: flood, turn: 0 }
+    play: [{ text: "${"All work and no play makes a long answer. ".repeat(12_000)}" }]
+  - when: { user: [run it, plain, hidden, hang], turn: 1 }
+    play: [{ text: "It ran:\\n\\n\`\`\`\\n{result}\\n\`\`\`\\n\\n| a | b |\\n|---|---|\\n| 1 | 2 |\\n" }]
+  - play: [{ text: "You said: {user}" }]
+`;
+const FILES = { "hostile.html": `${HOSTILE}\n`, "notes.md": "# Notes\nold\n", "README.md": "# Demo\n" };
+
+let chromium;
+before(async () => {
+  if (missing) console.error(`*** SKIPPED: the console page: ${missing} ***`);
+  else chromium = await browser();
+});
+after(() => chromium?.close());
+
+/** A page on a daemon of its own; whatever it complains about fails the test. */
+async function story(run, options = {}) {
+  const daemon = await Daemon.start({ script: SCRIPT, files: FILES, ...options.daemon });
+  const context = await chromium.newContext({ viewport: { width: 1200, height: 850 }, ...options.context });
+  const page = await context.newPage();
+  page.setDefaultTimeout(30_000);
+  const complaints = [];
+  page.on("pageerror", (error) => complaints.push(error.message));
+  page.on("console", (message) => {
+    const isExpected = /ERR_CONNECTION_REFUSED|WebSocket connection/.test(message.text()) || options.expected?.test(message.text());
+    if (message.type() === "error" && !isExpected) complaints.push(message.text());
+  });
+  try {
+    await page.goto(daemon.page);
+    await page.locator("#link[data-state=open]").waitFor();
+    const other = await run(page, daemon);
+    assert.deepEqual(complaints, []);
+    assert.equal(await page.evaluate("window.hurt"), undefined);
+    await other?.end();
+  } finally {
+    await context.close();
+    await daemon.end();
+  }
+}
+
+const say = async (page, text) => {
+  await page.fill("#input", text);
+  await page.press("#input", "Enter");
+};
+const idle = (page) => page.locator("#stop").waitFor({ state: "hidden" });
+const shot = (page, name) => page.screenshot({ path: join(screenshots, `${name}.png`), animations: "disabled" });
+const skip = missing || false;
+const timed = { skip, timeout: 120_000 };
+
+test("a whole exchange with an approval, and a reload in its middle", timed, () =>
+  story(async (page) => {
+    assert.equal(new URL(page.url()).hash, "", "the token is gone from the address");
+    await shot(page, "welcome");
+    await say(page, "run it");
+    const card = page.locator("#approval");
+    await card.waitFor();
+    assert.match(await card.innerText(), /for i in 1 2 3; do echo line \$i/);
+    assert.match(await card.innerText(), /left/);
+    await shot(page, "approval");
+
+    await page.fill("#input", "typed and not sent");
+    await page.reload();
+    await card.waitFor();
+    assert.equal(await page.inputValue("#input"), "typed and not sent");
+    assert.equal(await page.locator(".message.user .words").innerText(), "run it");
+    assert.match(await page.locator(".message.assistant .markdown").first().innerText(), /run a command/);
+    assert.equal(await page.locator(".message.assistant strong").innerText(), "command");
+
+    await page.click("#approve");
+    const call = page.locator("details.call");
+    await page.locator("details.call[data-phase=executing][open] .output", { hasText: "line 2" }).waitFor();
+    await shot(page, "running");
+    await idle(page);
+    assert.equal(await call.getAttribute("data-status"), "success");
+    assert.equal(await call.getAttribute("open"), null, "closed when it is done");
+    assert.match(await page.locator(".message.assistant pre.code").innerText(), /line 1\nline 2\nline 3/);
+    assert.equal(await page.locator(".message.assistant td").count(), 2);
+    assert.equal(await page.locator("#gauge").getAttribute("aria-valuenow") !== null, true);
+
+    await page.click("#executions-button");
+    await page.locator("#executions tbody tr").first().waitFor();
+    assert.match(await page.locator("#executions tbody").innerText(), /bash/);
+    await shot(page, "executions");
+    await page.selectOption("#executions select", "error");
+    await page.locator("#executions", { hasText: "nothing that fits" }).waitFor();
+    await page.click("#frames-button");
+    await page.fill("#frames input", "tool-approve");
+    await page.locator("#frames li.out").waitFor();
+    assert.match(await page.locator("#frames li.out").first().innerText(), /chat:tool-approve/);
+    await shot(page, "frames");
+    await page.keyboard.press("Escape");
+    assert.equal(await page.locator("#frames").isVisible(), false);
+  }));
+
+test("what the model and a tool say is text, whatever it looks like", timed, () =>
+  story(async (page) => {
+    await say(page, "hostile");
+    await idle(page);
+    await page.locator("details.call summary").click();
+    const answer = page.locator(".message.assistant");
+    assert.match(await answer.innerText(), /<img src=x onerror=/);
+    assert.match(await page.locator("details.call .result").innerText(), /<script>window.hurt=2<\/script>/);
+    assert.equal(await page.locator(".scroll img, .scroll script, .scroll svg, .scroll iframe").count(), 0);
+    assert.deepEqual(await answer.locator("a").evaluateAll((links) => links.map((a) => a.href)), ["https://example.org/x.png", "https://example.org/"]);
+    // And where the page had a hole, the policy would hold.
+    const policy = (await page.request.get(page.url())).headers()["content-security-policy"];
+    for (const part of ["default-src 'none'", "script-src 'self'", "frame-ancestors 'none'", "require-trusted-types-for 'script'"]) assert.ok(policy.includes(part), policy);
+    const refused = await page.evaluate(() => {
+      try {
+        document.createElement("div").innerHTML = "<b>x</b>";
+        return "";
+      } catch (error) {
+        return error.name;
+      }
+    });
+    assert.equal(refused, "TypeError");
+  }, { expected: /TrustedHTML/ }));
+
+test("who approves sees what is there, edits it, or denies it with a reason", timed, () =>
+  story(async (page) => {
+    await say(page, "hidden");
+    const card = page.locator("#approval");
+    await card.waitFor();
+    assert.match(await card.locator("pre.input").innerText(), /\\u\{202e\}\\u\{200b\}/);
+    await page.click("#edit");
+    await page.fill("#approval .editor", "{ broken");
+    await page.click("#approve");
+    await card.locator(".problem", { hasText: "JSON" }).waitFor();
+    await page.fill("#approval .editor", '{"commnad":"echo edited"}');
+    await page.click("#approve");
+    await card.locator(".problem", { hasText: "command" }).waitFor();
+    await page.fill("#approval .editor", '{"command":"echo edited"}');
+    await page.click("#approve");
+    await idle(page);
+    assert.match(await page.locator(".message.assistant pre.code").innerText(), /edited/);
+
+    await say(page, "write it");
+    await card.locator("pre.diff .added", { hasText: "new" }).waitFor();
+    assert.equal(await card.locator("pre.diff .removed").innerText(), "-old");
+    await page.emulateMedia({ colorScheme: "dark" });
+    await shot(page, "approval-dark");
+    await page.fill("#approval .buttons input", "not on a Friday");
+    await page.press("#approval .buttons input", "Enter");
+    await idle(page);
+    const denied = page.locator("details.call[data-status=error]");
+    assert.match(await denied.innerText(), /not on a Friday/);
+    assert.match(await denied.locator(".badge").innerText(), /denied/);
+    await shot(page, "denied-dark");
+  }));
+
+test("steering, stopping, queueing and an error", timed, () =>
+  story(async (page) => {
+    await say(page, "hang");
+    await page.locator("#approval").waitFor();
+    await page.click("#approve");
+    await page.locator("details.call .output", { hasText: "begun" }).waitFor();
+    await page.fill("#input", "later");
+    await page.click("#queue");
+    await page.locator(".aside", { hasText: "in the queue" }).waitFor();
+    await page.fill("#input", "another way, please");
+    await page.click("#send");
+    await page.click("text=End this call");
+    await page.locator(".steered", { hasText: "another way" }).waitFor();
+    await idle(page);
+    await page.locator(".message.assistant", { hasText: "You said: later" }).waitFor();
+
+    await say(page, "hang");
+    await page.locator("#approval").waitFor();
+    await page.click("#approve");
+    await page.locator("details.call[data-phase=executing]").waitFor();
+    await page.locator("#stop").click();
+    await idle(page);
+    assert.match(await page.locator(".message.assistant .foot").last().innerText(), /cancelled/);
+
+    await say(page, "fail");
+    await page.locator(".error", { hasText: "provider_quota" }).waitFor();
+    await idle(page);
+    await shot(page, "error");
+  }));
+
+test("a daemon that goes away and comes back loses nothing that was typed", timed, () =>
+  story(
+    async (page, daemon) => {
+      await say(page, "hello");
+      await page.locator(".markdown", { hasText: "You said: hello" }).waitFor();
+      await idle(page);
+      await daemon.end(true);
+      await page.locator("#banner", { hasText: "does not answer" }).waitFor();
+      await page.fill("#input", "typed while it was away");
+      await page.press("#input", "Enter");
+      await page.locator(".message.user[data-status=queued]", { hasText: "typed while" }).waitFor();
+      await shot(page, "away");
+      const again = await Daemon.start({ script: SCRIPT, token: daemon.token, port: daemon.port, place: daemon.place });
+      await page.locator("#link[data-state=open]").waitFor();
+      await page.locator(".divider", { hasText: "restarted" }).waitFor();
+      assert.equal(await page.inputValue("#input"), "typed while it was away");
+      await page.press("#input", "Enter");
+      await page.locator(".markdown", { hasText: "You said: typed while it was away" }).waitFor();
+      assert.match(await page.locator("#past").innerText(), /You said: hello/);
+      await shot(page, "restarted");
+      return again;
+    },
+    { daemon: { token: "a-token-that-stays-the-same" } },
+  ));
+
+test("without a token, or with a wrong one, it is asked for", timed, async () => {
+  const daemon = await Daemon.start({ script: SCRIPT });
+  const page = await chromium.newPage();
+  try {
+    await page.goto(daemon.page.replace(/#.*/, "#token=wrong"));
+    await page.locator("#banner", { hasText: "does not accept this token" }).waitFor();
+    await page.fill("#token", daemon.token);
+    await page.press("#token", "Enter");
+    await page.locator("#link[data-state=open]").waitFor();
+    // Another window with the same session: one of them has it.
+    await page.reload();
+    await page.locator("#link[data-state=open]").waitFor();
+  } finally {
+    await page.close();
+    await daemon.end();
+  }
+});
+
+test("an approval that is remembered is not asked for again", timed, () =>
+  story(async (page) => {
+    await say(page, "plain");
+    await page.locator("#approval").waitFor();
+    await page.selectOption("#approval select", "conversation");
+    await page.click("#approve");
+    await idle(page);
+    await say(page, "plain");
+    await page.locator("details.call[data-status=success]").nth(1).waitFor({ state: "attached" });
+    await idle(page);
+    assert.equal(await page.locator("#approval").isVisible(), false);
+    page.on("dialog", (dialog) => dialog.accept());
+    await page.click("#new");
+    await page.locator("#welcome:not([hidden])").waitFor();
+    assert.equal(await page.locator("article.message").count(), 0);
+  }));
+
+test("Markdown that streams in piece by piece is what it is in one", timed, () =>
+  story(async (page) => {
+    const text = [
+      "# Title", "", "A *few* **words** with `code`, ~~struck~~ and [a link](https://example.org/a_b).", "soft break", "",
+      "- one", "- two", "  - below", "- [x] done", "", "1. first", "2. second", "", "> quoted", "> more", "",
+      "| a | b |", "|---|:-:|", "| 1 | `x|y` |", "", "```js", "const a = 1;", "", "// ~~~ no end", "```", "after", "", "---", "",
+      "**not closed and https://example.org/x.", "", "~~~", "open to the end",
+    ].join("\n");
+    const [pieces, whole] = await page.evaluate(async (text) => {
+      const { Markdown } = await import("/console/markdown.js");
+      const streamed = new Markdown();
+      for (let end = 1; end <= text.length; end++) streamed.update(text.slice(0, end));
+      const once = new Markdown();
+      once.update(text);
+      return [streamed.element.outerHTML, once.element.outerHTML];
+    }, text);
+    assert.equal(pieces, whole);
+    for (const part of ["<h2>Title</h2>", "<em>few</em>", "<strong>words</strong>", "<s>struck</s>", "<blockquote>", "<td>1</td>", "<hr>", 'data-language="js"', "open to the end", "<ol>", 'type="checkbox"']) {
+      assert.ok(whole.includes(part), `${part} is not in ${whole}`);
+    }
+  }));
+
+test("a phone, in both schemes, and the keyboard alone", timed, () =>
+  story(
+    async (page) => {
+      await say(page, "run it");
+      await page.locator("#approval").waitFor();
+      await shot(page, "phone");
+      await page.emulateMedia({ colorScheme: "dark" });
+      await shot(page, "phone-dark");
+      const wide = await page.evaluate(() => document.documentElement.scrollWidth > window.innerWidth);
+      assert.equal(wide, false, "nothing is wider than the phone");
+      // From the message back to the card: its last control is the one before.
+      await page.focus("#approval-title");
+      await page.keyboard.press("Tab");
+      for (let steps = 0; steps < 8; steps++) {
+        if (await page.evaluate(() => document.activeElement?.id === "approve")) break;
+        await page.keyboard.press("Tab");
+      }
+      await page.keyboard.press("Enter");
+      await idle(page);
+      await shot(page, "phone-done-dark");
+      await page.click("#settings-button");
+      await page.locator("#set-trust").waitFor();
+      await page.selectOption("#set-trust", "supervised");
+      await page.locator("#model", { hasText: "supervised" }).waitFor();
+      await shot(page, "phone-settings-dark");
+    },
+    { context: { viewport: { width: 390, height: 800 }, hasTouch: true, isMobile: true } },
+  ));
+
+test("half a million characters in small pieces do not freeze it", timed, () =>
+  story(async (page) => {
+    await page.evaluate(() => {
+      window.longest = 0;
+      new PerformanceObserver((list) => {
+        for (const entry of list.getEntries()) window.longest = Math.max(window.longest, entry.duration);
+      }).observe({ entryTypes: ["longtask"] });
+    });
+    await say(page, "flood");
+    await page.locator(".message.assistant .foot", { hasText: "1 turn" }).waitFor({ timeout: 60_000 });
+    const { length, longest, paint } = await page.evaluate(() => ({
+      length: document.querySelector(".message.assistant .markdown").textContent.length,
+      longest: window.longest,
+      paint: performance.getEntriesByName("first-contentful-paint")[0]?.startTime,
+    }));
+    assert.equal(length, 42 * 12_000, "all of it is there");
+    // Told, not asserted: the machine may be busy with something else.
+    console.log(`flood: ${length} characters, longest task ${Math.round(longest)} ms; first paint ${Math.round(paint)} ms`);
+  }));
+
+test("10,000 deltas a second leave it usable", timed, async () => {
+  const daemon = await Daemon.start({ script: SCRIPT });
+  const page = await chromium.newPage();
+  // A socket of the test's own: no real one brings so many without merging them.
+  await page.addInitScript(() => {
+    window.WebSocket = class {
+      readyState = 0;
+      seq = 0;
+      constructor() {
+        window.fake = this;
+        setTimeout(() => {
+          this.readyState = 1;
+          this.tell("session:ready", { protocolVersion: 1, daemonVersion: "0", sessionId: "s", resumed: false, resumeGraceMs: 1, trustLevel: "guided", project: { name: "p", root: "/p", central: "/c" }, sandbox: { mode: "full", paths: "kernel", commands: [], network: "off" }, providers: [], tools: [], layers: [] });
+        }, 0);
+      }
+      tell(type, payload) {
+        this.onmessage({ data: JSON.stringify({ type, seq: ++this.seq, timestamp: new Date().toISOString(), payload }) });
+      }
+      close() {}
+      send() {}
+      flood(count) {
+        const of = { conversationId: "default", messageId: "m1", turn: 0 };
+        this.tell("chat:stream-start", { ...of, provider: "p", model: "m" });
+        let sent = 0;
+        const timer = setInterval(() => {
+          // Ten milliseconds' worth; words, lines, a fence now and then.
+          for (let n = 0; n < 100; n++, sent++) this.tell("chat:text-delta", { ...of, index: sent, content: sent % 997 === 0 ? "\n\n" : "word " });
+          if (sent < count) return;
+          clearInterval(timer);
+          this.tell("chat:stream-end", { ...of, stopReason: "end_turn", partial: false, turns: 1, toolCalls: 0, usage: {}, durationMs: 1 });
+          window.done = performance.now();
+        }, 10);
+      }
+    };
+  });
+  try {
+    await page.goto(daemon.page);
+    await page.locator("#link[data-state=open]").waitFor();
+    await page.evaluate(() => {
+      Object.assign(window, { drawn: 0, longest: 0, began: performance.now() });
+      const count = () => {
+        window.drawn += 1;
+        requestAnimationFrame(count);
+      };
+      requestAnimationFrame(count);
+      new PerformanceObserver((list) => {
+        for (const entry of list.getEntries()) window.longest = Math.max(window.longest, entry.duration);
+      }).observe({ entryTypes: ["longtask"] });
+      window.fake.flood(30_000);
+    });
+    await page.locator("#input").pressSequentially("typed while it floods", { delay: 20 });
+    await page.locator(".message.assistant .foot", { hasText: "1 turn" }).waitFor({ timeout: 60_000 });
+    assert.equal(await page.inputValue("#input"), "typed while it floods");
+    const { words, seconds, drawn, longest } = await page.evaluate(() => ({
+      words: document.querySelector(".message.assistant .markdown").textContent.split(/\s+/).filter(Boolean).length,
+      seconds: (window.done - window.began) / 1000,
+      drawn: window.drawn,
+      longest: window.longest,
+    }));
+    assert.equal(words, 30_000 - Math.ceil(30_000 / 997));
+    console.log(`10,000/s: 30,000 deltas in ${seconds.toFixed(1)} s, ${Math.round(drawn / seconds)} pictures a second, longest task ${Math.round(longest)} ms`);
+  } finally {
+    await page.close();
+    await daemon.end();
+  }
+});
+
+test("what is no longer kept is shown from what the daemon remembers, and that is said", timed, () =>
+  story(
+    async (page) => {
+      await say(page, "hello");
+      await page.locator(".markdown", { hasText: "You said: hello" }).waitFor();
+      await say(page, "flood");
+      await page.locator(".message.assistant .foot", { hasText: "1 turn" }).nth(1).waitFor({ timeout: 60_000 });
+      await page.reload();
+      await page.locator(".notice", { hasText: "no longer kept" }).waitFor();
+      await page.locator(".message.user", { hasText: "flood" }).waitFor();
+      assert.deepEqual(await page.locator(".message.user .words").allTextContents(), ["hello", "flood"]);
+      assert.match(await page.locator(".message.assistant").first().textContent(), /You said: hello/);
+      await say(page, "and now");
+      await page.locator(".markdown", { hasText: "You said: and now" }).waitFor();
+    },
+    { daemon: { environment: { OUTRIGGER_SESSION__BUFFER_BYTES: "64KiB" } } },
+  ));
+
+test("the page is off where it is switched off", timed, async () => {
+  const daemon = await Daemon.start({ environment: { OUTRIGGER_SERVER__CONSOLE: "false" } });
+  const answer = await fetch(`http://127.0.0.1:${daemon.port}/`);
+  assert.equal(answer.status, 404);
+  await daemon.end();
+});

@@ -1,0 +1,67 @@
+// What the tests of the page share: a daemon with a script of its own, and a browser.
+import { spawn } from "node:child_process";
+import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { createInterface } from "node:readline";
+
+const root = resolve(import.meta.dirname, "../..");
+const target = process.env.CARGO_TARGET_DIR ?? join(root, "target");
+export const program = process.env.OUTRIGGER_PROGRAM ?? join(target, "debug/outrigger");
+/** Kept as artefacts of the run. */
+export const screenshots = join(target, "console-screenshots");
+mkdirSync(screenshots, { recursive: true });
+
+const chromium = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"].find((path) => existsSync(path));
+
+/** Why there is no test, or nothing. */
+export const missing = !chromium ? "Chromium is not installed (apt-get install chromium)" : !existsSync(program) ? `there is no ${program} (cargo build)` : "";
+
+export async function browser() {
+  const require = createRequire(join(root, "clients/typescript/package.json"));
+  return require("playwright-core").chromium.launch({
+    executablePath: chromium,
+    args: ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"],
+  });
+}
+
+export class Daemon {
+  /** @param {{script?: string, files?: Record<string, string>, port?: number, token?: string, environment?: Record<string, string>, place?: string}} options */
+  static async start(options = {}) {
+    const place = options.place ?? mkdtempSync(join(tmpdir(), "outrigger-page-"));
+    const project = join(place, "project");
+    mkdirSync(project, { recursive: true });
+    for (const [name, text] of Object.entries(options.files ?? {})) writeFileSync(join(project, name), text);
+    const environment = { PATH: process.env.PATH, HOME: place, OUTRIGGER_APPROVAL__TIMEOUT: "10m", ...options.environment };
+    if (options.token) environment.OUTRIGGER_TOKEN = options.token;
+    if (options.script) {
+      writeFileSync(join(place, "script.yaml"), options.script);
+      writeFileSync(join(place, "config.json"), JSON.stringify({ providers: { scripted: { kind: "scripted", script: join(place, "script.yaml") } } }));
+    }
+    const args = ["--port", String(options.port ?? 0), "--project-root", project];
+    if (options.script) args.push("--config", join(place, "config.json"));
+    const child = spawn(program, args, { env: environment, stdio: ["pipe", "pipe", process.env.OUTRIGGER_TEST_LOG ? "inherit" : "ignore"] });
+    const [line] = await new Promise((done, failed) => {
+      createInterface({ input: child.stdout }).once("line", (text) => done([text]));
+      child.once("error", failed);
+    });
+    const ready = JSON.parse(line);
+    if (ready.event !== "ready") throw new Error(line);
+    return Object.assign(new Daemon(), { child, ready, place, port: ready.port, token: options.token ?? ready.token });
+  }
+
+  get page() {
+    return this.ready.token ? this.ready.console : `${this.ready.console}#token=${this.token}`;
+  }
+
+  /** Ends it; `keep` for another one in the same place. */
+  async end(keep = false) {
+    if (this.child.exitCode === null && this.child.signalCode === null) {
+      const gone = new Promise((done) => this.child.once("exit", done));
+      this.child.kill("SIGKILL");
+      await gone;
+    }
+    if (!keep) rmSync(this.place, { recursive: true, force: true });
+  }
+}

@@ -1,0 +1,512 @@
+//! The `git` tool in repositories that would have git run something.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use serde_json::{Value, json};
+
+use crate::support::provider::Turn;
+use crate::support::{Client, Daemon, Provider};
+
+/// Runs git as the user would, with nothing switched off; for making repositories, and to show that an attack works.
+fn plain_git(folder: &Path, words: &[&str]) {
+    Command::new("git")
+        .args(["-c", "user.name=n", "-c", "user.email=e@example.org"])
+        .args([
+            "-c",
+            "init.defaultBranch=main",
+            "-c",
+            "protocol.file.allow=always",
+        ])
+        .args(words)
+        .current_dir(folder)
+        .env("GIT_CONFIG_GLOBAL", "/dev/null")
+        .env("GIT_PAGER", "cat")
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()
+        .unwrap();
+}
+
+/// Makes a repository with two commits, a change that is not committed, and a program that leaves a mark.
+fn repository(daemon: &Daemon) {
+    let project = daemon.project();
+    daemon.file("a.txt", "one\n");
+    plain_git(&project, &["init", "-q"]);
+    plain_git(&project, &["add", "a.txt"]);
+    plain_git(&project, &["commit", "-q", "-m", "first"]);
+    daemon.file("a.txt", "two\n");
+    plain_git(&project, &["commit", "-qam", "second"]);
+    daemon.file("a.txt", "three\n");
+    daemon.file(
+        "evil",
+        "#!/bin/sh\necho x >> \"$(dirname \"$0\")/ran\"\ncat \"$1\" 2>/dev/null\nexit 0\n",
+    );
+    let evil = project.join("evil");
+    std::fs::set_permissions(&evil, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+}
+
+fn git(words: &[&str]) -> Turn {
+    Turn::call("git", &json!({ "args": words }))
+}
+
+/// Has the model call git once and returns the result.
+async fn call(provider: &Provider, client: &mut Client, words: &[&str]) -> Value {
+    provider.then(git(words)).then(Turn::text("done"));
+    client.say("go").await;
+    let before = client.all("chat:tool-result").len();
+    client.until("chat:stream-end").await;
+    let results = client.all("chat:tool-result");
+    let told = client.all("chat:error");
+    results
+        .get(before)
+        .unwrap_or_else(|| panic!("{words:?} {told:?}"))
+        .clone()
+}
+
+#[tokio::test]
+async fn reading_runs_at_once_and_says_what_it_came_to() {
+    let provider = Provider::start().await;
+    let daemon = Daemon::start(&provider).await;
+    repository(&daemon);
+    let mut client = daemon.connect().await;
+    let result = call(&provider, &mut client, &["log", "--format=%s"]).await;
+    assert_eq!(result["result"], "second\nfirst\n", "{result}");
+    assert_eq!(result["metadata"]["exitCode"], 0);
+    assert!(result["metadata"]["sandbox"].is_string());
+    assert_eq!(client.all("chat:tool-confirm").len(), 0);
+    let status = call(&provider, &mut client, &["status", "--porcelain"]).await;
+    assert!(
+        status["result"].as_str().unwrap().contains(" M a.txt"),
+        "{status}"
+    );
+    let diff = call(&provider, &mut client, &["diff"]).await;
+    assert!(
+        diff["result"].as_str().unwrap().contains("+three"),
+        "{diff}"
+    );
+    let failed = call(&provider, &mut client, &["show", "no-such-thing"]).await;
+    assert_eq!(failed["status"], "error");
+    assert_eq!(failed["metadata"]["exitCode"], 128);
+    let history = client.ask(json!({"type": "tool:history"})).await;
+    assert_eq!(
+        history["payload"]["executions"][0]["danger"]["level"], "safe",
+        "{history}"
+    );
+}
+
+#[tokio::test]
+async fn what_changes_something_asks_and_then_runs() {
+    let provider = Provider::start().await;
+    let daemon = Daemon::start(&provider).await;
+    repository(&daemon);
+    let mut client = daemon.connect().await;
+    provider
+        .then(git(&["add", "a.txt"]))
+        .then(Turn::text("done"));
+    client.say("go").await;
+    let confirm = client.until("chat:tool-confirm").await["payload"].clone();
+    assert_eq!(confirm["toolName"], "git");
+    assert_eq!(confirm["danger"]["level"], "warning", "{confirm}");
+    client
+        .ask(json!({"type": "chat:tool-approve", "toolId": confirm["toolId"], "approved": true}))
+        .await;
+    client.until("chat:stream-end").await;
+    assert_eq!(client.all("chat:tool-result")[0]["status"], "success");
+    let status = call(&provider, &mut client, &["status", "--porcelain"]).await;
+    assert!(
+        status["result"].as_str().unwrap().contains("M  a.txt"),
+        "{status}"
+    );
+}
+
+#[tokio::test]
+async fn a_read_only_scope_has_only_what_reads() {
+    let provider = Provider::start().await;
+    let daemon = Daemon::start(&provider).await;
+    repository(&daemon);
+    let mut client = daemon.connect().await;
+    for (words, status) in [(&["log"][..], "success"), (&["reset", "--hard"], "error")] {
+        provider.then(git(words)).then(Turn::text("done"));
+        client
+            .send(json!({"type": "chat:send", "content": "go", "toolPermissions": {}}))
+            .await;
+        let before = client.all("chat:tool-result").len();
+        client.until("chat:stream-end").await;
+        let result = client.all("chat:tool-result")[before].clone();
+        assert_eq!(result["status"], status, "{words:?} {result}");
+    }
+    assert_eq!(
+        std::fs::read_to_string(daemon.project().join("a.txt")).unwrap(),
+        "three\n"
+    );
+}
+
+/// A repository's way to have something run: how it is set up, and the calls that would do it.
+struct Trap {
+    name: &'static str,
+    set: fn(&Path),
+    calls: &'static [&'static [&'static str]],
+}
+
+fn configure(project: &Path, key: &str, value: &str) {
+    plain_git(project, &["config", key, value]);
+}
+
+const TRAPS: &[Trap] = &[
+    Trap {
+        name: "a monitor of files",
+        set: |project| configure(project, "core.fsmonitor", "./evil"),
+        calls: &[&["status"], &["diff"], &["ls-files", "-m"]],
+    },
+    Trap {
+        name: "an external diff",
+        set: |project| configure(project, "diff.external", "./evil"),
+        calls: &[&["diff"], &["diff", "HEAD~1"]],
+    },
+    Trap {
+        name: "a diff driver",
+        set: |project| {
+            configure(project, "diff.x.command", "./evil");
+            std::fs::write(project.join(".gitattributes"), "*.txt diff=x\n").unwrap();
+        },
+        calls: &[&["diff"], &["diff", "HEAD~1"]],
+    },
+    Trap {
+        name: "a text converter",
+        set: |project| {
+            configure(project, "diff.x.textconv", "./evil");
+            std::fs::write(project.join(".gitattributes"), "*.txt diff=x\n").unwrap();
+        },
+        calls: &[&["diff"], &["log", "-p"], &["show"], &["blame", "a.txt"]],
+    },
+    Trap {
+        name: "a converter in the repository's own attributes",
+        set: |project| {
+            configure(project, "diff.x.textconv", "./evil");
+            std::fs::create_dir_all(project.join(".git/info")).unwrap();
+            std::fs::write(project.join(".git/info/attributes"), "*.txt diff=x\n").unwrap();
+        },
+        calls: &[&["show"], &["log", "-p", "--stat"]],
+    },
+    Trap {
+        name: "settings in a file of the project",
+        set: |project| {
+            std::fs::write(project.join("more"), "[core]\n\tfsmonitor = ./evil\n").unwrap();
+            configure(project, "include.path", "../more");
+        },
+        calls: &[&["status"]],
+    },
+    Trap {
+        name: "a checker of signatures",
+        set: |project| {
+            configure(project, "gpg.program", "./evil");
+            configure(project, "gpg.openpgp.program", "./evil");
+            configure(project, "log.showSignature", "true");
+            signed_commit(project);
+        },
+        calls: &[&["log"], &["show"]],
+    },
+    Trap {
+        name: "an alias of a name that is git's",
+        set: |project| {
+            configure(project, "alias.status", "!./evil");
+            configure(project, "alias.log", "!./evil");
+            configure(project, "alias.st", "!./evil");
+        },
+        calls: &[&["status"], &["log"], &["st"]],
+    },
+    Trap {
+        name: "a submodule with a monitor of its own",
+        set: submodule,
+        calls: &[&["status"], &["diff"]],
+    },
+    Trap {
+        name: "a pager",
+        set: |project| {
+            configure(project, "core.pager", "./evil");
+            configure(project, "pager.log", "./evil");
+        },
+        calls: &[&["log"], &["diff"]],
+    },
+];
+
+/// A commit that says that it is signed, so that whoever shows it wants to check.
+fn signed_commit(project: &Path) {
+    let tree = output(project, &["rev-parse", "HEAD^{tree}"]);
+    let text = format!(
+        "tree {tree}\nauthor n <e> 1700000000 +0000\ncommitter n <e> 1700000000 +0000\ngpgsig -----BEGIN PGP SIGNATURE-----\n \n iQ==\n -----END PGP SIGNATURE-----\n\nsigned\n"
+    );
+    std::fs::write(project.join("object"), text).unwrap();
+    let id = output(project, &["hash-object", "-t", "commit", "-w", "object"]);
+    plain_git(project, &["update-ref", "HEAD", &id]);
+}
+
+fn output(project: &Path, words: &[&str]) -> String {
+    let output = Command::new("git")
+        .args(words)
+        .current_dir(project)
+        .output()
+        .unwrap();
+    String::from_utf8(output.stdout).unwrap().trim().to_owned()
+}
+
+/// A submodule whose own settings name a program: a git of its own reads them.
+fn submodule(project: &Path) {
+    let inner = project.join("inner");
+    std::fs::create_dir(&inner).unwrap();
+    plain_git(&inner, &["init", "-q"]);
+    std::fs::write(inner.join("b.txt"), "one\n").unwrap();
+    plain_git(&inner, &["add", "b.txt"]);
+    plain_git(&inner, &["commit", "-qm", "first"]);
+    plain_git(project, &["submodule", "add", "./inner", "inner"]);
+    plain_git(project, &["commit", "-qm", "inner"]);
+    let evil = project.join("evil").display().to_string();
+    plain_git(&inner, &["config", "core.fsmonitor", &evil]);
+    plain_git(project, &["config", "submodule.inner.ignore", "none"]);
+    std::fs::write(inner.join("b.txt"), "two\n").unwrap();
+}
+
+#[tokio::test]
+async fn what_a_hostile_repository_names_is_not_run() {
+    let mut wrong = Vec::new();
+    for trap in TRAPS {
+        let provider = Provider::start().await;
+        let daemon = Daemon::start(&provider).await;
+        repository(&daemon);
+        let project = daemon.project();
+        (trap.set)(&project);
+        let mark = project.join("ran");
+        let forget = || std::fs::remove_file(&mark).unwrap_or_default();
+        // git as the user runs it falls into the trap, or this would show nothing.
+        forget();
+        for words in trap.calls {
+            plain_git(&project, words);
+            if trap.name == "a pager" {
+                // Pagers run on terminals alone; what is to be seen is that ours is none.
+                std::fs::write(&mark, "x").unwrap();
+            }
+        }
+        if !mark.exists() {
+            wrong.push(format!("{}: not even run by a plain git", trap.name));
+        }
+        forget();
+        let mut client = daemon.connect().await;
+        for words in trap.calls {
+            let result = call(&provider, &mut client, words).await;
+            if mark.exists() {
+                wrong.push(format!("{}: {words:?}: {result}", trap.name));
+            }
+            forget();
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+/// Filters have names of their own and cannot be switched off: they run, inside.
+#[tokio::test]
+async fn a_filter_of_the_repository_is_confined() {
+    let provider = Provider::start().await;
+    let daemon = Daemon::start(&provider).await;
+    repository(&daemon);
+    let project = daemon.project();
+    let beside = project.parent().unwrap().join("beside");
+    let filter = format!("sh -c 'echo x > {}; cat'", beside.display());
+    configure(&project, "filter.x.clean", &filter);
+    daemon.file(".gitattributes", "*.txt filter=x\n");
+    daemon.file("a.txt", "changed\n");
+    plain_git(&project, &["diff"]);
+    assert!(beside.exists(), "not even run by a plain git");
+    std::fs::remove_file(&beside).unwrap();
+    daemon.file("a.txt", "changed again\n");
+    let mut client = daemon.connect().await;
+    let mode = client.seen[0]["payload"]["sandbox"]["mode"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    call(&provider, &mut client, &["status"]).await;
+    call(&provider, &mut client, &["diff"]).await;
+    assert!(!beside.exists(), "a filter wrote outside in mode {mode}");
+}
+
+#[tokio::test]
+async fn without_a_sandbox_even_reading_is_asked_for() {
+    let provider = Provider::start().await;
+    let more = json!({"tools": {"bash": {"sandbox": "off"}}, "approval": {"auto_approve_safe_commands": true}});
+    let daemon = Daemon::with(&provider, more).await;
+    repository(&daemon);
+    let mut client = daemon.connect().await;
+    for turn in [
+        git(&["status"]),
+        Turn::call("bash", &json!({"command": "git status"})),
+    ] {
+        provider.then(turn).then(Turn::text("done"));
+        client.say("go").await;
+        let confirm = client.until("chat:tool-confirm").await["payload"].clone();
+        assert_eq!(confirm["danger"]["level"], "warning", "{confirm}");
+        client
+            .ask(json!({"type": "chat:tool-approve", "toolId": confirm["toolId"], "approved": false}))
+            .await;
+        client.until("chat:stream-end").await;
+    }
+}
+
+#[tokio::test]
+async fn a_path_outside_ends_the_exchange() {
+    for words in [
+        &["diff", "--no-index", "/etc/passwd", "a.txt"][..],
+        &["-C", "..", "status"],
+        &["log", "--output=/tmp/outrigger-git-output"],
+        &["show", "HEAD:.env"],
+        &["log", "-p", "*.key"],
+        &["log", "-L1,1:server.key"],
+        &["log", "-L", "1,1:server.key"],
+    ] {
+        let provider = Provider::start().await;
+        let daemon = Daemon::start(&provider).await;
+        repository(&daemon);
+        let mut client = daemon.connect().await;
+        provider.then(git(words));
+        client.say("go").await;
+        client.until("chat:stream-end").await;
+        assert_eq!(
+            client.all("chat:error")[0]["code"],
+            "sandbox_violation",
+            "{words:?}"
+        );
+    }
+    assert!(!Path::new("/tmp/outrigger-git-output").exists());
+}
+
+/// A secret that was committed is in the history, where nothing masks it.
+#[tokio::test]
+async fn history_shows_no_secrets_unasked() {
+    let provider = Provider::start().await;
+    let daemon = Daemon::start(&provider).await;
+    repository(&daemon);
+    let project = daemon.project();
+    daemon.file("server.key", "THE-PRIVATE-KEY\n");
+    daemon.file("prod.env/db-secret.json", "THE-PRIVATE-KEY\n");
+    daemon.file(".env", "THE-PRIVATE-KEY\n");
+    daemon.file("src/secret.rs", "fn harmless() {}\n");
+    plain_git(&project, &["add", "-A"]);
+    plain_git(&project, &["commit", "-qm", "third"]);
+    std::fs::remove_file(project.join("server.key")).unwrap();
+    plain_git(&project, &["commit", "-qam", "fourth"]);
+    let mut client = daemon.connect().await;
+    for words in [
+        &["log", "-p"][..],
+        &["log", "-p", "HEAD"],
+        &["log", "-p", "--", "s*"],
+        &["log", "--patch", "--", "serv*"],
+        &["log", "-u", "--all"],
+        &["show", "HEAD"],
+        &["show", "HEAD~1"],
+        &["show", "HEAD~1", "--", "*e*"],
+        &["diff", "HEAD~2"],
+        &["diff", "HEAD~2", "HEAD~1", "--", ":(glob)**"],
+    ] {
+        let result = call(&provider, &mut client, words).await;
+        let shown = result["result"].as_str().unwrap();
+        assert!(!shown.contains("THE-PRIVATE-KEY"), "{words:?} {shown}");
+        assert!(!shown.contains("fatal"), "{words:?} {shown}");
+    }
+    // What only says "secret" in its name, and what git says besides contents, is there as ever.
+    let shown = call(&provider, &mut client, &["show", "HEAD~1"]).await;
+    assert!(
+        shown["result"].as_str().unwrap().contains("harmless"),
+        "{shown}"
+    );
+    let log = call(&provider, &mut client, &["log", "--format=%s"]).await;
+    assert_eq!(log["result"], "fourth\nthird\nsecond\nfirst\n");
+    // Asked for were the three patterns that a secret's name may fit; they show none either.
+    assert_eq!(client.all("chat:tool-confirm").len(), 3);
+    assert_eq!(client.all("chat:error").len(), 0);
+    // In a line of bash nothing can be left out: it is asked for.
+    for line in [
+        "git log -p -- '*.env'",
+        "git log -p -- 's*'",
+        "git show HEAD~1:server.key",
+        "git log -L1,1:server.key",
+        "git log -p -- server.key",
+    ] {
+        provider
+            .then(Turn::call("bash", &json!({"command": line})))
+            .then(Turn::text("done"));
+        client
+            .send(json!({"type": "chat:send", "content": "go", "trustLevel": "guided"}))
+            .await;
+        let confirm = client.until("chat:tool-confirm").await["payload"].clone();
+        assert_ne!(confirm["danger"]["level"], "safe", "{line}");
+        client
+            .ask(json!({"type": "chat:tool-approve", "toolId": confirm["toolId"], "approved": false}))
+            .await;
+        client.until("chat:stream-end").await;
+    }
+}
+
+/// However the words are put, so that a pathspec is lost or means nothing.
+#[tokio::test]
+async fn no_order_of_words_has_history_show_a_secret() {
+    const KEY: &str = "THE-PRIVATE-KEY";
+    let provider = Provider::start().await;
+    let daemon = Daemon::start(&provider).await;
+    repository(&daemon);
+    let project = daemon.project();
+    daemon.file(".env", format!("{KEY}\n"));
+    daemon.file("-L", "a name\n");
+    daemon.file("--no-index", "a name\n");
+    plain_git(&project, &["add", "-A"]);
+    plain_git(&project, &["commit", "-qm", "third"]);
+    let mut client = daemon.connect().await;
+    for words in [
+        &["log", "-p", "--", "-L", "."][..],
+        &["log", "-p", "--", ".", "--no-index"],
+        &["log", "-p", "-S", "-L"],
+        &["log", "-p", "--end-of-options", "HEAD", "--", "-L", "."],
+        &["log", "-p", "--until"],
+        &["log", "-p", "-I"],
+        &["log", "-p", "--anchored"],
+        &["log", "-p", "--full-diff"],
+        &["log", "-p", "--full-diff", "--", "a.txt"],
+        &["log", "--no-ind", "-p"],
+        &["diff", "HEAD~1", "--", "--no-index", "."],
+        &["diff", "HEAD~1", "-S", "--no-index"],
+        &["reflog", "-p"],
+        &["show", "HEAD", "--", "-L", "."],
+    ] {
+        provider.then(git(words)).then(Turn::text("done"));
+        client
+            .send(json!({"type": "chat:send", "content": "go", "trustLevel": "autonomous"}))
+            .await;
+        client.until("chat:stream-end").await;
+        let results = client.all("chat:tool-result");
+        let told = results.last().unwrap()["result"].to_string();
+        assert!(!told.contains(KEY), "{words:?} {told}");
+    }
+    assert_eq!(client.all("chat:tool-result").len(), 14);
+    assert_eq!(client.all("chat:tool-confirm").len(), 0);
+}
+
+#[tokio::test]
+async fn the_strictest_scope_grants_no_network() {
+    let provider = Provider::start().await;
+    let daemon = Daemon::start(&provider).await;
+    repository(&daemon);
+    let mut client = daemon.connect().await;
+    provider
+        .then(Turn::call(
+            "git",
+            &json!({"args": ["status"], "network": true}),
+        ))
+        .then(Turn::text("done"));
+    client
+        .send(json!({"type": "chat:send", "content": "go", "toolPermissions": {}}))
+        .await;
+    let confirm = client.until("chat:tool-confirm").await["payload"].clone();
+    client
+        .ask(json!({"type": "chat:tool-approve", "toolId": confirm["toolId"], "approved": false}))
+        .await;
+    client.until("chat:stream-end").await;
+}

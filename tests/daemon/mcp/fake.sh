@@ -1,0 +1,90 @@
+#!/bin/bash
+# A tiny MCP server of the older era, for tests. Everything it needs is in bash itself.
+#
+#   fake.sh DIRECTORY [TRAIT…]     it notes what it is told in files of the directory
+#
+# Traits: stubborn (ignores the end of its input and SIGTERM), mute (answers nothing), junk (writes
+# logs to stdout), broken (ends with words on stderr), big (pages of tools with odd names), sick (one tool
+# nested too deep; answers too large, or of unknown sorts).
+directory=$1; shift
+traits=" $* "
+is() { [[ $traits == *" $1 "* ]]; }
+say() { printf '%s\n' "$1"; }
+result() { say "{\"jsonrpc\":\"2.0\",\"id\":$id,\"result\":$1}"; }
+text() { result "{\"content\":[{\"type\":\"text\",\"text\":\"$1\"}]}"; }
+schema='{"type":"object","properties":{"text":{"type":"string"}}}'
+tool() { printf '{"name":"%s","description":"%s","inputSchema":%s}' "$1" "$2" "$schema"; }
+tools() {
+    local change=first
+    [ -e "$directory/changed" ] && change=second
+    printf '{"tools":['
+    for name in echo fail refuse progress slow die image structured ask form hasty environment; do
+        tool "$name" "does $name"; printf ','
+    done
+    tool turns "the $change"
+    printf '%s' ']}'
+}
+pages() {
+    case $line in
+        *'"cursor":"two"'*) printf '{"tools":[%s]}' "$(tool 'a tool with a name that is far longer than any provider would take it, see' long)" ;;
+        *) printf '{"tools":[%s,%s],"nextCursor":"two"}' "$(tool 'a.b' dot)" "$(tool 'a b' space)" ;;
+    esac
+}
+
+form() {
+    say '{"jsonrpc":"2.0","id":902,"method":"elicitation/create","params":{"mode":"form","message":"your name?","requestedSchema":{"type":"object","properties":{"name":{"type":"string","maxLength":20},"age":{"type":"integer"}},"required":["name"]}}}'
+}
+
+sick() {
+    local deep=$schema
+    for _ in {1..40}; do deep="{\"p\":{\"p\":{\"p\":{\"p\":$deep}}}}"; done
+    printf '{"tools":[{"name":"deep","inputSchema":%s},%s,%s]}' "$deep" "$(tool huge d)" "$(tool weird d)"
+}
+
+is stubborn && trap '' TERM
+is broken && { echo "no such database: secret-of-the-server-123" >&2; exit 7; }
+is junk && say 'listening… {not json}' && say ''
+echo $$ >"$directory/pid"
+echo $$ >>"$directory/starts"
+while IFS= read -r line; do
+    is mute && continue
+    id=; [[ $line =~ \"id\":([0-9]+) ]] && id=${BASH_REMATCH[1]}
+    token=; [[ $line =~ \"progressToken\":([0-9]+) ]] && token=${BASH_REMATCH[1]}
+    case $line in
+        *'"method":"initialize"'*)
+            echo "$line" >"$directory/initialize"
+            result '{"protocolVersion":"2025-06-18","capabilities":{"tools":{"listChanged":true},"resources":{},"prompts":{}},"serverInfo":{"name":"fake","version":"1"}}' ;;
+        *'"method":"notifications/cancelled"'*) echo "$line" >>"$directory/cancelled" ;;
+        *'"method":"notifications/'*) ;;
+        *'"method":"tools/list"'*) is sick && result "$(sick)" && continue; is big && result "$(pages)" || result "$(tools)" ;;
+        *'"method":"resources/list"'*) result '{"resources":[{"uri":"fake://one","name":"one"}]}' ;;
+        *'"method":"resources/read"'*) result '{"contents":[{"uri":"fake://one","text":"inside"}]}' ;;
+        *'"method":"prompts/list"'*) result '{"prompts":[{"name":"greet"}]}' ;;
+        *'"method":"prompts/get"'*) result '{"messages":[{"role":"user","content":{"type":"text","text":"hello"}}]}' ;;
+        *'"name":"echo"'*) echo "$line" >>"$directory/echo"; text 'echoed' ;;
+        *'"name":"huge"'*) text "$(printf '%16000000s' x)" ;;
+        *'"name":"weird"'*) result '{"content":[{"type":"weird"},{"type":"text","text":"the rest"}]}' ;;
+        *'"name":"fail"'*) result '{"content":[{"type":"text","text":"it went wrong"}],"isError":true}' ;;
+        *'"name":"refuse"'*) say "{\"jsonrpc\":\"2.0\",\"id\":$id,\"error\":{\"code\":-32602,\"message\":\"no such thing\"}}" ;;
+        *'"name":"progress"'*)
+            say "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/progress\",\"params\":{\"progressToken\":$token,\"progress\":1,\"total\":2,\"message\":\"half\"}}"
+            # Answered only once the test has seen it.
+            mkfifo "$directory/go" 2>/dev/null; read -r _ <"$directory/go"; text 'through' ;;
+        *'"name":"slow"'*) echo begun >"$directory/slow" ;;
+        *'"name":"die"'*) kill -9 $$ ;;
+        *'"name":"image"'*) result '{"content":[{"type":"image","mimeType":"image/gif","data":"R0lGODlhAQABAAAAACw="}]}' ;;
+        *'"name":"structured"'*) result '{"content":[],"structuredContent":{"degrees":21}}' ;;
+        *'"name":"ask"'*)
+            say '{"jsonrpc":"2.0","id":901,"method":"elicitation/create","params":{"message":"your name?","requestedSchema":{"type":"object","properties":{}}}}'
+            read -r answer; echo "$answer" >"$directory/answer"; text 'asked' ;;
+        *'"name":"form"'*) form; read -r answer; echo "$answer" >"$directory/answer"; text 'asked' ;;
+        *'"name":"hasty"'*) form; mkfifo "$directory/go" 2>/dev/null; read -r _ <"$directory/go"; text 'did without' ;;
+        *'"result":'*) echo "$line" >"$directory/late" ;;
+        *'"name":"environment"'*) env >"$directory/environment"; text 'written' ;;
+        *'"name":"turns"'*)
+            : >"$directory/changed"; text 'turned'
+            for _ in 1 2 3; do say '{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}'; done ;;
+        *) say "{\"jsonrpc\":\"2.0\",\"id\":$id,\"error\":{\"code\":-32601,\"message\":\"method not found\"}}" ;;
+    esac
+done
+is stubborn && while :; do read -rt 60 _ <>"$directory/never" 2>/dev/null || sleep 60; done

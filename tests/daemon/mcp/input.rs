@@ -1,0 +1,278 @@
+//! Servers that ask the user for something in the middle of a call.
+
+use serde_json::{Value, json};
+
+use super::{AUTONOMOUS, Fake, call, until_state, with_fake};
+use crate::support::provider::Turn;
+use crate::support::{Client, Daemon, Provider};
+
+/// A daemon whose client answers, and a model that makes one call.
+async fn asked(tool: &str, more: &Value) -> (Fake, Daemon, Client, Provider) {
+    let mut config = AUTONOMOUS();
+    for (key, value) in more.as_object().unwrap() {
+        config[key] = value.clone();
+    }
+    let turns = vec![call(tool), Turn::text("done")];
+    let (fake, daemon, mut client, provider) = with_fake(turns, &[], &config).await;
+    until_state(&mut client, "fake", "ready").await;
+    opt_in(&mut client).await;
+    client.say("go").await;
+    (fake, daemon, client, provider)
+}
+
+async fn opt_in(client: &mut Client) {
+    let configure = json!({"type": "session:configure", "inputRequests": true});
+    let answer = client.ask(configure).await;
+    assert_eq!(answer["payload"]["inputRequests"], true, "{answer}");
+}
+
+async fn request(client: &mut Client) -> Value {
+    client.until("chat:tool-input-request").await["payload"].clone()
+}
+
+/// What the server was given.
+fn given(fake: &Fake) -> Value {
+    let answer: Value = serde_json::from_str(&fake.note("answer").unwrap()).unwrap();
+    assert_eq!(answer["id"], 902);
+    answer["result"].clone()
+}
+
+/// How the one question was settled: outcome, action and by whom.
+fn settled(client: &Client) -> Value {
+    let settled = client.all("chat:tool-input-resolved");
+    assert_eq!(settled.len(), 1, "{settled:?}");
+    json!([
+        settled[0]["outcome"],
+        settled[0]["action"],
+        settled[0]["by"]
+    ])
+}
+
+#[tokio::test]
+async fn the_user_is_asked_and_the_server_given_what_fits() {
+    let loud = json!({"log": {"level": "trace"}});
+    let (fake, daemon, mut client, provider) = asked("form", &loud).await;
+    let request = request(&mut client).await;
+    assert_eq!(request["server"], "fake");
+    assert_eq!(request["message"], "your name?");
+    assert_eq!(request["mode"], "form");
+    assert_eq!(
+        request["requestedSchema"]["properties"]["name"]["maxLength"],
+        20
+    );
+    assert!(request["expiresAt"].is_string());
+    let state = client.ask(json!({"type": "session:state"})).await;
+    assert_eq!(state["payload"]["inputs"], json!([request]));
+    assert_eq!(
+        state["payload"]["conversations"][0]["state"],
+        "awaiting-input"
+    );
+    let id = &request["requestId"];
+    for (content, field) in [
+        (json!({"age": 7}), "`name`"),
+        (json!({"name": "Ada", "age": "old"}), "`age`"),
+        (json!({"name": "Ada", "size": 1}), "`size`"),
+    ] {
+        let answer = json!({"type": "chat:tool-input", "requestId": id, "action": "accept",
+            "content": content});
+        let answer = client.ask(answer).await;
+        assert_eq!(answer["payload"]["code"], "invalid_payload");
+        let message = answer["payload"]["message"].as_str().unwrap();
+        assert!(
+            message.contains(field) && message.contains("stays open"),
+            "{message}"
+        );
+    }
+    let right = json!({"type": "chat:tool-input", "requestId": id, "action": "accept",
+        "content": {"name": "Ada of the engine", "age": 36}});
+    let answer = client.ask(right.clone()).await;
+    assert_eq!(
+        answer["payload"],
+        json!({"requestId": id, "accepted": true})
+    );
+    let twice = client.ask(right).await;
+    assert_eq!(twice["payload"]["code"], "input_not_found");
+    client.until("chat:stream-end").await;
+    assert_eq!(settled(&client), json!(["answered", "accept", "user"]));
+    let content = json!({"name": "Ada of the engine", "age": 36});
+    assert_eq!(
+        given(&fake),
+        json!({"action": "accept", "content": content})
+    );
+    // Only the server tells the model, and nobody else is told what was answered.
+    assert!(!json!(client.seen).to_string().contains("of the engine"));
+    assert!(
+        !json!(provider.requests())
+            .to_string()
+            .contains("of the engine")
+    );
+    let log: Vec<String> = daemon.log().iter().map(Value::to_string).collect();
+    let with = |words: &str| -> Vec<&String> {
+        let lines = log.iter();
+        lines.filter(|line| line.contains(words)).collect()
+    };
+    assert_eq!(with("a request for input settled").len(), 1);
+    assert_eq!(with("of the engine"), Vec::<&String>::new());
+    assert!(fake.note("initialize").unwrap().contains("elicitation"));
+}
+
+#[tokio::test]
+async fn a_no_is_told_to_the_server() {
+    for (action, by) in [("decline", "decline"), ("cancel", "cancel")] {
+        let (fake, _daemon, mut client, _provider) = asked("form", &json!({})).await;
+        let request = request(&mut client).await;
+        let answer = json!({"type": "chat:tool-input", "requestId": request["requestId"],
+            "action": action});
+        client.ask(answer).await;
+        client.until("chat:stream-end").await;
+        assert_eq!(settled(&client), json!(["answered", action, "user"]));
+        assert_eq!(given(&fake), json!({"action": by}));
+        assert_eq!(client.all("chat:tool-result")[0]["status"], "success");
+    }
+}
+
+#[tokio::test]
+async fn a_question_lapses_and_waiting_counts_towards_no_limit() {
+    let fake = Fake::new();
+    let provider = Provider::start().await;
+    provider.then(call("form")).then(Turn::text("done"));
+    let mut config = AUTONOMOUS();
+    let mut server = fake.config(&[]);
+    // Shorter than the time for an answer.
+    server["timeout"] = json!("1s");
+    config["mcp"] = json!({"servers": {"fake": server}});
+    config["approval"] = json!({"timeout": "2s"});
+    config["chat"]["timeout_tools"] = json!("2s");
+    let daemon = Daemon::with(&provider, config).await;
+    let mut client = daemon.connect().await;
+    until_state(&mut client, "fake", "ready").await;
+    opt_in(&mut client).await;
+    client.say("go").await;
+    client.until("chat:stream-end").await;
+    assert_eq!(settled(&client), json!(["expired", null, "timeout"]));
+    assert_eq!(given(&fake), json!({"action": "cancel"}));
+    let result = &client.all("chat:tool-result")[0];
+    assert_eq!(result["status"], "success", "{result}");
+}
+
+#[tokio::test]
+async fn a_cancel_settles_the_question_before_the_call() {
+    for frame in [
+        json!({"type": "chat:cancel"}),
+        json!({"type": "tool:cancel", "toolId": "t1"}),
+    ] {
+        let (_fake, _daemon, mut client, _provider) = asked("form", &json!({})).await;
+        request(&mut client).await;
+        client.ask(frame).await;
+        client.until("chat:stream-end").await;
+        assert_eq!(settled(&client), json!(["cancelled", null, "cancel"]));
+        let types = client.types();
+        let at = |kind: &str| types.iter().position(|it| it == kind).unwrap();
+        assert!(at("chat:tool-input-resolved") < at("chat:tool-result"));
+    }
+}
+
+#[tokio::test]
+async fn a_call_that_ends_takes_its_question_with_it() {
+    let (fake, _daemon, mut client, _provider) = asked("hasty", &json!({})).await;
+    let request = request(&mut client).await;
+    let go = fake.folder.path().join("notes/go");
+    tokio::task::spawn_blocking(move || std::fs::write(go, "on\n").unwrap());
+    client.until("chat:stream-end").await;
+    assert_eq!(settled(&client), json!(["cancelled", null, "cancel"]));
+    let types = client.types();
+    let at = |kind: &str| types.iter().position(|it| it == kind).unwrap();
+    assert!(at("chat:tool-input-resolved") < at("chat:tool-result"));
+    let late = json!({"type": "chat:tool-input", "requestId": request["requestId"],
+        "action": "decline"});
+    let answer = client.ask(late).await;
+    assert_eq!(answer["payload"]["code"], "input_not_found");
+}
+
+#[tokio::test]
+async fn a_question_is_carried_over_a_resume() {
+    let (fake, daemon, mut client, _provider) = asked("form", &json!({})).await;
+    let asked = request(&mut client).await;
+    let session = client.all("session:ready")[0]["sessionId"].clone();
+    drop(client);
+    let query = format!("?session={}&after=0", session.as_str().unwrap());
+    let mut client = Client::connect(&daemon, &query).await;
+    let again = request(&mut client).await;
+    assert_eq!(again, asked);
+    let answer = json!({"type": "chat:tool-input", "requestId": again["requestId"],
+        "action": "accept", "content": {"name": "Ada"}});
+    client.ask(answer).await;
+    client.until("chat:stream-end").await;
+    assert_eq!(given(&fake)["content"], json!({"name": "Ada"}));
+}
+
+#[tokio::test]
+async fn with_several_calls_nobody_is_asked() {
+    let turns = vec![call("slow"), call("ask"), Turn::text("done")];
+    let (fake, _daemon, mut client, _provider) = with_fake(turns, &[], &AUTONOMOUS()).await;
+    until_state(&mut client, "fake", "ready").await;
+    opt_in(&mut client).await;
+    let send = |name: &str| json!({"type": "chat:send", "conversationId": name, "content": "go"});
+    client.send(send("a")).await;
+    client.until("chat:tool-start").await;
+    client.send(send("b")).await;
+    client.until("chat:stream-end").await;
+    let answer: Value = serde_json::from_str(&fake.note("answer").unwrap()).unwrap();
+    assert_eq!(answer["result"]["action"], "decline");
+    let notices = client.all("session:notice");
+    let told = notices.iter().any(|notice| {
+        notice["message"]
+            .as_str()
+            .unwrap()
+            .contains("several calls")
+    });
+    assert!(told, "{notices:?}");
+    assert_eq!(client.all("chat:tool-input-request").len(), 0);
+}
+
+#[tokio::test]
+async fn where_nobody_attends_nobody_is_asked() {
+    let unattended = json!({"approval": {"unattended": "deny"}});
+    let (fake, _daemon, mut client, _provider) = asked("form", &unattended).await;
+    client.until("chat:stream-end").await;
+    assert_eq!(given(&fake), json!({"action": "decline"}));
+    assert_eq!(client.all("chat:tool-input-request").len(), 0);
+    let notices = client.all("session:notice");
+    let told = |notice: &Value| {
+        let message = notice["message"].as_str().unwrap();
+        message.contains("approval.unattended")
+    };
+    assert!(notices.iter().any(told), "{notices:?}");
+}
+
+#[tokio::test]
+async fn an_open_question_is_part_of_the_account_after_a_gap() {
+    let mut turns = vec![call("form")];
+    turns.extend((0..30).map(|_| Turn::text(&"x".repeat(3_000))));
+    turns.push(Turn::text("done"));
+    let mut config = AUTONOMOUS();
+    config["session"] = json!({"buffer_bytes": "64KiB"});
+    let (fake, daemon, mut client, _provider) = with_fake(turns, &[], &config).await;
+    until_state(&mut client, "fake", "ready").await;
+    opt_in(&mut client).await;
+    let send = |name: &str| json!({"type": "chat:send", "conversationId": name, "content": "go"});
+    client.send(send("a")).await;
+    let asked = request(&mut client).await;
+    for _ in 0..30 {
+        client.send(send("b")).await;
+        client.until("chat:stream-end").await;
+    }
+    let session = client.all("session:ready")[0]["sessionId"].clone();
+    drop(client);
+    let query = format!("?session={}&after=1", session.as_str().unwrap());
+    let mut client = Client::connect(&daemon, &query).await;
+    let gap = client.next().await;
+    assert_eq!(gap["payload"]["code"], "replay_gap");
+    assert_eq!(request(&mut client).await, asked);
+    let answer = json!({"type": "chat:tool-input", "requestId": asked["requestId"],
+        "action": "accept", "content": {"name": "Ada"}});
+    client.ask(answer).await;
+    client.until("chat:stream-end").await;
+    assert_eq!(client.all("chat:tool-input-request").len(), 1);
+    assert_eq!(given(&fake)["content"], json!({"name": "Ada"}));
+}

@@ -1,0 +1,281 @@
+//! Secrets of the project against the tools: through `bash` as a model calls it, and through the file tools.
+
+use serde_json::{Value, json};
+
+use crate::support::provider::Turn;
+use crate::support::{Client, Daemon, Provider};
+
+/// What no tool may show.
+const SECRET: &str = "THE-SECRET-OF-THE-PROJECT";
+
+async fn world(more: Value) -> (Daemon, Client, Provider) {
+    let provider = Provider::start().await;
+    let daemon = Daemon::with(&provider, more).await;
+    for path in [
+        ".env",
+        ".docker/config.json",
+        ".config/gcloud/token.db",
+        ".kube/config",
+        "sub/server.key",
+    ] {
+        daemon.file(path, SECRET);
+    }
+    daemon.file("plain.txt", "plain\n");
+    let client = daemon.connect().await;
+    (daemon, client, provider)
+}
+
+/// Whether the daemon's commands run in mode `full`, in which files are hidden from them.
+fn is_full(client: &Client) -> bool {
+    client.seen[0]["payload"]["sandbox"]["mode"] == "full"
+}
+
+/// Has the model run a line, which the user approves, and returns the result.
+async fn run(provider: &Provider, client: &mut Client, line: &str) -> Value {
+    call(provider, client, "bash", json!({ "command": line })).await
+}
+
+/// The same for any tool.
+async fn call(provider: &Provider, client: &mut Client, tool: &str, input: Value) -> Value {
+    provider
+        .then(Turn::call(tool, &input))
+        .then(Turn::text("done"));
+    let before = client.all("chat:tool-result").len();
+    client.say("go").await;
+    loop {
+        let frame = client.next().await;
+        if frame["type"] == "chat:stream-end" {
+            return client.all("chat:tool-result")[before].clone();
+        }
+        if frame["type"] == "chat:tool-confirm" {
+            let answer = json!({"type": "chat:tool-approve", "toolId": frame["payload"]["toolId"], "approved": true});
+            client.send(answer).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_secret_is_hidden_from_bash_wherever_it_is() {
+    let (daemon, mut client, provider) = world(json!({})).await;
+    if !is_full(&client) {
+        return;
+    }
+    for line in [
+        "cat .env; cat sub/server.key; cat .kube/config",
+        "mv .docker dk; cat dk/config.json",
+        "cat dk/config.json",
+        "mv .config conf; cat conf/gcloud/*",
+        "cat conf/gcloud/token.db; ls -a conf/gcloud",
+        "mv .kube k; cp -r k k2; cat k2/*",
+        "cat k/config",
+        "ln .env hard.txt; cat hard.txt",
+        "grep -r THE-SECRET . ; find . -type f -exec cat {} +",
+        "chmod 777 .env sub; cat .env",
+        "cp .env copy; cat copy",
+        "ln -s .env link; cat link",
+    ] {
+        let result = run(&provider, &mut client, line).await;
+        assert!(!result.to_string().contains(SECRET), "{line}: {result}");
+    }
+    // Links that others made, and what was there when the command started.
+    std::fs::hard_link(
+        daemon.project().join(".env"),
+        daemon.project().join("theirs.txt"),
+    )
+    .unwrap();
+    let result = run(&provider, &mut client, "cat theirs.txt plain.txt").await;
+    assert!(!result.to_string().contains(SECRET), "{result}");
+    assert!(
+        result["result"].as_str().unwrap().contains("plain"),
+        "{result}"
+    );
+    for path in ["theirs.txt", "dk/config.json", "conf/gcloud/token.db"] {
+        provider
+            .then(Turn::call("file_read", &json!({ "path": path })))
+            .then(Turn::text("done"));
+        client.say("go").await;
+        client.until("chat:stream-end").await;
+        let told = client.all("chat:error");
+        assert_eq!(told.last().unwrap()["code"], "sandbox_violation", "{path}");
+    }
+}
+
+#[tokio::test]
+async fn depth_hides_no_secret_from_bash_less() {
+    let (daemon, mut client, provider) = world(json!({})).await;
+    if !is_full(&client) {
+        return;
+    }
+    let deep = "d/".repeat(70) + ".env";
+    daemon.file(&deep, SECRET);
+    let result = run(&provider, &mut client, &format!("cat {deep}; echo end")).await;
+    assert!(!result.to_string().contains(SECRET), "{result}");
+    assert!(
+        result["result"].as_str().unwrap().contains("end"),
+        "{result}"
+    );
+}
+
+#[tokio::test]
+async fn a_key_in_two_pieces_or_in_colours_is_not_streamed() {
+    let (_daemon, mut client, provider) = world(json!({})).await;
+    // The key of the test's own provider.
+    for line in [
+        "printf test-key-; sleep 0.3; echo 0123456789",
+        "printf 'test-key-\\033[1m0123456789\\n'",
+        "printf test-key-0123456789",
+    ] {
+        run(&provider, &mut client, line).await;
+    }
+    let streamed: String = client
+        .all("chat:tool-delta")
+        .iter()
+        .map(|delta| delta["chunk"].as_str().unwrap().to_owned())
+        .collect();
+    assert_eq!(streamed.matches("[redacted]").count(), 3, "{streamed}");
+    assert!(!streamed.contains("0123456789"), "{streamed}");
+}
+
+#[tokio::test]
+async fn a_link_that_leads_away_is_refused_before_anybody_is_asked() {
+    for (tool, input) in [
+        ("file_write", json!({"path": "out", "content": "x"})),
+        ("file_write", json!({"path": "out/new", "content": "x"})),
+        ("file_write", json!({"path": "denied", "content": "x"})),
+        (
+            "file_edit",
+            json!({"path": "denied", "oldText": "a", "newText": "b"}),
+        ),
+        ("file_read", json!({"path": "out"})),
+        ("file_read", json!({"path": "denied"})),
+    ] {
+        let (daemon, mut client, provider) = world(json!({})).await;
+        let outside = daemon.project().parent().unwrap().join("outside");
+        std::fs::create_dir(&outside).unwrap();
+        std::os::unix::fs::symlink(&outside, daemon.project().join("out")).unwrap();
+        std::os::unix::fs::symlink(".env", daemon.project().join("denied")).unwrap();
+        provider
+            .then(Turn::call(tool, &input))
+            .then(Turn::text("done"));
+        client.say("go").await;
+        loop {
+            let frame = client.next().await;
+            assert_ne!(frame["type"], "chat:tool-confirm", "{tool} {input}");
+            if frame["type"] == "chat:stream-end" {
+                break;
+            }
+        }
+        let told = client.all("chat:error");
+        assert_eq!(
+            told.last().unwrap()["code"],
+            "sandbox_violation",
+            "{tool} {input}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn hooks_in_the_work_tree_are_put_back_and_settings_of_others_are_told() {
+    let (daemon, mut client, provider) = world(json!({})).await;
+    let project = daemon.project();
+    daemon.file(".git/HEAD", "ref: refs/heads/main\n");
+    daemon.file(
+        ".git/config",
+        "[core]\n\tbare = false\n\thooksPath = tools/githooks\n",
+    );
+    daemon.file("tools/githooks/pre-commit", "good\n");
+    daemon.file(".husky/pre-commit", "good\n");
+    let result = run(
+        &provider,
+        &mut client,
+        "echo evil > tools/githooks/pre-commit; echo evil > tools/githooks/pre-push; echo evil > .husky/pre-commit; mkdir -p .husky/_; echo evil > .husky/_/h",
+    )
+    .await;
+    let read = |path: &str| std::fs::read_to_string(project.join(path)).unwrap_or_default();
+    assert_eq!(read("tools/githooks/pre-commit"), "good\n", "{result}");
+    assert_eq!(read(".husky/pre-commit"), "good\n");
+    assert_eq!(read("tools/githooks/pre-push") + &read(".husky/_/h"), "");
+    assert!(
+        result["result"].as_str().unwrap().contains(".husky"),
+        "{result}"
+    );
+    for (line, name) in [
+        ("mkdir .vscode; echo '{}' > .vscode/tasks.json", ".vscode"),
+        (
+            "mkdir -p .claude/x; echo '{}' > .claude/x/settings.json",
+            ".claude",
+        ),
+        ("echo '{}' > .mcp.json", ".mcp.json"),
+        ("echo 'echo hi' > .envrc", ".envrc"),
+        ("echo more >> .envrc", ".envrc"),
+    ] {
+        let result = run(&provider, &mut client, line).await;
+        let text = result["result"].as_str().unwrap();
+        assert!(
+            text.contains("warning") && text.contains(name),
+            "{line} {result}"
+        );
+        assert_eq!(
+            result["metadata"]["settingsChanged"],
+            json!([name]),
+            "{line} {result}"
+        );
+    }
+    let calm = run(&provider, &mut client, "echo x > new.txt; cat .envrc").await;
+    assert!(calm["metadata"]["settingsChanged"].is_null(), "{calm}");
+    let told = daemon
+        .log()
+        .iter()
+        .any(|line| line.to_string().contains(".mcp.json"));
+    assert!(told);
+}
+
+/// git in the test's own hands.
+fn git(folder: &std::path::Path, line: &str) -> String {
+    let output = std::process::Command::new("sh")
+        .args([
+            "-c",
+            &format!("git -c user.name=n -c user.email=e@example.org {line}"),
+        ])
+        .current_dir(folder)
+        .env("GIT_CONFIG_GLOBAL", "/dev/null")
+        .output()
+        .unwrap();
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[tokio::test]
+async fn a_tracked_secret_is_hidden_and_git_works_all_the_same() {
+    let (daemon, mut client, provider) = world(json!({})).await;
+    if !is_full(&client) {
+        return;
+    }
+    let project = daemon.project();
+    git(&project, "init -q");
+    git(&project, "config user.name n");
+    git(&project, "config user.email e@example.org");
+    git(&project, "add sub/server.key plain.txt");
+    git(&project, "commit -qm first");
+    daemon.file("plain.txt", "changed\n");
+    let words = json!({"args": ["status", "--porcelain", "-uno"]});
+    let status = call(&provider, &mut client, "git", words).await;
+    assert_eq!(status["result"], " M plain.txt\n", "{status}");
+    let words = json!({"args": ["commit", "-qam", "second"]});
+    let commit = call(&provider, &mut client, "git", words).await;
+    assert_eq!(commit["metadata"]["exitCode"], 0, "{commit}");
+    let cat = run(&provider, &mut client, "git status; cat sub/server.key").await;
+    assert!(!cat.to_string().contains(SECRET), "{cat}");
+    // A name in the index says nothing: this content is in no object of git's.
+    let object = git(&project, "hash-object -w plain.txt");
+    let line = format!(
+        "git update-index --add --cacheinfo 100644,{},.env && git add .env",
+        object.trim()
+    );
+    run(&provider, &mut client, &line).await;
+    run(&provider, &mut client, "git add .env; git commit -am third").await;
+    daemon.file("sub/server.key", format!("{SECRET} changed"));
+    let words = json!({"args": ["add", "sub/server.key"]});
+    call(&provider, &mut client, "git", words).await;
+    assert!(!git(&project, "show :.env").contains(SECRET));
+    assert!(!git(&project, "show :sub/server.key").contains("changed"));
+}
