@@ -31,10 +31,21 @@ const store = {
   },
 };
 
+/** What percent signs stand for; as it is where they stand for nothing. */
+function decoded(/** @type {string} */ text) {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
 /** The token, from the fragment (which is taken out of the address at once) or from before a reload. */
 function readToken() {
-  const given = new URLSearchParams(location.hash.slice(1)).get("token");
-  if (given !== null) {
+  // Not by URLSearchParams, to which a plus is a space.
+  const written = /[#&]token=([^&]*)/.exec(location.hash)?.[1];
+  if (written !== undefined) {
+    const given = decoded(written);
     history.replaceState(null, "", location.pathname + location.search);
     store.set("token", given);
     // A token for another daemon belongs to another session.
@@ -323,28 +334,35 @@ async function isAlive() {
   }
 }
 
-let failures = 0;
+// Whether the daemon was there, when last asked, and whether it was so before the attempt that runs began: it may come
+// up between an attempt that found nobody and the question.
+let isThere = false;
+let wasThere = false;
 let askingFor = 0;
 
 async function standing(/** @type {any} */ status) {
   byId("link").dataset.state = status.name;
   switch (status.name) {
     case "open":
-      failures = 0;
+      isThere = false;
       setText(byId("link-text"), "connected");
       banner();
       break;
     case "connecting":
       setText(byId("link-text"), ready ? "connecting again" : "connecting");
+      wasThere = isThere;
       break;
     case "waiting": {
       setText(byId("link-text"), "away");
-      failures += 1;
       const retry = h("button", { type: "button", class: "quiet small", onclick: () => client.retryNow() }, "Try now");
       banner("The daemon does not answer. What you type is kept. ", retry);
       const asked = ++askingFor;
-      // A daemon that is there and still takes no socket has another token now.
-      if (failures > 1 && (await isAlive()) && asked === askingFor && client.status.name !== "open") {
+      const couldHave = wasThere;
+      const answers = await isAlive();
+      if (asked !== askingFor || client.status.name === "open") break;
+      isThere = answers;
+      // A daemon that is there, was there before, and took no socket has another token now.
+      if (isThere && couldHave) {
         client.close();
         askForToken("The daemon was restarted and has another token now.");
       }
@@ -407,7 +425,11 @@ async function begin(/** @type {string | null} */ token) {
     await mine.connect();
   } catch (error) {
     if (client !== mine) return;
-    if (await isAlive()) {
+    const { status } = mine;
+    if (status.name === "closed" && status.code === 0) {
+      // Nothing was sent: the client itself would not.
+      askForToken(`There is no way to give this token from a page: ${/** @type {Error} */ (error).message}.`);
+    } else if (await isAlive()) {
       askForToken(token ? "The daemon does not accept this token." : "This page needs the daemon's token.");
     } else {
       banner("The daemon does not answer. ", h("button", { type: "button", class: "quiet small", onclick: () => void begin(token) }, "Try again"));

@@ -48,7 +48,10 @@ before(async () => {
   if (missing) console.error(`*** SKIPPED: the console page: ${missing} ***`);
   else chromium = await browser();
 });
-after(() => chromium?.close());
+after(async () => {
+  await chromium?.close();
+  await Daemon.endAll();
+});
 
 /** A page on a daemon of its own; whatever it complains about fails the test. */
 async function story(run, options = {}) {
@@ -239,6 +242,47 @@ test("a daemon that goes away and comes back loses nothing that was typed", time
     },
     { daemon: { token: "a-token-that-stays-the-same" } },
   ));
+
+test("a daemon that comes up just after an attempt is not taken for one with another token", timed, () =>
+  story(
+    async (page, daemon) => {
+      await daemon.end(true);
+      const asked = [];
+      let isHeld = true;
+      // What the page hears as long as it is held: the daemon was away for the attempt, and is there when it asks.
+      await page.route("**/readyz", async (route) => {
+        asked.push(isHeld);
+        if (asked.length % 2 === 0 && isHeld) await route.fulfill({ status: 200, body: "" });
+        else await (isHeld ? route.abort() : route.continue());
+      });
+      await page.waitForFunction(() => document.querySelector("#link").dataset.state === "waiting");
+      for (const began = asked.length; asked.length < began + 4; ) await page.waitForRequest("**/readyz");
+      isHeld = false;
+      const again = await Daemon.start({ script: SCRIPT, token: daemon.token, port: daemon.port, place: daemon.place });
+      await page.locator("#link[data-state=open]").waitFor();
+      await again.end(true);
+      // One that has another token is known by the second attempt at the latest.
+      const other = await Daemon.start({ script: SCRIPT, token: "another-token-than-before", port: daemon.port, place: daemon.place });
+      await page.locator("#banner", { hasText: "has another token now" }).waitFor();
+      return other;
+    },
+    { daemon: { token: "a-token-that-stays-the-same" }, expected: /401|ERR_FAILED/ },
+  ));
+
+test("a token that a page cannot give is told from one that is wrong", timed, async () => {
+  const daemon = await Daemon.start({ script: SCRIPT, token: "with+plus-and-more-than-20" });
+  const page = await chromium.newPage();
+  try {
+    await page.goto(`${daemon.ready.console}#token=${daemon.token}`);
+    await page.locator("#link[data-state=open]").waitFor();
+    await page.goto("about:blank");
+    await page.goto(`${daemon.ready.console}#token=${encodeURIComponent("two words/")}`);
+    await page.locator("#banner", { hasText: "no way to give this token" }).waitFor();
+  } finally {
+    await page.close();
+    await daemon.end();
+  }
+});
 
 test("without a token, or with a wrong one, it is asked for", timed, async () => {
   const daemon = await Daemon.start({ script: SCRIPT });

@@ -27,6 +27,14 @@ export async function browser() {
 }
 
 export class Daemon {
+  /** @type {Set<Daemon>} */
+  static #running = new Set();
+
+  /** Those that a failed test left: with one of them the test process would never end. */
+  static async endAll() {
+    for (const daemon of [...Daemon.#running]) await daemon.end();
+  }
+
   /** @param {{script?: string, files?: Record<string, string>, port?: number, token?: string, environment?: Record<string, string>, place?: string}} options */
   static async start(options = {}) {
     const place = options.place ?? mkdtempSync(join(tmpdir(), "outrigger-page-"));
@@ -45,10 +53,13 @@ export class Daemon {
     const [line] = await new Promise((done, failed) => {
       createInterface({ input: child.stdout }).once("line", (text) => done([text]));
       child.once("error", failed);
+      child.once("exit", (code, signal) => failed(new Error(`the daemon ended (${code ?? signal}) before it was ready`)));
     });
     const ready = JSON.parse(line);
     if (ready.event !== "ready") throw new Error(line);
-    return Object.assign(new Daemon(), { child, ready, place, port: ready.port, token: options.token ?? ready.token });
+    const daemon = Object.assign(new Daemon(), { child, ready, place, port: ready.port, token: options.token ?? ready.token });
+    Daemon.#running.add(daemon);
+    return daemon;
   }
 
   get page() {
@@ -57,6 +68,7 @@ export class Daemon {
 
   /** Ends it; `keep` for another one in the same place. */
   async end(keep = false) {
+    Daemon.#running.delete(this);
     if (this.child.exitCode === null && this.child.signalCode === null) {
       const gone = new Promise((done) => this.child.once("exit", done));
       this.child.kill("SIGKILL");
