@@ -145,7 +145,7 @@ fn the_readme_says_how_to_run_and_test() {
     assert!(lines[1].starts_with("cargo test"), "{lines:?}");
     let checks = read(".ci/run");
     assert!(
-        checks.contains("\ncargo test --locked"),
+        checks.contains(" cargo test --locked 2>&1"),
         "the same command is run by .ci/run"
     );
 }
