@@ -7,6 +7,8 @@
 
 #[cfg(target_os = "linux")]
 mod cgroup;
+#[cfg(target_os = "linux")]
+mod closed;
 pub mod command;
 pub mod deny;
 #[cfg(target_os = "linux")]
@@ -153,6 +155,8 @@ struct Shared {
     ahead: Arc<process::supervised::ahead::Ahead>,
     #[cfg(target_os = "linux")]
     epochs: repository::Epochs,
+    #[cfg(target_os = "linux")]
+    closed: closed::Closed,
 }
 
 impl Sandbox {
@@ -173,6 +177,8 @@ impl Sandbox {
                 delegated: OnceLock::new(),
                 #[cfg(target_os = "linux")]
                 epochs: repository::Epochs::default(),
+                #[cfg(target_os = "linux")]
+                closed: closed::Closed::default(),
             }),
         }
     }
@@ -204,9 +210,32 @@ impl Sandbox {
     /// cannot be executed. Nothing runs then.
     pub async fn spawn(&self, command: &Command) -> Result<Process, SpawnError> {
         let mode = self.probed().await.mode;
-        let process = process::spawn(&self.shared, command, mode).await?;
-        process::prepare_next(&self.shared);
+        self.expect_command();
+        let closed = self.closed(mode).await;
+        let process = process::spawn(&self.shared, command, mode, &closed).await?;
+        // The next one.
+        self.expect_command();
         Ok(process)
+    }
+
+    /// Makes ready for a command that comes at once or soon, while its caller looks up what it needs.
+    pub fn expect_command(&self) {
+        process::prepare_helper(&self.shared);
+    }
+
+    /// What is hidden from every command in this mode.
+    #[cfg(target_os = "linux")]
+    async fn closed(&self, mode: Mode) -> Arc<[PathBuf]> {
+        match mode {
+            Mode::Full => self.shared.closed.paths().await,
+            Mode::Fallback | Mode::Limits | Mode::None => Arc::default(),
+        }
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    #[expect(clippy::unused_async, reason = "asynchronous on Linux")]
+    async fn closed(&self, _mode: Mode) -> Arc<[PathBuf]> {
+        Arc::default()
     }
 
     async fn probed(&self) -> &SandboxReport {

@@ -29,7 +29,7 @@ pub(super) async fn probe(shared: &Shared) -> SandboxReport {
 async fn attempt(shared: &Shared, mode: Mode) -> Result<Layers, String> {
     let mut command = Command::new("/bin/sh", "/");
     command.args = vec!["-c".to_owned(), "exit 7".to_owned()];
-    let mut process = process::spawn(shared, &command, mode)
+    let mut process = process::spawn(shared, &command, mode, &[])
         .await
         .map_err(|error| error.to_string())?;
     let layers = process.layers();

@@ -11,6 +11,7 @@ use portable as platform;
 use supervised as platform;
 
 use std::io;
+use std::path::PathBuf;
 
 use tokio::process::{ChildStderr, ChildStdout};
 
@@ -121,16 +122,17 @@ impl Process {
     }
 }
 
-/// Starts a command in the given mode.
+/// Starts a command in the given mode, from which the `closed` paths are hidden besides its own.
 pub(super) async fn spawn(
     shared: &Shared,
     command: &Command,
     mode: Mode,
+    closed: &[PathBuf],
 ) -> Result<Process, SpawnError> {
-    platform::spawn(shared, command, mode).await
+    platform::spawn(shared, command, mode, closed).await
 }
 
-/// Makes ready for a command that may follow soon; costs nothing that anybody waits for.
-pub(super) fn prepare_next(shared: &Shared) {
-    platform::prepare_next(shared);
+/// Makes ready for a command that comes soon; costs nothing that anybody waits for.
+pub(super) fn prepare_helper(shared: &Shared) {
+    platform::prepare_helper(shared);
 }

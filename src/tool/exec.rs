@@ -130,14 +130,20 @@ impl Exec {
 
     async fn run_hiding(&self, mut command: Command, run: &Run<'_>, git: bool) -> Output {
         let mode = self.sandbox.report().await.mode;
-        if mode == Mode::Full {
-            command.hidden = match self.hidden().await {
-                Ok(hidden) if git => self.without_tracked(hidden, run).await,
-                Ok(hidden) => hidden,
-                Err(reason) => return Output::error(reason),
-            };
-        }
-        let settings = self.settings().await;
+        self.sandbox.expect_command();
+        let hide = async {
+            match mode {
+                Mode::Full => self.hidden().await,
+                Mode::Fallback | Mode::Limits | Mode::None => Ok(Vec::new()),
+            }
+        };
+        // Each of them waits for a thread that looks at files.
+        let (hidden, settings) = tokio::join!(hide, self.settings());
+        command.hidden = match hidden {
+            Ok(hidden) if git => self.without_tracked(hidden, run).await,
+            Ok(hidden) => hidden,
+            Err(reason) => return Output::error(reason),
+        };
         command.limits.cpu = run.timeout.checked_mul(2);
         let mut process = match self.sandbox.spawn(&command).await {
             Ok(process) => process,

@@ -1,5 +1,6 @@
 //! Other systems: a process group that is killed as a whole, and no confinement. Never run, only compiled.
 
+use std::path::PathBuf;
 use std::process::Stdio;
 
 use tokio::process::{Child, ChildStdin, Command as Spawner};
@@ -21,6 +22,7 @@ pub(super) async fn spawn(
     _shared: &Shared,
     command: &Command,
     _mode: Mode,
+    _closed: &[PathBuf],
 ) -> Result<Process, SpawnError> {
     let mut spawner = Spawner::new(&command.program);
     spawner
@@ -107,4 +109,4 @@ impl Drop for Tree {
 }
 
 /// Nothing can be made ready here.
-pub(super) fn prepare_next(_shared: &Shared) {}
+pub(super) fn prepare_helper(_shared: &Shared) {}

@@ -68,6 +68,7 @@ pub(super) async fn spawn(
     shared: &Shared,
     command: &Command,
     mode: Mode,
+    closed: &[PathBuf],
 ) -> Result<Process, SpawnError> {
     let home = shared.settings.home.as_deref();
     let kept = kept(shared, command, mode, home).await?;
@@ -82,6 +83,7 @@ pub(super) async fn spawn(
         Upkeep::ReadOnly => policy.read_only.extend(kept.outside),
     }
     policy.pins = kept.pins;
+    policy.hidden.extend_from_slice(closed);
     let leavings = Leavings {
         writers: kept.writers,
         private_tmp,
@@ -236,8 +238,8 @@ fn start_helper(
         .map_err(SpawnError::Helper)
 }
 
-/// Has the next command's helper started; see [`ahead`].
-pub(super) fn prepare_next(shared: &Shared) {
+/// Has a helper started that the next command finds; see [`ahead`].
+pub(super) fn prepare_helper(shared: &Shared) {
     shared.ahead.prepare();
 }
 

@@ -6,6 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
+use futures::future::try_join_all;
 use rustix::fs::MemfdFlags;
 use tokio::sync::Mutex as AsyncMutex;
 
@@ -84,8 +85,8 @@ impl Epochs {
         home: Option<&Path>,
     ) -> io::Result<Started> {
         let mut started = Started::default();
-        for root in roots {
-            let writer = self.begin_in(root, false, home).await?;
+        let looks = roots.iter().map(|root| self.begin_in(root, false, home));
+        for writer in try_join_all(looks).await? {
             if let (true, Some(directory)) = (outside, writer.as_ref().and_then(Writer::outside))
                 && !roots.iter().any(|root| directory.starts_with(root))
                 && !started.outside.contains(&directory)

@@ -6,7 +6,7 @@
 use std::fs::{self, File, Permissions};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FileType, Mode as FileMode, OFlags, ResolveFlags};
@@ -15,17 +15,6 @@ use super::{During, SetupError, clone_opened, cover_opened, file_type, open};
 use crate::sandbox::helper::raw;
 use crate::sandbox::layers::Step;
 use crate::sandbox::policy::Policy;
-
-/// Where the system keeps what root alone may read, and so a command when the daemon runs as root. The rest of what is
-/// seen of the system (`/usr`, `/opt`) is programs, and too much to look through for each command.
-const SYSTEM_SETTINGS: [&str; 2] = ["/etc", "/usr/local/etc"];
-
-/// Most entries of them that are looked at: a system has one or two thousand. A folder that is not looked into is
-/// hidden.
-const MAX_ENTRIES: usize = 50_000;
-
-/// Deepest folder of them looked into.
-const MAX_DEPTH: usize = 32;
 
 const HIDING_FILE: &str = "/.hidden-file";
 
@@ -43,7 +32,7 @@ impl Masks {
         make_masks().during(Step::Mounts, "preparing what hides files")
     }
 
-    /// Covers the hidden paths of the policy, and the system's secrets.
+    /// Covers the hidden paths of the policy.
     pub(super) fn cover(&self, policy: &Policy) -> Result<(), SetupError> {
         let seen = || policy.read_write.iter().chain(&policy.read_only);
         for path in &policy.hidden {
@@ -53,12 +42,6 @@ impl Masks {
             let below = path.strip_prefix(root).unwrap_or(path);
             self.cover_below(root, below)
                 .during(Step::Mounts, path.display())?;
-        }
-        if rustix::process::geteuid().is_root() {
-            for path in system_secrets() {
-                self.cover_below(Path::new("/"), path.strip_prefix("/").unwrap_or(&path))
-                    .during(Step::Mounts, path.display())?;
-            }
         }
         Ok(())
     }
@@ -98,41 +81,3 @@ fn make_masks() -> io::Result<Masks> {
         directory: open(HIDING_DIRECTORY)?,
     })
 }
-
-/// What of the system's settings is not for everybody: the daemon's root is the owner of all of it, whatever rights it
-/// gave up. A list of names would lack the next one.
-fn system_secrets() -> Vec<PathBuf> {
-    let mut left = MAX_ENTRIES;
-    let mut found = Vec::new();
-    for settings in SYSTEM_SETTINGS {
-        closed_below(Path::new(settings), 0, &mut left, &mut found);
-    }
-    found
-}
-
-fn closed_below(folder: &Path, depth: usize, left: &mut usize, found: &mut Vec<PathBuf>) {
-    let entries = match fs::read_dir(folder) {
-        Ok(entries) if depth < MAX_DEPTH => entries,
-        Ok(_) => return found.push(folder.to_owned()),
-        Err(_) => return,
-    };
-    for entry in entries.flatten() {
-        if *left == 0 {
-            return found.push(folder.to_owned());
-        }
-        *left -= 1;
-        // Of the entry itself; what a link names has a name of its own.
-        let Ok(metadata) = entry.metadata() else {
-            continue;
-        };
-        let mode = FileMode::from_raw_mode(metadata.mode());
-        if metadata.is_dir() && mode.contains(FileMode::XOTH) {
-            closed_below(&entry.path(), depth + 1, left, found);
-        } else if metadata.is_dir() || (metadata.is_file() && !mode.contains(FileMode::ROTH)) {
-            found.push(entry.path());
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests;
