@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use crate::support::provider::Turn;
-use crate::support::{Daemon, Provider};
+use crate::support::{Answering, Daemon, Provider};
 
 #[tokio::test]
 async fn while_text_streams() {
@@ -125,13 +125,12 @@ async fn while_a_retry_waits() {
 
 #[tokio::test]
 async fn with_the_queue() {
-    let provider = Provider::start().await;
-    let (turn, mut pause) = Turn::paused(&[json!({"content": "a"})], &[], "stop");
-    provider.then(turn);
-    let daemon = Daemon::start(&provider).await;
-    let mut client = daemon.connect().await;
-    client.say("first").await;
-    pause.reached().await;
+    let Answering {
+        mut client,
+        provider: _provider,
+        daemon: _daemon,
+        pause: _pause,
+    } = Answering::begin().await;
     client
         .ask(json!({"type": "chat:send", "content": "second"}))
         .await;

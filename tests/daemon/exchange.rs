@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use crate::support::provider::Turn;
-use crate::support::{Daemon, Provider};
+use crate::support::{Answering, Daemon, Provider};
 
 #[tokio::test]
 async fn text_is_streamed_and_the_exchange_ends_once() {
@@ -166,13 +166,13 @@ async fn a_conversation_remembers_and_others_do_not() {
 
 #[tokio::test]
 async fn sends_queue_while_an_exchange_runs() {
-    let provider = Provider::start().await;
-    let (turn, mut pause) = Turn::paused(&[json!({"content": "a"})], &[], "stop");
-    provider.then(turn).then(Turn::text("b"));
-    let daemon = Daemon::start(&provider).await;
-    let mut client = daemon.connect().await;
-    client.say("first").await;
-    pause.reached().await;
+    let Answering {
+        mut client,
+        provider,
+        daemon: _daemon,
+        pause,
+    } = Answering::begin().await;
+    provider.then(Turn::text("b"));
     let queued = client
         .ask(json!({"type": "chat:send", "content": "second"}))
         .await;
@@ -193,13 +193,13 @@ async fn sends_queue_while_an_exchange_runs() {
 
 #[tokio::test]
 async fn a_steered_message_joins_the_running_exchange() {
-    let provider = Provider::start().await;
-    let (turn, mut pause) = Turn::paused(&[json!({"content": "a"})], &[], "stop");
-    provider.then(turn).then(Turn::text("b"));
-    let daemon = Daemon::start(&provider).await;
-    let mut client = daemon.connect().await;
-    client.say("first").await;
-    pause.reached().await;
+    let Answering {
+        mut client,
+        provider,
+        daemon: _daemon,
+        pause,
+    } = Answering::begin().await;
+    provider.then(Turn::text("b"));
     let steered = client
         .ask(json!({"type": "chat:send", "content": "and also", "when_busy": "steer"}))
         .await;
@@ -324,13 +324,13 @@ async fn a_client_may_bring_its_own_history() {
 
 #[tokio::test]
 async fn a_send_that_was_not_admitted_may_be_sent_again() {
-    let provider = Provider::start().await;
-    let (turn, mut pause) = Turn::paused(&[json!({"content": "a"})], &[], "stop");
-    provider.then(turn).then(Turn::text("b"));
-    let daemon = Daemon::start(&provider).await;
-    let mut client = daemon.connect().await;
-    client.say("first").await;
-    pause.reached().await;
+    let Answering {
+        mut client,
+        provider,
+        daemon: _daemon,
+        pause,
+    } = Answering::begin().await;
+    provider.then(Turn::text("b"));
     let send = json!({"type": "chat:send", "id": "r", "content": "x", "whenBusy": "reject"});
     client.send(send.clone()).await;
     let refused = client.until("chat:error").await;

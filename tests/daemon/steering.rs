@@ -3,17 +3,17 @@
 use serde_json::json;
 
 use crate::support::provider::Turn;
-use crate::support::{Daemon, Provider};
+use crate::support::{Answering, Daemon, Provider};
 
 #[tokio::test]
 async fn settings_of_a_steered_send_do_not_count_and_that_is_told() {
-    let provider = Provider::start().await;
-    let (turn, mut pause) = Turn::paused(&[json!({"content": "a"})], &[], "stop");
-    provider.then(turn).then(Turn::text("b"));
-    let daemon = Daemon::start(&provider).await;
-    let mut client = daemon.connect().await;
-    client.say("first").await;
-    pause.reached().await;
+    let Answering {
+        mut client,
+        provider,
+        daemon: _daemon,
+        pause,
+    } = Answering::begin().await;
+    provider.then(Turn::text("b"));
     let steer = |more: serde_json::Value| {
         let mut send = json!({"type": "chat:send", "content": "more", "whenBusy": "steer"});
         send.as_object_mut()

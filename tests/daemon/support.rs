@@ -1,11 +1,13 @@
 //! The daemon, a client of it, and providers that play a script.
 
+mod answering;
 mod client;
 mod daemon;
 pub(crate) mod provider;
 pub(crate) mod server;
 pub(crate) mod wire;
 
+pub(crate) use answering::Answering;
 pub(crate) use client::Client;
 pub(crate) use daemon::Daemon;
 pub(crate) use provider::Provider;

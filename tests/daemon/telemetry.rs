@@ -5,7 +5,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use crate::support::provider::Turn;
-use crate::support::{Daemon, Provider};
+use crate::support::{Answering, Daemon, Provider};
 
 pub(crate) async fn get(daemon: &Daemon, path: &str, token: &str) -> String {
     let mut stream = TcpStream::connect(("127.0.0.1", daemon.port))
@@ -182,13 +182,12 @@ async fn logs_are_one_tree_of_spans_without_content() {
 
 #[tokio::test]
 async fn a_send_that_was_dropped_has_no_duration() {
-    let provider = Provider::start().await;
-    let (turn, mut pause) = Turn::paused(&[json!({"content": "a"})], &[], "stop");
-    provider.then(turn);
-    let daemon = Daemon::start(&provider).await;
-    let mut client = daemon.connect().await;
-    client.say("first").await;
-    pause.reached().await;
+    let Answering {
+        mut client,
+        provider: _provider,
+        daemon,
+        pause: _pause,
+    } = Answering::begin().await;
     client
         .ask(json!({"type": "chat:send", "content": "second"}))
         .await;
