@@ -5,12 +5,13 @@
 //! user can be asked is what the call knows (`crate::tool::user`).
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use rmcp::model::{ElicitRequestParams, ElicitResult, ElicitationAction};
 use serde_json::{Map, Value};
 use tokio::sync::{mpsc, oneshot};
 
+use crate::mutex::Mutex;
 use crate::telemetry::Redactor;
 use crate::tool::user::{AskUser, Form, Given, Wanted};
 
@@ -56,7 +57,7 @@ impl Askers {
     /// Takes up a call that begins to run.
     pub(super) fn enter(&self) -> Asking {
         let (sender, asked) = mpsc::channel(WAITING);
-        let mut state = self.lock();
+        let mut state = self.0.lock();
         let number = state.next;
         state.next += 1;
         state.calls.insert(number, sender);
@@ -82,7 +83,7 @@ impl Askers {
     }
 
     fn the_one(&self) -> Result<mpsc::Sender<Asked>, String> {
-        let state = self.lock();
+        let state = self.0.lock();
         let mut calls = state.calls.values();
         match (calls.next(), calls.next()) {
             (Some(call), None) => Ok(call.clone()),
@@ -91,10 +92,6 @@ impl Askers {
                 Err("several calls of it run, so it is not known which one asks".to_owned())
             }
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -107,7 +104,7 @@ impl Asking {
 
 impl Drop for Asking {
     fn drop(&mut self) {
-        self.askers.lock().calls.remove(&self.number);
+        self.askers.0.lock().calls.remove(&self.number);
     }
 }
 
