@@ -8,7 +8,7 @@ fn tool(name: &str, category: ToolCategory, level: DangerLevel) -> ToolSpec {
     ToolSpec {
         name: name.to_owned(),
         description: String::new(),
-        input_schema: serde_json::json!({}),
+        input_schema: serde_json::json!({}).into(),
         category,
         danger_level: level,
         origin: "core".to_owned(),
