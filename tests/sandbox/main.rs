@@ -16,6 +16,8 @@ mod network;
 mod older;
 #[cfg(test)]
 mod repositories;
+#[cfg(test)]
+mod roots;
 mod signals;
 #[cfg(test)]
 mod surroundings;

@@ -6,12 +6,12 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 use cap_fs_ext::DirExt;
-use cap_std::ambient_authority;
 use cap_std::fs::Dir;
 use rustix::fs::FileType;
 
 use super::noted::{Noted, Noter, kind, names, stamp};
 use super::{Baseline, COMMON_PLACEHOLDER, FILES, Git, HOOKS, Inside, Leaf, outside, references};
+use crate::sandbox::real;
 
 /// Most directories of worktrees and submodules that are noted.
 const MAX_DIRECTORIES: usize = 1_024;
@@ -47,7 +47,7 @@ pub(in crate::sandbox) fn look(
     home: Option<&Path>,
     before: Option<(&Baseline, &[u8])>,
 ) -> Option<Seen> {
-    let root = Dir::open_ambient_dir(path, ambient_authority()).ok()?;
+    let root = real::open_dir(path).ok()?;
     let (earlier, contents) = before.unzip();
     let mut noter = Noter::new(contents.unwrap_or_default());
     let (git, opened, mut own) = if itself {
