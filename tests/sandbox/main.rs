@@ -8,6 +8,8 @@ mod battery;
 #[cfg(test)]
 mod control;
 #[cfg(test)]
+mod helper;
+#[cfg(test)]
 mod limits;
 #[cfg(test)]
 mod longer;
