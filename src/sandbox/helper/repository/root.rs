@@ -11,7 +11,7 @@ use cap_std::fs::Dir;
 use rustix::fs::FileType;
 
 use super::cleanse::cleanse;
-use super::put_back::Hand;
+use super::put_back::{Hand, put_aside};
 use crate::sandbox::helper::removal;
 use crate::sandbox::repository::{
     Baseline, Below, Git, HOOKS, Inside, Leaf, Noted, below, is_git_directory, kind, stamp,
@@ -19,9 +19,6 @@ use crate::sandbox::repository::{
 
 /// Where a linked worktree's directory says that its repository is.
 const COMMON: &str = "../..\n";
-
-/// Most things that are put aside under numbers of their own.
-const MAX_ASIDE: usize = 256;
 
 /// Makes a root what it was; `opened` is the `.git` of then.
 pub(super) fn put_back(root: &Dir, baseline: &Baseline, opened: Option<&Dir>, hand: &mut Hand<'_>) {
@@ -90,7 +87,7 @@ fn no_repository_of_its_own(root: &Dir, baseline: &Baseline, hand: &mut Hand<'_>
         return;
     }
     if baseline.has_namesakes {
-        let outcome = put_aside(root, "HEAD", "HEAD-replaced-");
+        let outcome = put_aside(root, OsStr::new("HEAD"));
         hand.tell(Path::new("HEAD"), outcome.map(|()| true));
     } else {
         cleanse(root, Path::new(""), hand);
@@ -117,7 +114,7 @@ fn bring_back(
         return Ok(false);
     }
     if there.is_some() && (found.is_some() || !is_directory) {
-        put_aside(root, ".git", ".git-replaced-")?;
+        put_aside(root, OsStr::new(".git"))?;
     }
     // Where it is gone, what took its place is made harmless by the caller.
     if let Some(path) = found {
@@ -132,14 +129,6 @@ fn find(root: &Dir, root_path: &Path, original: (u64, u64), opened: &Dir) -> Opt
     let below = path.strip_prefix(root_path).ok()?;
     let (_, now) = stamp(root, below.as_os_str()).ok()??;
     (now.identity() == original).then(|| below.to_owned())
-}
-
-fn put_aside(root: &Dir, name: &str, prefix: &str) -> io::Result<()> {
-    let free = (0..MAX_ASIDE)
-        .map(|number| format!("{prefix}{number}"))
-        .find(|name| kind(root, OsStr::new(name)).is_none())
-        .ok_or(io::ErrorKind::AlreadyExists)?;
-    Ok(rustix::fs::renameat(root, name, root, free)?)
 }
 
 fn put_back_inside(root: &Dir, path: &Path, inside: &Inside, hand: &mut Hand<'_>) {

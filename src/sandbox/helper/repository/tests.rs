@@ -100,12 +100,18 @@ fn restored(folder: &Path, change: impl FnOnce()) -> Vec<String> {
 }
 
 fn shell(folder: &Path, line: &str) {
+    shows(folder, line);
+}
+
+/// What a line writes.
+fn shows(folder: &Path, line: &str) -> String {
     let done = Command::new("sh")
         .args(["-ec", line])
         .current_dir(folder)
         .output()
         .unwrap();
     assert!(done.status.success(), "{line}: {done:?}");
+    String::from_utf8(done.stdout).unwrap()
 }
 
 #[test]

@@ -171,6 +171,41 @@ fn what_settings_refer_to_is_covered() {
     assert!(!folder.path().join(".gitconfig").exists());
 }
 
+/// As on a disk that a command has filled.
+#[test]
+fn what_cannot_be_made_what_it_was_runs_nothing() {
+    let folder = project();
+    let root = folder.path().canonicalize().unwrap();
+    let seen = look(&root, false, None, None).unwrap();
+    let noted = Noted {
+        memory: hand_over(&seen.baseline, &[]).unwrap(),
+        ..Noted::take(&root)
+    };
+    let helper = noted.helper();
+    shell(folder.path(), "echo evil >> .git/hooks/pre-push");
+    let restored = put_back(helper);
+    assert!(restored.failure.is_some(), "{restored:?}");
+    let hooks = folder.path().join(".git/hooks");
+    assert!(!hooks.join("pre-push").exists());
+    let aside = fs::read_to_string(hooks.join("pre-push-replaced-0")).unwrap();
+    assert!(aside.contains("evil"));
+    assert!(!shows(folder.path(), "ls -aR .git").contains(".outrigger"));
+}
+
+/// More than can be removed at the end has to go all the same.
+#[test]
+fn whatever_the_number_nothing_stays_where_it_runs() {
+    let folder = project();
+    let restored = restored(folder.path(), || {
+        shell(
+            folder.path(),
+            "for m in $(seq 12); do mkdir -p .git/modules/$m/hooks; cd .git/modules/$m; echo x > HEAD; for h in $(seq 25); do mkdir -p hooks/$h; touch hooks/$h/x; done; cd ../../..; done",
+        );
+    });
+    assert!(!restored.is_empty());
+    assert!(!shows(folder.path(), "ls .git/modules/*/hooks").contains("25"));
+}
+
 #[test]
 fn links_in_the_place_of_submodules_lead_nowhere() {
     let folder = project();
