@@ -68,7 +68,12 @@ pub(in crate::sandbox) fn look(
     let referenced = if itself {
         Vec::new()
     } else {
-        references::inside(path, &settings, home)
+        let top = match settings.is_empty() {
+            true => work_tree_above(path),
+            false => None,
+        };
+        settings.extend(top.map(|top| top.join(".git")));
+        references::inside(path, top.unwrap_or(path), &settings, home)
     };
     let mut directories = Vec::new();
     for git in own {
@@ -122,6 +127,12 @@ pub(in crate::sandbox) fn look(
         contents: noter.into_contents(),
         git: opened,
     })
+}
+
+/// The work tree of which a folder is only a part.
+fn work_tree_above(folder: &Path) -> Option<&Path> {
+    let mut above = folder.ancestors().skip(1);
+    above.find(|folder| folder.join(".git").is_dir())
 }
 
 /// What `.git` is, and the directories below the root that git takes for its own by it.

@@ -206,6 +206,46 @@ fn whatever_the_number_nothing_stays_where_it_runs() {
     assert!(!shows(folder.path(), "ls .git/modules/*/hooks").contains("25"));
 }
 
+/// The project may be a part of a work tree, whose hooks are in it.
+#[test]
+fn what_settings_above_the_project_refer_to_is_covered() {
+    let folder = project();
+    shell(
+        folder.path(),
+        "git config core.hooksPath part/.githooks; git config include.path ../part/settings; mkdir -p part/.githooks; echo good > part/.githooks/pre-commit",
+    );
+    let part = folder.path().join("part");
+    let found = restored(&part, || {
+        shell(
+            &part,
+            "echo evil > settings; echo evil > .githooks/pre-commit",
+        );
+    });
+    assert_eq!(found, [".githooks", "settings"]);
+}
+
+/// The folder of hooks may itself be a link into the work tree.
+#[test]
+fn what_a_link_for_hooks_leads_to_is_covered() {
+    let folder = project();
+    shell(
+        folder.path(),
+        "mv .git/hooks tools; ln -s ../tools .git/hooks",
+    );
+    let found = restored(folder.path(), || {
+        shell(
+            folder.path(),
+            "echo evil >> tools/pre-push; echo evil > tools/post-commit; echo x > tools/other",
+        );
+    });
+    assert_eq!(found, ["tools/post-commit", "tools/pre-push"]);
+    let hooks = folder.path().join("tools");
+    assert_eq!(
+        fs::read_to_string(hooks.join("pre-push")).unwrap(),
+        "#!/bin/sh\n"
+    );
+}
+
 #[test]
 fn links_in_the_place_of_submodules_lead_nowhere() {
     let folder = project();
