@@ -62,6 +62,9 @@ pub(super) struct Baseline {
     pub(super) directories: Vec<(OsString, Inside)>,
     /// Hooks and settings in the work tree, by their path below the root.
     pub(super) referenced: Vec<(OsString, Option<Noted>)>,
+    /// The folders on the way to any of these, outer ones first, and the links among them: one that a command put there
+    /// may lead around what is put back.
+    pub(super) folders: Vec<(OsString, Option<Noted>)>,
     /// Whether the root has a `config` or `hooks` that are none of git's.
     pub(super) has_namesakes: bool,
     /// The repository of a linked worktree, where it lies outside the root.

@@ -2,6 +2,7 @@
 //!
 //! Some tens of system calls for an ordinary repository, and bounded for any other.
 
+use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
@@ -96,7 +97,7 @@ pub(in crate::sandbox) fn look(
             directories.push((git.into_os_string(), inside));
         }
     }
-    let referenced = referenced
+    let referenced: Vec<(OsString, Option<Noted>)> = referenced
         .into_iter()
         .map(|path| {
             let before = earlier
@@ -104,6 +105,17 @@ pub(in crate::sandbox) fn look(
                 .and_then(Option::as_ref);
             let noted = at(&root, &path).and_then(|(dir, name)| noter.take(&dir, &name, before));
             (path.into_os_string(), noted)
+        })
+        .collect();
+    let inner = referenced.iter().map(|(path, _)| Path::new(path).parent());
+    let own = directories.iter().map(|(path, _)| Some(Path::new(path)));
+    let folders = with_those_above(own.chain(inner).flatten())
+        .into_iter()
+        .map(|path| {
+            let link = at(&root, &path)
+                .filter(|(dir, name)| kind(dir, name) == Some(FileType::Symlink))
+                .and_then(|(dir, name)| noter.take(&dir, &name, None));
+            (path.into_os_string(), link)
         })
         .collect();
     noter.go_below();
@@ -121,6 +133,7 @@ pub(in crate::sandbox) fn look(
             git,
             directories,
             referenced,
+            folders,
             has_namesakes,
             outside,
         },
@@ -287,6 +300,15 @@ fn is_there(dir: &Dir, name: &str) -> bool {
 pub(in crate::sandbox) fn is_git_directory(dir: &Dir) -> bool {
     is_there(dir, "HEAD")
         && (is_there(dir, "commondir") || (is_there(dir, "objects") && is_there(dir, "refs")))
+}
+
+/// These folders and those above them below the root, each once, outer ones first. `.git` is looked at by itself.
+fn with_those_above<'p>(folders: impl Iterator<Item = &'p Path>) -> BTreeSet<PathBuf> {
+    folders
+        .flat_map(Path::ancestors)
+        .filter(|folder| ![Path::new(""), Path::new("."), Path::new(".git")].contains(folder))
+        .map(Path::to_owned)
+        .collect()
 }
 
 /// The folder that holds a path, and its name there.

@@ -33,6 +33,9 @@ pub(super) fn put_back(root: &Dir, baseline: &Baseline, opened: Option<&Dir>, ha
             hand.tell(Path::new(git), outcome);
         }
     }
+    for (path, link) in &baseline.folders {
+        lead_nowhere_else(root, Path::new(path), link.as_ref(), hand);
+    }
     for (path, inside) in &baseline.directories {
         put_back_inside(root, Path::new(path), inside, hand);
     }
@@ -44,19 +47,22 @@ pub(super) fn put_back(root: &Dir, baseline: &Baseline, opened: Option<&Dir>, ha
     }
 }
 
-fn put_back_referenced(root: &Dir, path: &Path, noted: Option<&Noted>, hand: &mut Hand<'_>) {
-    let Some(name) = path.file_name() else {
+/// A link on the way to what is put back, through which this side cannot go, but git could: made what it was.
+fn lead_nowhere_else(root: &Dir, path: &Path, link: Option<&Noted>, hand: &mut Hand<'_>) {
+    let (parent, name) = split(path);
+    let Ok(dir) = open_through(root, &parent) else {
         return;
     };
-    let parent = path.parent().unwrap_or(Path::new(""));
-    let opened = if parent.as_os_str().is_empty() {
-        root.try_clone()
-    } else {
-        root.open_dir(parent)
-    };
-    match opened {
-        Ok(dir) => hand.make(&dir, parent, name, noted),
-        // What was removed with its folder runs nothing; what stands in the folder's place must lead nowhere.
+    if kind(&dir, &name) == Some(FileType::Symlink) && root.open_dir(path).is_err() {
+        hand.make(&dir, &parent, &name, link);
+    }
+}
+
+fn put_back_referenced(root: &Dir, path: &Path, noted: Option<&Noted>, hand: &mut Hand<'_>) {
+    let (parent, name) = split(path);
+    match open_through(root, &parent) {
+        Ok(dir) => hand.make(&dir, &parent, &name, noted),
+        // What was removed with its folder runs nothing.
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         Err(error) if noted.is_some() => hand.tell(path, Err(error)),
         Err(_) => {}
@@ -140,7 +146,7 @@ fn put_back_inside(root: &Dir, path: &Path, inside: &Inside, hand: &mut Hand<'_>
     let opened = match path.parent() {
         // Gives us the rights to it again where a command took them.
         Some(parent) if parent.as_os_str().is_empty() && path != Path::new(".") => {
-            removal::open(root, path.as_os_str())
+            removal::open(root, path.as_os_str()).or_else(|_| root.open_dir(path))
         }
         _ => root.open_dir(path),
     };
@@ -227,5 +233,14 @@ fn open(dir: &Dir, path: &Path) -> io::Result<Dir> {
         dir.try_clone()
     } else {
         dir.open_dir_nofollow(path)
+    }
+}
+
+/// The same through links, those within the root.
+fn open_through(root: &Dir, path: &Path) -> io::Result<Dir> {
+    if path.as_os_str().is_empty() {
+        root.try_clone()
+    } else {
+        root.open_dir(path)
     }
 }

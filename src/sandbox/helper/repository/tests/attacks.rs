@@ -152,23 +152,61 @@ fn the_directory_that_a_file_names_is_covered() {
         );
     });
     assert_eq!(found, [".bare/config", ".bare/hooks"]);
+    for (link, told) in [("$PWD/evil", ".bare"), ("evil", ".bare/config")] {
+        let line = format!(
+            "cp -r .bare evil; git config -f evil/config core.fsmonitor evil; mv .bare old; ln -s {link} .bare"
+        );
+        let found = restored(folder.path(), || shell(folder.path(), &line));
+        assert_eq!(found, [told], "{link}");
+        assert!(!shows(folder.path(), "cat .bare/config || true").contains("evil"));
+        shell(folder.path(), "rm -rf .bare evil; mv old .bare");
+    }
 }
 
+/// This side does not go through a link that leads out of the root, or says so; git does.
 #[test]
-fn what_settings_refer_to_is_covered() {
-    let folder = project();
-    shell(
-        folder.path(),
-        "git config include.path ../.gitconfig; git config core.hooksPath tools/.hooks; mkdir -p tools/.hooks; echo good > tools/.hooks/pre-commit",
-    );
-    let found = restored(folder.path(), || {
+fn no_link_leads_around_what_settings_refer_to() {
+    const PLANT: &str =
+        "mkdir -p evil/git/hooks; echo evil > evil/git/hooks/pre-commit; echo evil > evil/settings";
+    let referring = || {
+        let folder = project();
         shell(
             folder.path(),
-            "printf '[core]\\nfsmonitor = evil\\n' > .gitconfig; echo evil > tools/.hooks/pre-commit",
+            "git config core.hooksPath tools/git/hooks; git config include.path ../own/settings; mkdir -p tools/git/hooks; echo good > tools/git/hooks/pre-commit",
         );
-    });
-    assert_eq!(found, [".gitconfig", "tools/.hooks"]);
-    assert!(!folder.path().join(".gitconfig").exists());
+        folder
+    };
+    for (line, told) in [
+        ("mv tools old; ln -s $PWD/evil tools", "tools"),
+        (
+            "mv tools/git old; ln -s $PWD/evil/git tools/git",
+            "tools/git",
+        ),
+        (
+            "mv tools/git old; ln -s ../../../evil tools/git",
+            "tools/git",
+        ),
+        ("ln -s $PWD/evil own", "own"),
+        // Git finds there what this side puts back there.
+        ("mv tools old; ln -s evil tools", "tools/git/hooks"),
+    ] {
+        let folder = referring();
+        let found = restored(folder.path(), || {
+            shell(folder.path(), &format!("{PLANT}; {line}"));
+        });
+        assert_eq!(found, [told], "{line}");
+        let read = "cat tools/git/hooks/pre-commit own/settings 2> /dev/null || true";
+        assert!(!shows(folder.path(), read).contains("evil"), "{line}");
+    }
+    // The user's own link out stays, or comes back.
+    let (folder, outside) = (referring(), tempfile::tempdir().unwrap());
+    let own = folder.path().join("own");
+    symlink(outside.path(), &own).unwrap();
+    for (line, told) in [("true", &[][..]), ("ln -sfn $PWD/evil own", &["own"])] {
+        let found = restored(folder.path(), || shell(folder.path(), line));
+        assert_eq!(found, told, "{line}");
+        assert_eq!(fs::read_link(&own).unwrap(), outside.path());
+    }
 }
 
 /// As on a disk that a command has filled.
@@ -204,6 +242,23 @@ fn whatever_the_number_nothing_stays_where_it_runs() {
     });
     assert!(!restored.is_empty());
     assert!(!shows(folder.path(), "ls .git/modules/*/hooks").contains("25"));
+}
+
+#[test]
+fn what_settings_refer_to_is_covered() {
+    let folder = project();
+    shell(
+        folder.path(),
+        "git config include.path ../.gitconfig; git config core.hooksPath tools/.hooks; mkdir -p tools/.hooks; echo good > tools/.hooks/pre-commit",
+    );
+    let found = restored(folder.path(), || {
+        shell(
+            folder.path(),
+            "printf '[core]\\nfsmonitor = evil\\n' > .gitconfig; echo evil > tools/.hooks/pre-commit",
+        );
+    });
+    assert_eq!(found, [".gitconfig", "tools/.hooks"]);
+    assert!(!folder.path().join(".gitconfig").exists());
 }
 
 /// The project may be a part of a work tree, whose hooks are in it.
