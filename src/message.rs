@@ -255,7 +255,8 @@ pub struct ToolSpec {
     pub name: String,
     /// What it does, for the model.
     pub description: String,
-    /// JSON schema of its input, always of type `object`. Shared: each exchange has a copy of what it offers.
+    /// JSON schema of its input, always of type `object`.
+    // Shared: each exchange has a copy of what it offers.
     pub input_schema: Arc<Value>,
     /// What sort of tool it is.
     pub category: ToolCategory,
