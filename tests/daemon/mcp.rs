@@ -4,6 +4,7 @@
 
 mod input;
 mod peers;
+mod rude;
 mod workings;
 
 use std::path::{Path, PathBuf};
