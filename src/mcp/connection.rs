@@ -39,6 +39,9 @@ const WORDS_GRACE: Duration = Duration::from_millis(500);
 /// The longest piece of a server's own words in an error, in characters.
 const MAX_WORDS: usize = 500;
 
+/// A version of the protocol from before those that the SDK names, which its first servers speak.
+const FIRST_VERSION: &str = "2024-10-07";
+
 type Service = RunningService<RoleClient, Client>;
 
 /// An open connection.
@@ -80,7 +83,7 @@ impl Problem {
 
 /// Why the handshake came to nothing.
 enum Refusal {
-    /// For what the server sent, or did not say in time.
+    /// For what the server said, sent, or did not say in time.
     Told(Problem),
     /// The way to it broke.
     Broken(Box<ClientInitializeError>),
@@ -239,12 +242,57 @@ async fn greet(
         outcome = timeout(START_LIMIT, serving) => outcome,
     };
     match outcome {
-        Ok(Ok(service)) => Ok(service),
-        Ok(Err(error)) => Err(Refusal::Broken(Box::new(error))),
+        Ok(Ok(service)) => match unknown_version(&service) {
+            Some(problem) => Err(Refusal::Told(problem)),
+            None => Ok(service),
+        },
+        Ok(Err(error)) => match answer(&error) {
+            Some(answer) => told(answer),
+            None => Err(Refusal::Broken(Box::new(error))),
+        },
         Err(_) => told(format!(
             "it did not answer `initialize` within {} s",
             START_LIMIT.as_secs()
         )),
+    }
+}
+
+/// What is wrong with the protocol's version that a server has chosen: the protocol wants such a connection ended.
+fn unknown_version(service: &Service) -> Option<Problem> {
+    let info = service.peer().peer_info()?;
+    let version = info.protocol_version.as_str();
+    let known = ProtocolVersion::KNOWN_VERSIONS.iter();
+    let mut known = known.map(ProtocolVersion::as_str).chain([FIRST_VERSION]);
+    (!known.any(|known| known == version)).then(|| {
+        Problem::lasting(format!(
+            "it speaks version {:?} of the protocol, which is not known here; update it, or this program",
+            bounded(version)
+        ))
+    })
+}
+
+/// The answer of a server that did not come to terms; `None` where there was none.
+fn answer(error: &ClientInitializeError) -> Option<String> {
+    match error {
+        ClientInitializeError::JsonRpcError(error) => Some(format!(
+            "it refused `initialize`: {} (code {})",
+            bounded(&error.message),
+            error.code.0
+        )),
+        ClientInitializeError::ExpectedInitResult(Some(result)) => {
+            let result = serde_json::to_string(result).unwrap_or_default();
+            let result = bounded(&result);
+            Some(format!(
+                "its answer to `initialize` is not understood: {result}"
+            ))
+        }
+        ClientInitializeError::ExpectedInitResponse(_)
+        | ClientInitializeError::ExpectedInitResult(None)
+        | ClientInitializeError::ConflictInitResponseId(..)
+        | ClientInitializeError::UncorrelatedErrorResponse { .. }
+        | ClientInitializeError::NoCompatibleProtocolVersion { .. } => Some(words(error)),
+        ClientInitializeError::LegacyFallbackFailed { fallback, .. } => answer(fallback),
+        _ => None,
     }
 }
 
@@ -260,7 +308,11 @@ fn lifecycle(older: bool) -> ClientLifecycleMode {
 
 /// An error of the SDK in bounded words: it may hold whatever the server sent.
 fn words(error: &ClientInitializeError) -> String {
-    format!("the handshake failed: {}", of_sdk(error))
+    let last = match error {
+        ClientInitializeError::LegacyFallbackFailed { fallback, .. } => fallback,
+        other => other,
+    };
+    format!("the handshake failed: {}", of_sdk(last))
 }
 
 /// An error of the SDK in bounded words, without the Rust type that it names its transport by.

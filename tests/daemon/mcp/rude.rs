@@ -1,4 +1,4 @@
-//! Servers that send without end.
+//! Servers that send without end, refuse the handshake, or speak what nobody knows.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -9,6 +9,7 @@ use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
+use super::until_state;
 use crate::support::{Client, Daemon, Provider};
 
 /// More than is taken in of a flood, with what lies in pipes and buffers; a flood of some seconds has 100,000.
@@ -152,4 +153,25 @@ fn is_whole(request: &[u8]) -> bool {
         .find_map(|line| line.strip_prefix("content-length:"));
     let length: usize = length.map_or(0, |length| length.trim().parse().unwrap());
     body.len() >= length
+}
+
+#[tokio::test]
+async fn a_refused_handshake_is_told_in_the_words_of_the_server() {
+    let (_folder, _daemon, mut client) = with_rude("refusing").await;
+    let row = until_state(&mut client, "rude", "restarting").await;
+    let error = row["error"].as_str().unwrap();
+    assert!(
+        error.contains("the licence has run out (code -32000)")
+            && error.contains("these are words"),
+        "{error}"
+    );
+}
+
+#[tokio::test]
+async fn a_protocol_that_nobody_knows_is_not_spoken() {
+    let (_folder, _daemon, mut client) = with_rude("older").await;
+    let row = until_state(&mut client, "rude", "failed").await;
+    let error = row["error"].as_str().unwrap();
+    assert!(error.contains("version \"1.0\""), "{error}");
+    assert_eq!(row["tools"], json!([]));
 }
