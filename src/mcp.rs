@@ -11,12 +11,14 @@ mod client;
 mod connection;
 mod content;
 mod definition;
+mod intake;
 mod launch;
 mod lists;
 mod names;
 mod server;
 mod stderr;
 mod tool;
+mod transport;
 mod wire;
 
 use std::collections::BTreeMap;

@@ -1,5 +1,6 @@
 //! One connection to a server: made, watched, and ended so that nothing of it is left.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use rmcp::model::ProtocolVersion;
@@ -7,15 +8,18 @@ use rmcp::service::{
     ClientInitializeError, ClientLifecycleMode, ClientServiceExt, Peer, QuitReason, RoleClient,
     RunningService, RunningServiceCancellationToken,
 };
-use rmcp::transport::StreamableHttpClientTransport;
+use rmcp::transport::async_rw::AsyncRwTransport;
 use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
+use rmcp::transport::{StreamableHttpClientTransport, Transport};
 use secrecy::ExposeSecret;
 use tokio::task::{JoinError, JoinHandle};
 use tokio::time::timeout;
 
 use super::Context;
 use super::client::Client;
+use super::intake::Intake;
 use super::stderr::Tail;
+use super::transport::{Counted, Paced};
 use super::wire;
 use crate::config::{HttpServer, McpTransport, StdioServer};
 use crate::sandbox::{Exit, Process, SpawnError};
@@ -35,6 +39,11 @@ const WORDS_GRACE: Duration = Duration::from_millis(500);
 /// The longest piece of a server's own words in an error, in characters.
 const MAX_WORDS: usize = 500;
 
+/// A version of the protocol from before those that the SDK names, which its first servers speak.
+const FIRST_VERSION: &str = "2024-10-07";
+
+type Service = RunningService<RoleClient, Client>;
+
 /// An open connection.
 pub(super) struct Connection {
     /// Where requests go.
@@ -44,6 +53,7 @@ pub(super) struct Connection {
     /// The program; `None` over HTTP.
     process: Option<Process>,
     tail: Tail,
+    intake: Arc<Intake>,
 }
 
 /// Why there is no connection.
@@ -71,6 +81,14 @@ impl Problem {
     }
 }
 
+/// Why the handshake came to nothing.
+enum Refusal {
+    /// For what the server said, sent, or did not say in time.
+    Told(Problem),
+    /// The way to it broke.
+    Broken(Box<ClientInitializeError>),
+}
+
 /// Connects to a server.
 ///
 /// The newer era of the protocol is tried first and the older where the server does not know it;
@@ -84,10 +102,10 @@ pub(super) async fn connect(
 ) -> Result<Connection, Problem> {
     match transport {
         McpTransport::Stdio(server) => stdio(name, server, context, client, older).await,
-        McpTransport::Http(server) => match http(server, context, client, older).await {
+        McpTransport::Http(server) => match http(name, server, context, client, older).await {
             // A server of the older era may refuse the newer's first request in any way.
             Err(problem) if !older && !problem.is_final => {
-                http(server, context, client, true).await
+                http(name, server, context, client, true).await
             }
             other => other,
         },
@@ -113,21 +131,31 @@ async fn stdio(
     let (Some(stdout), Some(stdin)) = (process.stdout.take(), process.stdin.take()) else {
         return Err(Problem::lasting("the program was started without pipes"));
     };
-    let serving = client
-        .clone()
-        .serve_with_lifecycle((wire::follow(stdout), stdin), lifecycle(older));
-    let outcome = tokio::select! {
-        outcome = timeout(START_LIMIT, serving) => outcome,
-        exit = process.wait() => return Err(unanswered(server, exit, &tail).await),
+    let intake = Intake::of(name);
+    let output = wire::follow(stdout, Arc::clone(&intake));
+    let transport = AsyncRwTransport::new_client(output, stdin);
+    let greeting = greet(client, transport, older, Arc::clone(&intake));
+    tokio::pin!(greeting);
+    let refusal = tokio::select! {
+        greeted = &mut greeting => match greeted {
+            Ok(service) => return Ok(Connection::new(service, Some(process), tail, intake)),
+            Err(refusal) => refusal,
+        },
+        // What it had written by then is read all the same.
+        exit = process.wait() => match timeout(WORDS_GRACE, &mut greeting).await {
+            Ok(Err(refusal @ Refusal::Told(_))) => refusal,
+            _ => return Err(unanswered(server, exit, &tail).await),
+        },
     };
-    let why = match outcome {
-        Ok(Ok(service)) => return Ok(Connection::new(service, Some(process), tail)),
-        Ok(Err(error)) => words(&error),
-        Err(_) => no_answer(),
-    };
-    match end(process).await {
-        Some(exit) => Err(unanswered(server, exit, &tail).await),
-        None => Err(Problem::passing(with_tail(why, &tail).await)),
+    match (end(process).await, refusal) {
+        (_, Refusal::Told(problem)) => Err(Problem {
+            message: with_tail(problem.message, &tail).await,
+            ..problem
+        }),
+        (Some(exit), Refusal::Broken(_)) => Err(unanswered(server, exit, &tail).await),
+        (None, Refusal::Broken(error)) => {
+            Err(Problem::passing(with_tail(words(&error), &tail).await))
+        }
     }
 }
 
@@ -151,6 +179,7 @@ fn ended(exit: Exit) -> String {
 }
 
 async fn http(
+    name: &str,
     server: &HttpServer,
     context: &Context,
     client: &Client,
@@ -173,20 +202,97 @@ async fn http(
             config.custom_headers.insert(name, value);
         }
     }
-    let transport = StreamableHttpClientTransport::with_client(http, config);
-    let serving = client
-        .clone()
-        .serve_with_lifecycle(transport, lifecycle(older));
-    match timeout(START_LIMIT, serving).await {
-        Ok(Ok(service)) => Ok(Connection::new(service, None, Tail::default())),
-        Ok(Err(error)) if error.is_authorization_required() => Err(Problem::lasting(
+    let intake = Intake::of(name);
+    let paced = Paced {
+        client: http,
+        intake: Arc::clone(&intake),
+    };
+    let transport = StreamableHttpClientTransport::with_client(paced, config);
+    match greet(client, transport, older, Arc::clone(&intake)).await {
+        Ok(service) => Ok(Connection::new(service, None, Tail::default(), intake)),
+        Err(Refusal::Told(problem)) => Err(problem),
+        Err(Refusal::Broken(error)) if error.is_authorization_required() => Err(Problem::lasting(
             "the server asks for authorization; put a token into its `headers` (OAuth in the browser is not supported)",
         )),
-        Ok(Err(error)) => Err(Problem::passing(format!(
+        Err(Refusal::Broken(error)) => Err(Problem::passing(format!(
             "{}; the endpoint has to speak streamable HTTP (the older HTTP+SSE transport is not supported)",
             words(&error)
         ))),
-        Err(_) => Err(Problem::passing(no_answer())),
+    }
+}
+
+/// Shakes hands with a server.
+async fn greet(
+    client: &Client,
+    inner: impl Transport<RoleClient> + 'static,
+    older: bool,
+    intake: Arc<Intake>,
+) -> Result<Service, Refusal> {
+    let told = |message| Err(Refusal::Told(Problem::passing(message)));
+    let transport = Counted {
+        inner,
+        intake: Arc::clone(&intake),
+    };
+    let serving = client
+        .clone()
+        .serve_with_lifecycle(transport, lifecycle(older));
+    let outcome = tokio::select! {
+        biased;
+        why = intake.failed() => return told(why),
+        outcome = timeout(START_LIMIT, serving) => outcome,
+    };
+    match outcome {
+        Ok(Ok(service)) => match unknown_version(&service) {
+            Some(problem) => Err(Refusal::Told(problem)),
+            None => Ok(service),
+        },
+        Ok(Err(error)) => match answer(&error) {
+            Some(answer) => told(answer),
+            None => Err(Refusal::Broken(Box::new(error))),
+        },
+        Err(_) => told(format!(
+            "it did not answer `initialize` within {} s",
+            START_LIMIT.as_secs()
+        )),
+    }
+}
+
+/// What is wrong with the protocol's version that a server has chosen: the protocol wants such a connection ended.
+fn unknown_version(service: &Service) -> Option<Problem> {
+    let info = service.peer().peer_info()?;
+    let version = info.protocol_version.as_str();
+    let known = ProtocolVersion::KNOWN_VERSIONS.iter();
+    let mut known = known.map(ProtocolVersion::as_str).chain([FIRST_VERSION]);
+    (!known.any(|known| known == version)).then(|| {
+        Problem::lasting(format!(
+            "it speaks version {:?} of the protocol, which is not known here; update it, or this program",
+            bounded(version)
+        ))
+    })
+}
+
+/// The answer of a server that did not come to terms; `None` where there was none.
+fn answer(error: &ClientInitializeError) -> Option<String> {
+    match error {
+        ClientInitializeError::JsonRpcError(error) => Some(format!(
+            "it refused `initialize`: {} (code {})",
+            bounded(&error.message),
+            error.code.0
+        )),
+        ClientInitializeError::ExpectedInitResult(Some(result)) => {
+            let result = serde_json::to_string(result).unwrap_or_default();
+            let result = bounded(&result);
+            Some(format!(
+                "its answer to `initialize` is not understood: {result}"
+            ))
+        }
+        ClientInitializeError::ExpectedInitResponse(_)
+        | ClientInitializeError::ExpectedInitResult(None)
+        | ClientInitializeError::ConflictInitResponseId(..)
+        | ClientInitializeError::UncorrelatedErrorResponse { .. }
+        | ClientInitializeError::NoCompatibleProtocolVersion { .. } => Some(words(error)),
+        ClientInitializeError::LegacyFallbackFailed { fallback, .. } => answer(fallback),
+        _ => None,
     }
 }
 
@@ -200,16 +306,13 @@ fn lifecycle(older: bool) -> ClientLifecycleMode {
     }
 }
 
-fn no_answer() -> String {
-    format!(
-        "it did not answer `initialize` within {} s",
-        START_LIMIT.as_secs()
-    )
-}
-
 /// An error of the SDK in bounded words: it may hold whatever the server sent.
 fn words(error: &ClientInitializeError) -> String {
-    format!("the handshake failed: {}", of_sdk(error))
+    let last = match error {
+        ClientInitializeError::LegacyFallbackFailed { fallback, .. } => fallback,
+        other => other,
+    };
+    format!("the handshake failed: {}", of_sdk(last))
 }
 
 /// An error of the SDK in bounded words, without the Rust type that it names its transport by.
@@ -241,30 +344,35 @@ async fn with_tail(message: String, tail: &Tail) -> String {
 }
 
 impl Connection {
-    fn new(
-        service: RunningService<RoleClient, Client>,
-        process: Option<Process>,
-        tail: Tail,
-    ) -> Self {
+    fn new(service: Service, process: Option<Process>, tail: Tail, intake: Arc<Intake>) -> Self {
         Self {
             peer: service.peer().clone(),
             cancel: Some(service.cancellation_token()),
             service: tokio::spawn(service.waiting()),
             process,
             tail,
+            intake,
         }
     }
 
     /// Waits until the server is gone and says how. Cancel-safe.
     pub(super) async fn lost(&mut self) -> String {
         let Self {
-            process, service, ..
+            process,
+            service,
+            intake,
+            ..
         } = self;
         let Some(process) = process else {
-            closed(service).await;
-            return "the connection was closed".to_owned();
+            return tokio::select! {
+                biased;
+                why = intake.failed() => why,
+                () = closed(service) => "the connection was closed".to_owned(),
+            };
         };
         let exit = tokio::select! {
+            biased;
+            why = intake.failed() => return with_tail(why, &self.tail).await,
             exit = process.wait() => Some(exit),
             // Its output ends a moment before it is known how it ended.
             () = closed(service) => timeout(END_GRACE, process.wait()).await.ok(),

@@ -6,6 +6,7 @@
 
 use std::io;
 use std::pin::Pin;
+use std::sync::Arc;
 
 use futures::stream;
 use rmcp::model::{ContentBlock, Tool};
@@ -14,6 +15,8 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
 use tokio_util::bytes::Bytes;
 use tokio_util::io::StreamReader;
+
+use super::intake::Intake;
 
 /// The longest line passed on, in bytes: below the SDK's own 16 MiB, for words put into a line may make it longer.
 const MAX_LINE: usize = 15 * 1024 * 1024;
@@ -28,15 +31,20 @@ const MAX_DEPTH: usize = 100;
 const UNFIT: &str = "x-outrigger-unfit";
 
 /// What is read by the SDK instead of a program's output.
-pub(super) fn follow<R>(output: R) -> impl AsyncRead + Send + Unpin + 'static
+pub(super) fn follow<R>(output: R, intake: Arc<Intake>) -> impl AsyncRead + Send + Unpin + 'static
 where
     R: AsyncRead + Send + Unpin + 'static,
 {
-    let lines = stream::unfold(BufReader::new(output), async |mut output| {
-        match next(&mut output, MAX_LINE).await {
-            Ok(None) => None,
-            Ok(Some(line)) => Some((Ok(Bytes::from(line)), output)),
-            Err(error) => Some((Err::<Bytes, io::Error>(error), output)),
+    let source = (BufReader::new(output), intake);
+    let lines = stream::unfold(source, async |(mut output, intake)| {
+        loop {
+            let line = match next(&mut output, MAX_LINE, &intake).await {
+                Ok(line) => line?,
+                Err(error) => return Some((Err::<Bytes, io::Error>(error), (output, intake))),
+            };
+            if intake.admit(&line).await {
+                return Some((Ok(Bytes::from(line)), (output, intake)));
+            }
         }
     });
     let lines: Pin<Box<dyn futures::Stream<Item = io::Result<Bytes>> + Send>> = Box::pin(lines);
@@ -52,6 +60,7 @@ pub(super) fn unfit(schema: &serde_json::Map<String, Value>) -> Option<&str> {
 async fn next(
     output: &mut (impl AsyncBufReadExt + Unpin),
     most: usize,
+    intake: &Intake,
 ) -> io::Result<Option<Vec<u8>>> {
     let mut line = Vec::new();
     let mut long: Option<Long> = None;
@@ -69,8 +78,14 @@ async fn next(
             None => line.extend_from_slice(piece),
         }
         output.consume(taken);
+        // What is kept is paid for when it is passed on.
+        let mut wasted = if long.is_some() { taken } else { 0 };
         if long.is_none() && line.len() > most {
+            wasted = line.len();
             long = Some(Long::of(&std::mem::take(&mut line)));
+        }
+        if wasted > 0 {
+            intake.waste(wasted).await;
         }
         if end.is_some() {
             return Ok(Some(match long {

@@ -5,6 +5,7 @@
 mod input;
 mod peers;
 mod rounds;
+mod rude;
 mod workings;
 
 use std::path::{Path, PathBuf};

@@ -1,11 +1,12 @@
-use tokio::io::{AsyncReadExt, BufReader};
+use tokio::io::{AsyncReadExt, AsyncWriteExt, BufReader};
 
 use super::*;
 
 async fn read(sent: &str, most: usize) -> Vec<Value> {
     let mut output = BufReader::with_capacity(7, sent.as_bytes());
+    let intake = Intake::of("s");
     let mut lines = Vec::new();
-    while let Some(line) = next(&mut output, most).await.unwrap() {
+    while let Some(line) = next(&mut output, most, &intake).await.unwrap() {
         assert_eq!(line.last(), Some(&b'\n'));
         lines.push(serde_json::from_slice(&line).unwrap_or_default());
     }
@@ -67,8 +68,30 @@ async fn what_is_nested_too_deep_is_cut_there() {
 
 #[tokio::test]
 async fn the_end_of_the_output_is_the_end() {
-    let mut reader = follow(&b"{\"id\":1}\n{\"unfinished"[..]);
+    let mut reader = follow(&b"{\"id\":1}\n{\"unfinished"[..], Intake::of("s"));
     let mut text = String::new();
     reader.read_to_string(&mut text).await.unwrap();
     assert_eq!(text, "{\"id\":1}\n");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_flood_waits_in_the_pipe() {
+    let intake = Intake::of("s");
+    let (mut theirs, output) = tokio::io::duplex(1_024);
+    let mut written = 0;
+    let server = async {
+        loop {
+            theirs.write_all(b"garbage\n").await.unwrap();
+            written += 1;
+        }
+    };
+    let mut reader = follow(output, Arc::clone(&intake));
+    let mut read = Vec::new();
+    let why = tokio::select! {
+        why = intake.failed() => why,
+        _ = reader.read_to_end(&mut read) => unreachable!(),
+        () = server => unreachable!(),
+    };
+    assert!(why.contains("sends too much"), "{why}");
+    assert!(written < 20_000, "{written}");
 }
