@@ -18,6 +18,8 @@ mod older;
 mod repositories;
 mod signals;
 #[cfg(test)]
+mod submodules;
+#[cfg(test)]
 mod surroundings;
 #[cfg(test)]
 mod through_bash;
