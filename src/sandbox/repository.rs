@@ -10,6 +10,8 @@
 //! What the helper does is in `helper::repository`.
 
 mod epochs;
+mod gitlinks;
+mod index;
 mod look;
 mod memory;
 mod noted;
@@ -23,14 +25,31 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 pub(super) use epochs::{Epochs, Started, Writer};
-pub(super) use look::{Below, below, is_git_directory};
+pub(super) use gitlinks::{Found, Gitlinks, follow};
+pub(super) use index::{INDEX, State};
+pub(super) use look::{Below, at, below, is_git_directory};
 pub(super) use memory::Kept;
 pub(super) use noted::{Content, Noted, Noter, Stamp, kind, names, stamp};
 #[cfg(test)]
 pub(super) use {look::look, memory::hand_over};
 
 /// What git reads below its directory and a command has no business changing; what is missing stays so.
-pub(super) const FILES: [&str; 4] = ["config", "config.worktree", "commondir", "gitdir"];
+/// `remotes` and `branches` are an old way to say where remotes are.
+pub(super) const FILES: [&str; 6] = [
+    "config",
+    "config.worktree",
+    "commondir",
+    "gitdir",
+    "remotes",
+    "branches",
+];
+
+/// What git does when the user goes on with a rebase or cherry-pick, by the folder below git's directory: the user's
+/// lines that run a program stay, a command's do not.
+pub(super) const ORDERS: [(&str, &[&str]); 2] = [
+    ("rebase-merge", &["git-rebase-todo", "strategy"]),
+    ("sequencer", &["opts"]),
+];
 
 /// Where the hooks are, below git's directory.
 pub(super) const HOOKS: &str = "hooks";
@@ -70,6 +89,7 @@ pub(super) struct Baseline {
     pub(super) has_namesakes: bool,
     /// The repository of a linked worktree, where it lies outside the root.
     pub(super) outside: Option<PathBuf>,
+    pub(super) gitlinks: Gitlinks,
 }
 
 /// What `.git` was.
@@ -105,4 +125,6 @@ pub(super) struct Inside {
 pub(super) struct Leaf {
     pub(super) files: Vec<(String, Option<Noted>)>,
     pub(super) hooks: Option<Noted>,
+    /// Those of [`ORDERS`] that were there, by name.
+    pub(super) orders: Vec<(String, Noted)>,
 }

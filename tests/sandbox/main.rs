@@ -22,6 +22,8 @@ mod repositories;
 mod roots;
 mod signals;
 #[cfg(test)]
+mod submodules;
+#[cfg(test)]
 mod surroundings;
 #[cfg(test)]
 mod through_bash;

@@ -8,6 +8,8 @@
 //! follows no link; and each step is short, whatever a command has left there: what has to go is moved aside first.
 
 mod cleanse;
+mod gitlinks;
+mod orders;
 mod put_back;
 mod root;
 

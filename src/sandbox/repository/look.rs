@@ -10,8 +10,11 @@ use cap_fs_ext::DirExt;
 use cap_std::fs::Dir;
 use rustix::fs::FileType;
 
+use super::gitlinks::{Gitlinks, follow};
 use super::noted::{Noted, Noter, kind, names, stamp};
-use super::{Baseline, COMMON_PLACEHOLDER, FILES, Git, HOOKS, Inside, Leaf, outside, references};
+use super::{
+    Baseline, COMMON_PLACEHOLDER, FILES, Git, HOOKS, Inside, Leaf, ORDERS, outside, references,
+};
 use crate::sandbox::real;
 
 /// Most directories of worktrees and submodules that are noted.
@@ -80,20 +83,7 @@ pub(in crate::sandbox) fn look(
     for git in own {
         if let Ok(dir) = root.open_dir(&git) {
             let before = earlier.and_then(|earlier| find(&earlier.directories, git.as_os_str()));
-            let own = leaf(&dir, before.map(|before| &before.own), &mut noter);
-            let worktree_config = own.files.iter().any(|(name, noted)| {
-                name == "config"
-                    && noted
-                        .as_ref()
-                        .is_some_and(|noted| asks_for_more(noted, &noter))
-            });
-            let inside = Inside {
-                own,
-                below: Vec::new(),
-                links: Vec::new(),
-                complete: true,
-                worktree_config,
-            };
+            let inside = own_of(&dir, before, &mut noter);
             directories.push((git.into_os_string(), inside));
         }
     }
@@ -125,6 +115,12 @@ pub(in crate::sandbox) fn look(
             look_below(&dir, inside, before, &mut noter);
         }
     }
+    let gitlinks = if itself {
+        Gitlinks::default()
+    } else {
+        let before = earlier.map(|earlier| &earlier.gitlinks);
+        look_at_gitlinks(&root, path, &directories, before, &mut noter)
+    };
     let is_bare = directories.iter().any(|(git, _)| git == ".");
     let has_namesakes = !is_bare && ["config", HOOKS].iter().any(|name| is_there(&root, name));
     Some(Seen {
@@ -136,6 +132,7 @@ pub(in crate::sandbox) fn look(
             folders,
             has_namesakes,
             outside,
+            gitlinks,
         },
         contents: noter.into_contents(),
         git: opened,
@@ -191,6 +188,67 @@ fn look_at_git(
     }
 }
 
+fn own_of(git: &Dir, before: Option<&Inside>, noter: &mut Noter<'_>) -> Inside {
+    let own = leaf(git, before.map(|before| &before.own), noter);
+    let worktree_config = own.files.iter().any(|(name, noted)| {
+        name == "config"
+            && noted
+                .as_ref()
+                .is_some_and(|noted| asks_for_more(noted, noter))
+    });
+    Inside {
+        own,
+        below: Vec::new(),
+        links: Vec::new(),
+        complete: true,
+        worktree_config,
+    }
+}
+
+/// Submodules in the work tree, with the directories of git there that `own` does not hold already.
+fn look_at_gitlinks(
+    root: &Dir,
+    path: &Path,
+    own: &[(OsString, Inside)],
+    before: Option<&Gitlinks>,
+    noter: &mut Noter<'_>,
+) -> Gitlinks {
+    let found = follow(root, path, before.map_or(&[], |before| &before.indexes));
+    let mut links = Gitlinks {
+        complete: found.complete,
+        indexes: found.indexes,
+        ..Gitlinks::default()
+    };
+    for (dot, target) in found.dots {
+        let Some((dir, name)) = at(root, &dot) else {
+            continue;
+        };
+        let noted = match kind(&dir, &name) {
+            Some(FileType::Directory) | None => None,
+            Some(_) => {
+                let before =
+                    before.and_then(|before| find(&before.dots, dot.as_os_str())?.as_ref());
+                noter.take(&dir, &name, before)
+            }
+        };
+        let target = target.and_then(|target| Some(target.strip_prefix(path).ok()?.to_owned()));
+        links.dots.push((dot.into_os_string(), noted));
+        let is_own = |git: &Path| own.iter().any(|(own, _)| git.starts_with(own));
+        let Some(git) = target.filter(|git| !is_own(git)) else {
+            continue;
+        };
+        if let Ok(dir) = root.open_dir(&git)
+            && find(&links.directories, git.as_os_str()).is_none()
+        {
+            let before = before.and_then(|before| find(&before.directories, git.as_os_str()));
+            let mut inside = own_of(&dir, before, noter);
+            look_below(&dir, &mut inside, before, noter);
+            links.directories.push((git.into_os_string(), inside));
+        }
+    }
+    links
+}
+
 fn asks_for_more(config: &Noted, noter: &Noter<'_>) -> bool {
     noter.content(config).is_some_and(|content| {
         String::from_utf8_lossy(content)
@@ -233,10 +291,25 @@ fn leaf(git: &Dir, before: Option<&Leaf>, noter: &mut Noter<'_>) -> Leaf {
             .is_some_and(|noted| noter.content(noted) == Some(COMMON_PLACEHOLDER));
         (name.to_owned(), noted.filter(|_| !is_ours))
     });
-    let before = before.and_then(|before| before.hooks.as_ref());
+    let hooks = before.and_then(|before| before.hooks.as_ref());
+    let hooks = noter.take(git, OsStr::new(HOOKS), hooks);
+    let mut orders = Vec::new();
+    for (folder, names) in ORDERS {
+        let Ok(dir) = git.open_dir_nofollow(folder) else {
+            continue;
+        };
+        let noted = names.iter().filter_map(|name| {
+            let before = before.map_or(&[][..], |before| &before.orders);
+            let before = before.iter().find(|(known, _)| known == name);
+            let noted = noter.take(&dir, OsStr::new(name), before.map(|(_, noted)| noted))?;
+            Some(((*name).to_owned(), noted))
+        });
+        orders.extend(noted);
+    }
     Leaf {
         files: files.into(),
-        hooks: noter.take(git, OsStr::new(HOOKS), before),
+        hooks,
+        orders,
     }
 }
 
@@ -267,7 +340,11 @@ pub(in crate::sandbox) fn below(git: &Dir) -> Below {
             }
             match kind(&dir, &name) {
                 Some(FileType::Symlink) => found.links.push(path),
-                Some(FileType::Directory) if is_of_worktrees => found.worktrees.push(path),
+                Some(FileType::Directory) if is_of_worktrees => {
+                    // Submodules of a linked worktree.
+                    waiting.push(path.join("modules"));
+                    found.worktrees.push(path);
+                }
                 Some(FileType::Directory) if has_head(&dir, &name) => {
                     waiting.extend(["worktrees", "modules"].map(|name| path.join(name)));
                     found.modules.push(path);

@@ -122,6 +122,15 @@ impl Stamp {
     pub(in crate::sandbox) fn identity(&self) -> (u64, u64) {
         (self.device, self.inode)
     }
+
+    /// Whether the file is long enough as it is for a change to be told by its time.
+    pub(super) fn is_settled(&self) -> bool {
+        let now = rustix::time::clock_gettime(rustix::time::ClockId::Realtime);
+        let (seconds, part) = self.changed;
+        let age =
+            nanoseconds(now.tv_sec, i128::from(now.tv_nsec)) - nanoseconds(seconds, part.into());
+        age > SETTLED_NANOSECONDS
+    }
 }
 
 impl Noted {

@@ -82,6 +82,13 @@ pub(in crate::sandbox) fn servers(root: &Path, home: Option<&Path>) -> (Vec<Pin>
         .iter()
         .filter(|(_, noted)| noted.is_some());
     pins.extend(there.map(|(path, _)| pin(root.join(path), Pinned::ReadOnly)));
+    for (dot, _) in baseline.gitlinks.dots.iter().take(MAX_BELOW) {
+        let dot = root.join(dot);
+        let folders = dot.ancestors().skip(1);
+        let inside = folders.take_while(|folder| *folder != root);
+        pins.extend(inside.map(|folder| pin(folder.to_owned(), Pinned::Folder)));
+        pins.push(pin(dot, Pinned::ReadOnly));
+    }
     pins.sort_by(|one, other| one.path.cmp(&other.path));
     pins.dedup_by(|one, other| one.path == other.path);
     (pins, baseline.outside)

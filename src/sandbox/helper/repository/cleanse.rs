@@ -5,10 +5,11 @@ use std::path::Path;
 
 use cap_fs_ext::DirExt;
 use cap_std::fs::Dir;
-use rustix::fs::FileType;
+use rustix::fs::{AtFlags, FileType};
 
-use super::put_back::Hand;
-use crate::sandbox::repository::{HOOKS, Noted, Noter, kind, names};
+use super::orders;
+use super::put_back::{Hand, put_aside};
+use crate::sandbox::repository::{HOOKS, Noted, Noter, kind, names, stamp};
 
 /// What `git init` and `git clone` write, by section.
 const HARMLESS: [(&str, &[&str]); 8] = [
@@ -39,6 +40,9 @@ const HARMLESS: [(&str, &[&str]); 8] = [
 /// Most samples of hooks that may stay; git brings 14.
 const MAX_SAMPLES: usize = 32;
 
+/// Most settings that are kept under numbers of their own.
+const MAX_KEPT: usize = 256;
+
 /// Takes from a directory of git what would run a program: settings off the list, hooks that are no samples, and the
 /// files that lead to settings elsewhere.
 pub(super) fn cleanse(git: &Dir, at: &Path, hand: &mut Hand<'_>) {
@@ -57,21 +61,54 @@ pub(super) fn cleanse(git: &Dir, at: &Path, hand: &mut Hand<'_>) {
     for name in ["commondir", "gitdir", "config.worktree"] {
         hand.make(git, at, OsStr::new(name), None);
     }
+    // Templates of git have these, empty.
+    for name in ["remotes", "branches"] {
+        hand.make_pinned(git, at, name, None);
+    }
+    orders::put_back(git, at, &[], hand);
 }
 
-fn hooks(git: &Dir, at: &Path, hand: &mut Hand<'_>) {
-    let name = OsStr::new(HOOKS);
+/// The same for a repository that the user may have made: what has to go stays under another name.
+pub(super) fn cleanse_kept(git: &Dir, at: &Path, hand: &mut Hand<'_>) {
+    let mut aside = |name: &str| {
+        let outcome = put_aside(git, OsStr::new(name));
+        hand.tell(&at.join(name), outcome.map(|()| true));
+    };
+    for name in [HOOKS, "config.worktree"] {
+        let is_there = kind(git, OsStr::new(name)).is_some();
+        if is_there && !(name == HOOKS && has_samples_only(git)) {
+            aside(name);
+        }
+    }
+    let config = |git: &Dir| stamp(git, OsStr::new("config")).ok().flatten();
+    let before = config(git).map(|(_, stamp)| stamp.identity());
+    let kept = (0..MAX_KEPT)
+        .map(|number| format!("config-replaced-{number}"))
+        .find(|name| rustix::fs::linkat(git, "config", git, name, AtFlags::empty()).is_ok());
+    cleanse(git, at, hand);
+    if let Some(kept) = kept
+        && config(git).map(|(_, stamp)| stamp.identity()) == before
+    {
+        rustix::fs::unlinkat(git, kept, AtFlags::empty()).unwrap_or_default();
+    }
+}
+
+fn has_samples_only(git: &Dir) -> bool {
     let is_sample = |dir: &Dir, name: &OsStr| {
         name.to_string_lossy().ends_with(".sample")
             && kind(dir, name) == Some(FileType::RegularFile)
     };
-    let samples_only = git.open_dir_nofollow(HOOKS).is_ok_and(|dir| {
+    git.open_dir_nofollow(HOOKS).is_ok_and(|dir| {
         let names = names(&dir, MAX_SAMPLES + 1);
         names.len() <= MAX_SAMPLES && names.iter().all(|name| is_sample(&dir, name))
-    });
-    if samples_only {
+    })
+}
+
+fn hooks(git: &Dir, at: &Path, hand: &mut Hand<'_>) {
+    if has_samples_only(git) {
         return;
     }
+    let name = OsStr::new(HOOKS);
     let mut noter = Noter::new(&[]);
     let kept = match noter.take(git, name, None) {
         Some(Noted::Directory(mut entries)) => {

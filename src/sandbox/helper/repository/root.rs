@@ -12,6 +12,7 @@ use rustix::fs::FileType;
 
 use super::cleanse::cleanse;
 use super::put_back::{Hand, put_aside};
+use super::{gitlinks, orders};
 use crate::sandbox::helper::removal;
 use crate::sandbox::repository::{
     Baseline, Below, Git, HOOKS, Inside, Leaf, Noted, below, is_git_directory, kind, stamp,
@@ -44,6 +45,9 @@ pub(super) fn put_back(root: &Dir, baseline: &Baseline, opened: Option<&Dir>, ha
     }
     if baseline.directories.iter().all(|(path, _)| path != ".") {
         no_repository_of_its_own(root, baseline, hand);
+    }
+    if baseline.git != Git::Itself {
+        gitlinks::put_back(root, baseline, hand);
     }
 }
 
@@ -137,7 +141,7 @@ fn find(root: &Dir, root_path: &Path, original: (u64, u64), opened: &Dir) -> Opt
     (now.identity() == original).then(|| below.to_owned())
 }
 
-fn put_back_inside(root: &Dir, path: &Path, inside: &Inside, hand: &mut Hand<'_>) {
+pub(super) fn put_back_inside(root: &Dir, path: &Path, inside: &Inside, hand: &mut Hand<'_>) {
     let at = if path == Path::new(".") {
         Path::new("")
     } else {
@@ -188,10 +192,11 @@ fn put_back_leaf(git: &Dir, at: &Path, leaf: &Leaf, hand: &mut Hand<'_>) {
         hand.make_pinned(git, at, name, noted.as_ref());
     }
     hand.make_pinned(git, at, HOOKS, leaf.hooks.as_ref());
+    orders::put_back(git, at, &leaf.orders, hand);
 }
 
 /// Worktrees and submodules that the command made: they belong to this repository and have nothing that runs.
-fn cleanse_below(
+pub(super) fn cleanse_below(
     git: &Dir,
     at: &Path,
     found: &Below,
@@ -210,6 +215,7 @@ fn cleanse_below(
             let common = Noted::file(COMMON.as_bytes());
             hand.make(&dir, &at, OsStr::new("commondir"), Some(&common));
             hand.make(&dir, &at, OsStr::new("config.worktree"), None);
+            orders::put_back(&dir, &at, &[], hand);
         }
     }
     for path in found.modules.iter().filter(|path| !is_known(path)) {

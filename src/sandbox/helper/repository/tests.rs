@@ -1,4 +1,5 @@
 mod attacks;
+mod gitlinks;
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt, symlink};

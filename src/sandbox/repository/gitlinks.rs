@@ -1,0 +1,102 @@
+//! Submodules in the work tree, by what git's index names: a git that is run at the top goes into each of them, with the
+//! settings and hooks that their `.git` leads to, and from there into theirs.
+
+use std::collections::BTreeSet;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+
+use cap_fs_ext::DirExt;
+use cap_std::fs::Dir;
+use serde::{Deserialize, Serialize};
+
+use super::Inside;
+use super::index::{Index, State};
+use super::noted::{Noted, Noter, kind};
+
+/// Most submodules that are followed.
+const MAX_FOLLOWED: usize = 1_024;
+
+/// Submodules as they were.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(in crate::sandbox) struct Gitlinks {
+    /// Each `.git` in the work tree, by its path below the root; nothing for a directory.
+    pub(in crate::sandbox) dots: Vec<(OsString, Option<Noted>)>,
+    /// Directories of git in the work tree.
+    pub(in crate::sandbox) directories: Vec<(OsString, Inside)>,
+    /// What was read of each index, by the directory of git that it is in.
+    pub(in crate::sandbox) indexes: Vec<(OsString, Index)>,
+    /// Whether all of them were followed.
+    pub(in crate::sandbox) complete: bool,
+}
+
+/// Submodules as they are.
+#[derive(Debug, Default)]
+pub(in crate::sandbox) struct Found {
+    /// Each `.git`, and the directory that it leads to, if any.
+    pub(in crate::sandbox) dots: Vec<(PathBuf, Option<PathBuf>)>,
+    pub(in crate::sandbox) indexes: Vec<(OsString, Index)>,
+    pub(in crate::sandbox) complete: bool,
+}
+
+/// Follows the submodules of a root whose path is canonical. `before` is what was read earlier.
+pub(in crate::sandbox) fn follow(root: &Dir, path: &Path, before: &[(OsString, Index)]) -> Found {
+    let mut found = Found {
+        complete: true,
+        ..Found::default()
+    };
+    // Work trees with their directories of git: that of the root, or the one that it is a part of.
+    let mut waiting: Vec<(PathBuf, PathBuf)> = path
+        .ancestors()
+        .find(|folder| folder.join(".git").symlink_metadata().is_ok())
+        .and_then(|top| Some((top.to_owned(), target(&top.join(".git"))?)))
+        .into_iter()
+        .collect();
+    let mut seen = BTreeSet::new();
+    while let Some((tree, git)) = waiting.pop() {
+        let known = before.iter().find(|(known, _)| known == git.as_os_str());
+        let index = Index::read(&git, known.map(|(_, index)| index));
+        for link in &index.links {
+            let folder = tree.join(link);
+            let Ok(below) = folder.strip_prefix(path) else {
+                continue;
+            };
+            let dot = below.join(".git");
+            let is_there = root
+                .open_dir_nofollow(below)
+                .is_ok_and(|dir| kind(&dir, OsStr::new(".git")).is_some());
+            if !is_there || !seen.insert(dot.clone()) {
+                continue;
+            }
+            if found.dots.len() >= MAX_FOLLOWED {
+                found.complete = false;
+                break;
+            }
+            let git = target(&folder.join(".git"));
+            waiting.extend(git.clone().map(|git| (folder, git)));
+            found.dots.push((dot, git));
+        }
+        found.complete &= index.state == State::Read;
+        found.indexes.push((git.into_os_string(), index));
+    }
+    found.dots.sort();
+    found
+}
+
+/// The directory that a `.git` leads to.
+fn target(dot: &Path) -> Option<PathBuf> {
+    let (folder, name) = (dot.parent()?, dot.file_name()?);
+    let kind = dot.symlink_metadata().ok()?.file_type();
+    if !kind.is_file() {
+        return dot.canonicalize().ok();
+    }
+    let folder = Dir::open_ambient_dir(folder, cap_std::ambient_authority()).ok()?;
+    let mut noter = Noter::new(&[]);
+    let file = noter.take(&folder, name, None)?;
+    let named = noter.content(&file)?.strip_prefix(b"gitdir: ")?;
+    let end = named
+        .iter()
+        .rposition(|byte| !matches!(byte, b'\n' | b'\r'))?;
+    let named = OsStr::from_bytes(named.get(..=end)?);
+    dot.with_file_name(named).canonicalize().ok()
+}
