@@ -50,7 +50,7 @@ mod tests;
 use std::path::Path;
 
 pub(crate) use self::characters::is_invisible;
-pub use self::pattern::{Pattern, PatternError};
+pub use self::pattern::{Denial, Pattern, PatternError};
 pub use self::remember::Remembered;
 
 use self::command::Setting;

@@ -218,8 +218,9 @@ fn roots(config: &Config, home: Option<&Path>) -> Result<Arc<Roots>, Fatal> {
     Roots::open(&project.root, &project.central, home)
         .map(Arc::new)
         .map_err(|error| {
+            // It names the folder: that of the project, or the central one.
             Fatal::configuration(
-                format!("the project cannot be used: {error}"),
+                error.to_string(),
                 "set project.root (--project-root) and project.central",
             )
         })

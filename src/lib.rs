@@ -65,6 +65,7 @@ pub mod http;
 pub mod provider;
 
 pub mod arguments;
+pub mod aside;
 pub mod audit;
 pub mod commands;
 pub mod config;

@@ -10,7 +10,7 @@ mod bash_agrees;
 mod disguise;
 mod properties;
 
-fn judge(line: &str) -> Classification {
+pub(super) fn judge(line: &str) -> Classification {
     classify(
         line,
         &Surroundings {

@@ -20,8 +20,7 @@ use super::{Chunk, ErrorKind, ProviderError};
 use crate::config::ProviderConfig;
 use crate::mutex::{Mutex, MutexGuard};
 
-/// The distance between requests after the first refusal; no longer than the shortest back-off, so
-/// that a conversation alone never waits for it.
+/// The distance between requests after the first refusal.
 const FIRST_PACE: Duration = Duration::from_millis(250);
 
 /// The longest distance.
@@ -106,7 +105,7 @@ struct State {
     pace: Duration,
     /// What it does not fall below: somewhat more than what was refused last.
     least_pace: Duration,
-    /// Whether several wait.
+    /// Whether several wait, so that a conversation alone never waits for the distance.
     crowd: bool,
     /// When the last request was let through, by the plan.
     last: Option<Instant>,
@@ -196,6 +195,8 @@ impl State {
         } else {
             // By the plan, so that who wakes late does not push back all who follow.
             self.last = Some(due.max(now.checked_sub(self.pace).unwrap_or(now)).min(now));
+            // The last one in the row: who comes now waits for nobody.
+            self.crowd &= self.next.is_some_and(|next| next > now + self.pace);
             self.probe = (!self.proven).then_some(now);
             return Ok(!self.proven);
         };
@@ -232,8 +233,13 @@ impl State {
         if epoch == self.epoch {
             self.epoch += 1;
             self.strikes = self.strikes.saturating_add(1);
-            self.least_pace = (self.pace + self.pace / 2).min(MAX_PACE);
-            self.pace = (self.pace * 2).clamp(FIRST_PACE, MAX_PACE);
+            if by_load {
+                self.least_pace = (self.pace + self.pace / 2).min(MAX_PACE);
+                self.pace = (self.pace * 2).clamp(FIRST_PACE, MAX_PACE);
+            } else {
+                // Who is not there says nothing of how much he can take.
+                self.pace = self.pace.max(FIRST_PACE);
+            }
             self.proven = false;
             self.probe = None;
             self.last = None;

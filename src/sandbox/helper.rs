@@ -32,6 +32,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use self::control::Control;
+use self::repository::{Junk, Repositories};
 use super::Mode;
 use super::layers::Step;
 use super::policy::{Leavings, Policy};
@@ -85,34 +86,21 @@ pub fn main() -> ExitCode {
             return ExitCode::from(FAILED);
         }
     };
-    let mut outcome = Ok(());
-    let mut repositories = repository::Repositories::default();
+    let input = match task.has_input {
+        true => descriptors.next().map(File::from),
+        false => None,
+    };
+    let received = Repositories::receive(&task.leavings.noted, &mut descriptors)
+        .during(Step::Prepare, "receiving what git runs");
+    let (repositories, received) = match received {
+        Ok(repositories) => (repositories, Ok(())),
+        Err(error) => (Repositories::default(), Err(error)),
+    };
     let is_successor = task.policy.is_none();
-    if let Some(mut policy) = task.policy {
-        let input = if task.has_input {
-            descriptors.next().map(File::from)
-        } else {
-            None
-        };
-        outcome = repository::Repositories::receive(&task.leavings.noted, &mut descriptors)
-            .during(Step::Prepare, "receiving what git runs")
-            .map(|received| repositories = received)
-            .and_then(|()| {
-                run(
-                    &mut policy,
-                    input,
-                    &control,
-                    task.leavings.cgroup.as_deref(),
-                )
-            });
-    } else {
-        match repository::Repositories::receive(&task.leavings.noted, &mut descriptors) {
-            Ok(received) => repositories = received,
-            Err(error) => {
-                outcome = Err(error).during(Step::Prepare, "receiving what git runs");
-            }
-        }
-    }
+    let outcome = received.and_then(|()| match &task.policy {
+        Some(policy) => run(policy, input, &control, task.leavings.cgroup.as_deref()),
+        None => Ok(()),
+    });
     if let Err(error) = &outcome {
         control.failed(error);
     }
@@ -130,7 +118,7 @@ pub fn main() -> ExitCode {
 }
 
 fn run(
-    policy: &mut Policy,
+    policy: &Policy,
     input: Option<File>,
     control: &Control,
     group: Option<&Path>,
@@ -153,7 +141,7 @@ fn run(
 }
 
 /// What may take as long as a command liked, after what git would run is put back and told.
-fn clean_up(leavings: &Leavings, junk: repository::Junk) {
+fn clean_up(leavings: &Leavings, junk: Junk) {
     junk.remove();
     if let Some(directory) = &leavings.private_tmp {
         removal::remove(directory);

@@ -36,7 +36,7 @@ pub fn spec_of<I: JsonSchema>(
     ToolSpec {
         name: name.to_owned(),
         description,
-        input_schema: schema,
+        input_schema: schema.into(),
         category,
         danger_level,
         origin: "core".to_owned(),

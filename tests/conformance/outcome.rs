@@ -32,7 +32,8 @@ impl Outcome {
         let tools = [ToolSpec {
             name: "weather".into(),
             description: "Tells the weather".into(),
-            input_schema: json!({"type": "object", "properties": {"place": {"type": "string"}}}),
+            input_schema: json!({"type": "object", "properties": {"place": {"type": "string"}}})
+                .into(),
             category: ToolCategory::Search,
             danger_level: DangerLevel::Safe,
             origin: "core".into(),

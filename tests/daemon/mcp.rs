@@ -4,6 +4,7 @@
 
 mod input;
 mod peers;
+mod rounds;
 mod workings;
 
 use std::path::{Path, PathBuf};

@@ -8,6 +8,7 @@ use super::support::sources;
 const ALLOWED: &[(&str, &[&str], &str)] = &[
     ("message", &[], "the words every layer shares"),
     ("telemetry", &[], "takes what it needs as arguments"),
+    ("aside", &[], "for whoever reads what is long"),
     (
         "audit",
         &["mutex"],
@@ -57,7 +58,11 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
         &[],
         "told everything by whoever starts a command",
     ),
-    ("provider", &["mutex", "message", "config", "http"], ""),
+    (
+        "provider",
+        &["aside", "mutex", "message", "config", "http"],
+        "",
+    ),
     (
         "tool",
         &[
@@ -132,6 +137,7 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
     (
         "connection",
         &[
+            "aside",
             "mutex",
             "session",
             "protocol",

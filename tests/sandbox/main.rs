@@ -8,6 +8,8 @@ mod battery;
 #[cfg(test)]
 mod control;
 #[cfg(test)]
+mod helper;
+#[cfg(test)]
 mod limits;
 #[cfg(test)]
 mod longer;
@@ -16,6 +18,8 @@ mod network;
 mod older;
 #[cfg(test)]
 mod repositories;
+#[cfg(test)]
+mod roots;
 mod signals;
 #[cfg(test)]
 mod surroundings;

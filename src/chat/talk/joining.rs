@@ -34,7 +34,7 @@ impl Talk {
                 self.configuring = Some(number);
                 actions.push(action);
             }
-            None => actions.extend(self.begin()),
+            None => actions.extend(self.prepare()),
         }
         actions
     }
@@ -44,12 +44,20 @@ impl Talk {
         self.configuring = None;
         match (&self.wishes.prompt, answer) {
             (Some(_), Event::SessionError(_)) => vec![Action::Quit { well: false }],
-            _ => self.begin(),
+            _ => self.prepare(),
+        }
+    }
+
+    /// Sees to it that the one thing there is to ask can have an answer.
+    fn prepare(&mut self) -> Vec<Action> {
+        match self.wishes.servers && !self.is_asked {
+            true => self.look(),
+            false => self.begin(),
         }
     }
 
     /// Asks the one thing there is to ask, once, or goes on with the prompt.
-    fn begin(&mut self) -> Vec<Action> {
+    pub(super) fn begin(&mut self) -> Vec<Action> {
         match self.wishes.prompt.clone() {
             Some(prompt) if !std::mem::replace(&mut self.is_asked, true) => {
                 vec![self.send(prompt)]
@@ -64,6 +72,8 @@ impl Talk {
         self.judged.clear();
         self.questions.clear();
         self.replay_ends = None;
+        self.looking = None;
+        self.starting = None;
         self.well = false;
     }
 

@@ -125,7 +125,8 @@ impl MessageDecoder {
             self.open(None, block, chunks);
             if cut && place == last {
                 // An object that the server closed itself looks whole and need not be.
-                self.settle(chunks, Block::settle_truncated);
+                let last = self.blocks.last_mut();
+                chunks.extend(last.and_then(Block::settle_truncated));
             }
             self.close(None, chunks);
         }

@@ -27,7 +27,8 @@ pub(super) enum Tree {
     Descendants,
 }
 
-/// Runs the program to its end and reports it. Returns when nothing of it is left, or will be once this process ends.
+/// Runs the program to its end and reports it. Returns when nothing of it is left, or will be once this process ends,
+/// also with an error.
 pub(super) fn run(
     policy: &Policy,
     control: &Control,
@@ -57,7 +58,12 @@ pub(super) fn run(
         }
         Fork::Parent(program) => {
             drop(report);
-            supervise(program, status, control, tree)
+            let outcome = supervise(program, status, control, tree);
+            if outcome.is_err() && tree == Tree::Descendants {
+                // Nobody else would, and what comes next relies on it.
+                kill_what_is_left().during(Step::Prepare, "ending the program")?;
+            }
+            outcome
         }
     }
 }

@@ -152,6 +152,96 @@ fn the_directory_that_a_file_names_is_covered() {
         );
     });
     assert_eq!(found, [".bare/config", ".bare/hooks"]);
+    for (link, told) in [("$PWD/evil", ".bare"), ("evil", ".bare/config")] {
+        let line = format!(
+            "cp -r .bare evil; git config -f evil/config core.fsmonitor evil; mv .bare old; ln -s {link} .bare"
+        );
+        let found = restored(folder.path(), || shell(folder.path(), &line));
+        assert_eq!(found, [told], "{link}");
+        assert!(!shows(folder.path(), "cat .bare/config || true").contains("evil"));
+        shell(folder.path(), "rm -rf .bare evil; mv old .bare");
+    }
+}
+
+/// This side does not go through a link that leads out of the root, or says so; git does.
+#[test]
+fn no_link_leads_around_what_settings_refer_to() {
+    const PLANT: &str =
+        "mkdir -p evil/git/hooks; echo evil > evil/git/hooks/pre-commit; echo evil > evil/settings";
+    let referring = || {
+        let folder = project();
+        shell(
+            folder.path(),
+            "git config core.hooksPath tools/git/hooks; git config include.path ../own/settings; mkdir -p tools/git/hooks; echo good > tools/git/hooks/pre-commit",
+        );
+        folder
+    };
+    for (line, told) in [
+        ("mv tools old; ln -s $PWD/evil tools", "tools"),
+        (
+            "mv tools/git old; ln -s $PWD/evil/git tools/git",
+            "tools/git",
+        ),
+        (
+            "mv tools/git old; ln -s ../../../evil tools/git",
+            "tools/git",
+        ),
+        ("ln -s $PWD/evil own", "own"),
+        // Git finds there what this side puts back there.
+        ("mv tools old; ln -s evil tools", "tools/git/hooks"),
+    ] {
+        let folder = referring();
+        let found = restored(folder.path(), || {
+            shell(folder.path(), &format!("{PLANT}; {line}"));
+        });
+        assert_eq!(found, [told], "{line}");
+        let read = "cat tools/git/hooks/pre-commit own/settings 2> /dev/null || true";
+        assert!(!shows(folder.path(), read).contains("evil"), "{line}");
+    }
+    // The user's own link out stays, or comes back.
+    let (folder, outside) = (referring(), tempfile::tempdir().unwrap());
+    let own = folder.path().join("own");
+    symlink(outside.path(), &own).unwrap();
+    for (line, told) in [("true", &[][..]), ("ln -sfn $PWD/evil own", &["own"])] {
+        let found = restored(folder.path(), || shell(folder.path(), line));
+        assert_eq!(found, told, "{line}");
+        assert_eq!(fs::read_link(&own).unwrap(), outside.path());
+    }
+}
+
+/// As on a disk that a command has filled.
+#[test]
+fn what_cannot_be_made_what_it_was_runs_nothing() {
+    let folder = project();
+    let root = folder.path().canonicalize().unwrap();
+    let seen = look(&root, false, None, None).unwrap();
+    let noted = Noted {
+        memory: hand_over(&seen.baseline, &[]).unwrap(),
+        ..Noted::take(&root)
+    };
+    let helper = noted.helper();
+    shell(folder.path(), "echo evil >> .git/hooks/pre-push");
+    let restored = put_back(helper);
+    assert!(restored.failure.is_some(), "{restored:?}");
+    let hooks = folder.path().join(".git/hooks");
+    assert!(!hooks.join("pre-push").exists());
+    let aside = fs::read_to_string(hooks.join("pre-push-replaced-0")).unwrap();
+    assert!(aside.contains("evil"));
+    assert!(!shows(folder.path(), "ls -aR .git").contains(".outrigger"));
+}
+
+/// More than can be removed at the end has to go all the same.
+#[test]
+fn whatever_the_number_nothing_stays_where_it_runs() {
+    let folder = project();
+    let restored = restored(folder.path(), || {
+        shell(
+            folder.path(),
+            "for m in $(seq 12); do mkdir -p .git/modules/$m/hooks; cd .git/modules/$m; echo x > HEAD; for h in $(seq 25); do mkdir -p hooks/$h; touch hooks/$h/x; done; cd ../../..; done",
+        );
+    });
+    assert!(!restored.is_empty());
+    assert!(!shows(folder.path(), "ls .git/modules/*/hooks").contains("25"));
 }
 
 #[test]
@@ -169,6 +259,46 @@ fn what_settings_refer_to_is_covered() {
     });
     assert_eq!(found, [".gitconfig", "tools/.hooks"]);
     assert!(!folder.path().join(".gitconfig").exists());
+}
+
+/// The project may be a part of a work tree, whose hooks are in it.
+#[test]
+fn what_settings_above_the_project_refer_to_is_covered() {
+    let folder = project();
+    shell(
+        folder.path(),
+        "git config core.hooksPath part/.githooks; git config include.path ../part/settings; mkdir -p part/.githooks; echo good > part/.githooks/pre-commit",
+    );
+    let part = folder.path().join("part");
+    let found = restored(&part, || {
+        shell(
+            &part,
+            "echo evil > settings; echo evil > .githooks/pre-commit",
+        );
+    });
+    assert_eq!(found, [".githooks", "settings"]);
+}
+
+/// The folder of hooks may itself be a link into the work tree.
+#[test]
+fn what_a_link_for_hooks_leads_to_is_covered() {
+    let folder = project();
+    shell(
+        folder.path(),
+        "mv .git/hooks tools; ln -s ../tools .git/hooks",
+    );
+    let found = restored(folder.path(), || {
+        shell(
+            folder.path(),
+            "echo evil >> tools/pre-push; echo evil > tools/post-commit; echo x > tools/other",
+        );
+    });
+    assert_eq!(found, ["tools/post-commit", "tools/pre-push"]);
+    let hooks = folder.path().join("tools");
+    assert_eq!(
+        fs::read_to_string(hooks.join("pre-push")).unwrap(),
+        "#!/bin/sh\n"
+    );
 }
 
 #[test]

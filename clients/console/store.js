@@ -1,0 +1,58 @@
+// What a reload of the page finds again. It is this tab's alone, and gone with it.
+
+export const store = {
+  get: (/** @type {string} */ name) => {
+    try {
+      return JSON.parse(sessionStorage.getItem(`outrigger.${name}`) ?? "null");
+    } catch {
+      return null;
+    }
+  },
+  set: (/** @type {string} */ name, /** @type {unknown} */ value) => {
+    try {
+      sessionStorage.setItem(`outrigger.${name}`, JSON.stringify(value));
+    } catch {
+      // Full or switched off: the page works, a reload forgets.
+    }
+  },
+};
+
+/** What is in the forms of servers and not sent yet, by request. A request's id is one of its session's. */
+export const drafts = {
+  get: (/** @type {string} */ requestId) => {
+    const kept = store.get("asked");
+    return kept?.session === session() ? kept?.drafts[requestId] : undefined;
+  },
+  /** @param {string} requestId @param {Record<string, unknown> | undefined} values none, to forget them */
+  set: (requestId, values) => {
+    const kept = store.get("asked");
+    const others = kept?.session === session() ? kept?.drafts : {};
+    store.set("asked", { session: session(), drafts: { ...others, [requestId]: values } });
+  },
+};
+
+const session = () => store.get("session")?.sessionId;
+
+/** What percent signs stand for; as it is where they stand for nothing. */
+function decoded(/** @type {string} */ text) {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
+/** The token, from the fragment (which is taken out of the address at once) or from before a reload. */
+export function readToken() {
+  // Not by URLSearchParams, to which a plus is a space.
+  const written = /[#&]token=([^&]*)/.exec(location.hash)?.[1];
+  if (written !== undefined) {
+    const given = decoded(written);
+    history.replaceState(null, "", location.pathname + location.search);
+    store.set("token", given);
+    // A token for another daemon belongs to another session.
+    store.set("session", null);
+    return given;
+  }
+  return store.get("token");
+}

@@ -1,0 +1,89 @@
+//! Opens a place by the path that was canonical when it was chosen, and nothing else.
+//!
+//! A root may lie in what another command may change: the project of one session in that of another, central storage
+//! in the project. There a name on the way may be a link by now, and whatever it leads to would be handed out.
+
+use std::ffi::OsStr;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::{Component, Path};
+
+use cap_std::fs::Dir;
+use rustix::fs::{CWD, FileType, Mode, OFlags};
+
+/// Opens what is at a canonical path as a place, neither for reading nor for writing.
+///
+/// # Errors
+///
+/// The system's, in words that name the path; also where a name in it is a link.
+pub(super) fn open(path: &Path) -> io::Result<OwnedFd> {
+    walk(path).map_err(|error| {
+        let reason = format!("{} is not the place it was: {error}", path.display());
+        io::Error::new(error.kind(), reason)
+    })
+}
+
+/// The same for a directory that is looked into.
+pub(super) fn open_dir(path: &Path) -> io::Result<Dir> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let opened = rustix::fs::openat(open(path)?, ".", flags, Mode::empty())?;
+    Ok(Dir::from_std_file(opened.into()))
+}
+
+fn walk(path: &Path) -> io::Result<OwnedFd> {
+    // By hand, since older kernels and the filters of some containers know no `openat2`.
+    let mut components = path.components();
+    if components.next() != Some(Component::RootDir) {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    components.try_fold(step(CWD, OsStr::new("/"))?, |place, component| {
+        let Component::Normal(name) = component else {
+            return Err(io::ErrorKind::InvalidInput.into());
+        };
+        step(&place, name)
+    })
+}
+
+fn step(place: impl std::os::fd::AsFd, name: &OsStr) -> io::Result<OwnedFd> {
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let opened = rustix::fs::openat(place, name, flags, Mode::empty())?;
+    let mode = rustix::fs::fstat(&opened)?.st_mode;
+    if FileType::from_raw_mode(mode) == FileType::Symlink {
+        let reason = format!("{} is a link", name.display());
+        return Err(io::Error::other(reason));
+    }
+    Ok(opened)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn a_link_is_followed_nowhere_on_the_way() {
+        let place = tempfile::tempdir().unwrap();
+        let place = place.path().canonicalize().unwrap();
+        fs::create_dir_all(place.join("a/b")).unwrap();
+        fs::write(place.join("a/b/file"), "").unwrap();
+        symlink("a", place.join("link")).unwrap();
+        symlink("b", place.join("a/last")).unwrap();
+        for (path, opens) in [
+            ("a/b", true),
+            ("a/b/file", true),
+            ("link/b", false),
+            ("a/last", false),
+            ("a/missing", false),
+            ("a/b/file/x", false),
+            ("a/../a", false),
+        ] {
+            assert_eq!(open(&place.join(path)).is_ok(), opens, "{path}");
+        }
+        assert!(open_dir(&place.join("a/b")).unwrap().exists("file"));
+        let error = open(&place.join("link/b")).unwrap_err().to_string();
+        assert!(error.ends_with("/link/b is not the place it was: link is a link"));
+        assert!(open(Path::new("relative")).is_err());
+    }
+}
