@@ -7,6 +7,7 @@
 //! counts as safe.
 
 mod arguments;
+mod contents;
 pub(super) mod history;
 mod shown;
 mod words;
