@@ -1,12 +1,9 @@
-//! What the linker can do for memory and the start of a release build: each where it knows how.
+//! Has the linker lay the functions that every run needs beside each other.
 //!
-//! It lays the functions that every run needs beside each other. The kernel maps sixteen pages around each page of the program that is touched, and a start touches a function here and
+//! The kernel maps sixteen pages around each page of the program that is touched, and a start touches a function here and
 //! one there: of 11 MB of code 7.8 were in memory for 1.2 that had run. `config/link-order.txt` names what runs in a start,
 //! an answer and a tool call; `benches/link_order.py` makes it. A name that is not there, after a change or with another
-//! compiler, is passed over.
-//!
-//! And it packs the list of addresses that the loader adjusts at each start, 0.6 MB of which all was read, into 20 KB
-//! (RELR; loaders know it since glibc 2.36).
+//! compiler, is passed over, and with a linker that does not know the option all is as it was.
 
 use std::env;
 use std::path::Path;
@@ -20,22 +17,18 @@ fn main() {
         return;
     }
     let order = Path::new(&variable("CARGO_MANIFEST_DIR")).join("config/link-order.txt");
-    let ordered = [
+    let arguments = [
         format!("-Wl,--symbol-ordering-file={}", order.display()),
         "-Wl,--no-warn-symbol-ordering".to_owned(),
     ];
-    let packed = ["-Wl,-z,pack-relative-relocs".to_owned()];
-    for arguments in [ordered.as_slice(), &packed] {
-        if takes(&variable, arguments) {
-            for argument in arguments {
-                println!("cargo::rustc-link-arg-bins={argument}");
-            }
+    if takes(&variable, &arguments) {
+        for argument in &arguments {
+            println!("cargo::rustc-link-arg-bins={argument}");
         }
     }
 }
 
-/// Whether the linker takes the arguments, and this machine runs what comes of it where it is built for this machine: an
-/// empty program is linked with them.
+/// Whether the linker takes the arguments: an empty program is linked with them.
 fn takes(variable: &dyn Fn(&'static str) -> String, arguments: &[String]) -> bool {
     let folder = variable("OUT_DIR");
     let source = Path::new(&folder).join("empty.rs");
@@ -57,9 +50,7 @@ fn takes(variable: &dyn Fn(&'static str) -> String, arguments: &[String]) -> boo
             .iter()
             .map(|argument| format!("-Clink-arg={argument}")),
     );
-    let succeeds =
-        |command: &mut Command| command.output().is_ok_and(|output| output.status.success());
-    succeeds(&mut compiler)
-        && (variable("HOST") != variable("TARGET")
-            || succeeds(&mut Command::new(Path::new(&folder).join("empty"))))
+    compiler
+        .output()
+        .is_ok_and(|output| output.status.success())
 }

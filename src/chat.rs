@@ -98,7 +98,6 @@ async fn chat(arguments: &ChatArguments, address: Address) -> Result<u8, String>
         prompt: arguments.prompt.clone(),
         configure: configure(arguments),
         hold: is_one_question && !std::io::stdout().is_terminal(),
-        servers: is_one_question,
     };
     let screens = Screens::of_process(is_one_question);
     match terminal::chat(wishes, link, screens).await {

@@ -19,7 +19,6 @@ use futures::{SinkExt, StreamExt};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::aside::aside;
 use crate::message::SessionId;
 use crate::mutex::{Mutex, MutexGuard};
 use crate::protocol::command::{Command, Resume};
@@ -246,7 +245,7 @@ impl Connection<'_> {
             let typed = lock(mode).typed(text);
             return self.line(typed).await;
         }
-        let request = match aside(text, envelope::read) {
+        let request = match envelope::read(text) {
             Ok(Some(request)) => request,
             Ok(None) => return ControlFlow::Continue(()),
             Err(rejected) => {

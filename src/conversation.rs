@@ -13,7 +13,6 @@ pub mod queue;
 mod shared;
 #[cfg(test)]
 pub(crate) mod testing;
-mod view;
 
 use std::collections::VecDeque;
 use std::panic::AssertUnwindSafe;
@@ -21,7 +20,7 @@ use std::pin::pin;
 use std::sync::Arc;
 
 use futures::FutureExt;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
@@ -33,10 +32,11 @@ use crate::exchange::stopwatch::Stopwatch;
 use crate::exchange::{Ended, Exchange};
 use crate::message::{ConversationId, Part, ToolId};
 use crate::protocol::RequestId;
+use crate::protocol::answer;
 use crate::protocol::command::{ToolApprove, WhenBusy};
 use crate::protocol::content::WireMessage;
-use crate::protocol::event::{By, ChatError, SessionError, StateName, StopReason};
-use crate::protocol::input::ToolInput;
+use crate::protocol::event::{By, ChatError, SessionError, StateName, StopReason, ToolConfirm};
+use crate::protocol::input::{ToolInput, ToolInputRequest};
 use crate::telemetry::metrics;
 
 pub use answered::{Answer, Answered};
@@ -44,7 +44,6 @@ use desk::Running;
 use front::Front;
 use queue::{QUEUED, Waiting};
 use shared::Shared;
-pub use view::View;
 
 /// Commands that wait for a conversation: its actor takes them at once, so this is slack, not a queue.
 pub const INBOX: usize = 64;
@@ -86,10 +85,37 @@ pub enum Command {
     },
     /// Ends one call.
     CancelTool(ToolId),
-    /// Looks at how things stand, here and now: nothing happens in the conversation meanwhile.
-    Look(Box<dyn FnOnce(View<'_>) + std::marker::Send>),
+    /// Asks for what is remembered.
+    History(oneshot::Sender<answer::History>),
+    /// Asks how things stand.
+    State(oneshot::Sender<(answer::ConversationState, Asked)>),
+    /// Asks how everything stands, at one moment.
+    Account {
+        /// The most bytes of the history.
+        most: usize,
+        /// Told here and now: nothing happens in the conversation meanwhile.
+        told: Box<dyn FnOnce(Standing) + std::marker::Send>,
+    },
     /// Ends the conversation when its exchange is over, which is cancelled.
     Close,
+}
+
+/// How everything stands in a conversation.
+pub struct Standing {
+    /// What it remembers, or the newest of it.
+    pub history: answer::History,
+    /// What it does and what waits.
+    pub state: answer::ConversationState,
+    /// What the user is asked.
+    pub asked: Asked,
+}
+
+/// What the user is asked in a conversation, as it was announced.
+pub struct Asked {
+    /// Whether calls may run.
+    pub approvals: Vec<ToolConfirm>,
+    /// What running calls want to be given.
+    pub inputs: Vec<ToolInputRequest>,
 }
 
 /// A send, resolved.

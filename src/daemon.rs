@@ -218,9 +218,8 @@ fn roots(config: &Config, home: Option<&Path>) -> Result<Arc<Roots>, Fatal> {
     Roots::open(&project.root, &project.central, home)
         .map(Arc::new)
         .map_err(|error| {
-            // It names the folder: that of the project, or the central one.
             Fatal::configuration(
-                error.to_string(),
+                format!("the project cannot be used: {error}"),
                 "set project.root (--project-root) and project.central",
             )
         })

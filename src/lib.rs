@@ -65,7 +65,6 @@ pub mod http;
 pub mod provider;
 
 pub mod arguments;
-pub mod aside;
 pub mod audit;
 pub mod commands;
 pub mod config;

@@ -255,8 +255,8 @@ pub struct ToolSpec {
     pub name: String,
     /// What it does, for the model.
     pub description: String,
-    /// JSON schema of its input, always of type `object`. Shared: each exchange has a copy of what it offers.
-    pub input_schema: Arc<Value>,
+    /// JSON schema of its input, always of type `object`.
+    pub input_schema: Value,
     /// What sort of tool it is.
     pub category: ToolCategory,
     /// The least danger any call of it has; one call may be worse.

@@ -27,8 +27,6 @@ pub mod programs;
 pub mod python;
 pub mod quota;
 #[cfg(target_os = "linux")]
-mod real;
-#[cfg(target_os = "linux")]
 mod repository;
 pub mod seen;
 pub mod spill;

@@ -4,17 +4,56 @@ import { Client, emptyView, reduce, withUserMessage } from "../typescript/dist/i
 import { Approval } from "./approval.js";
 import { byId, compact, exposed, h, setText } from "./dom.js";
 import { Executions } from "./executions.js";
-import { Inputs } from "./inputs.js";
 import { Inspector } from "./inspector.js";
 import { Messages } from "./messages.js";
 import { Settings } from "./settings.js";
-import { drafts, readToken, store } from "./store.js";
 
 const CONVERSATION = "default";
 /** Messages of the user that a reload can bring back, and the length of each. */
 const KEPT = { messages: 200, characters: 20_000 };
 /** Notices that are shown at once. */
 const MOST_NOTICES = 4;
+
+const store = {
+  get: (/** @type {string} */ name) => {
+    try {
+      return JSON.parse(sessionStorage.getItem(`outrigger.${name}`) ?? "null");
+    } catch {
+      return null;
+    }
+  },
+  set: (/** @type {string} */ name, /** @type {unknown} */ value) => {
+    try {
+      sessionStorage.setItem(`outrigger.${name}`, JSON.stringify(value));
+    } catch {
+      // Full or switched off: the page works, a reload forgets.
+    }
+  },
+};
+
+/** What percent signs stand for; as it is where they stand for nothing. */
+function decoded(/** @type {string} */ text) {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
+/** The token, from the fragment (which is taken out of the address at once) or from before a reload. */
+function readToken() {
+  // Not by URLSearchParams, to which a plus is a space.
+  const written = /[#&]token=([^&]*)/.exec(location.hash)?.[1];
+  if (written !== undefined) {
+    const given = decoded(written);
+    history.replaceState(null, "", location.pathname + location.search);
+    store.set("token", given);
+    // A token for another daemon belongs to another session.
+    store.set("session", null);
+    return given;
+  }
+  return store.get("token");
+}
 
 const url = `${location.protocol === "https:" ? "wss" : "ws"}://${location.host}/ws`;
 /** @type {any} */
@@ -39,9 +78,6 @@ const messages = new Messages(byId("messages"), byId("past"), (toolId) => void a
 const approval = new Approval(byId("approval"), async (toolId, verdict) => {
   await ask("chat:tool-approve", { toolId, ...verdict });
 });
-const inputs = new Inputs(byId("asked"), async (payload) => {
-  await ask("chat:tool-input", payload);
-}, drafts);
 const frames = new Inspector(byId("frames"), () => toggle("frames", false));
 const executions = new Executions(byId("executions"), ask, () => toggle("executions", false));
 const settings = new Settings(byId("settings"), ask, () => toggle("settings", false), (now) => {
@@ -71,12 +107,10 @@ function draw() {
   byId("stop").hidden = !isBusy;
   byId("queue").hidden = !isBusy;
   setText(byId("send"), isBusy ? "Steer" : "Send");
-  byId("spinner").hidden = !isBusy || state.startsWith("awaiting-");
+  byId("spinner").hidden = !isBusy || state === "awaiting-approval";
   setText(byId("state"), told(state, list.at(-1)));
   meters(conversation);
   approval.show(view.approvals, skew);
-  // Not what was asked and settled before this page was loaded anew.
-  inputs.show(isReplaying ? [] : view.inputs, skew);
   if (follows) scroll.scrollTop = scroll.scrollHeight;
 }
 
@@ -96,8 +130,7 @@ function told(state, last) {
     case "thinking": return "Thinking…";
     case "responding": return "Answering…";
     case "tool-planned": return "Writing a call…";
-    case "awaiting-approval":
-    case "awaiting-input": return "Waits for your answer";
+    case "awaiting-approval": return "Waits for your answer";
     case "retrying": return last?.retry ? `Trying again: ${exposed(last.retry.reason)}` : "Trying again…";
     case "queued": return "Queued";
     default: return running.length ? `Running ${running.map((/** @type {any} */ it) => it.toolName).join(", ")}…` : "Working…";
@@ -167,7 +200,6 @@ function take(/** @type {any} */ frame) {
     const words = said.find((it) => it.id === payload.messageId);
     if (words) view = withUserMessage(view, payload.conversationId, words.id, words.text);
   }
-  if (type === "chat:tool-input-resolved") settled(payload);
   view = reduce(view, frame);
   if (type === "session:notice") notice(payload.message, payload.severity);
   if (type === "session:error" && payload.code === "replay_gap") {
@@ -181,15 +213,6 @@ function take(/** @type {any} */ frame) {
     if (!isReplaying) setText(byId("announce"), payload.stopReason === "end_turn" ? `Answer: ${text.slice(0, 400)}` : `Ended: ${payload.stopReason}`);
   }
   changed();
-}
-
-/** A request of a server is over: what was typed into its form is forgotten, and why it is gone is said. */
-function settled(/** @type {any} */ { requestId, outcome }) {
-  drafts.set(requestId, undefined);
-  const request = view.inputs.find((/** @type {any} */ it) => it.requestId === requestId);
-  if (!request || isReplaying || outcome === "answered") return;
-  const why = outcome === "expired" ? "was not answered in time" : "is void: its call has ended";
-  notice(`What the MCP server ${request.server} asked ${why}.`, "warning");
 }
 
 // --- saying something ----------------------------------------------------------------------------
@@ -428,12 +451,11 @@ function greeted(/** @type {any} */ it) {
   welcome(it);
   // Its answer comes after everything that was missed.
   void ask("session:state", {})
-    .catch(() => {})
     .then(() => {
       isReplaying = false;
       changed();
-    });
-  void ask("session:configure", { inputRequests: true }).catch(complain);
+    })
+    .catch(() => {});
   void settings.begin(it);
   const waiting = isFresh ? outbox : [];
   isFresh = false;

@@ -1,7 +1,6 @@
 // The question whether a call may run: what it is, whole; how dangerous and why; how long there is
 // left; approve, edit, deny with a reason, remember. It never takes the focus from somebody who is
 // typing, and nothing but its own buttons answers it.
-import { Deadline } from "./deadline.js";
 import { diff } from "./diff.js";
 import { byId, coded, exposed, h, setText } from "./dom.js";
 
@@ -22,9 +21,7 @@ export class Approval {
     this.answer = answer;
     /** @type {any} */
     this.shown = null;
-    /** @type {Deadline | null} */
-    this.deadline = null;
-    this.skew = 0;
+    this.clock = 0;
   }
 
   /** Shows the first of the open questions. @param {any[]} open @param {number} skew daemon's clock minus ours */
@@ -34,7 +31,7 @@ export class Approval {
     if (this.more) setText(this.more, open.length > 1 ? `and ${open.length - 1} more` : "");
     if (first?.toolId === this.shown?.toolId) return;
     this.shown = first;
-    this.deadline?.stop();
+    clearInterval(this.clock);
     const hadFocus = this.element.contains(document.activeElement);
     this.element.hidden = first === null;
     if (first === null) {
@@ -50,11 +47,11 @@ export class Approval {
   }
 
   #draw(/** @type {any} */ confirm) {
-    this.isSending = false;
     const level = confirm.danger.level;
     this.title = h("h2", { id: "approval-title", tabindex: "-1" }, "Run ", h("code", {}, exposed(confirm.toolName)), "?");
     this.more = h("span", { class: "more" });
-    this.deadline = new Deadline(confirm.expiresAt, () => this.skew);
+    this.left = h("span", { class: "left" });
+    this.bar = h("span", { class: "fill" });
     this.problem = h("p", { class: "problem", role: "alert", hidden: true });
     this.text = h("pre", { class: "input", tabindex: "0", "aria-label": "Input" }, whole(confirm));
     this.editor = h("textarea", { class: "editor", rows: "4", "aria-label": "Input as JSON", hidden: true, spellcheck: "false" });
@@ -81,8 +78,8 @@ export class Approval {
     );
     this.element.dataset.level = level;
     this.element.replaceChildren(
-      h("div", { class: "head" }, this.title, h("span", { class: `level ${level}` }, LEVELS[level] ?? level), this.more, this.deadline.left),
-      this.deadline.line,
+      h("div", { class: "head" }, this.title, h("span", { class: `level ${level}` }, LEVELS[level] ?? level), this.more, this.left),
+      h("span", { class: "deadline", "aria-hidden": "true", hidden: !confirm.expiresAt }, this.bar),
       confirm.preview ? diff(confirm.preview) : "",
       // What would be written is in the difference; the input stays to be looked at.
       confirm.preview ? h("details", { class: "raw" }, h("summary", {}, "Input as the model wrote it"), this.text) : this.text,
@@ -96,6 +93,18 @@ export class Approval {
       this.problem,
       this.buttons,
     );
+    if (confirm.expiresAt) {
+      const ends = Date.parse(confirm.expiresAt);
+      const began = Math.max(1, ends - Date.now() - (this.skew ?? 0));
+      const tick = () => {
+        const left = Math.max(0, ends - Date.now() - (this.skew ?? 0));
+        setText(this.left, left > 90_000 ? `${Math.ceil(left / 60_000)} min left` : `${Math.ceil(left / 1000)} s left`);
+        this.bar.style.width = `${(100 * left) / began}%`;
+        this.left.classList.toggle("soon", left < 10_000);
+      };
+      tick();
+      this.clock = window.setInterval(tick, 500);
+    }
   }
 
   async #approve(/** @type {any} */ confirm) {
@@ -127,22 +136,15 @@ export class Approval {
   }
 
   async #send(/** @type {any} */ confirm, /** @type {any} */ verdict) {
-    if (this.isSending) return;
-    this.#busy(true);
+    for (const button of this.buttons.querySelectorAll("button")) button.disabled = true;
     try {
       await this.answer(confirm.toolId, verdict);
     } catch (error) {
       // An edited input that does not fit leaves the question open.
       if (this.shown?.toolId === confirm.toolId) this.#complain(/** @type {Error} */ (error).message);
     } finally {
-      if (this.shown === confirm) this.#busy(false);
+      for (const button of this.buttons.querySelectorAll("button")) button.disabled = false;
     }
-  }
-
-  #busy(/** @type {boolean} */ isSending) {
-    this.isSending = isSending;
-    // Not `disabled`, which would take the focus away from who pressed it.
-    for (const button of this.buttons.querySelectorAll("button")) button.setAttribute("aria-disabled", String(isSending));
   }
 
   #complain(/** @type {string} */ text) {

@@ -5,10 +5,8 @@
 
 mod asking;
 mod joining;
-mod servers;
 
 use std::collections::{BTreeMap, VecDeque};
-use std::time::Duration;
 
 use jiff::Timestamp;
 use serde_json::{Map, Value};
@@ -37,8 +35,6 @@ pub(super) enum Action {
     },
     /// Have the user edit a call's input.
     Edit(Map<String, Value>),
-    /// Say when this time is over.
-    Wait(Duration),
     /// End.
     Quit {
         /// Whether what was asked for went well.
@@ -55,8 +51,6 @@ pub(super) struct Wishes {
     pub(super) configure: Option<Configure>,
     /// Whether a turn's text is kept back until it counts.
     pub(super) hold: bool,
-    /// Whether MCP servers that are being started are waited for before the prompt is asked.
-    pub(super) servers: bool,
 }
 
 /// A chat as it stands.
@@ -78,10 +72,6 @@ pub(super) struct Talk {
     replay_ends: Option<u64>,
     /// The request that sets the session's defaults; nothing is asked before its answer.
     configuring: Option<u64>,
-    /// The request that looks how MCP servers stand.
-    looking: Option<u64>,
-    /// Those that are waited for.
-    starting: Option<Vec<String>>,
     interrupts: u8,
     /// Whether a session was announced before.
     is_known: bool,
@@ -115,8 +105,6 @@ impl Talk {
             typing: Typing::Message,
             replay_ends: None,
             configuring: None,
-            looking: None,
-            starting: None,
             interrupts: 0,
             is_known: false,
             is_asked: false,
@@ -144,13 +132,6 @@ impl Talk {
                 actions.extend(self.idle());
                 actions
             }
-            Event::SessionNotice(notice) => {
-                let mut actions = self.show(event);
-                actions.extend(self.noticed(&notice.code));
-                actions
-            }
-            // Asked for by the chat itself.
-            Event::McpListResult(_) if self.wishes.prompt.is_some() => Vec::new(),
             Event::SessionPingResult(_) if answered.is_some() && answered == self.replay_ends => {
                 self.send_again()
             }
@@ -160,9 +141,6 @@ impl Talk {
             self.judged.remove(&number);
             if self.configuring == Some(number) {
                 actions.extend(self.configured(event));
-            }
-            if self.looking == Some(number) {
-                actions.extend(self.listed(event));
             }
             // A send goes on with its events; every other request is over with its answer.
             if self.busy == Some(number) && !matches!(event, Event::ChatSendResult(_)) {
@@ -201,7 +179,7 @@ impl Talk {
     /// Takes a Ctrl-C: the first one stops what runs, the second one ends the chat.
     pub(super) fn interrupted(&mut self) -> Vec<Action> {
         self.interrupts += 1;
-        if self.interrupts > 1 || self.looking.is_some() || self.starting.is_some() {
+        if self.interrupts > 1 {
             return vec![Action::Quit { well: false }];
         }
         if self.busy.is_none() {

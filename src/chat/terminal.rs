@@ -5,7 +5,6 @@ use std::ops::ControlFlow;
 
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
-use tokio::time::{Instant, sleep_until};
 
 use super::editor;
 use super::keyboard::Keyboard;
@@ -75,11 +74,9 @@ pub(super) async fn chat(wishes: Wishes, mut link: Link, screens: Screens) -> io
         talk: Talk::new(wishes),
         keyboard: Keyboard::new()?,
         screens,
-        waits_until: None,
     };
     let mut interrupts = interrupts()?;
     loop {
-        let waits_until = terminal.waits_until;
         let actions = tokio::select! {
             arrival = link.arrivals.recv() => match arrival {
                 Some(Arrival::Frame(frame)) => {
@@ -93,10 +90,6 @@ pub(super) async fn chat(wishes: Wishes, mut link: Link, screens: Screens) -> io
                 terminal.talk.line(line.as_deref(), Timestamp::now())
             }
             Some(()) = interrupts.recv() => terminal.talk.interrupted(),
-            () = sleep_until(waits_until.unwrap_or_else(Instant::now)), if waits_until.is_some() => {
-                terminal.waits_until = None;
-                terminal.talk.waited()
-            }
         };
         if let ControlFlow::Break(ending) = terminal.act(actions, &link).await? {
             return Ok(ending);
@@ -118,8 +111,6 @@ struct Terminal {
     talk: Talk,
     keyboard: Keyboard,
     screens: Screens,
-    /// When the chat is to be told that a time is over.
-    waits_until: Option<Instant>,
 }
 
 impl Terminal {
@@ -137,7 +128,6 @@ impl Terminal {
                     self.keyboard.ask(fresh);
                     self.prompt(&prompt, fresh)?;
                 }
-                Action::Wait(time) => self.waits_until = Some(Instant::now() + time),
                 Action::Edit(input) => actions.extend(self.edit(&input).await),
                 Action::Quit { well } => {
                     return Ok(ControlFlow::Break(match well {

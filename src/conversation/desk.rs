@@ -12,13 +12,13 @@ use super::approvals::Approvals;
 use super::inputs::Inputs;
 use super::queue::{QUEUED, Queue, Waiting};
 use super::shared::{Shared, full, refused};
-use super::{Command, Send, View};
+use super::{Asked, Command, Send, Standing};
 use crate::exchange::ask::Question;
 use crate::exchange::setup::Setup;
 use crate::message::{MessageId, Part, ToolId};
 use crate::protocol::answer;
 use crate::protocol::command::WhenBusy;
-use crate::protocol::event::{By, Event, StopReason};
+use crate::protocol::event::{By, Event, StateName, StopReason};
 use crate::protocol::input::ToolInputRequest;
 use crate::protocol::{ChatCode, RequestId};
 
@@ -85,7 +85,18 @@ impl Desk {
                 self.void(Some(&id), By::Cancel, shared);
                 shared.session.executions.cancel(&id);
             }
-            Command::Look(look) => look(View::new(self, shared)),
+            Command::History(reply) => {
+                // Nobody waits any more: nothing to do.
+                drop(reply.send(shared.messages()));
+            }
+            Command::State(reply) => {
+                drop(reply.send((self.state(shared), self.asked())));
+            }
+            Command::Account { most, told } => told(Standing {
+                history: shared.newest_messages(most),
+                state: self.state(shared),
+                asked: self.asked(),
+            }),
             Command::Close => {
                 self.closed = true;
                 self.drop_queue(shared);
@@ -238,6 +249,13 @@ impl Desk {
         self.inputs.void(of_call, by, &shared.session);
     }
 
+    fn asked(&self) -> Asked {
+        Asked {
+            approvals: self.approvals.confirms(),
+            inputs: self.inputs.requests(),
+        }
+    }
+
     /// Whether an exchange runs that was not cancelled.
     pub(super) fn is_live(&self) -> bool {
         let running = self.running.as_ref();
@@ -274,6 +292,28 @@ impl Desk {
             steered: contents,
             ..Waiting::new(setup, None, true)
         });
+    }
+
+    fn state(&self, shared: &Shared) -> answer::ConversationState {
+        let state = match &self.running {
+            None if !self.queue.is_empty() => StateName::Queued,
+            None => StateName::Idle,
+            Some(_) if !self.approvals.confirms().is_empty() => StateName::AwaitingApproval,
+            Some(_) if !self.inputs.requests().is_empty() => StateName::AwaitingInput,
+            Some(_) if !shared.session.executions.open_of(&shared.id).is_empty() => {
+                StateName::ToolExecuting
+            }
+            Some(_) => StateName::Thinking,
+        };
+        answer::ConversationState {
+            conversation_id: shared.id.clone(),
+            state,
+            message_id: self
+                .running
+                .as_ref()
+                .map(|running| running.message_id.clone()),
+            queue: self.queue.ids(),
+        }
     }
 }
 

@@ -50,8 +50,7 @@ impl Shared {
                 self.events().send(Event::SessionNotice(repaired(repairs)));
             }
         }
-        // Not at `info`: what it would say its end says too, and it would be written before the provider is asked.
-        tracing::debug!(parts = setup.content.len(), "exchange began");
+        tracing::info!(parts = setup.content.len(), "exchange began");
         self.events().send(Event::ChatStreamStart(StreamStart {
             conversation_id: self.id.clone(),
             message_id: setup.message_id.clone(),

@@ -250,7 +250,7 @@ pub(crate) fn tools() -> Registry {
     let spec = ToolSpec {
         name: TOOL.to_owned(),
         description: String::new(),
-        input_schema: json!({"type": "object"}).into(),
+        input_schema: json!({"type": "object"}),
         category: ToolCategory::Exec,
         danger_level: DangerLevel::Dangerous,
         origin: "core".to_owned(),

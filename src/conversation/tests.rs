@@ -188,9 +188,8 @@ impl Stage {
     }
 
     async fn history(&self) -> Option<Vec<Message>> {
-        let (reply, told) = tokio::sync::oneshot::channel();
-        let look = Command::Look(Box::new(|view| drop(reply.send(view.history()))));
-        self.inbox.send(look).await.ok()?;
+        let (reply, told) = oneshot::channel();
+        self.inbox.send(Command::History(reply)).await.ok()?;
         let history = told.await.ok()?;
         Some(history.messages.into_iter().map(Message::from).collect())
     }

@@ -148,11 +148,6 @@ impl Accumulator {
         !self.text.is_empty()
     }
 
-    /// The provider's own word for why the model stopped.
-    pub fn raw_stop(&self) -> Option<&str> {
-        self.end.as_ref()?.raw_stop.as_deref()
-    }
-
     /// Closes the turn. One that has no [`Chunk::End`] broke off: none of its calls may run, and
     /// nothing of it goes back to the provider in its own form.
     pub fn finish(self) -> Turn {

@@ -135,7 +135,7 @@ mod tests {
         let tool = ToolSpec {
             name: "name".to_owned(),
             description: "d".repeat(300),
-            input_schema: json!({"properties": {"x".repeat(300): {}}}).into(),
+            input_schema: json!({"properties": {"x".repeat(300): {}}}),
             category: ToolCategory::Mcp,
             danger_level: DangerLevel::Safe,
             origin: "core".to_owned(),

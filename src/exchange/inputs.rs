@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::message::{ConversationId, InputId};
-use crate::mutex::Mutex;
 
 /// The most requests for input that are open in one session: more than a person would answer.
 const MAX_OPEN: usize = 16;
@@ -45,13 +45,13 @@ impl Inputs {
         if !self.attached.load(Ordering::Relaxed) {
             return Some("no client is connected".to_owned());
         }
-        (self.open.lock().len() >= MAX_OPEN)
+        (self.lock().len() >= MAX_OPEN)
             .then(|| format!("{MAX_OPEN} such questions are open already"))
     }
 
     /// Notes whose a question is; false where too many are open.
     pub fn open(&self, id: InputId, conversation: ConversationId) -> bool {
-        let mut open = self.open.lock();
+        let mut open = self.lock();
         let fits = open.len() < MAX_OPEN;
         if fits {
             open.insert(id, conversation);
@@ -61,12 +61,16 @@ impl Inputs {
 
     /// Forgets a question that is settled.
     pub fn close(&self, id: &InputId) {
-        self.open.lock().remove(id);
+        self.lock().remove(id);
     }
 
     /// Returns the conversation whose open question this is.
     pub fn conversation_of(&self, id: &InputId) -> Option<ConversationId> {
-        self.open.lock().get(id).cloned()
+        self.lock().get(id).cloned()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<InputId, ConversationId>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

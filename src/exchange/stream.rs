@@ -244,7 +244,6 @@ impl Exchange<'_> {
     /// Closes a turn that ended well.
     fn take_reply(&self, asked: &Asked<'_>, heard: Accumulator, progress: &mut Progress) -> Turn {
         let turn = asked.turn;
-        let stop = heard.raw_stop().map(str::to_owned);
         let whole = heard.finish();
         let estimated = || {
             estimate_head(&self.setup.system, asked.offered)
@@ -285,13 +284,7 @@ impl Exchange<'_> {
             cache_write_tokens: cache_write,
             context: progress.budget.context(),
         }));
-        tracing::info!(
-            input,
-            output,
-            calls = whole.reply.calls.len(),
-            stop,
-            "turn ended"
-        );
+        tracing::info!(input, output, calls = whole.reply.calls.len(), "turn ended");
         whole
     }
 

@@ -1,19 +1,16 @@
 //! What a server asks of the user while a call runs: whose call it is, and within what bounds.
 //!
-//! The older protocol does not say to which call such a request belongs, so it is one's only where exactly one call
-//! of this server runs: with several, the question of one conversation might be shown in another. In the newer one
-//! the request is a call's own answer (`tool`). Whether the user can be asked is what the call knows
-//! (`crate::tool::user`); where nobody can be, the server is told no, and sessions are told why.
+//! The protocol does not say to which call such a request belongs, so it is one's only where exactly one call of
+//! this server runs: with several, the question of one conversation might be shown in another. Whether the
+//! user can be asked is what the call knows (`crate::tool::user`).
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rmcp::model::{ElicitRequestParams, ElicitResult, ElicitationAction};
 use serde_json::{Map, Value};
-use tokio::sync::{broadcast, mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot};
 
-use crate::message::{Notice, Severity};
-use crate::mutex::Mutex;
 use crate::telemetry::Redactor;
 use crate::tool::user::{AskUser, Form, Given, Wanted};
 
@@ -32,17 +29,9 @@ const MAX_URL: usize = 2 * 1024;
 /// Questions of one call that wait to be taken up: it does so at once.
 const WAITING: usize = 4;
 
-/// The running calls of one server, and how its questions are read and answered.
-#[derive(Clone)]
-pub(super) struct Askers {
-    /// The server's name.
-    server: Arc<str>,
-    /// Where sessions are told of what is declined.
-    notices: broadcast::Sender<Notice>,
-    /// Takes secrets out of what it asks.
-    redactor: Redactor,
-    running: Arc<Mutex<State>>,
-}
+/// The running calls of one server.
+#[derive(Clone, Default)]
+pub(super) struct Askers(Arc<Mutex<State>>);
 
 #[derive(Default)]
 struct State {
@@ -64,23 +53,10 @@ pub(super) struct Asking {
 }
 
 impl Askers {
-    pub(super) fn new(
-        server: Arc<str>,
-        notices: broadcast::Sender<Notice>,
-        redactor: Redactor,
-    ) -> Self {
-        Self {
-            server,
-            notices,
-            redactor,
-            running: Arc::default(),
-        }
-    }
-
     /// Takes up a call that begins to run.
     pub(super) fn enter(&self) -> Asking {
         let (sender, asked) = mpsc::channel(WAITING);
-        let mut state = self.running.lock();
+        let mut state = self.lock();
         let number = state.next;
         state.next += 1;
         state.calls.insert(number, sender);
@@ -91,56 +67,12 @@ impl Askers {
         }
     }
 
-    /// Answers a request that the server makes by itself: asks the user of the one call that runs.
-    pub(super) async fn elicit(
-        &self,
-        params: ElicitRequestParams,
-        withdrawn: impl Future<Output = ()>,
-    ) -> ElicitResult {
-        let given = match wanted(params, &self.server, &self.redactor) {
-            Ok(wanted) => tokio::select! {
-                given = self.ask(wanted) => given,
-                () = withdrawn => Ok(Given::Cancelled),
-            },
-            Err(why) => Err(why),
-        };
-        self.result(given)
-    }
-
-    /// Answers a request that a call has ended with: asks its user.
-    pub(super) async fn fulfil(
-        &self,
-        params: ElicitRequestParams,
-        user: Option<&dyn AskUser>,
-    ) -> ElicitResult {
-        let given = match wanted(params, &self.server, &self.redactor) {
-            Ok(wanted) => put(wanted, user).await,
-            Err(why) => Err(why),
-        };
-        self.result(given)
-    }
-
-    /// The answer as the server is given it; where nobody was asked, a no, and sessions are told why.
-    fn result(&self, given: Result<Given, String>) -> ElicitResult {
-        let why = match given {
-            Ok(given) => return result(given),
-            Err(why) => why,
-        };
-        let message = format!(
-            "the MCP server `{}` asked for input of the user, and {why}; it was declined",
-            self.server
-        );
-        tracing::warn!(server = %self.server, "{message}");
-        // Nobody may be connected.
-        drop(self.notices.send(Notice {
-            severity: Severity::Warning,
-            code: "mcp_input_declined".to_owned(),
-            message,
-        }));
-        result(Given::Declined)
-    }
-
-    async fn ask(&self, wanted: Wanted) -> Result<Given, String> {
+    /// Asks the user of the one call that runs.
+    ///
+    /// # Errors
+    ///
+    /// Why nobody is asked, as a part of a sentence.
+    pub(super) async fn ask(&self, wanted: Wanted) -> Result<Given, String> {
         let (answer, given) = oneshot::channel();
         let call = self.the_one()?;
         let full = |_| "it asks too many questions at once".to_owned();
@@ -150,7 +82,7 @@ impl Askers {
     }
 
     fn the_one(&self) -> Result<mpsc::Sender<Asked>, String> {
-        let state = self.running.lock();
+        let state = self.lock();
         let mut calls = state.calls.values();
         match (calls.next(), calls.next()) {
             (Some(call), None) => Ok(call.clone()),
@@ -159,6 +91,10 @@ impl Askers {
                 Err("several calls of it run, so it is not known which one asks".to_owned())
             }
         }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -171,7 +107,7 @@ impl Asking {
 
 impl Drop for Asking {
     fn drop(&mut self) {
-        self.askers.running.lock().calls.remove(&self.number);
+        self.askers.lock().calls.remove(&self.number);
     }
 }
 
@@ -179,21 +115,19 @@ impl Asked {
     /// Puts the question, and passes the answer on; ends early where the server waits no more.
     pub(super) async fn put(self, user: Option<&dyn AskUser>) {
         let Self { wanted, mut answer } = self;
-        let given = tokio::select! {
-            given = put(wanted, user) => given,
-            () = answer.closed() => return,
+        let nobody = || "nobody can be asked here".to_owned();
+        let given = match user.ok_or_else(nobody) {
+            Ok(user) => match user.unable() {
+                Some(why) => Err(why),
+                None => tokio::select! {
+                    given = user.ask(wanted) => Ok(given),
+                    () = answer.closed() => return,
+                },
+            },
+            Err(why) => Err(why),
         };
         // The server may have ended meanwhile.
         drop(answer.send(given));
-    }
-}
-
-/// Puts a question to the user. An error says why nobody is asked, as a part of a sentence.
-async fn put(wanted: Wanted, user: Option<&dyn AskUser>) -> Result<Given, String> {
-    let user = user.ok_or_else(|| "nobody can be asked here".to_owned())?;
-    match user.unable() {
-        Some(why) => Err(why),
-        None => Ok(user.ask(wanted).await),
     }
 }
 
@@ -202,7 +136,7 @@ async fn put(wanted: Wanted, user: Option<&dyn AskUser>) -> Result<Given, String
 /// # Errors
 ///
 /// Why it is not passed on, as a part of a sentence.
-fn wanted(
+pub(super) fn wanted(
     params: ElicitRequestParams,
     server: &str,
     redactor: &Redactor,
@@ -267,7 +201,7 @@ fn page(url: String) -> Result<String, String> {
 }
 
 /// The user's answer as the server is given it.
-fn result(given: Given) -> ElicitResult {
+pub(super) fn result(given: Given) -> ElicitResult {
     match given {
         Given::Accepted(content) => {
             let result = ElicitResult::new(ElicitationAction::Accept);
@@ -332,11 +266,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_question_is_that_of_the_one_call_that_runs() {
-        let askers = Askers::new(
-            Arc::from("s"),
-            broadcast::Sender::new(1),
-            Redactor::default(),
-        );
+        let askers = Askers::default();
         let wanted = || Wanted {
             server: "s".to_owned(),
             message: "m".to_owned(),

@@ -1,7 +1,8 @@
 //! What the daemon answers when a server speaks first.
 //!
 //! It offers neither sampling nor roots, so a well-behaved server asks for none of them; one that does is
-//! refused in the words of the protocol. What it asks of the user goes to the call that runs (`asking`).
+//! refused in the words of the protocol. What it asks of the user goes to the call that runs (`asking`);
+//! where nobody can be asked it is declined, and sessions are told why.
 
 #![expect(
     deprecated,
@@ -19,10 +20,13 @@ use rmcp::model::{
     UrlElicitationCapability,
 };
 use rmcp::service::{NotificationContext, RequestContext, RoleClient};
-use tokio::sync::{Mutex, Notify, mpsc};
+use tokio::sync::{Mutex, Notify, broadcast, mpsc};
 
-use super::asking::Askers;
+use super::asking::{self, Askers};
 use super::content;
+use crate::message::{Notice, Severity};
+use crate::telemetry::Redactor;
+use crate::tool::user::Given;
 
 /// Lines of progress that wait for a call; further ones are dropped, for the next says more.
 pub(super) const PROGRESS_QUEUE: usize = 64;
@@ -37,12 +41,33 @@ pub(super) type Followers = Arc<Mutex<HashMap<ProgressToken, mpsc::Sender<String
 pub(super) struct Client {
     /// The server's name, for the log.
     pub(super) server: String,
+    /// Where sessions are told of what happens.
+    pub(super) notices: broadcast::Sender<Notice>,
     /// Told when one of the server's lists changed.
     pub(super) changed: Arc<Notify>,
     /// Who follows the progress of which request.
     pub(super) followers: Followers,
     /// The calls that run, for what the server asks of the user.
     pub(super) askers: Askers,
+    /// Takes secrets out of what it asks.
+    pub(super) redactor: Redactor,
+}
+
+impl Client {
+    fn declined(&self, why: &str) -> ElicitResult {
+        let message = format!(
+            "the MCP server `{}` asked for input of the user, and {why}; it was declined",
+            self.server
+        );
+        tracing::warn!(server = self.server, "{message}");
+        // Nobody may be connected.
+        drop(self.notices.send(Notice {
+            severity: Severity::Warning,
+            code: "mcp_input_declined".to_owned(),
+            message,
+        }));
+        asking::result(Given::Declined)
+    }
 }
 
 impl ClientHandler for Client {
@@ -76,9 +101,18 @@ impl ClientHandler for Client {
         params: ElicitRequestParams,
         context: RequestContext<RoleClient>,
     ) -> Result<ElicitResult, ErrorData> {
-        // Cancelled where the server waits no more.
-        let withdrawn = context.ct.cancelled();
-        Ok(self.askers.elicit(params, withdrawn).await)
+        let given = match asking::wanted(params, &self.server, &self.redactor) {
+            Ok(wanted) => tokio::select! {
+                given = self.askers.ask(wanted) => given,
+                // The server waits no more.
+                () = context.ct.cancelled() => Ok(Given::Cancelled),
+            },
+            Err(why) => Err(why),
+        };
+        Ok(match given {
+            Ok(given) => asking::result(given),
+            Err(why) => self.declined(&why),
+        })
     }
 
     async fn on_progress(

@@ -70,7 +70,7 @@ pub(super) fn define(
         spec: ToolSpec {
             name: names::tool_name(server, &tool.name),
             description: described(server, description),
-            input_schema: schema.into(),
+            input_schema: schema,
             category: ToolCategory::Mcp,
             danger_level: if is_safe {
                 DangerLevel::Safe
@@ -197,7 +197,7 @@ mod tests {
         assert!(error.unwrap_err().contains("more than 64 deep"));
         let bare = define("s", "", &tool(json!({"name": "t", "inputSchema": {}})), &[]).unwrap();
         assert_eq!(
-            *bare.spec.input_schema,
+            bare.spec.input_schema,
             json!({"type": "object", "properties": {}})
         );
         let loud = json!({"name": "t", "description": format!("\u{1b}[31m{}", "y".repeat(9_000)),

@@ -112,14 +112,12 @@ impl Server {
     ) -> (Self, Handle) {
         let (link, linked) = watch::channel(Link::Waiting);
         let identity = config.transport.identity();
-        let name: Arc<str> = Arc::from(name);
-        let (notices, redactor) = (context.notices.clone(), context.redactor.clone());
         let handle = Handle {
-            askers: Askers::new(Arc::clone(&name), notices, redactor),
-            name,
+            name: Arc::from(name),
             config: Arc::new(config),
             link: linked,
             followers: Followers::default(),
+            askers: Askers::default(),
             stop,
             status: Arc::new(Mutex::new(Status {
                 state: McpState::Starting,
@@ -175,9 +173,11 @@ impl Server {
         let stop = &self.handle.stop;
         let client = Client {
             server: self.handle.name.to_string(),
+            notices: self.context.notices.clone(),
             changed: Arc::clone(&self.changed),
             followers: Arc::clone(&self.handle.followers),
             askers: self.handle.askers.clone(),
+            redactor: self.context.redactor.clone(),
         };
         // Those of the connection before are answered; its numbers come again.
         self.handle.followers.lock().await.clear();

@@ -1,26 +1,21 @@
 //! A tool of a server as the rest of the daemon knows tools.
 
-use std::ops::ControlFlow;
-use std::pin::Pin;
 use std::time::Duration;
 
 use futures::StreamExt as _;
-use futures::future::{BoxFuture, join_all};
+use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
-use rmcp::model::{
-    CallToolRequest, CallToolRequestParams, ClientRequest, InputRequest, InputRequiredResult,
-    InputResponses, ServerResult,
-};
+use rmcp::model::{CallToolRequest, CallToolRequestParams, ClientRequest, ServerResult};
 use rmcp::service::{Peer, PeerRequestOptions, RequestHandle, RoleClient, ServiceError};
 use serde_json::{Map, Value};
 use tokio::sync::mpsc;
-use tokio::time::{Instant, Sleep};
+use tokio::time::Instant;
 
 use super::client::PROGRESS_QUEUE;
 use super::connection::of_sdk;
 use super::content;
 use super::definition::Definition;
-use super::server::{Handle, Life, Link};
+use super::server::{Handle, Life};
 use crate::message::{Danger, ToolSpec};
 use crate::tool::{
     Facts, Metadata, Output, OutputStream, Prepared, Refusal, RememberKey, Run, Tool, Violation,
@@ -28,15 +23,6 @@ use crate::tool::{
 
 /// How long a call waits for a server that is being started; then the model is told.
 const START_PATIENCE: Duration = Duration::from_secs(15);
-
-/// How often a server may end one call with a demand for input: as many as other clients grant.
-const MAX_ROUNDS: usize = 10;
-
-/// The most requests of one such demand: as many as may be open in a session.
-const MAX_REQUESTS: usize = 16;
-
-/// The pause before a call is sent again for a server that wants nothing but that.
-const AGAIN: Duration = Duration::from_millis(250);
 
 /// The tool.
 pub(super) struct McpTool {
@@ -121,91 +107,10 @@ impl Prepared for Call {
 }
 
 impl Call {
-    /// Makes the call; again with what the user gives, where the server ends it with a demand for input, as those of
-    /// the 2026-07-28 protocol do (SEP-2322, as `model/mrtr.rs` of rmcp 3.9.0 has it, 2026-11-22).
+    /// Sends the call and waits for its answer, its time limit or a cancel.
     async fn ask(&self, peer: &Peer<RoleClient>, run: &Run<'_>) -> Result<Output, ServiceError> {
-        let mut params = CallToolRequestParams::new(self.definition.remote.clone())
+        let params = CallToolRequestParams::new(self.definition.remote.clone())
             .with_arguments(self.input.clone());
-        let limit = tokio::time::sleep(run.timeout);
-        tokio::pin!(limit);
-        for _ in 0..MAX_ROUNDS {
-            let result = match self.send(peer, run, params.clone(), limit.as_mut()).await? {
-                ControlFlow::Continue(result) => result,
-                ControlFlow::Break(output) => return Ok(output),
-            };
-            let ServerResult::InputRequiredResult(demand) = result else {
-                return Ok(self.output(result));
-            };
-            params.request_state.clone_from(&demand.request_state);
-            params.input_responses = match self.meet(demand, run, limit.as_mut()).await? {
-                ControlFlow::Continue(responses) => responses,
-                ControlFlow::Break(output) => return Ok(output),
-            };
-        }
-        Ok(self.failed(&format!(
-            "asked for input {MAX_ROUNDS} times in this call, and had no end"
-        )))
-    }
-
-    /// Asks the user for all that a server demands; nothing where it only wants the call again.
-    async fn meet(
-        &self,
-        demand: InputRequiredResult,
-        run: &Run<'_>,
-        mut limit: Pin<&mut Sleep>,
-    ) -> Result<ControlFlow<Output, Option<InputResponses>>, ServiceError> {
-        let requests = demand.input_requests.unwrap_or_default();
-        if requests.is_empty() {
-            // The time limit goes on.
-            let pause = tokio::time::sleep(AGAIN);
-            return Ok(match run.cancel.run_until_cancelled(pause).await {
-                Some(()) => ControlFlow::Continue(None),
-                None => ControlFlow::Break(cancelled()),
-            });
-        }
-        if requests.len() > MAX_REQUESTS {
-            return Ok(ControlFlow::Break(self.failed(&format!(
-                "asks for {} inputs at once, more than {MAX_REQUESTS}",
-                requests.len()
-            ))));
-        }
-        let mut questions = Vec::new();
-        for (key, request) in requests {
-            // Nothing else was offered to it.
-            let InputRequest::Elicitation(request) = request else {
-                return Ok(ControlFlow::Break(self.failed(
-                    "asks in the middle of this call for something that is not to be had from the user",
-                )));
-            };
-            let answer = self.server.askers.fulfil(request.params, run.user);
-            questions.push(async move { (key, serde_json::to_value(answer.await)) });
-        }
-        let asked = Instant::now();
-        let mut link = self.server.link.clone();
-        let gone = async { drop(link.wait_for(|link| !matches!(link, Link::Up(_))).await) };
-        let answers = tokio::select! {
-            biased;
-            () = run.cancel.cancelled() => return Ok(ControlFlow::Break(cancelled())),
-            () = gone => return Err(ServiceError::TransportClosed),
-            answers = join_all(questions) => answers,
-        };
-        // Waiting for the user counts towards no limit.
-        let later = limit.deadline() + asked.elapsed();
-        limit.as_mut().reset(later);
-        let answers = answers
-            .into_iter()
-            .filter_map(|(key, answer)| Some((key, answer.ok()?)));
-        Ok(ControlFlow::Continue(Some(answers.collect())))
-    }
-
-    /// Sends the call once and waits for its answer, its time limit or a cancel.
-    async fn send(
-        &self,
-        peer: &Peer<RoleClient>,
-        run: &Run<'_>,
-        params: CallToolRequestParams,
-        mut limit: Pin<&mut Sleep>,
-    ) -> Result<ControlFlow<Output, ServerResult>, ServiceError> {
         let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
         let mut asking = self.server.askers.enter();
         let mut questions = FuturesUnordered::new();
@@ -220,12 +125,14 @@ impl Call {
             handle
         };
         let token = handle.progress_token.clone();
+        let limit = tokio::time::sleep(run.timeout);
+        tokio::pin!(limit);
         let outcome = loop {
             tokio::select! {
                 biased;
                 () = run.cancel.cancelled() => {
                     withdraw(handle, "cancelled by the user").await;
-                    break Ok(ControlFlow::Break(cancelled()));
+                    break Ok(cancelled());
                 }
                 Some(line) = progress.recv() => (run.emit)(OutputStream::Progress, &line),
                 Some(question) = asking.next() => {
@@ -242,13 +149,13 @@ impl Call {
                     }
                 }
                 answer = &mut handle.rx => break match answer {
-                    Ok(Ok(result)) => Ok(ControlFlow::Continue(result)),
+                    Ok(Ok(result)) => Ok(self.output(result)),
                     Ok(Err(error)) => Err(error),
                     Err(_) => Err(ServiceError::TransportClosed),
                 },
                 () = &mut limit, if questions.is_empty() => {
                     withdraw(handle, "timed out").await;
-                    break Ok(ControlFlow::Break(self.overdue(run.timeout)));
+                    break Ok(self.overdue(run.timeout));
                 }
             }
         };
@@ -266,9 +173,12 @@ impl Call {
             ServerResult::CallToolResult(result) => {
                 content::output(&self.server.name, result, self.output_cap)
             }
-            ServerResult::CreateTaskResult(_) => self.failed(
-                "made a task of this call to be asked about later, which was not asked for",
+            ServerResult::InputRequiredResult(_) => self.failed(
+                "asks the user for input in the middle of this call, which is not possible here; call it with everything that it needs",
             ),
+            ServerResult::CreateTaskResult(_) => {
+                self.failed("made a task of this call to be asked about later, which was not asked for")
+            }
             _ => self.failed("gave an answer that does not belong to a call"),
         }
     }

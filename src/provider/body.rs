@@ -12,6 +12,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures::future;
 use futures::stream::{self, BoxStream, Stream, StreamExt, TryStreamExt};
+use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::time::Sleep;
 
 use super::decode::Decoder;
@@ -19,7 +20,6 @@ use super::lines::{MAX_EVENT_BYTES, too_long};
 use super::ndjson::Rows;
 use super::sse::{Events, is_whole};
 use super::{Chunk, ChunkStream, ErrorKind, ProviderError};
-use crate::aside::aside;
 
 /// The bytes of a body, as reads bring them. An error is final: the connection broke or fell silent.
 pub(crate) type ByteStream = BoxStream<'static, Result<Bytes, ProviderError>>;
@@ -240,6 +240,20 @@ fn not_a_stream(what: &str, head: &[u8]) -> ProviderError {
         ErrorKind::Protocol,
         format!("the provider answered with {what} instead of a stream, check base_url: {start}"),
     )
+}
+
+/// From this size on a piece is decoded aside: at 10 to 40 ns a byte it would hold up other conversations.
+const LARGE_PIECE: usize = 256 * 1024;
+
+/// Decodes a piece; a large one so that this thread's other tasks go on meanwhile.
+fn aside<T>(text: &str, decode: impl FnOnce(&str) -> T) -> T {
+    let has_others = Handle::try_current()
+        .is_ok_and(|runtime| runtime.runtime_flavor() == RuntimeFlavor::MultiThread);
+    if text.len() >= LARGE_PIECE && has_others {
+        tokio::task::block_in_place(|| decode(text))
+    } else {
+        decode(text)
+    }
 }
 
 /// The chunks of one body.

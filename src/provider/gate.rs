@@ -20,7 +20,8 @@ use super::{Chunk, ErrorKind, ProviderError};
 use crate::config::ProviderConfig;
 use crate::mutex::{Mutex, MutexGuard};
 
-/// The distance between requests after the first refusal.
+/// The distance between requests after the first refusal; no longer than the shortest back-off, so
+/// that a conversation alone never waits for it.
 const FIRST_PACE: Duration = Duration::from_millis(250);
 
 /// The longest distance.
@@ -105,7 +106,7 @@ struct State {
     pace: Duration,
     /// What it does not fall below: somewhat more than what was refused last.
     least_pace: Duration,
-    /// Whether several wait, so that a conversation alone never waits for the distance.
+    /// Whether several wait.
     crowd: bool,
     /// When the last request was let through, by the plan.
     last: Option<Instant>,
@@ -195,8 +196,6 @@ impl State {
         } else {
             // By the plan, so that who wakes late does not push back all who follow.
             self.last = Some(due.max(now.checked_sub(self.pace).unwrap_or(now)).min(now));
-            // The last one in the row: who comes now waits for nobody.
-            self.crowd &= self.next.is_some_and(|next| next > now + self.pace);
             self.probe = (!self.proven).then_some(now);
             return Ok(!self.proven);
         };
@@ -233,13 +232,8 @@ impl State {
         if epoch == self.epoch {
             self.epoch += 1;
             self.strikes = self.strikes.saturating_add(1);
-            if by_load {
-                self.least_pace = (self.pace + self.pace / 2).min(MAX_PACE);
-                self.pace = (self.pace * 2).clamp(FIRST_PACE, MAX_PACE);
-            } else {
-                // Who is not there says nothing of how much he can take.
-                self.pace = self.pace.max(FIRST_PACE);
-            }
+            self.least_pace = (self.pace + self.pace / 2).min(MAX_PACE);
+            self.pace = (self.pace * 2).clamp(FIRST_PACE, MAX_PACE);
             self.proven = false;
             self.probe = None;
             self.last = None;

@@ -38,7 +38,7 @@ pub(super) fn tools() -> Vec<ToolSpec> {
     vec![ToolSpec {
         name: "file_read".to_owned(),
         description: "Reads a file.".to_owned(),
-        input_schema: json!({"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}).into(),
+        input_schema: json!({"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}),
         category: ToolCategory::File,
         danger_level: DangerLevel::Safe,
         origin: "core".to_owned(),

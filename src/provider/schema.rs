@@ -6,7 +6,6 @@
 //! tool's own schema.
 
 mod flatten;
-mod memo;
 mod names;
 mod narrow;
 mod node;
@@ -28,7 +27,7 @@ const MAX_NODES: usize = 4096;
 const MAX_DEPTH: usize = 24;
 
 /// Who is to read a schema.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wire {
     /// Anthropic Messages: JSON Schema 2020-12, nothing but an object at the top (providers.md 1.1.3).
     Anthropic,
@@ -79,8 +78,8 @@ pub(crate) fn normalise(schema: &Value, wire: Wire) -> Result<Value, SchemaProbl
 /// Returns the schema to send for a tool: its own, normalised, or one that takes any object where
 /// that cannot be used, with a notice that says so.
 pub(crate) fn of_tool(tool: &ToolSpec, wire: Wire) -> (Value, Option<Notice>) {
-    match memo::normalised(&tool.input_schema, wire) {
-        Ok(schema) => (Value::clone(&schema), None),
+    match normalise(&tool.input_schema, wire) {
+        Ok(schema) => (schema, None),
         Err(problem) => {
             let notice = Notice {
                 severity: Severity::Warning,

@@ -171,11 +171,7 @@ const RULES: &[Rule] = &[
     },
     Rule {
         reach: Reach::AskedToWrite,
-        globs: &[
-            "**/.gitattributes",
-            "**/.github/workflows/**",
-            "**/.pre-commit-config.yaml",
-        ],
+        globs: &["**/.gitattributes", "**/.github/workflows/**"],
         except: &[],
         reason: "others run what it says",
     },
@@ -245,22 +241,6 @@ pub fn secrets() -> impl Iterator<Item = &'static str> {
         .iter()
         .filter(|rule| rule.reach == Reach::Secret)
         .flat_map(|rule| rule.globs.iter().copied())
-}
-
-/// What others than git run, by its path in the folder it is meant for: settings of editors, shells and agents.
-pub(crate) fn run_by_others() -> Vec<&'static str> {
-    let rules = RULES
-        .iter()
-        .filter(|rule| matches!(rule.reach, Reach::Unwritten | Reach::AskedToWrite));
-    let mut paths: Vec<&str> = rules
-        .flat_map(|rule| rule.globs)
-        .filter_map(|glob| glob.strip_prefix("**/"))
-        .map(|path| path.strip_suffix("/**").unwrap_or(path))
-        .filter(|path| *path != ".git")
-        .collect();
-    // A folder is named with what is in it as well.
-    paths.dedup();
-    paths
 }
 
 /// The globs of names that say a file is secret, those of source code among them, for what judges text.

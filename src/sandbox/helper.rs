@@ -32,7 +32,6 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use self::control::Control;
-use self::repository::{Junk, Repositories};
 use super::Mode;
 use super::layers::Step;
 use super::policy::{Leavings, Policy};
@@ -86,21 +85,34 @@ pub fn main() -> ExitCode {
             return ExitCode::from(FAILED);
         }
     };
-    let input = match task.has_input {
-        true => descriptors.next().map(File::from),
-        false => None,
-    };
-    let received = Repositories::receive(&task.leavings.noted, &mut descriptors)
-        .during(Step::Prepare, "receiving what git runs");
-    let (repositories, received) = match received {
-        Ok(repositories) => (repositories, Ok(())),
-        Err(error) => (Repositories::default(), Err(error)),
-    };
+    let mut outcome = Ok(());
+    let mut repositories = repository::Repositories::default();
     let is_successor = task.policy.is_none();
-    let outcome = received.and_then(|()| match &task.policy {
-        Some(policy) => run(policy, input, &control, task.leavings.cgroup.as_deref()),
-        None => Ok(()),
-    });
+    if let Some(mut policy) = task.policy {
+        let input = if task.has_input {
+            descriptors.next().map(File::from)
+        } else {
+            None
+        };
+        outcome = repository::Repositories::receive(&task.leavings.noted, &mut descriptors)
+            .during(Step::Prepare, "receiving what git runs")
+            .map(|received| repositories = received)
+            .and_then(|()| {
+                run(
+                    &mut policy,
+                    input,
+                    &control,
+                    task.leavings.cgroup.as_deref(),
+                )
+            });
+    } else {
+        match repository::Repositories::receive(&task.leavings.noted, &mut descriptors) {
+            Ok(received) => repositories = received,
+            Err(error) => {
+                outcome = Err(error).during(Step::Prepare, "receiving what git runs");
+            }
+        }
+    }
     if let Err(error) = &outcome {
         control.failed(error);
     }
@@ -118,7 +130,7 @@ pub fn main() -> ExitCode {
 }
 
 fn run(
-    policy: &Policy,
+    policy: &mut Policy,
     input: Option<File>,
     control: &Control,
     group: Option<&Path>,
@@ -141,7 +153,7 @@ fn run(
 }
 
 /// What may take as long as a command liked, after what git would run is put back and told.
-fn clean_up(leavings: &Leavings, junk: Junk) {
+fn clean_up(leavings: &Leavings, junk: repository::Junk) {
     junk.remove();
     if let Some(directory) = &leavings.private_tmp {
         removal::remove(directory);

@@ -131,8 +131,8 @@ pub async fn collect<R>(
     let mut kill_at: Option<Instant> = None;
     let exit = loop {
         tokio::select! {
-            count = stdout.fill(), if stdout.is_open() => stdout.accept(count, &mut on_chunk).await,
-            count = stderr.fill(), if stderr.is_open() => stderr.accept(count, &mut on_chunk).await,
+            count = stdout.fill(), if stdout.is_open() => stdout.accept(count, &mut on_chunk),
+            count = stderr.fill(), if stderr.is_open() => stderr.accept(count, &mut on_chunk),
             exit = process.wait() => break exit,
             reason = &mut stop, if matches!(ended, Ended::Exited) => {
                 process.terminate();
@@ -182,8 +182,8 @@ async fn drain(
     while stdout.is_open() || stderr.is_open() {
         let idle = Instant::now() + IDLE_GRACE;
         tokio::select! {
-            count = stdout.fill(), if stdout.is_open() => stdout.accept(count, on_chunk).await,
-            count = stderr.fill(), if stderr.is_open() => stderr.accept(count, on_chunk).await,
+            count = stdout.fill(), if stdout.is_open() => stdout.accept(count, on_chunk),
+            count = stderr.fill(), if stderr.is_open() => stderr.accept(count, on_chunk),
             () = sleep_until(idle.min(limit)) => return,
         }
         if Instant::now() >= limit {
@@ -232,9 +232,8 @@ impl<P: AsyncRead + Unpin> Reader<P> {
         }
     }
 
-    /// Takes in what [`fill`](Self::fill) read, and lets everybody else have a turn: the pipe of a command that writes
-    /// without pause is always ready, and what a chunk costs is spent for nobody but it.
-    async fn accept(&mut self, count: usize, on_chunk: &mut impl FnMut(Chunk<'_>)) {
+    /// Takes in what [`fill`](Self::fill) read.
+    fn accept(&mut self, count: usize, on_chunk: &mut impl FnMut(Chunk<'_>)) {
         if count == 0 {
             self.pipe = None;
             return;
@@ -250,7 +249,6 @@ impl<P: AsyncRead + Unpin> Reader<P> {
                 text: &self.text,
             });
         }
-        tokio::task::yield_now().await;
     }
 
     fn finish(mut self, on_chunk: &mut impl FnMut(Chunk<'_>)) -> Captured {

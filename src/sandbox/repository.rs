@@ -40,9 +40,8 @@ pub(super) const HOOKS: &str = "hooks";
 pub(super) const MAX_NOTED: usize = 8;
 
 /// What stands in `commondir` while a command runs where there is none: "the repository is this directory". A command
-/// could otherwise name another one, whose settings would outrank the pinned ones. The odd spelling is read as `.` by git
-/// 2.47, libgit2 1.9.7, gitoxide (gix 0.87.1) and dulwich 1.2.21, tried 2026-11-22; other readers were not. By it the
-/// file is known as ours, should it be left by a power cut.
+/// could otherwise name another one, whose settings would outrank the pinned ones. git, gitoxide and libgit2 read the
+/// odd spelling as `.`; by it the file is known as ours, should it be left by a power cut.
 pub(super) const COMMON_PLACEHOLDER: &[u8] = b"./././\n";
 
 /// What is put at a missing name while a command runs, so that it can be pinned: `None` where nothing has to be.
@@ -63,9 +62,6 @@ pub(super) struct Baseline {
     pub(super) directories: Vec<(OsString, Inside)>,
     /// Hooks and settings in the work tree, by their path below the root.
     pub(super) referenced: Vec<(OsString, Option<Noted>)>,
-    /// The folders on the way to any of these, outer ones first, and the links among them: one that a command put there
-    /// may lead around what is put back.
-    pub(super) folders: Vec<(OsString, Option<Noted>)>,
     /// Whether the root has a `config` or `hooks` that are none of git's.
     pub(super) has_namesakes: bool,
     /// The repository of a linked worktree, where it lies outside the root.

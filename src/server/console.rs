@@ -32,7 +32,6 @@ const FILES: &[(&str, &str, &str)] = &[
     ("/console/style.css", STYLE, file!("console/style.css")),
     ("/console/app.js", SCRIPT, file!("console/app.js")),
     ("/console/approval.js", SCRIPT, file!("console/approval.js")),
-    ("/console/deadline.js", SCRIPT, file!("console/deadline.js")),
     ("/console/diff.js", SCRIPT, file!("console/diff.js")),
     ("/console/dom.js", SCRIPT, file!("console/dom.js")),
     (
@@ -40,8 +39,6 @@ const FILES: &[(&str, &str, &str)] = &[
         SCRIPT,
         file!("console/executions.js"),
     ),
-    ("/console/form.js", SCRIPT, file!("console/form.js")),
-    ("/console/inputs.js", SCRIPT, file!("console/inputs.js")),
     (
         "/console/inspector.js",
         SCRIPT,
@@ -50,7 +47,6 @@ const FILES: &[(&str, &str, &str)] = &[
     ("/console/markdown.js", SCRIPT, file!("console/markdown.js")),
     ("/console/messages.js", SCRIPT, file!("console/messages.js")),
     ("/console/settings.js", SCRIPT, file!("console/settings.js")),
-    ("/console/store.js", SCRIPT, file!("console/store.js")),
     (
         "/typescript/dist/index.js",
         SCRIPT,

@@ -5,9 +5,11 @@
 
 use std::sync::Arc;
 
+use tokio::sync::oneshot;
+
 use super::Session;
 use super::live::Told;
-use crate::conversation::View;
+use crate::conversation::{self, Standing};
 use crate::protocol::SessionCode;
 use crate::protocol::event::{Event, Queued, SessionError, State, StateName};
 use crate::telemetry::metrics;
@@ -26,11 +28,20 @@ impl Session {
         self.feed.draw_up(after, gap(), ids.iter().cloned());
         let share = HISTORIES_BYTES / ids.len().max(1);
         for id in &ids {
+            let (told, cut) = oneshot::channel::<()>();
             let feed = Arc::clone(&self.feed);
-            self.look(id, move |view| {
-                feed.cut(view.id(), |live| events(&view, share, live));
-            })
-            .await;
+            let account = conversation::Command::Account {
+                most: share,
+                told: Box::new(move |standing| {
+                    let id = standing.state.conversation_id.clone();
+                    feed.cut(&id, |live| events(standing, live));
+                    drop(told);
+                }),
+            };
+            if self.tell(id, account).await {
+                // Dropped when it was said, or will not be.
+                let _ = cut.await;
+            }
         }
         self.feed.restart()
     }
@@ -43,10 +54,17 @@ fn gap() -> Event {
     })
 }
 
-/// How a conversation stands, as events, with as many of its newest messages as `most` bytes hold.
-fn events(view: &View<'_>, most: usize, live: Told) -> Vec<Event> {
-    let (mut history, state) = (view.newest_history(most), view.state());
-    let (mut approvals, inputs) = (view.approvals(), view.inputs());
+/// How a conversation stands, as events.
+fn events(standing: Standing, live: Told) -> Vec<Event> {
+    let Standing {
+        mut history,
+        state,
+        asked,
+    } = standing;
+    let conversation::Asked {
+        mut approvals,
+        inputs,
+    } = asked;
     let id = state.conversation_id.clone();
     history.truncated |= live.cut;
     approvals.sort_by(|a, b| a.expires_at.cmp(&b.expires_at));

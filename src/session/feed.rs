@@ -60,15 +60,9 @@ impl Feed {
         before
     }
 
-    /// Has what a conversation tells from here on wait for an answer that says how it stands; see [`Log::hold`].
-    pub fn hold(&self, conversation: &ConversationId) -> Option<StateName> {
-        self.log().hold(conversation)
-    }
-
-    /// Appends that answer, and what waited for it; see [`Log::release`].
-    pub fn release(&self, answer: Event, reply_to: Option<&RequestId>) {
-        self.log().release(answer, reply_to, Timestamp::now());
-        self.grown.notify_waiters();
+    /// Returns what a conversation does, as told last; `None` where nothing runs in it.
+    pub fn state_of(&self, conversation: &ConversationId) -> Option<StateName> {
+        self.log().state_of(conversation)
     }
 
     /// Copies frames after `after` to `out`; see [`Log::read`].

@@ -8,11 +8,11 @@
 
 mod account;
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashMap, VecDeque};
 
 use axum::extract::ws::Utf8Bytes;
 
-use account::{Account, Drawing, Held, Item};
+use account::{Account, Drawing, Item};
 
 use super::live::{Live, Told};
 use crate::message::ConversationId;
@@ -49,10 +49,6 @@ pub struct Log {
     layers: Vec<Layer>,
     account: Account,
     drawing: Option<Drawing>,
-    /// Conversations that have said how they stand in an answer which is not appended yet.
-    holding: HashSet<ConversationId>,
-    /// What they told since.
-    held: Vec<Held>,
     /// The delta that further ones of the same conversation are merged into.
     open: HashMap<ConversationId, u64>,
     live: Live,
@@ -179,8 +175,6 @@ impl Log {
             layers,
             account: Account::default(),
             drawing: None,
-            holding: HashSet::new(),
-            held: Vec::new(),
             open: HashMap::new(),
             live: Live::default(),
             endings: VecDeque::new(),
@@ -202,39 +196,20 @@ impl Log {
         self.first + self.entries.len() as u64 - 1
     }
 
+    /// Returns what a conversation does, as told last; `None` where nothing runs in it.
+    pub fn state_of(&self, conversation: &ConversationId) -> Option<StateName> {
+        self.live.state_of(conversation)
+    }
+
     /// Appends an event, numbers it, and drops the oldest beyond the bound.
     ///
     /// An event of a layer that nobody asked for has no number and is not kept.
     pub fn append(&mut self, event: Event, reply_to: Option<&RequestId>, timestamp: Timestamp) {
         self.live.fold(&event);
-        let is_held = |conversation| self.holding.contains(conversation);
-        if event.conversation().is_some_and(is_held) {
-            self.held.push((event, reply_to.cloned(), timestamp));
-            return;
-        }
         let Some(drawing) = &mut self.drawing else {
             return self.number(event, reply_to, timestamp);
         };
         drawing.take((event, reply_to.cloned(), timestamp));
-    }
-
-    /// Has what a conversation tells from here on wait until [`release`](Self::release), so that an answer that says how
-    /// several of them stand comes before it. Returns the state told last; `None` where nothing runs.
-    pub fn hold(&mut self, conversation: &ConversationId) -> Option<StateName> {
-        self.holding.insert(conversation.clone());
-        self.live.state_of(conversation)
-    }
-
-    /// Appends the answer for which conversations were held, and then what they told meanwhile.
-    pub fn release(&mut self, answer: Event, reply_to: Option<&RequestId>, timestamp: Timestamp) {
-        for conversation in self.holding.drain() {
-            // What it says next is not merged into what came before the answer.
-            self.open.remove(&conversation);
-        }
-        self.append(answer, reply_to, timestamp);
-        for (event, reply_to, timestamp) in std::mem::take(&mut self.held) {
-            self.number(event, reply_to.as_ref(), timestamp);
-        }
     }
 
     fn number(&mut self, event: Event, reply_to: Option<&RequestId>, timestamp: Timestamp) {

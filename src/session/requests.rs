@@ -6,7 +6,7 @@ use secrecy::SecretString;
 use tokio::sync::oneshot;
 
 use super::{Session, defaults, resolve};
-use crate::conversation::{self, View};
+use crate::conversation;
 use crate::exchange::executions::NoOutput;
 use crate::exchange::failure;
 use crate::message::{ConversationId, Notice, Severity};
@@ -26,8 +26,8 @@ impl Session {
                 "session:resume must be the first frame of a socket and name another session",
             )),
             Command::SessionPing(_) => Ok(Event::SessionPingResult(command::Empty {})),
-            Command::SessionState(_) => return self.tell_state(id).await,
-            Command::ChatHistory(wanted) => return self.history(&wanted.conversation_id, id).await,
+            Command::SessionState(_) => Ok(Event::SessionStateResult(self.state().await)),
+            Command::ChatHistory(wanted) => self.history(&wanted.conversation_id).await,
             Command::ChatClose(wanted) => Ok(self.close(wanted.conversation_id).await),
             Command::ProviderList(_) => Ok(Event::ProviderListResult(answer::Providers {
                 providers: self.daemon.providers.list().into_iter().map(row).collect(),
@@ -82,67 +82,48 @@ impl Session {
         }
     }
 
-    /// Tells every conversation and every open question, as they are between the events before the answer and those
-    /// after it.
-    async fn tell_state(&self, reply_to: Option<&RequestId>) {
+    /// Every conversation, and every open approval.
+    pub(super) async fn state(&self) -> answer::SessionState {
         let mut state = answer::SessionState {
             conversations: Vec::new(),
             approvals: Vec::new(),
             inputs: Vec::new(),
         };
-        let mut ids: Vec<_> = self.conversations.keys().cloned().collect();
-        ids.sort();
-        for id in &ids {
-            let feed = Arc::clone(&self.feed);
-            let look = move |view: View<'_>| {
-                let told = feed.hold(view.id());
-                (view.state(), view.approvals(), view.inputs(), told)
-            };
-            let Some((mut conversation, approvals, inputs, told)) = self.look(id, look).await
-            else {
-                continue;
-            };
-            // A question outweighs what was told last of another call beside it.
-            if let (true, true, Some(told)) = (
-                conversation.message_id.is_some(),
-                approvals.is_empty() && inputs.is_empty(),
-                told,
-            ) {
-                conversation.state = told;
+        for place in self.conversations.values() {
+            let (reply, told) = oneshot::channel();
+            drop(place.inbox.send(conversation::Command::State(reply)).await);
+            if let Ok((mut conversation, asked)) = told.await {
+                // A question outweighs what was told last of another call beside it.
+                if let (true, true, Some(told)) = (
+                    conversation.message_id.is_some(),
+                    asked.approvals.is_empty() && asked.inputs.is_empty(),
+                    self.feed.state_of(&conversation.conversation_id),
+                ) {
+                    conversation.state = told;
+                }
+                state.conversations.push(conversation);
+                state.approvals.extend(asked.approvals);
+                state.inputs.extend(asked.inputs);
             }
-            state.conversations.push(conversation);
-            state.approvals.extend(approvals);
-            state.inputs.extend(inputs);
         }
-        self.feed
-            .release(Event::SessionStateResult(state), reply_to);
+        state
+            .conversations
+            .sort_by(|a, b| a.conversation_id.cmp(&b.conversation_id));
+        state
     }
 
-    /// Tells what a conversation remembers.
-    async fn history(&self, id: &ConversationId, reply_to: Option<&RequestId>) {
-        let feed = Arc::clone(&self.feed);
-        let look = move |view: View<'_>| {
-            feed.hold(view.id());
-            view.history()
-        };
-        let answer = match self.look(id, look).await {
-            Some(history) => Event::ChatHistoryResult(history),
-            None => Event::SessionError(conversation::not_found(id)),
-        };
-        self.feed.release(answer, reply_to);
-    }
-
-    /// Has somebody look at a conversation from its own task; `None` where there is none any more.
-    pub(super) async fn look<T: Send + 'static>(
-        &self,
-        id: &ConversationId,
-        look: impl FnOnce(View<'_>) -> T + Send + 'static,
-    ) -> Option<T> {
-        let (tell, told) = oneshot::channel();
-        let look = move |view: View<'_>| drop(tell.send(look(view)));
-        self.tell(id, conversation::Command::Look(Box::new(look)))
-            .await;
+    /// What a conversation remembers; `None` where there is none.
+    pub(super) async fn history_of(&self, id: &ConversationId) -> Option<answer::History> {
+        let (reply, told) = oneshot::channel();
+        self.tell(id, conversation::Command::History(reply)).await;
         told.await.ok()
+    }
+
+    async fn history(&self, id: &ConversationId) -> Result<Event, SessionError> {
+        self.history_of(id)
+            .await
+            .map(Event::ChatHistoryResult)
+            .ok_or_else(|| conversation::not_found(id))
     }
 
     async fn close(&mut self, conversation_id: ConversationId) -> Event {

@@ -38,7 +38,7 @@ impl Custom {
             spec: ToolSpec {
                 name: config.name.clone(),
                 description: config.description.clone(),
-                input_schema: config.input_schema.clone().into(),
+                input_schema: config.input_schema.clone(),
                 category: ToolCategory::Exec,
                 danger_level: config.danger,
                 origin: "custom".to_owned(),

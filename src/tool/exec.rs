@@ -26,15 +26,6 @@ pub struct Exec {
     output_cap: usize,
 }
 
-/// Secrets that git tracks as they are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Tracked {
-    /// Hidden like the others.
-    Hidden,
-    /// Seen, see `tracked`.
-    Seen,
-}
-
 /// Why a program was stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stopped {
@@ -129,15 +120,15 @@ impl Exec {
 
     /// Runs a program to its end, its time limit or a cancel, and says what it came to.
     pub async fn run(&self, command: Command, run: &Run<'_>) -> Output {
-        self.run_with(command, run, Tracked::Hidden).await
+        self.run_hiding(command, run, false).await
     }
 
-    /// The same for a command that is nothing but git, which sees what it tracks.
+    /// The same for a command that is nothing but git, which sees what it tracks; see `tracked`.
     pub async fn run_git(&self, command: Command, run: &Run<'_>) -> Output {
-        self.run_with(command, run, Tracked::Seen).await
+        self.run_hiding(command, run, true).await
     }
 
-    async fn run_with(&self, mut command: Command, run: &Run<'_>, tracked: Tracked) -> Output {
+    async fn run_hiding(&self, mut command: Command, run: &Run<'_>, git: bool) -> Output {
         let mode = self.sandbox.report().await.mode;
         self.sandbox.expect_command();
         let hide = async {
@@ -148,10 +139,10 @@ impl Exec {
         };
         // Each of them waits for a thread that looks at files.
         let (hidden, settings) = tokio::join!(hide, self.settings());
-        command.hidden = match (hidden, tracked) {
-            (Ok(hidden), Tracked::Seen) => self.without_tracked(hidden, run).await,
-            (Ok(hidden), Tracked::Hidden) => hidden,
-            (Err(reason), _) => return Output::error(reason),
+        command.hidden = match hidden {
+            Ok(hidden) if git => self.without_tracked(hidden, run).await,
+            Ok(hidden) => hidden,
+            Err(reason) => return Output::error(reason),
         };
         command.limits.cpu = run.timeout.checked_mul(2);
         let mut process = match self.sandbox.spawn(&command).await {
@@ -191,7 +182,14 @@ impl Exec {
             output.content.push(Part::text(warning(restored)));
         }
         let changed = self.settings().await.changed_since(&settings);
-        tell_of_settings(&mut output, changed);
+        if !changed.is_empty() {
+            tracing::warn!(paths = ?changed, "a command changed what editors, shells or agents run");
+            output.content.push(Part::text(format!(
+                "\n[warning: this command made or changed {}, from which the user's editor, shell, hooks or agents take programs; tell the user, and undo it if it was not asked for]",
+                changed.join(", ")
+            )));
+            output.metadata.settings_changed = changed.into_iter().map(str::to_owned).collect();
+        }
         output
     }
 
@@ -275,19 +273,6 @@ fn text(stdout: &Captured, stderr: &Captured, note: Option<&str>) -> String {
         return "[no output]".to_owned();
     }
     text
-}
-
-/// Says that a command changed settings that others run.
-fn tell_of_settings(output: &mut Output, changed: Vec<&str>) {
-    if changed.is_empty() {
-        return;
-    }
-    tracing::warn!(paths = ?changed, "a command changed what editors, shells or agents run");
-    output.content.push(Part::text(format!(
-        "\n[warning: this command made or changed {}, from which the user's editor, shell, hooks or agents take programs; tell the user, and undo it if it was not asked for]",
-        changed.join(", ")
-    )));
-    output.metadata.settings_changed = changed.into_iter().map(str::to_owned).collect();
 }
 
 /// Says that a command's changes to a repository were undone.

@@ -36,7 +36,7 @@ pub fn spec_of<I: JsonSchema>(
     ToolSpec {
         name: name.to_owned(),
         description,
-        input_schema: schema.into(),
+        input_schema: schema,
         category,
         danger_level,
         origin: "core".to_owned(),

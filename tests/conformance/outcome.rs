@@ -32,8 +32,7 @@ impl Outcome {
         let tools = [ToolSpec {
             name: "weather".into(),
             description: "Tells the weather".into(),
-            input_schema: json!({"type": "object", "properties": {"place": {"type": "string"}}})
-                .into(),
+            input_schema: json!({"type": "object", "properties": {"place": {"type": "string"}}}),
             category: ToolCategory::Search,
             danger_level: DangerLevel::Safe,
             origin: "core".into(),

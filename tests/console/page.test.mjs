@@ -2,7 +2,6 @@
 //
 //   node --test tests/console/          needs Chromium, a built daemon, and npm install in clients/typescript
 import assert from "node:assert/strict";
-import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import test, { after, before } from "node:test";
 
@@ -38,9 +37,7 @@ steps:
     play: [{ error: { kind: quota, message: "your credit balance is too low", status: 400 } }]
   - when: { user: flood, turn: 0 }
     play: [{ text: "${"All work and no play makes a long answer. ".repeat(12_000)}" }]
-${["form", "rude", "page", "likeness", "two"].map((kind) => `  - when: { user: ask ${kind}, turn: 0 }
-    play: [{ call: { name: mcp__asking__ask, input: { kind: ${kind} } } }]
-`).join("")}  - when: { user: [run it, plain, hidden, hang], turn: 1 }
+  - when: { user: [run it, plain, hidden, hang], turn: 1 }
     play: [{ text: "It ran:\\n\\n\`\`\`\\n{result}\\n\`\`\`\\n\\n| a | b |\\n|---|---|\\n| 1 | 2 |\\n" }]
   - play: [{ text: "You said: {user}" }]
 `;
@@ -268,7 +265,7 @@ test("a daemon that comes up just after an attempt is not taken for one with ano
       await page.locator("#banner", { hasText: "has another token now" }).waitFor();
       return other;
     },
-    { daemon: { token: "a-token-that-stays-the-same" }, expected: /401|ERR_FAILED|ERR_CONNECTION_RESET/ },
+    { daemon: { token: "a-token-that-stays-the-same" }, expected: /401|ERR_FAILED/ },
   ));
 
 test("a token that a page cannot give is told from one that is wrong", timed, async () => {
@@ -362,7 +359,6 @@ test("a phone, in both schemes, and the keyboard alone", timed, () =>
       }
       await page.keyboard.press("Enter");
       await idle(page);
-      assert.equal(await page.evaluate(() => document.activeElement?.id), "input", "who answered goes on typing");
       await shot(page, "phone-done-dark");
       await page.click("#settings-button");
       await page.locator("#set-trust").waitFor();
@@ -372,193 +368,6 @@ test("a phone, in both schemes, and the keyboard alone", timed, () =>
     },
     { context: { viewport: { width: 390, height: 800 }, hasTouch: true, isMobile: true } },
   ));
-
-/** Waits until the server that asks is there, in a session of its own: the page shows none of that. */
-const attended = (page, daemon) =>
-  page.evaluate(async (token) => {
-    const { Client } = await import("/typescript/dist/index.js");
-    const client = new Client({ url: `ws://${location.host}/ws`, token });
-    let wake = () => {};
-    client.on("session:notice", () => wake());
-    await client.connect();
-    for (;;) {
-      // A state is told after it was taken.
-      const told = new Promise((done) => (wake = done));
-      const { servers } = await client.request("mcp:list", {});
-      if (servers.every((it) => it.state === "ready")) break;
-      await told;
-    }
-    client.close();
-  }, daemon.token);
-
-/** What the server was given, as its call's result has it. */
-const given = async (page) => {
-  await idle(page);
-  const result = await page.locator("details.call .result").last().textContent();
-  return JSON.parse(result.split("\n").find((line) => line.startsWith("[")));
-};
-const asked = { daemon: { isAsked: true } };
-
-test("a server's form is filled in, corrected, found again after a reload, and sent", timed, () =>
-  story(async (page, daemon) => {
-    await attended(page, daemon);
-    await say(page, "ask form");
-    const card = page.locator("#asked");
-    const problem = card.locator(".problem");
-    const field = (label) => card.getByLabel(label, { exact: true });
-    await card.waitFor();
-    assert.match(await card.innerText(), /The MCP server asking asks[^]*left[^]*Who is it for\?\nEverything but/);
-    assert.equal(await page.locator("#state").innerText(), "Waits for your answer");
-    await page.locator("#announce", { hasText: "asking asks: Who is it for?" }).waitFor({ state: "attached" });
-    await shot(page, "asked");
-
-    await page.click("#asked-send");
-    await problem.filter({ hasText: "Name: is missing" }).waitFor();
-    const name = card.getByLabel("Name required");
-    assert.equal(await name.getAttribute("aria-invalid"), "true");
-    assert.equal(await name.evaluate((it) => it === document.activeElement), true);
-    assert.match(await name.evaluate((it) => document.getElementById(it.getAttribute("aria-describedby")).textContent), /As on the parcel · 2 to 20 characters/);
-    await name.fill("Ada");
-    await field("Age").fill("old");
-    await field("It is a gift").check();
-    await field("Card").check();
-    await field("Stamp").check();
-    await field("Colour").selectOption("blue");
-    await page.click("#asked-send");
-    await problem.filter({ hasText: "Age: must be a whole number" }).waitFor();
-    assert.equal(await field("Age").inputValue(), "old", "what was typed stays");
-    await page.emulateMedia({ colorScheme: "dark" });
-    await shot(page, "asked-dark");
-
-    await page.reload();
-    await card.waitFor();
-    assert.equal(await name.inputValue(), "Ada");
-    assert.equal(await field("Age").inputValue(), "old");
-    assert.equal(await field("Stamp").isChecked(), true);
-    assert.equal(await field("Ribbon").isChecked(), false);
-    await field("Age").fill("36");
-    await field("Day").fill("2026-12-10");
-    await page.click("#asked-send");
-    const content = { name: "Ada", age: 36, weight: 1.5, day: "2026-12-10", at: "2026-11-20T08:00:00.250Z", gift: true, way: "exp", colour: "blue", extras: ["a", "c"] };
-    assert.deepEqual(await given(page), [{ action: "accept", content }]);
-    await card.waitFor({ state: "hidden" });
-    assert.doesNotMatch(await page.evaluate(() => sessionStorage.getItem("outrigger.asked")), /Ada/, "nothing of it is kept");
-    // Another reload replays the question, which is settled.
-    await page.reload();
-    await page.locator("details.call[data-status=success]").waitFor({ state: "attached" });
-    await idle(page);
-    assert.equal(await card.isVisible(), false);
-  }, asked));
-
-test("the words of a server are text, whatever they look like", timed, () =>
-  story(async (page, daemon) => {
-    await attended(page, daemon);
-    await say(page, "ask rude");
-    const card = page.locator("#asked");
-    await card.waitFor();
-    assert.match(await card.locator(".words").innerText(), /^<img src=x onerror="window.hurt=5"><b>bold<\/b> safe\\u\{202e\}\\u\{200b\}$/);
-    assert.match(await card.locator("label").first().innerText(), /^<img src=x/);
-    assert.equal(await card.locator("img, b, script, iframe").count(), 0);
-    assert.ok((await card.locator("label").nth(1).innerText()).length < 250, "a title is not the whole page");
-    await shot(page, "asked-hostile");
-    await card.getByLabel("constructor").fill("7");
-    await page.click("#asked-send");
-    const [{ content }] = await given(page);
-    assert.deepEqual(Object.entries(content).map(([name]) => name), ["__proto__", "constructor"]);
-  }, asked));
-
-test("a page is opened by a click alone, in a tab that knows nothing of this one", timed, () =>
-  story(async (page, daemon) => {
-    const context = page.context();
-    const reached = [];
-    await context.route(/example/, (route) => {
-      reached.push(route.request().headers().referer);
-      return route.fulfill({ contentType: "text/html", body: "<title>pay</title>" });
-    });
-    await attended(page, daemon);
-    await say(page, "ask page");
-    const card = page.locator("#asked");
-    await card.waitFor();
-    assert.equal(await card.locator(".host").innerText(), "pay.example.org:8443");
-    assert.match(await card.locator(".place pre").innerText(), /^https:\/\/bank\.example\.com@pay\.example\.org:8443\/checkout\?order=7$/);
-    assert.match(await card.innerText(), /before the @ is no part of the place/);
-    assert.deepEqual(reached, []);
-    await shot(page, "asked-page");
-    const [opened] = await Promise.all([context.waitForEvent("page"), page.click("#asked-open")]);
-    await opened.waitForLoadState();
-    assert.equal(await opened.evaluate(() => window.opener), null);
-    assert.deepEqual(reached, [undefined]);
-    await opened.close();
-    assert.deepEqual(await given(page), [{ action: "accept" }]);
-
-    await say(page, "ask likeness");
-    await card.waitFor();
-    assert.equal(await card.locator(".host").innerText(), "xn--bnk-6cd.example");
-    assert.match(await card.innerText(), /Not encrypted[^]*letters of other scripts/);
-    await page.click("#asked-decline");
-    assert.deepEqual(await given(page), [{ action: "decline" }]);
-    assert.equal(reached.length, 1);
-  }, asked));
-
-test("requests queue, and the keyboard alone answers them, on a phone", timed, () =>
-  story(
-    async (page, daemon) => {
-      await attended(page, daemon);
-      await say(page, "ask form");
-      const card = page.locator("#asked");
-      await card.waitFor();
-      await shot(page, "asked-phone");
-      assert.equal(await page.evaluate(() => document.documentElement.scrollWidth > window.innerWidth), false, "nothing is wider than the phone");
-      await page.click("#asked-cancel");
-      assert.deepEqual(await given(page), [{ action: "cancel" }]);
-
-      await say(page, "ask two");
-      await card.locator(".more", { hasText: "and 1 more" }).waitFor();
-      // They were asked at once, so either may be the first.
-      const first = (await card.locator(".words").innerText()) === "The first?";
-      // The question took the focus, since nobody was typing; its words and its field come next.
-      await page.keyboard.press("Tab");
-      await page.keyboard.press("Tab");
-      await page.keyboard.type("by hand");
-      await page.keyboard.press("Enter");
-      await card.locator(".words", { hasText: first ? "The second?" : "The first?" }).waitFor();
-      assert.equal(await card.locator(".more").innerText(), "");
-      await page.keyboard.press("Tab");
-      await page.keyboard.press("Tab");
-      for (let steps = 0; steps < 4 && (await page.evaluate(() => document.activeElement?.id)) !== "asked-decline"; steps++) await page.keyboard.press("Tab");
-      await page.keyboard.press("Enter");
-      const accepted = { action: "accept", content: { [first ? "one" : "two"]: "by hand" } };
-      const declined = { action: "decline" };
-      assert.deepEqual(await given(page), first ? [accepted, declined] : [declined, accepted]);
-      assert.equal(await page.evaluate(() => document.activeElement?.id), "input");
-    },
-    { ...asked, context: { viewport: { width: 390, height: 800 }, hasTouch: true, isMobile: true, colorScheme: "dark" } },
-  ));
-
-test("a request that is void or late is taken away, and that is said", timed, async () => {
-  await story(async (page, daemon) => {
-    await attended(page, daemon);
-    await say(page, "ask form");
-    const card = page.locator("#asked");
-    await card.waitFor();
-    await card.getByLabel("Name").fill("half a na");
-    writeFileSync(join(daemon.place, "asking/end"), "");
-    await page.locator(".notice", { hasText: "What the MCP server asking asked is void: its call has ended." }).waitFor();
-    await card.waitFor({ state: "hidden" });
-    await idle(page);
-    assert.match(await page.locator("details.call").innerText(), /ended during the call/);
-  }, asked);
-  await story(
-    async (page, daemon) => {
-      await attended(page, daemon);
-      await say(page, "ask form");
-      await page.locator(".notice", { hasText: "What the MCP server asking asked was not answered in time." }).waitFor();
-      assert.deepEqual(await given(page), [{ action: "cancel" }]);
-      await page.locator("#asked").waitFor({ state: "hidden" });
-    },
-    { daemon: { isAsked: true, environment: { OUTRIGGER_APPROVAL__TIMEOUT: "2s" } } },
-  );
-});
 
 test("half a million characters in small pieces do not freeze it", timed, () =>
   story(async (page) => {

@@ -35,10 +35,7 @@ export class Daemon {
     for (const daemon of [...Daemon.#running]) await daemon.end();
   }
 
-  /**
-   * @param {{script?: string, files?: Record<string, string>, port?: number, token?: string, environment?: Record<string, string>, place?: string, isAsked?: boolean}} options
-   *   `isAsked`: with an MCP server that asks (`asking.mjs`), whose calls need no approval
-   */
+  /** @param {{script?: string, files?: Record<string, string>, port?: number, token?: string, environment?: Record<string, string>, place?: string}} options */
   static async start(options = {}) {
     const place = options.place ?? mkdtempSync(join(tmpdir(), "outrigger-page-"));
     const project = join(place, "project");
@@ -48,16 +45,7 @@ export class Daemon {
     if (options.token) environment.OUTRIGGER_TOKEN = options.token;
     if (options.script) {
       writeFileSync(join(place, "script.yaml"), options.script);
-      const config = { providers: { scripted: { kind: "scripted", script: join(place, "script.yaml") } } };
-      if (options.isAsked) {
-        const folder = join(place, "asking");
-        mkdirSync(folder, { recursive: true });
-        Object.assign(config, {
-          chat: { trust_level: "autonomous" },
-          mcpServers: { asking: { command: "node", args: [join(import.meta.dirname, "asking.mjs"), folder] } },
-        });
-      }
-      writeFileSync(join(place, "config.json"), JSON.stringify(config));
+      writeFileSync(join(place, "config.json"), JSON.stringify({ providers: { scripted: { kind: "scripted", script: join(place, "script.yaml") } } }));
     }
     const args = ["--port", String(options.port ?? 0), "--project-root", project];
     if (options.script) args.push("--config", join(place, "config.json"));

@@ -11,7 +11,6 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::process::Command;
 
-use crate::mcp::Fake;
 use crate::support::provider::Turn;
 use crate::support::{Daemon, Provider};
 
@@ -66,29 +65,6 @@ async fn one_question_has_its_answer_on_stdout_and_nothing_else() {
         !aside.contains('\u{1b}'),
         "no colours without a terminal: {aside}"
     );
-}
-
-#[tokio::test]
-async fn one_question_waits_for_the_tools_of_servers() {
-    let (home, fake) = (home(), Fake::new());
-    std::fs::write(
-        home.path().join("script.yaml"),
-        r#"{"steps": [{"when": {"offers": ["mcp__fake__echo"]}, "play": [{"text": "it is there"}]}, {"play": [{"text": "it is missing"}]}]}"#,
-    )
-    .unwrap();
-    let script = home.path().join("script.yaml");
-    let config = json!({
-        "providers": {"scripted": {"kind": "scripted", "script": script}},
-        "mcpServers": {"fake": fake.config(&[]), "broken": {"command": "there-is-no-such-program"}},
-    });
-    let file = home.path().join("config.json");
-    std::fs::write(&file, config.to_string()).unwrap();
-    let mut command = outrigger(&home);
-    command.args(["chat", "--config"]).arg(&file).arg("hi");
-    let output = typed(&mut command, "").await;
-    let (answer, aside) = (text(&output.stdout), text(&output.stderr));
-    assert_eq!(output.status.code(), Some(0), "{aside}");
-    assert_eq!(answer.trim(), "it is there", "{aside}");
 }
 
 #[tokio::test]

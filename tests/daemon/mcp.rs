@@ -4,7 +4,6 @@
 
 mod input;
 mod peers;
-mod rounds;
 mod workings;
 
 use std::path::{Path, PathBuf};

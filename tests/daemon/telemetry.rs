@@ -161,9 +161,10 @@ async fn logs_are_one_tree_of_spans_without_content() {
             .map(path)
             .collect()
     };
-    let exchange = of("exchange ended").remove(0);
+    let exchange = of("exchange began").remove(0);
     assert_eq!(exchange[1..], ["conversation=default", "exchange=m1"]);
     assert!(exchange[0].starts_with("session="));
+    assert_eq!(of("exchange ended"), std::slice::from_ref(&exchange));
     let below = |ids: &[&str]| -> Vec<String> {
         let below = ids.iter().map(|id| (*id).to_owned());
         exchange.iter().cloned().chain(below).collect()

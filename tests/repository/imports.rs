@@ -8,7 +8,6 @@ use super::support::sources;
 const ALLOWED: &[(&str, &[&str], &str)] = &[
     ("message", &[], "the words every layer shares"),
     ("telemetry", &[], "takes what it needs as arguments"),
-    ("aside", &[], "for whoever reads what is long"),
     (
         "audit",
         &["mutex"],
@@ -58,11 +57,7 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
         &[],
         "told everything by whoever starts a command",
     ),
-    (
-        "provider",
-        &["aside", "mutex", "message", "config", "http"],
-        "",
-    ),
+    ("provider", &["mutex", "message", "config", "http"], ""),
     (
         "tool",
         &[
@@ -137,7 +132,6 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
     (
         "connection",
         &[
-            "aside",
             "mutex",
             "session",
             "protocol",

@@ -258,18 +258,7 @@ async fn calls_off_the_list_are_refused() {
         ("the same for reading and writing", "251, 3, 0, 0x6000"),
         ("the processors of the first process", "203, 1, 0, 0"),
         ("shared memory", "29, 0, 4096, 0x3b6"),
-        ("somebody's shared memory by its number", "30, 0, 0, 0"),
-        ("the end of it", "31, 0, 0, 0"),
         ("a queue", "68, 0, 0x3b6"),
-        ("a message to a queue by its number", "69, 0, 0, 0, 0"),
-        ("a message from it", "70, 0, 0, 0, 0, 0x800"),
-        ("the end of it", "71, 0, 0, 0"),
-        ("semaphores", "64, 0, 1, 0x3b6"),
-        ("semaphores by their number", "65, 0, 0, 0"),
-        ("the same with a time", "220, 0, 0, 0, 0"),
-        ("the end of them", "66, 0, 0, 0, 0"),
-        ("a queue by its name", "240, 0, 0x42, 0x180, 0"),
-        ("the end of a queue with a name", "241, 0"),
     ];
     let world = World::new();
     let mut wrong = Vec::new();

@@ -8,8 +8,6 @@ mod battery;
 #[cfg(test)]
 mod control;
 #[cfg(test)]
-mod helper;
-#[cfg(test)]
 mod limits;
 #[cfg(test)]
 mod longer;
@@ -18,8 +16,6 @@ mod network;
 mod older;
 #[cfg(test)]
 mod repositories;
-#[cfg(test)]
-mod roots;
 mod signals;
 #[cfg(test)]
 mod surroundings;

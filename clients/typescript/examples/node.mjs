@@ -3,13 +3,10 @@
 //   node clients/typescript/examples/node.mjs [PROGRAM] [WORDS]
 //
 // Node.js 22; with 20 add --experimental-websocket, or hand npm's `ws` over as the option `WebSocket`.
-import { fileURLToPath } from "node:url";
-
 import { Client } from "../dist/index.js";
 import { startDaemon } from "./daemon.mjs";
 
-// The folder that it is run in is the project, so the program is looked for from here.
-const program = process.argv[2] ?? fileURLToPath(new URL("../../../target/release/outrigger", import.meta.url));
+const program = process.argv[2] ?? "target/release/outrigger";
 const words = process.argv[3] ?? "demo";
 if (typeof WebSocket === "undefined") {
   console.error("this Node.js has no WebSocket: use version 22, or node --experimental-websocket");
@@ -27,8 +24,8 @@ client.on("chat:tool-start", ({ toolName, input }) => console.log(`\n[${toolName
 client.on("chat:tool-delta", ({ chunk }) => process.stdout.write(chunk));
 client.on("chat:error", ({ code, message, hint }) => console.error(`\n${code}: ${message}${hint ? ` (${hint})` : ""}`));
 client.on("chat:tool-confirm", ({ toolId, toolName, input, danger, reason }) => {
-  // A real frontend shows all of this and asks; here files may be written, and commands that are not dangerous may run.
-  const isFine = danger.level === "safe" || danger.level === "warning" || toolName === "file_write" || toolName === "file_edit";
+  // A real frontend shows all of this and asks; here everything that is not dangerous may run.
+  const isFine = danger.level === "safe" || danger.level === "warning";
   console.log(`\n[${isFine ? "approving" : "denying"} ${toolName} ${JSON.stringify(input)}: ${danger.level}, ${reason}]`);
   void (isFine ? client.approve(toolId) : client.deny(toolId, "this example allows nothing dangerous"));
 });

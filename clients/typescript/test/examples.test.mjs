@@ -1,10 +1,10 @@
 // The examples as they are: run under Node, with Electron's parts played by the test.
 import assert from "node:assert/strict";
-import { spawn, spawnSync } from "node:child_process";
+import { spawn } from "node:child_process";
 import { EventEmitter, once } from "node:events";
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { delimiter, dirname, join } from "node:path";
+import { join } from "node:path";
 import test from "node:test";
 import { setTimeout as pause } from "node:timers/promises";
 
@@ -35,63 +35,16 @@ const isThere = (pid) => existsSync(`/proc/${pid}/exe`) && (() => {
   }
 })();
 
-/** Runs a program of Node to its end. */
-async function run(args, folder, environment) {
-  const child = spawn(process.execPath, [...flags, ...args], { cwd: folder, env: environment, stdio: ["ignore", "pipe", "pipe"] });
+test("the Node example runs to its end, and the daemon with it", async () => {
+  const { home, folder, environment } = place();
+  const child = spawn(process.execPath, [...flags, new URL("node.mjs", examples).pathname, program, "demo"], { cwd: folder, env: environment, stdio: ["ignore", "pipe", "pipe"] });
   let shown = "";
   child.stdout.on("data", (text) => (shown += text));
   child.stderr.on("data", (text) => (shown += text));
   const [code] = await once(child, "close");
-  return { code, shown };
-}
-
-const node = new URL("node.mjs", examples).pathname;
-
-test("the Node example runs to its end, and the daemon with it", async () => {
-  const { home, folder, environment } = place();
-  const { code, shown } = await run([node, program, "demo"], folder, environment);
   assert.equal(code, 0, shown);
   assert.match(shown, /\[approving bash \{"command":"ls -la"\}: safe/);
   assert.match(shown, /\[end_turn, 3 turns, 2 calls\]/);
-  rmSync(home, { recursive: true });
-});
-
-test("the Node example writes what the tour says that it wrote", async () => {
-  const { home, folder, environment } = place();
-  const { code, shown } = await run([node, program, "tour"], folder, environment);
-  assert.equal(code, 0, shown);
-  assert.match(shown, /\[approving file_write [^]*\[approving file_edit [^]*\[denying bash \{"command":"rm outrigger-tour.md && git push --force"\}/);
-  assert.match(readFileSync(join(folder, "outrigger-tour.md"), "utf8"), /at the end of the tour it will be/);
-  rmSync(home, { recursive: true });
-});
-
-test("the Node example finds the program from wherever it is run", async () => {
-  const { home, folder, environment } = place();
-  const { code, shown } = await run([node], folder, environment);
-  const built = join(import.meta.dirname, "../../../target/release/outrigger");
-  if (existsSync(built)) assert.equal(code, 0, shown);
-  else assert.ok(code === 2 && shown.includes(`${built} could not be started`), shown);
-  rmSync(home, { recursive: true });
-});
-
-test("the client is added by its path, and what the READMEs show runs as it stands", async () => {
-  const { home, folder, environment } = place();
-  const added = spawnSync("npm", ["install", "--offline", "--no-audit", "--no-fund", join(import.meta.dirname, "..")], { cwd: folder, env: environment, encoding: "utf8" });
-  assert.equal(added.status, 0, added.stderr);
-  const snippet = (name) => {
-    const text = readFileSync(new URL(name, import.meta.url), "utf8");
-    writeFileSync(join(folder, "snippet.mjs"), /```js\n([^]*?)```/.exec(text)[1]);
-    return join(folder, "snippet.mjs");
-  };
-  const onPath = { ...environment, PATH: `${dirname(program)}${delimiter}${environment.PATH}` };
-  const whole = await run([snippet("../../../README.md")], folder, onPath);
-  assert.ok(whole.code === 0 && whole.shown.includes("hello"), whole.shown);
-
-  const daemon = await startDaemon({ program, folder });
-  const given = { ...environment, OUTRIGGER_URL: daemon.url, OUTRIGGER_TOKEN: daemon.token };
-  const client = await run([snippet("../README.md")], folder, given);
-  assert.ok(client.code === 0 && client.shown.includes("type: 'text'"), client.shown);
-  await daemon.stop();
   rmSync(home, { recursive: true });
 });
 

@@ -34,7 +34,7 @@ impl Talk {
                 self.configuring = Some(number);
                 actions.push(action);
             }
-            None => actions.extend(self.prepare()),
+            None => actions.extend(self.begin()),
         }
         actions
     }
@@ -44,20 +44,12 @@ impl Talk {
         self.configuring = None;
         match (&self.wishes.prompt, answer) {
             (Some(_), Event::SessionError(_)) => vec![Action::Quit { well: false }],
-            _ => self.prepare(),
-        }
-    }
-
-    /// Sees to it that the one thing there is to ask can have an answer.
-    fn prepare(&mut self) -> Vec<Action> {
-        match self.wishes.servers && !self.is_asked {
-            true => self.look(),
-            false => self.begin(),
+            _ => self.begin(),
         }
     }
 
     /// Asks the one thing there is to ask, once, or goes on with the prompt.
-    pub(super) fn begin(&mut self) -> Vec<Action> {
+    fn begin(&mut self) -> Vec<Action> {
         match self.wishes.prompt.clone() {
             Some(prompt) if !std::mem::replace(&mut self.is_asked, true) => {
                 vec![self.send(prompt)]
@@ -72,8 +64,6 @@ impl Talk {
         self.judged.clear();
         self.questions.clear();
         self.replay_ends = None;
-        self.looking = None;
-        self.starting = None;
         self.well = false;
     }
 

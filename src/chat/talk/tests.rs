@@ -115,7 +115,6 @@ impl Story {
                     ))
                 }
                 Action::Edit(input) => Some(format!("edit {}", Value::Object(input.clone()))),
-                Action::Wait(time) => Some(format!("wait {}", time.as_secs())),
                 Action::Quit { well } => Some(format!("quit {well}")),
             }));
     }
@@ -165,7 +164,7 @@ fn defaults_are_set_before_anything_is_asked() {
             model: Some("m".to_owned()),
             ..Configure::default()
         }),
-        ..Wishes::default()
+        hold: false,
     };
     let configured = event(
         "session:configure-result",
@@ -179,65 +178,6 @@ fn defaults_are_set_before_anything_is_asked() {
     story.did.clear();
     story.event(&refusal("forbidden"), Some(1));
     story.check(&["quit false"]);
-}
-
-#[test]
-fn servers_that_are_being_started_are_waited_for() {
-    let begin = || {
-        let mut story = Story::begin(Wishes {
-            prompt: Some("hi".to_owned()),
-            servers: true,
-            ..Wishes::default()
-        });
-        story.check(&["c1 mcp:list"]);
-        story
-    };
-    let list = |states: &[&str]| {
-        let row = |state: &&str| json!({"name": "s", "state": state, "tools": [], "resources": [], "prompts": []});
-        let servers: Vec<Value> = states.iter().map(row).collect();
-        event("mcp:list-result", &json!({ "servers": servers }))
-    };
-    let notice = |code: &str| {
-        let payload = json!({"severity": "info", "code": code, "message": "m"});
-        event("session:notice", &payload)
-    };
-    for none in [list(&[]), list(&["ready", "failed"]), refusal("forbidden")] {
-        let mut story = begin();
-        story.event(&none, Some(1));
-        story.check(&[r#"c2 chat:send content="hi""#]);
-    }
-    let mut story = begin();
-    // Nothing is waited for yet.
-    story.event(&notice("mcp_ready"), None);
-    story.event(&list(&["ready", "starting"]), Some(1));
-    story.check(&["wait 30"]);
-    story.event(&notice("history_repaired"), None);
-    story.check(&[]);
-    story.event(&notice("mcp_restarting"), None);
-    story.event(&notice("mcp_ready"), None);
-    story.check(&["c2 mcp:list", "c3 mcp:list"]);
-    // It may be older than the notice after it.
-    story.event(&list(&["restarting"]), Some(2));
-    story.check(&[]);
-    story.event(&list(&["ready"]), Some(3));
-    story.check(&[r#"c4 chat:send content="hi""#]);
-    let late = story.talk.waited();
-    story.note(&late);
-    story.check(&[]);
-
-    let mut story = begin();
-    story.event(&list(&["starting"]), Some(1));
-    story.event(&notice("mcp_slow"), None);
-    let late = story.talk.waited();
-    story.note(&late);
-    story.event(&list(&["starting"]), Some(2));
-    story.check(&["wait 30", "c2 mcp:list", r#"c3 chat:send content="hi""#]);
-
-    let mut story = begin();
-    story.event(&list(&["starting"]), Some(1));
-    let actions = story.talk.interrupted();
-    story.note(&actions);
-    story.check(&["wait 30", "quit false"]);
 }
 
 #[test]

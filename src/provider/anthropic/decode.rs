@@ -125,8 +125,7 @@ impl MessageDecoder {
             self.open(None, block, chunks);
             if cut && place == last {
                 // An object that the server closed itself looks whole and need not be.
-                let last = self.blocks.last_mut();
-                chunks.extend(last.and_then(Block::settle_truncated));
+                self.settle(chunks, Block::settle_truncated);
             }
             self.close(None, chunks);
         }

@@ -423,7 +423,7 @@ async fn a_conversation_is_told_once_of_a_bad_tool() {
     case.tools.push(ToolSpec {
         name: "mcp__x__y".to_owned(),
         description: String::new(),
-        input_schema: json!({"type": "string"}).into(),
+        input_schema: json!({"type": "string"}),
         category: ToolCategory::Mcp,
         danger_level: DangerLevel::Dangerous,
         origin: "mcp:x".to_owned(),

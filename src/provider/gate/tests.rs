@@ -127,29 +127,6 @@ async fn one_alone_is_never_held_up() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_that_waited_in_vain_is_not_held_up_in_the_turns_after() {
-    for kind in [ErrorKind::Connect, ErrorKind::RateLimit] {
-        let gate = Arc::new(Gate::default());
-        for _ in 0..4 {
-            let mut refused = error(kind, None);
-            gate.pass("m").unwrap().failed(&mut refused);
-            // Sent anew while the gate is closed, and sent when its place has come.
-            let wait = gate.pass("m").err().unwrap().retry_after.unwrap();
-            tokio::time::sleep(wait).await;
-        }
-        let began = Instant::now();
-        for _ in 0..13 {
-            gate.pass("m")
-                .map_err(|error| error.message)
-                .unwrap()
-                .answered();
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-        assert!(began.elapsed() < FIRST_PACE, "{kind:?}");
-    }
-}
-
-#[tokio::test(start_paused = true)]
 async fn another_failure_does_not_make_the_refusals_before_it_count() {
     let gate = Arc::new(Gate::default());
     for _ in 0..5 {

@@ -120,7 +120,7 @@ fn tool() -> ToolSpec {
     ToolSpec {
         name: "weather".to_owned(),
         description: "Tells the weather.".to_owned(),
-        input_schema: json!({"type": "object", "properties": {}}).into(),
+        input_schema: json!({"type": "object", "properties": {}}),
         category: ToolCategory::Search,
         danger_level: DangerLevel::Safe,
         origin: "core".to_owned(),

@@ -65,7 +65,7 @@ mod tests {
         ToolSpec {
             name: name.to_owned(),
             description: String::new(),
-            input_schema: json!({"type": "object"}).into(),
+            input_schema: json!({"type": "object"}),
             category: ToolCategory::Mcp,
             danger_level: DangerLevel::Dangerous,
             origin: "mcp:test".to_owned(),

@@ -277,7 +277,7 @@ fn a_tool_with_a_hopeless_schema_is_offered_without_one() {
     let mut tool = ToolSpec {
         name: "mcp__x__y".to_owned(),
         description: String::new(),
-        input_schema: json!({"type": "string"}).into(),
+        input_schema: json!({"type": "string"}),
         category: ToolCategory::Mcp,
         danger_level: DangerLevel::Dangerous,
         origin: "mcp:x".to_owned(),
@@ -289,7 +289,7 @@ fn a_tool_with_a_hopeless_schema_is_offered_without_one() {
         message.contains("mcp__x__y") && message.contains("mcp:x"),
         "{message}"
     );
-    tool.input_schema = json!({}).into();
+    tool.input_schema = json!({});
     assert_eq!(of_tool(&tool, Wire::Anthropic).1, None);
 }
 

@@ -38,7 +38,7 @@ fn tool(name: &str) -> ToolSpec {
     ToolSpec {
         name: name.into(),
         description: String::new(),
-        input_schema: json!({"type": "object"}).into(),
+        input_schema: json!({"type": "object"}),
         category: ToolCategory::File,
         danger_level: DangerLevel::Safe,
         origin: "core".into(),

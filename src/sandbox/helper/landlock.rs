@@ -3,8 +3,6 @@
 //! Landlock has no exceptions: a right on a directory holds for all below it. So there is a list of what may be
 //! read, and the home is not on it; files to hide *inside* a root are hidden by mounts, in full mode only.
 
-use std::io;
-use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use landlock::{
@@ -18,7 +16,6 @@ use super::{During, SetupError, places};
 use crate::sandbox::Mode;
 use crate::sandbox::layers::Step;
 use crate::sandbox::policy::Policy;
-use crate::sandbox::real;
 
 /// The newest rights the rules were written for; an older kernel enforces those it knows, and what it lacks is
 /// reported by the version it has.
@@ -27,11 +24,10 @@ const RIGHTS: ABI = ABI::V9;
 /// Applies the rules to this process and all it will start. Returns the version (ABI) of what is enforced.
 ///
 /// # Errors
-/// When the kernel enforces none of it, or a writable root is not what it was.
+/// When the kernel enforces none of it, or a writable root cannot be opened.
 pub(super) fn restrict(policy: &Policy) -> Result<u8, SetupError> {
     let rights = rights(policy.landlock);
-    let writable = writable(policy).during(Step::Landlock, "opening what may be changed")?;
-    let rules = rules(policy, writable, rights).during(Step::Landlock, "building the rules")?;
+    let rules = rules(policy, rights).during(Step::Landlock, "building the rules")?;
     let status = rules
         .restrict_self()
         .during(Step::Landlock, "applying the rules")?;
@@ -70,11 +66,7 @@ fn version(abi: ABI) -> u8 {
     u8::try_from(abi as i32).unwrap_or_default()
 }
 
-fn rules(
-    policy: &Policy,
-    writable: Vec<OwnedFd>,
-    rights: ABI,
-) -> Result<RulesetCreated, RulesetError> {
+fn rules(policy: &Policy, rights: ABI) -> Result<RulesetCreated, RulesetError> {
     let mut rules = Ruleset::default()
         .set_compatibility(CompatLevel::BestEffort)
         .handle_access(AccessFs::from_all(rights))?;
@@ -89,16 +81,16 @@ fn rules(
     let mut rules = rules.create()?;
     let read = AccessFs::from_read(rights);
     for path in places::SYSTEM.iter().chain(&["/proc"]).map(Path::new) {
-        rules = allow_at(rules, path, read)?;
+        rules = allow(rules, path, read)?;
     }
     for path in &policy.read_only {
-        rules = allow_at(rules, path, read)?;
+        rules = allow(rules, path, read)?;
     }
     for path in places::DEVICES.iter().map(Path::new) {
-        rules = allow_at(rules, path, AccessFs::ReadFile | AccessFs::WriteFile)?;
+        rules = allow(rules, path, AccessFs::ReadFile | AccessFs::WriteFile)?;
     }
-    for opened in writable {
-        rules = allow(rules, opened, change(rights))?;
+    for path in writable(policy) {
+        rules = allow(rules, &path, change(rights))?;
     }
     for port in policy.ports.iter().flatten().filter(|_| !ports.is_empty()) {
         rules = rules.add_rule(NetPort::new(*port, AccessNet::ConnectTcp))?;
@@ -111,33 +103,25 @@ fn change(rights: ABI) -> BitFlags<AccessFs> {
     AccessFs::from_all(rights) & !(AccessFs::MakeChar | AccessFs::MakeBlock | AccessFs::IoctlDev)
 }
 
-fn writable(policy: &Policy) -> io::Result<Vec<OwnedFd>> {
-    let mut paths: Vec<PathBuf> = policy.read_write.clone();
+fn writable(policy: &Policy) -> Vec<PathBuf> {
+    let mut paths = policy.read_write.clone();
     paths.extend(policy.private_tmp.clone());
     if policy.mode == Mode::Full {
         // Empty file systems of the command's own by now, see `mounts`.
         paths.extend(places::private(policy));
     }
-    paths.iter().map(|path| real::open(path)).collect()
+    paths
 }
 
 /// Adds a rule for what is at the path now. What does not exist needs none: nobody can make it there.
-fn allow_at(
+fn allow(
     rules: RulesetCreated,
     path: &Path,
     rights: BitFlags<AccessFs>,
 ) -> Result<RulesetCreated, RulesetError> {
-    match PathFd::new(path) {
-        Ok(opened) => allow(rules, opened, rights),
-        Err(_) => Ok(rules),
-    }
-}
-
-fn allow(
-    rules: RulesetCreated,
-    opened: impl AsFd,
-    rights: BitFlags<AccessFs>,
-) -> Result<RulesetCreated, RulesetError> {
+    let Ok(opened) = PathFd::new(path) else {
+        return Ok(rules);
+    };
     // Of what was opened: the path may name something else by now.
     let is_folder = rustix::fs::fstat(&opened)
         .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Directory);

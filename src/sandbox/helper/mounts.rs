@@ -24,7 +24,6 @@ use rustix::mount::{
 use super::{During, SetupError, places, raw};
 use crate::sandbox::layers::Step;
 use crate::sandbox::policy::Policy;
-use crate::sandbox::real;
 
 /// Where the new root is put together. Any directory would do, it is covered in this namespace only.
 const NEW_ROOT: &str = "/usr";
@@ -100,11 +99,7 @@ fn keep(policy: &Policy) -> Result<Vec<Kept>, SetupError> {
         }
     }
     for path in policy.read_write.iter().chain(&policy.private_tmp) {
-        let what = real::open(path).and_then(|opened| clone_tree(&opened, 0));
-        kept.push(Kept {
-            path: path.to_owned(),
-            what: what.during(Step::Mounts, "a directory to be changed")?,
-        });
+        kept.push(clone(path, 0).during(Step::Mounts, path.display())?);
     }
     // Stable: of two at one path the writable one comes last and is seen.
     kept.sort_by_key(|tree| tree.path.components().count());
@@ -155,22 +150,20 @@ fn file_type(opened: &OwnedFd) -> io::Result<FileType> {
 /// Clones the tree at a path, with attributes in addition to `nosuid`.
 fn clone(path: &Path, attributes: u64) -> io::Result<Kept> {
     let opened = open(path)?;
-    let what = match file_type(&opened)? {
-        FileType::Symlink => What::Link(fs::read_link(path)?),
-        _ => clone_tree(&opened, attributes)?,
+    let kind = file_type(&opened)?;
+    let what = if kind == FileType::Symlink {
+        What::Link(fs::read_link(path)?)
+    } else {
+        let mount = clone_opened(&opened)?;
+        raw::set_mount_attributes(mount.as_fd(), attributes | libc::MOUNT_ATTR_NOSUID, true)?;
+        match kind {
+            FileType::Directory => What::Directory(mount),
+            _ => What::File(mount),
+        }
     };
     Ok(Kept {
         path: path.to_owned(),
         what,
-    })
-}
-
-fn clone_tree(opened: &OwnedFd, attributes: u64) -> io::Result<What> {
-    let mount = clone_opened(opened)?;
-    raw::set_mount_attributes(mount.as_fd(), attributes | libc::MOUNT_ATTR_NOSUID, true)?;
-    Ok(match file_type(opened)? {
-        FileType::Directory => What::Directory(mount),
-        _ => What::File(mount),
     })
 }
 

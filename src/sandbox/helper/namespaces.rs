@@ -37,14 +37,11 @@ pub(super) fn guard(
             std::process::exit(0);
         }
         Fork::Parent(init) => {
-            let aside = super::step_aside().during(Step::Prepare, "stepping aside");
-            if aside.is_err() {
-                rustix::process::kill_process(init, Signal::KILL).unwrap_or_default();
-            }
+            super::step_aside().during(Step::Prepare, "stepping aside")?;
             // Ends after the kernel has killed and reaped the whole namespace, not before.
             raw::wait(Some(init), true)
                 .during(Step::Namespaces, "waiting for the first process")?;
-            aside
+            Ok(())
         }
     }
 }

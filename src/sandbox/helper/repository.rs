@@ -17,6 +17,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use cap_std::ambient_authority;
 use cap_std::fs::Dir;
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
@@ -24,7 +25,6 @@ use rustix::io::Errno;
 use self::put_back::Hand;
 pub(super) use self::put_back::Junk;
 use crate::sandbox::policy::Notice;
-use crate::sandbox::real;
 use crate::sandbox::repository::{Baseline, Kept, MAX_NOTED};
 
 /// What the kernel may take to end the processes of a namespace whose guard was killed; milliseconds usually.
@@ -70,7 +70,7 @@ impl Repositories {
             flock(&writers, FlockOperation::LockShared)?;
             let (baseline, kept) = Kept::receive(memory)?;
             repositories.push(Repository {
-                root: real::open_dir(&baseline.path)?,
+                root: Dir::open_ambient_dir(&baseline.path, ambient_authority())?,
                 git: git.map(|git| Dir::from_std_file(File::from(git))),
                 baseline,
                 kept,

@@ -27,8 +27,7 @@ pub(super) enum Tree {
     Descendants,
 }
 
-/// Runs the program to its end and reports it. Returns when nothing of it is left, or will be once this process ends,
-/// also with an error.
+/// Runs the program to its end and reports it. Returns when nothing of it is left, or will be once this process ends.
 pub(super) fn run(
     policy: &Policy,
     control: &Control,
@@ -58,12 +57,7 @@ pub(super) fn run(
         }
         Fork::Parent(program) => {
             drop(report);
-            let outcome = supervise(program, status, control, tree);
-            if outcome.is_err() && tree == Tree::Descendants {
-                // Nobody else would, and what comes next relies on it.
-                kill_what_is_left().during(Step::Prepare, "ending the program")?;
-            }
-            outcome
+            supervise(program, status, control, tree)
         }
     }
 }

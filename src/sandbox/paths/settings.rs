@@ -1,8 +1,7 @@
 //! Settings in a project that the user's editor, shell or agents run: whether a command made or changed one.
 //!
 //! File tools do not write them. A command may have its reasons to, and no mount covers what is not there yet, so
-//! they are looked at before and after, in the project's own folder, and whoever reads the result is told. Which they
-//! are says the deny list.
+//! they are looked at before and after, and whoever reads the result is told.
 
 use std::collections::BTreeMap;
 use std::collections::hash_map::DefaultHasher;
@@ -13,7 +12,26 @@ use cap_std::fs::Dir;
 
 use super::contents::changed;
 use super::{RootName, Roots};
-use crate::sandbox::deny;
+
+/// What is looked at, in the project's own folder.
+const NAMES: [&str; 16] = [
+    ".claude",
+    ".claude.json",
+    ".codex",
+    ".cursor",
+    ".devcontainer",
+    ".envrc",
+    ".gemini",
+    ".gitattributes",
+    ".github/workflows",
+    ".gitmodules",
+    ".husky",
+    ".idea",
+    ".mcp.json",
+    ".outrigger",
+    ".pre-commit-config.yaml",
+    ".vscode",
+];
 
 /// Most entries of one of them that are looked at: such folders hold a page or two.
 const MAX_ENTRIES: usize = 500;
@@ -40,11 +58,11 @@ impl Roots {
     /// Looks at the project's settings. Some system calls; for a thread that may block.
     pub fn settings(&self) -> Settings {
         let dir = &self.root(RootName::Project).dir;
-        let states = deny::run_by_others().into_iter().filter_map(|name| {
+        let states = NAMES.iter().filter_map(|name| {
             let mut state = DefaultHasher::new();
             let mut left = MAX_ENTRIES;
             look(dir, name, 0, &mut left, &mut state)?;
-            Some((name, state.finish()))
+            Some((*name, state.finish()))
         });
         Settings(states.collect())
     }

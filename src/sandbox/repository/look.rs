@@ -2,17 +2,16 @@
 //!
 //! Some tens of system calls for an ordinary repository, and bounded for any other.
 
-use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 use cap_fs_ext::DirExt;
+use cap_std::ambient_authority;
 use cap_std::fs::Dir;
 use rustix::fs::FileType;
 
 use super::noted::{Noted, Noter, kind, names, stamp};
 use super::{Baseline, COMMON_PLACEHOLDER, FILES, Git, HOOKS, Inside, Leaf, outside, references};
-use crate::sandbox::real;
 
 /// Most directories of worktrees and submodules that are noted.
 const MAX_DIRECTORIES: usize = 1_024;
@@ -48,7 +47,7 @@ pub(in crate::sandbox) fn look(
     home: Option<&Path>,
     before: Option<(&Baseline, &[u8])>,
 ) -> Option<Seen> {
-    let root = real::open_dir(path).ok()?;
+    let root = Dir::open_ambient_dir(path, ambient_authority()).ok()?;
     let (earlier, contents) = before.unzip();
     let mut noter = Noter::new(contents.unwrap_or_default());
     let (git, opened, mut own) = if itself {
@@ -69,12 +68,7 @@ pub(in crate::sandbox) fn look(
     let referenced = if itself {
         Vec::new()
     } else {
-        let top = match settings.is_empty() {
-            true => work_tree_above(path),
-            false => None,
-        };
-        settings.extend(top.map(|top| top.join(".git")));
-        references::inside(path, top.unwrap_or(path), &settings, home)
+        references::inside(path, &settings, home)
     };
     let mut directories = Vec::new();
     for git in own {
@@ -97,7 +91,7 @@ pub(in crate::sandbox) fn look(
             directories.push((git.into_os_string(), inside));
         }
     }
-    let referenced: Vec<(OsString, Option<Noted>)> = referenced
+    let referenced = referenced
         .into_iter()
         .map(|path| {
             let before = earlier
@@ -105,17 +99,6 @@ pub(in crate::sandbox) fn look(
                 .and_then(Option::as_ref);
             let noted = at(&root, &path).and_then(|(dir, name)| noter.take(&dir, &name, before));
             (path.into_os_string(), noted)
-        })
-        .collect();
-    let inner = referenced.iter().map(|(path, _)| Path::new(path).parent());
-    let own = directories.iter().map(|(path, _)| Some(Path::new(path)));
-    let folders = with_those_above(own.chain(inner).flatten())
-        .into_iter()
-        .map(|path| {
-            let link = at(&root, &path)
-                .filter(|(dir, name)| kind(dir, name) == Some(FileType::Symlink))
-                .and_then(|(dir, name)| noter.take(&dir, &name, None));
-            (path.into_os_string(), link)
         })
         .collect();
     noter.go_below();
@@ -133,19 +116,12 @@ pub(in crate::sandbox) fn look(
             git,
             directories,
             referenced,
-            folders,
             has_namesakes,
             outside,
         },
         contents: noter.into_contents(),
         git: opened,
     })
-}
-
-/// The work tree of which a folder is only a part.
-fn work_tree_above(folder: &Path) -> Option<&Path> {
-    let mut above = folder.ancestors().skip(1);
-    above.find(|folder| folder.join(".git").is_dir())
 }
 
 /// What `.git` is, and the directories below the root that git takes for its own by it.
@@ -300,15 +276,6 @@ fn is_there(dir: &Dir, name: &str) -> bool {
 pub(in crate::sandbox) fn is_git_directory(dir: &Dir) -> bool {
     is_there(dir, "HEAD")
         && (is_there(dir, "commondir") || (is_there(dir, "objects") && is_there(dir, "refs")))
-}
-
-/// These folders and those above them below the root, each once, outer ones first. `.git` is looked at by itself.
-fn with_those_above<'p>(folders: impl Iterator<Item = &'p Path>) -> BTreeSet<PathBuf> {
-    folders
-        .flat_map(Path::ancestors)
-        .filter(|folder| ![Path::new(""), Path::new("."), Path::new(".git")].contains(folder))
-        .map(Path::to_owned)
-        .collect()
 }
 
 /// The folder that holds a path, and its name there.

@@ -8,8 +8,6 @@ use std::path::{Component, Path, PathBuf};
 
 use rustix::fs::{FileType, Mode, OFlags};
 
-use super::HOOKS;
-
 /// Where husky has its hooks.
 const HUSKY: &str = ".husky";
 
@@ -68,13 +66,8 @@ pub(super) fn text_at(path: &Path) -> Option<String> {
 }
 
 /// The paths below the root, of hooks and of settings, that settings refer to. `own` are the directories of git whose
-/// settings hold in this root, `top` the folder of their work tree: the root, or one above it.
-pub(super) fn inside(
-    root: &Path,
-    top: &Path,
-    own: &[PathBuf],
-    home: Option<&Path>,
-) -> Vec<PathBuf> {
+/// settings hold in this root.
+pub(super) fn inside(root: &Path, own: &[PathBuf], home: Option<&Path>) -> Vec<PathBuf> {
     let mut waiting: Vec<PathBuf> = own
         .iter()
         .flat_map(|git| ["config", "config.worktree"].map(|name| git.join(name)))
@@ -85,15 +78,6 @@ pub(super) fn inside(
     waiting.push(PathBuf::from("/etc/gitconfig"));
     waiting.reverse();
     let mut found = vec![PathBuf::from(HUSKY)];
-    for git in own {
-        if let Ok(target) = std::fs::read_link(git.join(HOOKS)) {
-            hooks(
-                root,
-                &resolve(git, &target.to_string_lossy(), None),
-                &mut found,
-            );
-        }
-    }
     let mut read = Vec::new();
     while let Some(file) = waiting.pop() {
         if read.len() >= MAX_FILES || read.contains(&file) {
@@ -109,10 +93,7 @@ pub(super) fn inside(
                     found.extend(below(root, &named));
                     waiting.push(named);
                 }
-                // Of the root too: it becomes a work tree of its own when a command makes a repository of it.
-                Key::HooksPath => [root, top]
-                    .iter()
-                    .for_each(|top| hooks(root, &resolve(top, &value, home), &mut found)),
+                Key::HooksPath => hooks(root, &resolve(root, &value, home), &mut found),
             }
         }
     }
@@ -177,7 +158,8 @@ enum Key {
 fn settings(text: &str) -> Vec<(Key, String)> {
     let mut found = Vec::new();
     let mut section = String::new();
-    for line in lines(text.trim_start_matches('\u{feff}')) {
+    let joined = text.replace("\\\r\n", "").replace("\\\n", "");
+    for line in joined.lines() {
         let mut rest = line.trim();
         if let Some(opened) = rest.strip_prefix('[') {
             let Some((name, after)) = closing(opened) else {
@@ -201,37 +183,6 @@ fn settings(text: &str) -> Vec<(Key, String)> {
         }
     }
     found
-}
-
-/// The lines, those that go on in the next joined with it.
-fn lines(text: &str) -> Vec<String> {
-    let mut lines = Vec::new();
-    let mut line = String::new();
-    for part in text.lines() {
-        line.push_str(part);
-        if goes_on(&line) {
-            line.pop();
-        } else {
-            lines.push(std::mem::take(&mut line));
-        }
-    }
-    lines.push(line);
-    lines
-}
-
-/// Whether a line ends in a backslash that is not part of a remark.
-fn goes_on(line: &str) -> bool {
-    let mut quoted = false;
-    let mut letters = line.chars();
-    while let Some(letter) = letters.next() {
-        match letter {
-            '\\' if letters.next().is_none() => return true,
-            '"' => quoted = !quoted,
-            '#' | ';' if !quoted => return false,
-            _ => {}
-        }
-    }
-    false
 }
 
 /// Splits behind the bracket that closes a section's name, which may hold one in quotes.
@@ -294,14 +245,6 @@ mod tests {
             ("[user]\n\tpath = x\n\thooksPath = y\n", vec![]),
             ("[core]\n\thooksPath =\n", vec![]),
             ("[broken\npath = x\n", vec![]),
-            (
-                "\u{feff}[core]\n# no more \\\nhooksPath = a\n",
-                vec![(HooksPath, "a")],
-            ),
-            (
-                "[core]\nx = y ; no more \\\nhooksPath = \"a ; \\\nb\"\n",
-                vec![(HooksPath, "a ; b")],
-            ),
         ] {
             let found = settings(text);
             let found: Vec<(Key, &str)> = found
@@ -328,7 +271,7 @@ mod tests {
             root.join(".gitconfig"),
             "[include]\n\tpath = ~/project/more\n\tpath = .gitconfig\n[core]\n\thooksPath = deep/.hooks\n",
         );
-        let found = inside(&root, &root, &[root.join(".git")], Some(&home));
+        let found = inside(&root, &[root.join(".git")], Some(&home));
         let mut expected: Vec<PathBuf> =
             [".husky", ".gitconfig", ".git/local", "more", "deep/.hooks"]
                 .map(PathBuf::from)

@@ -77,37 +77,6 @@ fn what_stands_between_keeps_deltas_apart() {
 }
 
 #[test]
-fn what_is_told_after_a_look_comes_after_the_answer() {
-    let mut log = Log::new(1 << 20, LAYERS.to_vec());
-    log.append(delta("a", 0, "before "), None, Timestamp::default());
-    log.hold(&ConversationId::new("a"));
-    log.append(delta("a", 1, "after"), None, Timestamp::default());
-    log.append(delta("b", 0, "before too"), None, Timestamp::default());
-    log.hold(&ConversationId::new("b"));
-    log.append(delta("b", 1, "after too"), None, Timestamp::default());
-    log.release(pong(), Some(&RequestId::from("1")), Timestamp::default());
-    log.append(delta("a", 2, "!"), None, Timestamp::default());
-    let (all, _) = frames(&mut log, 0);
-    let told: Vec<_> = all
-        .iter()
-        .map(|frame| {
-            let content = frame["payload"]["content"].as_str();
-            content.or(frame["type"].as_str()).unwrap()
-        })
-        .collect();
-    assert_eq!(
-        told,
-        [
-            "before ",
-            "before too",
-            "session:ping-result",
-            "after!",
-            "after too"
-        ]
-    );
-}
-
-#[test]
 fn a_layer_that_nobody_asked_for_has_no_number() {
     let mut log = Log::new(1 << 20, Vec::new());
     log.append(delta("a", 0, "1"), None, Timestamp::default());

@@ -33,7 +33,7 @@ fn the_schema_is_plain_and_speaks_with_the_doc_comments() {
         "Does a thing with a file.\n\nMore about it."
     );
     assert_eq!(
-        *spec.input_schema,
+        spec.input_schema,
         json!({
             "type": "object",
             "properties": {

@@ -1,12 +1,11 @@
 #!/bin/bash
-# A tiny MCP server of the older era, or of the newer one, for tests. Everything it needs is in bash itself.
+# A tiny MCP server of the older era, for tests. Everything it needs is in bash itself.
 #
 #   fake.sh DIRECTORY [TRAIT…]     it notes what it is told in files of the directory
 #
 # Traits: stubborn (ignores the end of its input and SIGTERM), mute (answers nothing), junk (writes
 # logs to stdout), broken (ends with words on stderr), big (pages of tools with odd names), sick (one tool
-# nested too deep; answers too large, or of unknown sorts), newer (speaks the 2026-07-28 protocol: no handshake,
-# and a call ends where it needs the user).
+# nested too deep; answers too large, or of unknown sorts).
 directory=$1; shift
 traits=" $* "
 is() { [[ $traits == *" $1 "* ]]; }
@@ -19,7 +18,7 @@ tools() {
     local change=first
     [ -e "$directory/changed" ] && change=second
     printf '{"tools":['
-    for name in echo fail refuse progress slow die image structured ask form page script hasty environment demand insist sample leave; do
+    for name in echo fail refuse progress slow die image structured ask form hasty environment; do
         tool "$name" "does $name"; printf ','
     done
     tool turns "the $change"
@@ -35,16 +34,6 @@ pages() {
 form() {
     say '{"jsonrpc":"2.0","id":902,"method":"elicitation/create","params":{"mode":"form","message":"your name?","requestedSchema":{"type":"object","properties":{"name":{"type":"string","maxLength":20},"age":{"type":"integer"}},"required":["name"]}}}'
 }
-
-page() {
-    say "{\"jsonrpc\":\"2.0\",\"id\":902,\"method\":\"elicitation/create\",\"params\":{\"mode\":\"url\",\"elicitationId\":\"e1\",\"message\":\"please pay\",\"url\":\"$1\"}}"
-}
-
-# The call ends, and is to be made again with what is asked for and this state.
-demand() { result "{\"resultType\":\"input_required\"${1:+,\"inputRequests\":{$1\}},\"requestState\":\"$2\"}"; }
-who='"who":{"method":"elicitation/create","params":{"mode":"form","message":"your name?","requestedSchema":{"type":"object","properties":{"name":{"type":"string"}},"required":["name"]}}}'
-pay='"pay":{"method":"elicitation/create","params":{"mode":"url","elicitationId":"e1","message":"please pay","url":"https://pay.example/order?7"}}'
-sample='"say":{"method":"sampling/createMessage","params":{"messages":[],"maxTokens":1}}'
 
 sick() {
     local deep=$schema
@@ -62,8 +51,6 @@ while IFS= read -r line; do
     id=; [[ $line =~ \"id\":([0-9]+) ]] && id=${BASH_REMATCH[1]}
     token=; [[ $line =~ \"progressToken\":([0-9]+) ]] && token=${BASH_REMATCH[1]}
     case $line in
-        *'"method":"server/discover"'*) is newer && result '{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{}},"ttlMs":0,"cacheScope":"private"}' && continue
-            say "{\"jsonrpc\":\"2.0\",\"id\":$id,\"error\":{\"code\":-32601,\"message\":\"method not found\"}}" ;;
         *'"method":"initialize"'*)
             echo "$line" >"$directory/initialize"
             result '{"protocolVersion":"2025-06-18","capabilities":{"tools":{"listChanged":true},"resources":{},"prompts":{}},"serverInfo":{"name":"fake","version":"1"}}' ;;
@@ -91,18 +78,6 @@ while IFS= read -r line; do
             say '{"jsonrpc":"2.0","id":901,"method":"elicitation/create","params":{"message":"your name?","requestedSchema":{"type":"object","properties":{}}}}'
             read -r answer; echo "$answer" >"$directory/answer"; text 'asked' ;;
         *'"name":"form"'*) form; read -r answer; echo "$answer" >"$directory/answer"; text 'asked' ;;
-        *'"name":"page"'*) page 'https://pay.example/order?7'; read -r answer; echo "$answer" >"$directory/answer"; text 'asked' ;;
-        *'"name":"script"'*) page 'javascript:alert(1)'; read -r answer; echo "$answer" >"$directory/answer"; text 'asked' ;;
-        *'"name":"demand"'*)
-            echo "$line" >>"$directory/demands"
-            case $line in
-                *'"requestState":"two"'*) text 'through' ;;
-                *'"requestState":"one"'*) demand '' two ;;
-                *) demand "$who,$pay" one ;;
-            esac ;;
-        *'"name":"insist"'*) echo "$line" >>"$directory/demands"; demand "$who" on ;;
-        *'"name":"sample"'*) demand "$sample" on ;;
-        *'"name":"leave"'*) demand "$who" on; mkfifo "$directory/go" 2>/dev/null; read -r _ <"$directory/go"; exit 1 ;;
         *'"name":"hasty"'*) form; mkfifo "$directory/go" 2>/dev/null; read -r _ <"$directory/go"; text 'did without' ;;
         *'"result":'*) echo "$line" >"$directory/late" ;;
         *'"name":"environment"'*) env >"$directory/environment"; text 'written' ;;

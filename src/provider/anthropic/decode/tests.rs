@@ -396,33 +396,6 @@ fn a_whole_answer_cut_in_a_call_does_not_run_it() {
     assert!(matches!(inputs[1], CallInput::Truncated { .. }));
 }
 
-#[test]
-fn a_whole_answer_in_the_midst_of_a_stream_ends_no_call_but_its_own() {
-    let (chunks, _) = run(&[
-        json!({"type": "message_delta", "delta": {"stop_reason": "max_tokens"}}),
-        json!({"type": "content_block_start", "index": 0, "content_block": {"type": "tool_use", "id": "a", "name": "bash"}}),
-        json!({"type": "message_start", "message": {"content": [{"type": "tool_use", "id": "b", "name": "bash"}]}}),
-        json!({"type": "content_block_delta", "index": 0, "delta": {"type": "input_json_delta", "partial_json": "{"}}),
-    ]);
-    let told: Vec<_> = chunks
-        .iter()
-        .filter_map(|chunk| match chunk {
-            Chunk::ToolCallStart { index, .. } => Some(("start", *index)),
-            Chunk::ToolCallDelta { index, .. } => Some(("delta", *index)),
-            Chunk::ToolCallEnd { index, .. } => Some(("end", *index)),
-            _ => None,
-        })
-        .collect();
-    let expected = [
-        ("start", 0),
-        ("start", 1),
-        ("end", 1),
-        ("delta", 0),
-        ("end", 0),
-    ];
-    assert_eq!(told, expected);
-}
-
 proptest::proptest! {
     #[test]
     fn whatever_comes_each_call_ends_once_and_nothing_follows_the_end(frames in any_frames()) {

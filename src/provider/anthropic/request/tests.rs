@@ -15,7 +15,7 @@ fn tool(name: &str) -> ToolSpec {
     ToolSpec {
         name: name.to_owned(),
         description: format!("Does {name}."),
-        input_schema: json!({"type": "object", "properties": {"x": {"type": "string"}}}).into(),
+        input_schema: json!({"type": "object", "properties": {"x": {"type": "string"}}}),
         category: ToolCategory::File,
         danger_level: DangerLevel::Safe,
         origin: "core".to_owned(),
@@ -367,7 +367,7 @@ fn a_loop_begun_without_thinking_goes_on_without_a_budget() {
 #[test]
 fn a_bad_schema_costs_its_tool_the_schema_only() {
     let mut case = Case::new(vec![user("a")]);
-    case.tools[0].input_schema = json!({"type": "string"}).into();
+    case.tools[0].input_schema = json!({"type": "string"});
     case.tools[0].description = " ".to_owned();
     let prepared = case.prepare();
     assert_eq!(

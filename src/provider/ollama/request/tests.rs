@@ -45,7 +45,7 @@ fn weather() -> ToolSpec {
     ToolSpec {
         name: "weather".to_owned(),
         description: "Tells the weather.".to_owned(),
-        input_schema: json!({"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}).into(),
+        input_schema: json!({"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}),
         category: ToolCategory::Search,
         danger_level: DangerLevel::Safe,
         origin: "core".to_owned(),
@@ -223,9 +223,9 @@ fn tools_are_sent_unless_the_choice_or_the_model_forbids() {
 fn a_schema_is_sent_in_the_words_ollama_keeps() {
     let mut bounded = weather();
     bounded.input_schema = json!({"type": "object", "additionalProperties": false,
-        "properties": {"days": {"$ref": "#/$defs/days"}}, "$defs": {"days": {"type": "integer", "minimum": 1}}}).into();
+        "properties": {"days": {"$ref": "#/$defs/days"}}, "$defs": {"days": {"type": "integer", "minimum": 1}}});
     let mut broken = weather();
-    broken.input_schema = json!({"type": "string"}).into();
+    broken.input_schema = json!({"type": "string"});
     let messages = [user("Hello")];
     let tools = [bounded, broken];
     let (body, notices) = target(KNOWN).body(&request(&messages, &tools));

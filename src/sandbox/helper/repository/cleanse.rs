@@ -36,6 +36,9 @@ const HARMLESS: [(&str, &[&str]); 8] = [
     ("pull", &["rebase", "ff"]),
 ];
 
+/// What is written in the place of settings that may not stay.
+const PLAIN: &str = "[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = false\n";
+
 /// Most samples of hooks that may stay; git brings 14.
 const MAX_SAMPLES: usize = 32;
 
@@ -44,14 +47,14 @@ const MAX_SAMPLES: usize = 32;
 pub(super) fn cleanse(git: &Dir, at: &Path, hand: &mut Hand<'_>) {
     let config = OsStr::new("config");
     let mut noter = Noter::new(&[]);
-    if let Some(noted) = noter.take(git, config, None) {
-        let content = noter.content(&noted).unwrap_or_default();
-        let kept = std::str::from_utf8(content)
-            .map(harmless)
-            .unwrap_or_default();
-        if noter.content(&noted) != Some(kept.as_bytes()) {
-            hand.make(git, at, config, Some(&Noted::file(kept.as_bytes())));
-        }
+    let harmless = match noter.take(git, config, None) {
+        None => true,
+        Some(noted) => noter
+            .content(&noted)
+            .is_some_and(|content| std::str::from_utf8(content).is_ok_and(are_harmless)),
+    };
+    if !harmless {
+        hand.make(git, at, config, Some(&Noted::file(PLAIN.as_bytes())));
     }
     hooks(git, at, hand);
     for name in ["commondir", "gitdir", "config.worktree"] {
@@ -93,37 +96,32 @@ fn hooks(git: &Dir, at: &Path, hand: &mut Hand<'_>) {
     hand.make(git, at, name, kept.as_ref());
 }
 
-/// The lines that may stay, each in the form in which git itself writes it. Git reads more forms: several sections and a
-/// key in one line, quotes and escapes within a value, a value that goes on in the next line.
-fn harmless(text: &str) -> String {
+/// Whether every line is one that git itself writes, in the form in which it does. Git reads more forms: several
+/// sections and a key in one line, quotes and escapes within a value.
+fn are_harmless(text: &str) -> bool {
     let mut known: &[&str] = &[];
-    let lines = text.split_inclusive('\n');
-    lines
-        .filter(|line| is_harmless(line.trim(), &mut known))
-        .collect()
-}
-
-/// `known` are the keys of the section that the line is in that may stay.
-fn is_harmless(line: &str, known: &mut &'static [&'static str]) -> bool {
-    if line
-        .chars()
-        .any(|letter| letter.is_control() && letter != '\t')
-    {
-        return false;
-    }
-    if line.is_empty() || line.starts_with(['#', ';']) {
-        return true;
-    }
-    if line.starts_with('[') {
-        let keys = section(line).and_then(keys_of);
-        *known = keys.unwrap_or_default();
-        return keys.is_some();
-    }
-    let (key, value) = line.split_once('=').unwrap_or((line, ""));
-    let key = key.trim().to_ascii_lowercase();
-    // `ext::program` and its like are addresses that run something.
-    let runs = matches!(key.as_str(), "url" | "pushurl") && value.contains("::");
-    !runs && !value.contains(['"', '\\']) && known.contains(&key.as_str())
+    text.lines().all(|line| {
+        let line = line.trim();
+        if line
+            .chars()
+            .any(|letter| letter.is_control() && letter != '\t')
+        {
+            return false;
+        }
+        if line.is_empty() || line.starts_with(['#', ';']) {
+            return true;
+        }
+        if line.starts_with('[') {
+            let keys = section(line).and_then(keys_of);
+            known = keys.unwrap_or_default();
+            return keys.is_some();
+        }
+        let (key, value) = line.split_once('=').unwrap_or((line, ""));
+        let key = key.trim().to_ascii_lowercase();
+        // `ext::program` and its like are addresses that run something.
+        let runs = matches!(key.as_str(), "url" | "pushurl") && value.contains("::");
+        !runs && !value.contains(['"', '\\']) && known.contains(&key.as_str())
+    })
 }
 
 /// The name in a line that is `[name]` or `[name "part"]` and nothing else.
@@ -150,12 +148,9 @@ mod tests {
 
     #[test]
     fn only_what_names_no_program_stays() {
-        for (text, stays) in [
+        for (text, harmless) in [
             ("", true),
-            (
-                "[core]\n\trepositoryformatversion = 0\n\tbare = false\n",
-                true,
-            ),
+            (PLAIN, true),
             (
                 "[remote \"origin\"]\n\turl = https://example.org/a\n\tfetch = +refs/heads/*:refs/remotes/origin/*\n[branch \"main\"]\n\tremote = origin\n\tmerge = refs/heads/main\n",
                 true,
@@ -192,34 +187,7 @@ mod tests {
             ("[remote \"a b\"]\n\turl = c # d\n", true),
             ("[core\n", false),
         ] {
-            assert_eq!(harmless(text) == text, stays, "{text:?}");
-        }
-    }
-
-    #[test]
-    fn what_may_stay_stays_beside_what_may_not() {
-        for (text, kept) in [
-            (
-                "[core]\n\tbare = false\n\tfsmonitor = evil\n[remote \"x\"]\n\turl = a\n",
-                "[core]\n\tbare = false\n[remote \"x\"]\n\turl = a\n",
-            ),
-            // What follows a section that goes is not taken for the one before.
-            (
-                "[core]\n[alias]\n\tbare = !evil\n[user]\n\tname = n",
-                "[core]\n[user]\n\tname = n",
-            ),
-            (
-                "[core]\n\tx = y \\\n\tbare = false \\\n\tfsmonitor = evil\n",
-                "[core]\n",
-            ),
-            // A part of the value before, and on its own no more than it says.
-            (
-                "[core]\n\tx = y \\\n\tbare = false\n",
-                "[core]\n\tbare = false\n",
-            ),
-            ("\u{0}", ""),
-        ] {
-            assert_eq!(harmless(text), kept, "{text:?}");
+            assert_eq!(are_harmless(text), harmless, "{text:?}");
         }
     }
 }

@@ -22,10 +22,7 @@ const MAX_PATH_CHARACTERS: usize = 200;
 /// Most entries too many that are removed one by one; with more the whole directory is made anew.
 const MAX_STRANGE: usize = 32;
 
-/// Most things that are put aside under numbers of their own.
-const MAX_ASIDE: usize = 256;
-
-/// Most directories that wait for their removal, each with a descriptor; more are left under their new names.
+/// Most directories that wait for their removal, each with a descriptor.
 const MAX_JUNK: usize = 256;
 
 /// Directories that had to go: moved aside already, to be removed when there is time.
@@ -131,12 +128,7 @@ impl Hand<'_> {
                 if there.is_some_and(|(kind, _)| kind == FileType::Directory) {
                     self.clear(dir, name)?;
                 }
-                let written = self.write(dir, name, noted);
-                if written.is_err() && kind(dir, name).is_some() {
-                    // A disk that a command filled, say. What cannot be made what it was shall run nothing either.
-                    put_aside(dir, name)?;
-                }
-                written.map(|()| true)
+                self.write(dir, name, noted).map(|()| true)
             }
         }
     }
@@ -221,48 +213,34 @@ impl Hand<'_> {
         if rustix::fs::unlinkat(dir, name, AtFlags::REMOVEDIR).is_ok() {
             return Ok(());
         }
+        if self.junk.0.len() >= MAX_JUNK {
+            return Err(io::Error::other("too much to be moved aside"));
+        }
         let aside = OsString::from(format!(".outrigger-removed-{}", random()?));
         rustix::fs::renameat(dir, name, dir, &aside)?;
-        // What there is no room for stays where it runs nothing.
-        if self.junk.0.len() < MAX_JUNK
-            && let Ok(dir) = dir.try_clone()
-        {
-            self.junk.0.push((dir, aside));
-        }
+        self.junk.0.push((dir.try_clone()?, aside));
         Ok(())
     }
 
     /// Writes beside and renames: whoever looks meanwhile sees the one or the other.
     fn write(&self, dir: &Dir, name: &OsStr, noted: &Noted) -> io::Result<()> {
         let beside = format!(".outrigger-{}", random()?);
-        let made = match noted {
-            Noted::Link(target) => rustix::fs::symlinkat(target, dir, &beside).map_err(Into::into),
-            Noted::File { mode, content, .. } => self.write_new(dir, &beside, *mode, content),
+        match noted {
+            Noted::Link(target) => rustix::fs::symlinkat(target, dir, &beside)?,
+            Noted::File { mode, content, .. } => {
+                let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+                let made = rustix::fs::openat(dir, &beside, flags, Mode::from_raw_mode(0o600))?;
+                let mut file = std::fs::File::from(made);
+                file.write_all(&self.content(content)?)?;
+                rustix::fs::fchmod(&file, Mode::from_raw_mode(*mode))?;
+            }
             Noted::Directory(_) | Noted::Unknown(_) => return Ok(()),
-        };
-        made.and_then(|()| Ok(rustix::fs::renameat(dir, &beside, dir, name)?))
-            .inspect_err(|_| {
-                rustix::fs::unlinkat(dir, &beside, AtFlags::empty()).unwrap_or_default();
-            })
+        }
+        rustix::fs::renameat(dir, &beside, dir, name).inspect_err(|_| {
+            rustix::fs::unlinkat(dir, &beside, AtFlags::empty()).unwrap_or_default();
+        })?;
+        Ok(())
     }
-
-    fn write_new(&self, dir: &Dir, name: &str, mode: u32, content: &Content) -> io::Result<()> {
-        let content = self.content(content)?;
-        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
-        let made = rustix::fs::openat(dir, name, flags, Mode::from_raw_mode(0o600))?;
-        let mut file = std::fs::File::from(made);
-        file.write_all(&content)?;
-        Ok(rustix::fs::fchmod(&file, Mode::from_raw_mode(mode))?)
-    }
-}
-
-/// Gives what is at a name another one, which means nothing to git; nothing is lost.
-pub(super) fn put_aside(dir: &Dir, name: &OsStr) -> io::Result<()> {
-    let free = (0..MAX_ASIDE)
-        .map(|number| format!("{}-replaced-{number}", name.display()))
-        .find(|name| kind(dir, OsStr::new(name)).is_none())
-        .ok_or(io::ErrorKind::AlreadyExists)?;
-    Ok(rustix::fs::renameat(dir, name, dir, free)?)
 }
 
 fn make_directory(dir: &Dir, name: &OsStr) -> io::Result<()> {

@@ -11,7 +11,7 @@ use cap_std::fs::Dir;
 use rustix::fs::FileType;
 
 use super::cleanse::cleanse;
-use super::put_back::{Hand, put_aside};
+use super::put_back::Hand;
 use crate::sandbox::helper::removal;
 use crate::sandbox::repository::{
     Baseline, Below, Git, HOOKS, Inside, Leaf, Noted, below, is_git_directory, kind, stamp,
@@ -19,6 +19,9 @@ use crate::sandbox::repository::{
 
 /// Where a linked worktree's directory says that its repository is.
 const COMMON: &str = "../..\n";
+
+/// Most things that are put aside under numbers of their own.
+const MAX_ASIDE: usize = 256;
 
 /// Makes a root what it was; `opened` is the `.git` of then.
 pub(super) fn put_back(root: &Dir, baseline: &Baseline, opened: Option<&Dir>, hand: &mut Hand<'_>) {
@@ -33,9 +36,6 @@ pub(super) fn put_back(root: &Dir, baseline: &Baseline, opened: Option<&Dir>, ha
             hand.tell(Path::new(git), outcome);
         }
     }
-    for (path, link) in &baseline.folders {
-        lead_nowhere_else(root, Path::new(path), link.as_ref(), hand);
-    }
     for (path, inside) in &baseline.directories {
         put_back_inside(root, Path::new(path), inside, hand);
     }
@@ -47,22 +47,19 @@ pub(super) fn put_back(root: &Dir, baseline: &Baseline, opened: Option<&Dir>, ha
     }
 }
 
-/// A link on the way to what is put back, through which this side cannot go, but git could: made what it was.
-fn lead_nowhere_else(root: &Dir, path: &Path, link: Option<&Noted>, hand: &mut Hand<'_>) {
-    let (parent, name) = split(path);
-    let Ok(dir) = open_through(root, &parent) else {
+fn put_back_referenced(root: &Dir, path: &Path, noted: Option<&Noted>, hand: &mut Hand<'_>) {
+    let Some(name) = path.file_name() else {
         return;
     };
-    if kind(&dir, &name) == Some(FileType::Symlink) && root.open_dir(path).is_err() {
-        hand.make(&dir, &parent, &name, link);
-    }
-}
-
-fn put_back_referenced(root: &Dir, path: &Path, noted: Option<&Noted>, hand: &mut Hand<'_>) {
-    let (parent, name) = split(path);
-    match open_through(root, &parent) {
-        Ok(dir) => hand.make(&dir, &parent, &name, noted),
-        // What was removed with its folder runs nothing.
+    let parent = path.parent().unwrap_or(Path::new(""));
+    let opened = if parent.as_os_str().is_empty() {
+        root.try_clone()
+    } else {
+        root.open_dir(parent)
+    };
+    match opened {
+        Ok(dir) => hand.make(&dir, parent, name, noted),
+        // What was removed with its folder runs nothing; what stands in the folder's place must lead nowhere.
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         Err(error) if noted.is_some() => hand.tell(path, Err(error)),
         Err(_) => {}
@@ -93,7 +90,7 @@ fn no_repository_of_its_own(root: &Dir, baseline: &Baseline, hand: &mut Hand<'_>
         return;
     }
     if baseline.has_namesakes {
-        let outcome = put_aside(root, OsStr::new("HEAD"));
+        let outcome = put_aside(root, "HEAD", "HEAD-replaced-");
         hand.tell(Path::new("HEAD"), outcome.map(|()| true));
     } else {
         cleanse(root, Path::new(""), hand);
@@ -120,7 +117,7 @@ fn bring_back(
         return Ok(false);
     }
     if there.is_some() && (found.is_some() || !is_directory) {
-        put_aside(root, OsStr::new(".git"))?;
+        put_aside(root, ".git", ".git-replaced-")?;
     }
     // Where it is gone, what took its place is made harmless by the caller.
     if let Some(path) = found {
@@ -137,6 +134,14 @@ fn find(root: &Dir, root_path: &Path, original: (u64, u64), opened: &Dir) -> Opt
     (now.identity() == original).then(|| below.to_owned())
 }
 
+fn put_aside(root: &Dir, name: &str, prefix: &str) -> io::Result<()> {
+    let free = (0..MAX_ASIDE)
+        .map(|number| format!("{prefix}{number}"))
+        .find(|name| kind(root, OsStr::new(name)).is_none())
+        .ok_or(io::ErrorKind::AlreadyExists)?;
+    Ok(rustix::fs::renameat(root, name, root, free)?)
+}
+
 fn put_back_inside(root: &Dir, path: &Path, inside: &Inside, hand: &mut Hand<'_>) {
     let at = if path == Path::new(".") {
         Path::new("")
@@ -146,7 +151,7 @@ fn put_back_inside(root: &Dir, path: &Path, inside: &Inside, hand: &mut Hand<'_>
     let opened = match path.parent() {
         // Gives us the rights to it again where a command took them.
         Some(parent) if parent.as_os_str().is_empty() && path != Path::new(".") => {
-            removal::open(root, path.as_os_str()).or_else(|_| root.open_dir(path))
+            removal::open(root, path.as_os_str())
         }
         _ => root.open_dir(path),
     };
@@ -233,14 +238,5 @@ fn open(dir: &Dir, path: &Path) -> io::Result<Dir> {
         dir.try_clone()
     } else {
         dir.open_dir_nofollow(path)
-    }
-}
-
-/// The same through links, those within the root.
-fn open_through(root: &Dir, path: &Path) -> io::Result<Dir> {
-    if path.as_os_str().is_empty() {
-        root.try_clone()
-    } else {
-        root.open_dir(path)
     }
 }

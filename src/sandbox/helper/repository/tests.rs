@@ -100,18 +100,12 @@ fn restored(folder: &Path, change: impl FnOnce()) -> Vec<String> {
 }
 
 fn shell(folder: &Path, line: &str) {
-    shows(folder, line);
-}
-
-/// What a line writes.
-fn shows(folder: &Path, line: &str) -> String {
     let done = Command::new("sh")
         .args(["-ec", line])
         .current_dir(folder)
         .output()
         .unwrap();
     assert!(done.status.success(), "{line}: {done:?}");
-    String::from_utf8(done.stdout).unwrap()
 }
 
 #[test]
@@ -226,11 +220,10 @@ fn a_new_repository_stays_without_what_runs() {
     let found = restored(folder.path(), || {
         shell(
             folder.path(),
-            "git init -q; git config core.fsmonitor evil; git remote add origin https://example.org/x; echo evil > .git/hooks/post-commit; echo x > .git/commondir",
+            "git init -q; git config core.fsmonitor evil; echo evil > .git/hooks/post-commit; echo x > .git/commondir",
         );
     });
     assert_eq!(found, [".git/config", ".git/hooks", ".git/commondir"]);
-    git(folder.path(), &["remote", "get-url", "origin"]);
     let hooks = folder.path().join(".git/hooks");
     assert!(!hooks.join("post-commit").exists());
     assert!(hooks.join("pre-push.sample").exists());

@@ -90,22 +90,12 @@ const MACHINE: [i64; 18] = [
     libc::SYS_vhangup,
 ];
 
-/// Shared memory and queues between processes of a user, where there is no namespace of the command's own. Not only
-/// the calls that look one up: numbers are small and can be guessed.
-const SHARED_BETWEEN_PROCESSES: [i64; 13] = [
+/// Shared memory and queues between processes of a user, where there is no namespace of the command's own.
+const SHARED_BETWEEN_PROCESSES: [i64; 4] = [
     libc::SYS_shmget,
-    libc::SYS_shmat,
-    libc::SYS_shmctl,
     libc::SYS_msgget,
-    libc::SYS_msgsnd,
-    libc::SYS_msgrcv,
-    libc::SYS_msgctl,
     libc::SYS_semget,
-    libc::SYS_semop,
-    libc::SYS_semtimedop,
-    libc::SYS_semctl,
     libc::SYS_mq_open,
-    libc::SYS_mq_unlink,
 ];
 
 /// Scheduling and limits, with the process they change as the argument of that number.
