@@ -131,6 +131,8 @@ pub(super) fn after_colons(word: &str) -> impl Iterator<Item = &str> {
                 .flatten();
             Some(match magic {
                 _ if at > 0 => path,
+                // Pathspecs that leave secrets out hold for a pattern, too.
+                Some((_, path)) if path.contains(['*', '?', '[']) => "",
                 Some((_, path)) => path,
                 None => path.trim_start_matches('/'),
             })

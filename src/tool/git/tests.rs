@@ -60,6 +60,7 @@ fn paths_that_are_named_are_known_to_the_rules() {
         (&["show", "HEAD:.docker"], &["."]),
         (&["log", "-p", "--", ":/"], &["."]),
         (&["log", "-p", "--", ":/src"], &["."]),
+        (&["diff", "HEAD~1", "--", ":(glob)**"], &["."]),
         (&["log", "--text", "-p"], &["."]),
         (&["rev-list", "--filter=blob:none", "HEAD"], &["."]),
         (&["log", "--follow", "README.md"], &["README.md"]),
