@@ -23,6 +23,7 @@ fn judge(line: &str) -> Classification {
             central_root: Path::new("/home/ada/outrigger/projects/project"),
             home: Some(Path::new("/home/ada")),
             trusted_program: &|_| true,
+            unhidden: None,
         },
     )
 }

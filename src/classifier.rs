@@ -50,7 +50,7 @@ mod tests;
 use std::path::Path;
 
 pub(crate) use self::characters::is_invisible;
-pub use self::pattern::{Pattern, PatternError};
+pub use self::pattern::{Denial, Pattern, PatternError};
 pub use self::remember::Remembered;
 
 use self::command::Setting;
@@ -86,6 +86,9 @@ pub struct Surroundings<'a> {
     /// Whether a bare program name resolves in the sanitised `PATH` to a trusted file: owned by root,
     /// outside the roots.
     pub trusted_program: &'a dyn Fn(&str) -> bool,
+    /// Where nothing hides files for secrets from commands: whether reading this absolute path may show one, since it
+    /// is a folder or leads elsewhere. `None` where they are hidden.
+    pub unhidden: Option<&'a dyn Fn(&Path) -> bool>,
 }
 
 /// What is known about one line.

@@ -31,6 +31,10 @@ pub(super) fn shown(args: &[Arg]) -> String {
 /// Returns the words as written; one that was followed into several is one word again.
 fn words_of(args: &[Arg]) -> Vec<Word> {
     let words = args.iter().map(|arg| match &arg.word {
+        // A text that a shell is given may hold what is not known, as a letter among others.
+        Some(Word::Literal(text)) if text.contains(UNKNOWN) => {
+            Word::Dynamic(text.replace(UNKNOWN, "…"))
+        }
         Some(word) => word.clone(),
         None => Word::Dynamic(arg.text.replace(UNKNOWN, "…")),
     });

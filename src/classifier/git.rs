@@ -11,7 +11,7 @@ use super::walk::Walk;
 use crate::message::DangerLevel::Dangerous;
 
 /// Options before the subcommand that take the next word.
-const GLOBAL_VALUES: [&str; 8] = [
+pub(super) const GLOBAL_VALUES: [&str; 10] = [
     "-C",
     "-c",
     "--git-dir",
@@ -20,6 +20,8 @@ const GLOBAL_VALUES: [&str; 8] = [
     "--exec-path",
     "--config-env",
     "--super-prefix",
+    "--attr-source",
+    "--shallow-file",
 ];
 
 /// Options of `git config` that take the next word.

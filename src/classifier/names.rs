@@ -1,7 +1,7 @@
 //! Programs whose name the line does not spell out: patterns, outputs, and what is taken out of variables.
 
 use super::command::{Setting, shown};
-use super::expand::Arg;
+use super::expand::{Arg, UNKNOWN};
 use super::paths::plain_glob;
 use super::scope::Scope;
 use super::table::{TABLE, wildcard};
@@ -78,6 +78,17 @@ impl Walk<'_> {
         let empty = args.iter().take_while(|arg| arg.loose).count();
         if empty > 0 {
             self.command(args.get(empty..).unwrap_or_default(), setting, scope);
+        }
+        // So may a part of the name: `su$@do`.
+        let name = first.text.replace(UNKNOWN, "");
+        if name.ends_with(|c: char| c.is_alphanumeric()) {
+            let known = Arg {
+                text: name,
+                word: first.word.clone(),
+                ..Arg::default()
+            };
+            let args = [&[known], args.get(1..).unwrap_or_default()].concat();
+            self.command(&args, setting, scope);
         }
     }
 

@@ -441,6 +441,7 @@ mod tests {
             central_root: Path::new("/c"),
             home: Some(Path::new("/h")),
             trusted_program: &|_| true,
+            unhidden: None,
         });
         let is_secret = |path: &str| denied(&Arg::literal(path), &scope).is_some();
         for glob in deny::names_of_secrets() {

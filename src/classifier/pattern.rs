@@ -1,5 +1,9 @@
 //! Permission patterns over the words of one command: `cargo test **`.
 
+mod denial;
+
+pub use self::denial::Denial;
+
 use super::reader::Reader;
 use super::{SimpleCommand, Word};
 

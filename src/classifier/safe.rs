@@ -131,6 +131,9 @@ impl Prover<'_> {
         if rest.is_empty() && has(&TABLE.safe.bare, name) {
             return Ok(());
         }
+        if self.surroundings.unhidden.is_some() {
+            whole_folders(first, rest)?;
+        }
         if let Some(agnostic) = TABLE.safe.agnostic.get(name) {
             return self.agnostic(agnostic, rest);
         }
@@ -230,7 +233,22 @@ impl Prover<'_> {
         }
     }
 
+    /// What a program reads and may show.
     fn readable(&self, arg: &Arg, source: &str) -> Proof {
+        self.harmless(arg, source)?;
+        if let Some(shows) = self.surroundings.unhidden {
+            let found = arg.as_known().map(|text| self.scope.resolve(text));
+            match found {
+                Some(Some(path)) if !shows(&path) => {}
+                Some(Some(_)) => return secret(source, "leads to files that nothing hides here"),
+                _ => return secret(source, "may name a secret, which nothing hides here"),
+            }
+        }
+        Ok(())
+    }
+
+    /// What a program opens, without showing all that is in it.
+    fn harmless(&self, arg: &Arg, source: &str) -> Proof {
         self.not_denied(arg, source)?;
         let device = self.scope.resolve(&arg.text).is_some_and(|path| {
             path.starts_with("/dev") && !matches!(path.to_str(), Some("/dev/null" | "/dev/stdin"))
@@ -260,6 +278,11 @@ impl Prover<'_> {
             }
         }
         Ok(())
+    }
+
+    fn all_harmless(&self, item: &Item) -> Proof {
+        let mut args = item.args.iter();
+        args.try_for_each(|arg| self.harmless(arg, &item.source))
     }
 
     /// Files that an option names by the next word: `-f list`.
@@ -314,7 +337,7 @@ impl Prover<'_> {
                 if let Some(value) = items.next() {
                     value.literal()?;
                     if text.contains("newer") || text == "-samefile" {
-                        self.all_readable(&[value])?;
+                        self.all_harmless(value)?;
                     }
                 }
             } else if text.starts_with(['-', '(', ')', '!', ',']) {
@@ -322,7 +345,7 @@ impl Prover<'_> {
                     return Err(item.unproven("option", "is a predicate that is not allowed"));
                 }
             } else {
-                self.all_readable(&[item])?;
+                self.all_harmless(item)?;
             }
         }
         Ok(())
@@ -363,10 +386,45 @@ impl Prover<'_> {
             if matches!(text, "-v" | "-R") || subscript {
                 return Err(item.unproven("test-operand", "may be evaluated"));
             }
-            self.all_readable(&[item])?;
+            self.all_harmless(item)?;
         }
         Ok(())
     }
+}
+
+/// Refuses what reads every file of a folder, or files that nobody names: nothing hides the secrets among them.
+fn whole_folders(program: &Item, rest: &[Item]) -> Proof {
+    let options = |letters: &str, long: &[&str]| {
+        rest.iter().flat_map(|item| &item.args).any(|arg| {
+            cluster(&arg.text).is_some_and(|given| given.contains(|c| letters.contains(c)))
+                || long.iter().any(|option| is_option(&arg.text, option))
+        })
+    };
+    let reads_all = match program.literal()? {
+        "grep" | "egrep" | "fgrep" => options(
+            "rRd",
+            &["--recursive", "--dereference-recursive", "--directories"],
+        ),
+        "diff" => options("r", &["--recursive", "--from-file", "--to-file"]),
+        "rg" | "xargs" => true,
+        // What is in the work tree and is not committed.
+        "git" => {
+            let word = |item: &Item, texts: &[&str]| {
+                item.literal().is_ok_and(|text| texts.contains(&text))
+            };
+            let compares = rest.first().is_some_and(|item| word(item, &["diff"]));
+            compares
+                && !rest
+                    .iter()
+                    .any(|item| word(item, &["--cached", "--staged"]))
+        }
+        _ => false,
+    };
+    if reads_all {
+        let reason = "reads files that are not named, and nothing hides secrets here";
+        return Err(program.unproven("secret", reason));
+    }
+    Ok(())
 }
 
 fn secret(source: &str, reason: &str) -> Proof {

@@ -10,7 +10,7 @@ mod bash_agrees;
 mod disguise;
 mod properties;
 
-fn judge(line: &str) -> Classification {
+pub(super) fn judge(line: &str) -> Classification {
     classify(
         line,
         &Surroundings {
@@ -18,6 +18,7 @@ fn judge(line: &str) -> Classification {
             central_root: Path::new("/home/ada/outrigger/projects/project"),
             home: Some(Path::new("/home/ada")),
             trusted_program: &|_| true,
+            unhidden: None,
         },
     )
 }
@@ -133,6 +134,7 @@ fn a_program_must_be_trusted() {
         central_root: Path::new("/c"),
         home: None,
         trusted_program: &|name| name == "cat",
+        unhidden: None,
     };
     assert_eq!(classify("cat a", &surroundings).level, DangerLevel::Safe);
     assert_eq!(classify("echo a", &surroundings).level, DangerLevel::Safe);
@@ -145,6 +147,78 @@ fn a_program_must_be_trusted() {
         classify("rm -rf ~", &surroundings).level,
         DangerLevel::Blocked
     );
+}
+
+/// Judges a line where nothing hides files for secrets.
+fn judge_unhidden(line: &str) -> Classification {
+    let shows = |path: &Path| path.ends_with("src") || path.ends_with("leads-away");
+    classify(
+        line,
+        &Surroundings {
+            project_root: Path::new("/home/ada/project"),
+            central_root: Path::new("/home/ada/outrigger/projects/project"),
+            home: Some(Path::new("/home/ada")),
+            trusted_program: &|_| true,
+            unhidden: Some(&shows),
+        },
+    )
+}
+
+#[test]
+fn where_nothing_hides_secrets_only_named_files_are_read_safely() {
+    for line in [
+        "grep -r K",
+        "grep -rn '' .",
+        "grep -R S",
+        "grep -nR S src",
+        "grep --recurs S",
+        "grep -d recurse S",
+        "grep --directories=recurse S",
+        "egrep -ri S",
+        "timeout 5 grep -r K",
+        "find . -type f | xargs cat",
+        "find . -type f -print0 | xargs -0 grep K",
+        "ls -a | xargs cat",
+        "ls -a | xargs head -n 5",
+        "rg K",
+        "diff -r a b",
+        "diff src b",
+        "diff --from-file=a b",
+        "cat *",
+        "cat src/*.rs",
+        "head -n1 */*",
+        "cat $X",
+        "wc *",
+        "wc -l < src",
+        "cat leads-away",
+        "cd docs && cat leads-away",
+        "git diff",
+        "git diff HEAD -- src",
+    ] {
+        assert_eq!(judge(line).level, DangerLevel::Safe, "{line}");
+        let unhidden = judge_unhidden(line);
+        assert_eq!(unhidden.level, DangerLevel::Warning, "{line}");
+        assert_eq!(unhidden.findings[0].rule, "secret", "{line}");
+    }
+    for line in [
+        "cat README.md",
+        "grep -n K README.md docs/a.md",
+        "grep 'a.*b' README.md",
+        "ls -la src *",
+        "find . -name '*.rs'",
+        "find src -type f | wc -l",
+        "test -d src",
+        "du -sh *",
+        "echo $X *",
+        "cat README.md | grep K | sort",
+        "git status",
+        "git log --oneline -- src",
+        "git diff --cached",
+        "git show HEAD~1 --stat",
+        "cd src && ls",
+    ] {
+        assert_eq!(judge_unhidden(line).level, DangerLevel::Safe, "{line}");
+    }
 }
 
 #[test]

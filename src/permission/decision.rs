@@ -1,7 +1,7 @@
 //! One call, one decision: run, ask, or refuse, with the reason.
 
 use super::{NetworkPolicy, Scope};
-use crate::classifier::SimpleCommand;
+use crate::classifier::{Denial, SimpleCommand};
 use crate::message::{Danger, DangerLevel, ToolCategory, ToolSpec, TrustLevel};
 
 /// What becomes of a call.
@@ -79,7 +79,8 @@ pub fn decide(subject: &Subject<'_>, scope: &Scope, rules: Rules) -> Decision {
     let Some(grant) = scope.grant(name, level) else {
         return Decision::Refuse(format!("the tool `{name}` is not allowed here"));
     };
-    if grant.denies_one(subject.commands) {
+    let denial = grant.denies_one(subject.commands);
+    if denial == Denial::Certain {
         return Decision::Refuse("the permissions here deny this command".to_owned());
     }
     let outside = match subject.walks {
@@ -104,6 +105,12 @@ pub fn decide(subject: &Subject<'_>, scope: &Scope, rules: Rules) -> Decision {
             }
             NetworkPolicy::Ask | NetworkPolicy::On => {}
         }
+    }
+    if denial == Denial::Possible {
+        return Decision::Ask(
+            "it may be a command that the permissions here deny: which one it is is only known when it runs"
+                .to_owned(),
+        );
     }
     // Of a tool that runs no command, reasons name files that are asked for at every level.
     if subject.commands.is_empty() && !subject.danger.reasons.is_empty() {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use globset::{Glob, GlobSet, GlobSetBuilder};
 
 use super::{Permission, PermissionMap};
-use crate::classifier::{Pattern, SimpleCommand};
+use crate::classifier::{Denial, Pattern, SimpleCommand};
 use crate::message::{DangerLevel, ToolSpec};
 
 /// What tools may do. One map is the workflow's or the client's; a second one narrows it.
@@ -157,11 +157,12 @@ impl Grant {
         !commands.is_empty() && !self.allows.is_empty() && commands.iter().all(allowed)
     }
 
-    /// Whether some command is denied by a pattern of the scope.
-    pub(super) fn denies_one(&self, commands: &[SimpleCommand]) -> bool {
-        commands
+    /// Whether some command is, or may come to be, one that a pattern of the scope denies.
+    pub(super) fn denies_one(&self, commands: &[SimpleCommand]) -> Denial {
+        let denials = commands
             .iter()
-            .any(|command| self.deny.iter().any(|pattern| pattern.matches(command)))
+            .flat_map(|command| self.deny.iter().map(|pattern| pattern.denies(command)));
+        denials.max().unwrap_or(Denial::No)
     }
 
     /// Whether commands classed dangerous are in scope.

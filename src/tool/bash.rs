@@ -14,8 +14,10 @@ use super::{Facts, Output, Prepared, Refusal, RememberKey, Run, Tool, Violation}
 use crate::classifier::{Classification, Surroundings, classify};
 use crate::config::{BashConfig, NetworkPolicy};
 use crate::message::{Danger, DangerLevel, ToolCategory, ToolSpec};
+use crate::sandbox::Mode;
+use crate::sandbox::deny::Access;
 use crate::sandbox::environment::neutral_git;
-use crate::sandbox::paths::RootName;
+use crate::sandbox::paths::{Found, PathError, RootName, Roots};
 
 /// The longest command line, in bytes: the system takes no longer argument.
 const MAX_COMMAND: usize = 100 * 1024;
@@ -63,6 +65,7 @@ impl Bash {
 
     fn classify(&self, line: &str) -> Classification {
         let roots = self.exec.roots();
+        let shows = |path: &Path| shows_secrets(path, roots);
         let mut classified = classify(
             line,
             &Surroundings {
@@ -70,6 +73,7 @@ impl Bash {
                 central_root: roots.path(RootName::Central),
                 home: self.home.as_deref(),
                 trusted_program: &|name| self.exec.is_trusted(name),
+                unhidden: (!self.hides_secrets()).then_some(&shows),
             },
         );
         let safe = classified.level == DangerLevel::Safe;
@@ -77,9 +81,34 @@ impl Bash {
             super::git::unconfined(&mut classified);
         }
         if classified.level == DangerLevel::Safe {
+            super::git::runs_settings(&mut classified, roots);
+        }
+        if classified.level == DangerLevel::Safe {
             super::git::shows_secrets(&mut classified);
         }
         classified
+    }
+
+    /// Whether commands find nothing where files for secrets are; not known counts as no.
+    fn hides_secrets(&self) -> bool {
+        self.exec.sandbox().known_mode() == Some(Mode::Full)
+    }
+}
+
+/// Whether a path leads to a file for secrets, or to a folder in which there may be one.
+fn shows_secrets(path: &Path, roots: &Roots) -> bool {
+    let Ok(target) = path
+        .to_str()
+        .ok_or(())
+        .and_then(|path| roots.map(path, Access::Look).or(Err(())))
+    else {
+        // Files of the system are judged by their names.
+        return false;
+    };
+    match roots.locate(&target, Access::Read) {
+        Ok(located) => matches!(located.found(), Found::Folder(_)),
+        Err(PathError::Forbidden(_)) => true,
+        Err(_) => false,
     }
 }
 

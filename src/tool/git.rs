@@ -4,10 +4,12 @@
 //! git and none that runs another program, and no path outside the project. How much harm it may do is
 //! the classifier's judgement of the same words. What free names in a repository's configuration still
 //! make git run (filters) is confined by the sandbox; where that does not keep files apart, no call
-//! counts as safe.
+//! counts as safe. A line of bash, to which no option can be added, is safe only where there are no such names.
 
 mod arguments;
+mod contents;
 pub(super) mod history;
+pub(super) mod settings;
 mod shown;
 mod words;
 
@@ -27,7 +29,7 @@ use crate::classifier::{Classification, Finding, Surroundings, classify_words};
 use crate::config::{BashConfig, NetworkPolicy};
 use crate::message::{Danger, DangerLevel, ToolCategory, ToolSpec};
 use crate::sandbox::environment::git_alone;
-use crate::sandbox::paths::RootName;
+use crate::sandbox::paths::{RootName, Roots};
 
 /// Runs git in the project's folder, without a shell: `args` are the words after `git`, for example
 /// ["log", "--oneline", "-5"]. Commands that only read run at once. No hook, pager, editor, alias or
@@ -78,6 +80,8 @@ impl Git {
                 central_root: roots.path(RootName::Central),
                 home: self.home.as_deref(),
                 trusted_program: &|name| self.exec.is_trusted(name),
+                // What the tool shows leaves files for secrets out by itself.
+                unhidden: None,
             },
         );
         if classified.level == DangerLevel::Safe && !self.exec.keeps_files_apart() {
@@ -95,6 +99,21 @@ pub(super) fn unconfined(classified: &mut Classification) {
         rule: "git-unconfined",
         words: "git".to_owned(),
         reason: "runs what the repository's configuration names, and no sandbox confines that here"
+            .to_owned(),
+    });
+}
+
+/// Takes back that a line of bash only reads where its git may run what settings of the repository name.
+pub(super) fn runs_settings(classified: &mut Classification, roots: &Roots) {
+    if !classified.runs("git") || !settings::may_run_programs(&classified.commands, roots) {
+        return;
+    }
+    classified.level = DangerLevel::Warning;
+    classified.findings.push(Finding {
+        level: DangerLevel::Warning,
+        rule: "git-settings",
+        words: "git".to_owned(),
+        reason: "may run what the repository's settings name: filters, converters, external diffs"
             .to_owned(),
     });
 }

@@ -1,5 +1,7 @@
 //! The `git` tool in repositories that would have git run something.
 
+mod contents;
+
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -52,11 +54,22 @@ fn git(words: &[&str]) -> Turn {
 }
 
 /// Has the model call git once and returns the result.
+/// Has git called, approves it where that is asked for, and returns the result.
 async fn call(provider: &Provider, client: &mut Client, words: &[&str]) -> Value {
     provider.then(git(words)).then(Turn::text("done"));
     client.say("go").await;
     let before = client.all("chat:tool-result").len();
-    client.until("chat:stream-end").await;
+    loop {
+        let frame = client.next().await;
+        if frame["type"] == "chat:tool-confirm" {
+            let id = &frame["payload"]["toolId"];
+            client
+                .send(json!({"type": "chat:tool-approve", "toolId": id, "approved": true}))
+                .await;
+        } else if frame["type"] == "chat:stream-end" {
+            break;
+        }
+    }
     let results = client.all("chat:tool-result");
     let told = client.all("chat:error");
     results
@@ -188,7 +201,7 @@ const TRAPS: &[Trap] = &[
             std::fs::create_dir_all(project.join(".git/info")).unwrap();
             std::fs::write(project.join(".git/info/attributes"), "*.txt diff=x\n").unwrap();
         },
-        calls: &[&["show"], &["log", "-p", "--stat"]],
+        calls: &[&["show"], &["log", "-p", "--stat"], &["reflog", "-p"]],
     },
     Trap {
         name: "settings in a file of the project",
@@ -221,6 +234,30 @@ const TRAPS: &[Trap] = &[
         name: "a submodule with a monitor of its own",
         set: submodule,
         calls: &[&["status"], &["diff"]],
+    },
+    Trap {
+        name: "an object that is fetched when it is looked for",
+        set: |project| {
+            plain_git(project, &["config", "extensions.partialClone", "origin"]);
+            configure(project, "remote.origin.promisor", "true");
+            configure(project, "remote.origin.url", "ext::./evil");
+            configure(project, "protocol.ext.allow", "always");
+        },
+        calls: &[&["show", "1234567890123456789012345678901234567890"]],
+    },
+    Trap {
+        name: "a driver for merges that are shown",
+        set: |project| {
+            configure(project, "merge.x.driver", "./evil");
+            std::fs::write(project.join(".gitattributes"), "*.txt merge=x\n").unwrap();
+            plain_git(project, &["checkout", "-qf", "-b", "side", "HEAD~1"]);
+            std::fs::write(project.join("a.txt"), "four\n").unwrap();
+            plain_git(project, &["commit", "-qam", "side"]);
+            plain_git(project, &["merge", "-q", "main"]);
+            plain_git(project, &["commit", "-qam", "merged"]);
+            configure(project, "log.diffMerges", "remerge");
+        },
+        calls: &[&["log", "-m", "-p"], &["show", "-m"]],
     },
     Trap {
         name: "a pager",
@@ -304,6 +341,55 @@ async fn what_a_hostile_repository_names_is_not_run() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
+/// To a line of bash no option can be added: it only reads where the settings name no program.
+#[tokio::test]
+async fn a_line_of_bash_runs_unasked_where_no_settings_name_a_program() {
+    let settings: [(&str, &str); 5] = [
+        ("diff.external", "./evil"),
+        ("diff.x.textconv", "./evil"),
+        ("diff.x.command", "./evil"),
+        ("filter.x.clean", "./evil"),
+        ("include.path", "../more"),
+    ];
+    let provider = Provider::start().await;
+    let more = json!({"approval": {"auto_approve_safe_commands": true}});
+    let daemon = Daemon::with(&provider, more).await;
+    repository(&daemon);
+    daemon.file(".gitattributes", "*.txt diff=x filter=x\n");
+    let project = daemon.project();
+    let mut client = daemon.connect().await;
+    let confined = client.seen[0]["payload"]["sandbox"]["mode"] == "full";
+    let lines = ["git status", "git diff", "git log -p", "cd src; git show"];
+    daemon.file("src/b.rs", "");
+    for line in lines {
+        for setting in std::iter::once(None).chain(settings.map(Some)) {
+            if let Some((key, value)) = setting {
+                configure(&project, key, value);
+            }
+            provider
+                .then(Turn::call("bash", &json!({"command": line})))
+                .then(Turn::text("done"));
+            let before = client.all("chat:tool-confirm").len();
+            client.say("go").await;
+            if setting.is_some() {
+                let confirm = client.until("chat:tool-confirm").await["payload"].clone();
+                assert_eq!(confirm["rules"][0]["rule"], "git-settings", "{confirm}");
+                client
+                    .ask(json!({"type": "chat:tool-approve", "toolId": confirm["toolId"], "approved": false}))
+                    .await;
+            }
+            client.until("chat:stream-end").await;
+            if setting.is_none() && confined {
+                assert_eq!(client.all("chat:tool-confirm").len(), before, "{line}");
+            }
+            if let Some((key, _)) = setting {
+                plain_git(&project, &["config", "--unset", key]);
+            }
+        }
+    }
+    assert!(!project.join("ran").exists());
+}
+
 /// Filters have names of their own and cannot be switched off: they run, inside.
 #[tokio::test]
 async fn a_filter_of_the_repository_is_confined() {
@@ -377,116 +463,6 @@ async fn a_path_outside_ends_the_exchange() {
         );
     }
     assert!(!Path::new("/tmp/outrigger-git-output").exists());
-}
-
-/// A secret that was committed is in the history, where nothing masks it.
-#[tokio::test]
-async fn history_shows_no_secrets_unasked() {
-    let provider = Provider::start().await;
-    let daemon = Daemon::start(&provider).await;
-    repository(&daemon);
-    let project = daemon.project();
-    daemon.file("server.key", "THE-PRIVATE-KEY\n");
-    daemon.file("prod.env/db-secret.json", "THE-PRIVATE-KEY\n");
-    daemon.file(".env", "THE-PRIVATE-KEY\n");
-    daemon.file("src/secret.rs", "fn harmless() {}\n");
-    plain_git(&project, &["add", "-A"]);
-    plain_git(&project, &["commit", "-qm", "third"]);
-    std::fs::remove_file(project.join("server.key")).unwrap();
-    plain_git(&project, &["commit", "-qam", "fourth"]);
-    let mut client = daemon.connect().await;
-    for words in [
-        &["log", "-p"][..],
-        &["log", "-p", "HEAD"],
-        &["log", "-p", "--", "s*"],
-        &["log", "--patch", "--", "serv*"],
-        &["log", "-u", "--all"],
-        &["show", "HEAD"],
-        &["show", "HEAD~1"],
-        &["show", "HEAD~1", "--", "*e*"],
-        &["diff", "HEAD~2"],
-        &["diff", "HEAD~2", "HEAD~1", "--", ":(glob)**"],
-    ] {
-        let result = call(&provider, &mut client, words).await;
-        let shown = result["result"].as_str().unwrap();
-        assert!(!shown.contains("THE-PRIVATE-KEY"), "{words:?} {shown}");
-        assert!(!shown.contains("fatal"), "{words:?} {shown}");
-    }
-    // What only says "secret" in its name, and what git says besides contents, is there as ever.
-    let shown = call(&provider, &mut client, &["show", "HEAD~1"]).await;
-    assert!(
-        shown["result"].as_str().unwrap().contains("harmless"),
-        "{shown}"
-    );
-    let log = call(&provider, &mut client, &["log", "--format=%s"]).await;
-    assert_eq!(log["result"], "fourth\nthird\nsecond\nfirst\n");
-    // Asked for were the three patterns that a secret's name may fit; they show none either.
-    assert_eq!(client.all("chat:tool-confirm").len(), 3);
-    assert_eq!(client.all("chat:error").len(), 0);
-    // In a line of bash nothing can be left out: it is asked for.
-    for line in [
-        "git log -p -- '*.env'",
-        "git log -p -- 's*'",
-        "git show HEAD~1:server.key",
-        "git log -L1,1:server.key",
-        "git log -p -- server.key",
-    ] {
-        provider
-            .then(Turn::call("bash", &json!({"command": line})))
-            .then(Turn::text("done"));
-        client
-            .send(json!({"type": "chat:send", "content": "go", "trustLevel": "guided"}))
-            .await;
-        let confirm = client.until("chat:tool-confirm").await["payload"].clone();
-        assert_ne!(confirm["danger"]["level"], "safe", "{line}");
-        client
-            .ask(json!({"type": "chat:tool-approve", "toolId": confirm["toolId"], "approved": false}))
-            .await;
-        client.until("chat:stream-end").await;
-    }
-}
-
-/// However the words are put, so that a pathspec is lost or means nothing.
-#[tokio::test]
-async fn no_order_of_words_has_history_show_a_secret() {
-    const KEY: &str = "THE-PRIVATE-KEY";
-    let provider = Provider::start().await;
-    let daemon = Daemon::start(&provider).await;
-    repository(&daemon);
-    let project = daemon.project();
-    daemon.file(".env", format!("{KEY}\n"));
-    daemon.file("-L", "a name\n");
-    daemon.file("--no-index", "a name\n");
-    plain_git(&project, &["add", "-A"]);
-    plain_git(&project, &["commit", "-qm", "third"]);
-    let mut client = daemon.connect().await;
-    for words in [
-        &["log", "-p", "--", "-L", "."][..],
-        &["log", "-p", "--", ".", "--no-index"],
-        &["log", "-p", "-S", "-L"],
-        &["log", "-p", "--end-of-options", "HEAD", "--", "-L", "."],
-        &["log", "-p", "--until"],
-        &["log", "-p", "-I"],
-        &["log", "-p", "--anchored"],
-        &["log", "-p", "--full-diff"],
-        &["log", "-p", "--full-diff", "--", "a.txt"],
-        &["log", "--no-ind", "-p"],
-        &["diff", "HEAD~1", "--", "--no-index", "."],
-        &["diff", "HEAD~1", "-S", "--no-index"],
-        &["reflog", "-p"],
-        &["show", "HEAD", "--", "-L", "."],
-    ] {
-        provider.then(git(words)).then(Turn::text("done"));
-        client
-            .send(json!({"type": "chat:send", "content": "go", "trustLevel": "autonomous"}))
-            .await;
-        client.until("chat:stream-end").await;
-        let results = client.all("chat:tool-result");
-        let told = results.last().unwrap()["result"].to_string();
-        assert!(!told.contains(KEY), "{words:?} {told}");
-    }
-    assert_eq!(client.all("chat:tool-result").len(), 14);
-    assert_eq!(client.all("chat:tool-confirm").len(), 0);
 }
 
 #[tokio::test]

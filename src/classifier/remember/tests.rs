@@ -9,6 +9,7 @@ fn key(line: &str) -> Option<Remembered> {
         central_root: Path::new("/home/ada/outrigger/projects/project"),
         home: Some(Path::new("/home/ada")),
         trusted_program: &|_| true,
+        unhidden: None,
     };
     classify(line, &surroundings).rememberable()
 }

@@ -193,6 +193,30 @@ fn refusals_come_before_whatever_lets_run() {
 }
 
 #[test]
+fn what_may_be_denied_is_asked_whatever_else_allows_it() {
+    for trust in [Guided, Autonomous] {
+        let decided = |line: &str| {
+            Case::new("bash", Safe, line)
+                .allowing(|permission| {
+                    permission.deny = vec!["git push **".to_owned()];
+                    permission.allow = vec!["**".to_owned()];
+                })
+                .trust(trust)
+                .with(|case| {
+                    case.remembered = true;
+                    case.rules.auto_approve_safe_commands = true;
+                })
+                .decided()
+                .0
+        };
+        assert_eq!(decided("git status"), "run");
+        assert_eq!(decided("/usr/bin/git -C . push"), "refuse");
+        // An alias of the repository's.
+        assert_eq!(decided("git pp"), "ask");
+    }
+}
+
+#[test]
 fn paths_of_the_scope_bind() {
     let outside = |trust| {
         Case::new("file_read", Safe, "")

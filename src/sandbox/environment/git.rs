@@ -10,8 +10,9 @@ use std::path::Path;
 /// Settings that outrank the repository's.
 ///
 /// An empty `diff.external` makes `git diff` fail (git 2.47, tried 2026-11-20), so that is switched off by an
-/// option. `log.showSignature` would have `git log` run the checker that the signature's kind names.
-const NEUTRAL: [(&str, &str); 20] = [
+/// option. `log.showSignature` would have `git log` run the checker that the signature's kind names, `log.diffMerges` a
+/// merge driver. `commit.verbose` and `stash.showPatch` show what is in files where nobody asked for that.
+const NEUTRAL: [(&str, &str); 23] = [
     ("core.fsmonitor", "false"),
     ("core.hooksPath", "/dev/null"),
     ("core.pager", "cat"),
@@ -26,6 +27,9 @@ const NEUTRAL: [(&str, &str); 20] = [
     ("gpg.ssh.program", "false"),
     ("gpg.ssh.defaultKeyCommand", "false"),
     ("log.showSignature", "false"),
+    ("log.diffMerges", "separate"),
+    ("commit.verbose", "false"),
+    ("stash.showPatch", "false"),
     ("sequence.editor", "false"),
     ("submodule.recurse", "false"),
     ("diff.ignoreSubmodules", "dirty"),
@@ -67,10 +71,18 @@ fn variables(more: &[(&str, &str)], network: bool) -> BTreeMap<String, String> {
         ("GIT_CONFIG_NOSYSTEM", "1"),
         ("GIT_CONFIG_GLOBAL", "/dev/null"),
         ("GIT_OPTIONAL_LOCKS", "0"),
+        // Empty, it outranks `core.gitProxy`, a program.
+        ("GIT_PROXY_COMMAND", ""),
     ]
     .map(|(name, value)| (name.to_owned(), value.to_owned()))
     .into();
     let reach = if network { &NETWORK } else { &NO_NETWORK };
+    if !network {
+        // Settings for single protocols outrank the one for all of them, and a repository that lacks objects fetches
+        // them for whatever wants to read them.
+        variables.insert("GIT_ALLOW_PROTOCOL".to_owned(), String::new());
+        variables.insert("GIT_NO_LAZY_FETCH".to_owned(), "1".to_owned());
+    }
     let mut count = 0;
     for (key, value) in NEUTRAL.iter().chain(reach).chain(more) {
         variables.insert(format!("GIT_CONFIG_KEY_{count}"), (*key).to_owned());

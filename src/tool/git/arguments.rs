@@ -1,6 +1,7 @@
 //! What a call of git names, what it must not, and what is added to its words.
 
 use super::super::{Refusal, Violation};
+use super::contents;
 use super::shown;
 use super::words::{Item, Role, SUBCOMMANDS, TEXTS, Words};
 use crate::sandbox::deny::Access;
@@ -13,7 +14,7 @@ const MAX_WORDS: usize = 1_000;
 const MAX_WORD: usize = 64 * 1024;
 
 /// Options that name a program for git to run, or where to take programs from.
-const RUNNING: [&str; 16] = [
+const RUNNING: [&str; 17] = [
     "--upload-pack",
     "--receive-pack",
     "--exec",
@@ -30,7 +31,11 @@ const RUNNING: [&str; 16] = [
     "--run",
     "--filters",
     "--show-signature",
+    "--remerge-diff",
 ];
+
+/// Whole options of git's own that are the beginning of one of these, but in `cat-file`.
+const HARMLESS: [&str; 2] = ["--text", "--filter"];
 
 /// A call's words, checked.
 #[derive(Debug)]
@@ -60,11 +65,9 @@ impl Arguments {
         }
         check_subcommand(read.subcommand)?;
         check_options(&read)?;
-        let shows = read.shows_contents();
+        contents::check(&read)?;
         for item in &read.items {
-            if shows {
-                shown::check(&read, item, roots)?;
-            }
+            shown::check(&read, item, roots)?;
             if !item.is_text()
                 && let Some(path) = existing(item.word, roots)
             {
@@ -83,23 +86,25 @@ impl Arguments {
     /// A submodule is looked at by a git of its own, which is not given our settings.
     pub(super) fn hardened(&self) -> Vec<String> {
         let words = Words::read(&self.words);
-        let first = words.items.first().map_or("", |item| item.word);
-        let lists_stash = words.subcommand == "stash" && matches!(first, "list" | "show");
         let mut added: Vec<&str> = Vec::new();
-        if words.compares() || lists_stash {
+        if words.compares() || words.shows_stash() {
             added.extend([
                 "--no-ext-diff",
                 "--no-textconv",
                 "--ignore-submodules=dirty",
             ]);
         }
+        if words.shows_stash() && words.first() == "show" && !words.names_format() {
+            // Any option has it show the contents, where none says what else.
+            added.push("--stat");
+        }
         match words.subcommand {
             "blame" | "annotate" | "grep" => added.push("--no-textconv"),
             "status" => added.push("--ignore-submodules=dirty"),
             _ => {}
         }
-        let leading = words.items.iter().take(usize::from(lists_stash));
-        let rest = words.items.iter().skip(usize::from(lists_stash));
+        let leading = words.items.iter().take(words.leading());
+        let rest = words.items.iter().skip(words.leading());
         // What decides whether pathspecs are taken comes first, where nothing can make another thing of it.
         let (deciding, rest): (Vec<&Item<'_>>, Vec<&Item<'_>>) =
             rest.partition(|item| words.decides(item));
@@ -174,7 +179,8 @@ fn check_options(words: &Words<'_>) -> Result<(), Refusal> {
         let name = word.split_once('=').map_or(word, |(name, _)| name);
         // git takes any beginning of an option's name that is clear.
         let long = name.len() > 4 && name.starts_with("--");
-        let named = long && RUNNING.iter().any(|option| option.starts_with(name));
+        let whole = subcommand != "cat-file" && HARMLESS.contains(&name);
+        let named = long && !whole && RUNNING.iter().any(|option| option.starts_with(name));
         let letter = match subcommand {
             "rebase" => short(word, 'x') || short(word, 'i'),
             "grep" => short(word, 'O'),
@@ -184,6 +190,13 @@ fn check_options(words: &Words<'_>) -> Result<(), Refusal> {
         // `git clone --config` and `git archive --exec` among others; `git commit --template` reads a file only.
         let harmless = subcommand == "commit" && "--template".starts_with(name);
         if (named && !harmless) || letter {
+            return Err(runs(word));
+        }
+        // Merging once more, for a comparison, runs the repository's merge drivers.
+        let merges = word
+            .strip_prefix("--diff-merges")
+            .is_some_and(|value| value.is_empty() || value.starts_with("=r"));
+        if words.compares() && merges {
             return Err(runs(word));
         }
         if clones && (word.contains("ext::") || word.starts_with("fd::")) {

@@ -24,30 +24,21 @@ const SHOWING: [&str; 12] = [
     "show",
 ];
 
-/// Names that say "secret" are source code or not by their ending: without one, and with one of [`ENDINGS`], they
-/// are not.
-const BARE: [&str; 3] = ["*secret", "*secrets", "*credentials"];
-const WORDS: [&str; 2] = ["*secret*", "*credential*"];
-const ENDINGS: [&str; 18] = [
-    "asc",
-    "cfg",
-    "conf",
-    "csv",
-    "dat",
-    "db",
-    "der",
-    "enc",
-    "env",
-    "gpg",
-    "ini",
-    "json",
-    "plist",
-    "properties",
-    "toml",
-    "txt",
-    "xml",
-    "y*ml",
-];
+/// Words in names that say a file holds secrets, unless it is source code, which its ending says.
+const WORDS: [&str; 2] = ["secret", "credential"];
+
+/// Longest rest of a name behind such a word, without any ending, that is left out.
+const LONGEST_REST: usize = 8;
+
+/// A letter with which no ending of source code begins, and the longest such ending that is left out.
+const NO_SOURCE: &str = "[!acdeghjklmprstvz.]";
+const LONGEST_ENDING: usize = 6;
+
+/// Endings that begin with other letters and are none of source code; no pathspec says "any but these".
+const ENDINGS: &str = "\
+    asc cert cfg cnf conf config crt csv dat data db der dev dump enc env example gpg json json5 jsonc jwt list local \
+    lock log lst pass pgp plist prod production properties ps1 pub rc sample save sqlite staging store swp template test \
+    text tfvars tmp token toml tsv txt values vars vault";
 
 /// Options of `git log` that show no contents. With any other one secrets are left out, which makes git leave out commits.
 const QUIET: [&str; 71] = [
@@ -132,7 +123,7 @@ const LETTERS_WITH_VALUE: &str = "nSGlO";
 /// taken: two files that are compared, and the file of a range of lines, were judged by their names.
 pub(super) fn left_out(words: &Words<'_>) -> Vec<String> {
     let quiet = match words.subcommand {
-        "log" | "reflog" => words.options().all(is_quiet),
+        "log" | "reflog" => words.changes_reflog() || words.options().all(is_quiet),
         "diff" | "diff-files" | "diff-index" | "diff-tree" | "grep" | "show" => false,
         _ => true,
     };
@@ -150,14 +141,22 @@ pub(super) fn left_out(words: &Words<'_>) -> Vec<String> {
 
 /// The globs of names that say "secret" and are no source code.
 fn names() -> impl Iterator<Item = String> {
-    let endings = WORDS
-        .iter()
-        .flat_map(|word| ENDINGS.iter().map(move |ending| format!("{word}.{ending}")));
-    BARE.iter().map(|name| (*name).to_owned()).chain(endings)
+    let any = |longest: usize| (0..=longest).map(|length| "[!.]".repeat(length));
+    WORDS.iter().flat_map(move |word| {
+        let rests = any(LONGEST_REST).map(move |rest| format!("*{word}{rest}"));
+        let others = any(LONGEST_ENDING - 1).map(move |rest| format!("*{word}*.{NO_SOURCE}{rest}"));
+        let known = ENDINGS
+            .split_whitespace()
+            .map(move |ending| format!("*{word}*.{ending}"));
+        rests
+            .chain(others)
+            .chain(known)
+            .chain([format!("*{word}*~")])
+    })
 }
 
 /// Whether an option of `git log` is known to show no contents.
-fn is_quiet(option: &str) -> bool {
+pub(super) fn is_quiet(option: &str) -> bool {
     if let Some(long) = option.strip_prefix("--") {
         let name = long.split('=').next().unwrap_or(long);
         return QUIET.contains(&name);
@@ -213,8 +212,56 @@ mod tests {
     #[test]
     fn each_name_that_is_left_out_is_denied() {
         for name in names() {
-            let example = name.replace('*', "x");
+            let example = name
+                .replace(NO_SOURCE, "x")
+                .replace("[!.]", "x")
+                .replace('*', "x");
             assert!(deny::denied(&example, Access::Read).is_some(), "{example}");
+        }
+    }
+
+    /// As git matches them: `*` and `[` take no `/`.
+    fn is_left_out(name: &str) -> bool {
+        names().any(|glob| {
+            let glob = globset::GlobBuilder::new(&glob)
+                .literal_separator(true)
+                .build();
+            glob.unwrap().compile_matcher().is_match(name)
+        })
+    }
+
+    #[test]
+    fn names_that_say_secret_are_left_out_unless_they_are_source_code() {
+        for name in [
+            "secret",
+            "my_secret_file",
+            "client_secret.log",
+            "secret.bak",
+            "secret.json~",
+            "secret.yaml",
+            "a.secrets",
+            "v1.secret-store",
+            "credentials.old",
+            "credentials.1",
+            "google-credentials.json",
+            "secret.rs.orig",
+        ] {
+            assert!(
+                is_left_out(name) && deny::denied(name, Access::Read).is_some(),
+                "{name}"
+            );
+        }
+        for name in [
+            "secret.rs",
+            "secrets.test.ts",
+            "my_secret_file.py",
+            "credential-form.vue",
+            "README",
+        ] {
+            assert!(
+                !is_left_out(name) && deny::denied(name, Access::Read).is_none(),
+                "{name}"
+            );
         }
     }
 
@@ -259,7 +306,9 @@ mod tests {
             (&["grep", "-L", "x"], true),
             (&["grep", "--no-index", "x"], true),
             (&["reflog", "-p"], true),
+            (&["reflog", "show", "-p"], true),
             (&["reflog"], false),
+            (&["reflog", "expire", "--all"], false),
         ] {
             assert_eq!(!left_out_of(words).is_empty(), expected, "{words:?}");
         }

@@ -58,6 +58,31 @@ fn paths_that_are_named_are_known_to_the_rules() {
         (&["log", "--format=%h: the secret"], &["."]),
         (&["log", "-L", "1,2:README.md"], &["."]),
         (&["show", "HEAD:.docker"], &["."]),
+        (&["log", "-p", "--", ":/"], &["."]),
+        (&["log", "-p", "--", ":/src"], &["."]),
+        (&["diff", "HEAD~1", "--", ":(glob)**"], &["."]),
+        (&["log", "--text", "-p"], &["."]),
+        (&["rev-list", "--filter=blob:none", "HEAD"], &["."]),
+        (&["log", "--follow", "README.md"], &["README.md"]),
+        (&["log", "--follow", "--stat", "README.md"], &["README.md"]),
+        // Files for secrets may be ignored, listed and taken out of the index.
+        (&["add", "-f", ".env"], &[".env"]),
+        (&["ls-files", ".env"], &[".env"]),
+        (&["add", "-A", "--", ":!.env"], &["."]),
+        (
+            &["push", "origin", "HEAD:main/my-secret"],
+            &["HEAD:main/my-secret"],
+        ),
+        // Texts, in which a path means nothing.
+        (&["commit", "-am", "/etc: rotate the secret"], &["."]),
+        (&["commit", "-mFix: the secret"], &["."]),
+        (&["tag", "-am", "a: secret", "v1"], &["."]),
+        (&["commit", "-F", "README.md"], &["README.md"]),
+        (&["commit", "-mupdate"], &["."]),
+        (&["checkout", "-bpatch"], &["."]),
+        (&["stash", "list", "-5"], &["."]),
+        (&["stash", "show", "-u"], &["."]),
+        (&["commit", "-qi", "README.md"], &["README.md"]),
         (
             &["diff", "--no-index", "README.md", "src/main.rs"],
             &["README.md", "src/main.rs"],
@@ -121,6 +146,36 @@ fn a_path_outside_or_denied_is_a_violation_wherever_it_stands() {
         &["log", "-L1,2:.env"],
         &["log", "-L:a:b:deploy/.env"],
         &["show", "-L1,2:.env"],
+        // Files that git reads for an option, whatever the subcommand shows.
+        &["commit", "-F", ".env"],
+        &["commit", "-F.env"],
+        &["commit", "-aF.env"],
+        &["commit", "-qaF", ".env"],
+        &["commit", "--file=.env"],
+        &["commit", "-t", ".env"],
+        &["commit", "--template", ".env"],
+        &["tag", "-F", ".env", "t"],
+        &["notes", "add", "-F", ".env"],
+        &["notes", "add", "-C", "HEAD:.env"],
+        &["merge", "-F", ".env", "x"],
+        &["commit-tree", "-F", ".env", "HEAD^{tree}"],
+        &["config", "-f", ".env", "--list"],
+        &["config", "--file=.env", "--list"],
+        &["config", "--blob", "HEAD:.env", "-l"],
+        &["config", "--blob=HEAD:.env", "-l"],
+        &["config", "--blob", ":0:.env", "-l"],
+        &["add", "--pathspec-from-file=.env"],
+        &["reset", "--pathspec-from", ".env"],
+        &["ls-files", "-X", ".env"],
+        &["ls-files", "-oX.env"],
+        &["blame", "--ignore-revs-file", ".env", "README.md"],
+        &["am", "--patch-format=hg", ".env"],
+        // Another name for the object.
+        &["tag", "t", "HEAD:.env"],
+        &["replace", "HEAD:README.md", "HEAD:.env"],
+        &["update-ref", "refs/x", "HEAD:.env"],
+        &["log", "-p", "--", ":/.env"],
+        &["log", "-p", "--", ":(top).env"],
         // No longer there, and in history.
         &["blame", "HEAD~3", "--", "deploy/.env"],
         // As trees: their files have short names.
@@ -188,6 +243,45 @@ fn what_has_git_run_something_is_left_to_bash() {
         &["init", "--template=evil"],
         &["archive", "--remote=x", "--exec=evil", "HEAD"],
         &["status\0"],
+        &["log", "--remerge-diff", "-p"],
+        &["log", "--diff-merges=remerge", "-p"],
+        &["show", "--diff-merges", "r"],
+        &["cat-file", "--text", "HEAD:a"],
+        &["range-diff", "a...b"],
+        &["archive", "--format=x", "HEAD"],
+        &["interpret-trailers", "README.md"],
+        // What shows contents without naming them.
+        &["status", "-v"],
+        &["status", "-sbvv"],
+        &["status", "--verb"],
+        &["commit", "--dry-run", "-v"],
+        &["commit", "--dry-run", "-av"],
+        &["commit", "--verbose", "-m", "x"],
+        &["add", "-p"],
+        &["add", "-i"],
+        &["add", "--edit"],
+        &["add", "--inter"],
+        &["reset", "-p", "HEAD~1"],
+        &["reset", "-qp"],
+        &["checkout", "--patch", "HEAD~1"],
+        &["restore", "-p", "--source", "HEAD~1"],
+        &["stash", "-p"],
+        &["stash", "push", "--patch"],
+        &["stash", "show", "-p"],
+        &["stash", "show", "--patch-with-stat"],
+        &["stash", "list", "-p"],
+        &["stash", "list", "-U1"],
+        &["commit", "-p"],
+        &["commit", "--interactive"],
+        &["am", "--show-current-patch"],
+        &["rebase", "--show-curr"],
+        &["rerere", "diff"],
+        &["cat-file", "--batch", "--batch-all-objects"],
+        &["cat-file", "--batch-a", "--batch"],
+        &["merge-tree", "a", "b", "c"],
+        &["merge-tree", "--trivial-merge", "a", "b", "c"],
+        &["log", "--follow", "-p", "README.md"],
+        &["log", "--foll", "-U1", "README.md"],
         // What leaves pathspecs aside.
         &["log", "-p", "--full-diff"],
         &["log", "-p", "--submodule=diff"],
@@ -215,8 +309,24 @@ fn converters_and_submodules_are_switched_off_by_name() {
             "--no-pager diff --no-ext-diff --no-textconv --ignore-submodules=dirty -- README.md",
         ),
         (
-            &["stash", "list", "-p"],
-            "--no-pager stash list --no-ext-diff --no-textconv --ignore-submodules=dirty -p",
+            &["stash", "list", "-5"],
+            "--no-pager stash list --no-ext-diff --no-textconv --ignore-submodules=dirty -5",
+        ),
+        (
+            &["stash", "show", "-u"],
+            "--no-pager stash show --no-ext-diff --no-textconv --ignore-submodules=dirty --stat -u",
+        ),
+        (
+            &["stash", "show", "--name-only"],
+            "--no-pager stash show --no-ext-diff --no-textconv --ignore-submodules=dirty --name-only",
+        ),
+        (
+            &["reflog", "show", "-p"],
+            "--no-pager reflog show --no-ext-diff --no-textconv --ignore-submodules=dirty -p",
+        ),
+        (
+            &["reflog", "expire", "--all"],
+            "--no-pager reflog expire --all",
         ),
         (
             &["blame", "README.md"],
@@ -240,7 +350,9 @@ fn converters_and_submodules_are_switched_off_by_name() {
             .into_iter()
             .partition(|word| word.starts_with(":(exclude"));
         assert_eq!(hardened.join(" "), line);
-        let expected = line.contains(" diff ") && !line.contains("--no-index");
+        let expected = (line.contains(" diff ") || line.ends_with(" -p"))
+            && !line.contains("--no-index")
+            && !line.contains("-L 1,2");
         assert_eq!(!left_out.is_empty(), expected, "{line}");
     }
 }

@@ -5,13 +5,13 @@
 
 /// Subcommands of git itself that work on a repository. No other name is tried, so that none is an alias or a
 /// program of the repository's choice. Left out: what is there to run programs or to serve others (`difftool`,
-/// `mergetool`, `filter-branch`, `daemon`, `instaweb`, `send-email`, `upload-pack`, `receive-pack`, `shell`, …).
+/// `mergetool`, `filter-branch`, `daemon`, `instaweb`, `send-email`, `upload-pack`, `receive-pack`, `shell`, …), or has
+/// programs run that nothing switches off (`archive`, `interpret-trailers`, `range-diff`).
 pub(super) const SUBCOMMANDS: &[&str] = &[
     "add",
     "am",
     "annotate",
     "apply",
-    "archive",
     "bisect",
     "blame",
     "branch",
@@ -45,7 +45,6 @@ pub(super) const SUBCOMMANDS: &[&str] = &[
     "hash-object",
     "help",
     "init",
-    "interpret-trailers",
     "log",
     "ls-files",
     "ls-remote",
@@ -65,7 +64,6 @@ pub(super) const SUBCOMMANDS: &[&str] = &[
     "prune",
     "pull",
     "push",
-    "range-diff",
     "read-tree",
     "rebase",
     "reflog",
@@ -141,9 +139,9 @@ const SEARCHES: &[&str] = &[
 
 /// Subcommands that show what is in files, in the work tree or in history.
 const SHOWING: &[&str] = &[
+    "am",
     "annotate",
     "apply",
-    "archive",
     "blame",
     "bundle",
     "cat-file",
@@ -156,10 +154,48 @@ const SHOWING: &[&str] = &[
     "hash-object",
     "log",
     "merge-file",
-    "range-diff",
+    "merge-tree",
     "reflog",
     "show",
 ];
+
+/// Subcommands that give a name to an object, under which its content is shown.
+const NAMING: &[&str] = &[
+    "commit-tree",
+    "notes",
+    "read-tree",
+    "replace",
+    "tag",
+    "update-ref",
+];
+
+/// Options whose value is a file that git reads: it becomes a message, a setting or a complaint, and is shown as that.
+const FILES: &[&str] = &[
+    "--blob",
+    "--contents",
+    "--exclude-from",
+    "--file",
+    "--ignore-revs-file",
+    "--pathspec-from-file",
+    "--signature-file",
+    "--template",
+];
+
+/// Options that show changes by names and numbers.
+const FORMATS: &[&str] = &[
+    "--compact-summary",
+    "--dirstat",
+    "--name-only",
+    "--name-status",
+    "--numstat",
+    "--raw",
+    "--shortstat",
+    "--stat",
+    "--summary",
+];
+
+/// What `git reflog` does besides showing.
+const REFLOG: &[&str] = &["delete", "drop", "exists", "expire", "list", "write"];
 
 /// Subcommands that compare contents, and so would run a converter of the repository's.
 const COMPARING: &[&str] = &[
@@ -168,6 +204,7 @@ const COMPARING: &[&str] = &[
     "diff-index",
     "diff-tree",
     "log",
+    "reflog",
     "show",
 ];
 
@@ -180,6 +217,8 @@ pub(super) enum Role {
     Text,
     /// A range of lines, and in most subcommands the file it is in: the value of `-L`.
     Range,
+    /// A file that git reads: the value of an option.
+    File,
     /// A revision, an object or a path.
     Operand,
     /// `--`.
@@ -269,14 +308,47 @@ impl<'w> Words<'w> {
         }
     }
 
+    /// The first word after the subcommand, which names what some of them do.
+    pub(super) fn first(&self) -> &'w str {
+        self.items.first().map_or("", |item| item.word)
+    }
+
     /// Whether it shows what is in files.
     pub(super) fn shows_contents(&self) -> bool {
         SHOWING.contains(&self.subcommand)
     }
 
+    /// Whether it gives a name to an object.
+    pub(super) fn names_objects(&self) -> bool {
+        NAMING.contains(&self.subcommand)
+    }
+
     /// Whether it compares contents, for which the repository may name converters.
     pub(super) fn compares(&self) -> bool {
-        COMPARING.contains(&self.subcommand)
+        COMPARING.contains(&self.subcommand) && !self.changes_reflog()
+    }
+
+    /// Whether it is a `reflog` that takes none of the options of `log`.
+    pub(super) fn changes_reflog(&self) -> bool {
+        self.subcommand == "reflog" && REFLOG.contains(&self.first())
+    }
+
+    /// Whether it is a stash that is shown, or a list of them.
+    pub(super) fn shows_stash(&self) -> bool {
+        self.subcommand == "stash" && matches!(self.first(), "list" | "show")
+    }
+
+    /// Whether an option says how changes are shown, other than by what is in files.
+    pub(super) fn names_format(&self) -> bool {
+        self.options().any(|option| {
+            let name = option.split_once('=').map_or(option, |(name, _)| name);
+            FORMATS.contains(&name)
+        })
+    }
+
+    /// How many words are the name of what is done, behind which options are added.
+    pub(super) fn leading(&self) -> usize {
+        usize::from(self.shows_stash() || self.subcommand == "reflog" && self.first() == "show")
     }
 
     /// Whether two files are compared that need not be in the repository. No abbreviation is taken for this option.
@@ -296,6 +368,12 @@ impl<'w> Words<'w> {
         self.compares_files() && decides_files || self.shows_lines() && item.range().is_some()
     }
 
+    /// How many revisions, objects and paths stand before `--`.
+    pub(super) fn operands(&self) -> usize {
+        let operands = self.items.iter().filter(|item| item.role == Role::Operand);
+        operands.count()
+    }
+
     /// The options before `--`.
     pub(super) fn options(&self) -> impl Iterator<Item = &'w str> {
         self.items
@@ -313,8 +391,44 @@ fn value_of(subcommand: &str, option: &str) -> Option<Role> {
         }
         "grep" => (option == "-e").then_some(Role::Text),
         _ if SHOWING.contains(&subcommand) => SEARCHES.contains(&option).then_some(Role::Text),
+        _ if names_file(subcommand, option) => Some(Role::File),
+        // `-am`: the last letter takes it.
+        "commit" | "merge" | "notes" | "stash" | "tag"
+            if is_cluster(option) && option.ends_with('m') =>
+        {
+            Some(Role::Text)
+        }
         _ => TEXTS.contains(&option).then_some(Role::Text),
     }
+}
+
+/// Whether the next word is a file that git reads; any clear beginning of a name is taken.
+fn names_file(subcommand: &str, option: &str) -> bool {
+    if option.starts_with("--") {
+        return is_file_option(option);
+    }
+    is_cluster(option) && option.ends_with(|letter| file_letters(subcommand).contains(letter))
+}
+
+/// Whether the value of a long option is a file that git reads, or an object.
+pub(super) fn is_file_option(option: &str) -> bool {
+    option.len() > 3 && FILES.iter().any(|name| name.starts_with(option))
+}
+
+/// Letters for options whose value is a file that git reads, or an object that becomes a text.
+pub(super) fn file_letters(subcommand: &str) -> &'static str {
+    match subcommand {
+        "commit" => "Ft",
+        "commit-tree" | "merge" | "tag" => "F",
+        "config" => "f",
+        "ls-files" => "X",
+        "notes" => "FCc",
+        _ => "",
+    }
+}
+
+fn is_cluster(option: &str) -> bool {
+    option.starts_with('-') && !option.starts_with("--")
 }
 
 #[cfg(test)]
@@ -323,7 +437,7 @@ mod tests {
 
     #[test]
     fn each_word_is_what_git_takes_it_for() {
-        use Role::{Operand, Option, Path, Range, Separator, Text};
+        use Role::{File, Operand, Option, Path, Range, Separator, Text};
         for (words, roles) in [
             (
                 &["log", "-p", "--", "-L", "."][..],
@@ -347,6 +461,10 @@ mod tests {
             (&["grep", "--", "x"], &[Separator, Path]),
             (&["grep", "-L", "x", "f"], &[Option, Text, Operand]),
             (&["diff", "-", "x"], &[Operand, Operand]),
+            (&["commit", "-aF", "f"], &[Option, File]),
+            (&["commit", "-am", "a: b"], &[Option, Text]),
+            (&["config", "--fil", "f", "-l"], &[Option, File, Option]),
+            (&["add", "-f", "f"], &[Option, Operand]),
         ] {
             let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
             let read = Words::read(&words);

@@ -1,0 +1,224 @@
+//! Whether a repository's settings name programs that nothing switches off.
+//!
+//! In a line of bash no option can be added, and no variable switches off filters, converters and external diffs,
+//! whose names are free: such a line only reads where the settings name none. They are looked at when the call is
+//! judged; what could change them between then and the run is a command, which can run its programs itself.
+
+use crate::classifier::{SimpleCommand, Word};
+use crate::sandbox::deny::Access;
+use crate::sandbox::paths::{Found, RootName, Roots};
+
+/// Sections of which any setting names a program, or further settings.
+const RUNNING: [&str; 3] = ["filter", "include", "includeif"];
+
+/// Other settings that name a program, or have a submodule looked at by a git of its own.
+const KEYS: [(&str, &str); 5] = [
+    ("diff", "external"),
+    ("diff", "command"),
+    ("diff", "textconv"),
+    ("merge", "driver"),
+    ("submodule", "ignore"),
+];
+
+/// Whether a git in this line may run a program that settings name; where that cannot be told it may.
+pub(in crate::tool) fn may_run_programs(commands: &[SimpleCommand], roots: &Roots) -> bool {
+    let mut folder = String::new();
+    if names_programs(&folder, roots) {
+        return true;
+    }
+    commands
+        .iter()
+        .any(|command| match command.words.as_slice() {
+            [Word::Literal(cd), rest @ ..] if cd == "cd" => {
+                let moved = match rest {
+                    [Word::Literal(target)] => below(&folder, target, roots),
+                    _ => None,
+                };
+                match moved {
+                    Some(moved) => {
+                        folder = moved;
+                        names_programs(&folder, roots)
+                    }
+                    None => true,
+                }
+            }
+            _ => false,
+        })
+}
+
+/// The folder of the project to which a `cd` leads.
+fn below(folder: &str, target: &str, roots: &Roots) -> Option<String> {
+    let joined = match target.starts_with(['/', '~']) || folder.is_empty() {
+        true => target.to_owned(),
+        false => format!("{folder}/{target}"),
+    };
+    let target = roots.map(&joined, Access::Look).ok()?;
+    let located = roots.locate(&target, Access::Look).ok()?;
+    let inside = located.root() == RootName::Project && matches!(located.found(), Found::Folder(_));
+    let relative = located.relative();
+    inside.then(|| if relative == "." { "" } else { relative }.to_owned())
+}
+
+/// Whether the settings of the repository that git finds from a folder of the project on name a program.
+fn names_programs(folder: &str, roots: &Roots) -> bool {
+    let mut above = Some(folder);
+    while let Some(folder) = above {
+        let at = |name: &str| match folder {
+            "" => name.to_owned(),
+            folder => format!("{folder}/{name}"),
+        };
+        if is_there(&at("HEAD"), roots) {
+            // It may be the directory of a repository itself.
+            return true;
+        }
+        if is_there(&at(".git"), roots) {
+            let text = |name: &str| {
+                let content = roots.hidden_content(&at(name))?;
+                Some(String::from_utf8_lossy(&content).into_owned())
+            };
+            // Elsewhere, where `.git` is a file or `commondir` says so.
+            return is_there(&at(".git/commondir"), roots)
+                || text(".git/config").is_none_or(|config| says_so(&config))
+                || text(".git/config.worktree").is_some_and(|config| says_so(&config))
+                || text(".gitmodules").is_some_and(|modules| says_so(&modules));
+        }
+        above = match folder.rsplit_once('/') {
+            Some((parent, _)) => Some(parent),
+            None => (!folder.is_empty()).then_some(""),
+        };
+    }
+    false
+}
+
+/// Whether there is something of that name; what cannot be looked at is.
+fn is_there(path: &str, roots: &Roots) -> bool {
+    let Ok(target) = roots.map(path, Access::Look) else {
+        return true;
+    };
+    match roots.locate(&target, Access::Look) {
+        Ok(located) => !matches!(located.found(), Found::Missing),
+        Err(_) => true,
+    }
+}
+
+/// Whether a text of settings names a program. Every line counts as one that may begin a section or a setting.
+fn says_so(text: &str) -> bool {
+    let text = text.to_lowercase();
+    let mut section = String::new();
+    for line in text.trim_start_matches('\u{feff}').lines() {
+        let mut rest = line.trim_start();
+        while let Some(header) = rest.strip_prefix('[') {
+            section = header
+                .chars()
+                .take_while(char::is_ascii_alphanumeric)
+                .collect();
+            if RUNNING.contains(&section.as_str()) {
+                return true;
+            }
+            rest = after_header(header).trim_start();
+        }
+        let key: String = rest
+            .chars()
+            .take_while(|c| c.is_ascii_alphanumeric() || *c == '-')
+            .collect();
+        if KEYS.contains(&(section.as_str(), key.as_str())) {
+            return true;
+        }
+    }
+    false
+}
+
+/// What follows the bracket that ends a section's name; in quotes it ends nothing.
+fn after_header(header: &str) -> &str {
+    let mut quoted = false;
+    let mut letters = header.char_indices();
+    while let Some((at, letter)) = letters.next() {
+        match letter {
+            '\\' => drop(letters.next()),
+            '"' => quoted = !quoted,
+            ']' if !quoted => return header.get(at + 1..).unwrap_or_default(),
+            _ => {}
+        }
+    }
+    ""
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tool::file::testing::World;
+
+    #[test]
+    fn settings_that_name_a_program_are_found() {
+        for (text, expected) in [
+            ("", false),
+            ("[core]\n\tbare = false\n\tignorecase = true\n", false),
+            (
+                "[remote \"o\"]\n\turl = x\n[branch \"main\"]\n\tmerge = r\n",
+                false,
+            ),
+            (
+                "[diff]\n\trenames = true\n[merge]\n\tconflictstyle = zdiff3\n",
+                false,
+            ),
+            ("[diff \"x\"]\n\txfuncname = y\n", false),
+            ("[submodule \"x\"]\n\tactive = true\n", false),
+            ("[filter \"x\"]\n\tclean = y\n", true),
+            ("[FILTER.x]clean=y", true),
+            (
+                "[core] bare = false\n[core][filter \"x\"] clean = y\n",
+                true,
+            ),
+            ("[remote \"a]b\"] [filter \"x\"]\n", true),
+            ("[remote \"a\\\"]b\"][filter \"x\"]\n", true),
+            ("\u{feff}[include]\n\tpath = ../more\n", true),
+            ("[includeIf \"gitdir:x\"]\n\tpath = y\n", true),
+            ("[Diff]\n\tExternal = y\n", true),
+            ("[diff \"x\"]\r\n\ttextconv=y\r\n", true),
+            ("[diff \"x\"] command = y\n", true),
+            ("[merge \"x\"]\n\tdriver = y\n", true),
+            ("[submodule \"x\"]\n\tignore = none\n", true),
+        ] {
+            assert_eq!(says_so(text), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn each_repository_that_a_line_reaches_is_looked_at() {
+        let world = World::with(&[
+            ("src/deep/a.rs", ""),
+            (".git/HEAD", ""),
+            (".git/config", "[core]\n"),
+            ("nested/.git/config", "[diff]\n\texternal = x\n"),
+            ("nested/below/b.rs", ""),
+            ("bare/HEAD", ""),
+            ("linked/.git", "gitdir: ../elsewhere\n"),
+        ]);
+        let root = world.at("").display().to_string();
+        for (words, expected) in [
+            (&[][..], false),
+            (&["src"], false),
+            (&["src", "deep"], false),
+            (&[&root], false),
+            (&["src", "../nested"], true),
+            (&["nested/below"], true),
+            (&["bare"], true),
+            (&["linked"], true),
+            (&["missing"], true),
+            (&["/etc"], true),
+        ] {
+            let command = |folder: &&str| SimpleCommand {
+                words: ["cd", folder]
+                    .map(|word| Word::Literal(word.to_owned()))
+                    .into(),
+            };
+            let commands: Vec<SimpleCommand> = words.iter().map(command).collect();
+            let found = may_run_programs(&commands, &world.roots);
+            assert_eq!(found, expected, "{words:?}");
+        }
+        std::fs::write(world.at(".git/config"), "[filter \"x\"]\n\tclean = y\n").unwrap();
+        assert!(may_run_programs(&[], &world.roots));
+        std::fs::remove_file(world.at(".git/config")).unwrap();
+        assert!(may_run_programs(&[], &world.roots));
+    }
+}
