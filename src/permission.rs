@@ -75,7 +75,7 @@ pub struct Permission {
     /// Patterns over the words of each simple command: where all match, it is not asked.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub allow: Vec<String>,
-    /// Patterns over the words of each simple command: where one matches, it is refused.
+    /// Patterns over the words of each simple command: where one matches, it is refused, and where one may, it is asked for.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub deny: Vec<String>,
     /// Whether commands classed dangerous are in scope.

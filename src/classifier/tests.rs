@@ -11,6 +11,10 @@ mod disguise;
 mod properties;
 
 pub(super) fn judge(line: &str) -> Classification {
+    judge_where(line, None)
+}
+
+fn judge_where(line: &str, unhidden: Option<&dyn Fn(&Path) -> bool>) -> Classification {
     classify(
         line,
         &Surroundings {
@@ -18,7 +22,7 @@ pub(super) fn judge(line: &str) -> Classification {
             central_root: Path::new("/home/ada/outrigger/projects/project"),
             home: Some(Path::new("/home/ada")),
             trusted_program: &|_| true,
-            unhidden: None,
+            unhidden,
         },
     )
 }
@@ -152,16 +156,7 @@ fn a_program_must_be_trusted() {
 /// Judges a line where nothing hides files for secrets.
 fn judge_unhidden(line: &str) -> Classification {
     let shows = |path: &Path| path.ends_with("src") || path.ends_with("leads-away");
-    classify(
-        line,
-        &Surroundings {
-            project_root: Path::new("/home/ada/project"),
-            central_root: Path::new("/home/ada/outrigger/projects/project"),
-            home: Some(Path::new("/home/ada")),
-            trusted_program: &|_| true,
-            unhidden: Some(&shows),
-        },
-    )
+    judge_where(line, Some(&shows))
 }
 
 #[test]

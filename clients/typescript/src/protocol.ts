@@ -354,7 +354,7 @@ export interface Permission {
   timeout?: string | number | null;
   /** Patterns over the words of each simple command: where all match, it is not asked. */
   allow?: string[];
-  /** Patterns over the words of each simple command: where one matches, it is refused. */
+  /** Patterns over the words of each simple command: where one matches, it is refused, and where one may, it is asked for. */
   deny?: string[];
   /** Whether commands classed dangerous are in scope. */
   allowDangerous?: boolean;
