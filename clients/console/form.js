@@ -186,7 +186,7 @@ function typed(/** @type {any} */ schema) {
       if (text === "") return undefined;
       if (isTime) return instant(text);
       // What is no number, or has more digits than one, is sent as it is: the daemon says what is wrong with it.
-      const isExact = NUMBER.test(text) && (!/^[+-]?\d+$/.test(text) || Number.isSafeInteger(Number(text)));
+      const isExact = NUMBER.test(text) && Number.isFinite(Number(text)) && (!/^[+-]?\d+$/.test(text) || Number.isSafeInteger(Number(text)));
       return isNumber && isExact ? Number(text) : text;
     },
   };

@@ -52,6 +52,7 @@ export function readToken() {
     store.set("token", given);
     // A token for another daemon belongs to another session.
     store.set("session", null);
+    store.set("asked", null);
     return given;
   }
   return store.get("token");

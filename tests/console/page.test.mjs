@@ -65,7 +65,7 @@ async function story(run, options = {}) {
   const complaints = [];
   page.on("pageerror", (error) => complaints.push(error.message));
   page.on("console", (message) => {
-    const isExpected = /ERR_CONNECTION_REFUSED|WebSocket connection/.test(message.text()) || options.expected?.test(message.text());
+    const isExpected = /ERR_CONNECTION_(REFUSED|RESET)|WebSocket connection/.test(message.text()) || options.expected?.test(message.text());
     if (message.type() === "error" && !isExpected) complaints.push(message.text());
   });
   try {

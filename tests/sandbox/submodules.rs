@@ -13,7 +13,7 @@ use crate::support::{World, run};
 const MODES: [Mode; 4] = [Mode::None, Mode::Full, Mode::Fallback, Mode::Limits];
 
 /// What the user has, what a command does, and what the user does then.
-const ATTEMPTS: [(&str, &str, &str); 9] = [
+const ATTEMPTS: [(&str, &str, &str); 11] = [
     (
         "",
         "made new; git add new; git -C new config core.fsmonitor $PWD/evil",
@@ -47,6 +47,18 @@ const ATTEMPTS: [(&str, &str, &str); 9] = [
     (
         "made mod; git add mod; git config -f .gitmodules submodule.mod.path mod; git submodule absorbgitdirs",
         "mv mod away; made mod; git -C mod config core.fsmonitor $PWD/evil",
+        "git status",
+    ),
+    // An index that says of itself that it is no whole one.
+    (
+        "",
+        "made new; git add new; git -C new config core.fsmonitor $PWD/evil; perl -0777 -i -pe 's/(.{20})\\z/sdir\\0\\0\\0\\0$1/s' .git/index",
+        "git status",
+    ),
+    // No number is left for what has to go.
+    (
+        "",
+        "made new; git add new; mv new/.git own; git config -f own/config core.fsmonitor $PWD/evil; echo gitdir: ../own > new/.git; mkdir new/.git-replaced-{0..255}",
         "git status",
     ),
     (

@@ -1,8 +1,8 @@
 //! What a repository's own configuration may make git run, switched off.
 //!
 //! A repository is not trusted: its configuration names programs that even `git status` runs. These variables
-//! outrank it. Filters have names of their own, and a submodule is looked at by a git that is not given
-//! the variables: those run, and the sandbox is what confines them.
+//! outrank it, also for the git that looks at a submodule. Filters have names of their own: those run, and the
+//! sandbox is what confines them.
 
 use std::collections::BTreeMap;
 use std::path::Path;

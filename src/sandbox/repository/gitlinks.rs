@@ -11,11 +11,14 @@ use cap_std::fs::Dir;
 use serde::{Deserialize, Serialize};
 
 use super::Inside;
-use super::index::{Index, State};
+use super::index::{Budget, Index};
 use super::noted::{Noted, Noter, kind};
 
 /// Most submodules that are followed.
 const MAX_FOLLOWED: usize = 1_024;
+
+/// Most names that are looked for in the work tree.
+const MAX_LOOKED_FOR: usize = 64 * 1_024;
 
 /// Submodules as they were.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -53,10 +56,26 @@ pub(in crate::sandbox) fn follow(root: &Dir, path: &Path, before: &[(OsString, I
         .into_iter()
         .collect();
     let mut seen = BTreeSet::new();
+    let mut budget = Budget::default();
+    let mut left = MAX_LOOKED_FOR;
     while let Some((tree, git)) = waiting.pop() {
-        let known = before.iter().find(|(known, _)| known == git.as_os_str());
-        let index = Index::read(&git, known.map(|(_, index)| index));
+        let of_git = |(known, _): &&(OsString, Index)| known == git.as_os_str();
+        // Many work trees may say that they have the same.
+        let again = found.indexes.iter().find(of_git).cloned();
+        let is_again = again.is_some();
+        let index = again.map_or_else(
+            || {
+                let known = before.iter().find(of_git).map(|(_, index)| index);
+                Index::read(&git, known, &mut budget)
+            },
+            |(_, index)| index,
+        );
         for link in &index.links {
+            if left == 0 {
+                found.complete = false;
+                break;
+            }
+            left -= 1;
             let folder = tree.join(link);
             let Ok(below) = folder.strip_prefix(path) else {
                 continue;
@@ -76,8 +95,9 @@ pub(in crate::sandbox) fn follow(root: &Dir, path: &Path, before: &[(OsString, I
             waiting.extend(git.clone().map(|git| (folder, git)));
             found.dots.push((dot, git));
         }
-        found.complete &= index.state == State::Read;
-        found.indexes.push((git.into_os_string(), index));
+        if !is_again {
+            found.indexes.push((git.into_os_string(), index));
+        }
     }
     found.dots.sort();
     found

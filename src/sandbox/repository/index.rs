@@ -21,6 +21,9 @@ pub(in crate::sandbox) const INDEX: &str = "index";
 /// Most bytes of an index that are read: one of 400,000 files has 50 MB.
 const MAX_BYTES: u64 = 128 * 1024 * 1024;
 
+/// Most bytes that are read of all that are followed in one look.
+const MAX_LOOK_BYTES: u64 = 2 * MAX_BYTES;
+
 /// Most submodules that one may name.
 const MAX_LINKS: usize = 16 * 1_024;
 
@@ -54,7 +57,9 @@ pub(in crate::sandbox) struct Index {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(in crate::sandbox) enum State {
     Read,
-    /// Of a later version, too large, or with folders that are left out.
+    /// With folders in the place of what is in them: what it names besides is known.
+    Sparse,
+    /// Of a later version, or too large.
     Unknown,
     /// Not as git writes it.
     Broken,
@@ -70,11 +75,22 @@ struct Entries {
     nameless: bool,
     /// The hash of the shared index, where that has the rest.
     shared: Option<String>,
+    is_sparse: bool,
+}
+
+/// How much may still be read in one look.
+#[derive(Debug)]
+pub(super) struct Budget(u64);
+
+impl Default for Budget {
+    fn default() -> Self {
+        Self(MAX_LOOK_BYTES)
+    }
 }
 
 impl Index {
     /// Reads the index in a directory of git; `before` is what was read there earlier.
-    pub(in crate::sandbox) fn read(git: &Path, before: Option<&Self>) -> Self {
+    pub(super) fn read(git: &Path, before: Option<&Self>, budget: &mut Budget) -> Self {
         let without = |state| Self {
             stamp: None,
             links: Vec::new(),
@@ -93,11 +109,24 @@ impl Index {
         {
             return before.clone();
         }
-        match links(&dir, hash_length(git)) {
+        let hash = hash_length(git);
+        let own = content(&dir, INDEX, budget).and_then(|bytes| entries(&bytes, hash, false));
+        let own = match own {
+            Ok(own) => own,
+            Err(state) => return without(state),
+        };
+        // Of the shared one git looks at no more than its last bytes, and the stamp says nothing of it.
+        let is_whole = own.shared.is_none();
+        let state = if own.is_sparse {
+            State::Sparse
+        } else {
+            State::Read
+        };
+        match links(&dir, own, hash, budget) {
             Ok(links) => Self {
-                stamp: now.is_settled().then_some(now),
+                stamp: (is_whole && now.is_settled()).then_some(now),
                 links,
-                state: State::Read,
+                state,
             },
             Err(state) => without(state),
         }
@@ -109,7 +138,11 @@ fn hash_length(git: &Path) -> usize {
     let common = text_at(&git.join("commondir")).unwrap_or_default();
     let config = text_at(&git.join(common.trim()).join("config")).unwrap_or_default();
     let config = config.to_ascii_lowercase();
-    if config.contains("objectformat") && config.contains("sha256") {
+    let says_so = |line: &str| {
+        let (key, value) = line.split_once('=').unwrap_or_default();
+        key.trim_end().ends_with("objectformat") && value.contains("sha256")
+    };
+    if config.lines().any(says_so) {
         SHA256
     } else {
         SHA1
@@ -117,12 +150,16 @@ fn hash_length(git: &Path) -> usize {
 }
 
 /// The submodules that the index names, by itself and in the file it shares with earlier ones.
-fn links(git: &Dir, hash: usize) -> Result<Vec<OsString>, State> {
-    let own = entries(&content(git, INDEX)?, hash, false)?;
+fn links(
+    git: &Dir,
+    own: Entries,
+    hash: usize,
+    budget: &mut Budget,
+) -> Result<Vec<OsString>, State> {
     let mut links = own.links;
     if let Some(shared) = own.shared {
         let name = format!("sharedindex.{shared}");
-        let shared = entries(&content(git, &name)?, hash, own.nameless)?;
+        let shared = entries(&content(git, &name, budget)?, hash, own.nameless)?;
         links.extend(shared.links);
         // Any of them may be the one.
         links.extend(shared.names);
@@ -132,17 +169,23 @@ fn links(git: &Dir, hash: usize) -> Result<Vec<OsString>, State> {
     Ok(links)
 }
 
-fn content(git: &Dir, name: &str) -> Result<Vec<u8>, State> {
+fn content(git: &Dir, name: &str, budget: &mut Budget) -> Result<Vec<u8>, State> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let opened = rustix::fs::openat(git, name, flags | OFlags::NOCTTY, Mode::empty());
     let file = std::fs::File::from(opened.map_err(|_| State::Broken)?);
-    if !file.metadata().is_ok_and(|metadata| metadata.is_file()) {
+    let metadata = file.metadata().map_err(|_| State::Broken)?;
+    if !metadata.is_file() {
         return Err(State::Broken);
     }
+    let most = budget.0.min(MAX_BYTES);
+    if metadata.len() > most {
+        return Err(State::Unknown);
+    }
     let mut bytes = Vec::new();
-    let length = file.take(MAX_BYTES + 1).read_to_end(&mut bytes);
+    let length = file.take(most + 1).read_to_end(&mut bytes);
+    budget.0 = budget.0.saturating_sub(bytes.len() as u64);
     match length {
-        Ok(length) if length as u64 <= MAX_BYTES => Ok(bytes),
+        Ok(length) if length as u64 <= most => Ok(bytes),
         _ => Err(State::Unknown),
     }
 }
@@ -255,7 +298,7 @@ fn extensions(
         let data = bytes.get(at + 8..).and_then(|rest| rest.get(..length));
         let data = data.ok_or(broken)?;
         match bytes.get(at..at + 4) {
-            Some(b"sdir") => return Err(State::Unknown),
+            Some(b"sdir") => found.is_sparse = true,
             Some(b"link") => {
                 let named = data.get(..hash).ok_or(broken)?;
                 let has_base = named.iter().any(|byte| *byte != 0);

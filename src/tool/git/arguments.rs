@@ -81,9 +81,8 @@ impl Arguments {
         Ok(Self { words, paths })
     }
 
-    /// Returns the words git is run with: converters of the repository's off, submodules not entered, secrets left out.
-    ///
-    /// A submodule is looked at by a git of its own, which is not given our settings.
+    /// Returns the words git is run with: converters of the repository's off, submodules not entered, since the filters of
+    /// each would run, secrets left out.
     pub(super) fn hardened(&self) -> Vec<String> {
         let words = Words::read(&self.words);
         let mut added: Vec<&str> = Vec::new();

@@ -1,6 +1,7 @@
 //! Puts back what leads git, run at the top, into submodules in the work tree, and takes from those that a command made
 //! what runs.
 
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
@@ -39,25 +40,14 @@ pub(super) fn put_back(root: &Dir, baseline: &Baseline, hand: &mut Hand<'_>) {
     };
     if then.complete {
         unreadable(root, baseline, &found, hand);
+        let covered = covered(root, baseline, &found);
         for (path, target) in &found.dots {
             if !was_other(path) {
-                let is_known = was_directory(path);
-                cleanse_dot(
-                    root,
-                    baseline,
-                    &found,
-                    path,
-                    target.as_deref(),
-                    is_known,
-                    hand,
-                );
+                let is_covered = target.as_ref().is_some_and(|it| covered.contains(it));
+                cleanse_dot(root, path, is_covered, was_directory(path), hand);
             }
         }
-    } else if then
-        .indexes
-        .iter()
-        .all(|(_, index)| index.state != State::Unknown)
-    {
+    } else {
         let unseen =
             "submodules that were not all looked at, so that their changes cannot be undone";
         hand.tell(Path::new(".git/index"), Err(std::io::Error::other(unseen)));
@@ -88,40 +78,25 @@ fn unreadable(root: &Dir, baseline: &Baseline, found: &Found, hand: &mut Hand<'_
         let was_so = then.any(|(known, then)| known == git && then.state == index.state);
         !was_so && index.state != State::Read
     });
-    let mut broken: Vec<(&Path, State)> = broken
-        .map(|(git, index)| (Path::new(git), index.state))
-        .collect();
+    let mut broken: Vec<&Path> = broken.map(|(git, _)| Path::new(git)).collect();
     if let (true, false, Some((git, _))) =
         (broken.is_empty(), found.complete, found.indexes.first())
     {
-        broken.push((Path::new(git), State::Broken));
+        broken.push(Path::new(git));
     }
-    for (git, state) in broken {
+    for git in broken {
         let shown = git.strip_prefix(&baseline.path).unwrap_or(git).join(INDEX);
         let opened = match git.strip_prefix(&baseline.path) {
             Ok(below) => root.open_dir(below),
             Err(_) => real::open_dir(git),
         };
-        let outcome = match state {
-            State::Broken => opened.and_then(|git| put_aside(&git, OsStr::new(INDEX))),
-            _ => Err(std::io::Error::other(
-                "of a kind whose submodules cannot be seen",
-            )),
-        };
+        let outcome = opened.and_then(|git| put_aside(&git, OsStr::new(INDEX)));
         hand.tell(&shown, outcome.map(|()| true));
     }
 }
 
 /// A submodule that the command added, or gave a `.git`: nothing in it runs, and it leads to nothing that would.
-fn cleanse_dot(
-    root: &Dir,
-    baseline: &Baseline,
-    found: &Found,
-    path: &Path,
-    target: Option<&Path>,
-    is_known: bool,
-    hand: &mut Hand<'_>,
-) {
+fn cleanse_dot(root: &Dir, path: &Path, is_covered: bool, is_known: bool, hand: &mut Hand<'_>) {
     let Some((dir, name)) = at(root, path) else {
         return;
     };
@@ -135,8 +110,7 @@ fn cleanse_dot(
             }
             Err(error) => hand.tell(path, Err(error)),
         },
-        Some(FileType::RegularFile)
-            if target.is_some_and(|target| is_covered(root, baseline, found, target)) => {}
+        Some(FileType::RegularFile) if is_covered => {}
         Some(_) => {
             let outcome = put_aside(&dir, OsStr::new(".git"));
             hand.tell(path, outcome.map(|()| true));
@@ -144,8 +118,8 @@ fn cleanse_dot(
     }
 }
 
-/// Whether a directory of git is that of a submodule or worktree in one that is put back or cleansed itself.
-fn is_covered(root: &Dir, baseline: &Baseline, found: &Found, target: &Path) -> bool {
+/// The directories of git that belong to submodules and worktrees of those that are put back or cleansed themselves.
+fn covered(root: &Dir, baseline: &Baseline, found: &Found) -> BTreeSet<PathBuf> {
     let own = baseline
         .directories
         .iter()
@@ -153,18 +127,19 @@ fn is_covered(root: &Dir, baseline: &Baseline, found: &Found, target: &Path) -> 
         .map(|(path, _)| baseline.path.join(path));
     let dots = found.dots.iter().map(|(dot, _)| baseline.path.join(dot));
     let made = std::iter::once(baseline.path.join(".git"));
-    let mut places: Vec<PathBuf> = own.chain(dots).chain(made).collect();
-    places.extend(baseline.outside.clone());
-    places.iter().any(|place| {
+    let places: BTreeSet<PathBuf> = own
+        .chain(dots)
+        .chain(made)
+        .chain(baseline.outside.clone())
+        .collect();
+    let inside = |place: &PathBuf| {
         let opened = match place.strip_prefix(&baseline.path) {
             Ok(below) => at(root, below).and_then(|(dir, name)| removal::open(&dir, &name).ok()),
             Err(_) => real::open_dir(place).ok(),
         };
-        let inner = target.strip_prefix(place).ok();
-        inner.zip(opened).is_some_and(|(inner, git)| {
-            let below = below(&git);
-            let mut inside = below.modules.iter().chain(&below.worktrees);
-            inside.any(|path| path == inner)
-        })
-    })
+        let below = opened.map(|git| below(&git)).unwrap_or_default();
+        let inner = below.modules.into_iter().chain(below.worktrees);
+        inner.map(|inner| place.join(inner)).collect::<Vec<_>>()
+    };
+    places.iter().flat_map(inside).collect()
 }

@@ -260,8 +260,12 @@ impl Hand<'_> {
 pub(super) fn put_aside(dir: &Dir, name: &OsStr) -> io::Result<()> {
     let free = (0..MAX_ASIDE)
         .map(|number| format!("{}-replaced-{number}", name.display()))
-        .find(|name| kind(dir, OsStr::new(name)).is_none())
-        .ok_or(io::ErrorKind::AlreadyExists)?;
+        .find(|name| kind(dir, OsStr::new(name)).is_none());
+    let free = match free {
+        Some(free) => free,
+        // A command may have taken them all.
+        None => format!("{}-replaced-{}", name.display(), random()?),
+    };
     Ok(rustix::fs::renameat(dir, name, dir, free)?)
 }
 

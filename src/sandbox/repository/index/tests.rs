@@ -33,7 +33,7 @@ fn git(folder: &Path, words: &[&str]) {
 }
 
 fn found(folder: &tempfile::TempDir) -> (Vec<OsString>, State) {
-    let index = Index::read(&folder.path().join(".git"), None);
+    let index = Index::read(&folder.path().join(".git"), None, &mut Budget::default());
     (index.links, index.state)
 }
 
@@ -97,6 +97,16 @@ fn what_git_did_not_write_is_broken() {
         fs::write(&path, &blocks).unwrap();
         assert_eq!(found(&folder).1, state, "{offset}");
     }
+    let mut sparse = whole[..whole.len() - SHA1].to_vec();
+    sparse.extend(b"sdir\0\0\0\0");
+    sparse.extend([0; SHA1]);
+    fs::write(&path, &sparse).unwrap();
+    assert_eq!(found(&folder), (vec!["deep/sub".into()], State::Sparse));
+    let budget = &mut Budget(whole.len() as u64);
+    assert_eq!(
+        Index::read(&folder.path().join(".git"), None, budget).state,
+        State::Unknown
+    );
     fs::remove_file(&path).unwrap();
     assert_eq!(found(&folder), (vec![], State::Read));
     std::os::unix::fs::symlink("elsewhere", &path).unwrap();
