@@ -13,7 +13,7 @@ use crate::support::{World, run};
 const MODES: [Mode; 4] = [Mode::None, Mode::Full, Mode::Fallback, Mode::Limits];
 
 /// What the user has, what a command does, and what the user does then.
-const ATTEMPTS: [(&str, &str, &str); 11] = [
+const ATTEMPTS: [(&str, &str, &str); 14] = [
     (
         "",
         "made new; git add new; git -C new config core.fsmonitor $PWD/evil",
@@ -54,6 +54,24 @@ const ATTEMPTS: [(&str, &str, &str); 11] = [
         "",
         "made new; git add new; git -C new config core.fsmonitor $PWD/evil; perl -0777 -i -pe 's/(.{20})\\z/sdir\\0\\0\\0\\0$1/s' .git/index",
         "git status",
+    ),
+    // A length of hashes that is not meant, and an index that may be read with either.
+    (
+        "",
+        "made new; made new/in; git -C new add in; git -C new commit -qm x; git add new; git -C new/in config core.fsmonitor $PWD/evil; echo '# objectformat sha256' >> new/.git/config",
+        "git status",
+    ),
+    // Behind a link before the command, and not behind it.
+    (
+        "mkdir real; made real/mod; ln -s real libs; git update-index --add --cacheinfo 160000,$(git rev-parse HEAD),libs/mod",
+        "rm libs; cp -r real libs; git -C libs/mod config core.fsmonitor $PWD/evil",
+        "git status",
+    ),
+    // An empty folder is no repository, and git looks further up.
+    (
+        "rm -rf .git; git -C .. init -q; git -C .. update-index --add --cacheinfo 160000,1111111111111111111111111111111111111111,$(basename $PWD)/mod",
+        "mkdir .git; made mod; git -C mod config core.fsmonitor $PWD/evil",
+        "git -C .. status",
     ),
     // No number is left for what has to go.
     (

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Inside;
 use super::index::{Budget, Index};
+use super::look::is_git_directory;
 use super::noted::{Noted, Noter, kind};
 
 /// Most submodules that are followed.
@@ -51,8 +52,7 @@ pub(in crate::sandbox) fn follow(root: &Dir, path: &Path, before: &[(OsString, I
     // Work trees with their directories of git: that of the root, or the one that it is a part of.
     let mut waiting: Vec<(PathBuf, PathBuf)> = path
         .ancestors()
-        .find(|folder| folder.join(".git").symlink_metadata().is_ok())
-        .and_then(|top| Some((top.to_owned(), target(&top.join(".git"))?)))
+        .find_map(|top| Some((top.to_owned(), repository_of(top)?)))
         .into_iter()
         .collect();
     let mut seen = BTreeSet::new();
@@ -81,9 +81,8 @@ pub(in crate::sandbox) fn follow(root: &Dir, path: &Path, before: &[(OsString, I
                 continue;
             };
             let dot = below.join(".git");
-            let is_there = root
-                .open_dir_nofollow(below)
-                .is_ok_and(|dir| kind(&dir, OsStr::new(".git")).is_some());
+            let is_there = open_plainly(root, below)
+                .is_some_and(|dir| kind(&dir, OsStr::new(".git")).is_some());
             if !is_there || !seen.insert(dot.clone()) {
                 continue;
             }
@@ -101,6 +100,21 @@ pub(in crate::sandbox) fn follow(root: &Dir, path: &Path, before: &[(OsString, I
     }
     found.dots.sort();
     found
+}
+
+/// The directory of git of a work tree; git looks further up where there is none, whatever its `.git` is.
+fn repository_of(tree: &Path) -> Option<PathBuf> {
+    let git = target(&tree.join(".git"))?;
+    let opened = Dir::open_ambient_dir(&git, cap_std::ambient_authority()).ok()?;
+    is_git_directory(&opened).then_some(git)
+}
+
+/// A folder, where no name on the way is a link: git passes over a submodule behind one.
+fn open_plainly(root: &Dir, path: &Path) -> Option<Dir> {
+    path.components()
+        .try_fold(root.try_clone().ok()?, |dir, name| {
+            dir.open_dir_nofollow(name).ok()
+        })
 }
 
 /// The directory that a `.git` leads to.

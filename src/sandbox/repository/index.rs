@@ -109,7 +109,9 @@ impl Index {
         {
             return before.clone();
         }
-        let hash = hash_length(git);
+        let Some(hash) = hash_length(git) else {
+            return without(State::Broken);
+        };
         let own = content(&dir, INDEX, budget).and_then(|bytes| entries(&bytes, hash, false));
         let own = match own {
             Ok(own) => own,
@@ -133,20 +135,33 @@ impl Index {
     }
 }
 
-/// How long a hash is, by the settings.
-fn hash_length(git: &Path) -> usize {
+/// How long a hash is, by the settings; `None` where they may be read in more than one way.
+fn hash_length(git: &Path) -> Option<usize> {
     let common = text_at(&git.join("commondir")).unwrap_or_default();
     let config = text_at(&git.join(common.trim()).join("config")).unwrap_or_default();
     let config = config.to_ascii_lowercase();
-    let says_so = |line: &str| {
-        let (key, value) = line.split_once('=').unwrap_or_default();
-        key.trim_end().ends_with("objectformat") && value.contains("sha256")
-    };
-    if config.lines().any(says_so) {
-        SHA256
-    } else {
-        SHA1
+    if !config.contains("objectformat") {
+        return Some(SHA1);
     }
+    let mut section = "";
+    let mut length = None;
+    for line in config.lines().map(str::trim) {
+        if line.starts_with('[') {
+            section = line;
+        }
+        // As git itself writes it, and once.
+        let said = match line {
+            "objectformat = sha1" => SHA1,
+            "objectformat = sha256" => SHA256,
+            _ if line.contains("objectformat") => return None,
+            _ => continue,
+        };
+        if section != "[extensions]" || length.is_some() {
+            return None;
+        }
+        length = Some(said);
+    }
+    length
 }
 
 /// The submodules that the index names, by itself and in the file it shares with earlier ones.

@@ -177,7 +177,7 @@ fn check_options(words: &Words<'_>) -> Result<(), Refusal> {
     for word in rest.iter().copied().take_while(|word| *word != "--") {
         let name = word.split_once('=').map_or(word, |(name, _)| name);
         // git takes any beginning of an option's name that is clear.
-        let long = name.len() > 4 && name.starts_with("--");
+        let long = name.len() > 2 && name.starts_with("--");
         let whole = subcommand != "cat-file" && HARMLESS.contains(&name);
         let named = long && !whole && RUNNING.iter().any(|option| option.starts_with(name));
         let letter = match subcommand {
@@ -202,12 +202,40 @@ fn check_options(words: &Words<'_>) -> Result<(), Refusal> {
             return Err(runs(word));
         }
     }
+    if let Some(strategy) = foreign_strategy(subcommand, &rest) {
+        return Err(runs(strategy));
+    }
     let first = rest.first().copied().unwrap_or_default();
     match (subcommand, first) {
         ("bisect", "run" | "visualize" | "view") | ("submodule", "foreach") => Err(runs(first)),
         ("help", _) if !first.is_empty() => Err(runs("help")),
         _ => Ok(()),
     }
+}
+
+/// Git's own strategies for merges. Any other is a program, `git-merge-NAME`, and a name may lead into the work tree.
+const STRATEGIES: [&str; 6] = ["octopus", "ort", "ours", "recursive", "resolve", "subtree"];
+
+/// A strategy that is none of git's own.
+fn foreign_strategy<'w>(subcommand: &str, words: &[&'w str]) -> Option<&'w str> {
+    let by_letter = matches!(subcommand, "merge" | "pull" | "rebase");
+    if !by_letter && !matches!(subcommand, "cherry-pick" | "revert") {
+        return None;
+    }
+    let named = words.iter().enumerate().filter_map(|(place, word)| {
+        let next = || words.get(place + 1).copied().unwrap_or_default();
+        let (name, value) = match word.split_once('=') {
+            Some((name, value)) => (name, Some(value)),
+            None => (*word, None),
+        };
+        if name.len() > 3 && "--strategy".starts_with(name) {
+            return Some(value.unwrap_or_else(next));
+        }
+        let letters = word.strip_prefix('-').filter(|it| !it.starts_with('-'))?;
+        let (_, value) = letters.split_once('s').filter(|_| by_letter)?;
+        Some(if value.is_empty() { next() } else { value })
+    });
+    named.into_iter().find(|name| !STRATEGIES.contains(name))
 }
 
 fn short(word: &str, letter: char) -> bool {

@@ -30,7 +30,7 @@ pub(super) fn check(words: &Words<'_>) -> Result<(), Refusal> {
         if chooses_parts(subcommand, option) && !words.shows_stash() {
             return refused(option, "name the files, or use `bash`");
         }
-        if abbreviates(option, "--show-current-patch", 6) {
+        if abbreviates(option, "--show-current-patch", 4) {
             return refused(option, "use `show REBASE_HEAD`");
         }
         if subcommand == "cat-file" && abbreviates(option, "--batch-all-objects", 9) {
@@ -72,7 +72,7 @@ fn is_verbose(subcommand: &str, option: &str) -> bool {
 
 /// Whether it has each part of a change shown, to choose among them: there is nobody to do that.
 fn chooses_parts(subcommand: &str, option: &str) -> bool {
-    let patch = || abbreviates(option, "--patch", 4) || has_letter(subcommand, option, "p");
+    let patch = || abbreviates(option, "--patch", 3) || has_letter(subcommand, option, "p");
     let interactive = || abbreviates(option, "--interactive", 5);
     match subcommand {
         "add" => {

@@ -177,6 +177,8 @@ const FILES: &[&str] = &[
     "--file",
     "--ignore-revs-file",
     "--pathspec-from-file",
+    "--reedit-message",
+    "--reuse-message",
     "--signature-file",
     "--template",
 ];
