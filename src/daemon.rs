@@ -20,6 +20,7 @@ use crate::exchange::setup::Services;
 use crate::http::Clients;
 use crate::lifecycle::{self, Ending, Signals};
 use crate::mcp::{self, Mcp};
+use crate::process;
 use crate::protocol::event;
 use crate::provider::registry::Providers;
 use crate::ready::{Fatal, ReadyFile, ReadyLine};
@@ -72,6 +73,7 @@ pub async fn run(config: Config, options: Options) -> Result<(), Fatal> {
     let (token, made_up) = token(options.token.clone(), address)?;
     options.redactor.add(token.expose_secret());
     let roots = roots(&config, options.home.as_deref())?;
+    warn_of_unwritable(&roots);
     let audit = audit(config.audit.as_ref(), &roots)?;
     let daemon = build(
         config,
@@ -224,6 +226,23 @@ fn roots(config: &Config, home: Option<&Path>) -> Result<Arc<Roots>, Fatal> {
                 "set project.root (--project-root) and project.central",
             )
         })
+}
+
+/// Says at the start what would show only when a tool fails: that a folder cannot be written.
+fn warn_of_unwritable(roots: &Roots) {
+    for (what, name) in [
+        ("project", RootName::Project),
+        ("central storage", RootName::Central),
+    ] {
+        let folder = roots.path(name);
+        if let Some(why) = process::unwritable(folder) {
+            tracing::warn!(
+                "the {what} {} cannot be written ({why}): tools that change files will fail there; \
+                 change its owner or mode, or start the daemon as its owner",
+                folder.display()
+            );
+        }
+    }
 }
 
 fn build(

@@ -1,11 +1,11 @@
-//! The container's files say what they are meant to, and what they set is a valid configuration.
+//! What the container's files set is a valid configuration. What they do is `.ci/docker`'s to show, in a real engine.
 
 use figment::Figment;
 use figment::providers::{Format as _, Yaml};
 use outrigger::config::{Environment, Sources, load};
 use serde_json::Value;
 
-use super::support::{read, root};
+use super::support::read;
 
 fn yaml(path: &str) -> Value {
     Figment::from(Yaml::string(&read(path)))
@@ -34,63 +34,15 @@ fn instructions() -> Vec<(String, String)> {
         .collect()
 }
 
-fn all<'i>(instructions: &'i [(String, String)], wanted: &str) -> Vec<&'i str> {
-    instructions
-        .iter()
-        .filter(|(word, _)| word == wanted)
-        .map(|(_, rest)| rest.as_str())
-        .collect()
-}
-
 #[test]
-fn the_image_is_built_in_stages_and_runs_as_nobody_special() {
+fn the_image_is_built_with_the_rust_of_the_manifest() {
     let instructions = instructions();
-    let known = [
-        "FROM",
-        "WORKDIR",
-        "COPY",
-        "RUN",
-        "USER",
-        "VOLUME",
-        "ENV",
-        "EXPOSE",
-        "HEALTHCHECK",
-        "ENTRYPOINT",
-    ];
-    for (word, rest) in &instructions {
-        assert!(known.contains(&word.as_str()), "{word} {rest}");
-    }
-    let from = all(&instructions, "FROM");
-    assert_eq!(from.len(), 2);
-    assert!(
-        from.iter()
-            .all(|image| image.contains(':') && !image.contains(":latest")),
-        "{from:?}"
-    );
+    let (_, image) = instructions
+        .iter()
+        .find(|(word, _)| word == "FROM")
+        .unwrap();
     let toolchain = format!("rust:{}-", env!("CARGO_PKG_RUST_VERSION"));
-    assert!(
-        from[0].starts_with(&toolchain),
-        "{from:?} builds with another Rust than Cargo.toml says"
-    );
-    assert_eq!(all(&instructions, "USER"), ["1000:1000"]);
-    assert_eq!(all(&instructions, "COPY").len(), 2);
-    assert_eq!(
-        all(&instructions, "ENTRYPOINT"),
-        [r#"["/usr/bin/tini", "--", "outrigger"]"#]
-    );
-    let healthcheck = all(&instructions, "HEALTHCHECK");
-    assert!(
-        healthcheck[0].ends_with(r#"CMD ["outrigger", "healthcheck"]"#),
-        "{healthcheck:?}"
-    );
-    for package in ["bash", "ca-certificates", "git", "tini"] {
-        assert!(
-            instructions
-                .iter()
-                .any(|(word, rest)| word == "RUN" && rest.contains(package)),
-            "{package}"
-        );
-    }
+    assert!(image.starts_with(&toolchain), "{image}");
 }
 
 #[test]
@@ -156,47 +108,4 @@ fn expanded(value: &str) -> String {
         },
         None => value.to_owned(),
     }
-}
-
-#[test]
-fn the_daemon_waits_for_a_search_engine_that_answers_in_json() {
-    let compose = yaml("compose.yaml");
-    let services = &compose["services"];
-    let daemon = &services["outrigger"];
-    assert_eq!(
-        daemon["depends_on"]["searxng"]["condition"],
-        "service_healthy"
-    );
-    assert!(
-        services["searxng"]["healthcheck"]["test"][1]
-            .as_str()
-            .unwrap()
-            .contains("/healthz")
-    );
-    assert_eq!(
-        services["searxng"]["ports"],
-        Value::Null,
-        "SearXNG is reached by the daemon alone"
-    );
-    assert_eq!(daemon["ports"][0], "127.0.0.1:4517:4517");
-    assert_eq!(
-        services["ollama"]["profiles"],
-        serde_json::json!(["ollama"])
-    );
-    assert_eq!(services["ollama"]["ports"], Value::Null);
-    assert_eq!(
-        daemon["extra_hosts"][0],
-        "host.docker.internal:host-gateway"
-    );
-    assert_eq!(daemon["cap_drop"][0], "ALL");
-    for volume in services["searxng"]["volumes"].as_array().unwrap() {
-        let file = volume.as_str().unwrap().split(':').next().unwrap();
-        assert!(root().join(file).is_file(), "{file}");
-    }
-    let settings = yaml("config/searxng/settings.yml");
-    assert_eq!(
-        settings["search"]["formats"],
-        serde_json::json!(["html", "json"])
-    );
-    assert_eq!(settings["server"]["limiter"], false);
 }

@@ -9,6 +9,7 @@ use super::Machine;
 use super::finding::{Finding, State};
 use crate::commands::healthcheck;
 use crate::config::{McpTransport, SandboxPolicy};
+use crate::process;
 use crate::sandbox::programs::Programs;
 use crate::sandbox::{self, Mode, Sandbox};
 
@@ -196,18 +197,8 @@ fn is_program(file: &Path) -> bool {
         .any(|extension| file.with_extension(extension).is_file())
 }
 
-/// Asked of the system, not tried: nothing is to be left behind in somebody's project.
-#[cfg(unix)]
 fn is_writable(path: &Path) -> bool {
-    use rustix::fs::{Access, access};
-
-    access(path, Access::WRITE_OK | Access::EXEC_OK).is_ok()
-}
-
-#[cfg(not(unix))]
-fn is_writable(path: &Path) -> bool {
-    path.metadata()
-        .is_ok_and(|metadata| !metadata.permissions().readonly())
+    process::unwritable(path).is_none()
 }
 
 /// The nearest folder on the way to a path that is there.
