@@ -173,6 +173,8 @@ pub struct ChatConfig {
 pub struct ApprovalConfig {
     /// How long an approval stays open; `None` for ever.
     pub timeout: Option<Duration>,
+    /// How long clients may keep one open by `chat:tool-extend`, from when it was asked.
+    pub max_timeout: Duration,
     /// Whether bash commands that the classifier proves read-only run without asking.
     pub auto_approve_safe_commands: bool,
     /// What happens where a user would be asked.

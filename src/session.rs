@@ -34,7 +34,7 @@ use crate::exchange::ask::Remembered;
 use crate::exchange::events::Events;
 use crate::exchange::setup::{ConversationShared, Services, SessionShared};
 use crate::message::{ConversationId, SessionId};
-use crate::protocol::command::Command;
+use crate::protocol::command::{Command, ToolExtend};
 use crate::protocol::event::{Event, Ready, Sandbox};
 use crate::protocol::input::ToolInput;
 use crate::protocol::{Request, RequestId};
@@ -323,6 +323,7 @@ impl Session {
                 }
             }
             Command::ChatToolInput(input) => self.input(input, id).await,
+            Command::ChatToolExtend(wanted) => self.extend(wanted, id).await,
             other => self.about_daemon(other, id).await,
         }
     }
@@ -340,6 +341,32 @@ impl Session {
         };
         if !told {
             let error = conversation::inputs::not_found(&request_id);
+            self.answer(id, Event::SessionError(error));
+        }
+    }
+
+    /// Has the conversation give its question more time.
+    async fn extend(&self, wanted: ToolExtend, id: Option<&RequestId>) {
+        let (tool_id, request_id) = (wanted.tool_id.clone(), wanted.request_id.clone());
+        let (owner, error) = match &request_id {
+            Some(request) => (
+                self.shared.inputs.conversation_of(request),
+                conversation::inputs::not_open(&tool_id, request),
+            ),
+            None => (
+                self.shared.executions.conversation_of(&tool_id),
+                conversation::approvals::not_found(&tool_id),
+            ),
+        };
+        let command = conversation::Command::Extend {
+            wanted,
+            reply_to: id.cloned(),
+        };
+        let told = match owner {
+            Some(owner) => self.tell(&owner, command).await,
+            None => false,
+        };
+        if !told {
             self.answer(id, Event::SessionError(error));
         }
     }

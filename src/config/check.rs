@@ -105,6 +105,11 @@ pub(crate) fn check(
         chat,
         approval: ApprovalConfig {
             timeout: (!approval_timeout.is_zero()).then_some(approval_timeout),
+            max_timeout: findings.duration_or_zero(
+                &["approval", "max_timeout"],
+                settings.approval.max_timeout,
+                DAY,
+            ),
             auto_approve_safe_commands: settings.approval.auto_approve_safe_commands,
             unattended: settings.approval.unattended,
         },

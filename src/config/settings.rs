@@ -124,6 +124,9 @@ pub(crate) struct ChatSettings {
 pub(crate) struct ApprovalSettings {
     /// How long an approval stays open, up to 24h; `0s` for ever.
     pub(crate) timeout: Span,
+    /// How long clients may keep one open while somebody is at it (`chat:tool-extend`), up to 24h; `0s` for no longer
+    /// than `timeout`.
+    pub(crate) max_timeout: Span,
     /// Whether bash commands that are proven read-only run without asking.
     pub(crate) auto_approve_safe_commands: bool,
     /// What happens where the user would be asked: `ask`, or `deny` where nobody can answer.

@@ -21,6 +21,7 @@ enum Act {
     Send(WhenBusy),
     Cancel(bool),
     Verdict(bool),
+    Extend,
     CancelTool,
     Close,
 }
@@ -32,6 +33,7 @@ fn acts() -> impl Strategy<Value = Vec<(u8, Act)>> {
         1 => Just(Act::Send(WhenBusy::Reject)),
         2 => any::<bool>().prop_map(Act::Cancel),
         4 => any::<bool>().prop_map(Act::Verdict),
+        1 => Just(Act::Extend),
         1 => Just(Act::CancelTool),
         1 => Just(Act::Close),
     ];
@@ -167,6 +169,13 @@ impl Stage {
                     input: None,
                     remember: crate::protocol::command::Remember::Once,
                     reason: None,
+                },
+                reply_to: None,
+            }),
+            Act::Extend => self.last_asked().map(|tool_id| Command::Extend {
+                wanted: ToolExtend {
+                    tool_id,
+                    request_id: None,
                 },
                 reply_to: None,
             }),
@@ -327,6 +336,39 @@ async fn the_limit_that_was_reached_is_named() {
         assert!(error.hint.unwrap().contains(setting));
         assert_eq!(error.message, "the exchange took longer than 300 s");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_question_stays_open_while_somebody_is_at_it_and_not_for_ever() {
+    let stage = Stage::new(vec![(vec![Move::Call("ok")], Finish::End(Stop::ToolUse))]);
+    stage.act(&Act::Send(WhenBusy::Queue)).await;
+    let asked = stage
+        .until(|event| matches!(event, Event::ChatToolConfirm(_)))
+        .await;
+    let asked_at = tokio::time::Instant::now();
+    let is_resolved = |event: &Event| matches!(event, Event::ChatToolResolved(_));
+    assert!(!asked.iter().any(is_resolved));
+    let (told, open) = loop {
+        // A sign every 20 s keeps a question of 30 s open.
+        tokio::time::sleep(Duration::from_secs(20)).await;
+        let told = stage.told.lock().clone();
+        if told.iter().any(is_resolved) {
+            break (told, asked_at.elapsed());
+        }
+        stage.act(&Act::Extend).await;
+    };
+    let longest = CONFIG.approval.max_timeout;
+    assert!(
+        open >= longest && open < longest + Duration::from_secs(60),
+        "{open:?}"
+    );
+    let expired = told.iter().any(|event| {
+        matches!(event, Event::ChatToolResolved(it) if it.outcome == crate::protocol::event::Outcome::Expired)
+    });
+    assert!(expired);
+    let extended = |event: &&Event| matches!(event, Event::ChatToolExtended(_));
+    assert!(told.iter().filter(extended).count() > 80);
+    check(&told).unwrap();
 }
 
 proptest! {

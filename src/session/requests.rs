@@ -67,7 +67,8 @@ impl Session {
             Command::ChatSend(_)
             | Command::ChatCancel(_)
             | Command::ChatToolApprove(_)
-            | Command::ChatToolInput(_) => return,
+            | Command::ChatToolInput(_)
+            | Command::ChatToolExtend(_) => return,
         };
         self.answer(id, answer.unwrap_or_else(Event::SessionError));
     }

@@ -254,6 +254,33 @@ async fn nobody_answers_in_time() {
 }
 
 #[tokio::test]
+async fn an_open_question_is_given_more_time_and_everybody_is_told() {
+    let turns = vec![bash("echo a"), Turn::text("done")];
+    let more = json!({"approval": {"timeout": "1h", "max_timeout": "2h"}});
+    let (_daemon, mut client, _provider) = asked(turns, more).await;
+    let confirm = client.until("chat:tool-confirm").await["payload"].clone();
+    let extend = |id: &str| json!({"type": "chat:tool-extend", "toolId": id});
+    let answer = client.ask(extend("t1")).await;
+    assert_eq!(answer["type"], "chat:tool-extend-result", "{answer}");
+    let now = answer["payload"]["expiresAt"].as_str().unwrap();
+    assert!(now >= confirm["expiresAt"].as_str().unwrap(), "{now}");
+    assert_eq!(
+        client.all("chat:tool-extended"),
+        [json!({
+            "conversationId": "default", "messageId": "m1", "toolId": "t1", "expiresAt": now,
+        })]
+    );
+    let state = client.ask(json!({"type": "session:state"})).await;
+    assert_eq!(state["payload"]["approvals"][0]["expiresAt"], now);
+    let unknown = client.ask(extend("t9")).await;
+    assert_eq!(unknown["payload"]["code"], "approval_not_found");
+    client.ask(approve(&json!("t1"), &json!({}))).await;
+    let answered = client.ask(extend("t1")).await;
+    assert_eq!(answered["payload"]["code"], "approval_not_found");
+    client.until("chat:stream-end").await;
+}
+
+#[tokio::test]
 async fn unattended_denies_at_once() {
     let turns = vec![bash("echo a"), Turn::text("done")];
     let (_daemon, mut client, _provider) =
