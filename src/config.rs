@@ -251,8 +251,6 @@ pub enum ProviderKind {
 pub struct ToolsConfig {
     /// Most executions of one conversation at once.
     pub max_concurrent: usize,
-    /// Most calls of one conversation that wait for their turn.
-    pub max_queued: usize,
     /// Longest run of a tool that has no limit of its own.
     pub timeout: Duration,
     /// Bytes of output given to the model; head and tail of what is longer.

@@ -22,7 +22,7 @@ use super::error::{ConfigError, one_of};
 use super::keys::{self, BRAVE_VARIABLE, SECRET_FORM};
 use super::load::Sources;
 use super::merged::Merged;
-use super::origin::MASK;
+use super::origin::{MASK, Origin};
 use super::settings::{
     AuditSettings, BashSettings, ChatSettings, Settings, ToolsSettings, WebSearchSettings,
 };
@@ -199,13 +199,19 @@ fn tools(settings: ToolsSettings, findings: &mut Findings<'_>) -> ToolsConfig {
             findings.refuse(&["tools", "file_read", "allowed_extensions"], message);
         }
     }
+    let _: u64 = findings.number(&["tools", "max_queued"], settings.max_queued, &(0..=1000));
+    if findings.merged.origin(&["tools", "max_queued"]) != Origin::Default {
+        findings.warnings.push(
+            "tools.max_queued has no effect any more: calls of a turn wait for their place whatever their number; remove it"
+                .to_owned(),
+        );
+    }
     ToolsConfig {
         max_concurrent: findings.number(
             &["tools", "max_concurrent"],
             settings.max_concurrent,
             &(1..=64),
         ),
-        max_queued: findings.number(&["tools", "max_queued"], settings.max_queued, &(0..=1000)),
         timeout: findings.duration(&["tools", "timeout"], settings.timeout, DAY),
         output_cap: findings.size(
             &["tools", "output_cap"],

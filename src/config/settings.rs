@@ -185,7 +185,7 @@ pub(crate) enum Wire {
 pub(crate) struct ToolsSettings {
     /// Most executions of one conversation at once; 1 to 64.
     pub(crate) max_concurrent: u64,
-    /// Most calls of one conversation that wait for their turn; up to 1000.
+    /// Without effect: calls of a turn wait for their place whatever their number. Still read, so that older files work.
     pub(crate) max_queued: u64,
     /// Longest run of a tool that has no limit of its own; up to 24h.
     pub(crate) timeout: Span,

@@ -15,7 +15,6 @@ mod view;
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
 use futures::FutureExt;
@@ -49,7 +48,6 @@ struct Calls<'a> {
     tools: &'a ToolSet,
     /// How many may run at once.
     slots: Semaphore,
-    waiting: AtomicUsize,
     /// Ends all calls of the turn.
     abort: CancellationToken,
     violation: Mutex<Option<Violation>>,
@@ -78,7 +76,6 @@ impl Exchange<'_> {
             turn,
             tools,
             slots: Semaphore::new(self.services.config.tools.max_concurrent.max(1)),
-            waiting: AtomicUsize::new(0),
             abort: self.cancel.child_token(),
             violation: Mutex::new(None),
         };

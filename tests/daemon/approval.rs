@@ -79,6 +79,29 @@ async fn an_approved_command_runs_and_its_output_is_streamed() {
 }
 
 #[tokio::test]
+async fn everything_that_was_approved_runs_whatever_its_number() {
+    const CALLS: usize = 60;
+    let call = ("bash", json!({"command": "echo ran >> a.txt"}));
+    let turns = vec![Turn::calls(&vec![call; CALLS]), Turn::text("done")];
+    let more = json!({"approval": {"timeout": "1h"}});
+    let (daemon, mut client, _provider) = asked(turns, more).await;
+    for _ in 0..CALLS {
+        let confirm = client.until("chat:tool-confirm").await["payload"].clone();
+        client
+            .send(approve(&confirm["toolId"], &json!({})))
+            .await;
+    }
+    client.until("chat:stream-end").await;
+    let results = client.all("chat:tool-result");
+    assert_eq!(results.len(), CALLS);
+    for result in &results {
+        assert_eq!(result["status"], "success", "{result}");
+    }
+    let written = std::fs::read_to_string(daemon.project().join("a.txt")).unwrap();
+    assert_eq!(written.lines().count(), CALLS);
+}
+
+#[tokio::test]
 async fn a_denied_command_does_not_run_and_the_model_hears_why() {
     let turns = vec![bash("touch made"), Turn::text("I see")];
     let (daemon, mut client, provider) = asked(turns, json!({})).await;

@@ -133,6 +133,37 @@ async fn parallel_calls_are_answered_in_the_order_of_the_calls() {
 }
 
 #[tokio::test]
+async fn fifty_calls_of_one_turn_all_run_also_where_they_claim_the_same_file() {
+    const CALLS: usize = 50;
+    let calls: Vec<(&str, Value)> = (0..CALLS)
+        .map(|number| match number % 5 {
+            0 => ("file_write", json!({"path": "a.txt", "content": format!("{number}\n")})),
+            _ => ("file_read", json!({"path": "a.txt"})),
+        })
+        .collect();
+    let provider = Provider::start().await;
+    provider.then(Turn::calls(&calls)).then(Turn::text("done"));
+    let more = json!({"chat": {"trust_level": "autonomous"}});
+    let daemon = Daemon::with(&provider, more).await;
+    daemon.file("a.txt", "A\n");
+    let mut client = daemon.connect().await;
+    client.say("go").await;
+    client.until("chat:stream-end").await;
+    let results = client.all("chat:tool-result");
+    assert_eq!(results.len(), CALLS);
+    for result in &results {
+        // A write that lost its race with another one is told so; nothing was left out.
+        let text = result["result"].as_str().unwrap();
+        assert!(!text.contains("not run"), "{text}");
+        assert_eq!(result["metadata"]["cancelled"], Value::Null, "{result}");
+    }
+    let reads = results.iter().filter(|result| result["toolName"] == "file_read");
+    for read in reads {
+        assert_eq!(read["status"], "success", "{read}");
+    }
+}
+
+#[tokio::test]
 async fn a_conversation_remembers_and_others_do_not() {
     let provider = Provider::start().await;
     for text in ["one", "two", "three"] {
