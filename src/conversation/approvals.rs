@@ -76,7 +76,7 @@ impl Approvals {
             return Err(not_found(&tool_id));
         };
         let reach = match key {
-            Some(key) if approved => remembered.add(key, remember),
+            Some(key) if approved && owed.ask.may_remember => remembered.add(key, remember),
             _ => Remember::Once,
         };
         let outcome = if approved {

@@ -351,6 +351,27 @@ async fn supervised_asks_for_reading_too() {
 }
 
 #[tokio::test]
+async fn supervised_asks_again_whatever_was_remembered() {
+    let read = || Turn::call("bash", &json!({"command": "touch a"}));
+    let turns = vec![read(), Turn::text("1"), read(), Turn::text("2"), read(), Turn::text("3")];
+    let (_daemon, mut client, _provider) = asked(turns, json!({})).await;
+    let remember = json!({"remember": "session"});
+    for (index, trust) in ["guided", "supervised", "supervised"].iter().enumerate() {
+        if index > 0 {
+            let send = json!({"type": "chat:send", "content": "again", "trustLevel": trust});
+            client.send(send).await;
+        }
+        let confirm = client.until("chat:tool-confirm").await["payload"].clone();
+        client.ask(approve(&confirm["toolId"], &remember)).await;
+        client.until("chat:stream-end").await;
+        // It says what is remembered: nothing under `supervised`.
+        let told = client.all("chat:tool-resolved")[index]["remember"].clone();
+        let wanted = if index == 0 { json!("session") } else { Value::Null };
+        assert_eq!(told, wanted, "{trust}");
+    }
+}
+
+#[tokio::test]
 async fn a_write_shows_its_diff_before() {
     let turns = vec![
         Turn::call(
