@@ -130,7 +130,8 @@ impl Desk {
                 ChatCode::ConversationBusy,
                 "an exchange is running in this conversation",
             )),
-            (Some(running), WhenBusy::Steer) if history.is_none() => {
+            // An exchange that was cancelled reads nothing more: what is said then waits for the next one.
+            (Some(running), WhenBusy::Steer) if history.is_none() && running.cause.is_none() => {
                 match running.steer.try_send(setup.content.clone()) {
                     Ok(()) => {
                         running.steered.push_back(answer.clone());

@@ -299,6 +299,34 @@ fn word_of(stop: StopReason) -> &'static str {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_is_steered_after_a_cancel_is_queued_and_answered() {
+    let stage = Stage::new(vec![(vec![Move::Call("hang")], Finish::End(Stop::ToolUse))]);
+    stage.act(&Act::Send(WhenBusy::Queue)).await;
+    let is_asked = |event: &Event| matches!(event, Event::ChatToolConfirm(_));
+    stage.until(is_asked).await;
+    stage.act(&Act::Verdict(true)).await;
+    stage
+        .until(|event| matches!(event, Event::ChatToolStart(_)))
+        .await;
+    // Both come before the exchange has wound up.
+    stage.act(&Act::Cancel(false)).await;
+    stage.act(&Act::Send(WhenBusy::Steer)).await;
+    let is_second =
+        |event: &Event| matches!(event, Event::ChatStreamEnd(it) if it.message_id.as_str() == "m2");
+    let told = stage.until(is_second).await;
+    check(&told).unwrap();
+    let ends = told.iter().filter_map(|event| match event {
+        Event::ChatStreamEnd(it) => Some((it.message_id.to_string(), it.stop_reason, it.turns)),
+        _ => None,
+    });
+    let expected = [
+        ("m1".to_owned(), StopReason::Cancelled, 1),
+        ("m2".to_owned(), StopReason::EndTurn, 1),
+    ];
+    assert_eq!(ends.collect::<Vec<_>>(), expected);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_fault_settles_open_questions_before_their_calls() {
     let calls = vec![Move::Call("ok"), Move::Call("break")];
     let stage = Stage::new(vec![(calls, Finish::End(Stop::ToolUse))]);
