@@ -29,7 +29,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::Instrument as _;
 
-use crate::conversation::{self, Answer, Conversation};
+use crate::conversation::{self, Conversation};
 use crate::exchange::ask::Remembered;
 use crate::exchange::events::Events;
 use crate::exchange::setup::{ConversationShared, Services, SessionShared};
@@ -43,6 +43,7 @@ use crate::telemetry::metrics;
 
 use defaults::Defaults;
 use feed::Feed;
+use sends::KnownSend;
 pub use sends::shutting_down;
 use sessions::Message;
 pub use sessions::{Attachment, Handle, Sessions};
@@ -124,7 +125,7 @@ struct Session {
     conversations: HashMap<ConversationId, Place>,
     /// Cancelled when the conversations are gone that were closed and wind up; one of the same name waits for that.
     closing: HashMap<ConversationId, CancellationToken>,
-    sends: VecDeque<(RequestId, ConversationId, Answer)>,
+    sends: VecDeque<KnownSend>,
     /// Whether a socket was ever on it: the next one resumes it.
     had_socket: bool,
     socket: Option<Socket>,

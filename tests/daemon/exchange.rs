@@ -260,6 +260,33 @@ async fn a_send_with_a_known_id_is_not_run_twice() {
 }
 
 #[tokio::test]
+async fn other_content_under_a_known_id_is_a_new_send() {
+    let provider = Provider::start().await;
+    for text in ["one", "two", "three"] {
+        provider.then(Turn::text(text));
+    }
+    let daemon = Daemon::start(&provider).await;
+    let mut client = daemon.connect().await;
+    let send = |content: &str, more: &str| json!({"type": "chat:send", "id": 1, "content": content, "conversationId": more});
+    let mut ids = Vec::new();
+    // A client that was started anew begins at 1 again.
+    for (content, conversation) in [("a", "x"), ("b", "x"), ("b", "y")] {
+        client.send(send(content, conversation)).await;
+        let sent = client.until("chat:send-result").await["payload"].clone();
+        assert_eq!(sent["duplicate"], Value::Null, "{sent}");
+        ids.push(sent["messageId"].clone());
+        client.until("chat:stream-end").await;
+    }
+    // Each of them may still be sent again.
+    for ((content, conversation), id) in [("a", "x"), ("b", "x"), ("b", "y")].iter().zip(ids) {
+        client.send(send(content, conversation)).await;
+        let sent = client.until("chat:send-result").await["payload"].clone();
+        assert_eq!((&sent["duplicate"], &sent["messageId"]), (&json!(true), &id));
+    }
+    assert_eq!(provider.requests().len(), 3);
+}
+
+#[tokio::test]
 async fn the_limit_of_turns_ends_with_an_answer_in_text() {
     let provider = Provider::start().await;
     provider
