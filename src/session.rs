@@ -190,6 +190,8 @@ impl Session {
 
     async fn run(mut self) {
         let _counted = metrics::SESSIONS.enter();
+        // Also where this task panics: what runs in its conversations ends with it.
+        let ends = self.cancel.clone().drop_guard();
         self.lapses = Instant::now().checked_add(FIRST_SOCKET);
         let mut notices = self.daemon.mcp.notices();
         loop {
@@ -219,10 +221,12 @@ impl Session {
                 Some(Message::Account(after, reply)) => {
                     reply.send(self.account(after).await).ok();
                 }
-                Some(Message::Discard) | None => break,
+                // Somebody came back meanwhile.
+                Some(Message::MakeRoom) if self.is_used() => {}
+                Some(Message::Discard | Message::MakeRoom) | None => break,
             }
         }
-        self.cancel.cancel();
+        drop(ends);
         self.leave().await;
     }
 
@@ -248,8 +252,12 @@ impl Session {
         self.socket = None;
         self.shared.inputs.attach(false);
         self.lapses = self.grace_from_now();
-        let unused = self.conversations.is_empty();
-        self.spare.store(unused, Ordering::Relaxed);
+        self.spare.store(!self.is_used(), Ordering::Relaxed);
+    }
+
+    /// Whether somebody would miss the session.
+    fn is_used(&self) -> bool {
+        self.socket.is_some() || !self.conversations.is_empty()
     }
 
     fn attach(&mut self, reply: oneshot::Sender<Attachment>) {
