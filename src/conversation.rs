@@ -36,7 +36,7 @@ use crate::message::{ConversationId, Part, ToolId};
 use crate::protocol::RequestId;
 use crate::protocol::command::{ToolApprove, ToolExtend, WhenBusy};
 use crate::protocol::content::WireMessage;
-use crate::protocol::event::{By, ChatError, SessionError, StateName, StopReason};
+use crate::protocol::event::{By, ChatError, StateName, StopReason};
 use crate::protocol::input::ToolInput;
 use crate::telemetry::metrics;
 
@@ -334,16 +334,6 @@ enum Step<T> {
     Asked(Question),
     Overdue,
     Ended(T),
-}
-
-/// The error of a request that names a conversation which there is not.
-pub fn not_found(id: &ConversationId) -> SessionError {
-    SessionError {
-        code: crate::protocol::SessionCode::ConversationNotFound,
-        message: format!(
-            "no conversation `{id}` in this session; it is made by its first chat:send"
-        ),
-    }
 }
 
 #[cfg(test)]

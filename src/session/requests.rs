@@ -128,7 +128,12 @@ impl Session {
         };
         let answer = match self.look(id, look).await {
             Some(history) => Event::ChatHistoryResult(history),
-            None => Event::SessionError(conversation::not_found(id)),
+            // Nothing was said yet, and asking makes no conversation.
+            None => Event::ChatHistoryResult(answer::History {
+                conversation_id: id.clone(),
+                messages: Vec::new(),
+                truncated: false,
+            }),
         };
         self.feed.release(answer, reply_to);
     }

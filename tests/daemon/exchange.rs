@@ -164,6 +164,19 @@ async fn fifty_calls_of_one_turn_all_run_also_where_they_claim_the_same_file() {
 }
 
 #[tokio::test]
+async fn a_conversation_that_was_never_used_remembers_nothing_and_is_not_made() {
+    let provider = Provider::start().await;
+    let daemon = Daemon::start(&provider).await;
+    let mut client = daemon.connect().await;
+    let history = json!({"type": "chat:history", "conversationId": "none"});
+    let answer = client.ask(history).await;
+    assert_eq!(answer["type"], "chat:history-result");
+    assert_eq!(answer["payload"], json!({"conversationId": "none", "messages": []}));
+    let state = client.ask(json!({"type": "session:state"})).await;
+    assert_eq!(state["payload"]["conversations"], json!([]));
+}
+
+#[tokio::test]
 async fn a_conversation_remembers_and_others_do_not() {
     let provider = Provider::start().await;
     for text in ["one", "two", "three"] {
