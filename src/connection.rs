@@ -86,7 +86,10 @@ pub async fn serve(
     };
     loop {
         let taken_over = connection.place.attachment.taken_over.clone();
-        let (sessions, session) = (Arc::clone(&connection.sessions), connection.place.session.clone());
+        let (sessions, session) = (
+            Arc::clone(&connection.sessions),
+            connection.place.session.clone(),
+        );
         let mut writer = Writer {
             sink: &mut sink,
             session: connection.place.session.clone(),

@@ -96,6 +96,10 @@ impl Daemon {
             resume_grace_ms: u64::try_from(config.session.resume_grace.as_millis())
                 .unwrap_or(u64::MAX),
             trust_level: config.chat.trust_level,
+            on_violation: Defaults::on_violation(
+                config.workflows.get(&config.chat.workflow),
+                config,
+            ),
             project: crate::protocol::event::Project {
                 name: config.project.name.clone(),
                 root: config.project.root.clone(),
@@ -285,6 +289,7 @@ impl Session {
                 ready: Ready {
                     resumed: true,
                     trust_level: in_force.trust_level,
+                    on_violation: in_force.on_violation,
                     layers: in_force.layers,
                     providers: requests::ready_providers(&self.daemon.providers),
                     tools: self

@@ -212,6 +212,7 @@ fn tools(settings: ToolsSettings, findings: &mut Findings<'_>) -> ToolsConfig {
             settings.max_concurrent,
             &(1..=64),
         ),
+        on_violation: settings.on_violation,
         timeout: findings.duration(&["tools", "timeout"], settings.timeout, DAY),
         output_cap: findings.size(
             &["tools", "output_cap"],

@@ -13,7 +13,7 @@ use serde::de::{Deserializer, IntoDeserializer};
 
 use super::units::{Size, Span, Timeout};
 use super::{LogFormat, NetworkPolicy, SandboxPolicy, Unattended};
-use crate::message::{DangerLevel, TrustLevel};
+use crate::message::{DangerLevel, OnViolation, TrustLevel};
 
 /// Everything that can be set.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -187,6 +187,10 @@ pub(crate) struct ToolsSettings {
     pub(crate) max_concurrent: u64,
     /// Without effect: calls of a turn wait for their place whatever their number. Still read, so that older files work.
     pub(crate) max_queued: u64,
+    /// What becomes of an exchange in which a call's path leaves the project and its central storage or is denied: `stop` ends
+    /// it; with `error` the model reads why and goes on, and the third such call ends it.
+    #[serde(deserialize_with = "word")]
+    pub(crate) on_violation: OnViolation,
     /// Longest run of a tool that has no limit of its own; up to 24h.
     pub(crate) timeout: Span,
     /// Size of the output given to the model, head and tail of what is longer; 1KiB to 16MiB.
@@ -350,6 +354,9 @@ pub(crate) struct WorkflowSettings {
     /// How much is done without asking.
     #[serde(deserialize_with = "optional_word")]
     pub(crate) trust_level: Option<TrustLevel>,
+    /// `stop` or `error`. Default: `tools.on_violation`.
+    #[serde(deserialize_with = "optional_word")]
+    pub(crate) on_violation: Option<OnViolation>,
     /// The provider instance.
     pub(crate) provider: Option<String>,
     /// The model.

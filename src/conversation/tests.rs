@@ -9,7 +9,7 @@ use super::testing::{CONFIG, Finish, Move, Scripted, check, finishes, moves, too
 use super::*;
 use crate::exchange::events::Events;
 use crate::exchange::history::is_valid;
-use crate::message::{Message, Part, TrustLevel};
+use crate::message::{Message, OnViolation, Part, TrustLevel};
 use crate::mutex::Mutex;
 use crate::permission::{PermissionMap, Scope};
 use crate::protocol::event::Event;
@@ -112,6 +112,7 @@ impl Stage {
                 model: "m".to_owned(),
                 system: String::new(),
                 trust: TrustLevel::Guided,
+                on_violation: OnViolation::Stop,
                 scope: Scope::everything(),
                 max_tokens: None,
                 temperature: None,
@@ -373,7 +374,7 @@ async fn a_question_stays_open_while_somebody_is_at_it_and_not_for_ever() {
     let asked = stage
         .until(|event| matches!(event, Event::ChatToolConfirm(_)))
         .await;
-    let asked_at = tokio::time::Instant::now();
+    let asked_at = Instant::now();
     let is_resolved = |event: &Event| matches!(event, Event::ChatToolResolved(_));
     assert!(!asked.iter().any(is_resolved));
     let (told, open) = loop {

@@ -8,7 +8,9 @@ use super::content::WireMessage;
 use super::event::{StateName, ToolConfirm};
 use super::input::ToolInputRequest;
 use super::record::ExecutionRecord;
-use crate::message::{ConversationId, InputId, MessageId, Model, ToolId, ToolSpec, TrustLevel};
+use crate::message::{
+    ConversationId, InputId, MessageId, Model, OnViolation, ToolId, ToolSpec, TrustLevel,
+};
 use crate::tool::OutputStream;
 
 /// Payload of `session:configure-result`: the values now in force.
@@ -17,6 +19,9 @@ use crate::tool::OutputStream;
 pub struct Configured {
     /// How much is done without asking.
     pub trust_level: TrustLevel,
+    /// What becomes of an exchange in which a call's path leaves the project or is denied.
+    #[serde(default)]
+    pub on_violation: OnViolation,
     /// Provider instance.
     pub provider: String,
     /// Model; empty for the provider's own.

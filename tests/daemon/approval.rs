@@ -87,9 +87,7 @@ async fn everything_that_was_approved_runs_whatever_its_number() {
     let (daemon, mut client, _provider) = asked(turns, more).await;
     for _ in 0..CALLS {
         let confirm = client.until("chat:tool-confirm").await["payload"].clone();
-        client
-            .send(approve(&confirm["toolId"], &json!({})))
-            .await;
+        client.send(approve(&confirm["toolId"], &json!({}))).await;
     }
     client.until("chat:stream-end").await;
     let results = client.all("chat:tool-result");
@@ -300,7 +298,6 @@ async fn an_open_question_is_given_more_time_and_everybody_is_told() {
     client.ask(approve(&json!("t1"), &json!({}))).await;
     let answered = client.ask(extend("t1")).await;
     assert_eq!(answered["payload"]["code"], "approval_not_found");
-    client.until("chat:stream-end").await;
 }
 
 #[tokio::test]
@@ -353,7 +350,14 @@ async fn supervised_asks_for_reading_too() {
 #[tokio::test]
 async fn supervised_asks_again_whatever_was_remembered() {
     let read = || Turn::call("bash", &json!({"command": "touch a"}));
-    let turns = vec![read(), Turn::text("1"), read(), Turn::text("2"), read(), Turn::text("3")];
+    let turns = vec![
+        read(),
+        Turn::text("1"),
+        read(),
+        Turn::text("2"),
+        read(),
+        Turn::text("3"),
+    ];
     let (_daemon, mut client, _provider) = asked(turns, json!({})).await;
     let remember = json!({"remember": "session"});
     for (index, trust) in ["guided", "supervised", "supervised"].iter().enumerate() {
@@ -366,7 +370,11 @@ async fn supervised_asks_again_whatever_was_remembered() {
         client.until("chat:stream-end").await;
         // It says what is remembered: nothing under `supervised`.
         let told = client.all("chat:tool-resolved")[index]["remember"].clone();
-        let wanted = if index == 0 { json!("session") } else { Value::Null };
+        let wanted = if index == 0 {
+            json!("session")
+        } else {
+            Value::Null
+        };
         assert_eq!(told, wanted, "{trust}");
     }
 }
@@ -406,21 +414,65 @@ async fn the_same_call_three_times_in_a_row_is_asked_for() {
 }
 
 #[tokio::test]
-async fn a_path_outside_ends_the_exchange() {
+async fn a_path_outside_ends_the_exchange_when_the_other_calls_have_ended() {
     let turns = vec![Turn::calls(&[
         ("file_read", json!({"path": "../../../etc/passwd"})),
-        ("bash", json!({"command": "echo waiting"})),
+        ("bash", json!({"command": "echo still here"})),
+        ("file_list", json!({})),
     ])];
     let (_daemon, mut client, provider) = asked(turns, json!({})).await;
+    assert_eq!(client.all("session:ready")[0]["onViolation"], "stop");
+    // What did nothing wrong is asked for, runs and has its own result.
+    let confirm = client.until("chat:tool-confirm").await["payload"].clone();
+    client.ask(approve(&confirm["toolId"], &json!({}))).await;
     let end = client.until("chat:stream-end").await;
     assert_eq!(end["payload"]["stopReason"], "sandbox_violation");
     assert_eq!(client.all("chat:error")[0]["code"], "sandbox_violation");
-    assert_eq!(client.all("chat:tool-result").len(), 2);
-    let confirms = client.all("chat:tool-confirm").len();
-    assert_eq!(client.all("chat:tool-resolved").len(), confirms);
+    let results = client.all("chat:tool-result");
+    let of = |id: &str| results.iter().find(|it| it["toolId"] == id).unwrap();
+    assert_eq!(of("t1")["metadata"]["denied"], true);
+    assert_eq!(of("t2")["status"], "success", "{}", of("t2"));
+    assert!(of("t2")["result"].as_str().unwrap().contains("still here"));
+    assert_eq!(of("t3")["status"], "success", "{}", of("t3"));
+    assert_eq!(provider.requests().len(), 1);
     // What is remembered is valid, so the conversation goes on.
     provider.then(Turn::text("fine"));
     client.say("and now?").await;
     let end = client.until("chat:stream-end").await;
     assert_eq!(end["payload"]["stopReason"], "end_turn");
+}
+
+#[tokio::test]
+async fn a_violation_may_be_an_error_that_the_model_reads_and_the_third_one_ends_the_exchange() {
+    let read = |path: &str| Turn::call("file_read", &json!({ "path": path }));
+    let both = Turn::calls(&[
+        ("file_read", json!({"path": "../b"})),
+        ("file_list", json!({})),
+    ]);
+    let turns = vec![
+        read("/workspace/README.md"),
+        Turn::text("sorry"),
+        both,
+        read(".env"),
+        read(".."),
+    ];
+    let more = json!({"tools": {"on_violation": "error"}});
+    let (_daemon, mut client, provider) = asked(turns, more).await;
+    assert_eq!(client.all("session:ready")[0]["onViolation"], "error");
+    let end = client.until("chat:stream-end").await["payload"].clone();
+    assert_eq!(end["stopReason"], "end_turn", "{end}");
+    let told = provider.requests()[1]["messages"].to_string();
+    for part in ["/workspace/README.md", "violation 1 of 3"] {
+        assert!(told.contains(part), "{told}");
+    }
+    // Another exchange counts anew.
+    client.say("go on").await;
+    let end = client.until("chat:stream-end").await["payload"].clone();
+    assert_eq!(end["stopReason"], "sandbox_violation", "{end}");
+    assert_eq!(end["turns"], 3);
+    let denied = client.all("chat:tool-result");
+    let denied = denied.iter().filter(|it| it["metadata"]["denied"] == true);
+    assert_eq!(denied.count(), 4);
+    assert_eq!(client.all("chat:error").len(), 1);
+    assert_eq!(provider.requests().len(), 5);
 }

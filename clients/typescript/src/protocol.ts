@@ -611,6 +611,8 @@ export interface Ready {
   resumeGraceMs: number;
   /** The session's trust level. */
   trustLevel: TrustLevel;
+  /** What becomes of an exchange in which a call's path leaves the project or is denied. */
+  onViolation: OnViolation;
   /** The folder the model works in. */
   project: Project;
   /** What is enforced here. */
@@ -624,6 +626,13 @@ export interface Ready {
   /** Names of the workflows there are; absent where there are none. */
   workflows?: string[];
 }
+
+/** What becomes of an exchange in which a call's path leaves the roots or is denied. */
+export type OnViolation =
+  /** It ends when the other calls of the turn have. */
+  | "stop"
+  /** The model reads it as an error and goes on; the third one ends the exchange. */
+  | "error";
 
 /** The folder the model works in. */
 export interface Project {
@@ -749,6 +758,8 @@ export type Severity =
 export interface Configured {
   /** How much is done without asking. */
   trustLevel: TrustLevel;
+  /** What becomes of an exchange in which a call's path leaves the project or is denied. */
+  onViolation: OnViolation;
   /** Provider instance. */
   provider: string;
   /** Model; empty for the provider's own. */

@@ -53,7 +53,11 @@ async fn a_session_that_panics_leaves_nothing_behind() {
     assert!(session.request(request(&say)).await);
     tokio::time::sleep(Duration::from_secs(1)).await;
     is_set.store(true, Ordering::Relaxed);
-    assert!(session.request(request(&json!({"type": "tool:list"}))).await);
+    assert!(
+        session
+            .request(request(&json!({"type": "tool:list"})))
+            .await
+    );
     sessions.lost(&session).await;
     assert!(sessions.find(&session.id).is_none());
     daemon.tasks.close();
@@ -76,7 +80,11 @@ async fn a_session_that_somebody_came_back_to_does_not_make_room() {
     let attachment = attachment.await.unwrap();
     tokio::time::sleep(Duration::from_secs(1)).await;
     assert!(sessions.find(&session.id).is_some());
-    assert!(session.request(request(&json!({"type": "session:ping"}))).await);
+    assert!(
+        session
+            .request(request(&json!({"type": "session:ping"})))
+            .await
+    );
     // Nobody holds it any more: it makes room, and is gone from the table.
     drop(attachment);
     tokio::time::sleep(Duration::from_millis(1)).await;
