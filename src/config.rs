@@ -32,7 +32,7 @@ pub use self::load::{Environment, Loaded, Override, Sources, load};
 pub use self::origin::Origin;
 pub use self::settings::schema;
 pub use self::show::{Shown, json, text};
-use crate::message::TrustLevel;
+use crate::message::{OnViolation, TrustLevel};
 pub use crate::permission::NetworkPolicy;
 
 /// Everything the daemon was told, checked.
@@ -173,6 +173,8 @@ pub struct ChatConfig {
 pub struct ApprovalConfig {
     /// How long an approval stays open; `None` for ever.
     pub timeout: Option<Duration>,
+    /// How long clients may keep one open by `chat:tool-extend`, from when it was asked.
+    pub max_timeout: Duration,
     /// Whether bash commands that the classifier proves read-only run without asking.
     pub auto_approve_safe_commands: bool,
     /// What happens where a user would be asked.
@@ -249,8 +251,8 @@ pub enum ProviderKind {
 pub struct ToolsConfig {
     /// Most executions of one conversation at once.
     pub max_concurrent: usize,
-    /// Most calls of one conversation that wait for their turn.
-    pub max_queued: usize,
+    /// What becomes of an exchange in which a call's path leaves the roots or is denied.
+    pub on_violation: OnViolation,
     /// Longest run of a tool that has no limit of its own.
     pub timeout: Duration,
     /// Bytes of output given to the model; head and tail of what is longer.

@@ -86,6 +86,10 @@ pub async fn serve(
     };
     loop {
         let taken_over = connection.place.attachment.taken_over.clone();
+        let (sessions, session) = (
+            Arc::clone(&connection.sessions),
+            connection.place.session.clone(),
+        );
         let mut writer = Writer {
             sink: &mut sink,
             session: connection.place.session.clone(),
@@ -97,6 +101,7 @@ pub async fn serve(
             left = connection.listen(&mut stream) => left,
             () = writer.follow(greeting) => Left::Gone,
             () = taken_over.cancelled() => Left::TakenOver,
+            () = sessions.lost(&session) => Left::Gone,
             () = stop.cancelled() => Left::Stopped,
         };
         if matches!(left, Left::Stopped) {

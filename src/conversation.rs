@@ -6,6 +6,7 @@
 
 mod answered;
 pub mod approvals;
+mod deadline;
 mod desk;
 mod front;
 pub mod inputs;
@@ -33,9 +34,9 @@ use crate::exchange::stopwatch::Stopwatch;
 use crate::exchange::{Ended, Exchange};
 use crate::message::{ConversationId, Part, ToolId};
 use crate::protocol::RequestId;
-use crate::protocol::command::{ToolApprove, WhenBusy};
+use crate::protocol::command::{ToolApprove, ToolExtend, WhenBusy};
 use crate::protocol::content::WireMessage;
-use crate::protocol::event::{By, ChatError, SessionError, StateName, StopReason};
+use crate::protocol::event::{By, ChatError, StateName, StopReason};
 use crate::protocol::input::ToolInput;
 use crate::telemetry::metrics;
 
@@ -81,6 +82,13 @@ pub enum Command {
     Input {
         /// The answer.
         input: ToolInput,
+        /// The request to answer.
+        reply_to: Option<RequestId>,
+    },
+    /// Gives an open question more time.
+    Extend {
+        /// Which question.
+        wanted: ToolExtend,
         /// The request to answer.
         reply_to: Option<RequestId>,
     },
@@ -326,16 +334,6 @@ enum Step<T> {
     Asked(Question),
     Overdue,
     Ended(T),
-}
-
-/// The error of a request that names a conversation which there is not.
-pub fn not_found(id: &ConversationId) -> SessionError {
-    SessionError {
-        code: crate::protocol::SessionCode::ConversationNotFound,
-        message: format!(
-            "no conversation `{id}` in this session; it is made by its first chat:send"
-        ),
-    }
 }
 
 #[cfg(test)]

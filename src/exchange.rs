@@ -104,7 +104,7 @@ enum Leave {
     Stop(StopReason),
     /// With an error.
     Failed(ChatError),
-    /// A call's path left the roots or is denied.
+    /// A call's path left the roots or is denied, and the exchange ends for it.
     Violated(ChatError),
     /// The token was cancelled.
     Cancelled,
@@ -120,6 +120,8 @@ struct Progress {
     truncated: bool,
     /// Whether the turn before ended in results.
     after_results: bool,
+    /// Calls whose path left the roots or is denied.
+    violations: u32,
     /// Whether the model was asked to go on after an answer without anything in it.
     nudged: bool,
 }
@@ -137,6 +139,7 @@ impl Exchange<'_> {
             thinking_index: 0,
             truncated: false,
             after_results: false,
+            violations: 0,
             nudged: false,
         };
         self.remember(Message::User(self.setup.content.clone()));

@@ -234,6 +234,17 @@ impl Danger {
     }
 }
 
+/// What becomes of an exchange in which a call's path leaves the roots or is denied.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum OnViolation {
+    /// It ends when the other calls of the turn have.
+    #[default]
+    Stop,
+    /// The model reads it as an error and goes on; the third one ends the exchange.
+    Error,
+}
+
 /// How much is done without asking the user.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]

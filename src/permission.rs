@@ -9,7 +9,7 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::message::TrustLevel;
+use crate::message::{OnViolation, TrustLevel};
 
 pub mod decision;
 pub mod scope;
@@ -24,6 +24,8 @@ pub struct Workflow {
     pub system_prompt: Option<String>,
     /// How much is done without asking.
     pub trust_level: Option<TrustLevel>,
+    /// What becomes of an exchange in which a path leaves the roots or is denied.
+    pub on_violation: Option<OnViolation>,
     /// Provider instance.
     pub provider: Option<String>,
     /// Model.

@@ -29,12 +29,12 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::Instrument as _;
 
-use crate::conversation::{self, Answer, Conversation};
+use crate::conversation::{self, Conversation};
 use crate::exchange::ask::Remembered;
 use crate::exchange::events::Events;
 use crate::exchange::setup::{ConversationShared, Services, SessionShared};
 use crate::message::{ConversationId, SessionId};
-use crate::protocol::command::Command;
+use crate::protocol::command::{Command, ToolExtend};
 use crate::protocol::event::{Event, Ready, Sandbox};
 use crate::protocol::input::ToolInput;
 use crate::protocol::{Request, RequestId};
@@ -43,6 +43,7 @@ use crate::telemetry::metrics;
 
 use defaults::Defaults;
 use feed::Feed;
+use sends::KnownSend;
 pub use sends::shutting_down;
 use sessions::Message;
 pub use sessions::{Attachment, Handle, Sessions};
@@ -95,6 +96,10 @@ impl Daemon {
             resume_grace_ms: u64::try_from(config.session.resume_grace.as_millis())
                 .unwrap_or(u64::MAX),
             trust_level: config.chat.trust_level,
+            on_violation: Defaults::on_violation(
+                config.workflows.get(&config.chat.workflow),
+                config,
+            ),
             project: crate::protocol::event::Project {
                 name: config.project.name.clone(),
                 root: config.project.root.clone(),
@@ -124,7 +129,7 @@ struct Session {
     conversations: HashMap<ConversationId, Place>,
     /// Cancelled when the conversations are gone that were closed and wind up; one of the same name waits for that.
     closing: HashMap<ConversationId, CancellationToken>,
-    sends: VecDeque<(RequestId, ConversationId, Answer)>,
+    sends: VecDeque<KnownSend>,
     /// Whether a socket was ever on it: the next one resumes it.
     had_socket: bool,
     socket: Option<Socket>,
@@ -189,6 +194,8 @@ impl Session {
 
     async fn run(mut self) {
         let _counted = metrics::SESSIONS.enter();
+        // Also where this task panics: what runs in its conversations ends with it.
+        let ends = self.cancel.clone().drop_guard();
         self.lapses = Instant::now().checked_add(FIRST_SOCKET);
         let mut notices = self.daemon.mcp.notices();
         loop {
@@ -218,10 +225,12 @@ impl Session {
                 Some(Message::Account(after, reply)) => {
                     reply.send(self.account(after).await).ok();
                 }
-                Some(Message::Discard) | None => break,
+                // Somebody came back meanwhile.
+                Some(Message::MakeRoom) if self.is_used() => {}
+                Some(Message::Discard | Message::MakeRoom) | None => break,
             }
         }
-        self.cancel.cancel();
+        drop(ends);
         self.leave().await;
     }
 
@@ -247,8 +256,12 @@ impl Session {
         self.socket = None;
         self.shared.inputs.attach(false);
         self.lapses = self.grace_from_now();
-        let unused = self.conversations.is_empty();
-        self.spare.store(unused, Ordering::Relaxed);
+        self.spare.store(!self.is_used(), Ordering::Relaxed);
+    }
+
+    /// Whether somebody would miss the session.
+    fn is_used(&self) -> bool {
+        self.socket.is_some() || !self.conversations.is_empty()
     }
 
     fn attach(&mut self, reply: oneshot::Sender<Attachment>) {
@@ -276,6 +289,7 @@ impl Session {
                 ready: Ready {
                     resumed: true,
                     trust_level: in_force.trust_level,
+                    on_violation: in_force.on_violation,
                     layers: in_force.layers,
                     providers: requests::ready_providers(&self.daemon.providers),
                     tools: self
@@ -323,6 +337,7 @@ impl Session {
                 }
             }
             Command::ChatToolInput(input) => self.input(input, id).await,
+            Command::ChatToolExtend(wanted) => self.extend(wanted, id).await,
             other => self.about_daemon(other, id).await,
         }
     }
@@ -340,6 +355,32 @@ impl Session {
         };
         if !told {
             let error = conversation::inputs::not_found(&request_id);
+            self.answer(id, Event::SessionError(error));
+        }
+    }
+
+    /// Has the conversation give its question more time.
+    async fn extend(&self, wanted: ToolExtend, id: Option<&RequestId>) {
+        let (tool_id, request_id) = (wanted.tool_id.clone(), wanted.request_id.clone());
+        let (owner, error) = match &request_id {
+            Some(request) => (
+                self.shared.inputs.conversation_of(request),
+                conversation::inputs::not_open(&tool_id, request),
+            ),
+            None => (
+                self.shared.executions.conversation_of(&tool_id),
+                conversation::approvals::not_found(&tool_id),
+            ),
+        };
+        let command = conversation::Command::Extend {
+            wanted,
+            reply_to: id.cloned(),
+        };
+        let told = match owner {
+            Some(owner) => self.tell(&owner, command).await,
+            None => false,
+        };
+        if !told {
             self.answer(id, Event::SessionError(error));
         }
     }

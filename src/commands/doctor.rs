@@ -7,6 +7,7 @@ mod endpoints;
 mod finding;
 mod place;
 mod providers;
+mod rules;
 mod search;
 
 use std::process::ExitCode;
@@ -78,6 +79,7 @@ async fn examine(machine: &Machine) -> Vec<Finding> {
         ollama,
         search,
         place::programs(machine),
+        rules::violations(machine),
         endpoints,
     ]
     .concat()

@@ -22,7 +22,7 @@ use super::error::{ConfigError, one_of};
 use super::keys::{self, BRAVE_VARIABLE, SECRET_FORM};
 use super::load::Sources;
 use super::merged::Merged;
-use super::origin::MASK;
+use super::origin::{MASK, Origin};
 use super::settings::{
     AuditSettings, BashSettings, ChatSettings, Settings, ToolsSettings, WebSearchSettings,
 };
@@ -105,6 +105,11 @@ pub(crate) fn check(
         chat,
         approval: ApprovalConfig {
             timeout: (!approval_timeout.is_zero()).then_some(approval_timeout),
+            max_timeout: findings.duration_or_zero(
+                &["approval", "max_timeout"],
+                settings.approval.max_timeout,
+                DAY,
+            ),
             auto_approve_safe_commands: settings.approval.auto_approve_safe_commands,
             unattended: settings.approval.unattended,
         },
@@ -194,13 +199,20 @@ fn tools(settings: ToolsSettings, findings: &mut Findings<'_>) -> ToolsConfig {
             findings.refuse(&["tools", "file_read", "allowed_extensions"], message);
         }
     }
+    let _: u64 = findings.number(&["tools", "max_queued"], settings.max_queued, &(0..=1000));
+    if findings.merged.origin(&["tools", "max_queued"]) != Origin::Default {
+        findings.warnings.push(
+            "tools.max_queued has no effect any more: calls of a turn wait for their place whatever their number; remove it"
+                .to_owned(),
+        );
+    }
     ToolsConfig {
         max_concurrent: findings.number(
             &["tools", "max_concurrent"],
             settings.max_concurrent,
             &(1..=64),
         ),
-        max_queued: findings.number(&["tools", "max_queued"], settings.max_queued, &(0..=1000)),
+        on_violation: settings.on_violation,
         timeout: findings.duration(&["tools", "timeout"], settings.timeout, DAY),
         output_cap: findings.size(
             &["tools", "output_cap"],

@@ -13,7 +13,7 @@ use serde::de::{Deserializer, IntoDeserializer};
 
 use super::units::{Size, Span, Timeout};
 use super::{LogFormat, NetworkPolicy, SandboxPolicy, Unattended};
-use crate::message::{DangerLevel, TrustLevel};
+use crate::message::{DangerLevel, OnViolation, TrustLevel};
 
 /// Everything that can be set.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -124,6 +124,9 @@ pub(crate) struct ChatSettings {
 pub(crate) struct ApprovalSettings {
     /// How long an approval stays open, up to 24h; `0s` for ever.
     pub(crate) timeout: Span,
+    /// How long clients may keep one open while somebody is at it (`chat:tool-extend`), up to 24h; `0s` for no longer
+    /// than `timeout`.
+    pub(crate) max_timeout: Span,
     /// Whether bash commands that are proven read-only run without asking.
     pub(crate) auto_approve_safe_commands: bool,
     /// What happens where the user would be asked: `ask`, or `deny` where nobody can answer.
@@ -182,8 +185,12 @@ pub(crate) enum Wire {
 pub(crate) struct ToolsSettings {
     /// Most executions of one conversation at once; 1 to 64.
     pub(crate) max_concurrent: u64,
-    /// Most calls of one conversation that wait for their turn; up to 1000.
+    /// Without effect: calls of a turn wait for their place whatever their number. Still read, so that older files work.
     pub(crate) max_queued: u64,
+    /// What becomes of an exchange in which a call's path leaves the project and its central storage or is denied: `stop` ends
+    /// it; with `error` the model reads why and goes on, and the third such call ends it.
+    #[serde(deserialize_with = "word")]
+    pub(crate) on_violation: OnViolation,
     /// Longest run of a tool that has no limit of its own; up to 24h.
     pub(crate) timeout: Span,
     /// Size of the output given to the model, head and tail of what is longer; 1KiB to 16MiB.
@@ -347,6 +354,9 @@ pub(crate) struct WorkflowSettings {
     /// How much is done without asking.
     #[serde(deserialize_with = "optional_word")]
     pub(crate) trust_level: Option<TrustLevel>,
+    /// `stop` or `error`. Default: `tools.on_violation`.
+    #[serde(deserialize_with = "optional_word")]
+    pub(crate) on_violation: Option<OnViolation>,
     /// The provider instance.
     pub(crate) provider: Option<String>,
     /// The model.

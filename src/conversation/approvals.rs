@@ -4,18 +4,21 @@
 //! exactly once; unknown, expired and answered twice are one case and need no bookkeeping.
 
 use std::collections::HashMap;
-use std::time::Duration;
 
 use serde_json::{Map, Value};
 use tokio::time::Instant;
 
+use super::deadline::Deadline;
+use crate::config::ApprovalConfig;
 use crate::exchange::ask::{Ask, Remembered, Verdict};
 use crate::exchange::events::Events;
 use crate::message::ToolId;
 use crate::protocol::SessionCode;
-use crate::protocol::answer::Approved;
+use crate::protocol::answer::{Approved, Extended};
 use crate::protocol::command::{Remember, ToolApprove};
-use crate::protocol::event::{By, Event, Outcome, SessionError, ToolConfirm, ToolResolved};
+use crate::protocol::event::{
+    By, Event, Outcome, SessionError, ToolConfirm, ToolExtended, ToolResolved,
+};
 use crate::tool::{Refusal, RememberKey};
 
 /// The questions open in one conversation.
@@ -26,19 +29,18 @@ pub struct Approvals {
 
 struct Owed {
     ask: Ask,
-    expires: Option<Instant>,
+    deadline: Deadline,
 }
 
 impl Approvals {
     /// Takes up a question and announces it.
-    pub fn register(&mut self, mut ask: Ask, timeout: Option<Duration>, events: &Events) {
-        ask.confirm.expires_at = timeout
-            .and_then(|timeout| jiff::Timestamp::now().checked_add(timeout).ok())
-            .map(|at| format!("{at:.3}"));
+    pub fn register(&mut self, mut ask: Ask, rules: &ApprovalConfig, events: &Events) {
+        let now = Instant::now();
+        let deadline = Deadline::new(now, rules);
+        ask.confirm.expires_at = deadline.expires_at(now);
         let confirm = ask.confirm.clone();
-        let expires = timeout.map(|timeout| Instant::now() + timeout);
         self.open
-            .insert(confirm.tool_id.clone(), Owed { ask, expires });
+            .insert(confirm.tool_id.clone(), Owed { ask, deadline });
         events.send(Event::ChatToolConfirm(Box::new(confirm)));
     }
 
@@ -74,7 +76,7 @@ impl Approvals {
             return Err(not_found(&tool_id));
         };
         let reach = match key {
-            Some(key) if approved => remembered.add(key, remember),
+            Some(key) if approved && owed.ask.may_remember => remembered.add(key, remember),
             _ => Remember::Once,
         };
         let outcome = if approved {
@@ -98,9 +100,41 @@ impl Approvals {
         Ok(Approved { tool_id, accepted })
     }
 
+    /// Gives a question more time and tells when it lapses now.
+    ///
+    /// # Errors
+    ///
+    /// `approval_not_found`.
+    pub fn extend(
+        &mut self,
+        id: &ToolId,
+        rules: &ApprovalConfig,
+        events: &Events,
+    ) -> Result<Extended, SessionError> {
+        let owed = self.open.get_mut(id).ok_or_else(|| not_found(id))?;
+        let now = Instant::now();
+        let confirm = &mut owed.ask.confirm;
+        if owed.deadline.extend(now, rules) {
+            confirm.expires_at = owed.deadline.expires_at(now);
+            events.send(Event::ChatToolExtended(ToolExtended {
+                conversation_id: confirm.conversation_id.clone(),
+                message_id: confirm.message_id.clone(),
+                tool_id: confirm.tool_id.clone(),
+                request_id: None,
+                expires_at: confirm.expires_at.clone(),
+            }));
+        }
+        Ok(Extended {
+            tool_id: confirm.tool_id.clone(),
+            request_id: None,
+            expires_at: confirm.expires_at.clone(),
+        })
+    }
+
     /// Returns when the next question lapses.
     pub fn next_expiry(&self) -> Option<Instant> {
-        self.open.values().filter_map(|owed| owed.expires).min()
+        let deadlines = self.open.values().filter_map(|owed| owed.deadline.at());
+        deadlines.min()
     }
 
     /// Settles the questions whose time is up.
@@ -108,7 +142,7 @@ impl Approvals {
         let late: Vec<ToolId> = self
             .open
             .iter()
-            .filter(|(_, owed)| owed.expires.is_some_and(|expires| expires <= now))
+            .filter(|(_, owed)| owed.deadline.has_passed(now))
             .map(|(id, _)| id.clone())
             .collect();
         for id in late {

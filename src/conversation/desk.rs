@@ -17,8 +17,8 @@ use crate::exchange::ask::Question;
 use crate::exchange::setup::Setup;
 use crate::message::{MessageId, Part, ToolId};
 use crate::protocol::answer;
-use crate::protocol::command::WhenBusy;
-use crate::protocol::event::{By, Event, StopReason};
+use crate::protocol::command::{ToolExtend, WhenBusy};
+use crate::protocol::event::{By, Event, SessionError, StopReason};
 use crate::protocol::input::ToolInputRequest;
 use crate::protocol::{ChatCode, RequestId};
 
@@ -81,6 +81,11 @@ impl Desk {
                 let event = taken.map_or_else(Event::SessionError, Event::ChatToolInputResult);
                 shared.events().answer(reply_to.as_ref(), event);
             }
+            Command::Extend { wanted, reply_to } => {
+                let extended = self.extend(&wanted, shared);
+                let answer = extended.unwrap_or_else(Event::SessionError);
+                shared.events().answer(reply_to.as_ref(), answer);
+            }
             Command::CancelTool(id) => {
                 self.void(Some(&id), By::Cancel, shared);
                 shared.session.executions.cancel(&id);
@@ -92,6 +97,16 @@ impl Desk {
                 self.stop(StopReason::Cancelled, By::Cancel, shared);
             }
         }
+    }
+
+    /// Gives an open question more time.
+    fn extend(&mut self, wanted: &ToolExtend, shared: &Shared) -> Result<Event, SessionError> {
+        let (tool_id, rules) = (&wanted.tool_id, &shared.services.config.approval);
+        let extended = match &wanted.request_id {
+            Some(id) => self.inputs.extend(tool_id, id, rules, &shared.session),
+            None => self.approvals.extend(tool_id, rules, shared.events()),
+        };
+        extended.map(Event::ChatToolExtendResult)
     }
 
     /// Takes a send: at once, into the running exchange, into the queue, or not at all.
@@ -115,7 +130,8 @@ impl Desk {
                 ChatCode::ConversationBusy,
                 "an exchange is running in this conversation",
             )),
-            (Some(running), WhenBusy::Steer) if history.is_none() => {
+            // An exchange that was cancelled reads nothing more: what is said then waits for the next one.
+            (Some(running), WhenBusy::Steer) if history.is_none() && running.cause.is_none() => {
                 match running.steer.try_send(setup.content.clone()) {
                     Ok(()) => {
                         running.steered.push_back(answer.clone());
@@ -192,8 +208,8 @@ impl Desk {
     pub(super) fn ask(&mut self, question: Question, shared: &Shared) {
         match question {
             Question::Ask(ask) => {
-                let timeout = shared.services.config.approval.timeout;
-                self.approvals.register(*ask, timeout, shared.events());
+                let rules = &shared.services.config.approval;
+                self.approvals.register(*ask, rules, shared.events());
             }
             Question::Withdraw { tool_id, settled } => {
                 self.approvals
@@ -202,8 +218,8 @@ impl Desk {
                 let _ = settled.send(());
             }
             Question::Input(ask) => {
-                let timeout = shared.services.config.approval.timeout;
-                self.inputs.register(*ask, timeout, &shared.session);
+                let rules = &shared.services.config.approval;
+                self.inputs.register(*ask, rules, &shared.session);
             }
             Question::WithdrawInput {
                 tool_id,

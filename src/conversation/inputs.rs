@@ -5,17 +5,19 @@
 mod check;
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use serde_json::{Map, Value};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
+use super::deadline::Deadline;
+use crate::config::ApprovalConfig;
 use crate::exchange::ask::AskInput;
 use crate::exchange::setup::SessionShared;
-use crate::message::InputId;
+use crate::message::{InputId, ToolId};
 use crate::protocol::SessionCode;
-use crate::protocol::event::{By, Event, SessionError};
+use crate::protocol::answer::Extended;
+use crate::protocol::event::{By, Event, SessionError, ToolExtended};
 use crate::protocol::input::{
     InputAction, InputOutcome, InputTaken, ToolInput, ToolInputRequest, ToolInputResolved,
 };
@@ -33,12 +35,12 @@ pub struct Inputs {
 struct Owed {
     request: ToolInputRequest,
     given: oneshot::Sender<Given>,
-    expires: Option<Instant>,
+    deadline: Deadline,
 }
 
 impl Inputs {
     /// Takes up a question and announces it; where too many are open, it counts as cancelled.
-    pub fn register(&mut self, ask: AskInput, timeout: Option<Duration>, session: &SessionShared) {
+    pub fn register(&mut self, ask: AskInput, rules: &ApprovalConfig, session: &SessionShared) {
         let AskInput { mut request, given } = ask;
         let id = request.request_id.clone();
         // Nobody waits any more, or nobody could: dropping the sender says so.
@@ -49,15 +51,14 @@ impl Inputs {
         {
             return;
         }
-        request.expires_at = timeout
-            .and_then(|timeout| jiff::Timestamp::now().checked_add(timeout).ok())
-            .map(|at| format!("{at:.3}"));
+        let now = Instant::now();
+        let deadline = Deadline::new(now, rules);
+        request.expires_at = deadline.expires_at(now);
         let announced = Event::ChatToolInputRequest(Box::new(request.clone()));
-        let expires = timeout.map(|timeout| Instant::now() + timeout);
         let owed = Owed {
             request,
             given,
-            expires,
+            deadline,
         };
         self.open.insert(id, owed);
         session.events.send(announced);
@@ -98,14 +99,50 @@ impl Inputs {
         })
     }
 
+    /// Gives a question of a call more time and tells when it lapses now.
+    ///
+    /// # Errors
+    ///
+    /// `approval_not_found`, as for every question that is given more time.
+    pub fn extend(
+        &mut self,
+        tool_id: &ToolId,
+        request_id: &InputId,
+        rules: &ApprovalConfig,
+        session: &SessionShared,
+    ) -> Result<Extended, SessionError> {
+        let owed = self.open.get_mut(request_id);
+        let owed = owed
+            .filter(|owed| owed.request.tool_id == *tool_id)
+            .ok_or_else(|| not_open(tool_id, request_id))?;
+        let now = Instant::now();
+        let request = &mut owed.request;
+        if owed.deadline.extend(now, rules) {
+            request.expires_at = owed.deadline.expires_at(now);
+            session.events.send(Event::ChatToolExtended(ToolExtended {
+                conversation_id: request.conversation_id.clone(),
+                message_id: request.message_id.clone(),
+                tool_id: request.tool_id.clone(),
+                request_id: Some(request.request_id.clone()),
+                expires_at: request.expires_at.clone(),
+            }));
+        }
+        Ok(Extended {
+            tool_id: request.tool_id.clone(),
+            request_id: Some(request.request_id.clone()),
+            expires_at: request.expires_at.clone(),
+        })
+    }
+
     /// Returns when the next question lapses.
     pub fn next_expiry(&self) -> Option<Instant> {
-        self.open.values().filter_map(|owed| owed.expires).min()
+        let deadlines = self.open.values().filter_map(|owed| owed.deadline.at());
+        deadlines.min()
     }
 
     /// Settles the questions whose time is up.
     pub fn expire(&mut self, now: Instant, session: &SessionShared) {
-        let late = |owed: &Owed| owed.expires.is_some_and(|expires| expires <= now);
+        let late = |owed: &Owed| owed.deadline.has_passed(now);
         let how = (InputOutcome::Expired, None, By::Timeout);
         for id in self.ids(late) {
             self.settle(&id, how, Given::Cancelled, session);
@@ -203,6 +240,16 @@ pub fn not_found(id: &InputId) -> SessionError {
         code: SessionCode::InputNotFound,
         message: format!(
             "no request for input `{id}` is open; it was answered, has expired, or never was"
+        ),
+    }
+}
+
+/// The error of a `chat:tool-extend` for a request for input that is not open.
+pub fn not_open(tool_id: &ToolId, request_id: &InputId) -> SessionError {
+    SessionError {
+        code: SessionCode::ApprovalNotFound,
+        message: format!(
+            "no request for input `{request_id}` of the call `{tool_id}` is open; it was answered, has expired, or never was"
         ),
     }
 }

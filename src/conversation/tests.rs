@@ -9,7 +9,7 @@ use super::testing::{CONFIG, Finish, Move, Scripted, check, finishes, moves, too
 use super::*;
 use crate::exchange::events::Events;
 use crate::exchange::history::is_valid;
-use crate::message::{Message, Part, TrustLevel};
+use crate::message::{Message, OnViolation, Part, TrustLevel};
 use crate::mutex::Mutex;
 use crate::permission::{PermissionMap, Scope};
 use crate::protocol::event::Event;
@@ -21,6 +21,7 @@ enum Act {
     Send(WhenBusy),
     Cancel(bool),
     Verdict(bool),
+    Extend,
     CancelTool,
     Close,
 }
@@ -32,6 +33,7 @@ fn acts() -> impl Strategy<Value = Vec<(u8, Act)>> {
         1 => Just(Act::Send(WhenBusy::Reject)),
         2 => any::<bool>().prop_map(Act::Cancel),
         4 => any::<bool>().prop_map(Act::Verdict),
+        1 => Just(Act::Extend),
         1 => Just(Act::CancelTool),
         1 => Just(Act::Close),
     ];
@@ -110,6 +112,7 @@ impl Stage {
                 model: "m".to_owned(),
                 system: String::new(),
                 trust: TrustLevel::Guided,
+                on_violation: OnViolation::Stop,
                 scope: Scope::everything(),
                 max_tokens: None,
                 temperature: None,
@@ -167,6 +170,13 @@ impl Stage {
                     input: None,
                     remember: crate::protocol::command::Remember::Once,
                     reason: None,
+                },
+                reply_to: None,
+            }),
+            Act::Extend => self.last_asked().map(|tool_id| Command::Extend {
+                wanted: ToolExtend {
+                    tool_id,
+                    request_id: None,
                 },
                 reply_to: None,
             }),
@@ -290,6 +300,34 @@ fn word_of(stop: StopReason) -> &'static str {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_is_steered_after_a_cancel_is_queued_and_answered() {
+    let stage = Stage::new(vec![(vec![Move::Call("hang")], Finish::End(Stop::ToolUse))]);
+    stage.act(&Act::Send(WhenBusy::Queue)).await;
+    let is_asked = |event: &Event| matches!(event, Event::ChatToolConfirm(_));
+    stage.until(is_asked).await;
+    stage.act(&Act::Verdict(true)).await;
+    stage
+        .until(|event| matches!(event, Event::ChatToolStart(_)))
+        .await;
+    // Both come before the exchange has wound up.
+    stage.act(&Act::Cancel(false)).await;
+    stage.act(&Act::Send(WhenBusy::Steer)).await;
+    let is_second =
+        |event: &Event| matches!(event, Event::ChatStreamEnd(it) if it.message_id.as_str() == "m2");
+    let told = stage.until(is_second).await;
+    check(&told).unwrap();
+    let ends = told.iter().filter_map(|event| match event {
+        Event::ChatStreamEnd(it) => Some((it.message_id.to_string(), it.stop_reason, it.turns)),
+        _ => None,
+    });
+    let expected = [
+        ("m1".to_owned(), StopReason::Cancelled, 1),
+        ("m2".to_owned(), StopReason::EndTurn, 1),
+    ];
+    assert_eq!(ends.collect::<Vec<_>>(), expected);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_fault_settles_open_questions_before_their_calls() {
     let calls = vec![Move::Call("ok"), Move::Call("break")];
     let stage = Stage::new(vec![(calls, Finish::End(Stop::ToolUse))]);
@@ -327,6 +365,39 @@ async fn the_limit_that_was_reached_is_named() {
         assert!(error.hint.unwrap().contains(setting));
         assert_eq!(error.message, "the exchange took longer than 300 s");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_question_stays_open_while_somebody_is_at_it_and_not_for_ever() {
+    let stage = Stage::new(vec![(vec![Move::Call("ok")], Finish::End(Stop::ToolUse))]);
+    stage.act(&Act::Send(WhenBusy::Queue)).await;
+    let asked = stage
+        .until(|event| matches!(event, Event::ChatToolConfirm(_)))
+        .await;
+    let asked_at = Instant::now();
+    let is_resolved = |event: &Event| matches!(event, Event::ChatToolResolved(_));
+    assert!(!asked.iter().any(is_resolved));
+    let (told, open) = loop {
+        // A sign every 20 s keeps a question of 30 s open.
+        tokio::time::sleep(Duration::from_secs(20)).await;
+        let told = stage.told.lock().clone();
+        if told.iter().any(is_resolved) {
+            break (told, asked_at.elapsed());
+        }
+        stage.act(&Act::Extend).await;
+    };
+    let longest = CONFIG.approval.max_timeout;
+    assert!(
+        open >= longest && open < longest + Duration::from_secs(60),
+        "{open:?}"
+    );
+    let expired = told.iter().any(|event| {
+        matches!(event, Event::ChatToolResolved(it) if it.outcome == crate::protocol::event::Outcome::Expired)
+    });
+    assert!(expired);
+    let extended = |event: &&Event| matches!(event, Event::ChatToolExtended(_));
+    assert!(told.iter().filter(extended).count() > 80);
+    check(&told).unwrap();
 }
 
 proptest! {

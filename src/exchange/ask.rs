@@ -54,6 +54,8 @@ pub struct Ask {
     pub tool: Arc<dyn Tool>,
     /// What an approval with `remember` stands for.
     pub remember: Option<RememberKey>,
+    /// Whether an approval may be remembered: not under `supervised`, where every call is asked for.
+    pub may_remember: bool,
     /// Where the verdict goes.
     pub verdict: oneshot::Sender<Verdict>,
 }

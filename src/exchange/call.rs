@@ -1,7 +1,7 @@
 //! One tool call: prepared, judged, asked for, queued, run, and answered. It always is answered.
 //!
 //! Nothing here fails: whatever goes wrong is the call's result. The one thing that reaches beyond
-//! the call is a violation, which ends the other calls of the turn and then the exchange.
+//! the call is a violation, which may end the exchange when the other calls of the turn have ended.
 //!
 //! Here is the turn with its calls side by side; a call's way is `permit` (with `question` where
 //! the user is asked), then `run`, then `settle`.
@@ -15,19 +15,17 @@ mod view;
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
 use futures::FutureExt;
 use serde_json::{Map, Value};
 use tokio::sync::Semaphore;
-use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
 use super::accumulator::Fault;
 use super::{Exchange, Leave, Progress};
 use crate::audit::{By, Ruling};
-use crate::message::{Message, Part, ToolCall, ToolResult};
+use crate::message::{Message, OnViolation, Part, ToolCall, ToolResult};
 use crate::mutex::Mutex;
 use crate::protocol::ChatCode;
 use crate::protocol::event::ChatError;
@@ -39,6 +37,13 @@ use settle::Settled;
 /// What the model is told of a tool that panicked.
 const FAULT: &str = "the tool failed by a fault of its own; see the log";
 
+/// What paths may name.
+const REACH: &str = "tools reach only the project and its central storage, less the deny list";
+
+/// Violations of one exchange, the last of which ends it though the model may read them: it is not told what is
+/// outside by trying.
+const MAX_VIOLATIONS: u32 = 3;
+
 /// Most bytes of an edited input that the model is shown: it says what ran, and is no copy of a file.
 const SHOWN_EDIT: usize = 16 * 1024;
 
@@ -49,10 +54,16 @@ struct Calls<'a> {
     tools: &'a ToolSet,
     /// How many may run at once.
     slots: Semaphore,
-    waiting: AtomicUsize,
-    /// Ends all calls of the turn.
-    abort: CancellationToken,
-    violation: Mutex<Option<Violation>>,
+    violations: Mutex<Violations>,
+}
+
+/// Calls whose path left the roots or is denied.
+#[derive(Default)]
+struct Violations {
+    /// How many of this exchange.
+    count: u32,
+    /// The first one that ends it.
+    ends: Option<Violation>,
 }
 
 /// A call that may run.
@@ -78,9 +89,10 @@ impl Exchange<'_> {
             turn,
             tools,
             slots: Semaphore::new(self.services.config.tools.max_concurrent.max(1)),
-            waiting: AtomicUsize::new(0),
-            abort: self.cancel.child_token(),
-            violation: Mutex::new(None),
+            violations: Mutex::new(Violations {
+                count: progress.violations,
+                ends: None,
+            }),
         };
         let running = calls.into_iter().zip(faults).map(|(call, fault)| {
             let repeated = self.conversation.repeats.count(&call);
@@ -88,13 +100,15 @@ impl Exchange<'_> {
             shared.run(call, fault, repeated).instrument(span)
         });
         let results = futures::future::join_all(running).await;
-        let violation = shared.violation.into_inner();
+        let violations = shared.violations.into_inner();
+        progress.violations = violations.count;
         let results: Vec<Message> = results.into_iter().map(Message::ToolResult).collect();
         progress.budget.injected(&results);
         for result in results {
             self.remember(result);
         }
-        violation.map(|violation| Leave::Violated(self.violated(&violation)))
+        let ends = violations.ends?;
+        Some(Leave::Violated(self.violated(&ends)))
     }
 
     /// Answers calls that will not run.
@@ -144,9 +158,8 @@ impl Exchange<'_> {
     }
 
     fn violated(&self, violation: &Violation) -> ChatError {
-        let hint = "tools reach only the project and its central storage, less the deny list";
         ChatError {
-            hint: Some(hint.to_owned()),
+            hint: Some(REACH.to_owned()),
             ..ChatError::new(
                 &self.setup.conversation_id,
                 Some(&self.setup.message_id),
@@ -159,7 +172,7 @@ impl Exchange<'_> {
 
 impl Calls<'_> {
     async fn run(&self, call: ToolCall, fault: Option<Fault>, repeated: u32) -> ToolResult {
-        let cancel = self.abort.child_token();
+        let cancel = self.exchange.cancel.child_token();
         let tool = self.tools.get(&call.name);
         self.exchange.open(&call, tool, cancel.clone());
         let clear = self.clear(&call, tool, fault, repeated, &cancel);
@@ -181,9 +194,17 @@ impl Calls<'_> {
 
     fn violate(&self, call: &ToolCall, violation: Violation) -> Settled {
         self.rule(call, Ruling::refused(By::Sandbox));
+        let mut violations = self.violations.lock();
+        violations.count += 1;
+        let count = violations.count;
+        if self.exchange.setup.on_violation == OnViolation::Error && count < MAX_VIOLATIONS {
+            return Settled::denied(format!(
+                "{}; {REACH}. This is violation {count} of {MAX_VIOLATIONS}: the last one ends the exchange",
+                violation.message
+            ));
+        }
         let settled = Settled::denied(violation.message.clone());
-        *self.violation.lock() = Some(violation);
-        self.abort.cancel();
+        violations.ends.get_or_insert(violation);
         settled
     }
 

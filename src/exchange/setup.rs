@@ -16,7 +16,8 @@ use super::written::Written;
 use crate::audit::Audit;
 use crate::config::Config;
 use crate::message::{
-    ConversationId, InputId, MessageId, Part, SessionId, Thinking, ToolCall, ToolId, TrustLevel,
+    ConversationId, InputId, MessageId, OnViolation, Part, SessionId, Thinking, ToolCall, ToolId,
+    TrustLevel,
 };
 use crate::mutex::Mutex;
 use crate::permission::Scope;
@@ -168,6 +169,8 @@ pub struct Setup {
     pub system: String,
     /// How much is done without asking.
     pub trust: TrustLevel,
+    /// What becomes of the exchange where a call's path leaves the roots or is denied.
+    pub on_violation: OnViolation,
     /// What tools may do.
     pub scope: Scope,
     /// Most tokens of each answer.

@@ -62,7 +62,8 @@ pub const REPEATED_SAFE_CALLS: u32 = 25;
 /// Decides about one call.
 ///
 /// Refusals come first, then what is asked at every trust level, then the trust level, unless the user
-/// said before not to be asked for it: a milder rule never hides a stricter one.
+/// said before not to be asked for it, which counts for nothing under `supervised`: a milder rule never hides a
+/// stricter one.
 pub fn decide(subject: &Subject<'_>, scope: &Scope, rules: Rules) -> Decision {
     let name = &subject.tool.name;
     if subject.danger.level == DangerLevel::Blocked {
@@ -136,7 +137,10 @@ pub fn decide(subject: &Subject<'_>, scope: &Scope, rules: Rules) -> Decision {
     }
     let allowed = !dangerous && subject.plain && grant.allows_all(subject.commands);
     match by_trust(subject, rules, allowed) {
-        Decision::Ask(_) if subject.remembered => Decision::Run { remembered: true },
+        // What was said under another level is no answer where every call is asked for.
+        Decision::Ask(_) if subject.remembered && rules.trust != TrustLevel::Supervised => {
+            Decision::Run { remembered: true }
+        }
         decision => decision,
     }
 }

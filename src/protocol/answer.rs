@@ -8,7 +8,9 @@ use super::content::WireMessage;
 use super::event::{StateName, ToolConfirm};
 use super::input::ToolInputRequest;
 use super::record::ExecutionRecord;
-use crate::message::{ConversationId, MessageId, Model, ToolId, ToolSpec, TrustLevel};
+use crate::message::{
+    ConversationId, InputId, MessageId, Model, OnViolation, ToolId, ToolSpec, TrustLevel,
+};
 use crate::tool::OutputStream;
 
 /// Payload of `session:configure-result`: the values now in force.
@@ -17,6 +19,9 @@ use crate::tool::OutputStream;
 pub struct Configured {
     /// How much is done without asking.
     pub trust_level: TrustLevel,
+    /// What becomes of an exchange in which a call's path leaves the project or is denied.
+    #[serde(default)]
+    pub on_violation: OnViolation,
     /// Provider instance.
     pub provider: String,
     /// Model; empty for the provider's own.
@@ -133,6 +138,20 @@ pub struct Approved {
     pub tool_id: ToolId,
     /// Whether the answer counted.
     pub accepted: bool,
+}
+
+/// Payload of `chat:tool-extend-result`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Extended {
+    /// Which call.
+    pub tool_id: ToolId,
+    /// Which request for input of it, where one was named.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request_id: Option<InputId>,
+    /// When the question lapses now, RFC 3339; absent where it never does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<String>,
 }
 
 /// Payload of `provider:list-result`.

@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use super::content::{Content, WireMessage};
 use super::input::ToolInput;
 use super::record::ExecutionStatus;
-use crate::message::{ConversationId, SessionId, Thinking, ToolId, TrustLevel};
+use crate::message::{ConversationId, InputId, SessionId, Thinking, ToolId, TrustLevel};
 use crate::permission::{Limits, PermissionMap};
 
 pub use examples::EXAMPLES;
@@ -50,6 +50,9 @@ pub enum Command {
     /// Answers a `chat:tool-input-request`.
     #[serde(rename = "chat:tool-input")]
     ChatToolInput(ToolInput),
+    /// Gives an open question more time, because somebody is at it.
+    #[serde(rename = "chat:tool-extend")]
+    ChatToolExtend(ToolExtend),
     /// Lists the provider instances.
     #[serde(rename = "provider:list")]
     ProviderList(Empty),
@@ -268,6 +271,18 @@ pub struct ToolApprove {
     /// Text that the model is given with a refusal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+}
+
+/// Payload of `chat:tool-extend`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ToolExtend {
+    /// The call that is asked about, or in whose middle something is asked.
+    #[serde(alias = "tool_id")]
+    pub tool_id: ToolId,
+    /// Of a `chat:tool-input-request`: its id.
+    #[serde(alias = "request_id", default, skip_serializing_if = "Option::is_none")]
+    pub request_id: Option<InputId>,
 }
 
 /// How far an approval reaches.

@@ -25,8 +25,8 @@ pub use stream::{
     Delta, DeltaEvent, Queued, State, StateName, Steered, StreamStart, TurnDiscarded, WholeMessage,
 };
 pub use tool::{
-    By, Outcome, ResultStatus, ToolConfirm, ToolDelta, ToolInputDelta, ToolOutcome, ToolResolved,
-    ToolStart, TriggeredRule,
+    By, Outcome, ResultStatus, ToolConfirm, ToolDelta, ToolExtended, ToolInputDelta, ToolOutcome,
+    ToolResolved, ToolStart, TriggeredRule,
 };
 pub use usage::{Context, Tokens, TurnUsage};
 
@@ -71,6 +71,9 @@ pub enum Event {
     /// Answers `chat:tool-input`.
     #[serde(rename = "chat:tool-input-result")]
     ChatToolInputResult(InputTaken),
+    /// Answers `chat:tool-extend`.
+    #[serde(rename = "chat:tool-extend-result")]
+    ChatToolExtendResult(answer::Extended),
 
     /// A send waits for its turn.
     #[serde(rename = "chat:queued")]
@@ -99,6 +102,9 @@ pub enum Event {
     /// What a call asked for is settled.
     #[serde(rename = "chat:tool-input-resolved")]
     ChatToolInputResolved(ToolInputResolved),
+    /// A question lapses later than it was told.
+    #[serde(rename = "chat:tool-extended")]
+    ChatToolExtended(ToolExtended),
     /// A call runs.
     #[serde(rename = "chat:tool-start")]
     ChatToolStart(ToolStart),
@@ -208,6 +214,7 @@ impl Event {
             Self::ChatToolResolved(it) => &it.conversation_id,
             Self::ChatToolInputRequest(it) => &it.conversation_id,
             Self::ChatToolInputResolved(it) => &it.conversation_id,
+            Self::ChatToolExtended(it) => &it.conversation_id,
             Self::ChatToolStart(it) => &it.conversation_id,
             Self::ChatToolDelta(it) => &it.conversation_id,
             Self::ChatToolResult(it) => &it.conversation_id,

@@ -1,7 +1,7 @@
 //! What a session has settled for its conversations, and what the operator does not let it. Pure.
 
 use crate::config::Config;
-use crate::message::TrustLevel;
+use crate::message::{OnViolation, TrustLevel};
 use crate::permission::Workflow;
 use crate::protocol::SessionCode;
 use crate::protocol::answer::Configured;
@@ -41,6 +41,13 @@ impl Defaults {
         self.trust_level
             .or_else(|| workflow.and_then(|workflow| workflow.trust_level))
             .unwrap_or(self.configured_trust)
+    }
+
+    /// Returns what becomes of an exchange in a workflow in which a path leaves the roots or is denied.
+    pub fn on_violation(workflow: Option<&Workflow>, config: &Config) -> OnViolation {
+        workflow
+            .and_then(|workflow| workflow.on_violation)
+            .unwrap_or(config.tools.on_violation)
     }
 
     /// Takes a client's settings.
@@ -119,8 +126,10 @@ impl Defaults {
 
     /// Returns the values now in force.
     pub fn in_force(&self, config: &Config, layers: Vec<Layer>) -> Configured {
+        let workflow = config.workflows.get(&self.workflow);
         Configured {
-            trust_level: self.trust(config.workflows.get(&self.workflow)),
+            trust_level: self.trust(workflow),
+            on_violation: Self::on_violation(workflow, config),
             provider: self
                 .provider
                 .clone()

@@ -67,7 +67,8 @@ impl Session {
             Command::ChatSend(_)
             | Command::ChatCancel(_)
             | Command::ChatToolApprove(_)
-            | Command::ChatToolInput(_) => return,
+            | Command::ChatToolInput(_)
+            | Command::ChatToolExtend(_) => return,
         };
         self.answer(id, answer.unwrap_or_else(Event::SessionError));
     }
@@ -127,7 +128,12 @@ impl Session {
         };
         let answer = match self.look(id, look).await {
             Some(history) => Event::ChatHistoryResult(history),
-            None => Event::SessionError(conversation::not_found(id)),
+            // Nothing was said yet, and asking makes no conversation.
+            None => Event::ChatHistoryResult(answer::History {
+                conversation_id: id.clone(),
+                messages: Vec::new(),
+                truncated: false,
+            }),
         };
         self.feed.release(answer, reply_to);
     }

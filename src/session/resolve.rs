@@ -64,6 +64,7 @@ pub fn setup(
         model: model(send, defaults, workflow, config, &instance),
         system: system(send, workflow, config),
         trust: send.trust_level.unwrap_or_else(|| defaults.trust(workflow)),
+        on_violation: Defaults::on_violation(workflow, config),
         scope,
         max_tokens: send.max_tokens,
         temperature: send.temperature,
@@ -246,9 +247,12 @@ fn system(send: &ChatSend, workflow: Option<&Workflow>, config: &Config) -> Stri
         .or_else(|| workflow.and_then(|workflow| workflow.system_prompt.clone()))
         .unwrap_or_else(|| {
             if own.is_empty() {
+                let project = &config.project;
                 SYSTEM_PROMPT
                     .trim_end()
-                    .replace("{project}", &config.project.name)
+                    .replace("{root}", &project.root.to_string_lossy())
+                    .replace("{central}", &project.central.to_string_lossy())
+                    .replace("{project}", &project.name)
             } else {
                 own.clone()
             }

@@ -1,7 +1,11 @@
-//! From `chat:send` to a conversation: once for each id that a client gives.
+//! From `chat:send` to a conversation: once, however often it is sent under the id that a client gave it.
+
+use std::hash::{DefaultHasher, Hasher as _};
+use std::io;
 
 use super::{MAX_CONVERSATIONS, Session, resolve};
 use crate::conversation::{self, Answer, Answered};
+use crate::message::ConversationId;
 use crate::permission::Limits;
 use crate::protocol::command::ChatSend;
 use crate::protocol::event::{Event, SessionError};
@@ -10,11 +14,22 @@ use crate::protocol::{RequestId, SessionCode};
 /// Ids of sends that are remembered, so that none runs twice.
 const REMEMBERED_SENDS: usize = 256;
 
+/// A send that is remembered.
+#[derive(Clone)]
+pub(super) struct KnownSend {
+    id: RequestId,
+    /// Of all that it says: a client whose ids begin anew says something else under an old one.
+    digest: u64,
+    conversation: ConversationId,
+    answer: Answer,
+}
+
 impl Session {
-    /// Sends on a `chat:send`, once for each id that a client gives.
+    /// Sends on a `chat:send`, once where it comes again under the id that a client gave it.
     pub(super) async fn send(&mut self, send: ChatSend, id: Option<&RequestId>) {
-        if let Some(id) = id
-            && self.is_repeated(id).await
+        let known = id.map(|id| (id.clone(), digest(&send)));
+        if let Some((id, digest)) = &known
+            && self.is_repeated(id, *digest).await
         {
             return;
         }
@@ -47,9 +62,13 @@ impl Session {
             return self.answer(id, Event::SessionError(error));
         }
         let answer = Answer::default();
-        if let Some(id) = id {
-            self.sends
-                .push_back((id.clone(), conversation_id.clone(), answer.clone()));
+        if let Some((id, digest)) = known {
+            self.sends.push_back(KnownSend {
+                id,
+                digest,
+                conversation: conversation_id.clone(),
+                answer: answer.clone(),
+            });
             if self.sends.len() > REMEMBERED_SENDS {
                 self.sends.pop_front();
             }
@@ -73,11 +92,17 @@ impl Session {
     }
 
     /// Answers a send that was sent before; false where it was not, or was not admitted then.
-    async fn is_repeated(&mut self, id: &RequestId) -> bool {
-        let Some(at) = self.sends.iter().position(|(known, _, _)| known == id) else {
+    async fn is_repeated(&mut self, id: &RequestId, digest: u64) -> bool {
+        let same = |known: &KnownSend| known.id == *id && known.digest == digest;
+        let Some(at) = self.sends.iter().position(same) else {
             return false;
         };
-        let Some((_, conversation, answer)) = self.sends.get(at).cloned() else {
+        let Some(KnownSend {
+            conversation,
+            answer,
+            ..
+        }) = self.sends.get(at).cloned()
+        else {
             return false;
         };
         match answer.get() {
@@ -104,6 +129,28 @@ impl Session {
         }
         true
     }
+}
+
+/// Returns a digest of all that a send says.
+fn digest(send: &ChatSend) -> u64 {
+    struct Digest(DefaultHasher);
+
+    impl io::Write for Digest {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.write(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    let mut digest = Digest(DefaultHasher::new());
+    if let Err(error) = serde_json::to_writer(&mut digest, send) {
+        tracing::error!(%error, "a send could not be written as JSON");
+    }
+    digest.0.finish()
 }
 
 /// The error of a request that comes too late.

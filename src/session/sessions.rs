@@ -37,6 +37,8 @@ pub struct Handle {
     inbox: mpsc::Sender<Message>,
     /// Whether nobody would miss it: its socket is gone and there is no conversation in it.
     pub(super) spare: Arc<AtomicBool>,
+    /// Cancelled when it has ended, however.
+    ended: CancellationToken,
 }
 
 /// What a session can be told.
@@ -46,7 +48,10 @@ pub(super) enum Message {
     Attach(oneshot::Sender<Attachment>),
     /// Draws up an account for a reader that has everything up to this number.
     Account(u64, oneshot::Sender<u64>),
+    /// Ends the session.
     Discard,
+    /// Ends it where nobody has come back to it.
+    MakeRoom,
 }
 
 /// A socket's place on a session.
@@ -80,10 +85,11 @@ impl Sessions {
             feed: Arc::clone(&feed),
             inbox,
             spare: Arc::default(),
+            ended: CancellationToken::new(),
         };
         {
             let mut live = self.live();
-            if live.len() >= MAX_SESSIONS && !make_room(&mut live) {
+            if live.len() >= MAX_SESSIONS && !make_room(&live) {
                 return None;
             }
             live.insert(handle.id.clone(), handle.clone());
@@ -92,12 +98,16 @@ impl Sessions {
         let spare = Arc::clone(&handle.spare);
         let daemon = Arc::clone(&self.daemon);
         let session = Session::new(daemon, ready, feed, messages, spare);
-        let (sessions, id) = (Arc::clone(self), handle.id.clone());
+        let listed = Listed {
+            sessions: Arc::clone(self),
+            id: handle.id.clone(),
+            _ended: handle.ended.clone().drop_guard(),
+        };
         // The root of the tree of spans, whoever's socket it is made for.
         let span = tracing::info_span!(parent: None, "session", session_id = %handle.id);
         self.daemon.tasks.spawn(async move {
+            let _listed = listed;
             session.run().instrument(span).await;
-            sessions.live().remove(&id);
         });
         Some(handle)
     }
@@ -105,6 +115,14 @@ impl Sessions {
     /// Finds a session that lives.
     pub fn find(&self, id: &SessionId) -> Option<Handle> {
         self.live().get(id).cloned()
+    }
+
+    /// Waits until a session has ended while the daemon goes on.
+    pub async fn lost(&self, session: &Handle) {
+        session.ended.cancelled().await;
+        if self.is_stopping() {
+            std::future::pending().await
+        }
     }
 
     /// Whether every session ends because the daemon does.
@@ -148,17 +166,33 @@ impl Handle {
     }
 }
 
-/// Ends a session that nobody would miss, so that sockets which were opened and dropped keep nobody out.
-fn make_room(live: &mut HashMap<SessionId, Handle>) -> bool {
-    let spare = live
-        .values()
-        .find(|session| session.spare.load(Ordering::Relaxed))
-        .map(|session| session.id.clone());
-    let Some(session) = spare.and_then(|id| live.remove(&id)) else {
-        return false;
+/// A session's place in the table. Dropping it gives the place up, so that one that panics leaves nothing behind.
+struct Listed {
+    sessions: Arc<Sessions>,
+    id: SessionId,
+    _ended: DropGuard,
+}
+
+impl Drop for Listed {
+    fn drop(&mut self) {
+        self.sessions.live().remove(&self.id);
+    }
+}
+
+/// Has a session end that nobody would miss, so that sockets which were opened and dropped keep nobody out.
+///
+/// It leaves the table itself: somebody may come back to it first, and then it goes on. So there may be one more
+/// than the bound for a moment.
+fn make_room(live: &HashMap<SessionId, Handle>) -> bool {
+    // A full inbox means that somebody uses it after all; then another one is looked for.
+    let makes_room = |session: &Handle| {
+        session.spare.swap(false, Ordering::Relaxed)
+            && !matches!(
+                session.inbox.try_send(Message::MakeRoom),
+                Err(mpsc::error::TrySendError::Full(_))
+            )
     };
-    // A full inbox means that somebody uses it after all; then its grace period ends it.
-    session.inbox.try_send(Message::Discard).is_ok()
+    live.values().any(makes_room)
 }
 
 fn new_id() -> Option<SessionId> {
@@ -172,3 +206,6 @@ fn new_id() -> Option<SessionId> {
         base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(bytes),
     ))
 }
+
+#[cfg(test)]
+mod tests;

@@ -93,7 +93,7 @@ fn no_servers(tasks: &TaskTracker) -> Mcp {
 }
 
 /// A daemon without a port.
-fn daemon(script: Vec<(Vec<Move>, Finish)>, buffer_bytes: usize) -> Arc<Daemon> {
+pub(super) fn daemon(script: Vec<(Vec<Move>, Finish)>, buffer_bytes: usize) -> Arc<Daemon> {
     let mut config = Config::clone(&CONFIG);
     config.session.buffer_bytes = buffer_bytes;
     let tasks = TaskTracker::new();
@@ -429,12 +429,12 @@ fn sessions_that_nobody_used_make_room() {
             held.push(Client::connect(session).await);
         }
         held[0].socket = None;
-        tokio::task::yield_now().await;
         tokio::time::sleep(Duration::from_millis(1)).await;
         assert!(
             sessions.create().await.is_some(),
             "the one that was left makes room"
         );
+        tokio::time::sleep(Duration::from_millis(1)).await;
         assert!(sessions.create().await.is_none(), "the others are in use");
         assert!(sessions.find(&used.session.id).is_some());
         assert!(sessions.find(&held[0].session.id).is_none());

@@ -79,6 +79,27 @@ async fn an_approved_command_runs_and_its_output_is_streamed() {
 }
 
 #[tokio::test]
+async fn everything_that_was_approved_runs_whatever_its_number() {
+    const CALLS: usize = 60;
+    let call = ("bash", json!({"command": "echo ran >> a.txt"}));
+    let turns = vec![Turn::calls(&vec![call; CALLS]), Turn::text("done")];
+    let more = json!({"approval": {"timeout": "1h"}});
+    let (daemon, mut client, _provider) = asked(turns, more).await;
+    for _ in 0..CALLS {
+        let confirm = client.until("chat:tool-confirm").await["payload"].clone();
+        client.send(approve(&confirm["toolId"], &json!({}))).await;
+    }
+    client.until("chat:stream-end").await;
+    let results = client.all("chat:tool-result");
+    assert_eq!(results.len(), CALLS);
+    for result in &results {
+        assert_eq!(result["status"], "success", "{result}");
+    }
+    let written = std::fs::read_to_string(daemon.project().join("a.txt")).unwrap();
+    assert_eq!(written.lines().count(), CALLS);
+}
+
+#[tokio::test]
 async fn a_denied_command_does_not_run_and_the_model_hears_why() {
     let turns = vec![bash("touch made"), Turn::text("I see")];
     let (daemon, mut client, provider) = asked(turns, json!({})).await;
@@ -254,6 +275,32 @@ async fn nobody_answers_in_time() {
 }
 
 #[tokio::test]
+async fn an_open_question_is_given_more_time_and_everybody_is_told() {
+    let turns = vec![bash("echo a"), Turn::text("done")];
+    let more = json!({"approval": {"timeout": "1h", "max_timeout": "2h"}});
+    let (_daemon, mut client, _provider) = asked(turns, more).await;
+    let confirm = client.until("chat:tool-confirm").await["payload"].clone();
+    let extend = |id: &str| json!({"type": "chat:tool-extend", "toolId": id});
+    let answer = client.ask(extend("t1")).await;
+    assert_eq!(answer["type"], "chat:tool-extend-result", "{answer}");
+    let now = answer["payload"]["expiresAt"].as_str().unwrap();
+    assert!(now >= confirm["expiresAt"].as_str().unwrap(), "{now}");
+    assert_eq!(
+        client.all("chat:tool-extended"),
+        [json!({
+            "conversationId": "default", "messageId": "m1", "toolId": "t1", "expiresAt": now,
+        })]
+    );
+    let state = client.ask(json!({"type": "session:state"})).await;
+    assert_eq!(state["payload"]["approvals"][0]["expiresAt"], now);
+    let unknown = client.ask(extend("t9")).await;
+    assert_eq!(unknown["payload"]["code"], "approval_not_found");
+    client.ask(approve(&json!("t1"), &json!({}))).await;
+    let answered = client.ask(extend("t1")).await;
+    assert_eq!(answered["payload"]["code"], "approval_not_found");
+}
+
+#[tokio::test]
 async fn unattended_denies_at_once() {
     let turns = vec![bash("echo a"), Turn::text("done")];
     let (_daemon, mut client, _provider) =
@@ -301,6 +348,38 @@ async fn supervised_asks_for_reading_too() {
 }
 
 #[tokio::test]
+async fn supervised_asks_again_whatever_was_remembered() {
+    let read = || Turn::call("bash", &json!({"command": "touch a"}));
+    let turns = vec![
+        read(),
+        Turn::text("1"),
+        read(),
+        Turn::text("2"),
+        read(),
+        Turn::text("3"),
+    ];
+    let (_daemon, mut client, _provider) = asked(turns, json!({})).await;
+    let remember = json!({"remember": "session"});
+    for (index, trust) in ["guided", "supervised", "supervised"].iter().enumerate() {
+        if index > 0 {
+            let send = json!({"type": "chat:send", "content": "again", "trustLevel": trust});
+            client.send(send).await;
+        }
+        let confirm = client.until("chat:tool-confirm").await["payload"].clone();
+        client.ask(approve(&confirm["toolId"], &remember)).await;
+        client.until("chat:stream-end").await;
+        // It says what is remembered: nothing under `supervised`.
+        let told = client.all("chat:tool-resolved")[index]["remember"].clone();
+        let wanted = if index == 0 {
+            json!("session")
+        } else {
+            Value::Null
+        };
+        assert_eq!(told, wanted, "{trust}");
+    }
+}
+
+#[tokio::test]
 async fn a_write_shows_its_diff_before() {
     let turns = vec![
         Turn::call(
@@ -335,21 +414,65 @@ async fn the_same_call_three_times_in_a_row_is_asked_for() {
 }
 
 #[tokio::test]
-async fn a_path_outside_ends_the_exchange() {
+async fn a_path_outside_ends_the_exchange_when_the_other_calls_have_ended() {
     let turns = vec![Turn::calls(&[
         ("file_read", json!({"path": "../../../etc/passwd"})),
-        ("bash", json!({"command": "echo waiting"})),
+        ("bash", json!({"command": "echo still here"})),
+        ("file_list", json!({})),
     ])];
     let (_daemon, mut client, provider) = asked(turns, json!({})).await;
+    assert_eq!(client.all("session:ready")[0]["onViolation"], "stop");
+    // What did nothing wrong is asked for, runs and has its own result.
+    let confirm = client.until("chat:tool-confirm").await["payload"].clone();
+    client.ask(approve(&confirm["toolId"], &json!({}))).await;
     let end = client.until("chat:stream-end").await;
     assert_eq!(end["payload"]["stopReason"], "sandbox_violation");
     assert_eq!(client.all("chat:error")[0]["code"], "sandbox_violation");
-    assert_eq!(client.all("chat:tool-result").len(), 2);
-    let confirms = client.all("chat:tool-confirm").len();
-    assert_eq!(client.all("chat:tool-resolved").len(), confirms);
+    let results = client.all("chat:tool-result");
+    let of = |id: &str| results.iter().find(|it| it["toolId"] == id).unwrap();
+    assert_eq!(of("t1")["metadata"]["denied"], true);
+    assert_eq!(of("t2")["status"], "success", "{}", of("t2"));
+    assert!(of("t2")["result"].as_str().unwrap().contains("still here"));
+    assert_eq!(of("t3")["status"], "success", "{}", of("t3"));
+    assert_eq!(provider.requests().len(), 1);
     // What is remembered is valid, so the conversation goes on.
     provider.then(Turn::text("fine"));
     client.say("and now?").await;
     let end = client.until("chat:stream-end").await;
     assert_eq!(end["payload"]["stopReason"], "end_turn");
+}
+
+#[tokio::test]
+async fn a_violation_may_be_an_error_that_the_model_reads_and_the_third_one_ends_the_exchange() {
+    let read = |path: &str| Turn::call("file_read", &json!({ "path": path }));
+    let both = Turn::calls(&[
+        ("file_read", json!({"path": "../b"})),
+        ("file_list", json!({})),
+    ]);
+    let turns = vec![
+        read("/workspace/README.md"),
+        Turn::text("sorry"),
+        both,
+        read(".env"),
+        read(".."),
+    ];
+    let more = json!({"tools": {"on_violation": "error"}});
+    let (_daemon, mut client, provider) = asked(turns, more).await;
+    assert_eq!(client.all("session:ready")[0]["onViolation"], "error");
+    let end = client.until("chat:stream-end").await["payload"].clone();
+    assert_eq!(end["stopReason"], "end_turn", "{end}");
+    let told = provider.requests()[1]["messages"].to_string();
+    for part in ["/workspace/README.md", "violation 1 of 3"] {
+        assert!(told.contains(part), "{told}");
+    }
+    // Another exchange counts anew.
+    client.say("go on").await;
+    let end = client.until("chat:stream-end").await["payload"].clone();
+    assert_eq!(end["stopReason"], "sandbox_violation", "{end}");
+    assert_eq!(end["turns"], 3);
+    let denied = client.all("chat:tool-result");
+    let denied = denied.iter().filter(|it| it["metadata"]["denied"] == true);
+    assert_eq!(denied.count(), 4);
+    assert_eq!(client.all("chat:error").len(), 1);
+    assert_eq!(provider.requests().len(), 5);
 }

@@ -76,11 +76,6 @@ async fn bad_frames_are_told_and_the_socket_goes_on() {
             "`payload`",
         ),
         (
-            r#"{"type":"chat:history","conversationId":"none"}"#,
-            "conversation_not_found",
-            "none",
-        ),
-        (
             r#"{"type":"chat:tool-approve","toolId":"t9","approved":true}"#,
             "approval_not_found",
             "t9",

@@ -1,6 +1,6 @@
 //! Text, tools, several turns, several conversations: the main flow.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::support::provider::Turn;
 use crate::support::{Answering, Daemon, Provider};
@@ -133,6 +133,58 @@ async fn parallel_calls_are_answered_in_the_order_of_the_calls() {
 }
 
 #[tokio::test]
+async fn fifty_calls_of_one_turn_all_run_also_where_they_claim_the_same_file() {
+    const CALLS: usize = 50;
+    let calls: Vec<(&str, Value)> = (0..CALLS)
+        .map(|number| match number % 5 {
+            0 => (
+                "file_write",
+                json!({"path": "a.txt", "content": format!("{number}\n")}),
+            ),
+            _ => ("file_read", json!({"path": "a.txt"})),
+        })
+        .collect();
+    let provider = Provider::start().await;
+    provider.then(Turn::calls(&calls)).then(Turn::text("done"));
+    let more = json!({"chat": {"trust_level": "autonomous"}});
+    let daemon = Daemon::with(&provider, more).await;
+    daemon.file("a.txt", "A\n");
+    let mut client = daemon.connect().await;
+    client.say("go").await;
+    client.until("chat:stream-end").await;
+    let results = client.all("chat:tool-result");
+    assert_eq!(results.len(), CALLS);
+    for result in &results {
+        // A write that lost its race with another one is told so; nothing was left out.
+        let text = result["result"].as_str().unwrap();
+        assert!(!text.contains("not run"), "{text}");
+        assert_eq!(result["metadata"]["cancelled"], Value::Null, "{result}");
+    }
+    let reads = results
+        .iter()
+        .filter(|result| result["toolName"] == "file_read");
+    for read in reads {
+        assert_eq!(read["status"], "success", "{read}");
+    }
+}
+
+#[tokio::test]
+async fn a_conversation_that_was_never_used_remembers_nothing_and_is_not_made() {
+    let provider = Provider::start().await;
+    let daemon = Daemon::start(&provider).await;
+    let mut client = daemon.connect().await;
+    let history = json!({"type": "chat:history", "conversationId": "none"});
+    let answer = client.ask(history).await;
+    assert_eq!(answer["type"], "chat:history-result");
+    assert_eq!(
+        answer["payload"],
+        json!({"conversationId": "none", "messages": []})
+    );
+    let state = client.ask(json!({"type": "session:state"})).await;
+    assert_eq!(state["payload"]["conversations"], json!([]));
+}
+
+#[tokio::test]
 async fn a_conversation_remembers_and_others_do_not() {
     let provider = Provider::start().await;
     for text in ["one", "two", "three"] {
@@ -226,6 +278,36 @@ async fn a_send_with_a_known_id_is_not_run_twice() {
     assert_eq!(again["payload"]["duplicate"], true);
     assert_eq!(again["payload"]["messageId"], "m1");
     assert_eq!(provider.requests().len(), 1);
+}
+
+#[tokio::test]
+async fn other_content_under_a_known_id_is_a_new_send() {
+    let provider = Provider::start().await;
+    for text in ["one", "two", "three"] {
+        provider.then(Turn::text(text));
+    }
+    let daemon = Daemon::start(&provider).await;
+    let mut client = daemon.connect().await;
+    let send = |content: &str, more: &str| json!({"type": "chat:send", "id": 1, "content": content, "conversationId": more});
+    let mut ids = Vec::new();
+    // A client that was started anew begins at 1 again.
+    for (content, conversation) in [("a", "x"), ("b", "x"), ("b", "y")] {
+        client.send(send(content, conversation)).await;
+        let sent = client.until("chat:send-result").await["payload"].clone();
+        assert_eq!(sent["duplicate"], Value::Null, "{sent}");
+        ids.push(sent["messageId"].clone());
+        client.until("chat:stream-end").await;
+    }
+    // Each of them may still be sent again.
+    for ((content, conversation), id) in [("a", "x"), ("b", "x"), ("b", "y")].iter().zip(ids) {
+        client.send(send(content, conversation)).await;
+        let sent = client.until("chat:send-result").await["payload"].clone();
+        assert_eq!(
+            (&sent["duplicate"], &sent["messageId"]),
+            (&json!(true), &id)
+        );
+    }
+    assert_eq!(provider.requests().len(), 3);
 }
 
 #[tokio::test]
@@ -420,7 +502,7 @@ async fn calls_after_a_history_have_ids_of_their_own() {
         .send(json!({"type": "chat:send", "content": "on", "history": history}))
         .await;
     client.until("chat:stream-end").await;
-    let ids: Vec<serde_json::Value> = client
+    let ids: Vec<Value> = client
         .all("chat:tool-result")
         .iter()
         .map(|result| result["toolId"].clone())

@@ -233,3 +233,49 @@ async fn a_workflow_that_there_is_not_is_said_with_those_there_are() {
         "{message}"
     );
 }
+
+#[tokio::test]
+async fn a_workflow_says_what_becomes_of_a_violation() {
+    let workflow =
+        json!({"on_violation": "error", "tool_permissions": {"file_read": {"allowed": true}}});
+    let read = || Turn::call("file_read", &json!({"path": "../a"}));
+    let turns = vec![read(), Turn::text("sorry"), read()];
+    let (_daemon, mut client, _provider) = with(&workflow, turns).await;
+    let configure = |workflow: &str| json!({"type": "session:configure", "workflow": workflow});
+    let answer = client.ask(configure("work")).await;
+    assert_eq!(answer["payload"]["onViolation"], "error", "{answer}");
+    go(&mut client, &json!({})).await;
+    assert_eq!(client.all("chat:stream-end")[0]["stopReason"], "end_turn");
+    let answer = client.ask(configure("")).await;
+    assert_eq!(answer["payload"]["onViolation"], "stop", "{answer}");
+    client.say("go").await;
+    client.until("chat:stream-end").await;
+    assert_eq!(
+        client.all("chat:stream-end")[1]["stopReason"],
+        "sandbox_violation"
+    );
+}
+
+#[tokio::test]
+async fn the_model_is_told_its_roots_and_the_same_each_time() {
+    let provider = Provider::start().await;
+    provider.then(Turn::text("one")).then(Turn::text("two"));
+    let daemon = Daemon::start(&provider).await;
+    for _ in 0..2 {
+        let mut client = daemon.connect().await;
+        client.say("go").await;
+        client.until("chat:stream-end").await;
+    }
+    let prompts: Vec<Value> = provider
+        .requests()
+        .iter()
+        .map(|request| request["messages"][0].clone())
+        .collect();
+    assert_eq!(prompts[0], prompts[1]);
+    let prompt = prompts[0].to_string();
+    let root = daemon.project().canonicalize().unwrap();
+    assert!(prompt.contains(root.to_str().unwrap()), "{prompt}");
+    for placeholder in ["{root}", "{central}", "{project}"] {
+        assert!(!prompt.contains(placeholder), "{prompt}");
+    }
+}

@@ -110,6 +110,7 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
         "conversation",
         &[
             "mutex",
+            "config",
             "exchange",
             "message",
             "protocol",

@@ -127,6 +127,11 @@ export declare class Client {
     give(requestId: string, content?: Record<string, unknown>): Promise<AnswerTo<"chat:tool-input">>;
     /** Does not give it: says no, or closes the question without a decision. */
     refuse(requestId: string, action?: "decline" | "cancel"): Promise<AnswerTo<"chat:tool-input">>;
+    /**
+     * Gives an open question more time, `requestId` for one that a server asks in the middle of the call. Say so while
+     * somebody is at it: every 10 s, or at half of the time that is left where that is sooner.
+     */
+    extend(toolId: string, requestId?: string): Promise<AnswerTo<"chat:tool-extend">>;
     /** Sets defaults of this session. */
     configure(values: Configure): Promise<AnswerTo<"session:configure">>;
 }

@@ -72,6 +72,8 @@ export function reduce(view, frame) {
                 phase: it.phase === "awaiting-approval" ? "queued" : it.phase,
             }));
         }
+        case "chat:tool-extended":
+            return extended(view, frame.payload);
         case "chat:tool-input-request": {
             const request = frame.payload;
             const known = view.inputs.some((open) => open.requestId === request.requestId);
@@ -277,6 +279,17 @@ function call(view, of, made, change) {
         }
         return { ...it, blocks };
     });
+}
+/** Sets when an open question lapses now. */
+function extended(view, told) {
+    const { toolId, requestId, expiresAt } = told;
+    const later = (open) => expiresAt === undefined ? open : { ...open, expiresAt };
+    if (requestId !== undefined) {
+        const inputs = view.inputs.map((open) => (open.requestId === requestId ? later(open) : open));
+        return { ...view, inputs };
+    }
+    const approvals = view.approvals.map((open) => (open.toolId === toolId ? later(open) : open));
+    return call({ ...view, approvals }, told, {}, (it) => it.confirm ? { ...it, confirm: later(it.confirm) } : it);
 }
 function appended(it, chunk) {
     const output = it.output + chunk;

@@ -235,6 +235,14 @@ export class Client {
     return this.request("chat:tool-input", { requestId, action });
   }
 
+  /**
+   * Gives an open question more time, `requestId` for one that a server asks in the middle of the call. Say so while
+   * somebody is at it: every 10 s, or at half of the time that is left where that is sooner.
+   */
+  extend(toolId: string, requestId?: string): Promise<AnswerTo<"chat:tool-extend">> {
+    return this.request("chat:tool-extend", { toolId, ...(requestId !== undefined && { requestId }) });
+  }
+
   /** Sets defaults of this session. */
   configure(values: Configure): Promise<AnswerTo<"session:configure">> {
     return this.request("session:configure", values);

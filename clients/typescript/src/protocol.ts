@@ -31,6 +31,8 @@ export interface Commands {
   "chat:tool-approve": ToolApprove;
   /** Answers a `chat:tool-input-request`. */
   "chat:tool-input": ToolInput;
+  /** Gives an open question more time, because somebody is at it. */
+  "chat:tool-extend": ToolExtend;
   /** Lists the provider instances. */
   "provider:list": unknown;
   /** Sets a provider's key or base URL, in memory only. */
@@ -89,6 +91,8 @@ export interface Events {
   "chat:tool-approve-result": Approved;
   /** Answers `chat:tool-input`. */
   "chat:tool-input-result": InputTaken;
+  /** Answers `chat:tool-extend`. */
+  "chat:tool-extend-result": Extended;
   /** A send waits for its turn. */
   "chat:queued": Queued;
   /** An exchange began. */
@@ -107,6 +111,8 @@ export interface Events {
   "chat:tool-input-request": ToolInputRequest;
   /** What a call asked for is settled. */
   "chat:tool-input-resolved": ToolInputResolved;
+  /** A question lapses later than it was told. */
+  "chat:tool-extended": ToolExtended;
   /** A call runs. */
   "chat:tool-start": ToolStart;
   /** A running call has output. */
@@ -459,6 +465,14 @@ export type InputAction =
   /** Closes the question without a decision. */
   | "cancel";
 
+/** Payload of `chat:tool-extend`. */
+export interface ToolExtend {
+  /** The call that is asked about, or in whose middle something is asked. */
+  toolId: ToolId;
+  /** Of a `chat:tool-input-request`: its id. */
+  requestId?: InputId | null;
+}
+
 /** Payload of `provider:configure`. The key is never echoed or logged. */
 export interface ProviderConfigure {
   /** Which provider instance. */
@@ -597,6 +611,8 @@ export interface Ready {
   resumeGraceMs: number;
   /** The session's trust level. */
   trustLevel: TrustLevel;
+  /** What becomes of an exchange in which a call's path leaves the project or is denied. */
+  onViolation: OnViolation;
   /** The folder the model works in. */
   project: Project;
   /** What is enforced here. */
@@ -610,6 +626,13 @@ export interface Ready {
   /** Names of the workflows there are; absent where there are none. */
   workflows?: string[];
 }
+
+/** What becomes of an exchange in which a call's path leaves the roots or is denied. */
+export type OnViolation =
+  /** It ends when the other calls of the turn have. */
+  | "stop"
+  /** The model reads it as an error and goes on; the third one ends the exchange. */
+  | "error";
 
 /** The folder the model works in. */
 export interface Project {
@@ -735,6 +758,8 @@ export type Severity =
 export interface Configured {
   /** How much is done without asking. */
   trustLevel: TrustLevel;
+  /** What becomes of an exchange in which a call's path leaves the project or is denied. */
+  onViolation: OnViolation;
   /** Provider instance. */
   provider: string;
   /** Model; empty for the provider's own. */
@@ -961,6 +986,16 @@ export interface InputTaken {
   accepted: boolean;
 }
 
+/** Payload of `chat:tool-extend-result`. */
+export interface Extended {
+  /** Which call. */
+  toolId: ToolId;
+  /** Which request for input of it, where one was named. */
+  requestId?: InputId;
+  /** When the question lapses now, RFC 3339; absent where it never does. */
+  expiresAt?: string;
+}
+
 /** Payload of `chat:queued`. */
 export interface Queued {
   /** Which conversation. */
@@ -1079,6 +1114,20 @@ export type InputOutcome =
   | "expired"
   /** The call, its exchange or the server's wish ended first. */
   | "cancelled";
+
+/** Payload of `chat:tool-extended`. */
+export interface ToolExtended {
+  /** Which conversation. */
+  conversationId: ConversationId;
+  /** Which exchange. */
+  messageId: MessageId;
+  /** Which call. */
+  toolId: ToolId;
+  /** Which request for input of it; absent where it is the approval. */
+  requestId?: InputId;
+  /** When the question lapses now, RFC 3339. */
+  expiresAt?: string;
+}
 
 /** Payload of `chat:tool-start`. */
 export interface ToolStart {

@@ -176,6 +176,8 @@ export function reduce(view: View, frame: ServerFrame): View {
         phase: it.phase === "awaiting-approval" ? "queued" : it.phase,
       }));
     }
+    case "chat:tool-extended":
+      return extended(view, frame.payload);
     case "chat:tool-input-request": {
       const request = frame.payload;
       const known = view.inputs.some((open) => open.requestId === request.requestId);
@@ -393,6 +395,21 @@ function call(
     }
     return { ...it, blocks };
   });
+}
+
+/** Sets when an open question lapses now. */
+function extended(view: View, told: ServerFrame<"chat:tool-extended">["payload"]): View {
+  const { toolId, requestId, expiresAt } = told;
+  const later = <Q extends { expiresAt?: string | null }>(open: Q): Q =>
+    expiresAt === undefined ? open : { ...open, expiresAt };
+  if (requestId !== undefined) {
+    const inputs = view.inputs.map((open) => (open.requestId === requestId ? later(open) : open));
+    return { ...view, inputs };
+  }
+  const approvals = view.approvals.map((open) => (open.toolId === toolId ? later(open) : open));
+  return call({ ...view, approvals }, told, {}, (it) =>
+    it.confirm ? { ...it, confirm: later(it.confirm) } : it,
+  );
 }
 
 function appended(it: ToolCallBlock, chunk: string): { output: string; outputDropped: number } {

@@ -166,6 +166,24 @@ test("100,000 deltas are reduced in well under the time they take to come", () =
   assert.equal(blocks(view)[0].text.length, 500_000);
 });
 
+test("a question that was given more time lapses later, and only that one", () => {
+  const at = "2026-11-20T17:24:35.590Z";
+  const confirm = (toolId) => frame("chat:tool-confirm", {
+    toolId, toolName: "bash", input: {}, danger: { level: "safe", reasons: [] }, reason: "", expiresAt: "then",
+  });
+  const request = frame("chat:tool-input-request", {
+    toolId: "t1", requestId: "i1", server: "crm", message: "?", mode: "form", expiresAt: "then",
+  });
+  let view = [start, confirm("t1"), confirm("t2"), request].reduce(reduce, emptyView());
+  const open = () => [...view.approvals, ...view.inputs].map((one) => one.expiresAt);
+  view = reduce(view, frame("chat:tool-extended", { toolId: "t2", expiresAt: at }));
+  assert.deepEqual(open(), ["then", at, "then"]);
+  assert.deepEqual(blocks(view).map((block) => block.confirm.expiresAt), ["then", at]);
+  view = reduce(view, frame("chat:tool-extended", { toolId: "t1", requestId: "i1", expiresAt: at }));
+  assert.deepEqual(open(), ["then", at, at]);
+  assert.deepEqual(blocks(view).map((block) => block.confirm.expiresAt), ["then", at]);
+});
+
 test("what servers ask is open until it is settled, and once", () => {
   const request = (id) => frame("chat:tool-input-request", {
     toolId: "t1", requestId: id, server: "crm", message: "your name?", mode: "form", requestedSchema: { type: "object", properties: {} },

@@ -51,6 +51,21 @@ fn a_project_that_is_there_is_well() {
 }
 
 #[test]
+fn what_becomes_of_a_violation_is_told_also_where_a_workflow_differs() {
+    let (_place, machine) = machine(
+        "[tools]\non_violation = \"error\"\n[workflows.strict]\non_violation = \"stop\"\n[workflows.same]\n",
+    );
+    let text = finding::text(&rules::violations(&machine.unwrap()));
+    for part in [
+        "an error that the model reads",
+        "\"strict\" it stops the exchange",
+    ] {
+        assert!(text.contains(part), "{text}");
+    }
+    assert!(!text.contains("same"), "{text}");
+}
+
+#[test]
 fn a_port_in_use_by_something_else_is_a_failure() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port();

@@ -51,6 +51,7 @@ fn workflow(
     Workflow {
         system_prompt: some(settings.system_prompt),
         trust_level: settings.trust_level,
+        on_violation: settings.on_violation,
         provider,
         model: some(settings.model),
         limits: limits(name, &settings.limits, findings),

@@ -104,7 +104,6 @@ fn without_any_source_the_documented_defaults_hold() {
     assert_eq!(config.chat.timeout_tools, Duration::from_secs(1800));
     assert_eq!(config.approval.timeout, Some(Duration::from_secs(30)));
     assert_eq!(config.tools.max_concurrent, 3);
-    assert_eq!(config.tools.max_queued, 10);
     assert_eq!(config.tools.output_cap, 100 << 10);
     assert_eq!(config.tools.file_read.max_bytes, 1 << 20);
     assert_eq!(config.tools.bash.max_timeout, Duration::from_secs(600));

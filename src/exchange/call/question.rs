@@ -13,7 +13,7 @@ use crate::audit::{By, Ruling};
 use crate::classifier::Word;
 use crate::exchange::ask::{Ask, Question, Verdict};
 use crate::exchange::audited;
-use crate::message::{ToolCall, ToolId};
+use crate::message::{ToolCall, ToolId, TrustLevel};
 use crate::permission::Decision;
 use crate::protocol::event::{Event, Outcome, State, StateName, ToolConfirm, TriggeredRule};
 use crate::protocol::record::{Approval, ExecutionStatus};
@@ -55,6 +55,7 @@ impl Calls<'_> {
             },
             tool: Arc::clone(tool),
             remember: cleared.facts.remember.clone(),
+            may_remember: exchange.setup.trust != TrustLevel::Supervised,
             verdict,
         };
         let question = Question::Ask(Box::new(ask));

@@ -2,7 +2,6 @@
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use futures::FutureExt;
@@ -35,13 +34,7 @@ impl Calls<'_> {
         let queued = Instant::now();
         let waits = metrics::QUEUED_CALLS.enter();
         let Some(slot) = self.slot(call, cancel).await else {
-            return match cancel.is_cancelled() {
-                true => Settled::cancelled(),
-                false => Settled::failed(format!(
-                    "too many calls wait already (tools.max_queued = {}), so this one was not run",
-                    self.exchange.services.config.tools.max_queued
-                )),
-            };
+            return Settled::cancelled();
         };
         let claims = cleared.prepared.claims();
         let locks = &self.exchange.services.locks;
@@ -69,7 +62,8 @@ impl Calls<'_> {
         settled
     }
 
-    /// Takes a place among the running calls; `None` where too many wait, or on a cancel.
+    /// Takes a place among the running calls, waiting for it as long as others run: a call that was approved runs.
+    /// `None` on a cancel. What holds a place may wait for files, but what waits for a place holds none.
     async fn slot(
         &self,
         call: &ToolCall,
@@ -78,14 +72,8 @@ impl Calls<'_> {
         if let Ok(slot) = self.slots.try_acquire() {
             return Some(slot);
         }
-        let limit = self.exchange.services.config.tools.max_queued;
-        if self.waiting.fetch_add(1, Ordering::Relaxed) >= limit {
-            self.waiting.fetch_sub(1, Ordering::Relaxed);
-            return None;
-        }
         self.queued(call, "waits for other calls of this turn".to_owned());
         let slot = cancel.run_until_cancelled(self.slots.acquire()).await;
-        self.waiting.fetch_sub(1, Ordering::Relaxed);
         slot.and_then(Result::ok)
     }
 

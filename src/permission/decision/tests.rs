@@ -257,7 +257,11 @@ fn the_network_is_asked_for_at_every_level_unless_it_was_given() {
                     case.rules.network = policy;
                 });
             // What was remembered speaks where nothing else does.
-            let wanted = if wanted == "by trust" { "run" } else { wanted };
+            let wanted = match (wanted, trust) {
+                ("by trust", Supervised) => "ask",
+                ("by trust", _) => "run",
+                _ => wanted,
+            };
             assert_eq!(case.decided().0, wanted, "{trust:?} {policy:?} {given}");
         }
     }
@@ -321,6 +325,21 @@ fn a_pattern_speaks_for_plain_commands_alone() {
     let safe =
         Case::new("bash", Safe, "ls").with(|case| case.rules.auto_approve_safe_commands = true);
     assert_eq!(safe.decided().0, "run");
+}
+
+#[test]
+fn supervised_asks_for_every_call_whatever_was_remembered() {
+    for (name, level, line) in [
+        ("file_read", Safe, ""),
+        ("file_write", Dangerous, ""),
+        ("bash", Safe, "ls"),
+        ("git", Safe, "git status"),
+    ] {
+        let case = Case::new(name, level, line)
+            .trust(Supervised)
+            .with(|case| case.remembered = true);
+        assert_eq!(case.decided().0, "ask", "{name} {line}");
+    }
 }
 
 #[test]

@@ -33,6 +33,10 @@ pub const EXAMPLES: &[(&str, &str)] = &[
         "chat:tool-input",
         r#"{"type":"chat:tool-input","requestId":"i1","action":"accept","content":{"name":"Ada"}}"#,
     ),
+    (
+        "chat:tool-extend",
+        r#"{"type":"chat:tool-extend","toolId":"t1"}"#,
+    ),
     ("provider:list", r#"{"type":"provider:list"}"#),
     (
         "provider:configure",

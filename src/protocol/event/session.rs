@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::message::{SessionId, TrustLevel};
+use crate::message::{OnViolation, SessionId, TrustLevel};
 use crate::protocol::code::SessionCode;
 use crate::protocol::command::Layer;
 
@@ -25,6 +25,9 @@ pub struct Ready {
     pub resume_grace_ms: u64,
     /// The session's trust level.
     pub trust_level: TrustLevel,
+    /// What becomes of an exchange in which a call's path leaves the project or is denied.
+    #[serde(default)]
+    pub on_violation: OnViolation,
     /// The folder the model works in.
     pub project: Project,
     /// What is enforced here.

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::message::{ConversationId, Danger, DangerLevel, MessageId, ToolId};
+use crate::message::{ConversationId, Danger, DangerLevel, InputId, MessageId, ToolId};
 use crate::protocol::command::Remember;
 use crate::tool::{Metadata, OutputStream};
 
@@ -91,6 +91,24 @@ pub struct ToolResolved {
     /// Whether the input was changed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub edited: bool,
+}
+
+/// Payload of `chat:tool-extended`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ToolExtended {
+    /// Which conversation.
+    pub conversation_id: ConversationId,
+    /// Which exchange.
+    pub message_id: MessageId,
+    /// Which call.
+    pub tool_id: ToolId,
+    /// Which request for input of it; absent where it is the approval.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request_id: Option<InputId>,
+    /// When the question lapses now, RFC 3339.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<String>,
 }
 
 /// How a question was settled.

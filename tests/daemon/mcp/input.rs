@@ -295,13 +295,24 @@ async fn an_open_question_is_part_of_the_account_after_a_gap() {
         client.send(send("b")).await;
         client.until("chat:stream-end").await;
     }
+    // Somebody is at it: it lapses later, and the account says so.
+    let extend = |tool: &Value| json!({"type": "chat:tool-extend", "toolId": tool, "requestId": asked["requestId"]});
+    let other = client.ask(extend(&json!("t9"))).await;
+    assert_eq!(other["payload"]["code"], "approval_not_found");
+    let extended = client.ask(extend(&asked["toolId"])).await["payload"].clone();
+    let told = client.all("chat:tool-extended");
+    assert_eq!(told[0]["requestId"], asked["requestId"]);
+    assert_eq!(told[0]["expiresAt"], extended["expiresAt"]);
+    let mut later = asked.clone();
+    later["expiresAt"] = extended["expiresAt"].clone();
+    assert_ne!(later, asked);
     let session = client.all("session:ready")[0]["sessionId"].clone();
     drop(client);
     let query = format!("?session={}&after=1", session.as_str().unwrap());
     let mut client = Client::connect(&daemon, &query).await;
     let gap = client.next().await;
     assert_eq!(gap["payload"]["code"], "replay_gap");
-    assert_eq!(request(&mut client).await, asked);
+    assert_eq!(request(&mut client).await, later);
     let answer = json!({"type": "chat:tool-input", "requestId": asked["requestId"],
         "action": "accept", "content": {"name": "Ada"}});
     client.ask(answer).await;

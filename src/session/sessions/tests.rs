@@ -1,0 +1,111 @@
+//! Sessions that end otherwise than they should, and those that make room for others.
+
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use serde_json::{Map, Value, json};
+
+use super::*;
+use crate::conversation::testing::Finish;
+use crate::message::ToolSpec;
+use crate::protocol::envelope;
+use crate::session::tests::daemon;
+use crate::tool::{Prepared, Refusal, Tool};
+
+fn request(frame: &Value) -> Request {
+    envelope::read(&frame.to_string()).unwrap().unwrap()
+}
+
+/// A tool that panics when it is looked at, once that was said.
+struct Trap {
+    spec: ToolSpec,
+    is_set: Arc<AtomicBool>,
+}
+
+impl Tool for Trap {
+    fn spec(&self) -> &ToolSpec {
+        assert!(!self.is_set.load(Ordering::Relaxed), "a fault, on purpose");
+        &self.spec
+    }
+
+    fn prepare(&self, _: &Map<String, Value>) -> Result<Box<dyn Prepared>, Refusal> {
+        Err(Refusal::Invalid("never called".to_owned()))
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_session_that_panics_leaves_nothing_behind() {
+    let daemon = daemon(vec![(Vec::new(), Finish::Hang)], 1 << 20);
+    let known = daemon.services.registry.snapshot();
+    let mut spec = known.values().next().unwrap().spec().clone();
+    "trap".clone_into(&mut spec.name);
+    let is_set = Arc::new(AtomicBool::new(false));
+    let trap: Arc<dyn Tool> = Arc::new(Trap {
+        spec,
+        is_set: Arc::clone(&is_set),
+    });
+    daemon.services.registry.replace("trap", [trap]);
+    let sessions = Sessions::new(Arc::clone(&daemon));
+    let session = sessions.create().await.unwrap();
+    let _socket = session.attach().await.unwrap();
+    // A model that never answers keeps its conversation busy.
+    let say = json!({"type": "chat:send", "content": "hi"});
+    assert!(session.request(request(&say)).await);
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    is_set.store(true, Ordering::Relaxed);
+    assert!(
+        session
+            .request(request(&json!({"type": "tool:list"})))
+            .await
+    );
+    sessions.lost(&session).await;
+    assert!(sessions.find(&session.id).is_none());
+    daemon.tasks.close();
+    let gone = tokio::time::timeout(Duration::from_secs(60), daemon.tasks.wait()).await;
+    assert!(gone.is_ok(), "{} tasks are left", daemon.tasks.len());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_session_that_somebody_came_back_to_does_not_make_room() {
+    let daemon = daemon(Vec::new(), 1 << 20);
+    let sessions = Sessions::new(Arc::clone(&daemon));
+    let session = sessions.create().await.unwrap();
+    drop(session.attach().await.unwrap());
+    tokio::time::sleep(Duration::from_millis(1)).await;
+    assert!(session.spare.load(Ordering::Relaxed));
+    // The socket is on its way when room is made.
+    let (reply, attachment) = oneshot::channel();
+    session.inbox.try_send(Message::Attach(reply)).unwrap();
+    assert!(make_room(&sessions.live()));
+    let attachment = attachment.await.unwrap();
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert!(sessions.find(&session.id).is_some());
+    assert!(
+        session
+            .request(request(&json!({"type": "session:ping"})))
+            .await
+    );
+    // Nobody holds it any more: it makes room, and is gone from the table.
+    drop(attachment);
+    tokio::time::sleep(Duration::from_millis(1)).await;
+    assert!(make_room(&sessions.live()));
+    assert!(!make_room(&sessions.live()), "each makes room once");
+    sessions.lost(&session).await;
+    assert!(sessions.find(&session.id).is_none());
+}
+
+#[tokio::test]
+async fn a_session_whose_inbox_is_full_is_kept() {
+    let (inbox, _messages) = mpsc::channel(1);
+    inbox.try_send(Message::Discard).unwrap();
+    let handle = Handle {
+        id: SessionId::new("s"),
+        feed: Arc::new(Feed::new(1 << 20, Vec::new())),
+        inbox,
+        spare: Arc::new(AtomicBool::new(true)),
+        ended: CancellationToken::new(),
+    };
+    let live = HashMap::from([(handle.id.clone(), handle)]);
+    assert!(!make_room(&live));
+    assert_eq!(live.len(), 1);
+}
