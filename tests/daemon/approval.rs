@@ -87,9 +87,7 @@ async fn everything_that_was_approved_runs_whatever_its_number() {
     let (daemon, mut client, _provider) = asked(turns, more).await;
     for _ in 0..CALLS {
         let confirm = client.until("chat:tool-confirm").await["payload"].clone();
-        client
-            .send(approve(&confirm["toolId"], &json!({})))
-            .await;
+        client.send(approve(&confirm["toolId"], &json!({}))).await;
     }
     client.until("chat:stream-end").await;
     let results = client.all("chat:tool-result");
@@ -353,7 +351,14 @@ async fn supervised_asks_for_reading_too() {
 #[tokio::test]
 async fn supervised_asks_again_whatever_was_remembered() {
     let read = || Turn::call("bash", &json!({"command": "touch a"}));
-    let turns = vec![read(), Turn::text("1"), read(), Turn::text("2"), read(), Turn::text("3")];
+    let turns = vec![
+        read(),
+        Turn::text("1"),
+        read(),
+        Turn::text("2"),
+        read(),
+        Turn::text("3"),
+    ];
     let (_daemon, mut client, _provider) = asked(turns, json!({})).await;
     let remember = json!({"remember": "session"});
     for (index, trust) in ["guided", "supervised", "supervised"].iter().enumerate() {
@@ -366,7 +371,11 @@ async fn supervised_asks_again_whatever_was_remembered() {
         client.until("chat:stream-end").await;
         // It says what is remembered: nothing under `supervised`.
         let told = client.all("chat:tool-resolved")[index]["remember"].clone();
-        let wanted = if index == 0 { json!("session") } else { Value::Null };
+        let wanted = if index == 0 {
+            json!("session")
+        } else {
+            Value::Null
+        };
         assert_eq!(told, wanted, "{trust}");
     }
 }

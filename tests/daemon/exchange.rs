@@ -137,7 +137,10 @@ async fn fifty_calls_of_one_turn_all_run_also_where_they_claim_the_same_file() {
     const CALLS: usize = 50;
     let calls: Vec<(&str, Value)> = (0..CALLS)
         .map(|number| match number % 5 {
-            0 => ("file_write", json!({"path": "a.txt", "content": format!("{number}\n")})),
+            0 => (
+                "file_write",
+                json!({"path": "a.txt", "content": format!("{number}\n")}),
+            ),
             _ => ("file_read", json!({"path": "a.txt"})),
         })
         .collect();
@@ -157,7 +160,9 @@ async fn fifty_calls_of_one_turn_all_run_also_where_they_claim_the_same_file() {
         assert!(!text.contains("not run"), "{text}");
         assert_eq!(result["metadata"]["cancelled"], Value::Null, "{result}");
     }
-    let reads = results.iter().filter(|result| result["toolName"] == "file_read");
+    let reads = results
+        .iter()
+        .filter(|result| result["toolName"] == "file_read");
     for read in reads {
         assert_eq!(read["status"], "success", "{read}");
     }
@@ -171,7 +176,10 @@ async fn a_conversation_that_was_never_used_remembers_nothing_and_is_not_made() 
     let history = json!({"type": "chat:history", "conversationId": "none"});
     let answer = client.ask(history).await;
     assert_eq!(answer["type"], "chat:history-result");
-    assert_eq!(answer["payload"], json!({"conversationId": "none", "messages": []}));
+    assert_eq!(
+        answer["payload"],
+        json!({"conversationId": "none", "messages": []})
+    );
     let state = client.ask(json!({"type": "session:state"})).await;
     assert_eq!(state["payload"]["conversations"], json!([]));
 }
@@ -294,7 +302,10 @@ async fn other_content_under_a_known_id_is_a_new_send() {
     for ((content, conversation), id) in [("a", "x"), ("b", "x"), ("b", "y")].iter().zip(ids) {
         client.send(send(content, conversation)).await;
         let sent = client.until("chat:send-result").await["payload"].clone();
-        assert_eq!((&sent["duplicate"], &sent["messageId"]), (&json!(true), &id));
+        assert_eq!(
+            (&sent["duplicate"], &sent["messageId"]),
+            (&json!(true), &id)
+        );
     }
     assert_eq!(provider.requests().len(), 3);
 }
