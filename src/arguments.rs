@@ -190,7 +190,7 @@ pub struct ChatArguments {
     /// Ask this and end; without it, a conversation
     #[arg(value_name = "PROMPT")]
     pub prompt: Option<String>,
-    /// WebSocket of a running daemon, e.g. ws://127.0.0.1:4517/ws, or wss:// behind a proxy
+    /// Address of a running daemon: its page's, e.g. http://127.0.0.1:4517, or its WebSocket's (ws://, or wss:// behind a proxy)
     #[arg(long)]
     pub url: Option<String>,
     /// Read the running daemon's token from a file [default: OUTRIGGER_TOKEN]

@@ -5,6 +5,7 @@
 //! things look is in `render` and `question`, which a socket in text mode uses too (`connection/text.rs`);
 //! the loop around them is in `terminal`.
 
+mod address;
 mod daemon;
 mod editor;
 pub(crate) mod frame;
@@ -27,9 +28,9 @@ use crate::arguments::ChatArguments;
 use crate::message::TrustLevel;
 use crate::protocol::command::Configure;
 use crate::ready::exit;
+use address::Address;
 use daemon::{Daemon, Failure};
-use socket::Address;
-use talk::Wishes;
+use talk::{End, Wishes};
 use terminal::{Ending, Screens};
 
 /// Environment variable with the token of the daemon that `--url` names.
@@ -37,8 +38,8 @@ const TOKEN_VARIABLE: &str = "OUTRIGGER_TOKEN";
 
 /// Chats, or asks one thing and ends.
 ///
-/// Exit code 0 where that went well, 1 where there is no answer, and the daemon's own where it did
-/// not start.
+/// Exit code 0 where that went well, 1 where there is no answer, 4 where a call was refused since nobody could be asked,
+/// and the daemon's own where it did not start.
 pub fn main(arguments: &ChatArguments) -> ExitCode {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
@@ -59,17 +60,11 @@ pub fn main(arguments: &ChatArguments) -> ExitCode {
 async fn run(arguments: &ChatArguments) -> u8 {
     let show_log = std::env::var_os("RUST_LOG").is_some();
     match &arguments.url {
-        Some(url) => match token(arguments) {
-            Ok(token) => {
-                let address = Address {
-                    url: url.clone(),
-                    token,
-                };
-                match chat(arguments, address).await {
-                    Ok(code) => code,
-                    Err(problem) => complain(&problem, exit::FAILED),
-                }
-            }
+        Some(url) => match address(arguments, url) {
+            Ok(address) => match chat(arguments, address).await {
+                Ok(code) => code,
+                Err(problem) => complain(&problem, exit::FAILED),
+            },
             Err(problem) => complain(&problem, exit::CONFIGURATION),
         },
         None => match Daemon::start(&arguments.config, show_log).await {
@@ -99,11 +94,13 @@ async fn chat(arguments: &ChatArguments, address: Address) -> Result<u8, String>
         configure: configure(arguments),
         hold: is_one_question && !std::io::stdout().is_terminal(),
         servers: is_one_question,
+        attended: std::io::stdin().is_terminal(),
     };
     let screens = Screens::of_process(is_one_question);
     match terminal::chat(wishes, link, screens).await {
-        Ok(Ending::Well) => Ok(exit::OK),
-        Ok(Ending::Badly) => Ok(exit::FAILED),
+        Ok(Ending::Over(End::Well)) => Ok(exit::OK),
+        Ok(Ending::Over(End::Badly)) => Ok(exit::FAILED),
+        Ok(Ending::Over(End::Refused)) => Ok(exit::REFUSED),
         Ok(Ending::Cut(why)) => Err(why),
         Err(error) => Err(format!("the terminal failed: {error}")),
     }
@@ -120,6 +117,18 @@ fn configure(arguments: &ChatArguments) -> Option<Configure> {
         input_requests: None,
     };
     (configure != Configure::default()).then_some(configure)
+}
+
+/// Where the daemon is that `--url` names. A token in a file that was named counts more than the address's own, and that
+/// more than the environment's.
+fn address(arguments: &ChatArguments, url: &str) -> Result<Address, String> {
+    let mut address = Address::parse(url)?;
+    if arguments.token_file.is_some() || address.token.is_none() {
+        address.token = token(arguments)?;
+    }
+    // One answer is not to be had from another session.
+    address.outlives_daemon = arguments.prompt.is_none();
+    Ok(address)
 }
 
 /// The token of the daemon that `--url` names.

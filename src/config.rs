@@ -404,7 +404,7 @@ pub struct StdioServer {
     pub args: Vec<String>,
     /// Variables added to its environment.
     pub env: BTreeMap<String, SecretString>,
-    /// Its working directory; the project's where absent.
+    /// Its working directory; one of its own where absent.
     pub cwd: Option<PathBuf>,
     /// Whether it may use the network.
     pub network: bool,

@@ -11,6 +11,7 @@ mod client;
 mod connection;
 mod content;
 mod definition;
+mod hint;
 mod intake;
 mod launch;
 mod lists;

@@ -16,6 +16,8 @@ pub mod exit {
     pub const CONFIGURATION: u8 = 2;
     /// The port is in use.
     pub const PORT_IN_USE: u8 = 3;
+    /// `outrigger chat` without a terminal: a call was refused, since nobody could be asked.
+    pub const REFUSED: u8 = 4;
 }
 
 /// That the daemon is ready, and where.

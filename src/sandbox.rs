@@ -45,6 +45,15 @@ pub use command::{Command, DEFAULT_PORTS, Limits, Network, Stdin, Upkeep};
 pub use layers::Step;
 pub use process::{Exit, Process, Resources, Restored, SpawnError};
 
+#[cfg(target_os = "linux")]
+pub(crate) use repository::is_tracked;
+
+/// Whether git keeps what a file holds; not known on this system.
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn is_tracked(_root: &Path, _relative: &str) -> Option<bool> {
+    None
+}
+
 /// First argument with which the binary is the sandbox helper instead of the daemon.
 pub const HELPER_ARGUMENT: &str = "__sandbox-exec";
 

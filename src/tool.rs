@@ -20,6 +20,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::message::{Danger, Part, ToolSpec};
 
+mod appraisal;
 pub mod bash;
 pub mod core;
 pub mod custom;
@@ -34,6 +35,7 @@ pub mod file_search;
 pub mod file_write;
 pub mod git;
 pub mod input;
+mod listed;
 pub mod locks;
 mod name_filter;
 mod text;
@@ -79,6 +81,12 @@ pub trait Prepared: Send + Sync {
     /// The files this call reads or writes, to be locked while it runs.
     fn claims(&self) -> Vec<Claim> {
         Vec::new()
+    }
+
+    /// How much harm the call does to what it finds there, for whoever is asked and for the record; `None` where
+    /// [`facts`](Self::facts) say all. What is decided rests on the facts alone.
+    fn appraise(&self) -> BoxFuture<'_, Option<Danger>> {
+        Box::pin(std::future::ready(None))
     }
 
     /// A unified diff of what the call would write, for the user who is asked.

@@ -9,7 +9,7 @@ use secrecy::SecretString;
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, BufReader};
 use tokio::process::{Child, Command};
 
-use super::socket::Address;
+use super::address::Address;
 use crate::arguments::ConfigArguments;
 use crate::mutex::Mutex;
 use crate::ready::{Fatal, ReadyLine, exit};
@@ -82,6 +82,7 @@ impl Daemon {
                 address: Address {
                     url: ready.url,
                     token: ready.token.map(SecretString::from),
+                    outlives_daemon: false,
                 },
                 log,
             }),

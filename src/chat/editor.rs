@@ -6,12 +6,40 @@ use std::path::{Path, PathBuf};
 use serde_json::{Map, Value};
 use tokio::process::Command;
 
-/// The user's editor: `$VISUAL`, else `$EDITOR`; `None` where neither is set.
+/// Editors that need no explanation, by the name they are looked for where none is set.
+const USUAL: [&str; 2] = ["editor", "nano"];
+
+/// What a shell says of a program that is not there, or cannot be run.
+const NOT_STARTED: [i32; 2] = [126, 127];
+
+/// Why there is no edited text.
+#[derive(Debug)]
+pub(super) struct Failure {
+    /// What went wrong.
+    pub(super) text: String,
+    /// Whether there was no editor to begin with.
+    pub(super) is_missing: bool,
+}
+
+impl Failure {
+    fn new(text: String) -> Self {
+        Self {
+            text,
+            is_missing: false,
+        }
+    }
+}
+
+/// The user's editor: `$VISUAL`, else `$EDITOR`, else a usual one that is installed; `None` where there is none.
 pub(super) fn editor() -> Option<String> {
-    ["VISUAL", "EDITOR"]
+    let set = ["VISUAL", "EDITOR"]
         .iter()
         .filter_map(|name| std::env::var(name).ok())
-        .find(|editor| !editor.trim().is_empty())
+        .find(|editor| !editor.trim().is_empty());
+    let folders = std::env::var_os("PATH").unwrap_or_default();
+    let is_installed =
+        |name: &&str| std::env::split_paths(&folders).any(|folder| folder.join(name).is_file());
+    set.or_else(|| USUAL.into_iter().find(is_installed).map(str::to_owned))
 }
 
 /// Lets the user edit an input, and returns the text afterwards.
@@ -19,17 +47,27 @@ pub(super) fn editor() -> Option<String> {
 /// # Errors
 ///
 /// What went wrong: no file, or an editor that failed.
-pub(super) async fn edit(editor: &str, input: &Map<String, Value>) -> Result<String, String> {
+pub(super) async fn edit(editor: &str, input: &Map<String, Value>) -> Result<String, Failure> {
     let text = serde_json::to_string_pretty(input).unwrap_or_default();
-    let file = Draft::write(&text).map_err(|error| format!("no file to edit: {error}"))?;
+    let file =
+        Draft::write(&text).map_err(|error| Failure::new(format!("no file to edit: {error}")))?;
     let status = command(editor, &file.path)
         .status()
         .await
-        .map_err(|error| format!("the editor {editor} did not start: {error}"))?;
+        .map_err(|error| Failure {
+            text: format!("the editor {editor} did not start: {error}"),
+            is_missing: true,
+        })?;
     if !status.success() {
-        return Err(format!("the editor {editor} ended with {status}"));
+        return Err(Failure {
+            text: format!("the editor {editor} ended with {status}"),
+            is_missing: status
+                .code()
+                .is_some_and(|code| NOT_STARTED.contains(&code)),
+        });
     }
-    std::fs::read_to_string(&file.path).map_err(|error| format!("the edited file: {error}"))
+    std::fs::read_to_string(&file.path)
+        .map_err(|error| Failure::new(format!("the edited file: {error}")))
 }
 
 /// The editor may come with arguments, as in `code --wait`; a shell takes it apart, as git's does.

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use serde_json::{Map, Value};
 
 use super::style::{Piece, Style};
-use super::text::{exposed, one_line, prefixed};
+use super::text::{exposed, exposed_line, one_line, prefixed};
 use crate::message::DangerLevel;
 use crate::protocol::event::ToolConfirm;
 
@@ -20,8 +20,8 @@ pub(crate) enum Reply {
     Remember,
     /// Do not run it, for this reason.
     Refuse(Option<String>),
-    /// Change its input first.
-    Edit,
+    /// Run it with another input: this text, or one that is still to be edited.
+    Edit(Option<String>),
     /// None of these.
     Unclear,
 }
@@ -38,7 +38,8 @@ impl Reply {
         match (word.to_lowercase().as_str(), reason) {
             ("y" | "yes", None) => Self::Approve,
             ("a" | "always", None) => Self::Remember,
-            ("e" | "edit", None) => Self::Edit,
+            ("e" | "edit", None) => Self::Edit(None),
+            ("e" | "edit", Some(input)) if input.starts_with('{') => Self::Edit(Some(input)),
             ("n" | "no", reason) => Self::Refuse(reason),
             _ => Self::Unclear,
         }
@@ -67,11 +68,11 @@ pub(crate) fn show(confirm: &ToolConfirm) -> Vec<Piece> {
         format!("  danger: {level}"),
     ));
     for reason in &confirm.danger.reasons {
-        let text = prefixed(&exposed(reason), "    ");
+        let text = format!("    {}", exposed_line(reason));
         pieces.push(Piece::line(danger_style(confirm.danger.level), text));
     }
     if !confirm.reason.is_empty() {
-        let text = format!("  asked because: {}", exposed(&confirm.reason));
+        let text = format!("  asked because: {}", exposed_line(&confirm.reason));
         pieces.push(Piece::line(Style::Plain, text));
     }
     if let Some(preview) = &confirm.preview {
@@ -87,6 +88,29 @@ pub(crate) fn prompt(confirm: &ToolConfirm, now: Timestamp) -> String {
         None => String::new(),
     };
     format!("  y yes, n no [reason], e edit, a always in this conversation{left} > ")
+}
+
+/// The name of the field that a text typed in the place of a whole input is for: the first that is text.
+pub(crate) fn main_field(input: &Map<String, Value>) -> Option<&str> {
+    let mut texts = input.iter().filter(|(_, value)| value.is_string());
+    texts.next().map(|(name, _)| name.as_str())
+}
+
+/// Reads a line typed in the place of an input: the whole of it as JSON, or another text for its [`main_field`].
+///
+/// # Errors
+///
+/// What is wrong with the line.
+pub(crate) fn typed(line: &str, input: &Map<String, Value>) -> Result<Map<String, Value>, String> {
+    let line = line.trim();
+    match main_field(input).filter(|_| !line.starts_with('{')) {
+        Some(field) => {
+            let mut input = input.clone();
+            input.insert(field.to_owned(), Value::String(line.to_owned()));
+            Ok(input)
+        }
+        None => edited(line),
+    }
 }
 
 /// Whole seconds until the question lapses; `None` where it never does.

@@ -5,16 +5,18 @@
 use std::time::Duration;
 
 use futures::{SinkExt as _, StreamExt as _};
-use secrecy::{ExposeSecret as _, SecretString};
+use secrecy::ExposeSecret as _;
 use serde_json::Value;
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
+use tokio_tungstenite::tungstenite::http::StatusCode;
 use tokio_tungstenite::tungstenite::http::header::{AUTHORIZATION, HeaderValue};
 use tokio_tungstenite::tungstenite::protocol::{CloseFrame, WebSocketConfig};
 use tokio_tungstenite::tungstenite::{Error, Message};
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream};
 
+use super::address::Address;
 use super::frame::Frame;
 use crate::message::SessionId;
 use crate::protocol::Event;
@@ -42,15 +44,6 @@ const AWAY: u16 = 1001;
 
 /// Another socket has taken the session over.
 const TAKEN_OVER: u16 = 4001;
-
-/// Where the daemon is.
-#[derive(Clone, Debug)]
-pub(super) struct Address {
-    /// The WebSocket, e.g. `ws://127.0.0.1:4517/ws`.
-    pub(super) url: String,
-    /// The token, where there is one.
-    pub(super) token: Option<SecretString>,
-}
 
 /// What comes from the socket.
 #[derive(Debug)]
@@ -127,7 +120,7 @@ async fn open(address: &Address, query: &str) -> Result<Socket, Refused> {
     let connecting = tokio_tungstenite::connect_async_with_config(request, Some(config), true);
     match tokio::time::timeout(CONNECT_TIME, connecting).await {
         Ok(Ok((socket, _))) => Ok(socket),
-        Ok(Err(error)) => Err(refused(&address.url, &error)),
+        Ok(Err(error)) => Err(refused(address, &error)),
         Err(_) => Err(Refused {
             text: format!(
                 "{}: no answer within {} s",
@@ -139,8 +132,22 @@ async fn open(address: &Address, query: &str) -> Result<Socket, Refused> {
     }
 }
 
-fn refused(url: &str, error: &Error) -> Refused {
+fn refused(address: &Address, error: &Error) -> Refused {
+    let url = &address.url;
     match error {
+        Error::Http(response) if response.status() == StatusCode::UNAUTHORIZED => Refused {
+            text: match address.token {
+                Some(_) => format!(
+                    "{url}: the daemon has another token than the one given; OUTRIGGER_TOKEN or --token-file has to \
+                     hold the one that it was given, or said when it started"
+                ),
+                None => format!(
+                    "{url}: the daemon wants its token: set OUTRIGGER_TOKEN to it, or name a file that holds it with \
+                     --token-file FILE"
+                ),
+            },
+            may_pass: false,
+        },
         Error::Http(response) => {
             let body = response.body().as_deref().unwrap_or_default();
             let said = serde_json::from_slice::<Value>(body).ok();
@@ -209,7 +216,9 @@ impl Line {
             tokio::select! {
                 message = socket.next() => match message {
                     Some(Ok(Message::Text(text))) => self.take(&text).await,
-                    Some(Ok(Message::Close(frame))) => return closed(frame.as_ref()),
+                    Some(Ok(Message::Close(frame))) => {
+                        return closed(frame.as_ref(), self.address.outlives_daemon);
+                    }
                     // Pings are answered by the library.
                     Some(Ok(_)) => {}
                     Some(Err(error)) => return End::Dropped(error.to_string()),
@@ -265,8 +274,9 @@ impl Line {
     }
 }
 
-fn closed(frame: Option<&CloseFrame>) -> End {
+fn closed(frame: Option<&CloseFrame>, outlives_daemon: bool) -> End {
     match frame.map(|frame| u16::from(frame.code)) {
+        Some(AWAY) if outlives_daemon => End::Dropped("the daemon is shutting down".to_owned()),
         Some(AWAY) => End::Theirs("the daemon is shutting down".to_owned()),
         Some(TAKEN_OVER) => End::Theirs("another client has taken the session over".to_owned()),
         Some(code) => End::Theirs(format!(

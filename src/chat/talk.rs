@@ -5,9 +5,10 @@
 
 mod asking;
 mod joining;
+mod keeping;
 mod servers;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -17,9 +18,17 @@ use super::line::{HELP, Line};
 use super::render::Screen;
 use super::style::{Piece, Style};
 use crate::message::{ConversationId, ToolId};
-use crate::protocol::command::{ChatCancel, ChatSend, Configure, Remember, WhenBusy};
-use crate::protocol::event::{ChatError, Event, SessionError, StopReason, ToolConfirm};
+use crate::protocol::command::{ChatCancel, ChatSend, Configure, WhenBusy};
+use crate::protocol::event::{
+    ChatError, Event, SessionError, StopReason, ToolConfirm, ToolOutcome,
+};
 use crate::protocol::{Command, Content, SessionCode};
+
+/// What the model is told with one key after a path of its own ended the exchange.
+const GO_ON: &str = "Go on, without that path.";
+
+/// The key.
+const GO_ON_KEY: &str = "g";
 
 /// What is to be done.
 #[derive(Clone, Debug, PartialEq)]
@@ -35,15 +44,25 @@ pub(super) enum Action {
         /// Whether what was typed before this moment must not count.
         fresh: bool,
     },
+    /// Drop what was typed so far: it was for a question that is settled.
+    Forget,
     /// Have the user edit a call's input.
     Edit(Map<String, Value>),
     /// Say when this time is over.
     Wait(Duration),
     /// End.
-    Quit {
-        /// Whether what was asked for went well.
-        well: bool,
-    },
+    Quit(End),
+}
+
+/// How a chat ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum End {
+    /// As it was meant to, or with an answer.
+    Well,
+    /// Without one.
+    Badly,
+    /// With one, but a call was refused without anybody being asked.
+    Refused,
 }
 
 /// What the chat was started with.
@@ -57,6 +76,8 @@ pub(super) struct Wishes {
     pub(super) hold: bool,
     /// Whether MCP servers that are being started are waited for before the prompt is asked.
     pub(super) servers: bool,
+    /// Whether a person types, who can be asked.
+    pub(super) attended: bool,
 }
 
 /// A chat as it stands.
@@ -74,6 +95,15 @@ pub(super) struct Talk {
     /// Verdicts on their way, for the case that the daemon refuses one.
     judged: BTreeMap<u64, ToolConfirm>,
     typing: Typing,
+    keeping: keeping::Keeping,
+    /// The question that was settled while it was on the screen, and when: a line may still be typed for it.
+    passed: Option<(ToolId, Timestamp)>,
+    /// Calls that were refused by a typed line.
+    denied: BTreeSet<ToolId>,
+    /// How many calls were refused without anybody being asked.
+    unasked: u32,
+    /// Whether the last exchange was ended by a path outside of the project.
+    may_go_on: bool,
     /// The ping that marks the end of a replay.
     replay_ends: Option<u64>,
     /// The request that sets the session's defaults; nothing is asked before its answer.
@@ -113,6 +143,11 @@ impl Talk {
             questions: VecDeque::new(),
             judged: BTreeMap::new(),
             typing: Typing::Message,
+            keeping: keeping::Keeping::default(),
+            passed: None,
+            denied: BTreeSet::new(),
+            unasked: 0,
+            may_go_on: false,
             replay_ends: None,
             configuring: None,
             looking: None,
@@ -131,15 +166,32 @@ impl Talk {
         reply_to: Option<u64>,
         now: Timestamp,
     ) -> Vec<Action> {
-        let answered = reply_to.filter(|number| self.unanswered.remove(number).is_some());
+        let request = reply_to.and_then(|number| Some((number, self.unanswered.remove(&number)?)));
+        let answered = request.as_ref().map(|(number, _)| *number);
+        let is_extension = matches!(request, Some((_, Command::ChatToolExtend(_))));
         let mut actions = match event {
+            // The question was settled meanwhile, or the daemon is older than the request.
+            Event::SessionError(error) if is_extension => {
+                if error.code != SessionCode::ApprovalNotFound {
+                    self.keeping.stop();
+                }
+                Vec::new()
+            }
             Event::SessionReady(ready) => self.ready(ready),
             Event::ChatToolConfirm(confirm) => self.confirm(confirm, now),
-            Event::ChatToolResolved(resolved) => self.settled(&resolved.tool_id, event, now),
+            Event::ChatToolResolved(resolved) => self.settled(resolved, event, now),
+            Event::ChatToolExtended(it) if it.request_id.is_none() => {
+                self.extended(&it.tool_id, it.expires_at.as_deref())
+            }
+            Event::ChatToolResult(result) => {
+                self.count(result);
+                self.show(event)
+            }
             Event::SessionError(error) => self.refused(error, answered, now),
             Event::ChatError(error) => self.failed(error, event),
             Event::ChatStreamEnd(end) => {
                 self.well = went_well(end.stop_reason);
+                self.may_go_on = end.stop_reason == StopReason::SandboxViolation;
                 let mut actions = self.show(event);
                 actions.extend(self.idle());
                 actions
@@ -175,26 +227,28 @@ impl Talk {
     /// Takes a typed line; `None` is the end of the input.
     pub(super) fn line(&mut self, line: Option<&str>, now: Timestamp) -> Vec<Action> {
         self.interrupts = 0;
+        self.keeping.typed(now);
         match (std::mem::replace(&mut self.typing, Typing::Message), line) {
             // It was to answer a question that is settled by now.
             (Typing::Message, Some(_)) if self.busy.is_some() => {
                 self.say(Style::Dim, "nothing is asked any more; the line is dropped")
             }
             (Typing::Message, None) if self.busy.is_some() => Vec::new(),
-            (Typing::Message, Some(line)) => self.message(line),
-            (Typing::Message, None) => vec![Action::Quit { well: true }],
-            (Typing::Verdict(id), None) => {
-                let reason = Some("nobody is there to be asked".to_owned());
-                self.judge(&id, false, None, Remember::Once, reason, now)
-            }
+            (Typing::Message, Some(line)) => match self.came_late(line, now) {
+                Some(id) => {
+                    let text = format!(
+                        "{id} was settled before this line was typed to its end; it is dropped, not sent"
+                    );
+                    let mut actions = self.say(Style::Yellow, text);
+                    actions.push(self.prompt());
+                    actions
+                }
+                None => self.message(line),
+            },
+            (Typing::Message, None) => self.quit(true),
+            (Typing::Verdict(id), None) => self.unanswered(&id, now),
             (Typing::Verdict(id), Some(line)) => self.verdict(&id, line, now),
-            (Typing::Input(id), line) => {
-                let typed = line
-                    .map(str::to_owned)
-                    .ok_or("nothing was typed".to_owned());
-                self.typing = Typing::Input(id);
-                self.edited(typed, now)
-            }
+            (Typing::Input(id), line) => self.typed_input(&id, line, now),
         }
     }
 
@@ -202,7 +256,7 @@ impl Talk {
     pub(super) fn interrupted(&mut self) -> Vec<Action> {
         self.interrupts += 1;
         if self.interrupts > 1 || self.looking.is_some() || self.starting.is_some() {
-            return vec![Action::Quit { well: false }];
+            return vec![Action::Quit(End::Badly)];
         }
         if self.busy.is_none() {
             let mut actions = self.say(Style::Dim, "Ctrl-C again, or Ctrl-D, ends the chat");
@@ -254,7 +308,19 @@ impl Talk {
         self.show(event)
     }
 
+    /// Counts a call that was refused without anybody being asked.
+    fn count(&mut self, result: &ToolOutcome) {
+        let facts = result.metadata.as_ref();
+        let is_refused = facts.is_some_and(|facts| facts.denied || facts.expired);
+        if is_refused && !self.wishes.attended && !self.denied.remove(&result.tool_id) {
+            self.unasked += 1;
+        }
+    }
+
     fn message(&mut self, line: &str) -> Vec<Action> {
+        if std::mem::take(&mut self.may_go_on) && line.trim() == GO_ON_KEY {
+            return vec![self.send(GO_ON.to_owned())];
+        }
         match Line::read(line, &self.conversation) {
             Line::Empty => vec![self.prompt()],
             Line::Say(text) => vec![self.send(text)],
@@ -268,7 +334,7 @@ impl Talk {
                 actions.push(self.prompt());
                 actions
             }
-            Line::Quit => vec![Action::Quit { well: true }],
+            Line::Quit => self.quit(true),
             Line::Wrong(problem) => {
                 let mut actions = self.say(Style::Red, problem);
                 actions.push(self.prompt());
@@ -282,15 +348,42 @@ impl Talk {
         self.busy = None;
         self.interrupts = 0;
         match self.wishes.prompt {
-            Some(_) => vec![Action::Quit { well: self.well }],
+            Some(_) => self.quit(self.well),
             None => vec![self.prompt()],
         }
+    }
+
+    /// Ends; says what to do about calls that were refused without anybody being asked.
+    fn quit(&mut self, well: bool) -> Vec<Action> {
+        let mut actions = match self.unasked {
+            0 => Vec::new(),
+            count => self.say(
+                Style::Yellow,
+                format!(
+                    "{} refused, since nobody could be asked: answers are read from stdin (y, n, a), and \
+                     --trust-level autonomous asks less",
+                    match count {
+                        1 => "1 call was".to_owned(),
+                        count => format!("{count} calls were"),
+                    }
+                ),
+            ),
+        };
+        actions.push(Action::Quit(match (well, self.unasked) {
+            (false, _) => End::Badly,
+            (true, 0) => End::Well,
+            (true, _) => End::Refused,
+        }));
+        actions
     }
 
     fn prompt(&mut self) -> Action {
         self.typing = Typing::Message;
         Action::Read {
-            prompt: "> ".to_owned(),
+            prompt: match self.may_go_on {
+                true => format!("{GO_ON_KEY} goes on without that path > "),
+                false => "> ".to_owned(),
+            },
             fresh: false,
         }
     }

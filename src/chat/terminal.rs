@@ -2,6 +2,7 @@
 
 use std::io::{self, IsTerminal as _, Write};
 use std::ops::ControlFlow;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
@@ -11,16 +12,17 @@ use super::editor;
 use super::keyboard::Keyboard;
 use super::socket::{Arrival, Link};
 use super::style::{Piece, Style};
-use super::talk::{Action, Talk, Wishes};
+use super::talk::{Action, End, Talk, Wishes};
 use crate::protocol::Command;
+
+/// A question takes no key so soon after it appeared: that was meant for something else.
+const SETTLING: Duration = Duration::from_millis(700);
 
 /// How a chat ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Ending {
-    /// It was ended, or answered.
-    Well,
-    /// It has no answer.
-    Badly,
+    /// By itself.
+    Over(End),
     /// The connection is over, for this reason.
     Cut(String),
 }
@@ -76,10 +78,13 @@ pub(super) async fn chat(wishes: Wishes, mut link: Link, screens: Screens) -> io
         keyboard: Keyboard::new()?,
         screens,
         waits_until: None,
+        settling: None,
     };
     let mut interrupts = interrupts()?;
     loop {
         let waits_until = terminal.waits_until;
+        let settled = terminal.settling.as_ref().map(|(at, _)| *at);
+        let extends_at = terminal.talk.extends_at().map(instant);
         let actions = tokio::select! {
             arrival = link.arrivals.recv() => match arrival {
                 Some(Arrival::Frame(frame)) => {
@@ -97,10 +102,26 @@ pub(super) async fn chat(wishes: Wishes, mut link: Link, screens: Screens) -> io
                 terminal.waits_until = None;
                 terminal.talk.waited()
             }
+            () = sleep_until(settled.unwrap_or_else(Instant::now)), if settled.is_some() => {
+                terminal.settled()?;
+                Vec::new()
+            }
+            () = sleep_until(extends_at.unwrap_or_else(Instant::now)), if extends_at.is_some() => {
+                terminal.talk.extend(Timestamp::now())
+            }
         };
         if let ControlFlow::Break(ending) = terminal.act(actions, &link).await? {
             return Ok(ending);
         }
+    }
+}
+
+/// The moment of a time of the wall.
+fn instant(at: Timestamp) -> Instant {
+    let left = at.duration_since(Timestamp::now());
+    match left.is_positive() {
+        true => Instant::now() + left.unsigned_abs(),
+        false => Instant::now(),
     }
 }
 
@@ -120,6 +141,8 @@ struct Terminal {
     screens: Screens,
     /// When the chat is to be told that a time is over.
     waits_until: Option<Instant>,
+    /// The prompt of a question that has just appeared, and when it may be answered.
+    settling: Option<(Instant, String)>,
 }
 
 impl Terminal {
@@ -134,20 +157,35 @@ impl Terminal {
                     drop(link.frames.send(frame(&id, &command)).await);
                 }
                 Action::Read { prompt, fresh } => {
-                    self.keyboard.ask(fresh);
-                    self.prompt(&prompt, fresh)?;
+                    self.settling = None;
+                    if fresh && self.keyboard.is_terminal {
+                        self.keyboard.forget(SETTLING);
+                        self.settling = Some((Instant::now() + SETTLING, prompt));
+                    } else {
+                        self.keyboard.ask();
+                        self.prompt(&prompt, fresh)?;
+                    }
+                }
+                Action::Forget => {
+                    self.settling = None;
+                    self.keyboard.forget(Duration::ZERO);
                 }
                 Action::Wait(time) => self.waits_until = Some(Instant::now() + time),
-                Action::Edit(input) => actions.extend(self.edit(&input).await),
-                Action::Quit { well } => {
-                    return Ok(ControlFlow::Break(match well {
-                        true => Ending::Well,
-                        false => Ending::Badly,
-                    }));
-                }
+                Action::Edit(input) => actions.extend(self.edit(&input, link).await),
+                Action::Quit(end) => return Ok(ControlFlow::Break(Ending::Over(end))),
             }
         }
         Ok(ControlFlow::Continue(()))
+    }
+
+    /// Lets a question be answered from now on.
+    fn settled(&mut self) -> io::Result<()> {
+        let Some((_, prompt)) = self.settling.take() else {
+            return Ok(());
+        };
+        self.keyboard.forget(Duration::ZERO);
+        self.keyboard.ask();
+        self.prompt(&prompt, true)
     }
 
     /// A prompt is for people; a question is shown to whoever may answer it.
@@ -160,13 +198,31 @@ impl Terminal {
         self.screens.show(&piece)
     }
 
-    async fn edit(&mut self, input: &Map<String, Value>) -> Vec<Action> {
-        match editor::editor().filter(|_| self.keyboard.is_terminal) {
-            Some(editor) => {
-                let text = editor::edit(&editor, input).await;
-                self.talk.edited(text, Timestamp::now())
+    /// Has the input edited, and keeps its question open meanwhile.
+    async fn edit(&mut self, input: &Map<String, Value>, link: &Link) -> Vec<Action> {
+        let Some(editor) = editor::editor().filter(|_| self.keyboard.is_terminal) else {
+            return self.talk.type_input(None);
+        };
+        let editing = editor::edit(&editor, input);
+        tokio::pin!(editing);
+        let edited = loop {
+            let extends_at = self.talk.extends_at().map(instant);
+            tokio::select! {
+                edited = &mut editing => break edited,
+                () = sleep_until(extends_at.unwrap_or_else(Instant::now)), if extends_at.is_some() => {
+                    for action in self.talk.extend(Timestamp::now()) {
+                        if let Action::Send(id, command) = action {
+                            // Where there is no room the next one will do.
+                            drop(link.frames.try_send(frame(&id, &command)));
+                        }
+                    }
+                }
             }
-            None => self.talk.type_input(),
+        };
+        match edited {
+            Ok(text) => self.talk.edited(Ok(text), Timestamp::now()),
+            Err(failure) if failure.is_missing => self.talk.type_input(Some(&failure.text)),
+            Err(failure) => self.talk.edited(Err(failure.text), Timestamp::now()),
         }
     }
 }

@@ -1,16 +1,25 @@
 //! Other people's text made fit for a terminal. Pure.
 
-use crate::classifier::is_invisible;
+use crate::classifier::{is_false_blank, is_invisible};
 
 /// Writes a text so that what is seen is what is there: controls, characters that cannot be seen and
-/// those that reorder text are escaped. Line ends and tabs stay.
+/// those that reorder text are escaped, and so are blanks that are none to a shell. Line ends and tabs stay.
 pub(crate) fn exposed(text: &str) -> String {
-    escaped(text, is_invisible)
+    escaped(text, |c| is_invisible(c) || is_false_blank(c))
+}
+
+/// The same for what has to stay on its line.
+pub(crate) fn exposed_line(text: &str) -> String {
+    escaped(text, |c| {
+        is_invisible(c) || is_false_blank(c) || matches!(c, '\n' | '\t')
+    })
 }
 
 /// Keeps a text from steering the terminal; scripts that are written right to left stay readable.
 pub(super) fn harmless(text: &str) -> String {
-    escaped(text, |c| c.is_control() && !matches!(c, '\n' | '\t'))
+    escaped(text, |c| {
+        c.is_control() && !matches!(c, '\n' | '\t') || matches!(c, '\u{2028}' | '\u{2029}')
+    })
 }
 
 /// Makes a command's output fit: colours are dropped, a return to the start of the line is a new one.
@@ -21,7 +30,7 @@ pub(super) fn output(text: &str) -> String {
 
 /// Writes a text on one line, cut after `width` characters.
 pub(super) fn one_line(text: &str, width: usize) -> String {
-    let words: Vec<&str> = text.split_whitespace().collect();
+    let words: Vec<&str> = text.split_ascii_whitespace().collect();
     let line = exposed(&words.join(" "));
     match line.char_indices().nth(width) {
         None => line,
@@ -69,6 +78,16 @@ mod tests {
             ),
             ("back\rover", "back\\u{d}over", "back\\u{d}over"),
             ("שלום é 漢", "שלום é 漢", "שלום é 漢"),
+            (
+                "ls\u{a0}-l\u{3000}a\u{2800}b",
+                "ls\\u{a0}-l\\u{3000}a\\u{2800}b",
+                "ls\u{a0}-l\u{3000}a\u{2800}b",
+            ),
+            (
+                "a\u{2028}b\u{2029}c",
+                "a\\u{2028}b\\u{2029}c",
+                "a\\u{2028}b\\u{2029}c",
+            ),
         ];
         for (text, in_question, in_answer) in cases {
             assert_eq!(exposed(text), in_question);
@@ -91,6 +110,7 @@ mod tests {
     #[test]
     fn one_line_is_cut_between_characters() {
         assert_eq!(one_line("a\n  b\tc", 10), "a b c");
+        assert_eq!(one_line("a\u{a0}b", 10), "a\\u{a0}b");
         assert_eq!(one_line("éééé", 3), "ééé…");
         assert_eq!(one_line("ééé", 3), "ééé");
     }

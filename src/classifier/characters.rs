@@ -12,9 +12,9 @@ pub(crate) fn is_invisible(c: char) -> bool {
         | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
 }
 
-/// Whether the character looks like a blank and is none to the shell.
-fn is_false_blank(c: char) -> bool {
-    !c.is_ascii() && c.is_whitespace()
+/// Whether the character looks like a blank and is none to the shell: U+2800 is a pattern of Braille without dots.
+pub(crate) fn is_false_blank(c: char) -> bool {
+    !c.is_ascii() && (c.is_whitespace() || c == '\u{2800}')
 }
 
 /// Returns the first deceptive character that is wrong anywhere (controls, bidi) in the line.

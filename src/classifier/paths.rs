@@ -90,6 +90,7 @@ pub(super) fn protected(arg: &Arg, scope: &Scope) -> bool {
         {
             true
         }
+        _ if scope.is_own(&path) => false,
         [first, second, ..] if first == "dev" && second == "shm" => parts.len() < 3,
         [first, rest @ ..] => {
             is(&SYSTEM_TREES, first)
@@ -242,6 +243,10 @@ pub(super) fn runs_later(arg: &Arg, scope: &Scope) -> bool {
 pub(super) fn sensitive_write(arg: &Arg, scope: &Scope) -> Option<&'static str> {
     if runs_later(arg, scope) {
         return Some(RUNS_LATER);
+    }
+    let resolved = scope.resolve(&arg.text);
+    if resolved.is_some_and(|path| scope.is_own(&path)) {
+        return None;
     }
     match folded_parts(arg, scope).as_slice() {
         [dev, ..] if dev == "dev" => None,

@@ -70,6 +70,25 @@ pub(super) struct Scope {
     pub(super) outputs: Rc<Cell<usize>>,
     pub(super) in_loop: bool,
     pub(super) home: String,
+    /// The project and its central storage, where these are no top-level folders.
+    roots: Rc<[PathBuf]>,
+}
+
+/// The roots that may lie in a system directory and are none: `/srv/app` and `/var/www/app`, but neither `/` nor `/etc`.
+fn own_roots(surroundings: &Surroundings<'_>) -> Rc<[PathBuf]> {
+    const SHORTEST: usize = 2;
+    let is_below = |root: &&Path| {
+        let names = root.components();
+        names
+            .filter(|part| matches!(part, Component::Normal(_)))
+            .count()
+            >= SHORTEST
+    };
+    [surroundings.project_root, surroundings.central_root]
+        .into_iter()
+        .filter(is_below)
+        .map(Path::to_owned)
+        .collect()
 }
 
 impl Scope {
@@ -88,6 +107,7 @@ impl Scope {
             outputs: Rc::default(),
             in_loop: false,
             home: home.clone(),
+            roots: own_roots(surroundings),
         };
         scope.set("HOME", home);
         scope.set("PWD", root.to_string_lossy().into_owned());
@@ -96,6 +116,12 @@ impl Scope {
             scope.set(shell, "/bin/bash".to_owned());
         }
         scope
+    }
+
+    /// Whether a path lies in the project or its central storage, or is one of them: that is no system directory,
+    /// wherever it is.
+    pub(super) fn is_own(&self, path: &Path) -> bool {
+        self.roots.iter().any(|root| path.starts_with(root))
     }
 
     pub(super) fn set(&mut self, name: &str, value: String) {

@@ -356,3 +356,58 @@ fn another_corpus() {
         check_corpus(&std::fs::read_to_string(path).unwrap());
     }
 }
+
+#[test]
+fn a_project_is_no_system_directory_wherever_it_lies() {
+    let level = |root: &str, line: &str| {
+        let surroundings = Surroundings {
+            project_root: Path::new(root),
+            central_root: Path::new("/var/lib/outrigger/app"),
+            home: Some(Path::new("/home/ada")),
+            trusted_program: &|_| true,
+            unhidden: None,
+        };
+        classify(line, &surroundings).level
+    };
+    for root in [
+        "/var/www/app",
+        "/usr/src/app",
+        "/opt/app",
+        "/root/app",
+        "/etc/app",
+    ] {
+        for line in [
+            "touch a",
+            "echo x > a",
+            "mkdir -p b/c",
+            "echo x > /var/lib/outrigger/app/a",
+        ] {
+            let here = level("/home/ada/app", line);
+            assert_eq!(level(root, line), here, "{root}: {line}");
+            assert!(here <= DangerLevel::Warning, "{line}");
+        }
+        assert_eq!(
+            level(root, "rm -rf build"),
+            DangerLevel::Dangerous,
+            "{root}"
+        );
+        for line in [
+            "echo x > /var/log/a",
+            "echo x > /etc/a",
+            "rm -rf /usr/bin",
+            "rm -rf /var",
+        ] {
+            assert!(
+                level(root, line) >= DangerLevel::Dangerous,
+                "{root}: {line}"
+            );
+        }
+    }
+    // A folder at the top is the system's, whoever works in it.
+    for root in ["/", "/etc", "/var"] {
+        assert!(
+            level(root, "echo x > /etc/passwd") >= DangerLevel::Dangerous,
+            "{root}"
+        );
+    }
+}

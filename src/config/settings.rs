@@ -319,7 +319,7 @@ pub(crate) struct McpServerSettings {
     pub(crate) args: Vec<String>,
     /// Variables added to its environment; shown as secrets.
     pub(crate) env: BTreeMap<String, Secret>,
-    /// Its working directory. Default: the project's.
+    /// Its working directory. Default: a directory of its own.
     pub(crate) cwd: Option<String>,
     /// The endpoint, which speaks streamable HTTP.
     pub(crate) url: Option<String>,

@@ -185,9 +185,7 @@ impl Text {
             return Some(tell("nothing is asked"));
         }
         let (named, rest) = self.named(rest);
-        let edited = matches!(word, "e" | "edit") && rest.starts_with('{');
         let reply = match Reply::read(&format!("{word} {rest}")) {
-            Reply::Unclear if edited => Reply::Edit,
             Reply::Unclear => return None,
             reply => reply,
         };
@@ -209,7 +207,7 @@ impl Text {
             }
             None => first,
         };
-        Some(verdict(confirm, reply, rest))
+        Some(verdict(confirm, reply))
     }
 
     /// The open question that a line names, and what comes after its name.
@@ -242,13 +240,14 @@ impl Text {
     }
 }
 
-fn verdict(confirm: &ToolConfirm, reply: Reply, rest: &str) -> Typed {
+fn verdict(confirm: &ToolConfirm, reply: Reply) -> Typed {
     let mut approve = ToolApprove {
         tool_id: confirm.tool_id.clone(),
         approved: true,
         input: None,
         remember: Remember::Once,
         reason: None,
+        unattended: false,
     };
     match reply {
         Reply::Approve => {}
@@ -257,7 +256,7 @@ fn verdict(confirm: &ToolConfirm, reply: Reply, rest: &str) -> Typed {
             approve.approved = false;
             approve.reason = reason;
         }
-        Reply::Edit => match question::edited(rest) {
+        Reply::Edit(text) => match question::edited(&text.unwrap_or_default()) {
             Ok(input) => approve.input = Some(input),
             Err(problem) => return tell(&format!("e takes the whole input as JSON: {problem}")),
         },

@@ -62,6 +62,7 @@ impl Approvals {
             input,
             remember,
             reason,
+            unattended,
         } = verdict;
         let Some(owed) = self.open.get(&tool_id) else {
             return Err(not_found(&tool_id));
@@ -91,10 +92,10 @@ impl Approvals {
             reach,
             input.is_some(),
         ));
-        let verdict = if approved {
-            Verdict::Approved(input)
-        } else {
-            Verdict::Denied(reason)
+        let verdict = match (approved, unattended) {
+            (true, _) => Verdict::Approved(input),
+            (false, false) => Verdict::Denied(reason),
+            (false, true) => Verdict::Unattended,
         };
         let accepted = owed.ask.verdict.send(verdict).is_ok();
         Ok(Approved { tool_id, accepted })

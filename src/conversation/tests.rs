@@ -165,6 +165,7 @@ impl Stage {
             }),
             Act::Verdict(approved) => self.last_asked().map(|tool_id| Command::Approve {
                 verdict: ToolApprove {
+                    unattended: false,
                     tool_id,
                     approved: *approved,
                     input: None,

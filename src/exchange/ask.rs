@@ -67,6 +67,8 @@ pub enum Verdict {
     Approved(Option<Map<String, Value>>),
     /// The call does not run; the user may have said why.
     Denied(Option<String>),
+    /// The call does not run: nobody was there to be asked.
+    Unattended,
     /// Nobody answered in time.
     Expired,
     /// The exchange ended first.

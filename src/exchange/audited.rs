@@ -63,6 +63,7 @@ pub(super) fn ruling(verdict: &Verdict) -> Ruling {
             ..Ruling::run(By::User)
         },
         Verdict::Denied(_) => Ruling::refused(By::User),
+        Verdict::Unattended => Ruling::refused(By::Unattended),
         Verdict::Expired => Ruling::refused(By::Timeout),
         Verdict::Cancelled => Ruling::default(),
     }

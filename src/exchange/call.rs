@@ -25,7 +25,7 @@ use tracing::Instrument as _;
 use super::accumulator::Fault;
 use super::{Exchange, Leave, Progress};
 use crate::audit::{By, Ruling};
-use crate::message::{Message, OnViolation, Part, ToolCall, ToolResult};
+use crate::message::{Danger, Message, OnViolation, Part, ToolCall, ToolResult};
 use crate::mutex::Mutex;
 use crate::protocol::ChatCode;
 use crate::protocol::event::ChatError;
@@ -70,6 +70,8 @@ struct Violations {
 struct Cleared {
     prepared: Box<dyn Prepared>,
     facts: Facts,
+    /// How much harm it may do, for whoever is asked.
+    danger: Danger,
     input: Map<String, Value>,
 }
 

@@ -1,7 +1,7 @@
 //! How a server over stdio is started: its command, what it may reach, and its environment.
 //!
-//! A server is confined like a command, with a policy of its own. It reads the project, keeps what it
-//! downloads in a directory of its own, and reaches besides what the operator's configuration names:
+//! A server is confined like a command, with a policy of its own. It reads the project, works and keeps its files in a
+//! directory of its own, and reaches besides what the operator's configuration names:
 //! a directory among its arguments may be changed, a file may be read. Nothing that the model says
 //! gets in here.
 
@@ -22,6 +22,10 @@ use crate::tool::exec::Exec;
 const SYSTEM: [&str; 8] = [
     "/usr", "/bin", "/sbin", "/lib", "/lib64", "/etc", "/proc", "/sys",
 ];
+
+/// The variables by which well-known servers are told in which file they keep their data: the server's name as it stands
+/// in its package, the variable, the file. Without it they write beside their own package, which is read-only.
+const STORES: [(&str, &str, &str); 1] = [("server-memory", "MEMORY_FILE_PATH", "memory.jsonl")];
 
 /// What marks the directory that a program's own files lie in.
 const PACKAGE_MARKS: [&str; 4] = ["package.json", "pyproject.toml", "pyvenv.cfg", ".git"];
@@ -83,11 +87,12 @@ impl Launcher {
         if let Some(state) = &state {
             // What `npx` and `uvx` download is found again at the next start.
             env.insert("HOME".to_owned(), state.display().to_string());
+            env.extend(stores(server, state));
         }
         env.extend(exposed(&server.env));
         let reach = self.reach(server);
         let mut read_write = reach.read_write;
-        read_write.extend(state);
+        read_write.extend(state.clone());
         let mut read_only = reach.read_only;
         read_only.push(project.clone());
         Command {
@@ -107,7 +112,7 @@ impl Launcher {
             read_only,
             ..Command::new(
                 server.command.clone(),
-                server.cwd.clone().unwrap_or(project),
+                server.cwd.clone().or(state).unwrap_or(project),
             )
         }
     }
@@ -133,6 +138,16 @@ impl Launcher {
         let named = std::iter::once(server.command.as_str())
             .chain(server.args.iter().map(String::as_str))
             .chain(values);
+        // A new state of the file is put beside it first, and it may not be there yet.
+        let stores = STORES.iter().filter_map(|(_, variable, _)| {
+            Path::new(server.env.get(*variable)?.expose_secret()).parent()
+        });
+        for folder in stores.filter(|folder| folder.is_absolute()) {
+            let real = self.resolved(folder).filter(|real| real.is_dir());
+            if let Some(real) = real {
+                self.add(&real, &mut reach);
+            }
+        }
         for path in named.filter_map(named_path) {
             self.add_interpreter(path, &mut reach);
             if let Some(real) = self.resolved(path) {
@@ -246,6 +261,16 @@ fn exposed(
     variables
         .iter()
         .map(|(name, value)| (name.clone(), value.expose_secret().to_owned()))
+}
+
+/// Where a well-known server keeps its data, unless it is told otherwise.
+fn stores(server: &StdioServer, state: &Path) -> impl Iterator<Item = (String, String)> {
+    let words = || std::iter::once(&server.command).chain(&server.args);
+    STORES.iter().filter_map(move |(name, variable, file)| {
+        let is_meant = words().any(|word| word.contains(name));
+        let value = state.join(file).display().to_string();
+        is_meant.then(|| ((*variable).to_owned(), value))
+    })
 }
 
 /// The absolute path that an argument is, or holds after `=`.

@@ -15,6 +15,7 @@ use super::Context;
 use super::asking::Askers;
 use super::client::{Client, Followers};
 use super::connection::{self, Connection, Problem};
+use super::hint;
 use super::lists::{self, Lists};
 use super::tool::McpTool;
 use crate::config::McpServerConfig;
@@ -333,6 +334,11 @@ impl Server {
     }
 
     fn give_up(&self, why: &str) {
+        let hint = hint::hint(&self.handle.name, &self.handle.config.transport, why);
+        let why = &match hint {
+            Some(hint) => format!("{why}\n{hint}"),
+            None => why.to_owned(),
+        };
         let why = self.context.redactor.redact(why).into_owned();
         self.withdraw();
         {

@@ -18,10 +18,10 @@ use tokio::time::{Instant, Sleep};
 
 use super::client::PROGRESS_QUEUE;
 use super::connection::of_sdk;
-use super::content;
 use super::definition::Definition;
 use super::server::{Handle, Life, Link};
-use crate::message::{Danger, ToolSpec};
+use super::{content, hint};
+use crate::message::{Danger, Part, ToolSpec};
 use crate::tool::{
     Facts, Metadata, Output, OutputStream, Prepared, Refusal, RememberKey, Run, Tool, Violation,
 };
@@ -264,7 +264,7 @@ impl Call {
     fn output(&self, result: ServerResult) -> Output {
         match result {
             ServerResult::CallToolResult(result) => {
-                content::output(&self.server.name, result, self.output_cap)
+                self.hinted(content::output(&self.server.name, result, self.output_cap))
             }
             ServerResult::CreateTaskResult(_) => self.failed(
                 "made a task of this call to be asked about later, which was not asked for",
@@ -275,18 +275,32 @@ impl Call {
 
     fn broken(&self, error: &ServiceError, life: &Life) -> Output {
         match error {
-            ServiceError::McpError(error) => content::told(
+            ServiceError::McpError(error) => self.hinted(content::told(
                 &self.server.name,
                 &format!("{} (code {})", error.message, error.code.0),
                 true,
                 self.output_cap,
-            ),
+            )),
             ServiceError::TransportClosed | ServiceError::TransportSend(_) => {
                 life.broken.cancel();
                 self.failed("ended during the call; what it had done by then is not known, and it is started again")
             }
             other => self.failed(&format!("failed: {}", of_sdk(other))),
         }
+    }
+
+    /// Adds what to do where the server could not reach a file.
+    fn hinted(&self, mut output: Output) -> Output {
+        let texts = output.content.iter().filter_map(|part| match part {
+            Part::Text { text } => Some(text.as_str()),
+            Part::Image { .. } => None,
+        });
+        let transport = &self.server.config.transport;
+        let mut hints = texts.filter_map(|text| hint::hint(&self.server.name, transport, text));
+        if let Some(hint) = hints.next().filter(|_| output.is_error) {
+            output.content.push(Part::text(format!("\n{hint}")));
+        }
+        output
     }
 
     fn overdue(&self, limit: Duration) -> Output {

@@ -18,6 +18,7 @@ mod noted;
 mod outside;
 mod pins;
 mod references;
+mod tracked;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -30,6 +31,7 @@ pub(super) use index::{INDEX, State};
 pub(super) use look::{Below, at, below, is_git_directory};
 pub(super) use memory::Kept;
 pub(super) use noted::{Content, Noted, Noter, Stamp, kind, names, stamp};
+pub(crate) use tracked::is_tracked;
 #[cfg(test)]
 pub(super) use {look::look, memory::hand_over};
 

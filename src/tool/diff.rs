@@ -4,7 +4,10 @@
 use std::io::{self, Write};
 use std::time::Duration;
 
-use similar::{Algorithm, TextDiff};
+use similar::{Algorithm, DiffTag, TextDiff};
+
+use super::listed::listed;
+use crate::classifier::{is_false_blank, is_invisible};
 
 /// Longest diff, in bytes; what is longer is cut with a line that says so.
 const MAX_DIFF_BYTES: usize = 64 * 1024;
@@ -15,10 +18,21 @@ const SEARCH: Duration = Duration::from_millis(250);
 /// Lines shown around a change.
 const CONTEXT: usize = 3;
 
-/// Returns the diff from `old` (`None`: there is no file) to `new`; empty where nothing changes.
+/// What changes from one text to another.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Difference {
+    /// The unified diff; empty where nothing changes.
+    pub(crate) text: String,
+    /// Lines that are new.
+    pub(crate) added: usize,
+    /// Lines that are gone.
+    pub(crate) removed: usize,
+}
+
+/// Compares `old` (`None`: there is no file) with `new`.
 ///
-/// Control and bidirectional characters are escaped: what is approved must be what is seen.
-pub(crate) fn unified(path: &str, old: Option<&str>, new: &str) -> String {
+/// Control, invisible and bidirectional characters are escaped: what is approved must be what is seen.
+pub(crate) fn compare(path: &str, old: Option<&str>, new: &str) -> Difference {
     let (before, after) = match old {
         // Line ends that both have would stand as noise at the end of every line.
         Some(old) if old.contains("\r\n") && new.contains("\r\n") && !bare_line_feed(old, new) => {
@@ -30,6 +44,14 @@ pub(crate) fn unified(path: &str, old: Option<&str>, new: &str) -> String {
         .algorithm(Algorithm::Patience)
         .timeout(SEARCH)
         .diff_lines(&before, &after);
+    let (mut added, mut removed) = (0, 0);
+    for op in diff.ops() {
+        if op.tag() != DiffTag::Equal {
+            removed += op.old_range().len();
+            added += op.new_range().len();
+        }
+    }
+    let path = listed(path);
     let mut capped = Capped(Vec::new());
     let from = old.map_or("/dev/null".to_owned(), |_| format!("a/{path}"));
     let written = diff
@@ -47,7 +69,11 @@ pub(crate) fn unified(path: &str, old: Option<&str>, new: &str) -> String {
             after.lines().count()
         ));
     }
-    text
+    Difference {
+        text,
+        added,
+        removed,
+    }
 }
 
 /// Whether one of the texts has a line that ends otherwise.
@@ -61,10 +87,7 @@ fn bare_line_feed(old: &str, new: &str) -> bool {
 fn visible(text: &str) -> String {
     text.chars()
         .fold(String::with_capacity(text.len()), |mut shown, letter| {
-            let hides = matches!(letter,
-            '\u{61C}' | '\u{200B}' | '\u{200E}' | '\u{200F}' | '\u{202A}'..='\u{202E}'
-            | '\u{2060}'..='\u{2069}' | '\u{FEFF}' | '\u{E0000}'..='\u{E007F}');
-            if hides || (letter.is_control() && letter != '\n' && letter != '\t') {
+            if is_invisible(letter) || is_false_blank(letter) {
                 shown.extend(letter.escape_default());
             } else {
                 shown.push(letter);
@@ -122,14 +145,34 @@ mod tests {
                 "--- a/f\n+++ b/f\n@@ -1 +1 @@\n-\n+\\u{202e}\\u{1b}[0m\n",
             ),
         ] {
-            assert_eq!(unified("f", old, new), expected, "{old:?} {new:?}");
+            assert_eq!(compare("f", old, new).text, expected, "{old:?} {new:?}");
         }
+    }
+
+    #[test]
+    fn lines_are_counted_and_names_stay_on_their_line() {
+        let difference = compare("f", Some("a\nb\nc\n"), "a\nx\ny\nc\n");
+        assert_eq!((difference.removed, difference.added), (1, 2));
+        let text = compare("f\n+forged", None, "n\n").text;
+        assert_eq!(
+            text,
+            "--- /dev/null\n+++ b/\"f\\n+forged\"\n@@ -0,0 +1 @@\n+n\n"
+        );
+    }
+
+    #[test]
+    fn false_blanks_and_separators_are_seen() {
+        let text = compare("f", None, "a\u{2028}b\u{a0}c\u{3000}d\u{2800}e\n").text;
+        assert!(
+            text.ends_with("+a\\u{2028}b\\u{a0}c\\u{3000}d\\u{2800}e\n"),
+            "{text}"
+        );
     }
 
     #[test]
     fn a_long_diff_is_cut_at_a_line_and_says_so() {
         let new = "line\n".repeat(MAX_DIFF_BYTES);
-        let text = unified("f", None, &new);
+        let text = compare("f", None, &new).text;
         assert!(text.len() < MAX_DIFF_BYTES + 200);
         assert!(
             text.ends_with("bytes; 0 lines become 65536]\n"),
@@ -137,6 +180,10 @@ mod tests {
             text.len()
         );
         let one_line = "x".repeat(2 * MAX_DIFF_BYTES);
-        assert!(unified("f", None, &one_line).ends_with("0 lines become 1]\n"));
+        assert!(
+            compare("f", None, &one_line)
+                .text
+                .ends_with("0 lines become 1]\n")
+        );
     }
 }

@@ -5,9 +5,11 @@ use std::time::Instant;
 
 use tokio_util::sync::CancellationToken;
 
+use super::listed::{listed, named};
 use super::{Claim, Facts, Metadata, Output, Refusal, RememberKey, Run, Violation};
 use crate::message::{Danger, DangerLevel, Part};
 use crate::sandbox::deny::{self, Access};
+use crate::sandbox::is_tracked;
 use crate::sandbox::paths::{Located, PathError, Roots, Target};
 use crate::sandbox::seen::{Fingerprint, SeenFiles};
 
@@ -38,7 +40,8 @@ impl PathArgument {
         requested: &str,
         access: Access,
     ) -> Result<Self, Refusal> {
-        let target = roots.map(requested, access).map_err(refusal)?;
+        let requested = named(requested);
+        let target = roots.map(&requested, access).map_err(refusal)?;
         if let Err(PathError::Forbidden(message)) = roots.locate(&target, access) {
             return Err(Refusal::Violation(Violation { message }));
         }
@@ -101,7 +104,7 @@ impl PathArgument {
         let paths = self.paths();
         let asked = paths.iter().find_map(|path| {
             let reason = deny::asked(path, self.access)?;
-            Some(format!("{path}: {reason}"))
+            Some(format!("{}: {reason}", listed(path)))
         });
         let danger = match (self.access, &asked) {
             (Access::Write, _) => DangerLevel::Dangerous,
@@ -137,6 +140,11 @@ impl PathArgument {
     pub(super) fn shown(&self) -> String {
         self.roots
             .spelling(self.target.root(), self.target.relative())
+    }
+
+    /// Whether git keeps the file at this path below the root; `None` where that is not known. Reads files.
+    pub(super) fn is_tracked(&self, relative: &str) -> Option<bool> {
+        is_tracked(self.roots.path(self.target.root()), relative)
     }
 
     /// Returns the path below its root.

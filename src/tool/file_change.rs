@@ -7,10 +7,13 @@ use std::sync::{Arc, OnceLock};
 
 use futures::future::BoxFuture;
 
-use super::diff::unified;
+use super::appraisal::{self, Before};
+use super::diff::{Difference, compare};
 use super::file::{Done, PathArgument, Sight, Stop, blocking, settle};
+use super::listed::listed;
 use super::text::{Form, Text, decode};
 use super::{Claim, Facts, Metadata, Output, Prepared, Run, Violation};
+use crate::message::{Danger, DangerLevel};
 use crate::sandbox::paths::{Located, PathError};
 use crate::sandbox::quota::WriteQuota;
 use crate::sandbox::seen::Fingerprint;
@@ -43,6 +46,8 @@ struct Inner {
     tool: &'static str,
     path: PathArgument,
     revise: Revise,
+    /// What was found when the call was judged.
+    looked: OnceLock<Look>,
     /// The old content that the user was shown the difference to.
     previewed: OnceLock<State>,
 }
@@ -55,12 +60,20 @@ enum State {
     TooLarge,
 }
 
+/// What a change comes to, as it was looked at once.
+struct Look {
+    state: State,
+    diff: String,
+    danger: Danger,
+}
+
 /// A change that is worked out, but not made.
 struct Plan<'a> {
     located: Located<'a>,
     state: State,
     bytes: Vec<u8>,
-    diff: String,
+    diff: Difference,
+    old_lines: Option<usize>,
     told: String,
 }
 
@@ -70,6 +83,7 @@ impl Change {
             tool,
             path,
             revise,
+            looked: OnceLock::new(),
             previewed: OnceLock::new(),
         }))
     }
@@ -82,6 +96,11 @@ impl Prepared for Change {
 
     fn claims(&self) -> Vec<Claim> {
         vec![self.0.path.claim()]
+    }
+
+    fn appraise(&self) -> BoxFuture<'_, Option<Danger>> {
+        let inner = Arc::clone(&self.0);
+        Box::pin(async move { blocking(move || inner.appraise()).await.ok() })
     }
 
     fn preview(&self) -> BoxFuture<'_, Option<String>> {
@@ -109,10 +128,54 @@ impl Prepared for Change {
 
 impl Inner {
     fn preview(&self) -> Option<String> {
-        let plan = self.plan().ok()?;
-        // Shown once: a second look is not what the user decides by.
-        self.previewed.get_or_init(|| plan.state);
-        Some(plan.diff)
+        let look = self.look().ok()?;
+        self.previewed.get_or_init(|| look.state);
+        Some(look.diff.clone())
+    }
+
+    /// Says what the call does to the file that is there.
+    fn appraise(&self) -> Danger {
+        let mut danger = match self.look() {
+            Ok(look) => look.danger.clone(),
+            Err(error) => Danger::new(
+                DangerLevel::Warning,
+                format!("nothing would be written: {error}"),
+            ),
+        };
+        // Files that others run, by the deny list.
+        let asked = self.path.facts(self.tool).danger.reasons;
+        if !asked.is_empty() {
+            danger.level = DangerLevel::Dangerous;
+            danger.reasons.splice(0..0, asked);
+        }
+        danger
+    }
+
+    /// Works the change out, once: a second look is not what the user decides by.
+    fn look(&self) -> Result<&Look, PathError> {
+        if let Some(look) = self.looked.get() {
+            return Ok(look);
+        }
+        let plan = self.plan()?;
+        let before = match plan.state {
+            State::Missing => Before::Missing,
+            State::Content(_) | State::TooLarge => Before::File {
+                lines: plan.old_lines,
+                is_executable: plan.located.is_executable(),
+                is_tracked: self.path.is_tracked(plan.located.relative()),
+            },
+        };
+        let danger = appraisal::appraise(&appraisal::Change {
+            path: plan.located.relative(),
+            before,
+            added: plan.diff.added,
+            removed: plan.diff.removed,
+        });
+        Ok(self.looked.get_or_init(|| Look {
+            state: plan.state,
+            diff: plan.diff.text,
+            danger,
+        }))
     }
 
     fn apply(
@@ -127,6 +190,7 @@ impl Inner {
         }
         let after = Fingerprint::of(&plan.bytes);
         let shown = self.path.shown();
+        let shown = listed(&shown);
         let told = if plan.state == State::Content(after) {
             format!("{shown} already has this content; nothing was written")
         } else {
@@ -139,7 +203,7 @@ impl Inner {
         Ok(Done {
             output: Output::text(told).with(Metadata {
                 path: Some(plan.located.relative().to_owned()),
-                diff: (!plan.diff.is_empty()).then_some(plan.diff),
+                diff: (!plan.diff.text.is_empty()).then_some(plan.diff.text),
                 total_bytes: Some(plan.bytes.len() as u64),
                 ..Metadata::default()
             }),
@@ -204,18 +268,25 @@ impl Inner {
             })?;
         let name = located.relative();
         let diff = match old {
-            Old::Missing => unified(name, None, &revision.content),
-            Old::Text(text) => unified(name, Some(&text.content), &revision.content),
-            Old::Opaque => format!(
-                "[the old content is not text, and is replaced]\n{}",
-                unified(name, None, &revision.content)
-            ),
+            Old::Missing => compare(name, None, &revision.content),
+            Old::Text(text) => compare(name, Some(&text.content), &revision.content),
+            Old::Opaque => {
+                let mut diff = compare(name, None, &revision.content);
+                let note = "[the old content is not text, and is replaced]\n";
+                diff.text.insert_str(0, note);
+                diff
+            }
+        };
+        let old_lines = match old {
+            Old::Text(text) => Some(text.content.lines().count()),
+            Old::Missing | Old::Opaque => None,
         };
         Ok(Plan {
             located,
             state,
             bytes,
             diff,
+            old_lines,
             told: revision.told,
         })
     }

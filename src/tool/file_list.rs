@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 
 use super::file::{Done, PathArgument, Stop, Stopped, blocking, settle};
 use super::input::{parse, spec_of};
+use super::listed::listed;
 use super::name_filter::NameFilter;
 use super::{Facts, Metadata, Output, Prepared, Refusal, Run, Tool, Violation, Visible};
 use crate::message::{DangerLevel, ToolCategory, ToolSpec};
@@ -20,7 +21,8 @@ const DEFAULT_RESULTS: usize = 1000;
 /// Most files listed; about 500 KiB of usual paths.
 const MAX_RESULTS: u64 = 10_000;
 
-/// Lists files below a folder of the project, sorted by path. What .gitignore leaves out is left out.
+/// Lists files below a folder of the project, sorted by path. What .gitignore leaves out is left out. A name with line
+/// ends or invisible characters is given as a JSON string; tools take it in that form too.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Input {
@@ -105,18 +107,18 @@ impl Call {
             if stopped.is_some() {
                 return Step::Stop;
             }
-            let listed = matches!(entry.kind, EntryKind::File | EntryKind::Link);
+            let is_file = matches!(entry.kind, EntryKind::File | EntryKind::Link);
             let meant = self
                 .filter
                 .as_ref()
                 .is_none_or(|filter| filter.matches(located.below(entry)));
-            if listed && meant && !visible(entry.relative) {
+            if is_file && meant && !visible(entry.relative) {
                 unseen = true;
-            } else if listed && meant {
+            } else if is_file && meant {
                 if files.len() == self.max_results {
                     return Step::Stop;
                 }
-                files.push(located.spell(entry));
+                files.push(listed(&located.spell(entry)).into_owned());
             }
             Step::Enter
         })?;

@@ -12,6 +12,7 @@ use serde_json::{Map, Value};
 
 use super::file::{Done, PathArgument, Stop, Stopped, blocking, settle};
 use super::input::{parse, spec_of};
+use super::listed::listed;
 use super::name_filter::NameFilter;
 use super::{Facts, Metadata, Output, Prepared, Refusal, Run, Tool, Violation, Visible};
 use crate::message::{DangerLevel, ToolCategory, ToolSpec};
@@ -147,7 +148,13 @@ impl Call {
             }
             Found::File | Found::Missing | Found::Other(_) => {
                 let (file, name) = (located.open()?, self.path.shown());
-                findings.search(&mut self.searcher(), &self.matcher, file, &name, stop);
+                findings.search(
+                    &mut self.searcher(),
+                    &self.matcher,
+                    file,
+                    &listed(&name),
+                    stop,
+                );
                 Visited::All
             }
         };
@@ -181,7 +188,7 @@ impl Call {
                 && let Ok(file) = located.open_entry(entry)
             {
                 let name = located.spell(entry);
-                findings.search(&mut searcher, &self.matcher, file, &name, stop);
+                findings.search(&mut searcher, &self.matcher, file, &listed(&name), stop);
             }
             Step::Enter
         })

@@ -41,4 +41,5 @@ mod slow;
 mod steering;
 mod switching;
 mod telemetry;
+mod terminal;
 mod workflows;

@@ -432,6 +432,8 @@ export interface ToolApprove {
   remember?: Remember;
   /** Text that the model is given with a refusal. */
   reason?: string | null;
+  /** With a refusal: nobody was there to be asked. The model is told that, and not that the user refused. */
+  unattended?: boolean;
 }
 
 /** How far an approval reaches. */

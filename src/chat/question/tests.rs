@@ -99,7 +99,12 @@ fn only_a_clear_yes_is_one() {
         ("y", Reply::Approve),
         (" YES \n", Reply::Approve),
         ("a", Reply::Remember),
-        ("e", Reply::Edit),
+        ("e", Reply::Edit(None)),
+        (
+            r#"e {"command": "ls"}"#,
+            Reply::Edit(Some(r#"{"command": "ls"}"#.to_owned())),
+        ),
+        ("e ls", Reply::Unclear),
         ("n", Reply::Refuse(None)),
         ("no", Reply::Refuse(None)),
         ("n use git rm\n", refuse("use git rm")),

@@ -1,16 +1,32 @@
 //! Questions whether a call may run: shown one after the other, answered, and asked again where an
 //! edited input does not fit.
 
+use std::time::Duration;
+
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 
 use super::{Action, Talk, Typing};
 use crate::chat::question::{self, Reply};
 use crate::chat::style::Style;
+use crate::chat::text::exposed_line;
 use crate::message::ToolId;
 use crate::protocol::Command;
 use crate::protocol::command::{Remember, ToolApprove};
-use crate::protocol::event::{Event, ToolConfirm};
+use crate::protocol::event::{Event, Outcome, ToolConfirm, ToolResolved};
+
+/// A line that ends so soon after its question was settled was begun before that.
+const LATE: Duration = Duration::from_secs(10);
+
+/// How a call is judged.
+enum Judgement {
+    /// It runs, with this input where one is given, and so does the same again as far as this reaches.
+    Approved(Option<Map<String, Value>>, Remember),
+    /// It does not run, for this reason.
+    Denied(Option<String>),
+    /// It does not run: nobody is there to be asked.
+    Unattended,
+}
 
 impl Talk {
     /// Takes what the user made of a call's input.
@@ -23,7 +39,10 @@ impl Talk {
             return Vec::new();
         };
         match text.and_then(|text| question::edited(&text)) {
-            Ok(input) => self.judge(&id, true, Some(input), Remember::Once, None, now),
+            Ok(input) => {
+                let approved = Judgement::Approved(Some(input), Remember::Once);
+                self.judge(&id, approved, now)
+            }
             Err(problem) => {
                 let mut actions = self.say(Style::Red, format!("error: {problem}"));
                 actions.extend(self.ask(now));
@@ -32,12 +51,52 @@ impl Talk {
         }
     }
 
-    /// Has the next line be the edited input, where there is no editor.
-    pub(in crate::chat) fn type_input(&mut self) -> Vec<Action> {
-        vec![Action::Read {
-            prompt: "  the input as one line of JSON (no $VISUAL or $EDITOR is set) > ".to_owned(),
+    /// Has the next line be the edited input, where there is no editor or it did not start.
+    pub(in crate::chat) fn type_input(&mut self, problem: Option<&str>) -> Vec<Action> {
+        let Some(confirm) = self.questions.front() else {
+            return Vec::new();
+        };
+        let input = Value::Object(confirm.input.clone()).to_string();
+        let prompt = match question::main_field(&confirm.input) {
+            Some(field) => format!("  another {field:?}, or the whole input as JSON > "),
+            None => "  the input as one line of JSON > ".to_owned(),
+        };
+        let mut actions = match problem {
+            Some(problem) => self.say(Style::Red, format!("error: {problem}")),
+            None => Vec::new(),
+        };
+        let shown = format!("  it is: {}", exposed_line(&input));
+        actions.extend(self.say(Style::Plain, shown));
+        actions.push(Action::Read {
+            prompt,
             fresh: true,
-        }]
+        });
+        actions
+    }
+
+    /// Takes a line typed in the place of an input; an empty one changes nothing.
+    pub(super) fn typed_input(
+        &mut self,
+        id: &ToolId,
+        line: Option<&str>,
+        now: Timestamp,
+    ) -> Vec<Action> {
+        let confirm = self.questions.front().filter(|open| open.tool_id == *id);
+        let line = line.map(str::trim).filter(|line| !line.is_empty());
+        let (Some(confirm), Some(line)) = (confirm, line) else {
+            return self.ask(now);
+        };
+        match question::typed(line, &confirm.input) {
+            Ok(input) => {
+                let approved = Judgement::Approved(Some(input), Remember::Once);
+                self.judge(id, approved, now)
+            }
+            Err(problem) => {
+                let mut actions = self.say(Style::Red, format!("error: {problem}"));
+                actions.extend(self.ask(now));
+                actions
+            }
+        }
     }
 
     pub(super) fn confirm(&mut self, confirm: &ToolConfirm, now: Timestamp) -> Vec<Action> {
@@ -61,6 +120,7 @@ impl Talk {
             return Vec::new();
         };
         self.typing = Typing::Verdict(confirm.tool_id.clone());
+        self.keeping.begin(confirm.expires_at.as_deref(), now);
         let read = Action::Read {
             prompt: question::prompt(confirm, now),
             fresh: true,
@@ -71,8 +131,14 @@ impl Talk {
         actions
     }
 
-    /// A question is settled, by whomever.
-    pub(super) fn settled(&mut self, id: &ToolId, event: &Event, now: Timestamp) -> Vec<Action> {
+    /// A question is settled, by whomever. What was typed for it so far is dropped.
+    pub(super) fn settled(
+        &mut self,
+        resolved: &ToolResolved,
+        event: &Event,
+        now: Timestamp,
+    ) -> Vec<Action> {
+        let id = &resolved.tool_id;
         let was_first = self
             .questions
             .front()
@@ -82,17 +148,48 @@ impl Talk {
         let mut actions = self.show(event);
         if was_first {
             self.typing = Typing::Message;
+            self.passed = self.wishes.attended.then(|| (id.clone(), now));
+            actions.push(Action::Forget);
+            if resolved.outcome == Outcome::Approved || resolved.outcome == Outcome::Denied {
+                let text = format!("{id}: answered elsewhere");
+                actions.extend(self.say(Style::Yellow, text));
+            }
             actions.extend(self.ask(now));
         }
         actions
     }
 
+    /// Whether a line was meant for a question that was settled before its end was typed; said once for each question.
+    pub(super) fn came_late(&mut self, line: &str, now: Timestamp) -> Option<ToolId> {
+        if line.trim().is_empty() {
+            return None;
+        }
+        let (id, settled) = self.passed.take()?;
+        let is_soon = now.duration_since(settled).unsigned_abs() < LATE;
+        (is_soon || Reply::read(line) != Reply::Unclear).then_some(id)
+    }
+
+    /// Takes the end of the input in the place of a verdict.
+    pub(super) fn unanswered(&mut self, id: &ToolId, now: Timestamp) -> Vec<Action> {
+        let judgement = match self.wishes.attended {
+            true => Judgement::Denied(None),
+            false => Judgement::Unattended,
+        };
+        self.judge(id, judgement, now)
+    }
+
     pub(super) fn verdict(&mut self, id: &ToolId, line: &str, now: Timestamp) -> Vec<Action> {
         match Reply::read(line) {
-            Reply::Approve => self.judge(id, true, None, Remember::Once, None, now),
-            Reply::Remember => self.judge(id, true, None, Remember::Conversation, None, now),
-            Reply::Refuse(reason) => self.judge(id, false, None, Remember::Once, reason, now),
-            Reply::Edit => match self.questions.front() {
+            Reply::Approve => self.judge(id, Judgement::Approved(None, Remember::Once), now),
+            Reply::Remember => {
+                self.judge(id, Judgement::Approved(None, Remember::Conversation), now)
+            }
+            Reply::Refuse(reason) => self.judge(id, Judgement::Denied(reason), now),
+            Reply::Edit(Some(text)) => {
+                self.typing = Typing::Input(id.clone());
+                self.edited(Ok(text), now)
+            }
+            Reply::Edit(None) => match self.questions.front() {
                 Some(confirm) => {
                     self.typing = Typing::Input(id.clone());
                     vec![Action::Edit(confirm.input.clone())]
@@ -108,15 +205,7 @@ impl Talk {
     }
 
     /// Sends a verdict and asks the next question.
-    pub(super) fn judge(
-        &mut self,
-        tool_id: &ToolId,
-        approved: bool,
-        input: Option<Map<String, Value>>,
-        remember: Remember,
-        reason: Option<String>,
-        now: Timestamp,
-    ) -> Vec<Action> {
+    fn judge(&mut self, tool_id: &ToolId, judgement: Judgement, now: Timestamp) -> Vec<Action> {
         let Some(at) = self
             .questions
             .iter()
@@ -125,13 +214,29 @@ impl Talk {
             return self.ask(now);
         };
         let confirm = self.questions.remove(at);
-        let (number, action) = self.request(Command::ChatToolApprove(ToolApprove {
+        let mut verdict = ToolApprove {
             tool_id: tool_id.clone(),
-            approved,
-            input,
-            remember,
-            reason,
-        }));
+            approved: false,
+            input: None,
+            remember: Remember::Once,
+            reason: None,
+            unattended: false,
+        };
+        match judgement {
+            Judgement::Approved(input, remember) => {
+                verdict.approved = true;
+                verdict.input = input;
+                verdict.remember = remember;
+            }
+            Judgement::Denied(reason) => {
+                if !self.wishes.attended {
+                    self.denied.insert(tool_id.clone());
+                }
+                verdict.reason = reason;
+            }
+            Judgement::Unattended => verdict.unattended = true,
+        }
+        let (number, action) = self.request(Command::ChatToolApprove(verdict));
         self.judged.extend(confirm.map(|confirm| (number, confirm)));
         let mut actions = vec![action];
         actions.extend(self.ask(now));

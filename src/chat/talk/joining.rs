@@ -43,7 +43,7 @@ impl Talk {
     pub(super) fn configured(&mut self, answer: &Event) -> Vec<Action> {
         self.configuring = None;
         match (&self.wishes.prompt, answer) {
-            (Some(_), Event::SessionError(_)) => vec![Action::Quit { well: false }],
+            (Some(_), Event::SessionError(_)) => self.quit(false),
             _ => self.prepare(),
         }
     }
@@ -71,6 +71,8 @@ impl Talk {
         self.unanswered.clear();
         self.judged.clear();
         self.questions.clear();
+        self.passed = None;
+        self.may_go_on = false;
         self.replay_ends = None;
         self.looking = None;
         self.starting = None;

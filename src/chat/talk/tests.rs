@@ -2,6 +2,8 @@ use serde_json::json;
 
 use super::*;
 
+mod questions;
+
 const NOW: Timestamp = Timestamp::UNIX_EPOCH;
 
 /// An event from its type and payload.
@@ -88,8 +90,27 @@ impl Story {
     }
 
     fn line(&mut self, line: Option<&str>) {
-        let actions = self.talk.line(line, NOW);
+        self.line_at(line, 0);
+    }
+
+    /// A line so many seconds later.
+    fn line_at(&mut self, line: Option<&str>, seconds: i64) {
+        let now = Timestamp::from_second(seconds).unwrap();
+        let actions = self.talk.line(line, now);
         self.note(&actions);
+    }
+
+    /// A conversation with somebody who types, and a question on the screen.
+    fn asked() -> Self {
+        let mut story = Self::begin(Wishes {
+            attended: true,
+            ..Wishes::default()
+        });
+        story.line(Some("hello"));
+        story.event(&sent(), Some(1));
+        story.event(&question("t1"), None);
+        story.did.clear();
+        story
     }
 
     fn note(&mut self, actions: &[Action]) {
@@ -100,7 +121,13 @@ impl Story {
                     let command = serde_json::to_value(command).unwrap();
                     let (kind, payload) = (&command["type"], &command["payload"]);
                     let detail = [
-                        "content", "approved", "input", "remember", "reason", "queued",
+                        "content",
+                        "approved",
+                        "input",
+                        "remember",
+                        "reason",
+                        "unattended",
+                        "queued",
                     ]
                     .iter()
                     .filter_map(|name| Some(format!(" {name}={}", payload.get(name)?)))
@@ -116,7 +143,10 @@ impl Story {
                 }
                 Action::Edit(input) => Some(format!("edit {}", Value::Object(input.clone()))),
                 Action::Wait(time) => Some(format!("wait {}", time.as_secs())),
-                Action::Quit { well } => Some(format!("quit {well}")),
+                Action::Forget => Some("forget".to_owned()),
+                Action::Quit(End::Well) => Some("quit true".to_owned()),
+                Action::Quit(End::Badly) => Some("quit false".to_owned()),
+                Action::Quit(End::Refused) => Some("quit refused".to_owned()),
             }));
     }
 
@@ -261,107 +291,19 @@ fn a_conversation_goes_from_prompt_to_prompt() {
 }
 
 #[test]
-fn verdicts_are_sent_as_typed() {
-    let approve = r#"c2 chat:tool-approve approved=true remember="once""#;
-    let cases: [(Option<&str>, &[&str]); 5] = [
-        (Some("y"), &[approve]),
-        (
-            Some("a"),
-            &[r#"c2 chat:tool-approve approved=true remember="conversation""#],
-        ),
-        (
-            Some("n use git"),
-            &[r#"c2 chat:tool-approve approved=false remember="once" reason="use git""#],
-        ),
-        (
-            None,
-            &[
-                r#"c2 chat:tool-approve approved=false remember="once" reason="nobody is there to be asked""#,
-            ],
-        ),
-        (Some("sure"), &["read y yes fresh"]),
-    ];
-    for (line, expected) in cases {
-        let mut story = Story::one_question();
-        story.did.clear();
-        story.event(&question("t1"), None);
-        story.check(&["read y yes fresh"]);
-        story.line(line);
-        story.check(expected);
-    }
-}
-
-#[test]
-fn questions_are_asked_one_after_the_other() {
-    let mut story = Story::one_question();
-    story.did.clear();
-    story.event(&question("t1"), None);
-    story.event(&question("t2"), None);
-    story.check(&["read y yes fresh"]);
-    story.line(Some("y"));
-    story.check(&[
-        r#"c2 chat:tool-approve approved=true remember="once""#,
-        "read y yes fresh",
-    ]);
-    story.event(&resolved("t1", "approved", "user"), None);
-    story.check(&[]);
-    story.line(Some("n"));
-    story.check(&[r#"c3 chat:tool-approve approved=false remember="once""#]);
-}
-
-#[test]
-fn a_line_for_a_question_that_lapsed_is_no_message() {
+fn a_path_that_ended_the_exchange_is_gone_on_without() {
     let mut story = Story::conversation();
     story.line(Some("hello"));
     story.event(&sent(), Some(1));
-    story.event(&question("t1"), None);
+    story.event(&end("sandbox_violation"), None);
     story.did.clear();
-    story.event(&resolved("t1", "expired", "timeout"), None);
-    story.line(Some("y"));
-    story.line(None);
-    story.check(&[]);
+    story.line(Some("g"));
+    story.check(&[r#"c2 chat:send content="Go on, without that path.""#]);
+    story.event(&sent(), Some(2));
     story.event(&end("end_turn"), None);
     story.check(&["read >"]);
-}
-
-#[test]
-fn an_edited_input_is_checked_here_and_by_the_daemon() {
-    let mut story = Story::one_question();
-    story.event(&question("t1"), None);
-    story.did.clear();
-    story.line(Some("e"));
-    story.check(&[r#"edit {"command":"ls"}"#]);
-    let actions = story.talk.edited(Ok("[1]".to_owned()), NOW);
-    story.note(&actions);
-    story.check(&["read y yes fresh"]);
-    story.line(Some("e"));
-    let actions = story.talk.edited(Ok(r#"{"command":1}"#.to_owned()), NOW);
-    story.note(&actions);
-    story.check(&[
-        r#"edit {"command":"ls"}"#,
-        r#"c2 chat:tool-approve approved=true input={"command":1} remember="once""#,
-    ]);
-    story.event(&refusal("invalid_payload"), Some(2));
-    story.check(&["read y yes fresh"]);
-    story.line(Some("y"));
-    story.check(&[r#"c3 chat:tool-approve approved=true remember="once""#]);
-    story.event(&refusal("approval_not_found"), Some(3));
-    story.check(&[]);
-}
-
-#[test]
-fn an_input_can_be_typed_where_there_is_no_editor() {
-    let mut story = Story::one_question();
-    story.event(&question("t1"), None);
-    story.line(Some("e"));
-    story.did.clear();
-    let actions = story.talk.type_input();
-    story.note(&actions);
-    story.check(&["read the input as one line of JSON (no $VISUAL or $EDITOR is set) > fresh"]);
-    story.line(Some(r#"{"command":"ls -l"}"#));
-    story.check(&[
-        r#"c2 chat:tool-approve approved=true input={"command":"ls -l"} remember="once""#,
-    ]);
+    story.line(Some("g"));
+    story.check(&[r#"c3 chat:send content="g""#]);
 }
 
 #[test]

@@ -32,6 +32,7 @@ fn delta(content: &str) -> String {
 
 fn approve(tool_id: &str) -> ToolApprove {
     ToolApprove {
+        unattended: false,
         tool_id: ToolId::new(tool_id),
         approved: true,
         input: None,

@@ -113,12 +113,14 @@ impl Calls<'_> {
         match prepared {
             Ok(prepared) => {
                 let facts = prepared.facts();
-                let danger = facts.danger.clone();
+                let appraised = prepared.appraise().await;
+                let danger = appraised.unwrap_or_else(|| facts.danger.clone());
                 let executions = &self.exchange.session.executions;
-                executions.update(&call.id, |record| record.danger = danger);
+                executions.update(&call.id, |record| record.danger = danger.clone());
                 Ok(Cleared {
                     prepared,
                     facts,
+                    danger,
                     input,
                 })
             }

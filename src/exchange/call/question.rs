@@ -46,7 +46,7 @@ impl Calls<'_> {
                 tool_id: call.id.clone(),
                 tool_name: call.name.clone(),
                 input: cleared.input.clone(),
-                danger: cleared.facts.danger.clone(),
+                danger: cleared.danger.clone(),
                 reason,
                 commands: commands(&cleared.facts),
                 rules: rules(&cleared.facts),
@@ -124,6 +124,9 @@ impl Calls<'_> {
                 Some(reason) => format!("the user denied this call: {reason}"),
                 None => "the user denied this call; do not try it again another way, ask or go on without it".to_owned(),
             })),
+            Verdict::Unattended => Err(Settled::denied(
+                "this call was not run, since nobody was there to be asked; do without it",
+            )),
             Verdict::Expired => Err(Settled::unrun(
                 "nobody answered in time whether this call may run, so it was not run",
                 ExecutionStatus::Denied,
@@ -167,7 +170,7 @@ fn rules(facts: &Facts) -> Vec<TriggeredRule> {
 fn outcome(verdict: &Verdict) -> Outcome {
     match verdict {
         Verdict::Approved(_) => Outcome::Approved,
-        Verdict::Denied(_) => Outcome::Denied,
+        Verdict::Denied(_) | Verdict::Unattended => Outcome::Denied,
         Verdict::Expired => Outcome::Expired,
         Verdict::Cancelled => Outcome::Cancelled,
     }

@@ -79,6 +79,50 @@ fn its_environment_is_the_listed_one_and_its_own() {
 }
 
 #[test]
+fn it_works_in_a_folder_of_its_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().canonicalize().unwrap();
+    let launcher = launcher(&root);
+    let package = root.join("node_modules/@modelcontextprotocol/server-memory/dist/index.js");
+    let mut config = server(&[&package]);
+    let command = launcher.command("memory", &config);
+    assert_eq!(command.cwd, Path::new(&command.env["HOME"]));
+    assert!(command.read_write.contains(&command.cwd));
+    assert_ne!(launcher.command("other", &config).cwd, command.cwd);
+    // It would write beside its package.
+    let store = Path::new(&command.env["MEMORY_FILE_PATH"]);
+    assert_eq!(store, command.cwd.join("memory.jsonl"));
+
+    let notes = root.join("notes");
+    fs::create_dir(&notes).unwrap();
+    let named = notes.join("mine.jsonl").display().to_string();
+    config.env.insert(
+        "MEMORY_FILE_PATH".to_owned(),
+        SecretString::from(named.clone()),
+    );
+    let command = launcher.command("memory", &config);
+    assert_eq!(command.env["MEMORY_FILE_PATH"], named);
+    assert!(command.read_write.contains(&notes));
+    // A file in the home would open all of it.
+    let home = root.join("home");
+    let named = home.join("mine.jsonl").display().to_string();
+    config
+        .env
+        .insert("MEMORY_FILE_PATH".to_owned(), SecretString::from(named));
+    assert!(
+        !launcher
+            .command("memory", &config)
+            .read_write
+            .contains(&home)
+    );
+
+    config.cwd = Some(notes.clone());
+    assert_eq!(launcher.command("memory", &config).cwd, notes);
+    let other = launcher.command("time", &server(&[]));
+    assert!(!other.env.contains_key("MEMORY_FILE_PATH"));
+}
+
+#[test]
 fn a_link_that_the_model_may_have_made_gives_nothing_away() {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path().canonicalize().unwrap();

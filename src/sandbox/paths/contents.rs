@@ -65,6 +65,13 @@ impl Located<'_> {
         Ok(Contents { bytes })
     }
 
+    /// Whether the file that was found may be run by anybody.
+    pub fn is_executable(&self) -> bool {
+        self.open()
+            .and_then(|file| file.metadata().map_err(|error| failed(&self.shown, &error)))
+            .is_ok_and(|metadata| may_run(&metadata))
+    }
+
     /// Opens a regular file that a visit came by, as [`open`](Self::open) does.
     ///
     /// # Errors
@@ -121,6 +128,16 @@ impl Located<'_> {
             ))),
         }
     }
+}
+
+#[cfg(unix)]
+fn may_run(metadata: &std::fs::Metadata) -> bool {
+    std::os::unix::fs::PermissionsExt::mode(&metadata.permissions()) & 0o111 != 0
+}
+
+#[cfg(not(unix))]
+fn may_run(_: &std::fs::Metadata) -> bool {
+    false
 }
 
 impl Roots {

@@ -24,6 +24,9 @@ const MAX_BYTES: u64 = 128 * 1024 * 1024;
 /// Most bytes that are read of all that are followed in one look.
 const MAX_LOOK_BYTES: u64 = 2 * MAX_BYTES;
 
+/// Most bytes of an index in which one file is looked for: one of 120,000 files.
+const MAX_LOOKED_IN: u64 = 16 * 1024 * 1024;
+
 /// Most submodules that one may name.
 const MAX_LINKS: usize = 16 * 1_024;
 
@@ -133,6 +136,23 @@ impl Index {
             Err(state) => without(state),
         }
     }
+}
+
+/// Whether the index in a directory of git names a file; `None` where that cannot be told.
+pub(super) fn holds(git: &Path, path: &str) -> Option<bool> {
+    let dir = Dir::open_ambient_dir(git, ambient_authority()).ok()?;
+    match stamp(&dir, OsStr::new(INDEX)) {
+        Ok(None) => return Some(false),
+        Ok(Some((FileType::RegularFile, _))) => {}
+        _ => return None,
+    }
+    let hash = hash_length(git)?;
+    let mut budget = Budget(MAX_LOOKED_IN);
+    let own = entries(&content(&dir, INDEX, &mut budget).ok()?, hash, true).ok()?;
+    let is_named = own.names.iter().any(|name| name == path);
+    // A shared or sparse index has names elsewhere.
+    let is_whole = own.shared.is_none() && !own.is_sparse;
+    (is_named || is_whole).then_some(is_named)
 }
 
 /// How long a hash is, by the settings; `None` where they may be read in more than one way.

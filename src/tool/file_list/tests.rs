@@ -135,3 +135,23 @@ async fn a_stopped_listing_says_so() {
         text(&output)
     );
 }
+
+#[tokio::test]
+async fn a_name_with_a_line_end_is_one_line_and_can_be_read() {
+    let world = World::with(&[("a\nsrc/forged.rs", "odd"), ("b.txt", "")]);
+    let list = FileList::new(Arc::clone(&world.roots));
+    let output = world.call(&list, json!({})).await;
+    assert_eq!(text(&output), "\"a\\nsrc/forged.rs\"\nb.txt");
+    let search = super::super::file_search::FileSearch::new(Arc::clone(&world.roots), 1000);
+    let output = world.call(&search, json!({"pattern": "odd"})).await;
+    assert_eq!(text(&output), "\"a\\nsrc/forged.rs\":1:odd");
+    let config = crate::config::FileReadConfig {
+        max_bytes: 1000,
+        allowed_extensions: Vec::new(),
+    };
+    let read = super::super::file_read::FileRead::new(Arc::clone(&world.roots), config);
+    for path in ["\"a\\nsrc/forged.rs\"", "a\nsrc/forged.rs"] {
+        let output = world.call(&read, json!({ "path": path })).await;
+        assert_eq!(text(&output), "odd", "{path}");
+    }
+}

@@ -184,6 +184,88 @@ async fn the_user_approves_what_is_written() {
 }
 
 #[tokio::test]
+async fn the_level_of_a_write_says_what_it_does() {
+    use DangerLevel::{Dangerous, Warning};
+
+    let long = "line\n".repeat(100);
+    let world = World::with(&[
+        ("kept.txt", &long),
+        ("new.txt", &long),
+        ("run.sh", "#!/bin/sh\n"),
+    ]);
+    let git = |args: &[&str]| {
+        let mut git = std::process::Command::new("git");
+        let done = git.arg("-C").arg(world.at("")).args(args).output().unwrap();
+        assert!(done.status.success(), "{args:?}: {done:?}");
+    };
+    git(&["init", "--quiet"]);
+    git(&["add", "kept.txt", "run.sh"]);
+    std::fs::set_permissions(
+        world.at("run.sh"),
+        std::os::unix::fs::PermissionsExt::from_mode(0o755),
+    )
+    .unwrap();
+    let (_, write) = tools(&world);
+    let changed = |count: usize| long.replacen("line", "other", count);
+    for (path, content, level, reason) in [
+        (
+            "poem.txt",
+            "a\nb\n".to_owned(),
+            Warning,
+            "creates a file of 2 lines",
+        ),
+        (
+            "kept.txt",
+            changed(9),
+            Warning,
+            "removes 9 of 100 lines, adds 9",
+        ),
+        (
+            "kept.txt",
+            String::new(),
+            Dangerous,
+            "much of the file is removed",
+        ),
+        ("new.txt", changed(9), Warning, "removes 9 of 100 lines"),
+        (
+            "new.txt",
+            changed(10),
+            Dangerous,
+            "not under version control",
+        ),
+        (
+            "run.sh",
+            "#!/bin/sh\nls\n".to_owned(),
+            Dangerous,
+            "the file is executable",
+        ),
+        (
+            "Makefile",
+            "all:\n\tls\n".to_owned(),
+            Dangerous,
+            "builds, tests or CI run what the file says",
+        ),
+        (
+            ".github/workflows/ci.yml",
+            "on: push\n".to_owned(),
+            Dangerous,
+            "others run what it says",
+        ),
+    ] {
+        let call = world
+            .prepare(&write, &json!({"path": path, "content": content}))
+            .unwrap();
+        let danger = call.appraise().await.unwrap();
+        assert_eq!(danger.level, level, "{path}: {danger:?}");
+        let reasons = danger.reasons.join("; ");
+        assert!(reasons.contains(reason), "{path}: {reasons}");
+        // What is decided does not rest on it.
+        assert_eq!(call.facts().danger.level, Dangerous);
+        assert!(call.facts().danger.reasons.is_empty() || path.starts_with(".github"));
+    }
+}
+
+#[tokio::test]
 async fn files_that_others_run_are_asked_for_each_time() {
     let world = World::with(&[]);
     let (_, write) = tools(&world);

@@ -15,9 +15,25 @@ use super::{AUTONOMOUS, running, until_state};
 use crate::support::provider::Turn;
 use crate::support::{Client, Daemon, Provider};
 
-const NPM: [&str; 2] = [
+const NPM: [&str; 3] = [
     "@modelcontextprotocol/server-everything@2026.8.31",
     "@modelcontextprotocol/server-filesystem@2026.8.31",
+    "@modelcontextprotocol/server-memory@2026.8.31",
+];
+
+/// Set to try the ten most used servers, half of which are large; `.ci/mcp-servers` does.
+const ALL: &str = "OUTRIGGER_MCP_SERVERS";
+
+/// Further ones, for that.
+const MORE_NPM: [&str; 3] = [
+    "@modelcontextprotocol/server-sequential-thinking@2026.8.31",
+    "@upstash/context7-mcp@4.1.1",
+    "@playwright/mcp@0.0.83",
+];
+
+const MORE_PYPI: [&str; 2] = [
+    "mcp-server-fetch==2026.10.24",
+    "mcp-server-sqlite==2025.4.25",
 ];
 
 const PYPI: [&str; 2] = ["mcp-server-git==2026.10.19", "mcp-server-time==2026.10.19"];
@@ -47,7 +63,8 @@ fn installed(
 fn npm() -> Option<&'static Path> {
     static FOLDER: OnceLock<Option<PathBuf>> = OnceLock::new();
     let folder = FOLDER.get_or_init(|| {
-        installed("npm", "node_modules/.package-lock.json", |folder| {
+        let memory = "node_modules/@modelcontextprotocol/server-memory/dist/index.js";
+        installed("npm", memory, |folder| {
             let mut npm = Command::new("npm");
             npm.args(["install", "--no-audit", "--no-fund", "--prefix"]);
             finish(npm.arg(folder).args(NPM))
@@ -338,4 +355,103 @@ async fn everything_asks_the_user_in_a_call() {
     assert_eq!(results[0]["status"], "success", "{results:#?}");
     assert!(said(&results[0]).contains("- Name: Ada"), "{results:#?}");
     assert!(said(&results[1]).contains("after it"), "{results:#?}");
+}
+
+#[tokio::test]
+async fn memory_keeps_its_graph_where_it_may_write() {
+    let Some(folder) = npm() else { return };
+    let script = folder.join("node_modules/@modelcontextprotocol/server-memory/dist/index.js");
+    let place = tempfile::tempdir().unwrap();
+    let named = place.path().join("notes.jsonl");
+    let plain = json!({ "command": "node", "args": [script] });
+    let told = json!({ "command": "node", "args": [script], "env": {"MEMORY_FILE_PATH": named} });
+    let lost = json!({ "command": "node", "args": [script],
+        "env": {"MEMORY_FILE_PATH": "/usr/share/notes.jsonl"} });
+    let entity =
+        json!({"entities": [{"name": "Ada", "entityType": "person", "observations": ["counts"]}]});
+    for (server, is_kept) in [(&plain, true), (&told, true), (&lost, false)] {
+        let calls = [
+            ("create_entities", entity.clone()),
+            ("read_graph", json!({})),
+        ];
+        let (daemon, mut client, _provider) = with(server, &calls).await;
+        let results = results(&mut client).await;
+        if !is_kept {
+            assert_eq!(results[0]["status"], "error", "{results:#?}");
+            let hint = "`mcp.servers.peer.read_write` names more";
+            assert!(said(&results[0]).contains(hint), "{results:#?}");
+            continue;
+        }
+        assert_eq!(results[0]["status"], "success", "{results:#?}");
+        assert!(said(&results[1]).contains("Ada"), "{results:#?}");
+        // It is neither in the project nor beside the package.
+        assert!(!daemon.project().join("memory.jsonl").exists());
+    }
+    assert!(std::fs::read_to_string(&named).unwrap().contains("Ada"));
+}
+
+#[tokio::test]
+async fn the_most_used_servers_start_as_they_are() {
+    if std::env::var_os(ALL).is_none() {
+        return;
+    }
+    let (Some(npm), Some(pypi)) = (npm(), pypi()) else {
+        panic!("{ALL} is set, and the servers could not be installed");
+    };
+    let more_npm = installed(
+        "npm-more",
+        "node_modules/@playwright/mcp/cli.js",
+        |folder| {
+            let mut npm = Command::new("npm");
+            npm.args(["install", "--no-audit", "--no-fund", "--prefix"]);
+            // The browser itself is not asked for.
+            npm.env("PLAYWRIGHT_SKIP_BROWSER_DOWNLOAD", "1");
+            finish(npm.arg(folder).args(MORE_NPM))
+        },
+    );
+    let more_pypi = installed("pypi-more", "bin/mcp-server-sqlite", |folder| {
+        finish(Command::new("python3").args(["-m", "venv"]).arg(folder))?;
+        let mut pip = Command::new(folder.join("bin/pip"));
+        finish(pip.args(["install", "--quiet"]).args(MORE_PYPI))
+    });
+    let (more_npm, more_pypi) = (more_npm.unwrap(), more_pypi.unwrap());
+    let place = tempfile::tempdir().unwrap();
+    let given = place.path().join("given");
+    std::fs::create_dir(&given).unwrap();
+    let node = |folder: &Path, script: &str| folder.join("node_modules").join(script);
+    let official = |name: &str| format!("@modelcontextprotocol/server-{name}/dist/index.js");
+    let servers = json!({
+        "everything": {"command": "node", "args": [node(npm, &official("everything")), "stdio"]},
+        "filesystem": {"command": "node", "args": [node(npm, &official("filesystem")), given]},
+        "memory": {"command": "node", "args": [node(npm, &official("memory"))]},
+        "sequential-thinking": {"command": "node", "args": [node(&more_npm, &official("sequential-thinking"))]},
+        "context7": {"command": "node", "args": [node(&more_npm, "@upstash/context7-mcp/dist/index.js")]},
+        "playwright": {"command": "node", "args": [node(&more_npm, "@playwright/mcp/cli.js"), "--headless"]},
+        "git": {"command": pypi.join("bin/mcp-server-git")},
+        "time": {"command": pypi.join("bin/mcp-server-time"), "args": ["--local-timezone", "UTC"]},
+        "fetch": {"command": more_pypi.join("bin/mcp-server-fetch")},
+        // A relative path lies in its own folder.
+        "sqlite": {"command": more_pypi.join("bin/mcp-server-sqlite"), "args": ["--db-path", "notes.db"]},
+    });
+    let provider = Provider::start().await;
+    let mut config = AUTONOMOUS();
+    config["mcpServers"] = servers.clone();
+    provider.then(Turn::call(
+        "mcp__sqlite__write_query",
+        &json!({"query": "CREATE TABLE notes (text TEXT)"}),
+    ));
+    provider.then(Turn::call("mcp__sqlite__list_tables", &json!({})));
+    provider.then(Turn::text("done"));
+    let daemon = Daemon::with(&provider, config).await;
+    let mut client = daemon.connect().await;
+    for name in servers.as_object().unwrap().keys() {
+        let row = until_state(&mut client, name, "ready").await;
+        let tools = row["tools"].as_array().unwrap();
+        assert!(!tools.is_empty(), "{name}: {row}");
+        println!("{name}: {} tools", tools.len());
+    }
+    client.say("go").await;
+    client.until("chat:stream-end").await;
+    let results = client.all("chat:tool-result");
+    assert!(said(&results[1]).contains("notes"), "{results:#?}");
 }

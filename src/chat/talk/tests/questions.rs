@@ -1,0 +1,255 @@
+//! Questions whether a call may run: answered, edited, lapsed, kept open.
+
+use super::*;
+
+#[test]
+fn verdicts_are_sent_as_typed() {
+    let approve = r#"c2 chat:tool-approve approved=true remember="once""#;
+    let cases: [(Option<&str>, &[&str]); 5] = [
+        (Some("y"), &[approve]),
+        (
+            Some("a"),
+            &[r#"c2 chat:tool-approve approved=true remember="conversation""#],
+        ),
+        (
+            Some("n use git"),
+            &[r#"c2 chat:tool-approve approved=false remember="once" reason="use git""#],
+        ),
+        (
+            None,
+            &[r#"c2 chat:tool-approve approved=false remember="once" unattended=true"#],
+        ),
+        (Some("sure"), &["read y yes fresh"]),
+    ];
+    for (line, expected) in cases {
+        let mut story = Story::one_question();
+        story.did.clear();
+        story.event(&question("t1"), None);
+        story.check(&["read y yes fresh"]);
+        story.line(line);
+        story.check(expected);
+    }
+}
+
+#[test]
+fn questions_are_asked_one_after_the_other() {
+    let mut story = Story::one_question();
+    story.did.clear();
+    story.event(&question("t1"), None);
+    story.event(&question("t2"), None);
+    story.check(&["read y yes fresh"]);
+    story.line(Some("y"));
+    story.check(&[
+        r#"c2 chat:tool-approve approved=true remember="once""#,
+        "read y yes fresh",
+    ]);
+    story.event(&resolved("t1", "approved", "user"), None);
+    story.check(&[]);
+    story.line(Some("n"));
+    story.check(&[r#"c3 chat:tool-approve approved=false remember="once""#]);
+}
+
+#[test]
+fn a_line_for_a_question_that_lapsed_is_no_message() {
+    let mut story = Story::conversation();
+    story.line(Some("hello"));
+    story.event(&sent(), Some(1));
+    story.event(&question("t1"), None);
+    story.did.clear();
+    story.event(&resolved("t1", "expired", "timeout"), None);
+    story.line(Some("y"));
+    story.line(None);
+    story.check(&["forget"]);
+    story.event(&end("end_turn"), None);
+    story.check(&["read >"]);
+}
+
+#[test]
+fn a_line_whose_question_lapsed_is_no_message_after_the_exchange_either() {
+    let lapsed = || {
+        let mut story = Story::asked();
+        story.event(&resolved("t1", "expired", "timeout"), None);
+        story.event(&end("end_turn"), None);
+        story.check(&["forget", "read >"]);
+        story
+    };
+    for (line, seconds, is_dropped) in [
+        ("y", 1, true),
+        // The rest of what was begun before.
+        ("t today, please", 9, true),
+        ("", 9, false),
+        // Somebody who comes back later.
+        ("y", 600, true),
+        ("n not today", 600, true),
+        ("what happened?", 600, false),
+    ] {
+        let mut story = lapsed();
+        story.line_at(Some(line), seconds);
+        match (is_dropped, line) {
+            (true, _) | (_, "") => story.check(&["read >"]),
+            (false, _) => story.check(&[r#"c2 chat:send content="what happened?""#]),
+        }
+        if is_dropped {
+            story.line_at(Some("y"), seconds);
+            story.check(&[r#"c2 chat:send content="y""#]);
+        }
+    }
+}
+
+#[test]
+fn a_call_that_was_refused_without_anybody_is_told_by_the_end() {
+    let result = |facts: &Value| {
+        event(
+            "chat:tool-result",
+            &json!({"conversationId": "default", "messageId": "m1", "toolId": "t1", "toolName": "bash",
+                "status": "error", "result": "r", "durationMs": 1, "metadata": facts}),
+        )
+    };
+    let denied = json!({"denied": true});
+    for (line, facts, attended, expected) in [
+        (None, &denied, false, "quit refused"),
+        (None, &json!({"expired": true}), false, "quit refused"),
+        (Some("n"), &denied, false, "quit true"),
+        (Some("y"), &json!({"exitCode": 1}), false, "quit true"),
+        (None, &denied, true, "quit true"),
+    ] {
+        let mut story = Story::begin(Wishes {
+            prompt: Some("hi".to_owned()),
+            attended,
+            ..Wishes::default()
+        });
+        story.event(&sent(), Some(1));
+        story.event(&question("t1"), None);
+        story.line(line);
+        story.event(&result(facts), None);
+        story.did.clear();
+        story.event(&end("end_turn"), None);
+        story.check(&[expected]);
+    }
+}
+
+#[test]
+fn an_input_can_be_given_with_the_answer() {
+    let mut story = Story::asked();
+    story.line(Some(r#"e {"command":"ls -l"}"#));
+    story.check(&[
+        r#"c2 chat:tool-approve approved=true input={"command":"ls -l"} remember="once""#,
+    ]);
+    let mut story = Story::asked();
+    story.line(Some("e {"));
+    story.check(&["read y yes fresh"]);
+}
+
+#[test]
+fn an_edited_input_is_checked_here_and_by_the_daemon() {
+    let mut story = Story::one_question();
+    story.event(&question("t1"), None);
+    story.did.clear();
+    story.line(Some("e"));
+    story.check(&[r#"edit {"command":"ls"}"#]);
+    let actions = story.talk.edited(Ok("[1]".to_owned()), NOW);
+    story.note(&actions);
+    story.check(&["read y yes fresh"]);
+    story.line(Some("e"));
+    let actions = story.talk.edited(Ok(r#"{"command":1}"#.to_owned()), NOW);
+    story.note(&actions);
+    story.check(&[
+        r#"edit {"command":"ls"}"#,
+        r#"c2 chat:tool-approve approved=true input={"command":1} remember="once""#,
+    ]);
+    story.event(&refusal("invalid_payload"), Some(2));
+    story.check(&["read y yes fresh"]);
+    story.line(Some("y"));
+    story.check(&[r#"c3 chat:tool-approve approved=true remember="once""#]);
+    story.event(&refusal("approval_not_found"), Some(3));
+    story.check(&[]);
+}
+
+#[test]
+fn an_input_can_be_typed_where_there_is_no_editor() {
+    let mut story = Story::one_question();
+    story.event(&question("t1"), None);
+    story.line(Some("e"));
+    story.did.clear();
+    let actions = story.talk.type_input(None);
+    story.note(&actions);
+    story.check(&[r#"read another "command" fresh"#]);
+    story.line(Some(r#"{"command":"ls -l"}"#));
+    story.check(&[
+        r#"c2 chat:tool-approve approved=true input={"command":"ls -l"} remember="once""#,
+    ]);
+    for (line, expected) in [
+        (
+            Some("git status\n"),
+            r#"c2 chat:tool-approve approved=true input={"command":"git status"} remember="once""#,
+        ),
+        // Nothing is changed.
+        (Some("\n"), "read y yes fresh"),
+        (Some("{"), "read y yes fresh"),
+        (None, "read y yes fresh"),
+    ] {
+        let mut story = Story::asked();
+        story.line(Some("e"));
+        story.talk.type_input(Some("no editor"));
+        story.did.clear();
+        story.line(line);
+        story.check(&[expected]);
+    }
+}
+
+#[test]
+fn a_question_is_kept_open_while_somebody_is_there() {
+    let ask = |attended: bool, typed: Option<i64>| {
+        let mut story = Story::begin(Wishes {
+            prompt: (!attended).then(|| "hi".to_owned()),
+            attended,
+            ..Wishes::default()
+        });
+        if let Some(seconds) = typed {
+            story.line_at(Some("hello"), seconds);
+        }
+        let mut confirm = question("t1");
+        if let Event::ChatToolConfirm(confirm) = &mut confirm {
+            confirm.expires_at = Some("1970-01-01T00:01:12Z".to_owned());
+        }
+        // 12 s before it lapses.
+        let at = Timestamp::from_second(60).unwrap();
+        let actions = story.talk.event(&confirm, None, at);
+        story.note(&actions);
+        story.did.clear();
+        story
+    };
+    let extend = |story: &mut Story| {
+        let at = story.talk.extends_at().unwrap();
+        let actions = story.talk.extend(at);
+        story.note(&actions);
+        at.as_second()
+    };
+    let mut story = ask(true, Some(0));
+    assert_eq!((extend(&mut story), extend(&mut story)), (66, 72));
+    story.check(&["c2 chat:tool-extend", "c3 chat:tool-extend"]);
+    // It was answered meanwhile: nothing to tell.
+    let error = json!({"code": "approval_not_found", "message": "m"});
+    let actions = story
+        .talk
+        .event(&event("session:error", &error), Some(2), NOW);
+    assert_eq!(actions, []);
+    story.event(&resolved("t1", "expired", "timeout"), None);
+    assert_eq!(story.talk.extends_at(), None);
+
+    // Nobody typed for long; then somebody edits.
+    let mut story = ask(true, None);
+    extend(&mut story);
+    story.check(&[]);
+    story.line_at(Some("e"), 70);
+    story.did.clear();
+    extend(&mut story);
+    story.check(&["c1 chat:tool-extend"]);
+    // Nobody is there at all, and an older daemon.
+    assert_eq!(ask(false, None).talk.extends_at(), None);
+    let mut story = ask(true, Some(0));
+    extend(&mut story);
+    let error = json!({"code": "unknown_type", "message": "m"});
+    story.event(&event("session:error", &error), Some(2));
+    assert_eq!(story.talk.extends_at(), None);
+}

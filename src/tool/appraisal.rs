@@ -1,0 +1,332 @@
+//! How much harm a change of a file may do, in words for whoever is asked. Pure.
+//!
+//! Whether the call is asked for does not rest on it: every write is, where the trust level says so.
+
+use std::sync::LazyLock;
+
+use globset::{Glob, GlobSet, GlobSetBuilder};
+
+use crate::message::{Danger, DangerLevel};
+use crate::sandbox::deny;
+
+/// Lines that a change may remove without being dangerous for that alone.
+const MANY_LINES: usize = 50;
+
+/// The same of a file that git does not keep.
+const MANY_UNTRACKED_LINES: usize = 10;
+
+/// Removing more than half of a file counts as losing it from this length on.
+const SHORT_FILE: usize = 20;
+
+/// Files by which builds, tests and continuous integration run programs, on the folded path.
+const RUN_BY_BUILDS: &[&str] = &[
+    "**/.github/{workflows,actions}/**",
+    "**/.gitlab-ci.yml",
+    "**/.gitlab/ci/**",
+    "**/.circleci/**",
+    "**/.buildkite/**",
+    "**/.woodpecker/**",
+    "**/.forgejo/workflows/**",
+    "**/.gitea/workflows/**",
+    "**/.ci/**",
+    "**/{.travis,.drone,.woodpecker,.appveyor,appveyor,.cirrus,azure-pipelines,bitbucket-pipelines,cloudbuild}.{yml,yaml}",
+    "**/jenkinsfile*",
+    "**/{makefile,gnumakefile}",
+    "**/makefile.*",
+    "**/*.{mk,mak,cmake}",
+    "**/cmakelists.txt",
+    "**/{configure,configure.ac,meson.build}",
+    "**/{dockerfile,containerfile,vagrantfile}*",
+    "**/*.dockerfile",
+    "**/{compose,docker-compose}*.{yml,yaml}",
+    "**/{justfile,.justfile}",
+    "**/taskfile.{yml,yaml}",
+    "**/{build.rs,.cargo/config,.cargo/config.toml}",
+    "**/package.json",
+    "**/{gulpfile,gruntfile}.*",
+    "**/{vite,webpack,rollup,babel,jest,vitest,playwright,esbuild,next,nuxt,svelte,astro,karma}.config.*",
+    "**/{setup.py,setup.cfg,pyproject.toml,noxfile.py,tox.ini,conftest.py,tasks.py,fabfile.py,dodo.py,manage.py}",
+    "**/{rakefile,gemfile,dangerfile,fastfile}",
+    "**/*.{gemspec,rake}",
+    "**/{build,settings,init}.gradle*",
+    "**/gradle-wrapper.properties",
+    "**/{gradlew,mvnw}*",
+    "**/{pom.xml,build.xml,build.sbt,build.sc,project.clj,mix.exs}",
+    "**/{build,workspace,module}.bazel",
+    "**/{.bazelrc,buck,tiltfile,earthfile,procfile}",
+    "**/{flake,shell,default}.nix",
+    "**/{lefthook,.lefthook,.pre-commit-config,.pre-commit-hooks}.{yml,yaml}",
+    "**/{.lintstagedrc,lint-staged.config}*",
+    "**/*.{csproj,vcxproj,fsproj,targets}",
+    "**/directory.build.props",
+];
+
+static BUILDS: LazyLock<GlobSet> = LazyLock::new(|| {
+    let mut set = GlobSetBuilder::new();
+    for glob in RUN_BY_BUILDS {
+        // A test looks that each is well formed.
+        if let Ok(glob) = Glob::new(glob) {
+            set.add(glob);
+        }
+    }
+    set.build().unwrap_or_default()
+});
+
+/// A change, as far as its harm depends on it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Change<'a> {
+    /// The file, relative to its root.
+    pub(super) path: &'a str,
+    pub(super) before: Before,
+    pub(super) added: usize,
+    pub(super) removed: usize,
+}
+
+/// What is there before the change.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Before {
+    /// Nothing.
+    Missing,
+    /// A file.
+    File {
+        /// Its lines; `None` where it is no text, or too large.
+        lines: Option<usize>,
+        is_executable: bool,
+        /// Whether git keeps it; `None` where that is not known.
+        is_tracked: Option<bool>,
+    },
+}
+
+/// Returns the level of a change and what it does.
+pub(super) fn appraise(change: &Change<'_>) -> Danger {
+    let Change {
+        path,
+        before,
+        added,
+        removed,
+    } = *change;
+    let mut reasons = Vec::new();
+    let mut is_dangerous = false;
+    let mut worse = |reason: &str| {
+        is_dangerous = true;
+        reasons.push(reason.to_owned());
+    };
+    if BUILDS.is_match(deny::fold(path)) {
+        worse("builds, tests or CI run what the file says");
+    }
+    let does = match before {
+        Before::Missing => format!("creates a file of {}", lines(added)),
+        Before::File {
+            lines: old,
+            is_executable,
+            is_tracked,
+        } => {
+            if is_executable {
+                worse("the file is executable");
+            }
+            let most = |old: usize| removed * 2 > old;
+            match (old, is_tracked) {
+                (None, _) => {
+                    worse("the old content is not text or very large, and is lost as a whole")
+                }
+                (Some(old), Some(false))
+                    if removed > 0 && (removed >= MANY_UNTRACKED_LINES || most(old)) =>
+                {
+                    worse(
+                        "the file is not under version control: what is removed cannot be brought back",
+                    );
+                }
+                (Some(old), _) if removed >= MANY_LINES || (old >= SHORT_FILE && most(old)) => {
+                    worse("much of the file is removed");
+                }
+                (Some(_), _) => {}
+            }
+            match old {
+                None => format!("replaces the file by {}", lines(added)),
+                Some(_) if added == 0 && removed == 0 => "changes nothing".to_owned(),
+                Some(old) => format!("removes {removed} of {}, adds {added}", lines(old)),
+            }
+        }
+    };
+    reasons.push(does);
+    Danger {
+        level: match is_dangerous {
+            true => DangerLevel::Dangerous,
+            false => DangerLevel::Warning,
+        },
+        reasons,
+    }
+}
+
+fn lines(count: usize) -> String {
+    match count {
+        1 => "1 line".to_owned(),
+        count => format!("{count} lines"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TRACKED: Option<bool> = Some(true);
+    const UNTRACKED: Option<bool> = Some(false);
+
+    fn file(lines: usize, is_tracked: Option<bool>) -> Before {
+        Before::File {
+            lines: Some(lines),
+            is_executable: false,
+            is_tracked,
+        }
+    }
+
+    #[test]
+    fn the_level_says_what_a_change_does() {
+        use DangerLevel::{Dangerous, Warning};
+
+        let program = Before::File {
+            lines: Some(3),
+            is_executable: true,
+            is_tracked: TRACKED,
+        };
+        let picture = Before::File {
+            lines: None,
+            is_executable: false,
+            is_tracked: TRACKED,
+        };
+        for (path, before, added, removed, level, reason) in [
+            (
+                "poem.txt",
+                Before::Missing,
+                12,
+                0,
+                Warning,
+                "creates a file of 12 lines",
+            ),
+            (
+                "src/a.rs",
+                file(10, TRACKED),
+                10,
+                10,
+                Warning,
+                "removes 10 of 10 lines, adds 10",
+            ),
+            (
+                "src/a.rs",
+                file(100, TRACKED),
+                0,
+                50,
+                Dangerous,
+                "much of the file",
+            ),
+            (
+                "src/a.rs",
+                file(200, TRACKED),
+                90,
+                49,
+                Warning,
+                "removes 49 of 200 lines",
+            ),
+            (
+                "src/a.rs",
+                file(30, TRACKED),
+                1,
+                16,
+                Dangerous,
+                "much of the file",
+            ),
+            (
+                "src/a.rs",
+                file(30, None),
+                1,
+                1,
+                Warning,
+                "removes 1 of 30 lines, adds 1",
+            ),
+            (
+                "notes.md",
+                file(30, UNTRACKED),
+                1,
+                1,
+                Warning,
+                "removes 1 of 30 lines",
+            ),
+            (
+                "notes.md",
+                file(30, UNTRACKED),
+                30,
+                0,
+                Warning,
+                "removes 0 of 30 lines",
+            ),
+            (
+                "notes.md",
+                file(1, UNTRACKED),
+                1,
+                1,
+                Dangerous,
+                "not under version control",
+            ),
+            (
+                "notes.md",
+                file(300, UNTRACKED),
+                1,
+                10,
+                Dangerous,
+                "not under version control",
+            ),
+            ("run", program, 1, 1, Dangerous, "executable"),
+            ("a.png", picture, 1, 0, Dangerous, "is not text"),
+            (
+                "Makefile",
+                Before::Missing,
+                1,
+                0,
+                Dangerous,
+                "builds, tests or CI",
+            ),
+            (
+                "sub/package.json",
+                file(20, TRACKED),
+                1,
+                1,
+                Dangerous,
+                "builds, tests or CI",
+            ),
+            (
+                ".github/workflows/ci.yml",
+                Before::Missing,
+                1,
+                0,
+                Dangerous,
+                "CI",
+            ),
+            (
+                "src/a.rs",
+                file(3, TRACKED),
+                0,
+                0,
+                Warning,
+                "changes nothing",
+            ),
+        ] {
+            let danger = appraise(&Change {
+                path,
+                before,
+                added,
+                removed,
+            });
+            assert_eq!(danger.level, level, "{path} {before:?} {danger:?}");
+            let reasons = danger.reasons.join("; ");
+            assert!(reasons.contains(reason), "{path}: {reasons}");
+        }
+    }
+
+    #[test]
+    fn every_glob_is_well_formed() {
+        for glob in RUN_BY_BUILDS {
+            assert!(Glob::new(glob).is_ok(), "{glob}");
+        }
+        assert_eq!(BUILDS.len(), RUN_BY_BUILDS.len());
+    }
+}
