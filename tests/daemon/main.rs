@@ -36,6 +36,7 @@ mod models;
 mod output;
 mod proxies;
 mod resume;
+mod searches;
 mod secrets;
 mod slow;
 mod steering;
