@@ -86,7 +86,8 @@ impl Defaults {
         Ok(())
     }
 
-    /// Checks a send against the keys that the operator locked.
+    /// Checks a send against the keys that the operator locked; `provider` is the one that answers where nobody
+    /// names one.
     ///
     /// # Errors
     ///
@@ -149,10 +150,6 @@ pub fn layers(wanted: &[Layer]) -> Vec<Layer> {
     layers
 }
 
-fn is_locked(key: &str, config: &Config) -> bool {
-    config.session.locked.iter().any(|locked| locked == key)
-}
-
 /// A locked trust level may still be tightened.
 fn allow_trust(wanted: TrustLevel, config: &Config) -> Result<(), SessionError> {
     let freedom = |trust| match trust {
@@ -161,7 +158,7 @@ fn allow_trust(wanted: TrustLevel, config: &Config) -> Result<(), SessionError> 
         TrustLevel::Autonomous => 2,
     };
     let looser = freedom(wanted) > freedom(config.chat.trust_level);
-    if looser && is_locked("chat.trust_level", config) {
+    if looser && config.session.is_locked("chat.trust_level") {
         return Err(forbidden("chat.trust_level"));
     }
     Ok(())
@@ -174,7 +171,9 @@ fn allow(
     config: &Config,
 ) -> Result<(), SessionError> {
     match wanted {
-        Some(wanted) if wanted != configured && is_locked(key, config) => Err(forbidden(key)),
+        Some(wanted) if wanted != configured && config.session.is_locked(key) => {
+            Err(forbidden(key))
+        }
         _ => Ok(()),
     }
 }

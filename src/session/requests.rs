@@ -183,7 +183,7 @@ impl Session {
         wanted: command::ProviderConfigure,
     ) -> Result<Event, SessionError> {
         let config = &self.daemon.services.config;
-        if config.session.locked.iter().any(|key| key == "providers") {
+        if config.session.locks_providers() {
             return Err(error(
                 SessionCode::Forbidden,
                 "`providers` is locked by the operator's configuration (session.locked)",
