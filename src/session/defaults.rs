@@ -43,19 +43,24 @@ impl Defaults {
             .unwrap_or(self.configured_trust)
     }
 
-    /// Takes a client's settings.
+    /// Takes a client's settings; `provider` is the one that answers where nobody names one.
     ///
     /// # Errors
     ///
     /// `forbidden` where the operator locked a key; nothing is changed then.
-    pub fn configure(&mut self, wanted: &Configure, config: &Config) -> Result<(), SessionError> {
+    pub fn configure(
+        &mut self,
+        wanted: &Configure,
+        config: &Config,
+        provider: &str,
+    ) -> Result<(), SessionError> {
         if let Some(trust) = wanted.trust_level {
             allow_trust(trust, config)?;
         }
         allow(
             "chat.provider",
             wanted.provider.as_deref(),
-            &config.chat.provider,
+            provider,
             config,
         )?;
         allow(
@@ -92,17 +97,17 @@ impl Defaults {
     /// # Errors
     ///
     /// `forbidden`, naming the key.
-    pub fn allow_send(&self, send: &ChatSend, config: &Config) -> Result<(), SessionError> {
+    pub fn allow_send(
+        &self,
+        send: &ChatSend,
+        config: &Config,
+        provider: &str,
+    ) -> Result<(), SessionError> {
         if let Some(trust) = send.trust_level {
             allow_trust(trust, config)?;
         }
         let chat = &config.chat;
-        allow(
-            "chat.provider",
-            send.provider.as_deref(),
-            &chat.provider,
-            config,
-        )?;
+        allow("chat.provider", send.provider.as_deref(), provider, config)?;
         allow("chat.model", send.model.as_deref(), &chat.model, config)?;
         allow(
             "chat.workflow",
@@ -118,14 +123,11 @@ impl Defaults {
         )
     }
 
-    /// Returns the values now in force.
-    pub fn in_force(&self, config: &Config, layers: Vec<Layer>) -> Configured {
+    /// Returns the values now in force; `provider` is the one that answers where nobody names one.
+    pub fn in_force(&self, config: &Config, provider: &str, layers: Vec<Layer>) -> Configured {
         Configured {
             trust_level: self.trust(config.workflows.get(&self.workflow)),
-            provider: self
-                .provider
-                .clone()
-                .unwrap_or_else(|| config.chat.provider.clone()),
+            provider: self.provider.clone().unwrap_or_else(|| provider.to_owned()),
             model: self
                 .model
                 .clone()

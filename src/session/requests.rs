@@ -76,9 +76,11 @@ impl Session {
     pub(super) fn in_force(&self) -> answer::Configured {
         answer::Configured {
             input_requests: self.shared.inputs.is_wanted(),
-            ..self
-                .defaults
-                .in_force(&self.daemon.services.config, self.feed.layers())
+            ..self.defaults.in_force(
+                &self.daemon.services.config,
+                self.daemon.providers.default_id(),
+                self.feed.layers(),
+            )
         }
     }
 
@@ -168,7 +170,8 @@ impl Session {
         if let Some(workflow) = &wanted.workflow {
             resolve::workflow(workflow, config)?;
         }
-        self.defaults.configure(wanted, config)?;
+        let provider = self.daemon.providers.default_id();
+        self.defaults.configure(wanted, config, provider)?;
         if let Some(wanted) = &wanted.layers {
             self.feed.set_layers(defaults::layers(wanted));
         }

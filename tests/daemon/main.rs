@@ -42,4 +42,5 @@ mod slow;
 mod steering;
 mod switching;
 mod telemetry;
+mod unconfigured;
 mod workflows;
