@@ -10,7 +10,7 @@ fn search(query: &str) -> (&'static str, Value) {
 }
 
 /// Plays calls under `autonomous`, denies what is asked, and returns the reasons of the questions.
-async fn asked(settings: Value, calls: &[(&str, Value)]) -> Vec<String> {
+async fn asked(settings: &Value, calls: &[(&str, Value)]) -> Vec<String> {
     let provider = Provider::start().await;
     provider.then(Turn::calls(calls)).then(Turn::text("done"));
     let mut tools = json!({"web_search": {"searxng_url": ""}});
@@ -41,16 +41,16 @@ async fn asked(settings: Value, calls: &[(&str, Value)]) -> Vec<String> {
 #[tokio::test]
 async fn a_search_with_words_of_somebody_else_is_asked_for() {
     let calls = [search("Berlin weather"), search("Berlin hunter2")];
-    let reasons = asked(json!({"ask": "new_words"}), &calls).await;
+    let reasons = asked(&json!({"ask": "new_words"}), &calls).await;
     assert_eq!(reasons.len(), 1, "{reasons:?}");
     assert!(reasons[0].contains("`hunter2`"), "{reasons:?}");
-    assert_eq!(asked(json!({}), &calls).await, Vec::<String>::new());
+    assert_eq!(asked(&json!({}), &calls).await, Vec::<String>::new());
 }
 
 #[tokio::test]
 async fn searches_beyond_the_limit_are_asked_for() {
     let calls = [search("a"), search("b"), search("c"), search("d")];
-    let reasons = asked(json!({"limit": 2}), &calls).await;
+    let reasons = asked(&json!({"limit": 2}), &calls).await;
     assert_eq!(reasons.len(), 2, "{reasons:?}");
     assert!(reasons[0].contains("tools.web_search.limit"), "{reasons:?}");
 }
