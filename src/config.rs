@@ -11,6 +11,8 @@ mod layers;
 mod load;
 mod merged;
 mod origin;
+mod search;
+mod session;
 mod settings;
 mod show;
 pub mod template;
@@ -30,6 +32,8 @@ pub use self::check::{AddedServer, mcp_server};
 pub use self::error::{ConfigError, ConfigErrors};
 pub use self::load::{Environment, Loaded, Override, Sources, load};
 pub use self::origin::Origin;
+pub use self::search::{AskSearch, WebSearchConfig};
+pub use self::session::SessionConfig;
 pub use self::settings::schema;
 pub use self::show::{Shown, json, text};
 use crate::message::{OnViolation, TrustLevel};
@@ -134,17 +138,6 @@ pub struct ProjectConfig {
     pub central: PathBuf,
 }
 
-/// What a session keeps.
-#[derive(Clone, Debug)]
-pub struct SessionConfig {
-    /// How long a session outlives its last socket.
-    pub resume_grace: Duration,
-    /// Bytes of numbered events kept for a resume.
-    pub buffer_bytes: usize,
-    /// Keys, e.g. `chat.trust_level`, that no client may loosen.
-    pub locked: Vec<String>,
-}
-
 /// Defaults of conversations.
 #[derive(Clone, Debug)]
 pub struct ChatConfig {
@@ -166,6 +159,9 @@ pub struct ChatConfig {
     pub timeout_plain: Duration,
     /// Longest exchange with tools.
     pub timeout_tools: Duration,
+    /// Base URL of an Ollama that answers in the scripted provider's stead where it is there; `None` where a
+    /// provider is configured, or where none is to be looked for.
+    pub detect_ollama: Option<String>,
 }
 
 /// When and how the user is asked.
@@ -335,21 +331,6 @@ pub enum SandboxPolicy {
     Auto,
     /// Without any layer; processes are still controlled.
     Off,
-}
-
-/// Settings of `web_search`.
-#[derive(Clone, Debug)]
-pub struct WebSearchConfig {
-    /// Base URL of SearXNG; `None` for none.
-    pub searxng_url: Option<String>,
-    /// Engines to ask SearXNG for; empty for its defaults.
-    pub engines: Vec<String>,
-    /// Key of the Brave Search API.
-    pub brave_api_key: Option<SecretString>,
-    /// The whole endpoint of the Brave Search API.
-    pub brave_url: String,
-    /// How long an answer to the same query is kept.
-    pub cache_ttl: Duration,
 }
 
 /// MCP servers.

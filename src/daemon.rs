@@ -117,6 +117,13 @@ pub async fn run(config: Config, options: Options) -> Result<(), Fatal> {
     line.print()?;
     // Off the way to ready: each takes as long as it takes.
     daemon.mcp.start(&config.mcp.servers);
+    // Off the way to ready: an Ollama that nobody configured.
+    let looking = Arc::clone(&daemon);
+    daemon.tasks.spawn(async move {
+        let stop = looking.stop.clone();
+        stop.run_until_cancelled(looking.find_first_provider())
+            .await;
+    });
     // Off the way to ready: what an earlier daemon left half-written when it was killed.
     daemon.tasks.spawn_blocking(move || roots.sweep());
     let why = lifecycle::ending(&mut signals, &options.stdin_closed, options.parent_pid).await;

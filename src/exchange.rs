@@ -21,6 +21,7 @@ pub mod first_model;
 pub mod history;
 pub mod inputs;
 pub mod recording;
+pub mod searches;
 pub mod setup;
 pub mod stopwatch;
 mod stream;
@@ -144,6 +145,7 @@ impl Exchange<'_> {
         };
         self.remember(Message::User(self.setup.content.clone()));
         self.conversation.repeats.restart();
+        self.conversation.searches.restart();
         self.look_up_model();
         let leave = self.turns(&mut progress).await;
         let mut ended = progress.ended;

@@ -10,7 +10,7 @@ use outrigger::arguments::{
 };
 use outrigger::config::{LogFormat, Sources, load};
 use outrigger::daemon::{self, Options};
-use outrigger::ready::{Fatal, exit};
+use outrigger::ready::{Fatal, Reader, exit};
 use outrigger::sandbox::Mode;
 use outrigger::telemetry::{self, LineFormat, Redactor};
 use outrigger::{chat, commands, lifecycle, process};
@@ -48,11 +48,13 @@ fn main() -> ExitCode {
 
 /// Says what is wrong with the arguments, or what was asked of them; to who waits for the daemon's line, there too.
 fn misused(error: &clap::Error) -> ExitCode {
-    if error.use_stderr() && is_serve(std::env::args_os().skip(1)) {
+    // A person reads it on stderr, where clap says it at the end.
+    let is_for_program = Reader::here() == Reader::Program;
+    if error.use_stderr() && is_for_program && is_serve(std::env::args_os().skip(1)) {
         let text = error.render().to_string();
         let first = text.lines().next().unwrap_or_default();
         let message = first.trim_start_matches("error: ");
-        Fatal::configuration(message, "`outrigger serve --help` lists the arguments").print();
+        Fatal::configuration(message, "`outrigger serve --help` lists the arguments").tell();
     }
     error.exit()
 }
@@ -61,8 +63,7 @@ fn serve(arguments: &ServeArguments) -> ExitCode {
     match start(arguments) {
         Ok(()) => ExitCode::from(exit::OK),
         Err(fatal) => {
-            tracing::error!(code = fatal.code, hint = fatal.hint, "{fatal}");
-            fatal.print();
+            fatal.tell();
             ExitCode::from(fatal.exit)
         }
     }

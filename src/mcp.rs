@@ -172,6 +172,12 @@ impl Mcp {
         self.stop.cancel();
     }
 
+    /// Tells all sessions of something else, in the same row.
+    pub fn tell(&self, notice: Notice) {
+        // Nobody may be connected.
+        drop(self.context.notices.send(notice));
+    }
+
     /// Follows what becomes of the servers, and what else all sessions are told.
     pub fn notices(&self) -> broadcast::Receiver<Notice> {
         self.context.notices.subscribe()

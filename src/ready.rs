@@ -1,6 +1,6 @@
 //! The one line on stdout: that the daemon is ready, or why it cannot start; and the ready file.
 
-use std::io::Write as _;
+use std::io::{IsTerminal as _, Write as _};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
@@ -136,10 +136,59 @@ impl Fatal {
         )
     }
 
-    /// Prints the line.
-    pub fn print(&self) {
-        // Where nobody reads stdout there is nobody to tell.
-        drop(print_line(&serde_json::to_string(self).unwrap_or_default()));
+    /// Tells it once: a program that waits for the line gets one, with the log beside it, and a person on a terminal
+    /// a text.
+    pub fn tell(&self) {
+        match Reader::here() {
+            Reader::Program => {
+                self.log();
+                // Where nobody reads stdout there is nobody to tell.
+                drop(print_line(&serde_json::to_string(self).unwrap_or_default()));
+            }
+            Reader::Person => drop(writeln!(std::io::stderr().lock(), "{}", self.text())),
+            Reader::PersonWithLog => {
+                self.log();
+                drop(print_line(&self.text()));
+            }
+        }
+    }
+
+    fn log(&self) {
+        tracing::error!(code = self.code, hint = self.hint, "{self}");
+    }
+
+    /// What happened and what to do, for people.
+    fn text(&self) -> String {
+        format!("outrigger: {}\n{}", self.message, self.hint)
+    }
+}
+
+/// Who reads what the daemon says of its start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reader {
+    /// A program, or a file: stdout is no terminal.
+    Program,
+    /// A person who sees stdout and stderr.
+    Person,
+    /// A person who sees stdout, while stderr, which has the log, goes elsewhere.
+    PersonWithLog,
+}
+
+impl Reader {
+    /// Who reads what this process says.
+    pub fn here() -> Self {
+        Self::of(
+            std::io::stdout().is_terminal(),
+            std::io::stderr().is_terminal(),
+        )
+    }
+
+    fn of(stdout_is_terminal: bool, stderr_is_terminal: bool) -> Self {
+        match (stdout_is_terminal, stderr_is_terminal) {
+            (false, _) => Self::Program,
+            (true, true) => Self::Person,
+            (true, false) => Self::PersonWithLog,
+        }
     }
 }
 
@@ -205,6 +254,23 @@ fn write_private(path: &Path, text: &str) -> std::io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_error_of_the_start_is_text_for_people_and_a_line_for_programs() {
+        let fatal = Fatal::configuration("the configuration has 2 errors:\n  a: b\n  c: d", "look");
+        assert_eq!(
+            fatal.text(),
+            "outrigger: the configuration has 2 errors:\n  a: b\n  c: d\nlook"
+        );
+        for (stdout, stderr, expected) in [
+            (false, false, Reader::Program),
+            (false, true, Reader::Program),
+            (true, true, Reader::Person),
+            (true, false, Reader::PersonWithLog),
+        ] {
+            assert_eq!(Reader::of(stdout, stderr), expected);
+        }
+    }
 
     #[test]
     fn the_page_is_named_by_an_address_that_a_browser_is_let_in_by() {

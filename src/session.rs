@@ -33,12 +33,12 @@ use crate::conversation::{self, Conversation};
 use crate::exchange::ask::Remembered;
 use crate::exchange::events::Events;
 use crate::exchange::setup::{ConversationShared, Services, SessionShared};
-use crate::message::{ConversationId, SessionId};
+use crate::message::{ConversationId, Notice, SessionId, Severity};
 use crate::protocol::command::{Command, ToolExtend};
 use crate::protocol::event::{Event, Ready, Sandbox};
 use crate::protocol::input::ToolInput;
 use crate::protocol::{Request, RequestId};
-use crate::provider::registry::Providers;
+use crate::provider::registry::{Found, Providers};
 use crate::telemetry::metrics;
 
 use defaults::Defaults;
@@ -86,7 +86,36 @@ impl Daemon {
         self.sandbox.get_or_init(|| (self.probe)()).await
     }
 
+    /// Looks for the first time for a provider that nobody configured; does nothing where that was done.
+    pub async fn find_first_provider(&self) {
+        let found = self.providers.detect_first().await;
+        self.tell_of_provider(found);
+    }
+
+    /// Looks for it where none was found before.
+    async fn find_provider(&self) {
+        let found = self.providers.detect().await;
+        self.tell_of_provider(found);
+    }
+
+    fn tell_of_provider(&self, found: Option<Found>) {
+        let Some(Found { info, model }) = found else {
+            return;
+        };
+        let message = format!(
+            "an Ollama at {} answers from now on, with {model} where no model is named: no provider is configured, and chat.detect_ollama names that place",
+            info.base_url
+        );
+        tracing::info!("{message}");
+        self.mcp.tell(Notice {
+            severity: Severity::Info,
+            code: "provider_found".to_owned(),
+            message,
+        });
+    }
+
     async fn ready(&self, session_id: SessionId) -> Ready {
+        self.find_first_provider().await;
         let config = &self.services.config;
         Ready {
             protocol_version: crate::protocol::PROTOCOL_VERSION,

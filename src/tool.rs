@@ -89,6 +89,11 @@ pub trait Prepared: Send + Sync {
         Box::pin(std::future::ready(None))
     }
 
+    /// What the call asks a search engine for: words that leave this machine.
+    fn query(&self) -> Option<&str> {
+        None
+    }
+
     /// A unified diff of what the call would write, for the user who is asked.
     fn preview(&self) -> BoxFuture<'_, Option<String>> {
         Box::pin(std::future::ready(None))

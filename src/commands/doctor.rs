@@ -52,7 +52,7 @@ pub fn doctor(arguments: &DoctorArguments) -> ExitCode {
     };
     let text = match arguments.json {
         true => format!("{:#}\n", finding::json(&findings)),
-        false => finding::text(&findings),
+        false => finding::text(&findings) + "\n" + &finding::sum(&findings),
     };
     let is_told = print(&text).is_ok();
     match is_told && finding::is_well(&findings) {
@@ -63,6 +63,8 @@ pub fn doctor(arguments: &DoctorArguments) -> ExitCode {
 
 /// Runs every check; those that ask other machines side by side.
 async fn examine(machine: &Machine) -> Vec<Finding> {
+    // What the daemon would do first: an Ollama that nobody configured is a provider from then on.
+    drop(machine.providers.detect().await);
     let (sandbox, providers, ollama, search, endpoints) = tokio::join!(
         place::sandbox(machine),
         providers::providers(machine),

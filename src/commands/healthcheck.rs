@@ -7,6 +7,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream, ToSocketAddrs 
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
+use secrecy::{ExposeSecret as _, SecretString};
+
 use super::{complain, print};
 use crate::arguments::HealthcheckArguments;
 use crate::config::{self, Sources};
@@ -83,12 +85,23 @@ pub(super) fn is_alive(address: SocketAddr) -> bool {
     ask(&reachable(address).to_string()).is_ok()
 }
 
+/// Whether a daemon that listens there takes this token: it is the one that was started with it.
+pub(super) fn takes_token(address: SocketAddr, token: &SecretString) -> bool {
+    let authority = reachable(address).to_string();
+    let header = format!("Authorization: Bearer {}\r\n", token.expose_secret());
+    get(&authority, "/metrics", &header).is_ok()
+}
+
 fn ask(authority: &str) -> io::Result<()> {
+    get(authority, "/healthz", "")
+}
+
+fn get(authority: &str, path: &str, header: &str) -> io::Result<()> {
     let deadline = Instant::now() + LIMIT;
     let mut stream = connect(authority, deadline)?;
     stream.set_write_timeout(Some(left(deadline)?))?;
     let request =
-        format!("GET /healthz HTTP/1.1\r\nHost: {authority}\r\nConnection: close\r\n\r\n");
+        format!("GET {path} HTTP/1.1\r\nHost: {authority}\r\n{header}Connection: close\r\n\r\n");
     stream.write_all(request.as_bytes())?;
     let line = status_line(&mut stream, deadline)?;
     match line.split(' ').nth(1) {

@@ -57,6 +57,7 @@ const MIB: u64 = 1 << 20;
 pub use self::mcp::{AddedServer, mcp_server};
 #[cfg(test)]
 pub(crate) use self::server::LOCKABLE;
+pub(crate) use self::server::PROVIDERS;
 
 /// What checking comes to.
 pub(crate) struct Checked {
@@ -158,13 +159,21 @@ fn chat(
     findings: &mut Findings<'_>,
 ) -> ChatConfig {
     let provider = settings.provider.trim();
-    let provider = if provider.is_empty() {
-        providers::default(providers, findings)
-    } else {
+    let is_chosen = !provider.is_empty();
+    let provider = if is_chosen {
         providers::referred(&["chat", "provider"], provider, providers, findings);
         provider.to_owned()
+    } else {
+        providers::default(providers, findings)
     };
+    let ollama = settings.detect_ollama.trim().trim_end_matches('/');
+    if !ollama.is_empty() {
+        findings.url(&["chat", "detect_ollama"], ollama);
+    }
+    let is_looked_for =
+        !ollama.is_empty() && !is_chosen && providers::is_fallback(providers, findings);
     ChatConfig {
+        detect_ollama: is_looked_for.then(|| ollama.to_owned()),
         provider,
         model: settings.model.trim().to_owned(),
         trust_level: settings.trust_level,
@@ -264,6 +273,12 @@ fn web_search(settings: WebSearchSettings, findings: &mut Findings<'_>) -> WebSe
             &["tools", "web_search", "cache_ttl"],
             settings.cache_ttl,
             DAY,
+        ),
+        ask: settings.ask,
+        limit: findings.number(
+            &["tools", "web_search", "limit"],
+            settings.limit,
+            &(0..=1000),
         ),
     }
 }

@@ -17,7 +17,7 @@ use crate::provider::presets::Preset;
 /// Largest file with a secret, in bytes; no key comes near it.
 const MAX_SECRET_BYTES: u64 = 16 << 10;
 /// The variable that holds the daemon's token.
-const TOKEN_VARIABLE: &str = "OUTRIGGER_TOKEN";
+pub(crate) const TOKEN_VARIABLE: &str = "OUTRIGGER_TOKEN";
 /// The variable that holds the key of the Brave Search API.
 pub(crate) const BRAVE_VARIABLE: &str = "BRAVE_API_KEY";
 /// What a secret may consist of, for error messages.

@@ -133,7 +133,7 @@ pub fn load(sources: &Sources) -> Result<Loaded, ConfigErrors> {
     let checked = check::check(settings, &merged, sources, &mut errors);
     match checked {
         Some(checked) if errors.is_empty() => {
-            let mut warnings = variables::misspelt(&sources.environment, &merged.defaults);
+            let mut warnings = variables::unknown(&sources.environment, &merged.defaults);
             warnings.extend_from_slice(&checked.warnings);
             Ok(Loaded {
                 origins: super::show::origins(&merged, &checked),

@@ -12,7 +12,7 @@ use serde::Deserialize;
 use serde::de::{Deserializer, IntoDeserializer};
 
 use super::units::{Size, Span, Timeout};
-use super::{LogFormat, NetworkPolicy, SandboxPolicy, Unattended};
+use super::{AskSearch, LogFormat, NetworkPolicy, SandboxPolicy, Unattended};
 use crate::message::{DangerLevel, OnViolation, TrustLevel};
 
 /// Everything that can be set.
@@ -88,7 +88,8 @@ pub(crate) struct SessionSettings {
     pub(crate) resume_grace: Span,
     /// Size of the events kept for a resume; 64KiB to 1GiB.
     pub(crate) buffer_bytes: Size,
-    /// Keys of `[chat]`, e.g. `chat.trust_level`, that no client may loosen.
+    /// Keys of `[chat]`, e.g. `chat.trust_level`, that no client may loosen; `providers` for keys,
+    /// addresses and the choice of a provider.
     pub(crate) locked: Vec<String>,
 }
 
@@ -116,6 +117,9 @@ pub(crate) struct ChatSettings {
     pub(crate) timeout_plain: Span,
     /// Longest exchange with tools; up to 24h. Waiting for the user does not count.
     pub(crate) timeout_tools: Span,
+    /// Where an Ollama is looked for that answers while no provider is configured and `provider` is
+    /// empty: at the start, and before each message as long as there is none. Empty for nowhere.
+    pub(crate) detect_ollama: String,
 }
 
 /// When and how the user is asked.
@@ -297,6 +301,12 @@ pub(crate) struct WebSearchSettings {
     pub(crate) brave_url: String,
     /// How long the answer to a query is kept, up to 24h; `0s` for not at all.
     pub(crate) cache_ttl: Span,
+    /// When the user is asked before a search, at every trust level: `never`, `new_words` (where the
+    /// query has words that the user did not write in this conversation) or `always`.
+    #[serde(deserialize_with = "word")]
+    pub(crate) ask: AskSearch,
+    /// Searches of one exchange; 0 to 1000. Each further one is asked for, at every trust level.
+    pub(crate) limit: u64,
 }
 
 /// MCP servers.

@@ -2,8 +2,8 @@
 
 use figment::value::Value;
 
-use super::error::ConfigError;
-use super::keys;
+use super::error::{ConfigError, nearest};
+use super::keys::{self, TOKEN_VARIABLE as TOKEN};
 use super::load::Environment;
 use super::origin::is_secret;
 
@@ -11,6 +11,10 @@ use super::origin::is_secret;
 const PREFIX: &str = "OUTRIGGER_";
 /// What separates the parts of a key in the name of a variable.
 const SEPARATOR: &str = "__";
+/// Names the file with the token.
+const TOKEN_FILE: &str = "OUTRIGGER_TOKEN_FILE";
+/// Variables that are read and are no keys; the last two by `compose.yaml`.
+const READ: [&str; 4] = [TOKEN, TOKEN_FILE, "OUTRIGGER_UID", "OUTRIGGER_GID"];
 /// Most parts of a key; no key has more, and what is nested deeper would only cost memory.
 const MAX_PARTS: usize = 8;
 
@@ -70,26 +74,64 @@ fn variable(name: &str, mut path: Vec<String>, text: &str) -> Result<Variable, C
     })
 }
 
-/// Names the variables that would set a key if they had `__` in the place of a `_`.
-pub(crate) fn misspelt(environment: &Environment, defaults: &Value) -> Vec<String> {
-    let mut single = environment
+/// Warns of each variable `OUTRIGGER_…` that nothing reads, with the one that is probably meant.
+///
+/// One with `__` in its name is a key, or an error. Variables that an orchestrator makes of a service of this
+/// name (`OUTRIGGER_PORT=tcp://…`, `OUTRIGGER_SERVICE_HOST`) were not written by anybody.
+pub(crate) fn unknown(environment: &Environment, defaults: &Value) -> Vec<String> {
+    let mut unread = environment
         .starting_with(PREFIX)
-        .filter(|(name, _)| !name.contains(SEPARATOR))
+        .filter(|(name, text)| {
+            !name.contains(SEPARATOR) && !READ.contains(name) && !is_of_service(name, text)
+        })
         .peekable();
-    let mut keys = Vec::new();
-    if single.peek().is_some() {
-        leaves(defaults, PREFIX, &mut keys);
+    let mut known = Vec::new();
+    if unread.peek().is_some() {
+        leaves(defaults, PREFIX, &mut known);
+        known.extend(READ.map(str::to_owned));
     }
-    single
-        .filter_map(|(name, _)| {
-            let meant = keys
-                .iter()
-                .find(|key| key.replace(SEPARATOR, "_") == name)?;
-            Some(format!(
-                "the environment variable {name} is not read; the key's variable is {meant}"
-            ))
+    unread
+        .map(|(name, _)| {
+            let advice = match meant(name, &known) {
+                Some(variable) => format!("did you mean {variable}?"),
+                None => "the variable of a key is OUTRIGGER_SECTION__KEY, with two underscores"
+                    .to_owned(),
+            };
+            format!("the environment variable {name} is not read; {advice}")
         })
         .collect()
+}
+
+/// Whether Kubernetes or Docker makes such a variable for a service or a link named `outrigger`.
+fn is_of_service(name: &str, text: &str) -> bool {
+    let rest = name.strip_prefix(PREFIX).unwrap_or_default();
+    let port = rest.strip_prefix("PORT_").unwrap_or_default();
+    rest.starts_with("SERVICE_")
+        || port.starts_with(|c: char| c.is_ascii_digit())
+        || (rest == "PORT" && text.contains("://"))
+}
+
+/// The variable that is probably meant: the same letters, then the last parts of a key, then the nearest name.
+fn meant(name: &str, known: &[String]) -> Option<String> {
+    let plain = |variable: &str| variable.replace(SEPARATOR, "_");
+    let rest = name.strip_prefix(PREFIX)?;
+    let tail = format!("_{rest}");
+    let same = known.iter().find(|variable| plain(variable) == name);
+    // Of several keys that end so, the one with the shortest way: OUTRIGGER_TIMEOUT may be many.
+    let ending = || {
+        let ends = known
+            .iter()
+            .filter(|variable| plain(variable).ends_with(&tail));
+        ends.min_by_key(|variable| variable.len())
+    };
+    // Without what all begin with, or everything would be near.
+    let near = || {
+        let names = known
+            .iter()
+            .filter_map(|variable| variable.strip_prefix(PREFIX));
+        nearest(rest, names).map(|near| format!("{PREFIX}{near}"))
+    };
+    same.or_else(ending).cloned().or_else(near)
 }
 
 /// Lists the variables of all keys that have a default.

@@ -3,6 +3,7 @@
 //! Owed first, then announced, as with approvals; each is settled exactly once. Of an answer nothing is kept.
 
 mod check;
+mod defaults;
 
 use std::collections::BTreeMap;
 
@@ -230,6 +231,7 @@ fn fitting(
     if size > MAX_CONTENT {
         return Err(wrong(format!("{size} bytes are more than {MAX_CONTENT}")));
     }
+    let content = defaults::filled(schema, content);
     check::fits(schema, &content).map_err(wrong)?;
     Ok(Some(content))
 }

@@ -16,6 +16,7 @@ pub fn from_provider(
     message_id: &MessageId,
 ) -> ChatError {
     let (code, hint) = meaning(error.kind);
+    let hint = error.advice.or(hint);
     // A script has no address, no key and no patience to set; no setting makes a server's patience longer.
     let is_servers = error.kind == ErrorKind::Timeout && error.status.is_some_and(|it| it >= 300);
     let hint = hint.filter(|_| !error.scripted && !is_servers);
@@ -87,6 +88,15 @@ pub fn meaning(kind: ErrorKind) -> (ChatCode, Option<&'static str>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_servers_own_advice_stands_in_for_that_of_the_kind() {
+        let (conversation, message) = (ConversationId::new("c"), MessageId::new("m1"));
+        let mut error = ProviderError::new(ErrorKind::ContextLength, "too long");
+        error.advice = Some("set providers.NAME.num_ctx");
+        let told = from_provider(&error, "local", &conversation, &message);
+        assert_eq!(told.hint.as_deref(), Some("set providers.local.num_ctx"));
+    }
 
     #[test]
     fn the_hint_is_about_whose_patience_ended() {

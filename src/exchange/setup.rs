@@ -12,6 +12,7 @@ use super::events::Events;
 use super::executions::Executions;
 use super::first_model::FirstModels;
 use super::inputs::Inputs;
+use super::searches::Searches;
 use super::written::Written;
 use crate::audit::Audit;
 use crate::config::Config;
@@ -118,6 +119,8 @@ pub struct ConversationShared {
     pub remembered: Remembered,
     /// What the model calls again and again.
     pub repeats: Repeats,
+    /// The searches of the exchange that runs.
+    pub searches: Searches,
     /// What the model calls and has not written to its end.
     pub written: Written,
 }

@@ -39,6 +39,19 @@ pub struct Subject<'a> {
     pub remembered: bool,
     /// How many times in a row the model has made this very call, this one included.
     pub repeated: u32,
+    /// What the operator's settings say of it, where it is a search of the web.
+    pub search: Option<&'a Search>,
+}
+
+/// What the operator's settings say of one search, beyond the trust level.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Search {
+    /// Nothing.
+    Free,
+    /// It is asked for, for this reason, unless the user said not to be asked for it again.
+    Asked(String),
+    /// The exchange has made as many searches as may be made without asking.
+    Spent(usize),
 }
 
 /// The operator's settings that a decision rests on.
@@ -129,6 +142,17 @@ pub fn decide(subject: &Subject<'_>, scope: &Scope, rules: Rules) -> Decision {
             "the model made this very call {} times in a row",
             subject.repeated
         ));
+    }
+    match subject.search {
+        Some(Search::Spent(limit)) => {
+            return Decision::Ask(format!(
+                "this exchange has made {limit} searches, which is the limit (tools.web_search.limit)"
+            ));
+        }
+        Some(Search::Asked(reason)) if !subject.remembered => {
+            return Decision::Ask(reason.clone());
+        }
+        Some(Search::Asked(_) | Search::Free) | None => {}
     }
     let dangerous = subject.danger.level == DangerLevel::Dangerous;
     let command = !subject.commands.is_empty();

@@ -6,7 +6,7 @@
 mod listing;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use futures::StreamExt;
 use reqwest::Method;
@@ -24,11 +24,15 @@ use super::schema::ToolNames;
 use super::told::Told;
 use super::{ChunkStream, ErrorKind, ProviderError, Request, ToolChoice, chat, models, responses};
 use crate::config::ProviderConfig;
-use crate::message::{Model, Notice, Severity};
+use crate::message::{Message, Model, Notice, Part, Severity};
 use crate::mutex::{Mutex, MutexGuard};
 
-/// Vendors whose list tells the window that a model has there; the table cannot know what is served.
-const TELL_WINDOWS: [&str; 4] = ["vllm", "llamacpp", "lmstudio", "openrouter"];
+/// Vendors whose list tells the window that a model has there; the table cannot know what is served. A
+/// server that nobody named may be one of them.
+const TELL_WINDOWS: [&str; 5] = ["vllm", "llamacpp", "lmstudio", "openrouter", GENERIC];
+
+/// The vendor of a server that neither preset nor host names.
+const GENERIC: &str = "generic";
 
 /// Most models that the list is asked for by itself.
 const MAX_LOOKED_UP: usize = 64;
@@ -69,6 +73,8 @@ pub(super) struct Server {
     listed: Mutex<BTreeMap<String, Model>>,
     /// Models that the list was asked for; see [`Server::look_up`].
     looked_up: Mutex<BTreeSet<String>>,
+    /// Whose server it is, where nobody said so and its list did.
+    recognised: OnceLock<&'static str>,
 }
 
 /// A request as it goes out.
@@ -88,6 +94,15 @@ impl Server {
             told: Told::default(),
             listed: Mutex::default(),
             looked_up: Mutex::default(),
+            recognised: OnceLock::new(),
+        }
+    }
+
+    /// Whose server it is: by the configuration, else by what its list says.
+    fn vendor(&self) -> &str {
+        match vendor(self.endpoint.config()) {
+            GENERIC => self.recognised.get().copied().unwrap_or(GENERIC),
+            vendor => vendor,
         }
     }
 
@@ -115,14 +130,14 @@ impl Server {
                     tracing::debug!(model = request.model, ?repair, "request refused, repaired");
                     repairs.insert(repair);
                 }
-                None => return Err(error),
+                None => return Err(self.advised(error)),
             }
         }
     }
 
     fn draft(&self, request: &Request<'_>, repairs: &Repairs, mistake: Option<&str>) -> Draft {
         let config = self.endpoint.config();
-        let quirks = Quirks::of(config, request.model).repaired(repairs);
+        let quirks = Quirks::of(self.vendor(), request.model).repaired(repairs);
         let api = if repairs.contains(&Repair::OtherApi) {
             self.api.other()
         } else {
@@ -131,6 +146,9 @@ impl Server {
         let mut notices = Vec::new();
         if !quirks.tools && !request.tools.is_empty() && request.tool_choice == ToolChoice::Auto {
             notices.push(no_tools(request.model));
+        }
+        if !quirks.images {
+            notices.extend(images_left_out(request));
         }
         let mut body = match api {
             Api::Chat => chat::request::body(request, &quirks, &config.id, &mut notices),
@@ -190,8 +208,7 @@ impl Server {
     /// Lists the models, completed from the table and from what local servers tell besides.
     pub(super) async fn models(&self) -> Result<Vec<Model>, ProviderError> {
         let config = self.endpoint.config();
-        let vendor = vendor(config);
-        let list = match vendor {
+        let list = match self.vendor() {
             // Its own API tells more than the compatible one; older versions have another path.
             "lmstudio" => match self.ask(&self.beside("/api/v1/models")).await {
                 Ok(list) => list,
@@ -202,6 +219,10 @@ impl Server {
             },
             _ => self.ask(&url(&config.base_url, "models")).await?,
         };
+        if let Some(vendor) = listing::recognised(&list) {
+            self.recognised.get_or_init(|| vendor);
+        }
+        let vendor = self.vendor();
         let props = match vendor {
             "llamacpp" => self.ask(&self.beside("/props")).await.ok(),
             _ => None,
@@ -218,8 +239,9 @@ impl Server {
 
     /// Asks for the list where it tells the window of a model that the table does not know, once for each.
     pub(super) async fn look_up(&self, model: &str) {
-        let tells = TELL_WINDOWS.contains(&vendor(self.endpoint.config()));
-        if !tells || self.model(model).context_window.is_some() {
+        let tells = TELL_WINDOWS.contains(&self.vendor());
+        let is_listed = self.listed().contains_key(model);
+        if !tells || is_listed || self.model(model).context_window.is_some() {
             return;
         }
         {
@@ -236,7 +258,7 @@ impl Server {
     /// Asks for something free that needs the key.
     pub(super) async fn check(&self) -> Result<(), ProviderError> {
         let config = self.endpoint.config();
-        let vendor = vendor(config);
+        let vendor = self.vendor();
         let path = match vendor {
             // Its list of models is public.
             "openrouter" => "key",
@@ -253,7 +275,7 @@ impl Server {
     pub(super) fn model(&self, id: &str) -> Model {
         let config = self.endpoint.config();
         let listed = self.listed().get(id).cloned();
-        let mut model = listed.unwrap_or_else(|| models::describe(&config.id, vendor(config), id));
+        let mut model = listed.unwrap_or_else(|| models::describe(&config.id, self.vendor(), id));
         let repairs = self.learned.repairs(id);
         if repairs.contains(&Repair::NoTools) {
             model.supports_tools = false;
@@ -262,6 +284,23 @@ impl Server {
             model.supports_vision = Some(false);
         }
         model
+    }
+
+    /// Adds what to do where the window is the user's own to widen.
+    fn advised(&self, error: ProviderError) -> ProviderError {
+        let advice = match self.vendor() {
+            "llamacpp" => {
+                "start a new conversation, or restart llama.cpp with a larger context (llama-server -c TOKENS)"
+            }
+            "vllm" => {
+                "start a new conversation, or restart vLLM with a larger context (--max-model-len)"
+            }
+            "lmstudio" => {
+                "start a new conversation, or load the model with a larger context in LM Studio"
+            }
+            _ => return error,
+        };
+        error.advised_on_overflow(advice)
     }
 
     fn listed(&self) -> MutexGuard<'_, BTreeMap<String, Model>> {
@@ -283,6 +322,26 @@ impl Server {
         let root = base.strip_suffix("/v1").unwrap_or(base);
         format!("{root}{path}")
     }
+}
+
+/// Says that a model sees none of the pictures of a conversation; nothing where there are none.
+pub(super) fn images_left_out(request: &Request<'_>) -> Option<Notice> {
+    let has_image = |message: &Message| {
+        let parts = match message {
+            Message::User(parts) => parts,
+            Message::ToolResult(result) => &result.content,
+            Message::Reply(_) => return false,
+        };
+        parts.iter().any(|part| matches!(part, Part::Image { .. }))
+    };
+    request.messages.iter().any(has_image).then(|| Notice {
+        severity: Severity::Warning,
+        code: "images_left_out".to_owned(),
+        message: format!(
+            "model \"{}\" does not see images: they were left out, and it was told so; choose another model to have them seen",
+            request.model
+        ),
+    })
 }
 
 fn no_tools(model: &str) -> Notice {

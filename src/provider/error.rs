@@ -40,6 +40,8 @@ pub struct ProviderError {
     pub strikes: Option<u32>,
     /// Whether it came from no server but from a script.
     pub scripted: bool,
+    /// What to do about it at this server, where that is better advice than what its kind says.
+    pub advice: Option<&'static str>,
 }
 
 impl ProviderError {
@@ -56,6 +58,7 @@ impl ProviderError {
             unasked: false,
             strikes: None,
             scripted: false,
+            advice: None,
         }
     }
 
@@ -99,7 +102,17 @@ impl ProviderError {
             unasked: false,
             strikes: None,
             scripted: false,
+            advice: None,
         }
+    }
+
+    /// Adds advice to an error of a conversation that does not fit; any other stays as it is.
+    #[must_use]
+    pub(super) fn advised_on_overflow(mut self, advice: &'static str) -> Self {
+        if self.kind == ErrorKind::ContextLength {
+            self.advice = Some(advice);
+        }
+        self
     }
 
     /// Whether it is a mistake of the model that it can mend when told.

@@ -146,9 +146,9 @@ const GENERIC: Quirks = Quirks {
 };
 
 impl Quirks {
-    /// The flags to start with for a model of a provider instance.
-    pub(crate) fn of(config: &ProviderConfig, model: &str) -> Self {
-        match vendor(config) {
+    /// The flags to start with for a model at a vendor's server.
+    pub(crate) fn of(vendor: &str, model: &str) -> Self {
+        match vendor {
             "openai" => Self {
                 output_cap: OutputCap::MaxCompletionTokens,
                 system_role: SystemRole::Developer,

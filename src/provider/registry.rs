@@ -3,6 +3,8 @@
 //! Made from the configuration; keys and addresses may come later, in memory only. What an instance
 //! does is in its own module.
 
+mod detect;
+
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
@@ -18,6 +20,8 @@ use super::presets::{self, Preset};
 use super::responses::Responses;
 use super::scripted::Scripted;
 use crate::config::{Config, ProviderConfig, ProviderKind};
+use detect::Detect;
+pub use detect::Found;
 
 /// Id and preset of the instance that is always there.
 const SCRIPTED: &str = "scripted";
@@ -39,6 +43,8 @@ struct Shared {
     /// keeps the one it began with; the lock is held to look one up or to put one in.
     instances: RwLock<Vec<Instance>>,
     default: String,
+    /// The Ollama that may answer in its stead; `None` where none is looked for.
+    detect: Option<Detect>,
     clients: Clients,
 }
 
@@ -88,7 +94,9 @@ pub enum ConfigureError {
 impl Providers {
     /// One provider under the name of the scripted one, for tests of other modules.
     pub(crate) fn for_tests(config: &Config, provider: &Arc<dyn Provider>) -> Self {
-        let providers = Self::new(config);
+        let mut config = config.clone();
+        config.chat.detect_ollama = None;
+        let providers = Self::new(&config);
         let mut instances = providers
             .shared
             .instances
@@ -106,10 +114,12 @@ impl Providers {
     /// Makes all instances of a configuration, and the scripted one where it names none. Nothing is
     /// connected to or read from disk.
     pub fn new(config: &Config) -> Self {
-        Self::of(config.providers.clone(), &config.chat.provider)
+        let chat = &config.chat;
+        let detect = chat.detect_ollama.clone().map(Detect::at);
+        Self::of(config.providers.clone(), &chat.provider, detect)
     }
 
-    fn of(mut configs: Vec<ProviderConfig>, default: &str) -> Self {
+    fn of(mut configs: Vec<ProviderConfig>, default: &str, detect: Option<Detect>) -> Self {
         if !configs.iter().any(|config| config.id == SCRIPTED) {
             configs.push(scripted());
         }
@@ -123,6 +133,7 @@ impl Providers {
             shared: Arc::new(Shared {
                 instances: RwLock::new(instances),
                 default: if is_there { default } else { SCRIPTED }.to_owned(),
+                detect,
                 clients,
             }),
         }
@@ -140,7 +151,10 @@ impl Providers {
 
     /// Returns the id of the instance that answers where nothing else is asked for.
     pub fn default_id(&self) -> &str {
-        &self.shared.default
+        match &self.shared.detect {
+            Some(detect) if detect.is_found() => detect::ID,
+            _ => &self.shared.default,
+        }
     }
 
     /// Lists the instances in the order of the configuration.
@@ -209,7 +223,7 @@ impl Providers {
             kind: config.preset.clone(),
             base_url: config.base_url.clone(),
             configured: config.api_key.is_some() || config.key_optional,
-            default: config.id == self.shared.default,
+            default: config.id == self.default_id(),
         }
     }
 }

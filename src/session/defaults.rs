@@ -50,19 +50,24 @@ impl Defaults {
             .unwrap_or(config.tools.on_violation)
     }
 
-    /// Takes a client's settings.
+    /// Takes a client's settings; `provider` is the one that answers where nobody names one.
     ///
     /// # Errors
     ///
     /// `forbidden` where the operator locked a key; nothing is changed then.
-    pub fn configure(&mut self, wanted: &Configure, config: &Config) -> Result<(), SessionError> {
+    pub fn configure(
+        &mut self,
+        wanted: &Configure,
+        config: &Config,
+        provider: &str,
+    ) -> Result<(), SessionError> {
         if let Some(trust) = wanted.trust_level {
             allow_trust(trust, config)?;
         }
         allow(
             "chat.provider",
             wanted.provider.as_deref(),
-            &config.chat.provider,
+            provider,
             config,
         )?;
         allow(
@@ -93,22 +98,23 @@ impl Defaults {
         Ok(())
     }
 
-    /// Checks a send against the keys that the operator locked.
+    /// Checks a send against the keys that the operator locked; `provider` is the one that answers where nobody
+    /// names one.
     ///
     /// # Errors
     ///
     /// `forbidden`, naming the key.
-    pub fn allow_send(&self, send: &ChatSend, config: &Config) -> Result<(), SessionError> {
+    pub fn allow_send(
+        &self,
+        send: &ChatSend,
+        config: &Config,
+        provider: &str,
+    ) -> Result<(), SessionError> {
         if let Some(trust) = send.trust_level {
             allow_trust(trust, config)?;
         }
         let chat = &config.chat;
-        allow(
-            "chat.provider",
-            send.provider.as_deref(),
-            &chat.provider,
-            config,
-        )?;
+        allow("chat.provider", send.provider.as_deref(), provider, config)?;
         allow("chat.model", send.model.as_deref(), &chat.model, config)?;
         allow(
             "chat.workflow",
@@ -124,16 +130,13 @@ impl Defaults {
         )
     }
 
-    /// Returns the values now in force.
-    pub fn in_force(&self, config: &Config, layers: Vec<Layer>) -> Configured {
+    /// Returns the values now in force; `provider` is the one that answers where nobody names one.
+    pub fn in_force(&self, config: &Config, provider: &str, layers: Vec<Layer>) -> Configured {
         let workflow = config.workflows.get(&self.workflow);
         Configured {
             trust_level: self.trust(workflow),
             on_violation: Self::on_violation(workflow, config),
-            provider: self
-                .provider
-                .clone()
-                .unwrap_or_else(|| config.chat.provider.clone()),
+            provider: self.provider.clone().unwrap_or_else(|| provider.to_owned()),
             model: self
                 .model
                 .clone()
@@ -158,10 +161,6 @@ pub fn layers(wanted: &[Layer]) -> Vec<Layer> {
     layers
 }
 
-fn is_locked(key: &str, config: &Config) -> bool {
-    config.session.locked.iter().any(|locked| locked == key)
-}
-
 /// A locked trust level may still be tightened.
 fn allow_trust(wanted: TrustLevel, config: &Config) -> Result<(), SessionError> {
     let freedom = |trust| match trust {
@@ -170,7 +169,7 @@ fn allow_trust(wanted: TrustLevel, config: &Config) -> Result<(), SessionError> 
         TrustLevel::Autonomous => 2,
     };
     let looser = freedom(wanted) > freedom(config.chat.trust_level);
-    if looser && is_locked("chat.trust_level", config) {
+    if looser && config.session.is_locked("chat.trust_level") {
         return Err(forbidden("chat.trust_level"));
     }
     Ok(())
@@ -183,7 +182,9 @@ fn allow(
     config: &Config,
 ) -> Result<(), SessionError> {
     match wanted {
-        Some(wanted) if wanted != configured && is_locked(key, config) => Err(forbidden(key)),
+        Some(wanted) if wanted != configured && config.session.is_locked(key) => {
+            Err(forbidden(key))
+        }
         _ => Ok(()),
     }
 }

@@ -77,9 +77,11 @@ impl Session {
     pub(super) fn in_force(&self) -> answer::Configured {
         answer::Configured {
             input_requests: self.shared.inputs.is_wanted(),
-            ..self
-                .defaults
-                .in_force(&self.daemon.services.config, self.feed.layers())
+            ..self.defaults.in_force(
+                &self.daemon.services.config,
+                self.daemon.providers.default_id(),
+                self.feed.layers(),
+            )
         }
     }
 
@@ -174,7 +176,8 @@ impl Session {
         if let Some(workflow) = &wanted.workflow {
             resolve::workflow(workflow, config)?;
         }
-        self.defaults.configure(wanted, config)?;
+        let provider = self.daemon.providers.default_id();
+        self.defaults.configure(wanted, config, provider)?;
         if let Some(wanted) = &wanted.layers {
             self.feed.set_layers(defaults::layers(wanted));
         }
@@ -189,7 +192,7 @@ impl Session {
         wanted: command::ProviderConfigure,
     ) -> Result<Event, SessionError> {
         let config = &self.daemon.services.config;
-        if config.session.locked.iter().any(|key| key == "providers") {
+        if config.session.locks_providers() {
             return Err(error(
                 SessionCode::Forbidden,
                 "`providers` is locked by the operator's configuration (session.locked)",

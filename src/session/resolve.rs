@@ -37,7 +37,7 @@ pub fn setup(
     providers: &Providers,
 ) -> Result<Setup, SessionError> {
     check(send)?;
-    defaults.allow_send(send, config)?;
+    defaults.allow_send(send, config, providers.default_id())?;
     let name = send.workflow.as_deref().unwrap_or(&defaults.workflow);
     let workflow = workflow(name, config)?;
     let scope = scope(workflow, send.tool_permissions.as_ref())?;
@@ -46,7 +46,7 @@ pub fn setup(
         .clone()
         .or_else(|| defaults.provider.clone())
         .or_else(|| workflow.and_then(|workflow| workflow.provider.clone()))
-        .unwrap_or_else(|| config.chat.provider.clone());
+        .unwrap_or_else(|| providers.default_id().to_owned());
     let found = providers
         .get(&provider_id)
         .zip(providers.config(&provider_id));
@@ -61,7 +61,13 @@ pub fn setup(
         conversation_id: send.conversation_id.clone(),
         message_id,
         content: send.content.clone().into_parts(),
-        model: model(send, defaults, workflow, config, &instance),
+        model: model(
+            send,
+            defaults,
+            workflow,
+            (config, providers.default_id()),
+            &instance,
+        ),
         system: system(send, workflow, config),
         trust: send.trust_level.unwrap_or_else(|| defaults.trust(workflow)),
         on_violation: Defaults::on_violation(workflow, config),
@@ -211,7 +217,7 @@ fn model(
     send: &ChatSend,
     defaults: &Defaults,
     workflow: Option<&Workflow>,
-    config: &Config,
+    (config, default): (&Config, &str),
     instance: &ProviderConfig,
 ) -> String {
     // A model belongs to a provider: where a send names another provider, only its own word counts.
@@ -219,14 +225,14 @@ fn model(
         .provider
         .as_ref()
         .or_else(|| workflow.and_then(|workflow| workflow.provider.as_ref()))
-        .unwrap_or(&config.chat.provider);
+        .map_or(default, String::as_str);
     let other_provider = send.provider.as_ref().is_some_and(|named| named != theirs);
     let inherited = || {
         defaults
             .model
             .clone()
             .or_else(|| workflow.and_then(|workflow| workflow.model.clone()))
-            .or_else(|| (instance.id == config.chat.provider).then(|| config.chat.model.clone()))
+            .or_else(|| (instance.id == default).then(|| config.chat.model.clone()))
     };
     let model = send
         .model

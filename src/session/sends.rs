@@ -36,6 +36,9 @@ impl Session {
         if self.daemon.draining.is_cancelled() {
             return self.answer(id, Event::SessionError(shutting_down()));
         }
+        if send.provider.is_none() && self.defaults.provider.is_none() {
+            self.daemon.find_provider().await;
+        }
         let setup = resolve::setup(
             &send,
             self.shared.ids.message(),

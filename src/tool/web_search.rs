@@ -1,4 +1,5 @@
-//! `web_search`: asks SearXNG, then Brave, and says which of them failed and what to do about it.
+//! `web_search`: asks SearXNG, then Brave where that fails or finds nothing, and says which of them failed and what to
+//! do about it.
 //!
 //! Results are other people's text: shortened, stripped of control characters, and marked as such.
 //! Nothing here follows a link.
@@ -174,6 +175,10 @@ impl Prepared for Call {
         }
     }
 
+    fn query(&self) -> Option<&str> {
+        Some(&self.query)
+    }
+
     fn run<'a>(self: Box<Self>, run: Run<'a>) -> BoxFuture<'a, Result<Output, Violation>>
     where
         Self: 'a,
@@ -196,12 +201,12 @@ impl Prepared for Call {
 }
 
 impl Call {
-    /// Asks one engine after the other until one answers.
+    /// Asks one engine after the other until one finds something.
     async fn search(&self, emit: &(dyn Fn(OutputStream, &str) + Send + Sync)) -> Output {
         if let Some(answer) = self.engines.cache.get(&self.query) {
             return self.output(&answer);
         }
-        let mut problems = Vec::new();
+        let mut tried = Tries::default();
         for engine in ["searxng", "brave"] {
             let asked = match engine {
                 "searxng" => self.engines.ask_searxng(&self.query).await,
@@ -209,12 +214,15 @@ impl Call {
             };
             match asked {
                 None => {}
+                Some(Ok(answer)) if answer.is_empty() => {
+                    self.engines.answered(engine, &[]);
+                    emit(OutputStream::Progress, &format!("{engine} found nothing\n"));
+                    tried.empty.push(engine);
+                    tried.warnings.extend(answer.warnings);
+                }
                 Some(Ok(mut answer)) => {
-                    self.engines.answered(engine, &problems);
-                    let failed = problems
-                        .iter()
-                        .map(|said| format!("{said}; {engine} was asked instead"));
-                    answer.warnings.extend(failed);
+                    self.engines.answered(engine, &tried.problems);
+                    answer.warnings.extend(tried.before(engine));
                     let answer = Arc::new(answer);
                     self.engines.cache.put(&self.query, &answer);
                     return self.output(&answer);
@@ -223,32 +231,46 @@ impl Call {
                     let said = format!("{engine}: {problem}");
                     emit(OutputStream::Progress, &format!("{said}\n"));
                     tracing::warn!(engine, %problem, "search failed");
-                    problems.push(said);
+                    tried.problems.push(said);
                 }
             }
         }
-        if problems.is_empty() {
+        self.nothing(tried)
+    }
+
+    /// What the model is told where no engine found anything.
+    fn nothing(&self, tried: Tries) -> Output {
+        let Tries {
+            empty,
+            problems,
+            mut warnings,
+        } = tried;
+        if empty.is_empty() && problems.is_empty() {
             return Output::error(
                 "no search engine is configured; set tools.web_search.searxng_url or tools.web_search.brave_api_key",
             );
         }
-        Output::error(format!(
-            "the search failed, which does not mean that nothing exists: {}",
-            problems.join("; ")
-        ))
+        let Some(last) = empty.last() else {
+            return Output::error(format!(
+                "the search failed, which does not mean that nothing exists: {}",
+                problems.join("; ")
+            ));
+        };
+        let by = match (empty.as_slice(), problems.as_slice()) {
+            ([_], []) => String::new(),
+            (_, []) => format!(", neither by {}", empty.join(" nor by ")),
+            (_, problems) => format!(" by {last}; {}", problems.join("; ")),
+        };
+        warnings.extend(problems);
+        Output::error(format!("nothing was found for {:?}{by}", self.query)).with(Metadata {
+            provider: Some((*last).to_owned()),
+            result_count: Some(0),
+            warnings,
+            ..Metadata::default()
+        })
     }
 
     fn output(&self, answer: &Answer) -> Output {
-        if answer.results.is_empty() && answer.answers.is_empty() {
-            return Output::error(format!("nothing was found for {:?}", self.query)).with(
-                Metadata {
-                    provider: Some(answer.engine.to_owned()),
-                    result_count: Some(0),
-                    warnings: answer.warnings.clone(),
-                    ..Metadata::default()
-                },
-            );
-        }
         let shown = answer.results.len().min(self.wanted);
         Output::text(answer.text(&self.query, shown)).with(Metadata {
             provider: Some(answer.engine.to_owned()),
@@ -258,6 +280,30 @@ impl Call {
             warnings: answer.warnings.clone(),
             ..Metadata::default()
         })
+    }
+}
+
+/// What came of the engines that were asked and did not find anything.
+#[derive(Default)]
+struct Tries {
+    /// Those that answered and found nothing.
+    empty: Vec<&'static str>,
+    /// Why others did not answer.
+    problems: Vec<String>,
+    /// What the empty answers said besides.
+    warnings: Vec<String>,
+}
+
+impl Tries {
+    /// What is worth knowing of them beside the answer of the engine that was asked next.
+    fn before(self, engine: &str) -> impl Iterator<Item = String> {
+        let failed = self.problems.into_iter();
+        let empty = self.empty.into_iter();
+        let said = failed.chain(empty.map(|engine| format!("{engine} found nothing")));
+        let said: Vec<String> = said
+            .map(|said| format!("{said}; {engine} was asked instead"))
+            .collect();
+        self.warnings.into_iter().chain(said)
     }
 }
 

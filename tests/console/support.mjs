@@ -44,7 +44,7 @@ export class Daemon {
     const project = join(place, "project");
     mkdirSync(project, { recursive: true });
     for (const [name, text] of Object.entries(options.files ?? {})) writeFileSync(join(project, name), text);
-    const environment = { PATH: process.env.PATH, HOME: place, OUTRIGGER_APPROVAL__TIMEOUT: "10m", ...options.environment };
+    const environment = { PATH: process.env.PATH, HOME: place, OUTRIGGER_APPROVAL__TIMEOUT: "10m", OUTRIGGER_CHAT__DETECT_OLLAMA: "", ...options.environment };
     if (options.token) environment.OUTRIGGER_TOKEN = options.token;
     if (options.script) {
       writeFileSync(join(place, "script.yaml"), options.script);

@@ -28,6 +28,8 @@ fn outrigger(home: &TempDir) -> Command {
         .env_clear()
         .env("HOME", home.path())
         .env("PATH", "/usr/bin:/bin")
+        // Whatever runs on the machine of the test.
+        .env("OUTRIGGER_CHAT__DETECT_OLLAMA", "")
         .current_dir(home.path().join("project"))
         .kill_on_drop(true);
     command

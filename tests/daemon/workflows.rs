@@ -279,3 +279,29 @@ async fn the_model_is_told_its_roots_and_the_same_each_time() {
         assert!(!prompt.contains(placeholder), "{prompt}");
     }
 }
+
+#[tokio::test]
+async fn what_the_operator_locked_about_providers_stays() {
+    let provider = Provider::start().await;
+    provider.then(Turn::text("hi"));
+    let more = json!({
+        "session": {"locked": ["providers"]},
+        "providers": {"other": {"kind": "scripted"}},
+    });
+    let daemon = Daemon::with(&provider, more).await;
+    let mut client = daemon.connect().await;
+    for refused in [
+        json!({"type": "provider:configure", "provider": "test", "apiKey": "mine"}),
+        json!({"type": "provider:configure", "provider": "openai", "baseUrl": "http://127.0.0.1:1"}),
+        json!({"type": "session:configure", "provider": "other"}),
+        json!({"type": "chat:send", "content": "go", "provider": "other"}),
+    ] {
+        let answer = client.ask(refused).await;
+        assert_eq!(answer["payload"]["code"], "forbidden", "{answer}");
+    }
+    // The one that answers anyway may be named.
+    let send = json!({"type": "chat:send", "content": "go", "provider": "test"});
+    let answer = client.ask(send).await;
+    assert_eq!(answer["type"], "chat:send-result", "{answer}");
+    client.until("chat:stream-end").await;
+}

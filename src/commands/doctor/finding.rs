@@ -52,6 +52,12 @@ impl Finding {
         }
     }
 
+    /// Adds to what was found.
+    pub(super) fn remark(mut self, remark: &str) -> Self {
+        self.message = format!("{}; {remark}", self.message);
+        self
+    }
+
     /// Adds what to do.
     pub(super) fn advise(mut self, advice: impl Into<String>) -> Self {
         self.advice = Some(advice.into());
@@ -85,6 +91,21 @@ pub(super) fn text(findings: &[Finding]) -> String {
     text
 }
 
+/// What it comes to, in one line.
+pub(super) fn sum(findings: &[Finding]) -> String {
+    let count = |state| findings.iter().filter(|found| found.state == state).count();
+    let (failed, warnings) = (count(State::Failed), count(State::Warning));
+    let warned = match warnings {
+        0 => "no warnings".to_owned(),
+        1 => "1 warning".to_owned(),
+        more => format!("{more} warnings"),
+    };
+    match failed {
+        0 => format!("{warned}, nothing stops it\n"),
+        failed => format!("{failed} failed, {warned}: correct what failed first\n"),
+    }
+}
+
 /// `{"ok": …, "checks": [{"check", "state", "message", "advice"?}]}`.
 pub(super) fn json(findings: &[Finding]) -> Value {
     json!({ "ok": is_well(findings), "checks": findings })
@@ -109,6 +130,20 @@ mod tests {
              warning  sandbox  mode limits -> run it elsewhere\n"
         );
         assert_eq!(text(&[]), "");
+    }
+
+    #[test]
+    fn the_last_line_says_what_it_comes_to() {
+        let mut found = findings();
+        assert_eq!(sum(&found), "1 warning, nothing stops it\n");
+        found.extend(findings());
+        assert_eq!(sum(&found), "2 warnings, nothing stops it\n");
+        found.push(Finding::new("x", State::Failed, "y"));
+        assert_eq!(
+            sum(&found),
+            "1 failed, 2 warnings: correct what failed first\n"
+        );
+        assert_eq!(sum(&[]), "no warnings, nothing stops it\n");
     }
 
     #[test]

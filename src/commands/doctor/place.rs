@@ -84,17 +84,18 @@ pub(super) async fn sandbox(machine: &Machine) -> Vec<Finding> {
     vec![match report.mode {
         Mode::Full => Finding::new("sandbox", State::Ok, mode),
         Mode::Fallback | Mode::Limits | Mode::None => {
-            Finding::new("sandbox", State::Warning, format!("{mode}; {why}")).advise(advice())
+            Finding::new("sandbox", State::Warning, format!("{mode}; {why}"))
+                .advise(advice(sandbox::is_container()))
         }
     }]
 }
 
-/// How the strongest mode is had.
-fn advice() -> &'static str {
+/// How the strongest mode is had. The options for a container were tried with Docker's default profile, 2026-11-22.
+fn advice(is_container: bool) -> &'static str {
     if cfg!(not(target_os = "linux")) {
         "commands are confined on Linux only; run the daemon in a container or virtual machine"
-    } else if sandbox::is_container() {
-        "let the container make user namespaces (the README's section on Docker says how), or accept the mode: --require-sandbox fallback checks it"
+    } else if is_container {
+        "let the container make user namespaces: a seccomp profile that allows unshare, mount, umount2, pivot_root, open_tree, move_mount and mount_setattr besides Docker's own, with systempaths=unconfined, and apparmor=unconfined where there is AppArmor; or accept the mode: --require-sandbox fallback checks it"
     } else {
         "allow unprivileged user namespaces: sysctl kernel.unprivileged_userns_clone=1, and on Ubuntu kernel.apparmor_restrict_unprivileged_userns=0 or an AppArmor profile"
     }
@@ -105,6 +106,11 @@ pub(super) fn port(machine: &Machine) -> Vec<Finding> {
     let address = machine.loaded.config.server.address;
     let found = match TcpListener::bind(address) {
         Ok(_) => Finding::new("port", State::Ok, format!("{address} is free")),
+        Err(_) if is_ours(machine) => Finding::new(
+            "port",
+            State::Ok,
+            format!("the daemon with this token runs at {address}"),
+        ),
         Err(_) if healthcheck::is_alive(address) => Finding::new(
             "port",
             State::Warning,
@@ -115,6 +121,13 @@ pub(super) fn port(machine: &Machine) -> Vec<Finding> {
             .advise("choose another port with --port or server.port; 0 takes a free one"),
     };
     vec![found]
+}
+
+/// Whether the daemon that listens is the one that doctor looks at, as in a container.
+fn is_ours(machine: &Machine) -> bool {
+    let address = machine.loaded.config.server.address;
+    let token = machine.loaded.token.as_ref();
+    token.is_some_and(|token| healthcheck::takes_token(address, token))
 }
 
 /// Whether the programs that MCP servers are started with are there.
@@ -216,6 +229,15 @@ fn shown(path: &Path) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_advice_says_itself_what_to_do() {
+        for is_container in [true, false] {
+            assert!(!advice(is_container).contains("README"));
+        }
+        #[cfg(target_os = "linux")]
+        assert!(advice(true).contains("seccomp") && advice(true).contains("systempaths"));
+    }
 
     #[test]
     fn programs_are_found_as_a_shell_would() {

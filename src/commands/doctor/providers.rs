@@ -6,7 +6,9 @@ use futures::future::join_all;
 
 use super::Machine;
 use super::finding::{Finding, State};
+use crate::config::ProviderKind;
 use crate::message::Model;
+use crate::provider::Provider;
 use crate::provider::registry::ProviderInfo;
 
 /// How long a provider may take to accept its key.
@@ -24,38 +26,59 @@ const SMALL_CONTEXT: u64 = 16 * 1024;
 const SCRIPTED: &str = "scripted";
 const OLLAMA: &str = "ollama";
 
-/// Whether each configured provider accepts what it is given. Nothing that costs money is asked.
+/// Whether each configured provider accepts what it is given, and what its model can do. Nothing that costs money is
+/// asked.
 pub(super) async fn providers(machine: &Machine) -> Vec<Finding> {
-    let real: Vec<ProviderInfo> = machine
-        .providers
-        .list()
-        .into_iter()
-        .filter(|info| info.kind != SCRIPTED && info.kind != OLLAMA)
-        .collect();
-    let has_ollama = machine
-        .providers
-        .list()
-        .iter()
-        .any(|info| info.kind == OLLAMA);
-    if real.is_empty() && !has_ollama {
+    let all = machine.providers.list();
+    let is_real = |info: &&ProviderInfo| info.kind != SCRIPTED && info.kind != OLLAMA;
+    let real: Vec<&ProviderInfo> = all.iter().filter(is_real).collect();
+    let mut findings = scripts(machine, &all);
+    if real.is_empty() && findings.is_empty() && !all.iter().any(|info| info.kind == OLLAMA) {
         let none = Finding::new(
             "provider",
             State::Warning,
             "none is configured; the built-in demonstration answers",
         );
         return vec![none.advise(
-            "set ANTHROPIC_API_KEY, OPENAI_API_KEY or another provider's key, or run Ollama and set [providers.ollama]",
+            "set ANTHROPIC_API_KEY, OPENAI_API_KEY or another provider's key, or run Ollama on this machine (chat.detect_ollama)",
         )];
     }
-    join_all(real.iter().map(|info| validated(machine, info))).await
+    findings.extend(join_all(real.into_iter().map(|info| validated(machine, info))).await);
+    findings
+}
+
+/// The scripts that somebody configured.
+fn scripts(machine: &Machine, all: &[ProviderInfo]) -> Vec<Finding> {
+    let configs = machine.loaded.config.providers.iter();
+    let scripted = configs.filter(|config| config.kind == ProviderKind::Scripted);
+    scripted
+        .filter(|config| config.id != SCRIPTED || config.script.is_some())
+        .map(|config| {
+            let is_default = all.iter().any(|info| info.id == config.id && info.default);
+            let played = match &config.script {
+                Some(script) => script.display().to_string(),
+                None => "the built-in demonstration".to_owned(),
+            };
+            let place = place(&config.id, is_default);
+            Finding::new(
+                "provider",
+                State::Ok,
+                format!("{place}: plays {played}, no model is asked"),
+            )
+        })
+        .collect()
+}
+
+fn place(id: &str, is_default: bool) -> String {
+    match is_default {
+        true => format!("{id} (the default)"),
+        false => id.to_owned(),
+    }
 }
 
 async fn validated(machine: &Machine, info: &ProviderInfo) -> Finding {
     let id = &info.id;
-    let place = match info.default {
-        true => format!("{id} (the default)"),
-        false => id.clone(),
-    };
+    let place = place(id, info.default);
     if !info.configured {
         // Every message would fail.
         let state = match info.default {
@@ -69,11 +92,19 @@ async fn validated(machine: &Machine, info: &ProviderInfo) -> Finding {
         return Finding::new("provider", State::Failed, format!("{place}: is gone"));
     };
     match tokio::time::timeout(VALIDATE_TIME, provider.validate()).await {
-        Ok(Ok(())) => Finding::new(
-            "provider",
-            State::Ok,
-            format!("{place}: {} accepts the key", info.base_url),
-        ),
+        Ok(Ok(())) => {
+            let config = machine.providers.config(id);
+            let has_key = config.as_ref().is_some_and(|it| it.api_key.is_some());
+            let answers = match has_key {
+                true => "accepts the key",
+                false => "answers without a key",
+            };
+            let model = model(machine, info, &*provider).await;
+            of_model(
+                &format!("{place}: {} {answers}", info.base_url),
+                model.as_ref(),
+            )
+        }
         Ok(Err(error)) => Finding::new("provider", State::Failed, format!("{place}: {error}"))
             .advise(format!(
                 "check providers.{id}.api_key and providers.{id}.base_url ({})",
@@ -92,6 +123,60 @@ async fn validated(machine: &Machine, info: &ProviderInfo) -> Finding {
     }
 }
 
+/// The model that answers where a message names none, as far as its server and the table tell.
+async fn model(machine: &Machine, info: &ProviderInfo, provider: &dyn Provider) -> Option<Model> {
+    let chat = &machine.loaded.config.chat.model;
+    let config = machine.providers.config(&info.id);
+    let own = config.map(|config| config.model.clone());
+    let chosen = match info.default && !chat.is_empty() {
+        true => chat.clone(),
+        false => own.unwrap_or_default(),
+    };
+    let listed = tokio::time::timeout(VALIDATE_TIME, provider.models()).await;
+    let listed = listed.ok().and_then(Result::ok).unwrap_or_default();
+    if chosen.is_empty() {
+        return listed.into_iter().next();
+    }
+    let known = listed.into_iter().find(|model| model.id == chosen);
+    Some(known.unwrap_or_else(|| provider.model(&chosen)))
+}
+
+/// What a provider that answers is good for, by its model.
+fn of_model(answers: &str, model: Option<&Model>) -> Finding {
+    let found = |state, text: &str| Finding::new("provider", state, format!("{answers}; {text}"));
+    let Some(model) = model else {
+        return found(State::Warning, "it lists no model")
+            .advise("install one there, or name one in its `model`");
+    };
+    let text = described(model);
+    if !model.supports_tools {
+        return found(State::Warning, &text).advise(
+            "name a model that can call tools, or start its server with a template that has them",
+        );
+    }
+    if model
+        .context_window
+        .is_some_and(|size| size < SMALL_CONTEXT)
+    {
+        return found(State::Warning, &format!("{text}; that is little for tools and their output"))
+            .advise(format!("start its server with a context of {SMALL_CONTEXT} tokens or more, e.g. llama-server -c {SMALL_CONTEXT}"));
+    }
+    found(State::Ok, &text)
+}
+
+/// A model with its window and whether it has tools.
+fn described(model: &Model) -> String {
+    let window = match model.context_window {
+        Some(size) => format!("a window of {size} tokens"),
+        None => "a window that nobody told".to_owned(),
+    };
+    let tools = match model.supports_tools {
+        true => "tools",
+        false => "no tools",
+    };
+    format!("model {} with {window} and {tools}", model.id)
+}
+
 /// Whether Ollama runs, and which models it has; asked at its usual address where none is configured.
 pub(super) async fn ollama(machine: &Machine) -> Vec<Finding> {
     let configured: Vec<ProviderInfo> = machine
@@ -107,7 +192,8 @@ pub(super) async fn ollama(machine: &Machine) -> Vec<Finding> {
         return join_all(asked).await;
     }
     // A preset without an instance becomes one; it lives as long as this check.
-    match machine.providers.configure(OLLAMA, None, None) {
+    let place = machine.loaded.config.chat.detect_ollama.as_deref();
+    match machine.providers.configure(OLLAMA, None, place) {
         Ok(info) => vec![listed(machine, &info, State::Absent).await],
         Err(_) => Vec::new(),
     }
@@ -125,7 +211,11 @@ async fn listed(machine: &Machine, info: &ProviderInfo, missing: State) -> Findi
             return unreachable(info, missing, &problem);
         }
     };
-    of_models(info, &models, &machine.loaded.config.chat.model)
+    let found = of_models(info, &models, &machine.loaded.config.chat.model);
+    match info.default && machine.loaded.config.chat.detect_ollama.is_some() {
+        true => found.remark("it answers, since no provider is configured"),
+        false => found,
+    }
 }
 
 /// What the models that Ollama has are good for; where one is chosen, only that one counts.
@@ -165,7 +255,12 @@ fn of_models(info: &ProviderInfo, models: &[Model], chosen: &str) -> Finding {
             info.id
         ));
     }
-    Finding::new(OLLAMA, State::Ok, format!("{url}: {all}"))
+    let first = counted.first().map(|model| described(model));
+    Finding::new(
+        OLLAMA,
+        State::Ok,
+        format!("{url}: {all}; {}", first.unwrap_or_default()),
+    )
 }
 
 fn unreachable(info: &ProviderInfo, state: State, problem: &str) -> Finding {

@@ -1,6 +1,7 @@
 use super::*;
 use crate::arguments::{Arguments, Command};
 use clap::Parser as _;
+use serde_json::{Value, json};
 
 /// A machine with this configuration and nothing else set.
 fn machine(toml: &str) -> (tempfile::TempDir, Result<Machine, Vec<Finding>>) {
@@ -193,4 +194,137 @@ async fn an_endpoint_is_tried() {
 fn the_port_may_be_named() {
     let arguments = Arguments::try_parse_from(["outrigger", "doctor", "--port", "99"]).unwrap();
     assert!(matches!(arguments.into_command(), Command::Doctor(it) if it.port == Some(99)));
+}
+
+/// A llama.cpp with a small window and a template without tools.
+async fn llamacpp(props: Value) -> String {
+    use axum::routing::get;
+
+    let list = json!({"object": "list", "data": [{"id": "tiny", "owned_by": "llamacpp",
+        "meta": {"n_ctx": props["default_generation_settings"]["n_ctx"], "n_ctx_train": 262_144}}]});
+    let router = axum::Router::new()
+        .route("/v1/models", get(move || async move { axum::Json(list) }))
+        .route("/props", get(move || async move { axum::Json(props) }));
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/v1", listener.local_addr().unwrap());
+    drop(tokio::spawn(
+        async move { axum::serve(listener, router).await },
+    ));
+    url
+}
+
+#[tokio::test]
+async fn a_provider_is_shown_with_model_window_and_tools() {
+    let props = |n_ctx: u64, tools: bool| {
+        json!({"default_generation_settings": {"n_ctx": n_ctx},
+        "chat_template_caps": {"supports_tools": tools}})
+    };
+    for (props, state, key, words) in [
+        (
+            props(65_536, true),
+            "ok",
+            "",
+            "answers without a key; model tiny with a window of 65536 tokens and tools\n",
+        ),
+        (
+            props(65_536, true),
+            "ok",
+            "api_key = \"k1\"\n",
+            "accepts the key; model tiny",
+        ),
+        (
+            props(8192, true),
+            "warning",
+            "",
+            "a window of 8192 tokens and tools; that is little",
+        ),
+        (
+            props(65_536, false),
+            "warning",
+            "",
+            "no tools -> name a model",
+        ),
+    ] {
+        let url = llamacpp(props).await;
+        let (_place, machine) = machine(&format!(
+            "[providers.local]\nkind = \"openai\"\nbase_url = \"{url}\"\n{key}"
+        ));
+        let findings = providers::providers(&machine.unwrap()).await;
+        let text = finding::text(&findings);
+        assert!(text.starts_with(state) && text.contains(words), "{text}");
+    }
+}
+
+#[tokio::test]
+async fn a_script_is_a_provider_too() {
+    let (_place, machine) =
+        machine("[chat]\nprovider = \"play\"\n[providers.play]\nkind = \"scripted\"\n");
+    let text = finding::text(&providers::providers(&machine.unwrap()).await);
+    assert!(
+        text.starts_with("ok")
+            && text.contains("play (the default): plays the built-in demonstration"),
+        "{text}"
+    );
+}
+
+/// Somebody who lets in who has this token.
+fn guarded(token: &'static str) -> u16 {
+    use std::io::{Read as _, Write as _};
+
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    drop(std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let mut head = [0; 4096];
+            let read = stream.read(&mut head).unwrap();
+            let head = String::from_utf8_lossy(&head[..read]);
+            let is_let_in = head.starts_with("GET /healthz")
+                || head.contains(&format!("Authorization: Bearer {token}\r\n"));
+            let status = if is_let_in { "200 OK" } else { "401 No" };
+            write!(stream, "HTTP/1.1 {status}\r\ncontent-length: 0\r\n\r\n").unwrap();
+        }
+    }));
+    port
+}
+
+#[test]
+fn the_daemon_of_this_configuration_is_no_other_one() {
+    let port = guarded("the-token-of-that-daemon");
+    for (token, expected) in [
+        (Some("the-token-of-that-daemon"), "ok"),
+        (Some("another-token"), "warning"),
+        (None, "warning"),
+    ] {
+        let (_place, machine) = machine(&format!("[server]\nport = {port}\n"));
+        let mut machine = machine.unwrap();
+        machine.loaded.token = token.map(Into::into);
+        let text = finding::text(&place::port(&machine));
+        assert!(text.starts_with(expected), "{text}");
+    }
+}
+
+#[tokio::test]
+async fn an_ollama_that_nobody_configured_is_said_to_answer() {
+    use axum::routing::{get, post};
+
+    let tags = json!({"models": [{"model": "qwen3", "capabilities": ["completion", "tools"]}]});
+    let show = json!({"capabilities": ["completion", "tools"],
+        "model_info": {"general.architecture": "q", "q.context_length": 40_960}});
+    let router = axum::Router::new()
+        .route("/api/tags", get(move || async move { axum::Json(tags) }))
+        .route("/api/show", post(move || async move { axum::Json(show) }));
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    drop(tokio::spawn(
+        async move { axum::serve(listener, router).await },
+    ));
+    let (_place, machine) = machine(&format!("[chat]\ndetect_ollama = \"{url}\"\n"));
+    let machine = machine.unwrap();
+    assert!(machine.providers.detect().await.is_some());
+    assert_eq!(providers::providers(&machine).await, []);
+    let text = finding::text(&providers::ollama(&machine).await);
+    let words =
+        "model qwen3 with a window of 32768 tokens and tools; it answers, since no provider";
+    assert!(text.starts_with("ok") && text.contains(words), "{text}");
 }

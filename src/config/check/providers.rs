@@ -78,10 +78,20 @@ pub(super) fn referred(
     findings.refuse(path, message);
 }
 
+fn is_usable(known: &ProviderConfig) -> bool {
+    known.api_key.is_some() || known.key_optional
+}
+
+/// Whether the scripted instance answers only because nothing is configured that could.
+pub(super) fn is_fallback(instances: &[ProviderConfig], findings: &Findings<'_>) -> bool {
+    let is_set = findings.merged.get(&["providers", SCRIPTED]).is_some();
+    let mut others = instances.iter().filter(|known| known.id != SCRIPTED);
+    !is_set && !others.any(is_usable)
+}
+
 /// Returns the default instance's name.
 pub(super) fn default(instances: &[ProviderConfig], findings: &mut Findings<'_>) -> String {
-    let usable = |known: &&ProviderConfig| known.api_key.is_some() || known.key_optional;
-    let first = instances.iter().find(usable);
+    let first = instances.iter().find(|known| is_usable(known));
     let name = first.map_or(SCRIPTED, |first| first.id.as_str());
     let origin = Origin::Derived("the first provider that is configured");
     findings.derive(&["chat", "provider"], name, origin);

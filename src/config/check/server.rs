@@ -9,8 +9,12 @@ use super::super::{ServerConfig, SessionConfig};
 use super::findings::{DAY, Findings};
 use super::{KIB, MIB};
 
+/// Locks keys, addresses and the choice of a provider at once.
+pub(crate) const PROVIDERS: &str = "providers";
+
 /// What a client can change, and an operator can forbid to loosen.
-pub(crate) const LOCKABLE: [&str; 9] = [
+pub(crate) const LOCKABLE: [&str; 10] = [
+    PROVIDERS,
     "chat.provider",
     "chat.model",
     "chat.trust_level",

@@ -370,3 +370,48 @@ fn the_page_is_for_this_machine_unless_it_is_wanted() {
         assert_eq!(loaded.config.server.console, expected, "{host} {console:?}");
     }
 }
+
+#[test]
+fn an_ollama_is_looked_for_where_nothing_is_configured_alone() {
+    const PLACE: &str = "http://127.0.0.1:11434";
+    let cases: [(&str, &[(&str, &str)], Option<&str>); 9] = [
+        ("", &[], Some(PLACE)),
+        ("[providers.anthropic]\nmodel = 'm'", &[], Some(PLACE)),
+        (
+            "[chat]\ndetect_ollama = 'http://box:1/'",
+            &[],
+            Some("http://box:1"),
+        ),
+        ("[chat]\ndetect_ollama = ''", &[], None),
+        ("[chat]\nprovider = 'scripted'", &[], None),
+        ("[providers.scripted]\nkind = 'scripted'", &[], None),
+        ("", &[("ANTHROPIC_API_KEY", "k")], None),
+        ("", &[("OLLAMA_HOST", "box")], None),
+        ("[providers.local]\nkind = 'llamacpp'", &[], None),
+    ];
+    for (file, environment, expected) in cases {
+        let loaded = toml(file).with_environment(environment).load();
+        assert_eq!(
+            loaded.config.chat.detect_ollama.as_deref(),
+            expected,
+            "{file}"
+        );
+    }
+    let errors = toml("[chat]\ndetect_ollama = 'box'").errors();
+    assert!(errors.contains("chat.detect_ollama"), "{errors}");
+}
+
+#[test]
+fn providers_can_be_locked_as_a_whole() {
+    let session = toml("[session]\nlocked = ['providers']")
+        .load()
+        .config
+        .session;
+    assert!(session.locks_providers() && session.is_locked("chat.provider"));
+    assert!(!session.is_locked("chat.model"));
+    let session = toml("[session]\nlocked = ['chat.model']")
+        .load()
+        .config
+        .session;
+    assert!(!session.locks_providers() && !session.is_locked("chat.provider"));
+}

@@ -34,7 +34,12 @@ pub(super) fn fits(schema: &Fields, content: &Fields) -> Result<(), String> {
     Ok(())
 }
 
-fn one(field: &Fields, value: &Value) -> Result<(), String> {
+/// Checks the value of one field.
+///
+/// # Errors
+///
+/// What is wrong with it, to be read after the field's name.
+pub(super) fn one(field: &Fields, value: &Value) -> Result<(), String> {
     match field.get("type").and_then(Value::as_str) {
         Some("boolean") => match value {
             Value::Bool(_) => Ok(()),

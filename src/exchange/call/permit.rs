@@ -54,7 +54,7 @@ impl Calls<'_> {
         }
         let tool = tool.ok_or_else(|| self.unknown(&call.name))?;
         let cleared = self.prepare(call, tool, call.input.clone()).await?;
-        match self.decide(tool, &cleared, repeated) {
+        match self.decide(call, tool, &cleared, repeated) {
             Decision::Run { remembered } => {
                 let by = match remembered {
                     true => By::Remembered,
@@ -132,6 +132,7 @@ impl Calls<'_> {
     /// What the policy says of a call that the model has made so often in a row.
     pub(super) fn decide(
         &self,
+        call: &ToolCall,
         tool: &Arc<dyn Tool>,
         cleared: &Cleared,
         repeated: u32,
@@ -139,6 +140,11 @@ impl Calls<'_> {
         let config = &self.exchange.services.config;
         let remembered = &self.exchange.conversation.remembered;
         let facts = &cleared.facts;
+        let search = cleared.prepared.query().map(|query| {
+            let searches = &self.exchange.conversation.searches;
+            let history = self.exchange.history.snapshot();
+            searches.judge(&call.id, query, &history, &config.tools.web_search)
+        });
         let subject = Subject {
             tool: tool.spec(),
             danger: &facts.danger,
@@ -152,6 +158,7 @@ impl Calls<'_> {
                 .as_ref()
                 .is_some_and(|key| remembered.holds(key)),
             repeated,
+            search: search.as_ref(),
         };
         let rules = Rules {
             trust: self.exchange.setup.trust,

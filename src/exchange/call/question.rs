@@ -112,7 +112,7 @@ impl Calls<'_> {
             Verdict::Approved(Some(input)) => {
                 let edited = self.prepare(call, tool, input).await?;
                 // The user wrote it, so nothing is asked again; what is refused stays refused.
-                match self.decide(tool, &edited, 1) {
+                match self.decide(call, tool, &edited, 1) {
                     Decision::Refuse(reason) => {
                         self.rule(call, Ruling::refused(By::Policy));
                         Err(Settled::denied(format!("not allowed as edited: {reason}")))

@@ -112,6 +112,7 @@ impl Case {
             network: self.network,
             remembered: self.remembered,
             repeated: self.repeated,
+            search: None,
         };
         decide(&subject, &scope, self.rules)
     }
@@ -355,5 +356,43 @@ fn a_word_of_the_users_counts_only_where_it_is_needed() {
             Decision::Run { remembered },
             "{name} {line}"
         );
+    }
+}
+
+#[test]
+fn searches_are_asked_for_as_the_operator_says() {
+    let case = Case::new("web_search", Safe, "");
+    let asked = Search::Asked("new words".to_owned());
+    for (search, remembered, trust, expected) in [
+        (Search::Free, false, Guided, "run"),
+        (asked.clone(), false, Autonomous, "ask"),
+        (asked, true, Guided, "run"),
+        (Search::Spent(30), false, Autonomous, "ask"),
+        // The limit is there for when nobody looks.
+        (Search::Spent(30), true, Guided, "ask"),
+    ] {
+        let subject = Subject {
+            tool: &case.tool,
+            danger: &case.danger,
+            paths: &[],
+            walks: false,
+            commands: &[],
+            plain: true,
+            network: false,
+            remembered,
+            repeated: 1,
+            search: Some(&search),
+        };
+        let rules = Rules {
+            trust,
+            ..case.rules
+        };
+        let scope = Scope::new(None, None).unwrap();
+        let decision = match decide(&subject, &scope, rules) {
+            Decision::Run { .. } => "run",
+            Decision::Ask(_) => "ask",
+            Decision::Refuse(_) => "refuse",
+        };
+        assert_eq!(decision, expected, "{search:?} {remembered}");
     }
 }

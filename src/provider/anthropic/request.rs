@@ -11,6 +11,7 @@ use super::content::{self, Images};
 use super::history::{self, Fingerprint, Rules};
 use super::thinking::Plan;
 use crate::message::{Message, Notice};
+use crate::provider::compat::images_left_out;
 use crate::provider::schema::{self, Wire, wire_name};
 use crate::provider::{Request, ToolChoice};
 
@@ -64,7 +65,7 @@ pub(super) fn prepare(request: &Request<'_>, setting: Setting<'_>) -> Prepared {
         .max(1);
 
     let system = system(request.system);
-    let (tools, notices) = tools(request);
+    let (tools, mut notices) = tools(request);
     let prefix = capabilities.binds_thinking.then(|| {
         let mut digest = Sha256::new();
         digest.update(request.system.trim());
@@ -127,6 +128,9 @@ pub(super) fn prepare(request: &Request<'_>, setting: Setting<'_>) -> Prepared {
     put("stream", Value::Bool(true));
     if capabilities.caching {
         cache::mark(&mut body);
+    }
+    if !capabilities.images {
+        notices.extend(images_left_out(request));
     }
     Prepared {
         body,

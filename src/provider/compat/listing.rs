@@ -54,6 +54,15 @@ pub(super) fn models(
         .collect()
 }
 
+/// Returns the vendor whose server made a list, where the list says so.
+///
+/// llama.cpp puts `owned_by: "llamacpp"` on each of its models (recorded from its server, 2026-11-22).
+pub(super) fn recognised(list: &Value) -> Option<&'static str> {
+    let entries = list.get("data")?.as_array()?;
+    let owner = |entry: &Value| entry.get("owned_by") == Some(&Value::from("llamacpp"));
+    entries.iter().any(owner).then_some("llamacpp")
+}
+
 fn is_for_chat(entry: &Value) -> bool {
     let is = |path: &str, value: bool| entry.pointer(path) == Some(&Value::Bool(value));
     if is("/active", false) || is("/capabilities/completion_chat", false) {
@@ -125,6 +134,7 @@ fn context_window(entry: &Value, props: Option<&Value>) -> Option<u64> {
                     "/max_model_len",
                     "/max_context_length",
                     "/max_input_tokens",
+                    "/meta/n_ctx",
                     "/meta/n_ctx_train",
                 ],
             )

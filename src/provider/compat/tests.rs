@@ -261,3 +261,85 @@ async fn models_of_local_servers() {
     assert_eq!(server.models().await.unwrap()[0].context_window, Some(2048));
     assert_eq!(paths(&played), ["/api/v1/models", "/api/v0/models"]);
 }
+
+/// What llama.cpp's server says of itself (recorded 2026-11-22, shortened).
+const LLAMA_LIST: &str = r#"{"models":[{"name":"tiny","model":"tiny","capabilities":["completion"]}],"object":"list","data":[{"id":"tiny","object":"model","created":1763800000,"owned_by":"llamacpp","meta":{"vocab_type":2,"n_vocab":292,"n_ctx":8192,"n_ctx_train":262144,"n_embd":64,"n_params":50000,"size":3700000}}]}"#;
+
+const LLAMA_PROPS: &str = r#"{"default_generation_settings":{"n_ctx":8192},"total_slots":2,"chat_template_caps":{"supports_tools":false,"supports_tool_calls":false},"modalities":{"vision":false,"audio":false}}"#;
+
+#[tokio::test]
+async fn a_llamacpp_that_nobody_named_is_recognised() {
+    let answers = [(200, LLAMA_LIST), (200, LLAMA_PROPS), (200, HELLO)];
+    let (server, played) = start(Api::Chat, "openai", &answers).await;
+    assert_eq!(server.model("tiny").context_window, None);
+    server.look_up("tiny").await;
+    assert_eq!(paths(&played), ["/v1/models", "/props"]);
+    let model = server.model("tiny");
+    assert_eq!(
+        (model.context_window, model.supports_tools),
+        (Some(8192), false)
+    );
+    let (history, tools) = ([user("Hello")], tools());
+    let request = Request {
+        model: "tiny",
+        thinking: Some(crate::message::Thinking {
+            enabled: false,
+            effort: None,
+            budget_tokens: None,
+        }),
+        ..request(&history, &tools)
+    };
+    let chunks: Vec<_> = server.answer(request).await.unwrap().collect().await;
+    let is_told = |chunk: &Result<Chunk, ProviderError>| matches!(chunk, Ok(Chunk::Notice(notice)) if notice.code == "model_no_tools");
+    assert!(chunks.iter().any(is_told), "{chunks:?}");
+    let sent = bodies(&played).pop().unwrap();
+    assert_eq!(sent.get("tools"), None);
+    assert_eq!(sent["chat_template_kwargs"]["enable_thinking"], false);
+    // Asked once: what the list says is known from now on.
+    server.look_up("tiny").await;
+    assert_eq!(paths(&played).len(), 3);
+}
+
+#[tokio::test]
+async fn a_list_of_somebody_else_changes_nothing() {
+    let list = r#"{"data":[{"id":"m","owned_by":"organization"}]}"#;
+    let (server, played) = start(Api::Chat, "openai", &[(200, list)]).await;
+    server.look_up("m").await;
+    assert_eq!(paths(&played), ["/v1/models"]);
+    assert_eq!(server.vendor(), "generic");
+}
+
+#[tokio::test]
+async fn an_overflow_at_a_server_of_ones_own_says_how_to_widen_it() {
+    let overflow = r#"{"error":{"code":400,"message":"request (6376 tokens) exceeds the available context size (4096 tokens), try increasing it","type":"exceed_context_size_error"}}"#;
+    for (preset, advice) in [("llamacpp", Some("llama-server -c")), ("generic", None)] {
+        let (server, _) = start(Api::Chat, preset, &[(400, overflow)]).await;
+        let error = ask(&server).await.unwrap_err();
+        assert_eq!(error.kind, ErrorKind::ContextLength);
+        match advice {
+            Some(words) => assert!(error.advice.unwrap().contains(words)),
+            None => assert_eq!(error.advice, None),
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_image_that_was_left_out_is_told_once() {
+    let refusal = r#"{"error":{"code":500,"message":"image input is not supported - hint: if this is unexpected, you may need to provide the mmproj","type":"server_error"}}"#;
+    let answers = [(500, refusal), (200, HELLO), (200, HELLO)];
+    let (server, _) = start(Api::Chat, "llamacpp", &answers).await;
+    let history = [Message::User(vec![crate::provider::samples::image()])];
+    for told in [&["images_left_out"][..], &[]] {
+        let chunks = server.answer(request(&history, &[])).await.unwrap();
+        let codes: Vec<String> = chunks
+            .filter_map(|chunk| async move {
+                match chunk {
+                    Ok(Chunk::Notice(notice)) => Some(notice.code),
+                    _ => None,
+                }
+            })
+            .collect()
+            .await;
+        assert_eq!(codes, told);
+    }
+}

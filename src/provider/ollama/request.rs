@@ -11,6 +11,7 @@ use crate::message::{
     Effort, Message, Notice, Part, Reply, Severity, Thinking, ToolCall, ToolResult, ToolSpec,
 };
 use crate::provider::chat::history::result_text;
+use crate::provider::compat::images_left_out;
 use crate::provider::schema::{self, Wire};
 use crate::provider::{Request, ToolChoice};
 
@@ -45,6 +46,9 @@ impl Target<'_> {
             body.insert("tools".to_owned(), tools.collect());
         } else if wants_tools(request) {
             notices.push(no_tools(request.model));
+        }
+        if self.facts.vision == Some(false) {
+            notices.extend(images_left_out(request));
         }
         if let Some(think) = request.thinking.and_then(|thinking| self.think(thinking)) {
             body.insert("think".to_owned(), think);

@@ -10,7 +10,7 @@ const KINDS: [ProviderKind; 5] = [
     ProviderKind::Scripted,
 ];
 
-fn instance(id: &str, preset: &str, key: Option<&str>) -> ProviderConfig {
+pub(super) fn instance(id: &str, preset: &str, key: Option<&str>) -> ProviderConfig {
     let preset = presets::preset(preset).expect("a preset");
     ProviderConfig {
         id: id.to_owned(),
@@ -19,8 +19,8 @@ fn instance(id: &str, preset: &str, key: Option<&str>) -> ProviderConfig {
     }
 }
 
-fn providers(configs: Vec<ProviderConfig>, default: &str) -> Providers {
-    Providers::of(configs, default)
+pub(super) fn providers(configs: Vec<ProviderConfig>, default: &str) -> Providers {
+    Providers::of(configs, default, None)
 }
 
 fn info(id: &str, kind: &str, base_url: &str, configured: bool, default: bool) -> ProviderInfo {

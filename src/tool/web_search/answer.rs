@@ -63,6 +63,11 @@ impl Found {
 }
 
 impl Answer {
+    /// Whether nothing was found.
+    pub(super) fn is_empty(&self) -> bool {
+        self.results.is_empty() && self.answers.is_empty()
+    }
+
     /// A numbered list of the first results, marked as other people's words.
     pub(super) fn text(&self, query: &str, shown: usize) -> String {
         use std::fmt::Write as _;

@@ -87,6 +87,8 @@ fn telling(
             brave_api_key: brave.map(|_| SecretString::from("brave-key")),
             brave_url: brave.unwrap_or_default().to_owned(),
             cache_ttl: Duration::from_secs(300),
+            ask: crate::config::AskSearch::default(),
+            limit: 30,
         },
         Clients::default(),
         notices,
@@ -285,4 +287,41 @@ async fn nothing_found_and_nobody_to_ask_are_told() {
     assert_eq!(text(&output), "nothing was found for \"x\"");
     let (output, _) = search(&tool(None, None), "x").await;
     assert!(text(&output).contains("no search engine is configured"));
+}
+
+#[tokio::test]
+async fn brave_is_asked_where_searxng_finds_nothing() {
+    let nothing = json!({ "results": [] });
+    let found = json!({ "web": { "results": [{ "title": "T", "url": "https://t.example/" }] } });
+    let cases = [
+        (200, found.to_string(), false, "1. T\n   https://t.example/"),
+        (
+            200,
+            json!({}).to_string(),
+            true,
+            "nothing was found for \"x\", neither by searxng nor by brave",
+        ),
+        (
+            401,
+            "{}".to_owned(),
+            true,
+            "nothing was found for \"x\" by searxng; brave: refused its key",
+        ),
+    ];
+    for (status, body, is_error, expected) in cases {
+        let (searxng, brave) = (Engine::default(), Engine::default());
+        searxng.then(200, JSON, &nothing);
+        brave.then(status, JSON, &body);
+        let (searxng_url, brave_url) = (searxng.start().await, brave.start().await);
+        let (output, progress) = search(&tool(Some(&searxng_url), Some(&brave_url)), "x").await;
+        assert_eq!(output.is_error, is_error);
+        assert!(text(&output).contains(expected), "{}", text(&output));
+        assert!(progress.contains("searxng found nothing"), "{progress}");
+        assert_eq!(brave.asked.lock().unwrap().len(), 1);
+        if !is_error {
+            let note = "searxng found nothing; brave was asked instead";
+            assert_eq!(output.metadata.warnings, [note]);
+            assert!(text(&output).contains(note));
+        }
+    }
 }

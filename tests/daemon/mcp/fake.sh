@@ -33,7 +33,7 @@ pages() {
 }
 
 form() {
-    say '{"jsonrpc":"2.0","id":902,"method":"elicitation/create","params":{"mode":"form","message":"your name?","requestedSchema":{"type":"object","properties":{"name":{"type":"string","maxLength":20},"age":{"type":"integer"}},"required":["name"]}}}'
+    say '{"jsonrpc":"2.0","id":902,"method":"elicitation/create","params":{"mode":"form","message":"your name?","requestedSchema":{"type":"object","properties":{"name":{"type":"string","maxLength":20},"age":{"type":"integer"},"city":{"type":"string","default":"Rome"}},"required":["name"]}}}'
 }
 
 page() {

@@ -402,16 +402,62 @@ fn what_is_probably_not_meant_is_said() {
                 [providers.tls]\nkind = 'openai'\nbase_url = 'https://far.example/v1'\napi_key = 'k'";
     let environment = [
         ("OUTRIGGER_TOOLS_BASH_MAX_TIMEOUT", "1h"),
-        ("OUTRIGGER_SERVICE_HOST", "10.0.0.1"),
         ("OUTRIGGER_TOKEN", "t"),
     ];
     let warnings = toml(file).with_environment(&environment).load().warnings;
     let expected = [
         "the environment variable OUTRIGGER_TOOLS_BASH_MAX_TIMEOUT is not read; \
-         the key's variable is OUTRIGGER_TOOLS__BASH__MAX_TIMEOUT",
+         did you mean OUTRIGGER_TOOLS__BASH__MAX_TIMEOUT?",
         "provider \"far\" sends its key unencrypted to http://far.example/v1",
     ];
     assert_eq!(warnings, expected);
+}
+
+#[test]
+fn each_variable_that_nothing_reads_is_named_with_the_nearest() {
+    let meant = [
+        (
+            "OUTRIGGER_PORT",
+            "99",
+            "did you mean OUTRIGGER_SERVER__PORT?",
+        ),
+        (
+            "OUTRIGGER_SERVER_PORT",
+            "99",
+            "did you mean OUTRIGGER_SERVER__PORT?",
+        ),
+        (
+            "OUTRIGGER_TRUST_LEVEL",
+            "x",
+            "did you mean OUTRIGGER_CHAT__TRUST_LEVEL?",
+        ),
+        (
+            "OUTRIGGER_TRUSTLEVEL",
+            "x",
+            "did you mean OUTRIGGER_CHAT__TRUST_LEVEL?",
+        ),
+        ("OUTRIGGER_LEVEL", "x", "did you mean OUTRIGGER_LOG__LEVEL?"),
+        ("OUTRIGGER_TOKN", "x", "did you mean OUTRIGGER_TOKEN?"),
+        ("OUTRIGGER_ELEPHANT", "x", "OUTRIGGER_SECTION__KEY"),
+    ];
+    for (name, value, expected) in meant {
+        let warnings = toml("").with_environment(&[(name, value)]).load().warnings;
+        assert_eq!(warnings.len(), 1, "{name}: {warnings:?}");
+        let begins = format!("the environment variable {name} is not read; ");
+        assert!(
+            warnings[0].starts_with(&begins) && warnings[0].contains(expected),
+            "{warnings:?}"
+        );
+    }
+    for (name, value) in [
+        ("OUTRIGGER_PORT", "tcp://10.0.0.1:4517"),
+        ("OUTRIGGER_PORT_4517_TCP_ADDR", "10.0.0.1"),
+        ("OUTRIGGER_SERVICE_HOST", "10.0.0.1"),
+        ("OUTRIGGER_UID", "1000"),
+    ] {
+        let warnings = toml("").with_environment(&[(name, value)]).load().warnings;
+        assert!(warnings.is_empty(), "{name}: {warnings:?}");
+    }
 }
 
 #[test]

@@ -3,8 +3,8 @@ use serde_json::{Value, json};
 use crate::config::ProviderKind;
 use crate::message::{Effort, Message, Part, Thinking};
 use crate::provider::chat::decode::WIRE;
-use crate::provider::quirks::Quirks;
 use crate::provider::quirks::repair::{Repair, Repairs};
+use crate::provider::quirks::{Quirks, vendor};
 use crate::provider::samples::{
     call, config, image, reply, request, result, tools, two_calls, user,
 };
@@ -23,7 +23,7 @@ fn quirks(preset: &str) -> Quirks {
     } else {
         "http://host/v1"
     };
-    Quirks::of(&config(ProviderKind::Chat, preset, base), "gpt-5.6")
+    Quirks::of(vendor(&config(ProviderKind::Chat, preset, base)), "gpt-5.6")
 }
 
 fn golden(request: &Request<'_>, preset: &str) -> String {

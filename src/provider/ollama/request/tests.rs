@@ -175,7 +175,9 @@ fn images_of_users_and_tools_go_along_where_the_model_sees() {
         vision: Some(false),
         ..KNOWN
     };
-    let body = built(blind, &request(&messages, &[]));
+    let (body, notices) = target(blind).body(&request(&messages, &[]));
+    assert_eq!(notices.len(), 1);
+    assert_eq!(notices[0].code, "images_left_out");
     assert!(!body.to_string().contains(r#""images""#));
     let text = format!("What is this?\n{NO_IMAGE}\n{NO_IMAGE}");
     assert_eq!(body["messages"][1]["content"], json!(text));

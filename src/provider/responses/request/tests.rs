@@ -2,7 +2,7 @@ use serde_json::{Value, json};
 
 use crate::config::ProviderKind;
 use crate::message::{Effort, Message, Part, Thinking};
-use crate::provider::quirks::Quirks;
+use crate::provider::quirks::{Quirks, vendor};
 use crate::provider::responses::decode::WIRE;
 use crate::provider::samples::{
     call, config, image, reply, request, result, tools, two_calls, user,
@@ -22,7 +22,7 @@ fn openai() -> Quirks {
         "openai",
         "https://api.openai.com/v1",
     );
-    Quirks::of(&config, "gpt-5.6")
+    Quirks::of(vendor(&config), "gpt-5.6")
 }
 
 fn golden(request: &Request<'_>) -> String {
@@ -202,7 +202,7 @@ fn a_free_text_call_is_answered_in_kind() {
 #[test]
 fn other_servers_get_no_reasoning_that_says_nothing() {
     let config = config(ProviderKind::Responses, "llamacpp", "http://127.0.0.1:8080");
-    let quirks = Quirks::of(&config, "m");
+    let quirks = Quirks::of(vendor(&config), "m");
     let empty = json!({"type": "reasoning", "id": "rs_0", "summary": [], "content": [], "encrypted_content": ""});
     let history = [
         user("Go"),
