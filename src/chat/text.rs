@@ -1,11 +1,11 @@
 //! Other people's text made fit for a terminal. Pure.
 
-use crate::classifier::is_invisible;
+use crate::classifier::is_hidden;
 
 /// Writes a text so that what is seen is what is there: controls, characters that cannot be seen and
 /// those that reorder text are escaped. Line ends and tabs stay.
 pub(crate) fn exposed(text: &str) -> String {
-    escaped(text, is_invisible)
+    escaped(text, is_hidden)
 }
 
 /// Keeps a text from steering the terminal; scripts that are written right to left stay readable.
@@ -69,6 +69,16 @@ mod tests {
             ),
             ("back\rover", "back\\u{d}over", "back\\u{d}over"),
             ("שלום é 漢", "שלום é 漢", "שלום é 漢"),
+            (
+                "a\u{a0}b\u{3000}c",
+                "a\\u{a0}b\\u{3000}c",
+                "a\u{a0}b\u{3000}c",
+            ),
+            (
+                "a\u{2800}b\u{2028}c",
+                "a\\u{2800}b\\u{2028}c",
+                "a\u{2800}b\u{2028}c",
+            ),
         ];
         for (text, in_question, in_answer) in cases {
             assert_eq!(exposed(text), in_question);

@@ -17,6 +17,13 @@ fn is_false_blank(c: char) -> bool {
     !c.is_ascii() && c.is_whitespace()
 }
 
+/// Whether the character cannot be told from nothing or from a blank, or reorders text: what is shown
+/// to somebody who approves has an escape in its place. The console page has the same list.
+pub(crate) fn is_hidden(c: char) -> bool {
+    // The pattern without dots is no white space to Unicode.
+    is_invisible(c) || is_false_blank(c) || c == '\u{2800}'
+}
+
 /// Returns the first deceptive character that is wrong anywhere (controls, bidi) in the line.
 pub(super) fn deceptive(line: &str) -> Option<char> {
     line.chars().find(|c| is_invisible(*c))
@@ -42,7 +49,7 @@ pub(super) fn visible(text: &str) -> String {
             shown.push('…');
             break;
         }
-        if is_invisible(c) || is_false_blank(c) || matches!(c, '\n' | '\t') {
+        if is_hidden(c) || matches!(c, '\n' | '\t') {
             shown.extend(c.escape_default());
         } else {
             shown.push(c);
