@@ -1,18 +1,16 @@
 //! Other people's text made fit for a terminal. Pure.
 
-use crate::classifier::{is_false_blank, is_invisible};
+use crate::classifier::is_hidden;
 
 /// Writes a text so that what is seen is what is there: controls, characters that cannot be seen and
 /// those that reorder text are escaped, and so are blanks that are none to a shell. Line ends and tabs stay.
 pub(crate) fn exposed(text: &str) -> String {
-    escaped(text, |c| is_invisible(c) || is_false_blank(c))
+    escaped(text, is_hidden)
 }
 
 /// The same for what has to stay on its line.
 pub(crate) fn exposed_line(text: &str) -> String {
-    escaped(text, |c| {
-        is_invisible(c) || is_false_blank(c) || matches!(c, '\n' | '\t')
-    })
+    escaped(text, |c| is_hidden(c) || matches!(c, '\n' | '\t'))
 }
 
 /// Keeps a text from steering the terminal; scripts that are written right to left stay readable.

@@ -17,6 +17,12 @@ pub(crate) fn is_false_blank(c: char) -> bool {
     !c.is_ascii() && (c.is_whitespace() || c == '\u{2800}')
 }
 
+/// Whether the character cannot be told from nothing or from a blank, or reorders text: what is shown
+/// to somebody who approves has an escape in its place. The console page has the same list.
+pub(crate) fn is_hidden(c: char) -> bool {
+    is_invisible(c) || is_false_blank(c)
+}
+
 /// Returns the first deceptive character that is wrong anywhere (controls, bidi) in the line.
 pub(super) fn deceptive(line: &str) -> Option<char> {
     line.chars().find(|c| is_invisible(*c))
@@ -42,11 +48,38 @@ pub(super) fn visible(text: &str) -> String {
             shown.push('…');
             break;
         }
-        if is_invisible(c) || is_false_blank(c) || matches!(c, '\n' | '\t') {
+        if is_hidden(c) || matches!(c, '\n' | '\t') {
             shown.extend(c.escape_default());
         } else {
             shown.push(c);
         }
     }
     shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_console_page_has_the_same_list() {
+        let list = include_str!(concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/clients/console/src/visible.js"
+        ));
+        let (_, list) = list.split_once("const RANGES = [").unwrap();
+        let (list, _) = list.split_once("];").unwrap();
+        let numbers: Vec<u32> = list
+            .split(|c: char| !c.is_ascii_alphanumeric())
+            .filter_map(|word| u32::from_str_radix(word.strip_prefix("0x")?, 16).ok())
+            .collect();
+        let ranges: Vec<(u32, u32)> = numbers.chunks_exact(2).map(|it| (it[0], it[1])).collect();
+        for c in '\0'..=char::MAX {
+            let code = u32::from(c);
+            let shown = ranges
+                .iter()
+                .any(|(first, last)| (*first..=*last).contains(&code));
+            assert_eq!(shown, is_hidden(c), "U+{code:04X}");
+        }
+    }
 }

@@ -1,9 +1,10 @@
-//! The console page at `/`: a chat to try the daemon with, compiled in, no build step and no network.
+//! The console page at `/`: a chat to try the daemon with, compiled in, with no network.
 //!
-//! Its files are those of `clients/console`, which use the client of `clients/typescript/dist` as it
-//! is. Everything it may do is in [`POLICY`]: no script, style or connection but this daemon's own,
-//! and no text that becomes markup, which the page does not do and the browser would refuse. The
-//! token is not part of it: the user brings it in the fragment of the address, which no server sees.
+//! Its files are those of `clients/console/dist`, which `npm run build` there makes of `src` and of
+//! the client in `clients/typescript`; they are checked in. Everything the page may do is in
+//! [`POLICY`]: no script, style or connection but this daemon's own, and no text that becomes markup,
+//! which the page does not do and the browser would refuse. The token is not part of it: the user
+//! brings it in the fragment of the address, which no server sees.
 
 use axum::Router;
 use axum::http::HeaderName;
@@ -19,6 +20,7 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; c
 const HTML: &str = "text/html; charset=utf-8";
 const SCRIPT: &str = "text/javascript; charset=utf-8";
 const STYLE: &str = "text/css; charset=utf-8";
+const TEXT: &str = "text/plain; charset=utf-8";
 
 macro_rules! file {
     ($path:literal) => {
@@ -29,47 +31,12 @@ macro_rules! file {
 /// Path, type and content of each file.
 const FILES: &[(&str, &str, &str)] = &[
     ("/", HTML, file!("console/index.html")),
-    ("/console/style.css", STYLE, file!("console/style.css")),
-    ("/console/app.js", SCRIPT, file!("console/app.js")),
-    ("/console/approval.js", SCRIPT, file!("console/approval.js")),
-    ("/console/deadline.js", SCRIPT, file!("console/deadline.js")),
-    ("/console/diff.js", SCRIPT, file!("console/diff.js")),
-    ("/console/dom.js", SCRIPT, file!("console/dom.js")),
+    ("/console/style.css", STYLE, file!("console/dist/style.css")),
+    ("/console/app.js", SCRIPT, file!("console/dist/app.js")),
     (
-        "/console/executions.js",
-        SCRIPT,
-        file!("console/executions.js"),
-    ),
-    ("/console/form.js", SCRIPT, file!("console/form.js")),
-    ("/console/inputs.js", SCRIPT, file!("console/inputs.js")),
-    (
-        "/console/inspector.js",
-        SCRIPT,
-        file!("console/inspector.js"),
-    ),
-    ("/console/markdown.js", SCRIPT, file!("console/markdown.js")),
-    ("/console/messages.js", SCRIPT, file!("console/messages.js")),
-    ("/console/settings.js", SCRIPT, file!("console/settings.js")),
-    ("/console/store.js", SCRIPT, file!("console/store.js")),
-    (
-        "/typescript/dist/index.js",
-        SCRIPT,
-        file!("typescript/dist/index.js"),
-    ),
-    (
-        "/typescript/dist/client.js",
-        SCRIPT,
-        file!("typescript/dist/client.js"),
-    ),
-    (
-        "/typescript/dist/protocol.js",
-        SCRIPT,
-        file!("typescript/dist/protocol.js"),
-    ),
-    (
-        "/typescript/dist/reducer.js",
-        SCRIPT,
-        file!("typescript/dist/reducer.js"),
+        "/console/THIRD-PARTY.txt",
+        TEXT,
+        file!("console/dist/THIRD-PARTY.txt"),
     ),
 ];
 
@@ -103,45 +70,47 @@ fn file(kind: &'static str, content: &'static str) -> Response {
 mod tests {
     use super::*;
 
+    const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/clients/console");
+
     #[test]
-    fn every_file_that_is_named_is_served() {
+    fn every_file_that_is_named_or_built_is_served() {
         let served: Vec<&str> = FILES.iter().map(|(path, ..)| *path).collect();
-        for (path, kind, content) in FILES {
-            let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
-            let quoted = content
-                .split(['"', '\''])
-                .filter(|text| text.starts_with(['.', '/']) && text.contains('.'));
-            for named in quoted.filter(|text| text.ends_with(".js") || text.ends_with(".css")) {
-                // `../` leads to the root: the folders are as those of the repository's `clients`.
-                let absolute = match (named.strip_prefix("./"), named.strip_prefix("..")) {
-                    (Some(file), _) => format!("{folder}/{file}"),
-                    (None, Some(path)) => path.to_owned(),
-                    (None, None) => named.to_owned(),
-                };
-                assert!(served.contains(&absolute.as_str()), "{path}: {named}");
-            }
-            assert!(*kind != HTML || !content.contains("<style"), "inline style");
-            assert!(
-                *kind != SCRIPT || !content.contains("innerHTML"),
-                "{path} makes markup of text"
-            );
+        let html = file!("console/index.html");
+        for named in html.split('"').filter(|text| text.starts_with("/console/")) {
+            assert!(served.contains(&named), "{named}");
         }
+        for entry in std::fs::read_dir(format!("{FOLDER}/dist")).unwrap() {
+            let path = format!("/console/{}", entry.unwrap().file_name().to_str().unwrap());
+            assert!(served.contains(&path.as_str()), "{path}");
+        }
+        assert!(
+            !html.contains("<style") && !html.contains("style="),
+            "inline style"
+        );
+        assert_eq!(html.matches("<script").count(), 1, "inline script");
     }
 
     #[test]
-    fn every_file_of_the_folder_is_served() {
-        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/clients/console");
-        for entry in std::fs::read_dir(folder).unwrap() {
-            let name = entry.unwrap().file_name().into_string().unwrap();
-            let is_page = [".js", ".css", ".html"]
-                .iter()
-                .any(|end| name.ends_with(end));
-            let path = match name.as_str() {
-                "index.html" => "/".to_owned(),
-                name => format!("/console/{name}"),
-            };
-            let is_served = FILES.iter().any(|(served, ..)| *served == path);
-            assert!(!is_page || is_served, "{name}");
+    fn the_page_makes_no_markup_of_text() {
+        let mut folders = vec![std::path::PathBuf::from(format!("{FOLDER}/src"))];
+        while let Some(folder) = folders.pop() {
+            for entry in std::fs::read_dir(folder).unwrap() {
+                let path = entry.unwrap().path();
+                if path.is_dir() {
+                    folders.push(path);
+                    continue;
+                }
+                let content = std::fs::read_to_string(&path).unwrap();
+                for wrong in [
+                    "innerHTML",
+                    "InnerHTML",
+                    "insertAdjacent",
+                    "document.write",
+                    "eval(",
+                ] {
+                    assert!(!content.contains(wrong), "{}: {wrong}", path.display());
+                }
+            }
         }
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use similar::{Algorithm, DiffTag, TextDiff};
 
 use super::listed::listed;
-use crate::classifier::{is_false_blank, is_invisible};
+use crate::classifier::is_hidden;
 
 /// Longest diff, in bytes; what is longer is cut with a line that says so.
 const MAX_DIFF_BYTES: usize = 64 * 1024;
@@ -87,7 +87,7 @@ fn bare_line_feed(old: &str, new: &str) -> bool {
 fn visible(text: &str) -> String {
     text.chars()
         .fold(String::with_capacity(text.len()), |mut shown, letter| {
-            if is_invisible(letter) || is_false_blank(letter) {
+            if is_hidden(letter) {
                 shown.extend(letter.escape_default());
             } else {
                 shown.push(letter);

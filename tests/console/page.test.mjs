@@ -1,12 +1,14 @@
 // The console page in a real browser against a real daemon, which plays a script.
 //
-//   node --test tests/console/          needs Chromium, a built daemon, and npm install in clients/typescript
+//   node --test tests/console/page.test.mjs      needs Chromium, a built daemon, and npm install in clients/typescript
+//   OUTRIGGER_TEST_PAGE=1 …                      with the page that is in clients/console/dist, without building the daemon again
 import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import test, { after, before } from "node:test";
+import test from "node:test";
 
-import { Daemon, browser, missing, screenshots } from "./support.mjs";
+import { approve, give, idle, press, say, shot, skip, stories } from "./story.mjs";
+import { Daemon, equip } from "./support.mjs";
 
 const HOSTILE = `<img src=x onerror="window.hurt=1"><script>window.hurt=2</script><svg onload=window.hurt=3>`;
 const SCRIPT = `
@@ -46,48 +48,7 @@ ${["form", "rude", "page", "likeness", "two"].map((kind) => `  - when: { user: a
 `;
 const FILES = { "hostile.html": `${HOSTILE}\n`, "notes.md": "# Notes\nold\n", "README.md": "# Demo\n" };
 
-let chromium;
-before(async () => {
-  if (missing) console.error(`*** SKIPPED: the console page: ${missing} ***`);
-  else chromium = await browser();
-});
-after(async () => {
-  await chromium?.close();
-  await Daemon.endAll();
-});
-
-/** A page on a daemon of its own; whatever it complains about fails the test. */
-async function story(run, options = {}) {
-  const daemon = await Daemon.start({ script: SCRIPT, files: FILES, ...options.daemon });
-  const context = await chromium.newContext({ viewport: { width: 1200, height: 850 }, ...options.context });
-  const page = await context.newPage();
-  page.setDefaultTimeout(30_000);
-  const complaints = [];
-  page.on("pageerror", (error) => complaints.push(error.message));
-  page.on("console", (message) => {
-    const isExpected = /ERR_CONNECTION_(REFUSED|RESET)|WebSocket connection/.test(message.text()) || options.expected?.test(message.text());
-    if (message.type() === "error" && !isExpected) complaints.push(message.text());
-  });
-  try {
-    await page.goto(daemon.page);
-    await page.locator("#link[data-state=open]").waitFor();
-    const other = await run(page, daemon);
-    assert.deepEqual(complaints, []);
-    assert.equal(await page.evaluate("window.hurt"), undefined);
-    await other?.end();
-  } finally {
-    await context.close();
-    await daemon.end();
-  }
-}
-
-const say = async (page, text) => {
-  await page.fill("#input", text);
-  await page.press("#input", "Enter");
-};
-const idle = (page) => page.locator("#stop").waitFor({ state: "hidden" });
-const shot = (page, name) => page.screenshot({ path: join(screenshots, `${name}.png`), animations: "disabled" });
-const skip = missing || false;
+const { story, launched } = stories({ script: SCRIPT, files: FILES });
 const timed = { skip, timeout: 120_000 };
 
 test("a whole exchange with an approval, and a reload in its middle", timed, () =>
@@ -109,7 +70,7 @@ test("a whole exchange with an approval, and a reload in its middle", timed, () 
     assert.match(await page.locator(".message.assistant .markdown").first().innerText(), /run a command/);
     assert.equal(await page.locator(".message.assistant strong").innerText(), "command");
 
-    await page.click("#approve");
+    await approve(page);
     const call = page.locator("details.call");
     await page.locator("details.call[data-phase=executing][open] .output", { hasText: "line 2" }).waitFor();
     await shot(page, "running");
@@ -165,15 +126,17 @@ test("who approves sees what is there, edits it, or denies it with a reason", ti
     const card = page.locator("#approval");
     await card.waitFor();
     assert.match(await card.locator("pre.input").innerText(), /\\u\{202e\}\\u\{200b\}/);
-    await page.click("#edit");
+    await press(page, "#edit");
+    // What cannot be seen can be changed, as JSON alone.
+    assert.match(await page.inputValue("#approval .editor"), /safe\\u202e\\u200b/);
     await page.fill("#approval .editor", "{ broken");
-    await page.click("#approve");
+    await approve(page);
     await card.locator(".problem", { hasText: "JSON" }).waitFor();
     await page.fill("#approval .editor", '{"commnad":"echo edited"}');
-    await page.click("#approve");
+    await approve(page);
     await card.locator(".problem", { hasText: "command" }).waitFor();
     await page.fill("#approval .editor", '{"command":"echo edited"}');
-    await page.click("#approve");
+    await approve(page);
     await idle(page);
     assert.match(await page.locator(".message.assistant pre.code").innerText(), /edited/);
 
@@ -182,6 +145,7 @@ test("who approves sees what is there, edits it, or denies it with a reason", ti
     assert.equal(await card.locator("pre.diff .removed").innerText(), "-old");
     await page.emulateMedia({ colorScheme: "dark" });
     await shot(page, "approval-dark");
+    await page.locator("#approval:not([data-new])").waitFor();
     await page.fill("#approval .buttons input", "not on a Friday");
     await page.press("#approval .buttons input", "Enter");
     await idle(page);
@@ -195,7 +159,7 @@ test("steering, stopping, queueing and an error", timed, () =>
   story(async (page) => {
     await say(page, "hang");
     await page.locator("#approval").waitFor();
-    await page.click("#approve");
+    await approve(page);
     await page.locator("details.call .output", { hasText: "begun" }).waitFor();
     await page.fill("#input", "later");
     await page.click("#queue");
@@ -209,14 +173,14 @@ test("steering, stopping, queueing and an error", timed, () =>
 
     await say(page, "hang");
     await page.locator("#approval").waitFor();
-    await page.click("#approve");
+    await approve(page);
     await page.locator("details.call[data-phase=executing]").waitFor();
     await page.locator("#stop").click();
     await idle(page);
-    assert.match(await page.locator(".message.assistant .foot").last().innerText(), /cancelled/);
+    assert.match(await page.locator(".message.assistant .foot").last().innerText(), /stopped/);
 
     await say(page, "fail");
-    await page.locator(".error", { hasText: "provider_quota" }).waitFor();
+    await page.locator(".error", { hasText: "credit is used up" }).waitFor();
     await idle(page);
     await shot(page, "error");
   }));
@@ -273,7 +237,7 @@ test("a daemon that comes up just after an attempt is not taken for one with ano
 
 test("a token that a page cannot give is told from one that is wrong", timed, async () => {
   const daemon = await Daemon.start({ script: SCRIPT, token: "with+plus-and-more-than-20" });
-  const page = await chromium.newPage();
+  const page = await launched().newPage();
   try {
     await page.goto(`${daemon.ready.console}#token=${daemon.token}`);
     await page.locator("#link[data-state=open]").waitFor();
@@ -288,7 +252,7 @@ test("a token that a page cannot give is told from one that is wrong", timed, as
 
 test("without a token, or with a wrong one, it is asked for", timed, async () => {
   const daemon = await Daemon.start({ script: SCRIPT });
-  const page = await chromium.newPage();
+  const page = await launched().newPage();
   try {
     await page.goto(daemon.page.replace(/#.*/, "#token=wrong"));
     await page.locator("#banner", { hasText: "does not accept this token" }).waitFor();
@@ -309,7 +273,7 @@ test("an approval that is remembered is not asked for again", timed, () =>
     await say(page, "plain");
     await page.locator("#approval").waitFor();
     await page.selectOption("#approval select", "conversation");
-    await page.click("#approve");
+    await approve(page);
     await idle(page);
     await say(page, "plain");
     await page.locator("details.call[data-status=success]").nth(1).waitFor({ state: "attached" });
@@ -319,28 +283,6 @@ test("an approval that is remembered is not asked for again", timed, () =>
     await page.click("#new");
     await page.locator("#welcome:not([hidden])").waitFor();
     assert.equal(await page.locator("article.message").count(), 0);
-  }));
-
-test("Markdown that streams in piece by piece is what it is in one", timed, () =>
-  story(async (page) => {
-    const text = [
-      "# Title", "", "A *few* **words** with `code`, ~~struck~~ and [a link](https://example.org/a_b).", "soft break", "",
-      "- one", "- two", "  - below", "- [x] done", "", "1. first", "2. second", "", "> quoted", "> more", "",
-      "| a | b |", "|---|:-:|", "| 1 | `x|y` |", "", "```js", "const a = 1;", "", "// ~~~ no end", "```", "after", "", "---", "",
-      "**not closed and https://example.org/x.", "", "~~~", "open to the end",
-    ].join("\n");
-    const [pieces, whole] = await page.evaluate(async (text) => {
-      const { Markdown } = await import("/console/markdown.js");
-      const streamed = new Markdown();
-      for (let end = 1; end <= text.length; end++) streamed.update(text.slice(0, end));
-      const once = new Markdown();
-      once.update(text);
-      return [streamed.element.outerHTML, once.element.outerHTML];
-    }, text);
-    assert.equal(pieces, whole);
-    for (const part of ["<h2>Title</h2>", "<em>few</em>", "<strong>words</strong>", "<s>struck</s>", "<blockquote>", "<td>1</td>", "<hr>", 'data-language="js"', "open to the end", "<ol>", 'type="checkbox"']) {
-      assert.ok(whole.includes(part), `${part} is not in ${whole}`);
-    }
   }));
 
 test("a phone, in both schemes, and the keyboard alone", timed, () =>
@@ -353,6 +295,7 @@ test("a phone, in both schemes, and the keyboard alone", timed, () =>
       await shot(page, "phone-dark");
       const wide = await page.evaluate(() => document.documentElement.scrollWidth > window.innerWidth);
       assert.equal(wide, false, "nothing is wider than the phone");
+      await page.locator("#approval:not([data-new])").waitFor();
       // From the message back to the card: its last control is the one before.
       await page.focus("#approval-title");
       await page.keyboard.press("Tab");
@@ -376,7 +319,7 @@ test("a phone, in both schemes, and the keyboard alone", timed, () =>
 /** Waits until the server that asks is there, in a session of its own: the page shows none of that. */
 const attended = (page, daemon) =>
   page.evaluate(async (token) => {
-    const { Client } = await import("/typescript/dist/index.js");
+    const { Client } = await import("/test-client/index.js");
     const client = new Client({ url: `ws://${location.host}/ws`, token });
     let wake = () => {};
     client.on("session:notice", () => wake());
@@ -412,7 +355,7 @@ test("a server's form is filled in, corrected, found again after a reload, and s
     await page.locator("#announce", { hasText: "asking asks: Who is it for?" }).waitFor({ state: "attached" });
     await shot(page, "asked");
 
-    await page.click("#asked-send");
+    await give(page, "#asked-send");
     await problem.filter({ hasText: "Name: is missing" }).waitFor();
     const name = card.getByLabel("Name required");
     assert.equal(await name.getAttribute("aria-invalid"), "true");
@@ -424,7 +367,7 @@ test("a server's form is filled in, corrected, found again after a reload, and s
     await field("Card").check();
     await field("Stamp").check();
     await field("Colour").selectOption("blue");
-    await page.click("#asked-send");
+    await give(page, "#asked-send");
     await problem.filter({ hasText: "Age: must be a whole number" }).waitFor();
     assert.equal(await field("Age").inputValue(), "old", "what was typed stays");
     await page.emulateMedia({ colorScheme: "dark" });
@@ -438,7 +381,7 @@ test("a server's form is filled in, corrected, found again after a reload, and s
     assert.equal(await field("Ribbon").isChecked(), false);
     await field("Age").fill("36");
     await field("Day").fill("2026-12-10");
-    await page.click("#asked-send");
+    await give(page, "#asked-send");
     const content = { name: "Ada", age: 36, weight: 1.5, day: "2026-12-10", at: "2026-11-20T08:00:00.250Z", gift: true, way: "exp", colour: "blue", extras: ["a", "c"] };
     assert.deepEqual(await given(page), [{ action: "accept", content }]);
     await card.waitFor({ state: "hidden" });
@@ -462,7 +405,7 @@ test("the words of a server are text, whatever they look like", timed, () =>
     assert.ok((await card.locator("label").nth(1).innerText()).length < 250, "a title is not the whole page");
     await shot(page, "asked-hostile");
     await card.getByLabel("constructor").fill("7");
-    await page.click("#asked-send");
+    await give(page, "#asked-send");
     const [{ content }] = await given(page);
     assert.deepEqual(Object.entries(content).map(([name]) => name), ["__proto__", "constructor"]);
   }, asked));
@@ -484,7 +427,7 @@ test("a page is opened by a click alone, in a tab that knows nothing of this one
     assert.match(await card.innerText(), /before the @ is no part of the place/);
     assert.deepEqual(reached, []);
     await shot(page, "asked-page");
-    const [opened] = await Promise.all([context.waitForEvent("page"), page.click("#asked-open")]);
+    const [opened] = await Promise.all([context.waitForEvent("page"), give(page, "#asked-open")]);
     await opened.waitForLoadState();
     assert.equal(await opened.evaluate(() => window.opener), null);
     assert.deepEqual(reached, [undefined]);
@@ -495,7 +438,7 @@ test("a page is opened by a click alone, in a tab that knows nothing of this one
     await card.waitFor();
     assert.equal(await card.locator(".host").innerText(), "xn--bnk-6cd.example");
     assert.match(await card.innerText(), /Not encrypted[^]*letters of other scripts/);
-    await page.click("#asked-decline");
+    await give(page, "#asked-decline");
     assert.deepEqual(await given(page), [{ action: "decline" }]);
     assert.equal(reached.length, 1);
   }, asked));
@@ -509,13 +452,15 @@ test("requests queue, and the keyboard alone answers them, on a phone", timed, (
       await card.waitFor();
       await shot(page, "asked-phone");
       assert.equal(await page.evaluate(() => document.documentElement.scrollWidth > window.innerWidth), false, "nothing is wider than the phone");
-      await page.click("#asked-cancel");
+      await give(page, "#asked-cancel");
       assert.deepEqual(await given(page), [{ action: "cancel" }]);
 
       await say(page, "ask two");
       await card.locator(".more", { hasText: "and 1 more" }).waitFor();
       // They were asked at once, so either may be the first.
       const first = (await card.locator(".words").innerText()) === "The first?";
+      const settled = page.locator("#asked:not([data-new])");
+      await settled.waitFor();
       // The question took the focus, since nobody was typing; its words and its field come next.
       await page.keyboard.press("Tab");
       await page.keyboard.press("Tab");
@@ -523,6 +468,7 @@ test("requests queue, and the keyboard alone answers them, on a phone", timed, (
       await page.keyboard.press("Enter");
       await card.locator(".words", { hasText: first ? "The second?" : "The first?" }).waitFor();
       assert.equal(await card.locator(".more").innerText(), "");
+      await settled.waitFor();
       await page.keyboard.press("Tab");
       await page.keyboard.press("Tab");
       for (let steps = 0; steps < 4 && (await page.evaluate(() => document.activeElement?.id)) !== "asked-decline"; steps++) await page.keyboard.press("Tab");
@@ -571,18 +517,19 @@ test("half a million characters in small pieces do not freeze it", timed, () =>
     await say(page, "flood");
     await page.locator(".message.assistant .foot", { hasText: "1 turn" }).waitFor({ timeout: 60_000 });
     const { length, longest, paint } = await page.evaluate(() => ({
-      length: document.querySelector(".message.assistant .markdown").textContent.length,
+      length: document.querySelector(".message.assistant .markdown").textContent.replaceAll(/\s/g, "").length,
       longest: window.longest,
       paint: performance.getEntriesByName("first-contentful-paint")[0]?.startTime,
     }));
-    assert.equal(length, 42 * 12_000, "all of it is there");
+    assert.equal(length, 33 * 12_000, "all of it is there, but for blanks at which a block was cut");
     // Told, not asserted: the machine may be busy with something else.
     console.log(`flood: ${length} characters, longest task ${Math.round(longest)} ms; first paint ${Math.round(paint)} ms`);
   }));
 
 test("10,000 deltas a second leave it usable", timed, async () => {
   const daemon = await Daemon.start({ script: SCRIPT });
-  const page = await chromium.newPage();
+  const page = await launched().newPage();
+  await equip(page.context());
   // A socket of the test's own: no real one brings so many without merging them.
   await page.addInitScript(() => {
     window.WebSocket = class {
@@ -634,7 +581,7 @@ test("10,000 deltas a second leave it usable", timed, async () => {
     await page.locator(".message.assistant .foot", { hasText: "1 turn" }).waitFor({ timeout: 60_000 });
     assert.equal(await page.inputValue("#input"), "typed while it floods");
     const { words, seconds, drawn, longest } = await page.evaluate(() => ({
-      words: document.querySelector(".message.assistant .markdown").textContent.split(/\s+/).filter(Boolean).length,
+      words: document.querySelector(".message.assistant .markdown").textContent.match(/word/g).length,
       seconds: (window.done - window.began) / 1000,
       drawn: window.drawn,
       longest: window.longest,

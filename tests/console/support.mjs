@@ -1,6 +1,6 @@
 // What the tests of the page share: a daemon with a script of its own, and a browser.
 import { spawn } from "node:child_process";
-import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
@@ -22,8 +22,30 @@ export async function browser() {
   const require = createRequire(join(root, "clients/typescript/package.json"));
   return require("playwright-core").chromium.launch({
     executablePath: chromium,
-    args: ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"],
+    args: ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync",
+      // What a test hands out in the daemon's place counts as a page from elsewhere.
+      ...(process.env.OUTRIGGER_TEST_PAGE ? ["--disable-features=LocalNetworkAccessChecks"] : []),
+    ],
   });
+}
+
+/** What a page finds besides: the client, for what a test does in the page itself. */
+export async function equip(context) {
+  await context.route("**/test-client/*.js", (route) =>
+    route.fulfill({ path: join(root, "clients/typescript/dist", new URL(route.request().url()).pathname.replace(/.*\//, "")), contentType: "text/javascript" }),
+  );
+  if (!process.env.OUTRIGGER_TEST_PAGE) return;
+  // The page as it is in the folder, not as it was compiled in, with the daemon's headers.
+  const page = join(root, "clients/console");
+  const files = { "/": "index.html", "/console/app.js": "dist/app.js", "/console/style.css": "dist/style.css" };
+  await context.route(
+    (url) => url.pathname in files,
+    async (route) => {
+      const { "content-length": _, ...headers } = (await route.fetch()).headers();
+      const body = readFileSync(join(page, files[new URL(route.request().url()).pathname]));
+      await route.fulfill({ headers, body });
+    },
+  );
 }
 
 export class Daemon {

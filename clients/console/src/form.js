@@ -1,6 +1,7 @@
 // A form by the flat JSON schema that a server asks with. Whether an answer fits is for the daemon to
 // say; here a field only becomes a value of its type, and what was typed stays as it is.
-import { exposed, h } from "./dom.js";
+import { el } from "./dom.js";
+import { exposed } from "./visible.js";
 
 /** Characters of a server's words that are shown at a field: more is no label. */
 const MOST = { label: 200, hint: 1_000 };
@@ -28,7 +29,7 @@ export class Form {
     for (const field of this.fields) {
       if (draft && Object.hasOwn(draft, field.name)) field.restore(draft[field.name]);
     }
-    this.element = h("div", { class: "fields" }, ...this.fields.map((field) => field.element));
+    this.element = el("div", { class: "fields" }, ...this.fields.map((field) => field.element));
     for (const kind of ["input", "change"]) {
       this.element.addEventListener(kind, (/** @type {Event} */ event) => {
         const field = this.fields.find((it) => it.element.contains(event.target));
@@ -74,13 +75,13 @@ class Field {
           : typed(schema);
     this.fallback = fallback(schema, choices, items);
     const hint = [words(schema.description, MOST.hint), bounds(schema)].filter(Boolean).join(" · ");
-    const about = hint && h("span", { class: "hint", id: `${id}-hint` }, hint);
-    const mark = isRequired && h("span", { class: "needed" }, " required");
+    const about = hint && el("span", { class: "hint", id: `${id}-hint` }, hint);
+    const mark = isRequired && el("span", { class: "needed" }, " required");
     const { element, first } = this.control;
     this.marked = items ? element : first;
     if (about) this.marked.setAttribute("aria-describedby", `${id}-hint`);
     if (items) {
-      element.prepend(h("legend", {}, this.label, mark));
+      element.prepend(el("legend", {}, this.label, mark));
       if (about) element.append(about);
       this.element = element;
       return;
@@ -90,8 +91,8 @@ class Field {
     if (isRequired && schema.type !== "boolean") first.setAttribute("aria-required", "true");
     this.element =
       schema.type === "boolean"
-        ? h("div", { class: "field" }, h("label", { class: "tick", for: id }, element, this.label), about)
-        : h("div", { class: "field" }, h("label", { for: id }, this.label, mark), element, about);
+        ? el("div", { class: "field" }, el("label", { class: "tick", for: id }, element, this.label), about)
+        : el("div", { class: "field" }, el("label", { for: id }, this.label, mark), element, about);
   }
 
   restore(/** @type {any} */ state) {
@@ -174,7 +175,7 @@ function typed(/** @type {any} */ schema) {
   const kind = isNumber ? "text" : ({ email: "email", uri: "url", date: "date", "date-time": "datetime-local" }[/** @type {string} */ (schema.format)] ?? "text");
   const plain = { autocomplete: "off", spellcheck: "false", autocapitalize: "off" };
   const mode = isNumber && { inputmode: schema.type === "integer" && !(schema.minimum < 0) ? "numeric" : "text" };
-  const control = isLong ? h("textarea", { rows: "3", ...plain }) : h("input", { type: kind, step: isTime && "1", ...plain, ...mode });
+  const control = isLong ? el("textarea", { rows: "3", ...plain }) : el("input", { type: kind, step: isTime && "1", ...plain, ...mode });
   control.value = shown;
   return {
     element: control,
@@ -206,7 +207,7 @@ function instant(/** @type {string} */ text) {
 
 /** @returns {Control} */
 function tick(/** @type {any} */ given) {
-  const box = h("input", { type: "checkbox" });
+  const box = el("input", { type: "checkbox" });
   box.checked = given === true;
   return { element: box, first: box, state: () => box.checked, restore: (state) => (box.checked = state === true), value: () => box.checked };
 }
@@ -214,7 +215,7 @@ function tick(/** @type {any} */ given) {
 /** @param {{value: string, title: string}[]} choices @param {any} given @param {boolean} isRequired @returns {Control} */
 function chosen(choices, given, isRequired) {
   // By number: a choice may be the empty text.
-  const list = h("select", {}, h("option", { value: "" }, isRequired ? "Choose…" : "no answer"), ...choices.map(({ title }, at) => h("option", { value: at }, title)));
+  const list = el("select", {}, el("option", { value: "" }, isRequired ? "Choose…" : "no answer"), ...choices.map(({ title }, at) => el("option", { value: at }, title)));
   const set = (/** @type {any} */ value) => {
     const at = choices.findIndex((it) => it.value === value);
     list.value = at < 0 ? "" : String(at);
@@ -226,11 +227,11 @@ function chosen(choices, given, isRequired) {
 
 /** @param {{value: string, title: string}[]} choices @param {any} given @param {string} id @returns {Control} */
 function several(choices, given, id) {
-  const boxes = choices.map((_, at) => h("input", { type: "checkbox", id: `${id}-${at}` }));
+  const boxes = choices.map((_, at) => el("input", { type: "checkbox", id: `${id}-${at}` }));
   const set = (/** @type {any} */ values) => boxes.forEach((box, at) => (box.checked = Array.isArray(values) && values.includes(choices[at]?.value)));
   set(given);
   const value = () => choices.filter((_, at) => boxes[at].checked).map((it) => it.value);
-  const rows = choices.map(({ title }, at) => h("label", { class: "tick", for: `${id}-${at}` }, boxes[at], title));
-  const element = h("fieldset", { class: "field" }, h("div", { class: "several" }, ...rows));
+  const rows = choices.map(({ title }, at) => el("label", { class: "tick", for: `${id}-${at}` }, boxes[at], title));
+  const element = el("fieldset", { class: "field" }, el("div", { class: "several" }, ...rows));
   return { element, first: boxes[0] ?? element, state: value, restore: set, value };
 }

@@ -17,6 +17,26 @@ export const store = {
   },
 };
 
+/** Most characters of messages that are kept, and of one call's output. */
+const KEPT = { all: 1_000_000, call: 4_000 };
+
+/** The newest messages, as far as a tab may keep them. @param {any[]} messages */
+export function trimmed(messages) {
+  /** @type {any[]} */
+  const kept = [];
+  let room = KEPT.all;
+  for (const message of messages.toReversed()) {
+    const blocks = message.blocks.map((/** @type {any} */ it) =>
+      it.type === "tool_call" ? { ...it, inputText: "", output: it.output.slice(-KEPT.call), ...(it.result !== undefined && { result: it.result.slice(0, KEPT.call) }) } : it,
+    );
+    const short = { ...message, blocks };
+    room -= JSON.stringify(short).length;
+    if (room < 0) break;
+    kept.unshift(short);
+  }
+  return kept;
+}
+
 /** What is in the forms of servers and not sent yet, by request. A request's id is one of its session's. */
 export const drafts = {
   get: (/** @type {string} */ requestId) => {

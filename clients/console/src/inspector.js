@@ -1,5 +1,6 @@
 // Every frame, both ways, as it went over the wire. The newest are kept, each up to a length.
-import { exposed, h, setText } from "./dom.js";
+import { el, setText } from "./dom.js";
+import { exposed } from "./visible.js";
 
 /** Frames that are kept. */
 const MOST_FRAMES = 1_000;
@@ -18,14 +19,14 @@ export class Inspector {
     this.count = 0;
     this.isPaused = false;
     this.timer = 0;
-    this.total = h("span", { class: "aside" });
-    this.filter = h("input", { type: "search", placeholder: "Filter by type or text", "aria-label": "Filter frames", oninput: () => this.#draw() });
-    this.pause = h("button", { type: "button", class: "quiet small", "aria-pressed": "false", onclick: () => this.#pause() }, "Pause");
-    this.list = h("ol", { class: "frames", tabindex: "0", "aria-label": "Frames, newest first" });
+    this.total = el("span", { class: "aside" });
+    this.filter = el("input", { type: "search", placeholder: "Filter by type or text", "aria-label": "Filter frames", oninput: () => this.#draw() });
+    this.pause = el("button", { type: "button", class: "quiet small", "aria-pressed": "false", onclick: () => this.#pause() }, "Pause");
+    this.list = el("ol", { class: "frames", tabindex: "0", "aria-label": "Frames, newest first" });
     this.element = element;
     element.append(
-      h("div", { class: "panel-head" }, h("h2", {}, "Frames"), this.total, h("button", { type: "button", class: "quiet", "aria-label": "Close frames", onclick: close }, "✕")),
-      h("div", { class: "panel-tools" }, this.filter, this.pause, h("button", { type: "button", class: "quiet small", onclick: () => this.#clear() }, "Clear")),
+      el("div", { class: "panel-head" }, el("h2", {}, "Frames"), this.total, el("button", { type: "button", class: "quiet", "aria-label": "Close frames", onclick: close }, "✕")),
+      el("div", { class: "panel-tools" }, this.filter, this.pause, el("button", { type: "button", class: "quiet small", onclick: () => this.#clear() }, "Clear")),
       this.list,
     );
   }
@@ -82,17 +83,17 @@ export class Inspector {
 }
 
 function row(/** @type {any} */ frame) {
-  const body = h("pre", { tabindex: "0" });
-  const details = h(
+  const body = el("pre", { tabindex: "0" });
+  const details = el(
     "details",
     {},
-    h(
+    el(
       "summary",
       {},
-      h("span", { class: "arrow", title: frame.direction === "out" ? "sent" : "received" }, frame.direction === "out" ? "→" : "←"),
-      h("span", { class: "kind" }, frame.type),
-      h("span", { class: "seq" }, frame.seq),
-      h("span", { class: "peek" }, exposed(frame.text.slice(0, 160))),
+      el("span", { class: "arrow", title: frame.direction === "out" ? "sent" : "received" }, frame.direction === "out" ? "→" : "←"),
+      el("span", { class: "kind" }, frame.type),
+      el("span", { class: "seq" }, frame.seq),
+      el("span", { class: "peek" }, exposed(frame.text.slice(0, 160))),
     ),
     body,
   );
@@ -106,7 +107,7 @@ function row(/** @type {any} */ frame) {
     }
     body.textContent = exposed(text);
   });
-  return h("li", { class: frame.direction, "data-number": frame.number }, details);
+  return el("li", { class: frame.direction, "data-number": frame.number }, details);
 }
 
 /** @param {string} text */

@@ -1,5 +1,6 @@
-// Elements made by hand. Text only ever becomes text nodes: nothing here, or anywhere on this page,
-// parses markup, and the page's policy has the browser refuse it too.
+// Elements made by hand, for panels and cards; messages are made with Preact. Text only ever becomes
+// text nodes: nothing on this page parses markup, and its policy has the browser refuse it too.
+import { exposed } from "./visible.js";
 
 /**
  * Makes an element. Properties that begin with `on` are listeners; `class`, `data-…`, `aria-…` and
@@ -10,7 +11,7 @@
  * @param {...(Node | string | null | undefined | false)} children
  * @returns {any}
  */
-export function h(tag, properties = {}, ...children) {
+export function el(tag, properties = {}, ...children) {
   const element = document.createElement(tag);
   for (const [name, value] of Object.entries(properties)) {
     if (value === undefined || value === false || value === null) continue;
@@ -33,28 +34,12 @@ export function setText(element, text) {
   if (element.textContent !== text) element.textContent = text;
 }
 
-/** Makes a text grow or replaces it; appending is cheap however long it is. @param {Text} node @param {string} text */
-export function grow(node, text) {
-  const old = node.data;
-  if (text.length > old.length && text.startsWith(old)) node.appendData(text.slice(old.length));
-  else if (text !== old) node.data = text;
-}
-
-// Controls, what cannot be seen, and what reorders text: somebody who approves must see what is there.
-const HIDDEN =
-  /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb]|[\u{e0000}-\u{e0fff}]/gu;
-
-/** A text in which everything can be seen. @param {string} text */
-export function exposed(text) {
-  return text.replace(HIDDEN, (c) => `\\u{${c.codePointAt(0)?.toString(16)}}`);
-}
-
 /** A sentence of the daemon, in which `this` is code. @param {string} text @returns {(Node | string)[]} */
 export function coded(text) {
   const parts = exposed(text).split("`");
   // An odd number of marks has none that pair up for sure.
   if (parts.length % 2 === 0) return [parts.join("`")];
-  return parts.map((part, at) => (at % 2 ? h("code", {}, part) : part));
+  return parts.map((part, at) => (at % 2 ? el("code", {}, part) : part));
 }
 
 // Sequences that colour a terminal, and other controls.

@@ -1,18 +1,27 @@
 // The page: one session, one conversation, its panels. Frames go through the client's reducer; the
 // page draws what it gives, once for each frame of the screen however many deltas came.
-import { Client, emptyView, reduce, withUserMessage } from "../typescript/dist/index.js";
+import { Client, emptyView, reduce, textOf, withUserMessage } from "../../typescript/dist/index.js";
 import { Approval } from "./approval.js";
-import { byId, compact, exposed, h, setText } from "./dom.js";
+import { Attention } from "./attention.js";
+import { byId, compact, el, setText } from "./dom.js";
 import { Executions } from "./executions.js";
 import { Inputs } from "./inputs.js";
 import { Inspector } from "./inspector.js";
-import { Messages } from "./messages.js";
+import { showMessages, showPast } from "./messages.js";
 import { Settings } from "./settings.js";
-import { drafts, readToken, store } from "./store.js";
+import { drafts, readToken, store, trimmed } from "./store.js";
+import { exposed } from "./visible.js";
+import { spokenEnd } from "./words.js";
 
 const CONVERSATION = "default";
 /** Messages of the user that a reload can bring back, and the length of each. */
 const KEPT = { messages: 200, characters: 20_000 };
+/** Earlier sessions that are shown above this one. */
+const MOST_PAST = 2;
+/** Messages that were given back, whose ends may come again by a replay. */
+const MOST_WITHDRAWN = 50;
+/** What is sent to go on after a path that is not allowed. */
+const GO_ON = "Go on, without that path.";
 /** Notices that are shown at once. */
 const MOST_NOTICES = 4;
 
@@ -32,13 +41,33 @@ let isFresh = true;
 let said = store.get("said") ?? [];
 /** What is on its way and not admitted yet. @type {{id: string, text: string, whenBusy: string}[]} */
 let outbox = store.get("outbox") ?? [];
+/** What was said into a running exchange and has not become part of it yet. @type {{id: string, text: string}[]} */
+let steering = store.get("steering") ?? [];
+/** Queued messages that were stopped and are in the composer again. @type {string[]} */
+let withdrawn = store.get("withdrawn") ?? [];
+/** Sessions that are over. @type {{messages: any[], why: string}[]} */
+let past = store.get("past") ?? [];
+/** Whether what ends now is to be forgotten. */
+let isClosing = false;
+/** How much of the composer was given back since somebody last typed there. */
+let returned = 0;
 
 const ask = (/** @type {any} */ type, /** @type {any} */ payload) =>
   client ? client.request(type, payload) : Promise.reject(new Error("not connected"));
-const messages = new Messages(byId("messages"), byId("past"), (toolId) => void ask("tool:cancel", { toolId }).catch(complain));
+/** @type {import("./messages.js").Actions} */
+const actions = {
+  cancelTool: (toolId) => void ask("tool:cancel", { toolId }).catch(complain),
+  retry: () => {
+    const last = conversationNow()?.messages.findLast((/** @type {any} */ it) => it.role === "user");
+    if (last) say(textOf(last.blocks[0]?.text ?? ""), "queue");
+  },
+  goOn: () => say(GO_ON, "queue"),
+  openSettings: () => toggle("settings", true),
+};
 const approval = new Approval(byId("approval"), async (toolId, verdict) => {
   await ask("chat:tool-approve", { toolId, ...verdict });
 });
+const attention = new Attention(ask, changed);
 const inputs = new Inputs(byId("asked"), async (payload) => {
   await ask("chat:tool-input", payload);
 }, drafts);
@@ -60,38 +89,60 @@ function changed() {
   requestAnimationFrame(draw);
 }
 
+const conversationNow = () => view.conversations[CONVERSATION];
+
 function draw() {
   isDrawing = false;
-  const conversation = view.conversations[CONVERSATION];
+  const conversation = conversationNow();
   const state = conversation?.state ?? "idle";
   const list = conversation?.messages ?? [];
-  messages.show(withOutbox(list));
+  // Not what was asked and settled before this page was loaded anew.
+  const approvals = isReplaying ? [] : view.approvals;
+  const asked = isReplaying ? [] : view.inputs;
+  if (state === "idle" && steering.length && !isReplaying) setSteering([]);
   const isBusy = state !== "idle" && client?.status.name !== "closed";
-  byId("welcome").hidden = list.length > 0 || outbox.length > 0 || byId("past").children.length > 0 || !ready;
+  showMessages(byId("messages"), withWaiting(list), actions, !isBusy && outbox.length === 0);
+  byId("welcome").hidden = list.length > 0 || outbox.length > 0 || past.length > 0 || !ready;
   byId("stop").hidden = !isBusy;
   byId("queue").hidden = !isBusy;
-  setText(byId("send"), isBusy ? "Steer" : "Send");
-  byId("spinner").hidden = !isBusy || state.startsWith("awaiting-");
-  setText(byId("state"), told(state, list.at(-1)));
+  setText(byId("send"), isBusy ? "Send now" : "Send");
+  byId("send").title = isBusy ? "The model gets it with its next step (Enter)" : "";
+  const isAsked = approvals.length + asked.length > 0;
+  byId("spinner").hidden = !isBusy || isAsked || state.startsWith("awaiting-");
+  setText(byId("state"), isAsked ? "Waits for your answer" : told(state, list));
   meters(conversation);
-  approval.show(view.approvals, skew);
-  // Not what was asked and settled before this page was loaded anew.
-  inputs.show(isReplaying ? [] : view.inputs, skew);
+  attention.show(approvals, asked, skew);
+  approval.show(approvals, skew, (it) => attention.deadline(it));
+  inputs.show(asked, skew, (it) => attention.deadline(it));
+  title(list, approvals.length + asked.length);
   if (follows) scroll.scrollTop = scroll.scrollHeight;
 }
 
-/** Messages with those that are on their way. @param {any[]} list */
-function withOutbox(list) {
+/** What the tab is called: what the conversation began with, and how many questions are open. @param {any[]} list @param {number} open */
+function title(list, open) {
+  const first = list.find((it) => it.role === "user")?.blocks[0]?.text?.trim().split("\n")[0] ?? "";
+  const words = first.length > 50 ? `${first.slice(0, 50)}…` : first;
+  const named = `${open ? `(${open}) ` : ""}${words || ready?.project.name || ""}`;
+  const now = named ? `${named} · Outrigger` : "Outrigger";
+  if (document.title !== now) document.title = now;
+}
+
+/** Messages with those that the model does not have yet. @param {any[]} list */
+function withWaiting(list) {
+  const mine = (/** @type {string} */ id, /** @type {string} */ text, /** @type {string} */ waits) => ({ id, role: "user", status: "queued", waits, blocks: [{ type: "text", turn: 0, text }] });
   return [
-    ...list,
-    ...outbox.map((it) => ({ id: `out-${it.id}`, role: "user", status: "queued", blocks: [{ type: "text", turn: 0, text: it.text }] })),
+    ...list.filter((it) => !withdrawn.includes(it.id)),
+    ...steering.map((it) => mine(`steer-${it.id}`, it.text, "waits: the model gets it with its next step")),
+    ...outbox.map((it) => mine(`out-${it.id}`, it.text, "on its way")),
   ];
 }
 
-/** @param {string} state @param {any} last */
-function told(state, last) {
+/** @param {string} state @param {any[]} list */
+function told(state, list) {
+  const last = list.findLast((it) => it.status === "streaming") ?? list.at(-1);
   const running = last?.blocks.filter((/** @type {any} */ it) => it.type === "tool_call" && it.phase === "executing") ?? [];
-  switch (state) {
+  // What was said last may wait while an exchange before it runs.
+  switch (state === "queued" && last?.status === "streaming" ? "responding" : state) {
     case "idle": return "";
     case "thinking": return "Thinking…";
     case "responding": return "Answering…";
@@ -100,7 +151,7 @@ function told(state, last) {
     case "awaiting-input": return "Waits for your answer";
     case "retrying": return last?.retry ? `Trying again: ${exposed(last.retry.reason)}` : "Trying again…";
     case "queued": return "Queued";
-    default: return running.length ? `Running ${running.map((/** @type {any} */ it) => it.toolName).join(", ")}…` : "Working…";
+    default: return running.length ? `Running ${exposed(running.map((/** @type {any} */ it) => it.toolName).join(", "))}…` : "Working…";
   }
 }
 
@@ -141,8 +192,8 @@ byId("latest").addEventListener("click", () => {
 /** @param {string} text @param {string} [kind] */
 function notice(text, kind = "info") {
   const box = byId("notices");
-  const close = h("button", { type: "button", class: "quiet small", "aria-label": "Dismiss", onclick: () => row.remove() }, "✕");
-  const row = h("div", { class: `notice ${kind}` }, h("span", {}, exposed(text)), close);
+  const close = el("button", { type: "button", class: "quiet small", "aria-label": "Dismiss", onclick: () => row.remove() }, "✕");
+  const row = el("div", { class: `notice ${kind}` }, el("span", {}, exposed(text)), close);
   box.append(row);
   while (box.children.length > MOST_NOTICES) box.firstChild.remove();
   return row;
@@ -164,10 +215,14 @@ function take(/** @type {any} */ frame) {
   if (frame.timestamp && !isReplaying) skew = Date.parse(frame.timestamp) - Date.now();
   const { type, payload } = frame;
   if (type === "chat:stream-start" || type === "chat:queued") {
-    const words = said.find((it) => it.id === payload.messageId);
+    const words = withdrawn.includes(payload.messageId) ? undefined : said.find((it) => it.id === payload.messageId);
     if (words) view = withUserMessage(view, payload.conversationId, words.id, words.text);
   }
   if (type === "chat:tool-input-resolved") settled(payload);
+  if (type === "chat:tool-resolved") answered(payload);
+  if (type === "chat:tool-extended") attention.extended(payload);
+  if (type === "chat:steered") taken(textOf(payload.content));
+  if (type === "chat:stream-end") dropped(payload);
   view = reduce(view, frame);
   if (type === "session:notice") notice(payload.message, payload.severity);
   if (type === "session:error" && payload.code === "replay_gap") {
@@ -178,9 +233,40 @@ function take(/** @type {any} */ frame) {
   if (type === "chat:stream-end") {
     const last = view.conversations[payload.conversationId]?.messages.at(-1);
     const text = last?.blocks.findLast((/** @type {any} */ it) => it.type === "text")?.text ?? "";
-    if (!isReplaying) setText(byId("announce"), payload.stopReason === "end_turn" ? `Answer: ${text.slice(0, 400)}` : `Ended: ${payload.stopReason}`);
+    if (!isReplaying) setText(byId("announce"), payload.stopReason === "end_turn" ? `Answer: ${text.slice(0, 400)}` : `Ended: ${spokenEnd(payload.stopReason)}`);
+    keep();
   }
   changed();
+}
+
+/** A question is over: that nobody answered it is said. */
+function answered(/** @type {any} */ { toolId, outcome }) {
+  const question = view.approvals.find((/** @type {any} */ it) => it.toolId === toolId);
+  if (!question || isReplaying || outcome !== "expired") return;
+  notice(`The question whether ${question.toolName} may run lapsed: nobody answered in time. It did not run, and the model was told.`, "warning");
+}
+
+/** What was said into the exchange is part of it. @param {string} text */
+function taken(text) {
+  const at = steering.findIndex((it) => it.text === text);
+  if (at >= 0) setSteering(steering.filter((_, index) => index !== at));
+}
+
+/** @param {{id: string, text: string}[]} now */
+function setSteering(now) {
+  steering = now;
+  store.set("steering", steering);
+}
+
+/** A queued message that was stopped before its turn goes back into the composer. */
+function dropped(/** @type {any} */ { conversationId, messageId, stopReason }) {
+  if (stopReason !== "cancelled" || isClosing || withdrawn.includes(messageId)) return;
+  const message = view.conversations[conversationId]?.messages.find((/** @type {any} */ it) => it.id === messageId && it.role === "assistant");
+  const words = said.find((it) => it.id === messageId);
+  if (message?.status !== "queued" || !words) return;
+  withdrawn = [...withdrawn, messageId].slice(-MOST_WITHDRAWN);
+  store.set("withdrawn", withdrawn);
+  giveBack(words.text);
 }
 
 /** A request of a server is over: what was typed into its form is forgotten, and why it is gone is said. */
@@ -199,7 +285,10 @@ async function deliver(it) {
   try {
     const { messageId, state } = await client.send(it.text, { id: it.id, whenBusy: it.whenBusy });
     drop(it);
-    if (state !== "steered") {
+    if (state === "steered") {
+      const isTaken = conversationNow()?.messages.some((/** @type {any} */ one) => one.blocks.some((/** @type {any} */ block) => block.type === "steered" && textOf(block.content) === it.text));
+      if (!isTaken) setSteering([...steering, { id: it.id, text: it.text }]);
+    } else {
       said = [...said.filter((other) => other.id !== messageId), { id: messageId, text: it.text.slice(0, KEPT.characters) }].slice(-KEPT.messages);
       store.set("said", said);
       view = withUserMessage(view, CONVERSATION, messageId, it.text);
@@ -221,7 +310,11 @@ function drop(/** @type {any} */ it) {
 
 /** What was typed is never lost: it goes back in front of what has been typed since. @param {string} text */
 function giveBack(text) {
-  input.value = input.value ? `${text}\n${input.value}` : text;
+  const before = input.value.slice(0, returned);
+  const after = input.value.slice(returned);
+  input.value = before + text + (after ? `\n${after}` : "");
+  if (before && !before.endsWith("\n")) input.value = `${before}\n${text}${after}`;
+  returned = input.value.length - after.length;
   typed();
 }
 
@@ -234,27 +327,37 @@ function typed() {
 function submit(/** @type {boolean} */ mayQueue) {
   const text = input.value;
   if (!text.trim()) return;
+  const isBusy = (conversationNow()?.state ?? "idle") !== "idle";
+  if (!say(text, isBusy && !mayQueue ? "steer" : "queue")) return;
+  input.value = "";
+  returned = 0;
+  typed();
+}
+
+/** Sends a message; false where there is no connection. @param {string} text @param {string} whenBusy */
+function say(text, whenBusy) {
   if (!client || client.status.name === "closed") {
     notice("Not connected; what you typed stays here.", "warning");
-    return;
+    return false;
   }
-  const isBusy = (view.conversations[CONVERSATION]?.state ?? "idle") !== "idle";
   const id = `page-${Date.now().toString(36)}-${Math.random().toString(36).slice(2, 8)}`;
-  const it = { id, text, whenBusy: isBusy && !mayQueue ? "steer" : "queue" };
+  const it = { id, text, whenBusy };
   outbox = [...outbox, it];
   store.set("outbox", outbox);
-  input.value = "";
-  typed();
   follows = true;
   void deliver(it);
   changed();
+  return true;
 }
 
 byId("composer").addEventListener("submit", (/** @type {SubmitEvent} */ event) => {
   event.preventDefault();
   submit(/** @type {any} */ (event.submitter)?.value === "queue");
 });
-input.addEventListener("input", typed);
+input.addEventListener("input", () => {
+  returned = 0;
+  typed();
+});
 input.addEventListener("keydown", (event) => {
   // Enter that ends a composition of characters belongs to the input method.
   if (event.key === "Enter" && !event.shiftKey && !event.isComposing) {
@@ -262,19 +365,58 @@ input.addEventListener("keydown", (event) => {
     submit(event.altKey);
   }
 });
-byId("stop").addEventListener("click", () => void ask("chat:cancel", { conversationId: CONVERSATION, queued: true }).catch(complain));
-byId("new").addEventListener("click", async () => {
-  const has = (view.conversations[CONVERSATION]?.messages.length ?? 0) > 0;
-  if (has && !window.confirm("Forget this conversation? What runs in it is stopped.")) return;
+byId("stop").addEventListener("click", async () => {
+  // The daemon remembers them, unanswered; who typed them may want to say them again, or otherwise.
+  const waiting = steering;
   try {
-    await ask("chat:close", { conversationId: CONVERSATION });
-    said = [];
-    store.set("said", said);
-    input.focus();
+    const { cancelled } = await ask("chat:cancel", { conversationId: CONVERSATION, queued: true });
+    if (cancelled) for (const it of waiting) giveBack(it.text);
+    setSteering(steering.filter((it) => !waiting.includes(it)));
+    changed();
   } catch (error) {
     complain(error);
   }
 });
+byId("new").addEventListener("click", async () => {
+  const has = (conversationNow()?.messages.length ?? 0) > 0;
+  if (has && !window.confirm("Forget this conversation? What runs in it is stopped.")) return;
+  isClosing = true;
+  try {
+    await ask("chat:close", { conversationId: CONVERSATION });
+    said = [];
+    withdrawn = [];
+    past = [];
+    for (const name of ["said", "withdrawn", "past", "kept"]) store.set(name, null);
+    setSteering([]);
+    showPast(byId("past"), past);
+    changed();
+    input.focus();
+  } catch (error) {
+    complain(error);
+  } finally {
+    isClosing = false;
+  }
+});
+
+// --- what a tab keeps ----------------------------------------------------------------------------
+
+/** Keeps what is shown, for a page that is loaded anew when the daemon has it no more. */
+function keep() {
+  const list = conversationNow()?.messages ?? [];
+  // Before the daemon has answered, what is kept is all there is.
+  if (isReplaying || list.length === 0) return;
+  store.set("kept", trimmed(list.filter((/** @type {any} */ it) => !withdrawn.includes(it.id))));
+}
+window.addEventListener("pagehide", keep);
+
+/** Moves what is shown, or was before this page was loaded anew, above a line that says why it is over. @param {any[]} messages @param {string} why */
+function archive(messages, why) {
+  store.set("kept", null);
+  if (!messages.length) return;
+  past = [...past, { messages: trimmed(messages), why }].slice(-MOST_PAST);
+  store.set("past", past);
+  showPast(byId("past"), past);
+}
 
 // --- panels --------------------------------------------------------------------------------------
 
@@ -331,7 +473,7 @@ async function standing(/** @type {any} */ status) {
       break;
     case "waiting": {
       setText(byId("link-text"), "away");
-      const retry = h("button", { type: "button", class: "quiet small", onclick: () => client.retryNow() }, "Try now");
+      const retry = el("button", { type: "button", class: "quiet small", onclick: () => client.retryNow() }, "Try now");
       banner("The daemon does not answer. What you type is kept. ", retry);
       const asked = ++askingFor;
       const couldHave = wasThere;
@@ -348,7 +490,7 @@ async function standing(/** @type {any} */ status) {
     case "closed":
       setText(byId("link-text"), "not connected");
       if (status.code === 4001) {
-        const back = h("button", { type: "button", class: "quiet small", onclick: () => void client.connect() }, "Use it here");
+        const back = el("button", { type: "button", class: "quiet small", onclick: () => void client.connect() }, "Use it here");
         banner("Another window has taken this session over. ", back);
       }
       break;
@@ -357,8 +499,8 @@ async function standing(/** @type {any} */ status) {
 }
 
 function askForToken(/** @type {string} */ why) {
-  const field = h("input", { type: "password", id: "token", autocomplete: "off", "aria-label": "Token", placeholder: "Token" });
-  const form = h(
+  const field = el("input", { type: "password", id: "token", autocomplete: "off", "aria-label": "Token", placeholder: "Token" });
+  const form = el(
     "form",
     {
       class: "token",
@@ -369,9 +511,9 @@ function askForToken(/** @type {string} */ why) {
         begin(field.value.trim());
       },
     },
-    h("span", {}, `${why} It is in the line that the daemon prints when it starts, or the one you gave it.`),
+    el("span", {}, `${why} It is in the line that the daemon prints when it starts, or the one you gave it.`),
     field,
-    h("button", { type: "submit", class: "primary small" }, "Connect"),
+    el("button", { type: "submit", class: "primary small" }, "Connect"),
   );
   banner(form);
   field.focus();
@@ -389,11 +531,13 @@ async function begin(/** @type {string | null} */ token) {
   mine.on("status", (status) => {
     if (client === mine) void standing(status);
   });
-  mine.on("session-lost", () => {
-    messages.archive("The daemon was restarted, or the session was away for too long. It remembers nothing of what is above.");
+  mine.on("session-lost", (it) => {
+    const { messages = [] } = conversationNow() ?? {};
+    if (messages.length) archive(messages, gone(it));
     view = emptyView();
     said = [];
     store.set("said", said);
+    setSteering([]);
     isReplaying = false;
   });
   mine.on("frame", take);
@@ -409,10 +553,16 @@ async function begin(/** @type {string | null} */ token) {
     } else if (await isAlive()) {
       askForToken(token ? "The daemon does not accept this token." : "This page needs the daemon's token.");
     } else {
-      banner("The daemon does not answer. ", h("button", { type: "button", class: "quiet small", onclick: () => void begin(token) }, "Try again"));
+      banner("The daemon does not answer. ", el("button", { type: "button", class: "quiet small", onclick: () => void begin(token) }, "Try again"));
       setTimeout(() => client === mine && void begin(token), 3_000);
     }
   }
+}
+
+/** Why a conversation is over that the daemon has no more. */
+function gone(/** @type {any} */ it) {
+  const minutes = Math.max(1, Math.round((it.resumeGraceMs ?? 60_000) / 60_000));
+  return `The daemon no longer has the conversation above: it was restarted, or this page was away for longer than it keeps one (${minutes} min). You can still read it; the model remembers nothing of it.`;
 }
 
 function greeted(/** @type {any} */ it) {
@@ -425,6 +575,8 @@ function greeted(/** @type {any} */ it) {
   byId("sandbox").dataset.mode = it.sandbox.mode;
   if (isReplayed) return;
   store.set("session", { sessionId: it.sessionId });
+  attention.begin();
+  if (isFresh && !it.resumed) archive(store.get("kept") ?? [], gone(it));
   welcome(it);
   // Its answer comes after everything that was missed.
   void ask("session:state", {})
@@ -450,16 +602,12 @@ function greeted(/** @type {any} */ it) {
 }
 
 function welcome(/** @type {any} */ it) {
-  const say = (/** @type {string} */ text) =>
-    h("button", { type: "button", class: "quiet", onclick: () => {
-      input.value = text;
-      submit(false);
-    } }, text);
+  const example = (/** @type {string} */ text) => el("button", { type: "button", class: "quiet", onclick: () => say(text, "queue") }, text);
   const isScripted = it.providers.every((/** @type {any} */ provider) => provider.id === "scripted" || !provider.configured);
   byId("welcome").replaceChildren(
-    h("h2", {}, "Say something."),
-    h("p", {}, "The model works in ", h("code", {}, it.project.root), ` with ${it.tools.length} tools, and asks you before anything dangerous.`),
-    isScripted ? h("p", {}, "No key is set, so a built-in script answers. Try ", say("demo"), " ", say("tour"), " or give a key under Settings.") : "",
+    el("h2", {}, "Say something."),
+    el("p", {}, "The model works in ", el("code", {}, it.project.root), ` with ${it.tools.length} tools, and asks you before anything that can change something.`),
+    isScripted ? el("p", {}, "No key is set, so a built-in script answers. Try ", example("demo"), " ", example("tour"), " or give a key under Settings.") : "",
   );
 }
 
@@ -472,6 +620,7 @@ document.addEventListener("visibilitychange", () => {
   }
 });
 
+showPast(byId("past"), past);
 input.value = store.get("draft") ?? "";
 typed();
 input.focus();

@@ -2,8 +2,10 @@
 // nothing else; its form, or the page that it wants opened; how long there is left. It never takes
 // the focus from somebody who is typing.
 import { Deadline } from "./deadline.js";
-import { byId, exposed, h, setText } from "./dom.js";
+import { byId, el, setText } from "./dom.js";
 import { Form } from "./form.js";
+import { Guard } from "./guard.js";
+import { exposed } from "./visible.js";
 
 /** What the daemon says of a field that does not fit. */
 const MISFIT = /^field `content`: `(.+?)` (.*?)(?:; the question stays open)?$/s;
@@ -18,6 +20,7 @@ export class Inputs {
     this.element = element;
     this.answer = answer;
     this.drafts = drafts;
+    this.guard = new Guard(element);
     /** @type {any} */
     this.shown = null;
     /** @type {Deadline | null} */
@@ -25,12 +28,14 @@ export class Inputs {
     this.skew = 0;
   }
 
-  /** Shows the first of the open requests. @param {any[]} open @param {number} skew daemon's clock minus ours */
-  show(open, skew) {
+  /** Shows the first of the open requests. @param {any[]} open @param {number} skew daemon's clock minus ours @param {(question: any) => string | undefined} deadlineOf */
+  show(open, skew, deadlineOf) {
     this.skew = skew;
     const first = open[0] ?? null;
     if (first?.requestId !== this.shown?.requestId) this.#change(first);
-    if (first) setText(this.more, open.length > 1 ? `and ${open.length - 1} more` : "");
+    if (!first) return;
+    setText(this.more, open.length > 1 ? `and ${open.length - 1} more` : "");
+    this.deadline?.set(deadlineOf(first));
   }
 
   #change(/** @type {any} */ request) {
@@ -44,6 +49,7 @@ export class Inputs {
       return;
     }
     this.#draw(request);
+    this.guard.begin();
     setText(byId("announce"), `The MCP server ${exposed(request.server)} asks: ${exposed(request.message).slice(0, 400)}`);
     const idle = document.activeElement === document.body || (document.activeElement === byId("input") && byId("input").value === "");
     if (idle || hadFocus) this.title.focus({ preventScroll: true });
@@ -51,36 +57,36 @@ export class Inputs {
 
   #draw(/** @type {any} */ request) {
     this.isSending = false;
-    this.deadline = new Deadline(request.expiresAt, () => this.skew);
-    this.title = h("h2", { id: "asked-title", tabindex: "-1" }, "The MCP server ", h("code", {}, exposed(request.server)), " asks");
-    this.more = h("span", { class: "more" });
-    this.problem = h("p", { class: "problem", role: "alert", id: "asked-problem", hidden: true });
+    this.deadline = new Deadline(() => this.skew);
+    this.title = el("h2", { id: "asked-title", tabindex: "-1" }, "The MCP server ", el("code", {}, exposed(request.server)), " asks");
+    this.more = el("span", { class: "more" });
+    this.problem = el("p", { class: "problem", role: "alert", id: "asked-problem", hidden: true });
     this.form = request.mode === "form" ? new Form(request.requestedSchema, this.drafts.get(request.requestId), (draft) => this.drafts.set(request.requestId, draft)) : null;
     const page = this.form ? null : pageOf(request.url);
     const send = this.form
-      ? h("button", { type: "submit", class: "primary", id: "asked-send" }, "Send")
-      : page && h("a", { class: "primary button", id: "asked-open", href: page.href, target: "_blank", rel: "noopener noreferrer", onclick: () => this.#open(request), onauxclick: (/** @type {MouseEvent} */ event) => event.button === 1 && this.#open(request) }, `Open ${page.host}`);
-    this.buttons = h(
+      ? el("button", { type: "submit", class: "primary", id: "asked-send" }, "Send")
+      : page && el("a", { class: "primary button", id: "asked-open", href: page.href, target: "_blank", rel: "noopener noreferrer", onclick: () => this.#open(request), onauxclick: (/** @type {MouseEvent} */ event) => event.button === 1 && this.#open(request) }, `Open ${page.host}`);
+    this.buttons = el(
       "div",
       { class: "buttons" },
       send,
-      h("span", { class: "gap" }),
-      h("button", { type: "button", class: "quiet", id: "asked-cancel", title: "Close this without a decision", onclick: () => this.#send(request, "cancel") }, "Cancel"),
-      h("button", { type: "button", class: "danger", id: "asked-decline", title: "Tell the server no; its call goes on", onclick: () => this.#send(request, "decline") }, "Decline"),
+      el("span", { class: "gap" }),
+      el("button", { type: "button", class: "quiet", id: "asked-cancel", title: "Close this without a decision", onclick: () => this.#send(request, "cancel") }, "Cancel"),
+      el("button", { type: "button", class: "danger", id: "asked-decline", title: "Tell the server no; its call goes on", onclick: () => this.#send(request, "decline") }, "Decline"),
     );
     this.element.replaceChildren(
-      h("div", { class: "head" }, this.title, this.more, this.deadline.left),
+      el("div", { class: "head" }, this.title, this.more, this.deadline.left),
       this.deadline.line,
-      h("p", { class: "words", tabindex: "0", role: "group", "aria-label": "Words of the server" }, exposed(request.message)),
-      h(
+      el("p", { class: "words", tabindex: "0", role: "group", "aria-label": "Words of the server" }, exposed(request.message)),
+      el(
         "form",
         { novalidate: true, autocomplete: "off", "aria-labelledby": "asked-title", onsubmit: (/** @type {Event} */ event) => {
           event.preventDefault();
           if (this.form) void this.#send(request, "accept", this.form.content());
         } },
         this.form ? this.form.element : place(page),
-        h("p", { class: "aside" }, this.form ? "These are the server's own words, which nobody vouches for. What you send goes to it alone." : "These are the server's own words, which nobody vouches for. What you do on that page does not pass through here."),
-        h("div", { class: "foot" }, this.problem, this.buttons),
+        el("p", { class: "aside" }, this.form ? "These are the server's own words, which nobody vouches for. What you send goes to it alone." : "These are the server's own words, which nobody vouches for. What you do on that page does not pass through here."),
+        el("div", { class: "foot" }, this.problem, this.buttons),
       ),
     );
   }
@@ -130,18 +136,18 @@ function pageOf(/** @type {any} */ url) {
 
 /** Where a link leads, as the browser understands it and not as it is made to look. @param {URL | null} page */
 function place(page) {
-  if (!page) return h("p", { class: "problem" }, "It asks to open something that is not the address of a web page.");
+  if (!page) return el("p", { class: "problem" }, "It asks to open something that is not the address of a web page.");
   const warnings = [
     page.protocol === "http:" && "Not encrypted: others on the way can read it and change it.",
     page.host.includes("xn--") && "This name has letters of other scripts, and may look like another name.",
     (page.username || page.password) && "What stands before the @ is no part of the place.",
   ].filter(Boolean);
-  return h(
+  return el(
     "div",
     { class: "place" },
-    h("p", {}, "It wants you to open a page at"),
-    h("p", { class: "host" }, page.host),
-    h("pre", { class: "input", tabindex: "0", "aria-label": "Whole address" }, exposed(page.href)),
-    ...warnings.map((it) => h("p", { class: "warning" }, /** @type {string} */ (it))),
+    el("p", {}, "It wants you to open a page at"),
+    el("p", { class: "host" }, page.host),
+    el("pre", { class: "input", tabindex: "0", "aria-label": "Whole address" }, exposed(page.href)),
+    ...warnings.map((it) => el("p", { class: "warning" }, /** @type {string} */ (it))),
   );
 }

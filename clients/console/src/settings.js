@@ -1,11 +1,17 @@
 // The session's defaults: provider, model, trust level, workflow. Models are listed when they are
 // asked for, since a provider may take its time.
-import { compact, exposed, h, setText } from "./dom.js";
+import { compact, el, setText } from "./dom.js";
+import { exposed } from "./visible.js";
 
 const TRUST = /** @type {Record<string, string>} */ ({
   supervised: "asks for every call",
   guided: "asks before anything that can change something",
   autonomous: "asks only beyond the scope",
+});
+
+const VIOLATION = /** @type {Record<string, string>} */ ({
+  stop: "A path that tools may not reach stops the run (tools.on_violation = “stop”).",
+  error: "A path that tools may not reach is an error that the model reads; the third stops the run (tools.on_violation = “error”).",
 });
 
 export class Settings {
@@ -15,27 +21,29 @@ export class Settings {
     this.changed = changed;
     /** @type {any} */
     this.now = {};
-    this.provider = h("select", { id: "set-provider", onchange: () => this.#set({ provider: this.provider.value }) });
-    this.model = h("input", { id: "set-model", list: "models", placeholder: "the provider's own", autocomplete: "off", onchange: () => this.#set({ model: this.model.value.trim() }) });
-    this.models = h("datalist", { id: "models" });
-    this.trust = h(
+    this.provider = el("select", { id: "set-provider", onchange: () => this.#set({ provider: this.provider.value }) });
+    this.model = el("input", { id: "set-model", list: "models", placeholder: "the provider's own", autocomplete: "off", onchange: () => this.#set({ model: this.model.value.trim() }) });
+    this.models = el("datalist", { id: "models" });
+    this.trust = el(
       "select",
       { id: "set-trust", onchange: () => this.#set({ trustLevel: this.trust.value }) },
-      ...Object.entries(TRUST).map(([level, what]) => h("option", { value: level }, `${level}: ${what}`)),
+      ...Object.entries(TRUST).map(([level, what]) => el("option", { value: level }, `${level}: ${what}`)),
     );
-    this.workflow = h("select", { id: "set-workflow", onchange: () => this.#set({ workflow: this.workflow.value }) }, h("option", { value: "" }, "none"));
-    this.key = h("input", { id: "set-key", type: "password", autocomplete: "off", placeholder: "kept in the daemon's memory only" });
-    this.note = h("p", { class: "aside", role: "status" });
-    this.list = h("div", { class: "modellist" });
-    const field = (/** @type {string} */ label, /** @type {any} */ control) => h("p", { class: "field" }, h("label", { for: control.id }, label), control);
+    this.workflow = el("select", { id: "set-workflow", onchange: () => this.#set({ workflow: this.workflow.value }) }, el("option", { value: "" }, "none"));
+    this.violation = el("p", { class: "aside", id: "on-violation", hidden: true });
+    this.key = el("input", { id: "set-key", type: "password", autocomplete: "off", placeholder: "kept in the daemon's memory only" });
+    this.note = el("p", { class: "aside", role: "status" });
+    this.list = el("div", { class: "modellist" });
+    const field = (/** @type {string} */ label, /** @type {any} */ control) => el("p", { class: "field" }, el("label", { for: control.id }, label), control);
     element.append(
-      h("div", { class: "panel-head" }, h("h2", {}, "Settings"), h("button", { type: "button", class: "quiet", "aria-label": "Close settings", onclick: close }, "✕")),
+      el("div", { class: "panel-head" }, el("h2", {}, "Settings"), el("button", { type: "button", class: "quiet", "aria-label": "Close settings", onclick: close }, "✕")),
       field("Provider", this.provider),
       field("Model", this.model),
       this.models,
       field("Trust", this.trust),
       field("Workflow", this.workflow),
-      h("form", { class: "field key", onsubmit: (/** @type {Event} */ event) => this.#giveKey(event) }, h("label", { for: "set-key" }, "Key of this provider"), this.key, h("button", { type: "submit", class: "quiet small" }, "Use")),
+      this.violation,
+      el("form", { class: "field key", onsubmit: (/** @type {Event} */ event) => this.#giveKey(event) }, el("label", { for: "set-key" }, "Key of this provider"), this.key, el("button", { type: "submit", class: "quiet small" }, "Use")),
       this.note,
       this.list,
     );
@@ -47,15 +55,15 @@ export class Settings {
       // An empty change is answered with all values in force.
       const [now, { providers }] = await Promise.all([this.ask("session:configure", {}), this.ask("provider:list", {})]);
       this.provider.replaceChildren(
-        ...providers.map((/** @type {any} */ it) => h("option", { value: it.id }, it.configured ? it.id : `${it.id} (no key)`)),
+        ...providers.map((/** @type {any} */ it) => el("option", { value: it.id }, it.configured ? it.id : `${it.id} (no key)`)),
       );
       this.workflow.replaceChildren(
-        h("option", { value: "" }, "none"),
-        ...(ready.workflows ?? []).map((/** @type {string} */ name) => h("option", { value: name }, exposed(name))),
+        el("option", { value: "" }, "none"),
+        ...(ready.workflows ?? []).map((/** @type {string} */ name) => el("option", { value: name }, exposed(name))),
       );
-      this.#show(now);
+      this.#show({ ...(ready.onViolation && { onViolation: ready.onViolation }), ...now });
     } catch {
-      this.trust.value = ready.trustLevel;
+      this.#show({ ...this.now, trustLevel: ready.trustLevel, onViolation: ready.onViolation });
     }
   }
 
@@ -70,14 +78,14 @@ export class Settings {
     setText(this.note, "Asking for the models…");
     try {
       const { models } = await this.ask("model:list", { provider });
-      this.models.replaceChildren(...models.map((/** @type {any} */ it) => h("option", { value: it.id }, it.displayName)));
+      this.models.replaceChildren(...models.map((/** @type {any} */ it) => el("option", { value: it.id }, it.displayName)));
       this.list.replaceChildren(
         ...models.slice(0, 60).map((/** @type {any} */ it) =>
-          h(
+          el(
             "button",
             { type: "button", class: "model-row", onclick: () => this.#set({ model: it.id }) },
-            h("strong", {}, exposed(it.displayName || it.id)),
-            h("span", {}, [it.contextWindow && `${compact(it.contextWindow)} tokens`, it.supportsTools ? "tools" : "no tools", it.supportsThinking && "thinking", it.supportsVision && "pictures"].filter(Boolean).join(" · ")),
+            el("strong", {}, exposed(it.displayName || it.id)),
+            el("span", {}, [it.contextWindow && `${compact(it.contextWindow)} tokens`, it.supportsTools ? "tools" : "no tools", it.supportsThinking && "thinking", it.supportsVision && "pictures"].filter(Boolean).join(" · ")),
           ),
         ),
       );
@@ -118,6 +126,9 @@ export class Settings {
     this.model.value = now.model ?? "";
     this.trust.value = now.trustLevel;
     this.workflow.value = now.workflow ?? "";
+    // A daemon that is older does not say.
+    this.violation.hidden = !now.onViolation;
+    if (now.onViolation) setText(this.violation, VIOLATION[now.onViolation] ?? `A path outside of the project: ${exposed(now.onViolation)}.`);
     this.changed(now);
   }
 }

@@ -1,5 +1,6 @@
 // What ran: the execution records with filters, and the sums.
-import { duration, exposed, h, setText } from "./dom.js";
+import { duration, el, setText } from "./dom.js";
+import { exposed } from "./visible.js";
 
 const STATUSES = ["", "queued", "running", "success", "error", "denied", "cancelled"];
 
@@ -8,25 +9,25 @@ export class Executions {
   constructor(element, ask, close) {
     this.element = element;
     this.ask = ask;
-    this.status = h("select", { "aria-label": "Status", onchange: () => this.load() }, ...STATUSES.map((it) => h("option", { value: it }, it || "any status")));
-    this.tool = h("input", { type: "search", placeholder: "Tool", "aria-label": "Tool", onchange: () => this.load() });
-    this.provider = h("input", { type: "search", placeholder: "Provider", "aria-label": "Provider", onchange: () => this.load() });
-    this.sums = h("div", { class: "sums" });
-    this.rows = h("tbody");
-    this.more = h("button", { type: "button", class: "quiet small", hidden: true, onclick: () => this.load(this.cursor) }, "More");
-    this.note = h("p", { class: "aside", role: "status" });
+    this.status = el("select", { "aria-label": "Status", onchange: () => this.load() }, ...STATUSES.map((it) => el("option", { value: it }, it || "any status")));
+    this.tool = el("input", { type: "search", placeholder: "Tool", "aria-label": "Tool", onchange: () => this.load() });
+    this.provider = el("input", { type: "search", placeholder: "Provider", "aria-label": "Provider", onchange: () => this.load() });
+    this.sums = el("div", { class: "sums" });
+    this.rows = el("tbody");
+    this.more = el("button", { type: "button", class: "quiet small", hidden: true, onclick: () => this.load(this.cursor) }, "More");
+    this.note = el("p", { class: "aside", role: "status" });
     /** @type {string | undefined} */
     this.cursor = undefined;
     this.timer = 0;
     const head = ["Started", "Tool", "Input", "Status", "Took", "Danger", "Asked", "Output"];
     element.append(
-      h("div", { class: "panel-head" }, h("h2", {}, "Executions"), h("button", { type: "button", class: "quiet", "aria-label": "Close executions", onclick: close }, "✕")),
-      h("div", { class: "panel-tools" }, this.status, this.tool, this.provider, h("button", { type: "button", class: "quiet small", onclick: () => this.load() }, "Refresh")),
+      el("div", { class: "panel-head" }, el("h2", {}, "Executions"), el("button", { type: "button", class: "quiet", "aria-label": "Close executions", onclick: close }, "✕")),
+      el("div", { class: "panel-tools" }, this.status, this.tool, this.provider, el("button", { type: "button", class: "quiet small", onclick: () => this.load() }, "Refresh")),
       this.sums,
-      h(
+      el(
         "div",
         { class: "table grow", tabindex: "0", "aria-label": "Execution records" },
-        h("table", {}, h("thead", {}, h("tr", {}, ...head.map((it) => h("th", { scope: "col" }, it)))), this.rows),
+        el("table", {}, el("thead", {}, el("tr", {}, ...head.map((it) => el("th", { scope: "col" }, it)))), this.rows),
       ),
       this.note,
       this.more,
@@ -75,35 +76,35 @@ function row(/** @type {any} */ it) {
   const input = exposed(it.input.command ?? it.input.path ?? JSON.stringify(it.input));
   const bytes = it.stdoutBytes + it.stderrBytes;
   const asked = it.approval.asked ? `${it.approval.outcome ?? "open"}, ${duration(it.approval.waitedMs)}` : "no";
-  return h(
+  return el(
     "tr",
     { "data-status": it.status },
-    h("td", {}, new Date(it.startedAt).toLocaleTimeString()),
-    h("td", { class: "tool", title: exposed(it.toolName) }, exposed(it.toolName)),
-    h("td", { class: "input", title: input.slice(0, 2000) }, input.slice(0, 200)),
-    h("td", {}, h("span", { class: "badge" }, it.exitCode === undefined || it.exitCode === 0 ? it.status : `${it.status} (${it.exitCode})`)),
-    h("td", { class: "number" }, duration(it.durationMs)),
-    h("td", { title: it.danger.reasons.join("; ") }, h("span", { class: `level ${it.danger.level}` }, it.danger.level)),
-    h("td", { class: "wrap" }, asked),
-    h("td", { class: "number wrap" }, bytes ? `${bytes.toLocaleString("en")} B${it.truncated ? ", cut" : ""}` : ""),
+    el("td", {}, new Date(it.startedAt).toLocaleTimeString()),
+    el("td", { class: "tool", title: exposed(it.toolName) }, exposed(it.toolName)),
+    el("td", { class: "input", title: input.slice(0, 2000) }, input.slice(0, 200)),
+    el("td", {}, el("span", { class: "badge" }, it.exitCode === undefined || it.exitCode === 0 ? it.status : `${it.status} (${it.exitCode})`)),
+    el("td", { class: "number" }, duration(it.durationMs)),
+    el("td", { title: it.danger.reasons.join("; ") }, el("span", { class: `level ${it.danger.level}` }, it.danger.level)),
+    el("td", { class: "wrap" }, asked),
+    el("td", { class: "number wrap" }, bytes ? `${bytes.toLocaleString("en")} B${it.truncated ? ", cut" : ""}` : ""),
   );
 }
 
 function sums(/** @type {any} */ metrics) {
   const total = metrics.tools.reduce((/** @type {number} */ sum, /** @type {any} */ it) => sum + it.count, 0);
   const failed = metrics.tools.reduce((/** @type {number} */ sum, /** @type {any} */ it) => sum + it.failed, 0);
-  const tile = (/** @type {string} */ label, /** @type {string | number} */ value) => h("div", { class: "tile" }, h("strong", {}, String(value)), h("span", {}, label));
+  const tile = (/** @type {string} */ label, /** @type {string | number} */ value) => el("div", { class: "tile" }, el("strong", {}, String(value)), el("span", {}, label));
   return [
     tile("calls", total),
     tile("failed", failed),
     tile("running", metrics.running),
     tile("queued", metrics.queued),
     ...metrics.tools.map((/** @type {any} */ it) =>
-      h(
+      el(
         "div",
         { class: "tile tool", title: `${it.denied} denied, ${it.cancelled} cancelled, longest ${duration(it.maxDurationMs)}` },
-        h("strong", {}, exposed(it.name)),
-        h("span", {}, `${it.count} × ${duration(it.meanDurationMs)}${it.failed ? `, ${Math.round(it.failureRate * 100)} % failed` : ""}`),
+        el("strong", {}, exposed(it.name)),
+        el("span", {}, `${it.count} × ${duration(it.meanDurationMs)}${it.failed ? `, ${Math.round(it.failureRate * 100)} % failed` : ""}`),
       ),
     ),
   ];

@@ -1,0 +1,257 @@
+// The conversation. Messages that did not change keep their identity in the view, and are not drawn again.
+import { Component, h, render } from "preact";
+import { textOf } from "../../typescript/dist/index.js";
+import { CopyButton } from "./copy.js";
+import { Diff, counts } from "./diff.js";
+import { duration, plain } from "./dom.js";
+import { ToolInput, about, inputOf } from "./input.js";
+import { Markdown } from "./markdown/view.js";
+import { exposed } from "./visible.js";
+import { describeEnd, describeError, stateOf } from "./words.js";
+
+/** Most characters of a result that are drawn at first. */
+const SHOWN_RESULT = 20_000;
+
+const ICONS = /** @type {Record<string, string>} */ ({
+  bash: "❯_",
+  git: "⎇",
+  file_read: "▤",
+  file_write: "✎",
+  file_edit: "✎",
+  file_list: "☰",
+  file_search: "⌕",
+  web_search: "◍",
+});
+
+/**
+ * What can be done from a message.
+ *
+ * @typedef {object} Actions
+ * @property {(toolId: string) => void} cancelTool
+ * @property {() => void} retry sends again what the last exchange was about
+ * @property {() => void} goOn after a path outside of the project
+ * @property {() => void} openSettings
+ */
+
+/**
+ * Draws messages into an element.
+ *
+ * @param {HTMLElement} element
+ * @param {any[]} messages
+ * @param {Actions} actions
+ * @param {boolean} isIdle whether nothing runs, so that the last message may offer to go on
+ */
+export function showMessages(element, messages, actions, isIdle) {
+  const last = messages.at(-1);
+  const rows = messages.map((message) => h(Row, { key: `${message.role}-${message.id}`, message, actions, isLast: isIdle && message === last }));
+  render(rows, element);
+}
+
+/** What is over, and why. @param {HTMLElement} element @param {{messages: any[], why: string}[]} past */
+export function showPast(element, past) {
+  const none = /** @type {any} */ ({});
+  render(
+    past.map(({ messages, why }, at) => [
+      h("div", { class: "past", key: `past-${at}` }, messages.map((message) => h(Row, { key: `${message.role}-${message.id}`, message: settled(message), actions: none, isLast: false }))),
+      h("p", { class: "divider", key: `why-${at}` }, why),
+    ]),
+    element,
+  );
+}
+
+/** A message of a session that is gone: nothing in it runs. @param {any} message */
+function settled(message) {
+  return {
+    ...message,
+    status: "done",
+    retry: undefined,
+    blocks: message.blocks.map((/** @type {any} */ it) => (it.type === "tool_call" && it.phase !== "done" ? { ...it, phase: "done", status: "error", metadata: { cancelled: true } } : it)),
+  };
+}
+
+class Row extends Component {
+  shouldComponentUpdate(/** @type {any} */ next) {
+    return next.message !== this.props.message || next.isLast !== this.props.isLast;
+  }
+
+  render(/** @type {any} */ { message, actions, isLast }) {
+    const isUser = message.role === "user";
+    const blocks = message.blocks;
+    const words = blocks.filter((/** @type {any} */ it) => it.type === "text").map((/** @type {any} */ it) => it.text).join("\n\n");
+    return h(
+      "article",
+      { class: `message ${message.role}`, "data-id": message.id, "data-status": message.status, "aria-label": isUser ? "You" : "Answer" },
+      h(
+        "div",
+        { class: "body" },
+        isUser && message.status === "done" && h(CopyButton, { text: () => words, label: "Copy this message" }),
+        blocks.map((/** @type {any} */ block, /** @type {number} */ at) => {
+          const isRunning = message.status === "streaming" && at === blocks.length - 1;
+          return h(Block, { key: `${at}-${block.toolId ?? block.type}`, block, role: message.role, isRunning, cancelTool: actions.cancelTool, isStopped: message.end?.stopReason === "cancelled" && at === blocks.length - 1 });
+        }),
+      ),
+      h("div", { class: "foot" }, foot(message, actions, isLast, words)),
+    );
+  }
+}
+
+class Block extends Component {
+  shouldComponentUpdate(/** @type {any} */ next) {
+    return next.block !== this.props.block || next.isRunning !== this.props.isRunning || next.isStopped !== this.props.isStopped;
+  }
+
+  render(/** @type {any} */ { block, role, isRunning, cancelTool, isStopped }) {
+    if (block.type === "thinking") return h(Thinking, { text: block.text, isRunning });
+    if (block.type === "tool_call") return h(Call, { it: block, cancel: cancelTool });
+    if (block.type === "steered") {
+      return h("div", { class: "steered" }, h("span", {}, isStopped ? "You added, and it was stopped before an answer: " : "You added: "), exposed(textOf(block.content)));
+    }
+    // What a user typed is shown as typed.
+    if (role === "user") return h("div", { class: "words" }, block.text);
+    return h(Markdown, { text: block.text, isGrowing: isRunning });
+  }
+}
+
+/** `details` that open and close by themselves, until somebody does it. */
+class Folding extends Component {
+  /** @type {{isOpen?: boolean}} */
+  state = {};
+
+  folded(/** @type {any} */ attributes, /** @type {boolean} */ isOpen, /** @type {any} */ summary, /** @type {any} */ inside) {
+    const now = this.state.isOpen ?? isOpen;
+    const toggle = (/** @type {Event} */ event) => {
+      event.preventDefault();
+      this.setState({ isOpen: !now });
+    };
+    return h("details", { ...attributes, open: now }, h("summary", { onClick: toggle }, summary), inside);
+  }
+
+  /** @param {any} _ @returns {any} */
+  render(_) {
+    return null;
+  }
+}
+
+class Thinking extends Folding {
+  render(/** @type {any} */ { text, isRunning }) {
+    return this.folded({ class: "thinking" }, isRunning, "Thinking", h("div", {}, text));
+  }
+}
+
+/** One call: icon, name, what it is about, state; input, live output, changes, result. */
+class Call extends Folding {
+  render(/** @type {any} */ { it, cancel }) {
+    const { look, words } = stateOf(it);
+    // What is asked is in the question.
+    const isOpen = it.phase === "done" ? look === "error" || it.metadata?.denied === true : it.phase !== "awaiting-approval";
+    const changes = changesOf(it);
+    const summary = [
+      h("span", { class: "icon", "aria-hidden": "true" }, ICONS[it.toolName] ?? "◆"),
+      h("span", { class: "name" }, it.toolName),
+      h("span", { class: "about" }, about(it)),
+      h("span", { class: "badge" }, words),
+    ];
+    return this.folded({ class: "call", "data-tool": it.toolId, "data-status": it.status, "data-phase": it.phase, "data-look": look }, isOpen, summary, [
+      h(ToolInput, { input: inputOf(it), inputText: it.inputText, isDrawn: Boolean(changes) }),
+      it.output !== "" && h(Output, { text: it.output, dropped: it.outputDropped }),
+      it.phase === "done" && ending(it, changes),
+      it.phase === "executing" && cancel && h("button", { type: "button", class: "quiet small", onClick: () => cancel(it.toolId) }, "End this call"),
+    ]);
+  }
+}
+
+/** What a call changes, as far as that is known. */
+function changesOf(/** @type {any} */ it) {
+  const changes = it.metadata?.diff ?? (it.phase !== "done" || it.status === "success" ? it.confirm?.preview : undefined);
+  return typeof changes === "string" && changes !== "" ? changes : undefined;
+}
+
+/** Live output. It is appended to as it comes: there may be much of it. */
+class Output extends Component {
+  /** @type {any} */
+  box = null;
+  node = document.createTextNode("");
+  seen = 0;
+  dropped = 0;
+
+  shouldComponentUpdate(/** @type {any} */ next) {
+    this.draw(next);
+    return false;
+  }
+
+  componentDidMount() {
+    this.box.append(this.node);
+    this.draw(this.props);
+  }
+
+  draw(/** @type {any} */ { text, dropped }) {
+    if (dropped !== this.dropped || text.length < this.seen) this.seen = 0;
+    const fresh = plain(text.slice(this.seen));
+    if (this.seen === 0) this.node.data = fresh;
+    else if (fresh) this.node.appendData(fresh);
+    this.seen = text.length;
+    this.dropped = dropped;
+    this.box.scrollTop = this.box.scrollHeight;
+  }
+
+  render() {
+    return h("pre", { class: "output", tabindex: 0, "aria-label": "Output", ref: (/** @type {any} */ box) => (this.box = box ?? this.box) });
+  }
+}
+
+function ending(/** @type {any} */ it, /** @type {string | undefined} */ changes) {
+  const parts = [];
+  if (changes) {
+    const { added, removed } = counts(changes);
+    parts.push(h("p", { class: "label" }, `Changes +${added} −${removed}`), h(Diff, { text: changes }));
+  }
+  const result = plain(it.result ?? "");
+  const masked = it.metadata?.redacted ? ` · ${it.metadata.redacted} ${it.metadata.redacted === 1 ? "secret" : "secrets"} masked` : "";
+  // Live output was the result, mostly.
+  if (result && result.trimEnd() !== plain(it.output).trimEnd()) parts.push(h("p", { class: "label" }, `Result${masked}`), h(Result, { text: result }));
+  else if (masked) parts.push(h("p", { class: "label" }, masked.slice(3)));
+  return parts;
+}
+
+class Result extends Component {
+  state = { isAll: false };
+
+  render(/** @type {any} */ { text }) {
+    const isCut = text.length > SHOWN_RESULT && !this.state.isAll;
+    return [
+      h("pre", { class: "result", tabindex: 0, "aria-label": "Result" }, isCut ? text.slice(0, SHOWN_RESULT) : text),
+      isCut && h("button", { type: "button", class: "quiet small", onClick: () => this.setState({ isAll: true }) }, `Show all ${text.length.toLocaleString("en")} characters`),
+    ];
+  }
+}
+
+/** @param {any} message @param {Actions} actions @param {boolean} isLast @param {string} words */
+function foot(message, actions, isLast, words) {
+  const parts = [];
+  if (message.waits) parts.push(h("p", { class: "aside" }, message.waits));
+  else if (message.status === "queued") {
+    parts.push(h("p", { class: "aside" }, message.position === undefined ? "on its way" : `waits, place ${message.position} in the queue`));
+  }
+  if (message.retry) {
+    const { attempt, delayMs, reason } = message.retry;
+    parts.push(h("p", { class: "aside warn" }, `The provider failed (${exposed(reason)}); attempt ${attempt} in ${duration(delayMs)}.`));
+  }
+  const buttons = [];
+  if (message.error) {
+    const { title, needsSettings, mayRetry } = describeError(message.error);
+    const { code, message: text, hint } = message.error;
+    parts.push(h("div", { class: "error", "data-code": code }, h("strong", {}, title), h("p", {}, exposed(text)), hint && h("p", { class: "hint" }, exposed(hint))));
+    if (isLast && mayRetry) buttons.push(h("button", { type: "button", class: "quiet small", onClick: actions.retry }, "Try again"));
+    if (isLast && needsSettings) buttons.push(h("button", { type: "button", class: "quiet small", onClick: actions.openSettings }, "Open Settings"));
+  }
+  if (isLast && message.end?.stopReason === "sandbox_violation") {
+    buttons.push(h("button", { type: "button", class: "primary small", title: "Sends “Go on, without that path.”", onClick: actions.goOn }, "Go on"));
+  }
+  if (buttons.length) parts.push(h("div", { class: "buttons" }, buttons));
+  const isDone = message.status === "done";
+  const facts = message.end ? describeEnd(message.end) : "";
+  if (isDone && message.role !== "user" && (words || facts)) {
+    parts.push(h("p", { class: "aside ending" }, h("span", {}, facts), words && h(CopyButton, { text: () => words, label: "Copy this answer" })));
+  }
+  return parts;
+}
