@@ -362,7 +362,7 @@ impl Exchange<'_> {
             ..self.state(StateName::Retrying)
         }));
         self.cancel
-            .run_until_cancelled(tokio::time::sleep(delay))
+            .run_until_cancelled(error.wait(delay))
             .await
             .ok_or(Leave::Cancelled)
     }

@@ -8,11 +8,13 @@ mod delay;
 mod payload;
 mod redact;
 
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use reqwest::header::HeaderMap;
 use serde_json::Value;
 
+use super::gate::Place;
 pub(crate) use redact::{safe_message, without};
 
 /// A provider's failure, safe to show: no key, no URL with credentials, no stack.
@@ -40,6 +42,8 @@ pub struct ProviderError {
     pub strikes: Option<u32>,
     /// Whether it came from no server but from a script.
     pub scripted: bool,
+    /// Where the turn waits, with others, for a provider that is known to be busy.
+    pub(crate) place: Option<Arc<Place>>,
 }
 
 impl ProviderError {
@@ -56,6 +60,15 @@ impl ProviderError {
             unasked: false,
             strikes: None,
             scripted: false,
+            place: None,
+        }
+    }
+
+    /// Waits for the delay before the next attempt, or for less where the provider turns out to have time.
+    pub async fn wait(&self, delay: Duration) {
+        match &self.place {
+            Some(place) => place.wait(delay).await,
+            None => tokio::time::sleep(delay).await,
         }
     }
 
@@ -99,6 +112,7 @@ impl ProviderError {
             unasked: false,
             strikes: None,
             scripted: false,
+            place: None,
         }
     }
 
