@@ -13,6 +13,7 @@ mod compat;
 pub mod decode;
 pub mod error;
 mod gate;
+mod halves;
 mod http;
 mod json;
 mod lines;

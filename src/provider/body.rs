@@ -15,6 +15,7 @@ use futures::stream::{self, BoxStream, Stream, StreamExt, TryStreamExt};
 use tokio::time::Sleep;
 
 use super::decode::Decoder;
+use super::halves::Halves;
 use super::lines::{MAX_EVENT_BYTES, too_long};
 use super::ndjson::Rows;
 use super::sse::{Events, is_whole};
@@ -77,6 +78,7 @@ pub(crate) fn chunks(
         error: None,
         ended: false,
         drained: false,
+        halves: Halves::default(),
         drain_frames: DRAIN_FRAMES,
         drain_time: None,
     }
@@ -270,15 +272,25 @@ impl Chunks {
             }),
             Piece::Whole(body) => aside(body, |body| decoder.whole(body, decoded)),
         };
-        self.ready.extend(self.decoded.drain(..));
+        self.take_decoded();
+        self.halves.finish(&mut self.ready);
+    }
+
+    fn take_decoded(&mut self) {
+        for chunk in self.decoded.drain(..) {
+            self.halves.join(chunk, &mut self.ready);
+        }
         if let Err(error) = outcome {
-            self.error = Some(error);
+            self.halves.finish(&mut self.ready);
+            self.error = Some(Halves::error(error));
             self.ended = true;
         } else if self.decoder.is_done() {
             self.finish(None);
         }
     }
 
+    /// Surrogate pairs of which one half came.
+    halves: Halves,
     /// The bytes are over, by `broke` where they did not end by themselves.
     fn finish(&mut self, broke: Option<ProviderError>) {
         self.ended = true;
@@ -293,7 +305,7 @@ impl Chunks {
         if self.error.is_some() {
             self.decoded.retain(|chunk| !matches!(chunk, Chunk::End(_)));
         }
-        self.ready.extend(self.decoded.drain(..));
+        self.take_decoded();
     }
 
     /// Waits a little for the bytes to end.

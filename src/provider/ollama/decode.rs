@@ -197,13 +197,13 @@ impl Decoder for ChatDecoder {
         if self.done || data.trim().is_empty() {
             return Ok(());
         }
-        let value: Value = json::read(data).map_err(|error| broken(&error))?;
+        let value: Value = json::read_piece(data).map_err(|error| broken(&error))?;
         self.object(&value, chunks)
     }
 
     fn whole(&mut self, body: &str, chunks: &mut Vec<Chunk>) -> Result<(), ProviderError> {
         // Some proxies call a stream of lines `application/json`: any number of objects will do.
-        for value in serde_json::Deserializer::from_str(&json::mended(body)).into_iter::<Value>() {
+        for value in serde_json::Deserializer::from_str(&json::pieces(body)).into_iter::<Value>() {
             if self.done {
                 return Ok(());
             }
