@@ -42,6 +42,9 @@ use crate::message::{Message, Model, NativeReply, Notice, Thinking, ToolSpec, Us
 pub use error::{ErrorKind, ProviderError};
 pub use http::Clients;
 
+/// Most calls of one turn. More is a server that loops, not a model that works.
+pub const MAX_CALLS: usize = 512;
+
 /// The chunks of one turn, ended by [`Chunk::End`] or by the first error.
 pub type ChunkStream = BoxStream<'static, Result<Chunk, ProviderError>>;
 

@@ -14,6 +14,7 @@ use std::time::{Duration, SystemTime};
 use reqwest::header::HeaderMap;
 use serde_json::Value;
 
+use super::MAX_CALLS;
 use super::gate::Place;
 pub(crate) use redact::{safe_message, without};
 
@@ -114,6 +115,12 @@ impl ProviderError {
             scripted: false,
             place: None,
         }
+    }
+
+    /// The error for an answer with more calls than [`MAX_CALLS`].
+    pub(crate) fn too_many_calls() -> Self {
+        let message = format!("the answer has more than {MAX_CALLS} tool calls and was given up");
+        Self::new(ErrorKind::Protocol, message)
     }
 
     /// Whether it is a mistake of the model that it can mend when told.

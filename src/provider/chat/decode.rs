@@ -175,9 +175,7 @@ impl ChatDecoder {
             _ => Some(0),
         };
         let Some(bytes) = fed else {
-            let error =
-                ProviderError::new(ErrorKind::Protocol, "the answer has too many tool calls");
-            return Err(self.fail(error, chunks));
+            return Err(self.fail(ProviderError::too_many_calls(), chunks));
         };
         self.call_bytes += bytes;
         self.check_kept(chunks)
