@@ -43,6 +43,7 @@ impl Shared {
         steered: &[Vec<Part>],
     ) {
         if let Some(history) = history {
+            self.conversation.counted.forget();
             let repairs = self
                 .history
                 .replace(history.into_iter().map(Message::from).collect());
