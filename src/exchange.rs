@@ -44,7 +44,7 @@ use ask::Question;
 use budget::Budget;
 use cost::Cost;
 use events::Events;
-use history::History;
+use history::{Full, History};
 use setup::{ConversationShared, Services, SessionShared, Setup};
 use stopwatch::Stopwatch;
 use telling::Telling;
@@ -181,6 +181,9 @@ impl Exchange<'_> {
                 .await;
         }
         for turn in 0..self.setup.max_turns {
+            if let Err(full) = self.history.room_for(0) {
+                return Leave::Failed(self.history_full(full));
+            }
             offer.refresh(self.services, self.setup);
             let span = tracing::info_span!("turn", turn);
             let run = self.turn(turn, &offer, progress).instrument(span);
@@ -211,6 +214,15 @@ impl Exchange<'_> {
             Ok(()) => Leave::Stop(stop),
             Err(leave) => leave,
         }
+    }
+
+    fn history_full(&self, full: Full) -> ChatError {
+        let Setup {
+            conversation_id,
+            message_id,
+            ..
+        } = self.setup;
+        failure::history_full(full, conversation_id, message_id)
     }
 
     /// Keeps for the next exchange what the provider counted, the reply remembered last included.

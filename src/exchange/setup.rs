@@ -12,6 +12,7 @@ use super::budget::estimate;
 use super::events::Events;
 use super::executions::Executions;
 use super::first_model::FirstModels;
+use super::history::Room;
 use super::inputs::Inputs;
 use super::written::Written;
 use crate::audit::Audit;
@@ -49,6 +50,8 @@ pub struct Services {
     pub spill: Spill,
     /// Where each call is recorded.
     pub audit: Audit,
+    /// How much conversations may remember.
+    pub room: Room,
 }
 
 /// What all exchanges of a session share.

@@ -109,6 +109,7 @@ fn daemon(script: Vec<(Vec<Move>, Finish)>, buffer_bytes: usize) -> Arc<Daemon> 
             exchanges: TaskTracker::new(),
             redactor: crate::telemetry::Redactor::default(),
             audit: crate::audit::Audit::default(),
+            room: crate::exchange::history::Room::default(),
             first_models: Arc::default(),
             spill: Spill::new(std::env::temp_dir(), 0),
         },
