@@ -132,6 +132,7 @@ impl Conversation {
         conversation: ConversationShared,
         cancel: CancellationToken,
     ) -> Self {
+        let history = History::new(services.room.clone());
         Self {
             front: Front::new(inbox, cancel),
             shared: Shared {
@@ -139,7 +140,7 @@ impl Conversation {
                 services,
                 session,
                 conversation,
-                history: History::default(),
+                history,
             },
         }
     }
@@ -201,13 +202,14 @@ impl Conversation {
             provider = setup.provider_id,
             model = setup.model,
         );
-        span.in_scope(|| self.shared.begin(&setup, history, &promised));
-        let mut ended = match found {
-            Ok(()) => {
+        let begun = span.in_scope(|| self.shared.begin(&setup, history, &promised));
+        let mut ended = match (begun, found) {
+            (Ok(()), Ok(())) => {
                 let run = self.run_exchange(&setup, &cancel, &stopwatch, &mut steered, &span);
                 run.await
             }
-            Err(error) => self.shared.unasked(&setup, error),
+            (Ok(()), Err(error)) => self.shared.unasked(&setup, error),
+            (Err(full), _) => *full,
         };
         let Self { front, shared } = self;
         let desk = &mut front.desk;

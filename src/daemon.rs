@@ -16,6 +16,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::audit::Audit;
 use crate::config::{AuditConfig, Config, SandboxPolicy};
+use crate::exchange::history::Room;
 use crate::exchange::setup::Services;
 use crate::http::Clients;
 use crate::lifecycle::{self, Ending, Signals};
@@ -313,6 +314,7 @@ fn build(
             first_models: Arc::default(),
             spill: Spill::new(std::env::temp_dir(), QUOTA_BYTES),
             audit,
+            room: Room::default(),
         },
         providers,
         sandbox: OnceCell::new(),

@@ -45,7 +45,7 @@ use ask::Question;
 use budget::Budget;
 use cost::Cost;
 use events::Events;
-use history::History;
+use history::{Full, History};
 use setup::{ConversationShared, Services, SessionShared, Setup};
 use stopwatch::Stopwatch;
 use telling::Telling;
@@ -132,10 +132,10 @@ impl Exchange<'_> {
     ///
     /// Ends soon after the token is cancelled, with nothing left running and a valid history.
     pub async fn run(mut self) -> Ended {
-        let window = self.setup.provider.model(&self.setup.model).context_window;
+        self.remember(Message::User(self.setup.content.clone()));
         let mut progress = Progress {
             ended: Ended::default(),
-            budget: Budget::new(window, self.setup.context_reserve),
+            budget: self.budget(),
             text_index: 0,
             thinking_index: 0,
             truncated: false,
@@ -143,7 +143,6 @@ impl Exchange<'_> {
             violations: 0,
             nudged: false,
         };
-        self.remember(Message::User(self.setup.content.clone()));
         self.conversation.repeats.restart();
         self.conversation.searches.restart();
         self.look_up_model();
@@ -164,6 +163,13 @@ impl Exchange<'_> {
         ended
     }
 
+    /// The gauge with what the conversation holds already, as far as anybody counted it.
+    fn budget(&self) -> Budget {
+        let window = self.setup.provider.model(&self.setup.model).context_window;
+        let counted = self.conversation.counted.tokens(&self.history.snapshot());
+        Budget::new(window, self.setup.context_reserve, counted.unwrap_or(0))
+    }
+
     /// Has the provider asked for what is not known of the model; nobody waits for it.
     fn look_up_model(&self) {
         let (provider, model) = (Arc::clone(&self.setup.provider), self.setup.model.clone());
@@ -174,7 +180,15 @@ impl Exchange<'_> {
 
     async fn turns(&mut self, progress: &mut Progress) -> Leave {
         let mut offer = Offer::new(self.services, self.setup);
+        if progress.budget.is_spent_at_once() {
+            return self
+                .answer_at_last(0, StopReason::ContextBudget, &offer, progress)
+                .await;
+        }
         for turn in 0..self.setup.max_turns {
+            if let Err(full) = self.history.room_for(0) {
+                return Leave::Failed(self.history_full(full));
+            }
             offer.refresh(self.services, self.setup);
             let span = tracing::info_span!("turn", turn);
             let run = self.turn(turn, &offer, progress).instrument(span);
@@ -185,18 +199,41 @@ impl Exchange<'_> {
                 return Leave::Cancelled;
             }
             if progress.budget.is_spent() {
-                let forced = self.answer_without_tools(turn + 1, &offer, progress);
-                return match forced.await {
-                    Ok(()) => Leave::Stop(StopReason::ContextBudget),
-                    Err(leave) => leave,
-                };
+                let stop = StopReason::ContextBudget;
+                return self.answer_at_last(turn + 1, stop, &offer, progress).await;
             }
         }
-        let forced = self.answer_without_tools(self.setup.max_turns, &offer, progress);
-        match forced.await {
-            Ok(()) => Leave::Stop(StopReason::MaxTurns),
+        let (turn, stop) = (self.setup.max_turns, StopReason::MaxTurns);
+        self.answer_at_last(turn, stop, &offer, progress).await
+    }
+
+    /// Has the model answer in text alone, for a limit was reached, which is why the exchange ends.
+    async fn answer_at_last(
+        &mut self,
+        turn: u32,
+        stop: StopReason,
+        offer: &Offer,
+        progress: &mut Progress,
+    ) -> Leave {
+        match self.answer_without_tools(turn, offer, progress).await {
+            Ok(()) => Leave::Stop(stop),
             Err(leave) => leave,
         }
+    }
+
+    fn history_full(&self, full: Full) -> ChatError {
+        let Setup {
+            conversation_id,
+            message_id,
+            ..
+        } = self.setup;
+        failure::history_full(full, conversation_id, message_id)
+    }
+
+    /// Keeps for the next exchange what the provider counted, the reply remembered last included.
+    fn keep_count(&self, progress: &Progress) {
+        let (tokens, messages) = (progress.budget.used(), self.history.snapshot().len());
+        self.conversation.counted.keep(tokens, messages);
     }
 
     /// Has the model speak, remembers its reply and runs its calls; an error says how to leave, and
@@ -217,6 +254,7 @@ impl Exchange<'_> {
         let calls = reply.calls.clone();
         let is_empty = says_nothing(&reply);
         self.remember_reply(reply, progress);
+        self.keep_count(progress);
         if calls.is_empty() {
             let goes_on = self.take_steered(progress)
                 || stop == Stop::Pause
@@ -260,6 +298,7 @@ impl Exchange<'_> {
             let calls = reply.calls.clone();
             progress.ended.tool_calls += u32::try_from(calls.len()).unwrap_or(u32::MAX);
             self.remember_reply(reply, progress);
+            self.keep_count(progress);
             let reason = "no more calls are possible in this exchange";
             span.in_scope(|| self.refuse_calls(&calls, reason, &Metadata::default()));
             if stop != Stop::Pause {

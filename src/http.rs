@@ -3,14 +3,18 @@
 //! Building one loads the system's certificates, which takes milliseconds that the start of the
 //! daemon does not have.
 
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::TryFutureExt as _;
+use futures::future::BoxFuture;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
-use reqwest::{Certificate, Client, ClientBuilder, Url, redirect};
+use reqwest::{Certificate, Client, ClientBuilder, RequestBuilder, Response, Url, redirect};
+use tower::util::MapFutureLayer;
 
 use crate::mutex::Mutex;
 
@@ -22,6 +26,11 @@ const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(20);
 
 /// How long that question may stay unanswered.
 const KEEP_ALIVE_TIME: Duration = Duration::from_secs(10);
+
+tokio::task_local! {
+    /// Whether a connection was made for the request that is being sent here.
+    static CONNECTED: Cell<bool>;
+}
 
 /// Why there is no client for a URL.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -80,9 +89,47 @@ impl Clients {
         Ok(self.built().entry(route).or_insert(client).clone())
     }
 
+    /// Clients that keep connections to plain HTTP on this machine, as those to other machines are kept.
+    #[cfg(test)]
+    pub(crate) fn keeping_loopback() -> Self {
+        let clients = Self::default();
+        let client = settings(false).no_proxy().tls_certs_only([]).build();
+        clients.built().insert(Route::Loopback, client.unwrap());
+        clients
+    }
+
     fn built(&self) -> std::sync::MutexGuard<'_, HashMap<Route, Client>> {
         self.built.lock()
     }
+}
+
+/// Sends a request and returns the head of the answer.
+///
+/// Servers close a connection that they said they would keep, and what is sent on it meanwhile gets no
+/// answer. So a request for which no connection was made, and which failed before the head of an answer came,
+/// is sent once more, at once. It may then arrive twice: only for requests without effects at the server.
+///
+/// # Errors
+///
+/// reqwest's, of the last attempt.
+pub async fn send(request: RequestBuilder) -> reqwest::Result<Response> {
+    let again = request.try_clone();
+    let first = async {
+        let sent = request.send().await;
+        (sent, CONNECTED.with(Cell::get))
+    };
+    match (CONNECTED.scope(Cell::new(false), first).await, again) {
+        ((Err(error), false), Some(again)) if is_broken(&error) => {
+            tracing::debug!("a kept connection was dead; the request is sent again");
+            again.send().await
+        }
+        ((sent, _), _) => sent,
+    }
+}
+
+/// Whether a request was on a connection, and that ended before the head of an answer came.
+fn is_broken(error: &reqwest::Error) -> bool {
+    error.is_request() && !error.is_connect() && !error.is_timeout()
 }
 
 impl Route {
@@ -113,7 +160,10 @@ fn build(route: &Route, guard: bool) -> Result<Client, ClientError> {
     drop(rustls::crypto::ring::default_provider().install_default());
     let (ca_file, client) = match route {
         Route::Loopback => {
+            // Some local servers close after each stream although they announce to keep the connection (llama.cpp
+            // b11434, 2026-11-22). A new one costs nothing here.
             return settings(guard)
+                .pool_max_idle_per_host(0)
                 .no_proxy()
                 .tls_certs_only([])
                 .build()
@@ -180,6 +230,21 @@ fn settings(guard: bool) -> ClientBuilder {
         .http2_keep_alive_while_idle(false)
         .http2_adaptive_window(true)
         .tcp_nodelay(true)
+        .connector_layer(MapFutureLayer::new(note_connected))
+}
+
+/// Notes that a connection was made for the request that waits for it. One that was begun for a request which
+/// then took another connection ends in a task of its own, where nothing is noted.
+fn note_connected<C, E>(
+    connecting: BoxFuture<'static, Result<C, E>>,
+) -> BoxFuture<'static, Result<C, E>>
+where
+    C: Send + 'static,
+    E: Send + 'static,
+{
+    Box::pin(connecting.inspect_ok(|_| {
+        let _ = CONNECTED.try_with(|connected| connected.set(true));
+    }))
 }
 
 fn read_ca(path: &Path) -> Result<Vec<Certificate>, ClientError> {

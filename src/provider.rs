@@ -13,6 +13,7 @@ mod compat;
 pub mod decode;
 pub mod error;
 mod gate;
+mod halves;
 mod http;
 mod json;
 mod lines;
@@ -40,6 +41,9 @@ use serde_json::{Map, Value};
 use crate::message::{Message, Model, NativeReply, Notice, Thinking, ToolSpec, Usage};
 pub use error::{ErrorKind, ProviderError};
 pub use http::Clients;
+
+/// Most calls of one turn. More is a server that loops, not a model that works.
+pub const MAX_CALLS: usize = 512;
 
 /// The chunks of one turn, ended by [`Chunk::End`] or by the first error.
 pub type ChunkStream = BoxStream<'static, Result<Chunk, ProviderError>>;

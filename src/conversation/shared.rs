@@ -6,7 +6,8 @@ use super::queue::{QUEUED, Waiting};
 use crate::exchange::Ended;
 use crate::exchange::audited;
 use crate::exchange::events::Events;
-use crate::exchange::history::{History, Repairs};
+use crate::exchange::failure;
+use crate::exchange::history::{self, Full, History, Repairs};
 use crate::exchange::setup::{ConversationShared, Services, SessionShared, Setup};
 use crate::exchange::telling::Telling;
 use crate::message::{ConversationId, Message, MessageId, Notice, Part, Severity, ToolId};
@@ -19,6 +20,9 @@ use crate::protocol::event::{
 use crate::protocol::record::ExecutionStatus;
 use crate::protocol::{ChatCode, word};
 use crate::telemetry::metrics;
+
+/// Bytes of an answer besides the messages in it, more than enough.
+const ENVELOPE_BYTES: usize = 512;
 
 /// What the running exchange borrows.
 pub(super) struct Shared {
@@ -36,20 +40,21 @@ impl Shared {
 
     /// Takes a client's history and tells that the exchange began, and which messages that were steered into
     /// the one before are part of it.
+    ///
+    /// # Errors
+    ///
+    /// What the exchange comes to where there is no room to remember what it says; nothing of it is remembered.
     pub(super) fn begin(
         &self,
         setup: &Setup,
         history: Option<Vec<WireMessage>>,
         steered: &[Vec<Part>],
-    ) {
-        if let Some(history) = history {
-            let repairs = self
-                .history
-                .replace(history.into_iter().map(Message::from).collect());
-            if !repairs.is_empty() {
-                self.events().send(Event::SessionNotice(repaired(repairs)));
-            }
-        }
+    ) -> Result<(), Box<Ended>> {
+        let replaced = history.map_or(Ok(()), |history| self.replace(history));
+        let has_room = replaced.and_then(|()| {
+            let content = history::bytes_of_parts(&setup.content);
+            self.history.room_for(content)
+        });
         // Not at `info`: what it would say its end says too, and it would be written before the provider is asked.
         tracing::debug!(parts = setup.content.len(), "exchange began");
         self.events().send(Event::ChatStreamStart(StreamStart {
@@ -61,6 +66,24 @@ impl Shared {
         for content in steered {
             self.telling(setup).tell_steered(content);
         }
+        has_room.map_err(|full| {
+            Box::new(Ended {
+                stop: Some(StopReason::Error),
+                error: Some(failure::history_full(full, &self.id, &setup.message_id)),
+                ..Ended::default()
+            })
+        })
+    }
+
+    /// Replaces what is remembered by a client's history.
+    fn replace(&self, history: Vec<WireMessage>) -> Result<(), Full> {
+        let messages = history.into_iter().map(Message::from).collect();
+        let repairs = self.history.replace(messages)?;
+        self.conversation.counted.forget();
+        if !repairs.is_empty() {
+            self.events().send(Event::SessionNotice(repaired(repairs)));
+        }
+        Ok(())
     }
 
     /// Ends a send that was dropped before it ran. One that its client takes for begun begins here, and what it
@@ -68,8 +91,9 @@ impl Shared {
     pub(super) fn drop_send(&self, waiting: Waiting) {
         let setup = &waiting.setup;
         if waiting.started {
-            self.begin(setup, waiting.history, &waiting.steered);
-            self.end(setup, self.unasked(setup, None), None, None);
+            let begun = self.begin(setup, waiting.history, &waiting.steered);
+            let ended = begun.map_or_else(|full| *full, |()| self.unasked(setup, None));
+            self.end(setup, ended, None, None);
         } else {
             let ended = Ended {
                 stop: Some(StopReason::Cancelled),
@@ -239,17 +263,10 @@ impl Shared {
         self.events().send(Event::ChatState(state));
     }
 
+    /// As many of the newest messages as one frame holds.
     pub(super) fn messages(&self) -> answer::History {
-        answer::History {
-            conversation_id: self.id.clone(),
-            messages: self
-                .history
-                .snapshot()
-                .iter()
-                .map(WireMessage::from)
-                .collect(),
-            truncated: false,
-        }
+        let frame = self.services.config.server.max_frame_bytes;
+        self.newest_messages(frame.saturating_sub(ENVELOPE_BYTES))
     }
 
     /// As many of the newest messages as `most` bytes hold.
@@ -261,7 +278,8 @@ impl Shared {
             .rev()
             .map(WireMessage::from)
             .take_while(|message| {
-                bytes = size(message).saturating_add(bytes);
+                // With the comma between two.
+                bytes = size(message).saturating_add(bytes).saturating_add(1);
                 bytes <= most
             })
             .collect();

@@ -40,6 +40,9 @@ fn acts() -> impl Strategy<Value = Vec<(u8, Act)>> {
     prop::collection::vec((0..40_u8, one), 0..12)
 }
 
+/// Bytes that a history may have.
+const ROOM: usize = 1024 * 1024;
+
 /// Everything that was told, in order.
 type Told = Arc<Mutex<Vec<Event>>>;
 
@@ -80,6 +83,7 @@ impl Stage {
             first_models: Arc::default(),
             spill: crate::sandbox::spill::Spill::new(std::env::temp_dir(), 1 << 20),
             audit: crate::audit::Audit::default(),
+            room: crate::exchange::history::Room::new(ROOM, ROOM),
         };
         let (inbox, commands) = mpsc::channel(INBOX);
         let cancel = CancellationToken::new();
@@ -142,6 +146,14 @@ impl Stage {
         drop(self.inbox.send(command).await);
         self.until(|event| matches!(event, Event::ChatStreamEnd(_)))
             .await
+    }
+
+    /// What the conversation remembers.
+    async fn history(&self) -> crate::protocol::answer::History {
+        let (tell, told) = tokio::sync::oneshot::channel();
+        let look = Command::Look(Box::new(|view: View<'_>| drop(tell.send(view.history()))));
+        drop(self.inbox.send(look).await);
+        told.await.unwrap()
     }
 
     /// Returns what was told until an event came, which it does.
@@ -420,4 +432,41 @@ proptest! {
             prop_assert!(is_valid(&history), "{:?}", history);
         }
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_history_has_no_room_for_is_refused_and_loses_nothing() {
+    let stage = Stage::new(Vec::new());
+    let half = || vec![Part::text("x".repeat(ROOM * 2 / 3))];
+    let told = stage.ended(|send| send.setup.content = half()).await;
+    assert!(!told.iter().any(|it| matches!(it, Event::ChatError(_))));
+    stage.told.lock().clear();
+    // Neither a message nor a history of the client's own.
+    let long = || {
+        Some(vec![WireMessage::from(&Message::User(vec![Part::text(
+            "x".repeat(ROOM),
+        )]))])
+    };
+    for (content, history) in [(half(), None), (vec![Part::text("hi")], long())] {
+        let told = stage
+            .ended(|send| (send.setup.content, send.history) = (content, history))
+            .await;
+        let errors = told.iter().filter_map(|it| match it {
+            Event::ChatError(error) => Some(error),
+            _ => None,
+        });
+        let errors: Vec<_> = errors.collect();
+        let [error] = errors.as_slice() else {
+            panic!("{told:?}");
+        };
+        assert_eq!(error.code, crate::protocol::ChatCode::HistoryFull);
+        assert!(error.message.contains("1 MiB"), "{}", error.message);
+        assert!(error.hint.is_some());
+        stage.told.lock().clear();
+    }
+    assert_eq!(stage.history().await.messages.len(), 2);
+    // A shorter one makes room.
+    let told = stage.ended(|send| send.history = Some(Vec::new())).await;
+    assert!(!told.iter().any(|it| matches!(it, Event::ChatError(_))));
+    assert_eq!(stage.history().await.messages.len(), 2);
 }

@@ -3,11 +3,16 @@
 use serde_json::Map;
 
 use crate::message::{Reply, ToolCall, ToolId, Usage};
-use crate::provider::{CallInput, Chunk, End, Stop};
+use crate::provider::{CallInput, Chunk, End, ErrorKind, MAX_CALLS, ProviderError, Stop};
+
+/// The longest answer of one turn, in bytes of text, thinking and calls: several times what the largest output
+/// limits allow.
+pub const MAX_REPLY_BYTES: usize = 16 * 1024 * 1024;
 
 /// A turn as far as it has come.
 #[derive(Debug, Default)]
 pub struct Accumulator {
+    bytes: usize,
     text: String,
     thinking: String,
     calls: Vec<Call>,
@@ -74,6 +79,7 @@ pub enum Fault {
 impl Accumulator {
     /// Takes a chunk; `mint` makes the daemon's id of a new call.
     pub fn push(&mut self, chunk: Chunk, mint: impl FnOnce() -> ToolId) -> Heard {
+        self.bytes = self.bytes.saturating_add(size(&chunk));
         match chunk {
             Chunk::Text(text) => {
                 self.text.push_str(&text);
@@ -138,9 +144,23 @@ impl Accumulator {
         !(self.text.is_empty() && self.thinking.is_empty() && self.calls.is_empty())
     }
 
-    /// Bytes of text and thinking so far.
-    pub fn bytes(&self) -> usize {
-        self.text.len() + self.thinking.len()
+    /// Fails where the turn has more than any answer of a model.
+    ///
+    /// # Errors
+    ///
+    /// One that says which limit it is.
+    pub fn check(&self) -> Result<(), ProviderError> {
+        if self.calls.len() > MAX_CALLS {
+            return Err(ProviderError::too_many_calls());
+        }
+        if self.bytes > MAX_REPLY_BYTES {
+            let message = format!(
+                "the answer has more than {} MiB of text, thinking and calls and was given up",
+                MAX_REPLY_BYTES / (1024 * 1024)
+            );
+            return Err(ProviderError::new(ErrorKind::InvalidRequest, message));
+        }
+        Ok(())
     }
 
     /// Whether text came.
@@ -189,6 +209,25 @@ impl Accumulator {
     }
 }
 
+/// Bytes that a chunk adds to what is kept or passed on.
+fn size(chunk: &Chunk) -> usize {
+    let id = |id: &Option<String>| id.as_ref().map_or(0, String::len);
+    match chunk {
+        Chunk::Text(text) | Chunk::Thinking(text) => text.len(),
+        Chunk::ToolCallStart {
+            provider_call_id,
+            name,
+            ..
+        } => name.len() + id(provider_call_id),
+        // The input of a call's end is what the fragments came to.
+        Chunk::ToolCallDelta { fragment, .. } => fragment.len(),
+        Chunk::ToolCallEnd {
+            provider_call_id, ..
+        } => id(provider_call_id),
+        Chunk::Start { .. } | Chunk::Notice(_) | Chunk::End(_) => 0,
+    }
+}
+
 /// Why even a whole call of a turn that stopped so must not run: nobody knows what was to follow
 /// (providers.md 0.1 rule 6 and 3.5, 2026-11-20).
 fn fault_of_turn(stop: Option<Stop>) -> Option<Fault> {
@@ -214,5 +253,53 @@ impl Call {
             input,
         };
         (call, fault)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn call(index: usize, fragment: &str) -> [Chunk; 3] {
+        [
+            Chunk::ToolCallStart {
+                index,
+                provider_call_id: None,
+                name: "f".to_owned(),
+            },
+            Chunk::ToolCallDelta {
+                index,
+                fragment: fragment.to_owned(),
+            },
+            Chunk::ToolCallEnd {
+                index,
+                provider_call_id: None,
+                input: CallInput::Object(Map::new()),
+            },
+        ]
+    }
+
+    /// Pushes calls until that is refused; returns how many were taken, and the refusal.
+    fn fill(fragment: &str) -> (usize, ProviderError) {
+        let mut heard = Accumulator::default();
+        for index in 0.. {
+            for chunk in call(index, fragment) {
+                heard.push(chunk, || ToolId::new(format!("t{index}")));
+            }
+            if let Err(error) = heard.check() {
+                return (index, error);
+            }
+        }
+        unreachable!()
+    }
+
+    #[test]
+    fn calls_count_like_text() {
+        let (calls, error) = fill(&"x".repeat(1024 * 1024));
+        assert_eq!(calls, 15);
+        assert!(error.message.contains("16 MiB"), "{error}");
+        let (calls, error) = fill("{}");
+        assert_eq!(calls, MAX_CALLS);
+        assert!(error.message.contains("512 tool calls"), "{error}");
     }
 }

@@ -11,6 +11,9 @@ const BYTES_PER_TOKEN: usize = 3;
 /// Tokens that a picture costs, roughly.
 const IMAGE_TOKENS: u64 = 1_600;
 
+/// The part of a window that the reserve takes at most before the first turn.
+const FIRST_RESERVE: u64 = 4;
+
 /// The context gauge of one exchange.
 #[derive(Clone, Copy, Debug)]
 pub struct Budget {
@@ -20,13 +23,18 @@ pub struct Budget {
 }
 
 impl Budget {
-    /// A gauge for a model's window, with tokens kept free for the last answer.
-    pub fn new(window: Option<u64>, reserve: u64) -> Self {
+    /// A gauge for a model's window, with tokens kept free for the last answer, of which so many are used already.
+    pub fn new(window: Option<u64>, reserve: u64, used: u64) -> Self {
         Self {
             window,
             reserve,
-            used: 0,
+            used,
         }
+    }
+
+    /// Tokens that are used.
+    pub fn used(&self) -> u64 {
+        self.used
     }
 
     /// Takes the model's window as it is known by now: some servers tell it only when they are asked.
@@ -56,6 +64,15 @@ impl Budget {
     pub fn is_spent(&self) -> bool {
         self.window
             .is_some_and(|window| self.used.saturating_add(self.reserve) >= window)
+    }
+
+    /// Whether the model must answer already in the first turn. Here the reserve is a quarter of the window at most:
+    /// where it is as large as a small window, no tool would ever run.
+    pub fn is_spent_at_once(&self) -> bool {
+        self.window.is_some_and(|window| {
+            let reserve = self.reserve.min(window / FIRST_RESERVE);
+            self.used.saturating_add(reserve) >= window
+        })
     }
 
     /// The gauge for a client.
@@ -167,7 +184,7 @@ mod tests {
 
     #[test]
     fn no_figure_of_a_client_or_a_provider_is_too_large() {
-        let mut budget = Budget::new(Some(1000), u64::MAX);
+        let mut budget = Budget::new(Some(1000), u64::MAX, 0);
         budget.counted(&Usage::default(), || 1);
         assert!(budget.is_spent());
         let usage = Usage {
@@ -182,8 +199,24 @@ mod tests {
     }
 
     #[test]
+    fn before_the_first_turn_a_large_reserve_leaves_room_for_tools() {
+        for (window, reserve, used, is_spent) in [
+            (Some(8192), 8192, 0, false),
+            (Some(8192), 8192, 6000, false),
+            (Some(8192), 8192, 6200, true),
+            (Some(1_000_000), 8192, 900_000, false),
+            (Some(1_000_000), 8192, 992_000, true),
+            (Some(0), 0, 0, true),
+            (None, 8192, u64::MAX, false),
+        ] {
+            let budget = Budget::new(window, reserve, used);
+            assert_eq!(budget.is_spent_at_once(), is_spent, "{budget:?}");
+        }
+    }
+
+    #[test]
     fn a_window_that_is_learnt_late_counts_and_is_not_forgotten() {
-        let mut budget = Budget::new(None, 100);
+        let mut budget = Budget::new(None, 100, 0);
         budget.counted(&Usage::default(), || 950);
         assert!(!budget.is_spent());
         budget.learn_window(Some(1000));

@@ -3,6 +3,9 @@
 use crate::message::{Pricing, Usage};
 use crate::provider::models;
 
+/// What a dollar is counted in: a price of a tenth of a cent for a million tokens is one such part a token.
+const PARTS: f64 = 1e9;
+
 /// The sum so far. It is a price only while every turn's part is known.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Cost {
@@ -27,15 +30,50 @@ impl Cost {
         self.incomplete = true;
     }
 
-    /// US dollars; `None` where nothing was priced, or not all of it.
+    /// US dollars, to the billionth; `None` where nothing was priced, or not all of it.
+    ///
+    /// A sum of binary fractions has digits that no price has (`0.00030160000000000004`): they end here.
     pub fn dollars(&self) -> Option<f64> {
-        self.dollars.filter(|_| !self.incomplete)
+        let dollars = self.dollars.filter(|_| !self.incomplete);
+        dollars.map(|dollars| (dollars * PARTS).round() / PARTS)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_sum_has_no_digits_that_no_price_has() {
+        let pricing = Pricing {
+            input: 3.0,
+            output: 15.0,
+            cache_read: Some(0.3),
+            cache_write: Some(3.75),
+            cache_write_1h: None,
+            long: None,
+        };
+        let usage = Usage {
+            input: Some(123),
+            output: Some(57),
+            cache_read: Some(100),
+            cache_write: Some(11),
+            ..Usage::default()
+        };
+        let mut cost = Cost::default();
+        let mut longest = 0;
+        for _ in 0..1000 {
+            cost.add(&usage, Some(&pricing));
+            let shown = serde_json::to_string(&cost.dollars()).unwrap();
+            longest = shown
+                .split_once('.')
+                .map_or(0, |(_, digits)| digits.len())
+                .max(longest);
+        }
+        assert!(longest <= 9, "{longest}");
+        // 12 tokens at $3, 100 at $0.3, 11 at $3.75 and 57 at $15 a million, a thousand times.
+        assert_eq!(cost.dollars(), Some(0.962_25));
+    }
 
     #[test]
     fn a_sum_is_known_while_each_part_is() {

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::history::Full;
 use crate::message::{ConversationId, MessageId};
 use crate::protocol::ChatCode;
 use crate::protocol::event::ChatError;
@@ -27,6 +28,29 @@ pub fn from_provider(
         retry_after_ms: error.retry_after.map(whole_milliseconds),
         provider: Some(provider.to_owned()),
         ..ChatError::new(conversation_id, Some(message_id), code, &error.message)
+    }
+}
+
+/// The error of an exchange whose messages there is no room to remember.
+pub fn history_full(
+    full: Full,
+    conversation_id: &ConversationId,
+    message_id: &MessageId,
+) -> ChatError {
+    let hint = match full {
+        Full::Conversation(_) => {
+            "send it in another conversation, or with a `history` of fewer messages; what is remembered stays"
+        }
+        Full::Daemon(_) => "close conversations that are not needed with chat:close",
+    };
+    ChatError {
+        hint: Some(hint.to_owned()),
+        ..ChatError::new(
+            conversation_id,
+            Some(message_id),
+            ChatCode::HistoryFull,
+            full.to_string(),
+        )
     }
 }
 

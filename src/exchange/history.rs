@@ -1,17 +1,30 @@
 //! What a conversation remembers, kept valid: every call answered exactly once, right after its reply.
 
+mod room;
+
 use std::collections::HashSet;
 use std::sync::Arc;
 
 use crate::message::{Message, Part, Reply, ToolCall, ToolResult};
 use crate::mutex::Mutex;
 
+pub use room::{Full, Room, bytes_of_parts};
+
 /// The messages of a conversation.
 ///
 /// A std mutex: the conversation's own task reads it for a client while its exchange is in flight;
 /// both hold it for a push or a pointer's copy. A snapshot costs no copy of the messages.
 #[derive(Debug, Default)]
-pub struct History(Mutex<Arc<Vec<Message>>>);
+pub struct History {
+    kept: Mutex<Kept>,
+    room: Room,
+}
+
+#[derive(Debug, Default)]
+struct Kept {
+    messages: Arc<Vec<Message>>,
+    bytes: usize,
+}
 
 /// What [`repair`] had to change.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -30,21 +43,53 @@ impl Repairs {
 }
 
 impl History {
+    /// An empty history that shares the room for all.
+    pub fn new(room: Room) -> Self {
+        Self {
+            kept: Mutex::default(),
+            room,
+        }
+    }
+
     /// Returns the messages as they are now.
     pub fn snapshot(&self) -> Arc<Vec<Message>> {
-        Arc::clone(&self.0.lock())
+        Arc::clone(&self.kept.lock().messages)
+    }
+
+    /// Fails where so many bytes more would be too many. What is appended all the same, so that each call has
+    /// its result, counts for the next question.
+    ///
+    /// # Errors
+    ///
+    /// [`Full`], which says which limit it is.
+    pub fn room_for(&self, bytes: usize) -> Result<(), Full> {
+        let kept = self.kept.lock();
+        self.room
+            .check(kept.bytes, kept.bytes.saturating_add(bytes))
     }
 
     /// Appends messages.
     pub fn extend(&self, messages: impl IntoIterator<Item = Message>) {
-        Arc::make_mut(&mut self.0.lock()).extend(messages);
+        let messages: Vec<Message> = messages.into_iter().collect();
+        let mut kept = self.kept.lock();
+        let bytes = kept.bytes + room::bytes(&messages);
+        Arc::make_mut(&mut kept.messages).extend(messages);
+        self.resize(&mut kept, bytes);
     }
 
     /// Replaces everything by a client's own messages, repaired.
-    pub fn replace(&self, messages: Vec<Message>) -> Repairs {
+    ///
+    /// # Errors
+    ///
+    /// [`Full`] where they are too many bytes; everything then stays as it was.
+    pub fn replace(&self, messages: Vec<Message>) -> Result<Repairs, Full> {
         let (messages, repairs) = repair(messages);
-        *self.0.lock() = Arc::new(messages);
-        repairs
+        let bytes = room::bytes(&messages);
+        let mut kept = self.kept.lock();
+        self.room.check(kept.bytes, bytes)?;
+        kept.messages = Arc::new(messages);
+        self.resize(&mut kept, bytes);
+        Ok(repairs)
     }
 
     /// Returns the messages for a request, repaired where they are not valid.
@@ -52,13 +97,26 @@ impl History {
     /// They always are, by construction; a provider would refuse everything that follows if they
     /// once were not, so it is looked at each time.
     pub fn for_request(&self) -> Arc<Vec<Message>> {
-        let mut messages = self.0.lock();
-        if !is_valid(&messages) {
-            let (repaired, repairs) = repair(messages.to_vec());
+        let mut kept = self.kept.lock();
+        if !is_valid(&kept.messages) {
+            let (repaired, repairs) = repair(kept.messages.to_vec());
             tracing::error!(?repairs, "the history was not valid");
-            *messages = Arc::new(repaired);
+            let bytes = room::bytes(&repaired);
+            kept.messages = Arc::new(repaired);
+            self.resize(&mut kept, bytes);
         }
-        Arc::clone(&messages)
+        Arc::clone(&kept.messages)
+    }
+
+    fn resize(&self, kept: &mut Kept, bytes: usize) {
+        self.room.changed(kept.bytes, bytes);
+        kept.bytes = bytes;
+    }
+}
+
+impl Drop for History {
+    fn drop(&mut self) {
+        self.room.changed(self.kept.lock().bytes, 0);
     }
 }
 

@@ -8,16 +8,19 @@ use serde_json::{Map, Value};
 use tokio_util::task::TaskTracker;
 
 use super::ask::Remembered;
+use super::budget::estimate;
 use super::events::Events;
 use super::executions::Executions;
 use super::first_model::FirstModels;
+use super::history::Room;
 use super::inputs::Inputs;
 use super::searches::Searches;
 use super::written::Written;
 use crate::audit::Audit;
 use crate::config::Config;
 use crate::message::{
-    ConversationId, InputId, MessageId, OnViolation, Part, SessionId, Thinking, ToolCall, ToolId,
+    ConversationId, InputId, Message, MessageId, OnViolation, Part, SessionId, Thinking, ToolCall,
+    ToolId,
     TrustLevel,
 };
 use crate::mutex::Mutex;
@@ -49,6 +52,8 @@ pub struct Services {
     pub spill: Spill,
     /// Where each call is recorded.
     pub audit: Audit,
+    /// How much conversations may remember.
+    pub room: Room,
 }
 
 /// What all exchanges of a session share.
@@ -123,6 +128,32 @@ pub struct ConversationShared {
     pub searches: Searches,
     /// What the model calls and has not written to its end.
     pub written: Written,
+    /// How full the model's context is.
+    pub counted: Counted,
+}
+
+/// What a conversation's messages come to in tokens: as the provider counted them last, and how many messages
+/// that was.
+#[derive(Debug, Default)]
+pub struct Counted(Mutex<Option<(u64, usize)>>);
+
+impl Counted {
+    /// Takes the count of the first so many messages.
+    pub fn keep(&self, tokens: u64, messages: usize) {
+        *self.0.lock() = Some((tokens, messages));
+    }
+
+    /// Forgets it: the messages are others now.
+    pub fn forget(&self) {
+        *self.0.lock() = None;
+    }
+
+    /// Returns the count with an estimate of the messages since; `None` where nothing was counted.
+    pub fn tokens(&self, messages: &[Message]) -> Option<u64> {
+        let (tokens, counted) = (*self.0.lock())?;
+        let since = messages.get(counted..).unwrap_or_default();
+        Some(tokens.saturating_add(estimate(since)))
+    }
 }
 
 /// The last call of a conversation and how often in a row the model has made it in the exchange that runs.

@@ -20,9 +20,6 @@ use crate::provider::{Chunk, ChunkStream, ErrorKind, ProviderError, Request, Too
 use crate::telemetry::metrics;
 use crate::tool::Metadata;
 
-/// The longest answer of one turn, in bytes: several times what the largest output limits allow.
-const MAX_REPLY_BYTES: usize = 16 * 1024 * 1024;
-
 /// What one attempt at a turn came to.
 enum Attempt {
     Whole(Accumulator),
@@ -129,20 +126,14 @@ impl Exchange<'_> {
                 metrics::first_byte(&self.setup.provider_id, asked_at.elapsed());
             }
             match chunk {
-                Some(Ok(_)) if heard.bytes() > MAX_REPLY_BYTES => {
-                    let error = ProviderError::new(
-                        ErrorKind::InvalidRequest,
-                        format!(
-                            "the answer has more than {MAX_REPLY_BYTES} bytes and was given up"
-                        ),
-                    );
-                    return Attempt::Broken(heard, error);
-                }
                 Some(Ok(chunk)) => {
                     // A provider that always has more must not keep its conversation from listening.
                     tokio::task::coop::consume_budget().await;
                     let done = matches!(chunk, Chunk::End(_));
                     self.hear(asked.turn, chunk, &mut heard, progress);
+                    if let Err(error) = heard.check() {
+                        return Attempt::Broken(heard, error);
+                    }
                     if done {
                         self.let_go(stream);
                         return Attempt::Whole(heard);
@@ -362,7 +353,7 @@ impl Exchange<'_> {
             ..self.state(StateName::Retrying)
         }));
         self.cancel
-            .run_until_cancelled(tokio::time::sleep(delay))
+            .run_until_cancelled(error.wait(delay))
             .await
             .ok_or(Leave::Cancelled)
     }

@@ -114,8 +114,9 @@ pub struct History {
     pub conversation_id: ConversationId,
     /// All that the daemon remembers of it.
     pub messages: Vec<WireMessage>,
-    /// After a gap: something is left out for its size, the oldest messages or the beginning of what
-    /// the running turn has said; `chat:history` has it.
+    /// Something is left out for its size: the oldest messages where all do not fit one frame
+    /// (`server.max_frame_bytes`); after a gap already where they are more than their share, or the beginning of
+    /// what the running turn has said.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub truncated: bool,
 }

@@ -83,6 +83,8 @@ pub enum ChatCode {
     ProviderInvalidRequest,
     /// The conversation does not fit the model's context.
     ContextOverflow,
+    /// The conversation, or all together, have as many bytes as they may have.
+    HistoryFull,
     /// The model cannot call tools.
     ModelNoTools,
     /// A call's path left the roots or is denied.
@@ -111,6 +113,7 @@ impl From<ChatCode> for SessionCode {
             ChatCode::ProviderProtocol => Self::ProviderProtocol,
             ChatCode::ProviderInvalidRequest => Self::ProviderInvalidRequest,
             ChatCode::ContextOverflow
+            | ChatCode::HistoryFull
             | ChatCode::ModelNoTools
             | ChatCode::SandboxViolation
             | ChatCode::ExchangeTimeout

@@ -15,6 +15,7 @@ use futures::stream::{self, BoxStream, Stream, StreamExt, TryStreamExt};
 use tokio::time::Sleep;
 
 use super::decode::Decoder;
+use super::halves::Halves;
 use super::lines::{MAX_EVENT_BYTES, too_long};
 use super::ndjson::Rows;
 use super::sse::{Events, is_whole};
@@ -30,6 +31,10 @@ const DRAIN_TIME: Duration = Duration::from_millis(50);
 
 /// Most frames read past the end marker; a server that sends more loses its connection.
 const DRAIN_FRAMES: usize = 64;
+
+/// Most white space before the first byte of an answer, or after its first line: servers that keep a connection
+/// awake with it send some bytes a minute.
+const MAX_BLANK_BYTES: usize = 1024 * 1024;
 
 /// How the wire format cuts a stream into frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,6 +78,7 @@ pub(crate) fn chunks(
         pieces: pieces.boxed(),
         decoder,
         decoded: Vec::new(),
+        halves: Halves::default(),
         ready: VecDeque::new(),
         error: None,
         ended: false,
@@ -90,7 +96,13 @@ async fn open(
     content_type: String,
 ) -> Result<Pieces, ProviderError> {
     let mut head = Vec::new();
-    while !skip_blank(&mut head) {
+    let mut blank = 0;
+    loop {
+        let length = head.len();
+        if skip_blank(&mut head) {
+            break;
+        }
+        count_blank(&mut blank, length - head.len())?;
         match bytes.next().await {
             Some(read) => head.extend_from_slice(&read?),
             None => return Ok(stream::empty().boxed()),
@@ -175,12 +187,18 @@ async fn another_line_follows(
     if first_line_is_cut(head, bytes).await? {
         return Ok(false);
     }
+    let Some(end) = head.iter().position(|&byte| byte == b'\n') else {
+        return Ok(false);
+    };
+    let mut blank = 0;
     loop {
-        let mut lines = head.splitn(2, |&byte| byte == b'\n');
-        let after = lines.nth(1).unwrap_or_default();
+        let after = head.get(end + 1..).unwrap_or_default();
         if let Some(next) = after.trim_ascii_start().first() {
             return Ok(*next == b'{');
         }
+        // Whatever comes, these blank lines say nothing, so they are not kept.
+        count_blank(&mut blank, after.len())?;
+        head.truncate(end + 1);
         match bytes.next().await {
             Some(Ok(read)) => head.extend_from_slice(&read),
             Some(Err(error)) => {
@@ -190,6 +208,21 @@ async fn another_line_follows(
             None => return Ok(false),
         }
     }
+}
+
+/// Adds white space to what came of it so far.
+fn count_blank(blank: &mut usize, more: usize) -> Result<(), ProviderError> {
+    *blank += more;
+    if *blank <= MAX_BLANK_BYTES {
+        return Ok(());
+    }
+    Err(ProviderError::new(
+        ErrorKind::Protocol,
+        format!(
+            "the provider sent more than {} MiB of white space in the place of an answer",
+            MAX_BLANK_BYTES / (1024 * 1024)
+        ),
+    ))
 }
 
 fn again(head: Vec<u8>, bytes: ByteStream) -> ByteStream {
@@ -248,6 +281,8 @@ struct Chunks {
     decoder: Box<dyn Decoder>,
     /// What the decoder pushed last; kept for its allocation.
     decoded: Vec<Chunk>,
+    /// Surrogate pairs of which one half came.
+    halves: Halves,
     ready: VecDeque<Chunk>,
     /// Comes after what is ready.
     error: Option<ProviderError>,
@@ -270,9 +305,10 @@ impl Chunks {
             }),
             Piece::Whole(body) => aside(body, |body| decoder.whole(body, decoded)),
         };
-        self.ready.extend(self.decoded.drain(..));
+        self.take_decoded();
         if let Err(error) = outcome {
-            self.error = Some(error);
+            self.halves.finish(&mut self.ready);
+            self.error = Some(Halves::error(error));
             self.ended = true;
         } else if self.decoder.is_done() {
             self.finish(None);
@@ -293,7 +329,14 @@ impl Chunks {
         if self.error.is_some() {
             self.decoded.retain(|chunk| !matches!(chunk, Chunk::End(_)));
         }
-        self.ready.extend(self.decoded.drain(..));
+        self.take_decoded();
+        self.halves.finish(&mut self.ready);
+    }
+
+    fn take_decoded(&mut self) {
+        for chunk in self.decoded.drain(..) {
+            self.halves.join(chunk, &mut self.ready);
+        }
     }
 
     /// Waits a little for the bytes to end.

@@ -8,11 +8,14 @@ mod delay;
 mod payload;
 mod redact;
 
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use reqwest::header::HeaderMap;
 use serde_json::Value;
 
+use super::MAX_CALLS;
+use super::gate::Place;
 pub(crate) use redact::{safe_message, without};
 
 /// A provider's failure, safe to show: no key, no URL with credentials, no stack.
@@ -42,6 +45,8 @@ pub struct ProviderError {
     pub scripted: bool,
     /// What to do about it at this server, where that is better advice than what its kind says.
     pub advice: Option<&'static str>,
+    /// Where the turn waits, with others, for a provider that is known to be busy.
+    pub(crate) place: Option<Arc<Place>>,
 }
 
 impl ProviderError {
@@ -59,6 +64,15 @@ impl ProviderError {
             strikes: None,
             scripted: false,
             advice: None,
+            place: None,
+        }
+    }
+
+    /// Waits for the delay before the next attempt, or for less where the provider turns out to have time.
+    pub async fn wait(&self, delay: Duration) {
+        match &self.place {
+            Some(place) => place.wait(delay).await,
+            None => tokio::time::sleep(delay).await,
         }
     }
 
@@ -103,6 +117,7 @@ impl ProviderError {
             strikes: None,
             scripted: false,
             advice: None,
+            place: None,
         }
     }
 
@@ -113,6 +128,12 @@ impl ProviderError {
             self.advice = Some(advice);
         }
         self
+    }
+
+    /// The error for an answer with more calls than [`MAX_CALLS`].
+    pub(crate) fn too_many_calls() -> Self {
+        let message = format!("the answer has more than {MAX_CALLS} tool calls and was given up");
+        Self::new(ErrorKind::Protocol, message)
     }
 
     /// Whether it is a mistake of the model that it can mend when told.

@@ -3,9 +3,11 @@
 //!
 //! A refusal closes the gate for as long as the provider asked, or for a back-off that doubles while
 //! nothing succeeds. Then one request goes first; the others follow one after the other, at a distance
-//! that grows with refusals and shrinks with answers. The gate does not wait: it fails a turn with the
-//! time of its place in the row, so that all waiting is the exchange's, seen by the user and cut short
-//! by a cancel. Such a failure is marked (`ProviderError::unasked`) and is no attempt of the turn's own.
+//! that doubles with refusals and halves with answers. After two answers in a row all go, unless that was
+//! refused a short while ago. The gate does not wait: it fails a turn with the time of its place in the row,
+//! so that all waiting is the exchange's, seen by the user and cut short by a cancel; through
+//! [`ProviderError::wait`] it hears that its place comes earlier. Such a failure is marked
+//! (`ProviderError::unasked`) and is no attempt of the turn's own.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Weak};
@@ -13,6 +15,7 @@ use std::time::Duration;
 
 use secrecy::ExposeSecret;
 use sha2::{Digest, Sha256};
+use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::retry::{MAX_HONOURED, shortest_delay};
@@ -26,11 +29,14 @@ const FIRST_PACE: Duration = Duration::from_millis(250);
 /// The longest distance.
 const MAX_PACE: Duration = Duration::from_secs(2);
 
-/// A shorter distance is none.
+/// The least distance while the one that goes first is under way.
 const MIN_PACE: Duration = Duration::from_millis(50);
 
 /// How long the one that goes first may take to be answered before the next may follow.
 const PROBE_TIME: Duration = Duration::from_secs(10);
+
+/// So many answers in a row end the row: all who wait go at once.
+const ENOUGH_ANSWERS: u32 = 2;
 
 /// After so long without a refusal, and without anybody waiting, all is as if none had been.
 const CALM: Duration = Duration::from_secs(10);
@@ -97,8 +103,10 @@ struct State {
     strikes: u32,
     /// Counts closings: what was asked before the last one says nothing new by failing too.
     epoch: u64,
-    /// Whether something succeeded since the last closing.
-    proven: bool,
+    /// Answers since the last closing.
+    answers: u32,
+    /// When all were let go last, and at which distance the answers before that had come.
+    reopened: Option<(Instant, Duration)>,
     /// Since when the one that goes first is under way.
     probe: Option<Instant>,
     /// Distance between requests where several wait.
@@ -111,8 +119,81 @@ struct State {
     last: Option<Instant>,
     /// The next place in the row that nobody has.
     next: Option<Instant>,
+    /// Tells those who wait how the row moves.
+    row: watch::Sender<Row>,
     /// Delays that nobody waits for, by model: quotas of a day or of a model are told so.
     delayed: BTreeMap<String, Closed>,
+}
+
+/// How the row has moved since its gate was closed.
+#[derive(Clone, Copy, Debug)]
+struct Row {
+    /// Of which closing it is.
+    epoch: u64,
+    /// How much of the waiting is left of what it was at first, 0 to 1.
+    scale: f64,
+    /// When that changed last.
+    moved: Option<Instant>,
+    /// Whether all may go.
+    is_over: bool,
+}
+
+impl Default for Row {
+    fn default() -> Self {
+        Self::new(0)
+    }
+}
+
+impl Row {
+    fn new(epoch: u64) -> Self {
+        Self {
+            epoch,
+            scale: 1.0,
+            moved: None,
+            is_over: false,
+        }
+    }
+}
+
+/// A turn's place in the row.
+#[derive(Debug)]
+pub(crate) struct Place {
+    row: watch::Receiver<Row>,
+    /// The row when the place was given.
+    then: Row,
+}
+
+impl Place {
+    /// Waits for `delay`, or for less where the row moves on meanwhile.
+    pub(super) async fn wait(&self, delay: Duration) {
+        let (mut row, mut then) = (self.row.clone(), self.then);
+        let mut until = Instant::now() + delay;
+        loop {
+            let now = *row.borrow_and_update();
+            if now.epoch == then.epoch {
+                if now.is_over {
+                    return;
+                }
+                if let Some(moved) = now.moved {
+                    let left = until.saturating_duration_since(moved);
+                    until = moved + left.mul_f64((now.scale / then.scale).clamp(0.0, 1.0));
+                }
+                then = now;
+            }
+            tokio::select! {
+                biased;
+                () = tokio::time::sleep_until(until) => return,
+                Ok(()) = row.changed() => {}
+            }
+        }
+    }
+}
+
+/// Where somebody waits is no part of what went wrong.
+impl PartialEq for Place {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -176,8 +257,10 @@ impl State {
             now > last_place.map_or(closed.until, |it| it.max(closed.until)) + CALM
         };
         if self.closed.as_ref().is_some_and(is_over) {
+            let epoch = self.epoch + 1;
             *self = Self {
-                epoch: self.epoch + 1,
+                epoch,
+                row: watch::Sender::new(Row::new(epoch)),
                 delayed: std::mem::take(&mut self.delayed),
                 ..Self::default()
             };
@@ -197,12 +280,19 @@ impl State {
             self.last = Some(due.max(now.checked_sub(self.pace).unwrap_or(now)).min(now));
             // The last one in the row: who comes now waits for nobody.
             self.crowd &= self.next.is_some_and(|next| next > now + self.pace);
-            self.probe = (!self.proven).then_some(now);
-            return Ok(!self.proven);
+            let goes_first = self.answers == 0;
+            self.probe = goes_first.then_some(now);
+            return Ok(goes_first);
         };
         self.crowd = true;
         let place = self.place(earliest, now);
-        Err(closed.refusal(place - now, self.strikes))
+        Err(ProviderError {
+            place: Some(Arc::new(Place {
+                row: self.row.subscribe(),
+                then: *self.row.borrow(),
+            })),
+            ..closed.refusal(place - now, self.strikes)
+        })
     }
 
     /// Gives away the next place in the row.
@@ -233,14 +323,21 @@ impl State {
         if epoch == self.epoch {
             self.epoch += 1;
             self.strikes = self.strikes.saturating_add(1);
+            let reopened = self.reopened.take();
             if by_load {
-                self.least_pace = (self.pace + self.pace / 2).min(MAX_PACE);
+                // Where all at once were too many, what was answered before is known to go well.
+                let went_well = reopened.filter(|(at, _)| now < *at + CALM);
+                self.least_pace = match went_well {
+                    Some((_, pace)) => pace,
+                    None => (self.pace + self.pace / 2).min(MAX_PACE),
+                };
                 self.pace = (self.pace * 2).clamp(FIRST_PACE, MAX_PACE);
             } else {
                 // Who is not there says nothing of how much he can take.
                 self.pace = self.pace.max(FIRST_PACE);
             }
-            self.proven = false;
+            self.row.send_replace(Row::new(self.epoch));
+            self.answers = 0;
             self.probe = None;
             self.last = None;
         } else {
@@ -260,16 +357,47 @@ impl State {
 
     /// Takes in that the provider answered.
     fn answer(&mut self, epoch: u64) {
-        if epoch != self.epoch {
+        if epoch != self.epoch || self.closed.is_none() {
             return;
         }
+        let now = Instant::now();
         self.strikes = 0;
-        self.proven = true;
         self.probe = None;
-        self.pace = (self.pace - self.pace / 16).max(self.least_pace);
-        if self.pace < MIN_PACE {
-            self.pace = Duration::ZERO;
+        self.answers = self.answers.saturating_add(1);
+        // Where the provider refused again after some answers, it serves no more than a few at a time.
+        if self.answers >= ENOUGH_ANSWERS && self.least_pace.is_zero() {
+            self.reopen(now);
+        } else {
+            self.hurry(now);
         }
+    }
+
+    /// Lets all go who wait.
+    fn reopen(&mut self, now: Instant) {
+        self.reopened = Some((now, self.pace));
+        self.closed = None;
+        self.crowd = false;
+        self.last = None;
+        self.next = None;
+        self.pace = Duration::ZERO;
+        self.row.send_modify(|row| row.is_over = true);
+    }
+
+    /// Halves the distance between those who wait, as far as it may fall.
+    fn hurry(&mut self, now: Instant) {
+        let pace = (self.pace / 2).max(self.least_pace).min(self.pace);
+        if pace == self.pace {
+            return;
+        }
+        let ratio = pace.div_duration_f64(self.pace);
+        self.pace = pace;
+        self.next = self
+            .next
+            .map(|next| now + next.saturating_duration_since(now).mul_f64(ratio));
+        self.row.send_modify(|row| {
+            row.scale *= ratio;
+            row.moved = Some(now);
+        });
     }
 }
 

@@ -254,7 +254,8 @@ impl Endpoint {
                 .body(body);
         }
         let limit = self.config.timeout_first_byte;
-        let response = tokio::time::timeout(limit, request.send())
+        // A question to a model has no effects but its price, so it may go out a second time.
+        let response = tokio::time::timeout(limit, crate::http::send(request))
             .await
             .map_err(|_| fault::too_slow(url, "no answer", limit))?
             .map_err(|error| fault::before_answer(url, &error))?;

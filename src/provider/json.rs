@@ -1,10 +1,8 @@
 //! JSON as servers write it: where strict reading fails for something harmless, that is mended.
 //!
 //! Mended are halves of surrogate pairs: a server that cuts its text into pieces by UTF-16 units sends
-//! `"\ud83d"` alone, which no UTF-8 can hold. It becomes U+FFFD, as in every lenient decoder.
-//! Where both halves come in neighbouring pieces that makes two of U+FFFD, for a piece is read before it is known what
-//! it is a piece of; no vendor is known to cut so (2026-11-20), and to join them each decoder would have to hold back
-//! text by block.
+//! `"\ud83d"` alone, which no UTF-8 can hold. In a piece of an answer it is marked, for its other half may come with
+//! the next piece ([`super::halves`]); elsewhere it becomes U+FFFD, as in every lenient decoder.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -13,8 +11,7 @@ use std::marker::PhantomData;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserialize, DeserializeOwned, Deserializer, MapAccess, Visitor};
 
-/// What stands for half a pair.
-const REPLACEMENT: &str = "\\ufffd";
+use super::halves;
 
 /// Reads JSON, with halves of surrogate pairs replaced.
 ///
@@ -22,7 +19,21 @@ const REPLACEMENT: &str = "\\ufffd";
 ///
 /// As `serde_json`, for what is no JSON besides.
 pub(crate) fn read<T: DeserializeOwned>(text: &str) -> Result<T, serde_json::Error> {
-    serde_json::from_str(&mended(text))
+    serde_json::from_str(&mended(text, |_| "\\ufffd".to_owned()))
+}
+
+/// Reads a piece of an answer, with halves of surrogate pairs marked; see [`halves`].
+///
+/// # Errors
+///
+/// As [`read`].
+pub(crate) fn read_piece<T: DeserializeOwned>(text: &str) -> Result<T, serde_json::Error> {
+    serde_json::from_str(&pieces(text))
+}
+
+/// The same for any number of JSON values after each other, which are still to be read.
+pub(crate) fn pieces(text: &str) -> Cow<'_, str> {
+    mended(text, halves::escaped)
 }
 
 /// A struct that is read from an object alone: serde takes an array of its fields as well, which no server means.
@@ -48,8 +59,8 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
     }
 }
 
-/// Returns JSON text in which every escaped surrogate has its other half.
-pub(crate) fn mended(text: &str) -> Cow<'_, str> {
+/// Returns JSON text in which every escaped surrogate has its other half, or else what `replace` makes of it.
+fn mended(text: &str, replace: impl Fn(u16) -> String) -> Cow<'_, str> {
     if !text.contains("\\ud") && !text.contains("\\uD") {
         return Cow::Borrowed(text);
     }
@@ -62,9 +73,9 @@ pub(crate) fn mended(text: &str) -> Cow<'_, str> {
             Some(0xd800..=0xdbff) if matches!(unit(text, at + 6), Some(0xdc00..=0xdfff)) => {
                 at += 12;
             }
-            Some(0xd800..=0xdfff) => {
+            Some(half @ 0xd800..=0xdfff) => {
                 mended.push_str(text.get(copied..at).unwrap_or_default());
-                mended.push_str(REPLACEMENT);
+                mended.push_str(&replace(half));
                 at += 6;
                 copied = at;
             }

@@ -1,126 +1,37 @@
-//! Server-sent events out of bytes: lines from [`Lines`], put together into events.
+//! Server-sent events out of bytes.
 //!
-//! Also here is what servers send that the format does not know: `error: {...}` and bare `{...}` lines, events with no
-//! blank line between them, and a last event that no blank line follows. Event ids and `retry` are passed over: an
-//! answer cannot be resumed.
-//!
-//! No crate, since the lines were cut here already: `eventsource-stream` (0.2.3) panics on a byte order mark, drops
-//! a last event, stalls on invalid UTF-8 and copies what it has not parsed again for each line, and given one whole event
-//! at a time it has nothing left to do but to split a line at its colon, at 0.4 µs an event.
+//! `eventsource-stream` makes events of lines. Version 0.2.3 panics on a byte order mark, withholds what follows
+//! invalid UTF-8, drops a last event that no blank line follows, has no bound, and copies all that it has not read
+//! yet for each line of it. So it is given whole lines of valid UTF-8 one by one, and an event's only once all of
+//! them are here ([`WholeEvents`]). There too is what servers send that the format does not know: `error: {...}` and
+//! bare `{...}` lines, and events with no blank line between them. Event ids and `retry` are passed over: an answer
+//! cannot be resumed. Silence is timed on the bytes, in `http`, for a comment is a sign of life.
 
+use std::collections::VecDeque;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
+use eventsource_stream::{EventStream, EventStreamError};
 use futures::stream::{Fuse, Stream, StreamExt};
 
-use super::ProviderError;
 use super::body::Frame;
 use super::lines::{LineEnd, Lines, MAX_EVENT_BYTES, too_long};
+use super::{ErrorKind, ProviderError};
+
+/// What a line costs besides its bytes while its event is gathered, so that many short ones are bounded too.
+const LINE_COST: usize = 64;
+
+/// A first line that says nothing: a byte order mark is looked for in the first line alone, and there it panics.
+const NOTHING: &str = ":\n";
+
+/// The name of an event that has none.
+const UNNAMED: &str = "message";
 
 /// The events of a body, in order. The last one comes too where no blank line follows it, unless
 /// its data was cut.
 pub(crate) struct Events<S> {
-    bytes: Fuse<S>,
-    lines: Lines,
-    event: Event,
-    /// A field read while the event before it was given away.
-    held: Option<Field>,
-}
-
-/// What a line says.
-enum Field {
-    Data(String),
-    Name(String),
-    /// The data of an event named `error` that is a line by itself.
-    Error(String),
-}
-
-/// An event as far as it has come.
-#[derive(Default)]
-struct Event {
-    name: String,
-    data: String,
-    data_lines: usize,
-}
-
-impl Field {
-    /// Reads a line that is not empty; `None` for what carries nothing.
-    fn read(mut line: String) -> Option<Self> {
-        if line.starts_with('{') {
-            return Some(Self::Data(line));
-        }
-        let (name, value) = line.split_once(':').unwrap_or((&line, ""));
-        let start = line.len() - value.strip_prefix(' ').unwrap_or(value).len();
-        match name {
-            "data" => {
-                line.drain(..start);
-                Some(Self::Data(line))
-            }
-            "event" => {
-                line.drain(..start);
-                Some(Self::Name(line))
-            }
-            "error" => {
-                let value = value.trim_start();
-                value
-                    .starts_with('{')
-                    .then(|| Self::Error(value.to_owned()))
-            }
-            _ => None,
-        }
-    }
-
-    fn bytes(&self) -> usize {
-        let (Self::Data(value) | Self::Name(value) | Self::Error(value)) = self;
-        value.len()
-    }
-}
-
-impl Event {
-    /// Whether a field belongs to the next event although no blank line came: an error line, or data
-    /// after data that is whole JSON by itself.
-    fn is_over_at(&self, field: &Field) -> bool {
-        match field {
-            Field::Error(_) => self.data_lines > 0 || !self.name.is_empty(),
-            Field::Data(_) => self.data_lines == 1 && is_whole(&self.data),
-            Field::Name(_) => false,
-        }
-    }
-
-    fn add(&mut self, field: Field) -> Result<(), ProviderError> {
-        if self.name.len() + self.data.len() + field.bytes() > MAX_EVENT_BYTES {
-            return Err(too_long());
-        }
-        match field {
-            Field::Name(name) => self.name = name,
-            Field::Data(data) => self.add_data(data),
-            Field::Error(data) => {
-                "error".clone_into(&mut self.name);
-                self.add_data(data);
-            }
-        }
-        Ok(())
-    }
-
-    fn add_data(&mut self, data: String) {
-        if self.data_lines == 0 {
-            self.data = data;
-        } else {
-            self.data.push('\n');
-            self.data.push_str(&data);
-        }
-        self.data_lines += 1;
-    }
-
-    /// Ends the event and begins the next; `None` where it has no data.
-    fn take(&mut self) -> Option<Frame> {
-        let Self { name, data, .. } = std::mem::take(self);
-        (!data.is_empty()).then(|| Frame {
-            event: name,
-            data: without_prefix(data),
-        })
-    }
+    events: EventStream<WholeEvents<S>>,
 }
 
 impl<S> Events<S>
@@ -130,56 +41,199 @@ where
     /// Reads a body from its beginning.
     pub(crate) fn new(bytes: S) -> Self {
         Self {
-            bytes: bytes.fuse(),
-            lines: Lines::new(LineEnd::Any),
-            event: Event::default(),
-            held: None,
+            events: EventStream::new(WholeEvents::new(bytes)),
         }
     }
+}
 
-    /// Takes a line; returns the event that it ends.
-    fn take_line(&mut self, line: String) -> Result<Option<Frame>, ProviderError> {
-        if line.is_empty() {
-            return Ok(self.event.take());
-        }
-        let Some(field) = Field::read(line) else {
-            return Ok(None);
-        };
-        if self.event.is_over_at(&field)
-            && let Some(frame) = self.event.take()
-        {
-            self.held = Some(field);
-            return Ok(Some(frame));
-        }
-        self.event.add(field).map(|()| None)
-    }
+impl<S> Stream for Events<S>
+where
+    S: Stream<Item = Result<Bytes, ProviderError>> + Unpin,
+{
+    type Item = Result<Frame, ProviderError>;
 
-    /// Takes the lines that are there, up to the end of an event.
-    fn next_event(&mut self) -> Result<Option<Frame>, ProviderError> {
-        if let Some(held) = self.held.take() {
-            self.event.add(held)?;
-        }
-        while let Some(line) = self.lines.next_line()? {
-            if let Some(frame) = self.take_line(line)? {
-                return Ok(Some(frame));
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        loop {
+            let event = match ready!(self.events.poll_next_unpin(cx)) {
+                Some(Ok(event)) => event,
+                Some(Err(EventStreamError::Transport(error))) => {
+                    return Poll::Ready(Some(Err(error)));
+                }
+                Some(Err(error)) => {
+                    let message =
+                        format!("the provider sent an event that cannot be read: {error}");
+                    let error = ProviderError::new(ErrorKind::Protocol, message);
+                    return Poll::Ready(Some(Err(error)));
+                }
+                None => return Poll::Ready(None),
+            };
+            if !event.data.is_empty() {
+                let is_unnamed = event.event == UNNAMED;
+                return Poll::Ready(Some(Ok(Frame {
+                    event: if is_unnamed {
+                        String::new()
+                    } else {
+                        event.event
+                    },
+                    data: without_prefix(event.data),
+                })));
             }
         }
-        Ok(None)
+    }
+}
+
+/// The lines of whole events, one at a time, each with its end.
+struct WholeEvents<S> {
+    bytes: Fuse<S>,
+    lines: Lines,
+    /// The event that has not ended yet.
+    event: Gathered,
+    /// Lines of events that have ended.
+    ready: VecDeque<String>,
+    ended: bool,
+}
+
+/// The lines of an event as far as they have come; those that say nothing to anybody are left out.
+#[derive(Default)]
+struct Gathered {
+    lines: Vec<String>,
+    data_lines: usize,
+    bytes: usize,
+}
+
+impl Gathered {
+    fn push(&mut self, mut line: String) -> Result<(), ProviderError> {
+        line.push('\n');
+        self.bytes += line.len() + LINE_COST;
+        if self.bytes > MAX_EVENT_BYTES {
+            return Err(too_long());
+        }
+        self.lines.push(line);
+        Ok(())
     }
 
-    /// Returns the last event where its data arrived whole. Bytes cut inside a line are no event.
-    fn last_event(&mut self) -> Result<Option<Frame>, ProviderError> {
+    fn push_data(&mut self, line: String) -> Result<(), ProviderError> {
+        self.data_lines += 1;
+        self.push(line)
+    }
+
+    /// Whether its data arrived whole.
+    fn is_whole(&self) -> bool {
+        let lines = self.lines.iter();
+        let mut data = lines.filter_map(|line| line.strip_prefix("data"));
+        match (self.data_lines, data.next()) {
+            (0, _) | (_, None) => false,
+            (1, Some(line)) => is_whole(value(line)),
+            (_, Some(first)) => {
+                is_whole(&data.fold(value(first).to_owned(), |data, line| data + value(line)))
+            }
+        }
+    }
+}
+
+/// What stands behind the name of a field.
+fn value(line: &str) -> &str {
+    let value = line.strip_prefix(':').unwrap_or(line);
+    value.strip_prefix(' ').unwrap_or(value)
+}
+
+impl<S> WholeEvents<S>
+where
+    S: Stream<Item = Result<Bytes, ProviderError>>,
+{
+    fn new(bytes: S) -> Self {
+        Self {
+            bytes: bytes.fuse(),
+            lines: Lines::new(LineEnd::Any),
+            event: Gathered::default(),
+            ready: VecDeque::from([NOTHING.to_owned()]),
+            ended: false,
+        }
+    }
+
+    fn take_line(&mut self, line: String) -> Result<(), ProviderError> {
+        if line.is_empty() {
+            self.end_event();
+            return Ok(());
+        }
+        let is_bare = line.starts_with('{');
+        match line.split_once(':').map_or(line.as_str(), |(name, _)| name) {
+            name if is_bare || name == "data" => {
+                // Data after data that is whole by itself is that of the next event.
+                if self.event.data_lines == 1 && self.event.is_whole() {
+                    self.end_event();
+                }
+                let data = if is_bare {
+                    format!("data:{line}")
+                } else {
+                    line
+                };
+                self.event.push_data(data)
+            }
+            "event" => self.event.push(line),
+            "error" => {
+                let data = line.strip_prefix("error").map_or("", value).trim_start();
+                if !data.starts_with('{') {
+                    return Ok(());
+                }
+                self.end_event();
+                self.event.push("event:error".to_owned())?;
+                self.event.push_data(format!("data:{data}"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Passes an event on; one without data is none.
+    fn end_event(&mut self) {
+        let event = std::mem::take(&mut self.event);
+        if event.data_lines > 0 {
+            self.ready.extend(event.lines);
+            self.ready.push_back("\n".to_owned());
+        }
+    }
+
+    /// Passes the last event on where its data arrived whole. Bytes cut inside a line are no event.
+    fn end(&mut self) -> Result<(), ProviderError> {
+        self.ended = true;
         // Of a line without an end only data shows whether it was cut.
-        let rest = self.lines.take_rest();
-        if let Some(rest) = rest.filter(|rest| is_data(rest))
-            && let Some(frame) = self.take_line(rest)?
-        {
-            return Ok(Some(frame));
+        if let Some(rest) = self.lines.take_rest().filter(|rest| is_data(rest)) {
+            self.take_line(rest)?;
         }
-        if let Some(held) = self.held.take() {
-            self.event.add(held)?;
+        if self.event.is_whole() {
+            self.end_event();
         }
-        Ok(self.event.take().filter(|last| is_whole(&last.data)))
+        Ok(())
+    }
+}
+
+impl<S> Stream for WholeEvents<S>
+where
+    S: Stream<Item = Result<Bytes, ProviderError>> + Unpin,
+{
+    type Item = Result<String, ProviderError>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let this = &mut *self;
+        loop {
+            if let Some(line) = this.ready.pop_front() {
+                return Poll::Ready(Some(Ok(line)));
+            }
+            if this.ended {
+                return Poll::Ready(None);
+            }
+            while this.ready.is_empty()
+                && let Some(line) = this.lines.next_line()?
+            {
+                this.take_line(line)?;
+            }
+            if this.ready.is_empty() {
+                match ready!(this.bytes.poll_next_unpin(cx)) {
+                    Some(bytes) => this.lines.push(bytes?),
+                    None => this.end()?,
+                }
+            }
+        }
     }
 }
 
@@ -202,26 +256,6 @@ fn without_prefix(data: String) -> String {
 pub(crate) fn is_whole(data: &str) -> bool {
     let data = data.trim();
     data.starts_with("[DONE]") || serde_json::from_str::<serde::de::IgnoredAny>(data).is_ok()
-}
-
-impl<S> Stream for Events<S>
-where
-    S: Stream<Item = Result<Bytes, ProviderError>> + Unpin,
-{
-    type Item = Result<Frame, ProviderError>;
-
-    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        let this = &mut *self;
-        loop {
-            if let Some(frame) = this.next_event()? {
-                return Poll::Ready(Some(Ok(frame)));
-            }
-            match ready!(this.bytes.poll_next_unpin(cx)) {
-                Some(bytes) => this.lines.push(bytes?),
-                None => return Poll::Ready(this.last_event().transpose()),
-            }
-        }
-    }
 }
 
 #[cfg(test)]

@@ -354,6 +354,38 @@ async fn a_full_context_ends_with_an_answer_in_text() {
 }
 
 #[tokio::test]
+async fn a_context_that_is_full_already_is_so_in_the_next_exchange() {
+    let provider = Provider::start().await;
+    let chunk = json!({"choices": [{"index": 0, "delta": {"content": "one"}, "finish_reason": "stop"}],
+        "usage": {"prompt_tokens": 995_000, "completion_tokens": 5}});
+    let body = format!("data: {chunk}\n\ndata: [DONE]\n\n");
+    provider
+        .then(Turn::plain(200, "text/event-stream", &body))
+        .then(Turn::text("two"))
+        .then(Turn::text("three"));
+    // A vendor whose model's window of 1,000,000 tokens is in the compiled-in table.
+    let more = json!({"providers": {"test": {"kind": "deepseek"}}});
+    let daemon = Daemon::with(&provider, more).await;
+    let mut client = daemon.connect().await;
+    let say = json!({"type": "chat:send", "content": "go", "model": "deepseek-flash"});
+    let mut afresh = say.clone();
+    afresh["history"] = json!([]);
+    for (say, stop, choice) in [
+        (&say, "end_turn", Value::Null),
+        (&say, "context_budget", json!("none")),
+        // Another history is another context.
+        (&afresh, "end_turn", Value::Null),
+    ] {
+        client.send(say.clone()).await;
+        let end = client.until("chat:stream-end").await;
+        assert_eq!(end["payload"]["stopReason"], stop, "{end}");
+        let last = provider.requests().pop().unwrap();
+        assert_eq!(last["tool_choice"], choice);
+    }
+    assert_eq!(client.text_said(), "onetwothree");
+}
+
+#[tokio::test]
 async fn whole_messages_are_told_to_who_asks_for_them() {
     let provider = Provider::start().await;
     provider

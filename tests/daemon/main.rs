@@ -30,6 +30,7 @@ mod git;
 mod images;
 mod layers;
 mod lifecycle;
+mod local;
 mod loops;
 mod mcp;
 mod models;

@@ -81,3 +81,84 @@ fn results_out_of_order_are_put_in_order() {
     assert!(repairs.is_empty());
     assert_eq!(repaired, vec![reply, result(1), result(2)]);
 }
+
+fn said(bytes: usize) -> Message {
+    Message::User(vec![Part::text("x".repeat(bytes))])
+}
+
+#[test]
+fn a_history_has_room_for_so_many_bytes() {
+    let history = History::new(Room::new(10_000, 1 << 20));
+    history.extend([said(6000)]);
+    assert_eq!(history.room_for(3000), Ok(()));
+    assert_eq!(history.room_for(4000), Err(Full::Conversation(10_000)));
+    // One that is too long by itself changes nothing.
+    let refused = history.replace(vec![said(11_000)]);
+    assert_eq!(refused, Err(Full::Conversation(10_000)));
+    assert_eq!(*history.snapshot(), [said(6000)]);
+    // What has to be remembered is, and then there is no room until something goes.
+    history.extend([said(6000)]);
+    assert!(history.room_for(0).is_err());
+    history.replace(vec![said(1)]).unwrap();
+    assert_eq!(history.room_for(9000), Ok(()));
+}
+
+#[test]
+fn all_histories_share_what_there_is() {
+    let room = Room::new(10_000, 15_000);
+    let (first, second) = (History::new(room.clone()), History::new(room));
+    first.extend([said(8000)]);
+    assert_eq!(second.room_for(6000), Ok(()));
+    assert_eq!(second.room_for(8000), Err(Full::Daemon(15_000)));
+    let refused = second.replace(vec![said(8000)]);
+    assert_eq!(refused, Err(Full::Daemon(15_000)));
+    drop(first);
+    assert_eq!(second.room_for(8000), Ok(()));
+}
+
+#[test]
+fn every_part_of_a_message_counts() {
+    let long = || "x".repeat(5000);
+    let input =
+        serde_json::Map::from_iter([("k".to_owned(), serde_json::json!([{ "a": long() }]))]);
+    let native = crate::message::NativeReply {
+        wire: String::new(),
+        provider: String::new(),
+        model: String::new(),
+        items: serde_json::json!([[long()]]),
+    };
+    let image = Part::Image {
+        media_type: "image/png".to_owned(),
+        data: long(),
+    };
+    for message in [
+        said(5000),
+        Message::User(vec![image]),
+        Message::Reply(Reply {
+            text: long(),
+            ..Reply::default()
+        }),
+        Message::Reply(Reply {
+            thinking: long(),
+            ..Reply::default()
+        }),
+        Message::Reply(Reply {
+            calls: vec![ToolCall { input, ..call(1) }],
+            ..Reply::default()
+        }),
+        Message::Reply(Reply {
+            native: Some(native),
+            ..Reply::default()
+        }),
+        Message::ToolResult(ToolResult {
+            id: ToolId::new("t1"),
+            name: "f".to_owned(),
+            content: vec![Part::text(long())],
+            is_error: false,
+        }),
+    ] {
+        let history = History::new(Room::new(5000, 1 << 20));
+        history.extend([message.clone()]);
+        assert!(history.room_for(0).is_err(), "{message:?}");
+    }
+}

@@ -12,7 +12,7 @@ use super::usage::Figures;
 use crate::message::{NativeReply, Notice};
 use crate::provider::decode::Decoder;
 use crate::provider::error::safe_message;
-use crate::provider::json::read;
+use crate::provider::json::read_piece;
 use crate::provider::schema::ToolNames;
 use crate::provider::{Chunk, End, ErrorKind, ProviderError, Stop};
 
@@ -296,7 +296,7 @@ impl MessageDecoder {
 
     fn parse(&mut self, text: &str) -> Result<Map<String, Value>, ProviderError> {
         self.count(text)?;
-        match read(text) {
+        match read_piece(text) {
             Ok(Value::Object(data)) => Ok(data),
             Ok(_) => Err(ProviderError::new(
                 ErrorKind::Protocol,

@@ -247,3 +247,37 @@ fn a_server_that_goes_on_after_the_end_marker_is_left() {
     let found: Vec<_> = futures::executor::block_on(chunks.collect());
     assert!(matches!(found.as_slice(), [Ok(Chunk::End(_))]));
 }
+
+#[test]
+fn endless_white_space_is_no_answer_and_is_not_kept() {
+    const READ: &str = "\n                                                               ";
+    for head in ["", "{}\n"] {
+        let reads = stream::iter([head]).chain(stream::repeat(READ));
+        let bytes = reads.map(|read| Ok(Bytes::from_static(read.as_bytes())));
+        let decoder = Box::new(Plain::default());
+        let mut chunks = chunks(
+            bytes.boxed(),
+            Framing::Sse,
+            "text/event-stream".to_owned(),
+            decoder,
+        );
+        let first = futures::executor::block_on(chunks.next()).unwrap();
+        let error = first.unwrap_err();
+        assert_eq!(error.kind, ErrorKind::Protocol);
+        assert!(error.message.contains("1 MiB of white space"), "{error}");
+    }
+    // A little of it, in many reads, is passed over.
+    let reads = stream::iter(["{}\n"])
+        .chain(stream::iter(vec![READ; 100]))
+        .chain(stream::iter(["{\"a\":1}\n", "[DONE]\n"]));
+    let bytes = reads.map(|read| Ok(Bytes::from_static(read.as_bytes())));
+    let decoder = Box::new(Plain::default());
+    let chunks = chunks(
+        bytes.boxed(),
+        Framing::Sse,
+        "text/event-stream".to_owned(),
+        decoder,
+    );
+    let found: Vec<_> = futures::executor::block_on(chunks.collect());
+    assert_eq!(found.len(), 3, "{found:?}");
+}

@@ -9,10 +9,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::provider::schema::ToolNames;
-use crate::provider::{CallInput, Chunk, arguments};
-
-/// Most calls of one turn. More is a server that loops, not a model that works.
-const MAX_CALLS: usize = 512;
+use crate::provider::{CallInput, Chunk, MAX_CALLS, arguments};
 
 /// The calls of one answer, in the order in which they were opened.
 #[derive(Debug, Default)]

@@ -12,7 +12,7 @@ use super::message::Kept;
 use super::usage;
 use crate::message::{NativeReply, Notice, Usage};
 use crate::provider::decode::Decoder;
-use crate::provider::json::read;
+use crate::provider::json::read_piece;
 use crate::provider::schema::ToolNames;
 use crate::provider::{Chunk, End, ErrorKind, ProviderError, Stop};
 
@@ -175,9 +175,7 @@ impl ChatDecoder {
             _ => Some(0),
         };
         let Some(bytes) = fed else {
-            let error =
-                ProviderError::new(ErrorKind::Protocol, "the answer has too many tool calls");
-            return Err(self.fail(error, chunks));
+            return Err(self.fail(ProviderError::too_many_calls(), chunks));
         };
         self.call_bytes += bytes;
         self.check_kept(chunks)
@@ -397,7 +395,7 @@ impl Decoder for ChatDecoder {
         {
             return self.take_more_text(&more, chunks);
         }
-        match read::<Value>(data) {
+        match read_piece::<Value>(data) {
             Ok(value) if event == "error" => {
                 let error = ProviderError::from_payload(&value, None);
                 Err(self.fail(error, chunks))
@@ -418,7 +416,7 @@ impl Decoder for ChatDecoder {
     }
 
     fn whole(&mut self, body: &str, chunks: &mut Vec<Chunk>) -> Result<(), ProviderError> {
-        let value: Value = read(body).map_err(|error| {
+        let value: Value = read_piece(body).map_err(|error| {
             ProviderError::new(
                 ErrorKind::Protocol,
                 format!("the answer is no JSON: {error}"),

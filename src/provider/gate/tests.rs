@@ -15,6 +15,10 @@ fn error(kind: ErrorKind, seconds: Option<u64>) -> ProviderError {
 /// A server that has time for one request in a while, or never.
 struct Server {
     every: Option<Duration>,
+    /// How long an answer takes.
+    takes: Duration,
+    /// Before it, all are refused.
+    back: Instant,
     refusal: ProviderError,
     free: Mutex<Option<Instant>>,
     asked: AtomicU32,
@@ -24,6 +28,8 @@ impl Server {
     fn new(every: Option<Duration>, refusal: ProviderError) -> Self {
         Self {
             every,
+            takes: Duration::from_millis(5),
+            back: Instant::now(),
             refusal,
             free: Mutex::default(),
             asked: AtomicU32::new(0),
@@ -32,7 +38,11 @@ impl Server {
 
     async fn ask(&self) -> Result<(), ProviderError> {
         self.asked.fetch_add(1, Ordering::SeqCst);
-        tokio::time::sleep(Duration::from_millis(5)).await;
+        let came = Instant::now();
+        if came < self.back {
+            return Err(self.refusal.clone());
+        }
+        tokio::time::sleep(self.takes).await;
         let now = Instant::now();
         let mut free = self.free.lock();
         match self.every {
@@ -66,7 +76,7 @@ async fn converse(gate: &Arc<Gate>, server: &Server, number: u32) -> Result<(), 
         let count = failures.add(&error);
         let jitter = f64::from(number * 37 % 100) / 100.0;
         match policy.next_delay(&error, count, jitter) {
-            Some(delay) => tokio::time::sleep(delay).await,
+            Some(delay) => error.wait(delay).await,
             None => return Err(error),
         }
     }
@@ -86,6 +96,57 @@ async fn a_server_that_takes_one_after_the_other_serves_all() {
             let failed = crowd(30, &server).await.into_iter().filter_map(Result::err);
             assert_eq!(failed.count(), 0, "{retry_after:?} {every}");
         }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_crowd_goes_on_soon_after_a_hiccup() {
+    for (takes, limit) in [(5, 1_500), (700, 3_500)] {
+        let refusal = error(ErrorKind::RateLimit, Some(1));
+        let mut server = Server::new(Some(Duration::ZERO), refusal);
+        server.takes = Duration::from_millis(takes);
+        server.back = Instant::now() + Duration::from_millis(500);
+        let began = Instant::now();
+        assert!(crowd(30, &server).await.iter().all(Result::is_ok));
+        let last = began.elapsed();
+        assert!(last < Duration::from_millis(limit), "{takes} {last:?}");
+        let asked = server.asked.load(Ordering::SeqCst);
+        assert_eq!(asked, 60, "each was refused once and answered once");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_answer_halves_the_wait_and_the_second_ends_it() {
+    let gate = Arc::new(Gate::default());
+    let mut refused = error(ErrorKind::Overloaded, Some(4));
+    gate.pass("m").unwrap().failed(&mut refused);
+    tokio::time::sleep(Duration::from_secs(4)).await;
+    let mut first = gate.pass("m").unwrap();
+    let began = Instant::now();
+    let waiting: Vec<_> = (0..3).map(|_| gate.pass("m").err().unwrap()).collect();
+    let waits: Vec<Duration> = waiting.iter().filter_map(|it| it.retry_after).collect();
+    assert_eq!(waits, [FIRST_PACE, FIRST_PACE * 2, FIRST_PACE * 3]);
+    let waiting = waiting
+        .into_iter()
+        .zip(waits)
+        .map(|(place, delay)| async move {
+            place.wait(delay).await;
+            began.elapsed()
+        });
+    let answers = async {
+        first.answered();
+        tokio::time::sleep(FIRST_PACE / 2).await;
+        let mut second = gate.pass("m").unwrap();
+        tokio::time::sleep(FIRST_PACE / 4).await;
+        second.answered();
+    };
+    let (woken, ()) = tokio::join!(join_all(waiting), answers);
+    assert_eq!(
+        woken,
+        [FIRST_PACE / 2, FIRST_PACE * 3 / 4, FIRST_PACE * 3 / 4]
+    );
+    for _ in 0..9 {
+        assert!(gate.pass("m").is_ok());
     }
 }
 

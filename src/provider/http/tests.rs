@@ -10,6 +10,9 @@ use crate::config::ProviderKind;
 use crate::message::Usage;
 use crate::provider::{Chunk, End, Stop};
 
+mod kept;
+mod recorded;
+
 /// Passes each frame on as text; `[DONE]` ends.
 #[derive(Default)]
 struct Plain(bool);
@@ -166,41 +169,6 @@ fn texts(chunks: &[Result<Chunk, ProviderError>]) -> Vec<String> {
             Err(error) => format!("{:?}", error.kind),
         })
         .collect()
-}
-
-#[tokio::test]
-async fn a_turn_goes_out_whole_and_the_connection_serves_the_next() {
-    let server = Server::start(|mut socket, request| async move {
-        write(&mut socket, EVENTS).await;
-        let seen = request.to_lowercase().replace("\r\n", "|");
-        write_chunk(&mut socket, &format!("data: {seen}\n\ndata: [DONE]\n\n")).await;
-        // The end of the body comes in a write of its own, as servers do it.
-        tokio::task::yield_now().await;
-        write(&mut socket, "0\r\n\r\n").await;
-        Some(socket)
-    })
-    .await;
-    let endpoint = Endpoint::new(
-        Arc::new(config(Some(" key-0123456789 \n"))),
-        Clients::default(),
-    );
-    for _ in 0..3 {
-        let found = texts(&ask(&endpoint, &server.url).await.unwrap());
-        assert_eq!(found.len(), 2, "{found:?}");
-        for part in [
-            "post /v1?secret=query http/1.1",
-            "|authorization: bearer key-0123456789|",
-            "|accept: text/event-stream|",
-            "|accept-encoding: identity|",
-            "|content-type: application/json|",
-            "|user-agent: outrigger/",
-            "|x-extra: more|",
-            "||{\"a\":1}",
-        ] {
-            assert!(found[0].contains(part), "{part} in {}", found[0]);
-        }
-    }
-    assert_eq!(server.connections.load(Ordering::SeqCst), 1);
 }
 
 #[tokio::test]
@@ -415,86 +383,5 @@ async fn instances_with_the_same_account_have_one_gate() {
     ] {
         let gate = endpoint(key, base_url);
         assert_eq!(Arc::ptr_eq(&first, &gate), same, "{key:?} {base_url}");
-    }
-}
-
-#[tokio::test]
-async fn what_is_recorded_can_be_played() {
-    let server = Server::start(|mut socket, request| async move {
-        if request.contains("never") {
-            return None;
-        }
-        if request.contains("stall") {
-            write(&mut socket, EVENTS).await;
-            write_chunk(
-                &mut socket,
-                "data: {\"choices\":[{\"delta\":{\"content\":\"a\"}}]}\n\n",
-            )
-            .await;
-            return std::future::pending().await;
-        }
-        if request.contains("refuse") {
-            write(
-                &mut socket,
-                "HTTP/1.1 429 X\r\nretry-after: 3\r\ncontent-length: 2\r\n\r\n{}",
-            )
-            .await;
-            return Some(socket);
-        }
-        write(&mut socket, EVENTS).await;
-        write_chunk(
-            &mut socket,
-            "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"hal",
-        )
-        .await;
-        write_chunk(
-            &mut socket,
-            "lo\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n",
-        )
-        .await;
-        write(&mut socket, "0\r\n\r\n").await;
-        Some(socket)
-    })
-    .await;
-    let folder = tempfile::tempdir().unwrap();
-    let mut settings = config(Some("key-0123456789"));
-    settings.timeout_idle = Duration::from_millis(200);
-    settings.record = Some(folder.path().to_owned());
-    let endpoint = || Endpoint::new(Arc::new(settings.clone()), Clients::default());
-    assert_eq!(ask(&endpoint(), &server.url).await.unwrap().len(), 2);
-    for (how, fails) in [("refuse", true), ("never", true), ("stall", false)] {
-        let url = format!("{}&{how}", server.url);
-        assert_eq!(ask(&endpoint(), &url).await.is_err(), fails, "{how}");
-    }
-
-    settings.script = settings.record.take();
-    let scripted = crate::provider::scripted::Scripted::new(Arc::new(settings));
-    let request = crate::provider::Request {
-        model: "m",
-        system: "",
-        messages: &[],
-        tools: &[],
-        tool_choice: crate::provider::ToolChoice::Auto,
-        max_tokens: None,
-        temperature: None,
-        thinking: None,
-        cache_key: "",
-    };
-    let play = || crate::provider::Provider::stream(&scripted, request);
-    let played: Vec<_> = play().await.unwrap().collect().await;
-    assert!(texts(&played).concat().contains("halloend"), "{played:?}");
-    let refused = play().await.map(drop).unwrap_err();
-    assert_eq!(
-        (refused.kind, refused.retry_after),
-        (ErrorKind::RateLimit, Some(Duration::from_secs(3)))
-    );
-    let never = play().await.map(drop).unwrap_err();
-    assert_eq!(never.kind, ErrorKind::Connect);
-    let stalled: Vec<_> = play().await.unwrap().collect().await;
-    let broke = stalled.last().unwrap().as_ref().unwrap_err();
-    assert_eq!((stalled.len(), broke.kind), (3, ErrorKind::Timeout));
-    for file in std::fs::read_dir(folder.path()).unwrap() {
-        let text = std::fs::read_to_string(file.unwrap().path()).unwrap();
-        assert!(!text.contains("0123456789"), "{text}");
     }
 }

@@ -12,7 +12,7 @@ use crate::provider::arguments;
 use crate::provider::decode::Decoder;
 use crate::provider::json;
 use crate::provider::told::PROMPT_TRUNCATED;
-use crate::provider::{CallInput, Chunk, End, ErrorKind, ProviderError, Stop};
+use crate::provider::{CallInput, Chunk, End, ErrorKind, MAX_CALLS, ProviderError, Stop};
 
 /// Most bytes of text, thinking and calls kept to be sent back unchanged. A longer reply is sent
 /// back from the neutral form, so that a server that never stops cannot fill the memory twice.
@@ -83,7 +83,7 @@ impl ChatDecoder {
             chunks.extend(self.notices.drain(..).map(Chunk::Notice));
         }
         if let Some(message) = object.get("message") {
-            self.message(message, chunks);
+            self.message(message, chunks)?;
         }
         self.usage.input = count(object, "prompt_eval_count").or(self.usage.input);
         self.usage.output = count(object, "eval_count").or(self.usage.output);
@@ -93,7 +93,7 @@ impl ChatDecoder {
         Ok(())
     }
 
-    fn message(&mut self, message: &Value, chunks: &mut Vec<Chunk>) {
+    fn message(&mut self, message: &Value, chunks: &mut Vec<Chunk>) -> Result<(), ProviderError> {
         // The other two are the words of servers that imitate Ollama.
         let thinking = ["thinking", "reasoning", "reasoning_content"]
             .into_iter()
@@ -110,8 +110,12 @@ impl ChatDecoder {
         }
         let calls = message.get("tool_calls").and_then(Value::as_array);
         for call in calls.into_iter().flatten() {
+            if self.calls >= MAX_CALLS {
+                return Err(ProviderError::too_many_calls());
+            }
             self.call(call, chunks);
         }
+        Ok(())
     }
 
     /// A call comes whole. `function.index` is not looked at: some servers send 0 for all.
@@ -197,13 +201,13 @@ impl Decoder for ChatDecoder {
         if self.done || data.trim().is_empty() {
             return Ok(());
         }
-        let value: Value = json::read(data).map_err(|error| broken(&error))?;
+        let value: Value = json::read_piece(data).map_err(|error| broken(&error))?;
         self.object(&value, chunks)
     }
 
     fn whole(&mut self, body: &str, chunks: &mut Vec<Chunk>) -> Result<(), ProviderError> {
         // Some proxies call a stream of lines `application/json`: any number of objects will do.
-        for value in serde_json::Deserializer::from_str(&json::mended(body)).into_iter::<Value>() {
+        for value in serde_json::Deserializer::from_str(&json::pieces(body)).into_iter::<Value>() {
             if self.done {
                 return Ok(());
             }

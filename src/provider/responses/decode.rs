@@ -9,7 +9,7 @@ use super::items::{Items, text};
 use crate::message::{NativeReply, Notice, Usage};
 use crate::provider::chat::usage;
 use crate::provider::decode::Decoder;
-use crate::provider::json::read;
+use crate::provider::json::read_piece;
 use crate::provider::schema::ToolNames;
 use crate::provider::{Chunk, End, ErrorKind, ProviderError, Stop};
 
@@ -322,7 +322,7 @@ impl Decoder for ResponsesDecoder {
         if self.done || data.is_empty() || data.starts_with("[DONE]") {
             return Ok(());
         }
-        let outcome = match read::<Value>(data) {
+        let outcome = match read_piece::<Value>(data) {
             Ok(value) if event == "error" && text(&value, "type") != "error" => {
                 Err(ProviderError::from_payload(&value, None))
             }
@@ -339,7 +339,7 @@ impl Decoder for ResponsesDecoder {
     }
 
     fn whole(&mut self, body: &str, chunks: &mut Vec<Chunk>) -> Result<(), ProviderError> {
-        let outcome = match read::<Value>(body) {
+        let outcome = match read_piece::<Value>(body) {
             Ok(value) if is_error(value.get("error")) || value.get("output").is_none() => {
                 Err(ProviderError::from_payload(&value, None))
             }

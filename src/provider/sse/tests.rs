@@ -107,6 +107,19 @@ fn an_error_of_the_bytes_comes_through_once_the_events_before_it_did() {
     assert_eq!(found.1.unwrap().unwrap_err(), broke);
 }
 
+#[test]
+fn many_short_lines_are_bounded_too_and_take_no_time() {
+    let lines = Bytes::from("data:\n".repeat(10_000));
+    let endless = stream::repeat_with(move || Ok(lines.clone()));
+    let first = futures::executor::block_on(Events::new(endless).next());
+    assert_eq!(first.unwrap().unwrap_err().kind, ErrorKind::Protocol);
+    // Comments are no event, however many.
+    let comments = stream::iter(vec![Ok(Bytes::from(": wait\n".repeat(100_000))); 10]);
+    let event = stream::iter([Ok(Bytes::from_static(b"data: a\n\n"))]);
+    let found = futures::executor::block_on(Events::new(comments.chain(event)).next());
+    assert_eq!(found.unwrap().unwrap().data, "a");
+}
+
 proptest! {
     #[test]
     fn any_bytes_cut_anyhow_give_the_same_events(

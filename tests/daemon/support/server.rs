@@ -1,7 +1,8 @@
 //! A server of bytes: it speaks HTTP by hand, so that it can break it anywhere.
 //!
 //! The first segment of a request's path names the case; each case has its answers, of which the last
-//! is given for ever. Every connection has one request.
+//! is given for ever. Every connection has one request, although each answer announces that the connection is
+//! kept, as local servers do.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -84,8 +85,9 @@ impl Answer {
     }
 
     fn head(status: u16, headers: &[(&str, &str)]) -> Self {
-        let head =
-            Self::default().bytes(format!("HTTP/1.1 {status} Said\r\nconnection: close\r\n"));
+        let head = Self::default().bytes(format!(
+            "HTTP/1.1 {status} Said\r\nkeep-alive: timeout=5, max=100\r\n"
+        ));
         headers
             .iter()
             .fold(head, |head, (name, value)| head.header(name, value))

@@ -295,3 +295,19 @@ fn a_reply_too_long_to_keep_is_not_sent_back_as_it_was() {
     assert_eq!(error, None);
     assert_eq!(end(&chunks).native, None);
 }
+
+#[test]
+fn a_server_that_repeats_a_call_for_ever_is_given_up() {
+    let line = json!({"message": {"tool_calls": [{"function": {"name": "f", "arguments": {}}}]}, "done": false});
+    let lines = vec![line; MAX_CALLS + 1];
+    let (chunks, error) = stream(&lines);
+    let starts = chunks
+        .iter()
+        .filter(|it| matches!(it, Chunk::ToolCallStart { .. }));
+    assert_eq!(starts.count(), MAX_CALLS);
+    assert!(error.unwrap().message.contains("more than 512 tool calls"));
+    // In one line as well.
+    let calls = vec![json!({"function": {"name": "f"}}); MAX_CALLS + 1];
+    let (_, error) = stream(&[json!({"message": {"tool_calls": calls}, "done": true})]);
+    assert!(error.is_some());
+}
