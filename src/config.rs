@@ -318,6 +318,8 @@ pub struct BashConfig {
     pub network: NetworkPolicy,
     /// Whether commands run in the sandbox.
     pub sandbox: SandboxPolicy,
+    /// Most bytes of temporary files of a command in the mode `full`.
+    pub tmp_size: usize,
 }
 
 /// Whether commands run in the sandbox.

@@ -127,6 +127,8 @@ pub async fn run(config: Config, options: Options) -> Result<(), Fatal> {
     });
     // Off the way to ready: what an earlier daemon left half-written when it was killed.
     daemon.tasks.spawn_blocking(move || roots.sweep());
+    // Not among the tasks that are waited for: it ends with the process.
+    tokio::spawn(sandbox::take_in_orphans());
     let why = lifecycle::ending(&mut signals, &options.stdin_closed, options.parent_pid).await;
     tracing::info!(?why, "shutting down");
     draining.cancel();
@@ -262,7 +264,12 @@ fn build(
     audit: Audit,
     stop: &CancellationToken,
 ) -> Arc<Daemon> {
-    let settings = sandbox::Settings::new(options.home.clone());
+    let central = roots.path(RootName::Central);
+    let settings = sandbox::Settings {
+        private_bytes: config.tools.bash.tmp_size,
+        ..sandbox::Settings::new(options.home.clone())
+    }
+    .off_memory(central);
     let unconfined = Sandbox::new(sandbox::Settings {
         ceiling: Mode::None,
         ..settings.clone()

@@ -10,8 +10,10 @@ use outrigger::arguments::{
 };
 use outrigger::config::{LogFormat, Sources, load};
 use outrigger::daemon::{self, Options};
+use outrigger::process::EnvironmentBlock;
 use outrigger::ready::{Fatal, Reader, exit};
 use outrigger::sandbox::Mode;
+use outrigger::sandbox::environment::is_secret;
 use outrigger::telemetry::{self, LineFormat, Redactor};
 use outrigger::{chat, commands, lifecycle, process};
 use secrecy::SecretString;
@@ -31,13 +33,13 @@ fn main() -> ExitCode {
     {
         return outrigger::sandbox::helper::main();
     }
-    process::harden();
+    let block = process::harden();
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
         Err(error) => return misused(&error),
     };
     match arguments.into_command() {
-        Command::Serve(arguments) => serve(&arguments),
+        Command::Serve(arguments) => serve(&arguments, block),
         Command::Chat(arguments) => chat::main(&arguments),
         Command::Doctor(arguments) => commands::doctor(&arguments),
         Command::Schema(arguments) => commands::schema(&arguments),
@@ -59,8 +61,8 @@ fn misused(error: &clap::Error) -> ExitCode {
     error.exit()
 }
 
-fn serve(arguments: &ServeArguments) -> ExitCode {
-    match start(arguments) {
+fn serve(arguments: &ServeArguments, block: EnvironmentBlock) -> ExitCode {
+    match start(arguments, block) {
         Ok(()) => ExitCode::from(exit::OK),
         Err(fatal) => {
             fatal.tell();
@@ -69,7 +71,7 @@ fn serve(arguments: &ServeArguments) -> ExitCode {
     }
 }
 
-fn start(arguments: &ServeArguments) -> Result<(), Fatal> {
+fn start(arguments: &ServeArguments, block: EnvironmentBlock) -> Result<(), Fatal> {
     let mut sources = Sources::of_process();
     arguments.apply(&mut sources);
     let loaded = load(&sources).map_err(|errors| {
@@ -109,6 +111,10 @@ fn start(arguments: &ServeArguments) -> Result<(), Fatal> {
         home: sources.home.clone(),
         redactor,
     };
+    // All of it was read by now but what says which proxy to use, which the HTTP client reads by itself.
+    block.forget(|name, value| {
+        !name.to_ascii_uppercase().ends_with("_PROXY") && is_secret(name, value)
+    });
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(WORKERS)
         .enable_all()

@@ -7,21 +7,116 @@ use std::path::Path;
 /// The first thing in `main`, before any thread. What the system refuses is left as it is: the
 /// daemon works without.
 #[cfg(target_os = "linux")]
-pub fn harden() {
+pub fn harden() -> EnvironmentBlock {
     use rustix::process::{DumpableBehavior, Resource, Rlimit, set_dumpable_behavior, setrlimit};
 
     let none = Rlimit {
         current: Some(0),
         maximum: Some(0),
     };
+    // Before it is closed to this process's own user too.
+    let block = EnvironmentBlock::open();
     // Refused only to a process that is confined already.
     let _ = setrlimit(Resource::Core, none);
     let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
+    block
 }
 
 /// Does nothing on this system.
 #[cfg(not(target_os = "linux"))]
-pub fn harden() {}
+pub fn harden() -> EnvironmentBlock {
+    EnvironmentBlock {}
+}
+
+/// The place in memory in which the system put the environment, and from which `/proc/PID/environ` shows it for as long
+/// as the process lives.
+#[derive(Debug)]
+pub struct EnvironmentBlock {
+    #[cfg(target_os = "linux")]
+    place: Option<(std::fs::File, std::ops::Range<u64>)>,
+}
+
+#[cfg(target_os = "linux")]
+impl EnvironmentBlock {
+    fn open() -> Self {
+        let memory = || {
+            let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
+            let place = environment_of(&stat)?;
+            let memory = std::fs::File::options()
+                .read(true)
+                .write(true)
+                .open("/proc/self/mem")
+                .ok()?;
+            Some((memory, place))
+        };
+        Self { place: memory() }
+    }
+
+    /// Overwrites the values of variables that are secrets, once everything was read that is needed of them: whoever
+    /// may look into any process, root with all its capabilities, finds nothing here. They are empty afterwards.
+    ///
+    /// To be called before other threads read the environment.
+    pub fn forget(self, is_secret: impl Fn(&str, &str) -> bool) {
+        use std::os::unix::fs::FileExt;
+        let Some((memory, place)) = self.place else {
+            return;
+        };
+        let length = usize::try_from(place.end.saturating_sub(place.start)).unwrap_or_default();
+        let mut block = vec![0; length.min(MAX_ENVIRONMENT_BYTES)];
+        if memory.read_exact_at(&mut block, place.start).is_err() {
+            return;
+        }
+        for value in secret_values(&block, is_secret) {
+            let zeros = vec![0; value.len()];
+            let at = place.start + value.start as u64;
+            memory.write_all_at(&zeros, at).unwrap_or_default();
+        }
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+impl EnvironmentBlock {
+    /// Does nothing on this system.
+    pub fn forget(self, _is_secret: impl Fn(&str, &str) -> bool) {}
+}
+
+/// Most of the environment that is looked at, in bytes: the kernel takes 6 MiB of arguments and environment together.
+#[cfg(target_os = "linux")]
+const MAX_ENVIRONMENT_BYTES: usize = 8 << 20;
+
+/// Where the environment is, from `/proc/self/stat`: its 50th and 51st fields, the name being the second.
+#[cfg(target_os = "linux")]
+fn environment_of(stat: &str) -> Option<std::ops::Range<u64>> {
+    let (_, after_name) = stat.rsplit_once(')')?;
+    let mut fields = after_name.split_whitespace().skip(47);
+    let (start, end) = (fields.next()?.parse().ok()?, fields.next()?.parse().ok()?);
+    (0 < start && start < end).then_some(start..end)
+}
+
+/// Which parts of `NAME=VALUE` entries, each ended by a zero, are values of secrets.
+#[cfg(target_os = "linux")]
+fn secret_values(
+    block: &[u8],
+    is_secret: impl Fn(&str, &str) -> bool,
+) -> Vec<std::ops::Range<usize>> {
+    let mut found = Vec::new();
+    let mut start = 0;
+    for entry in block.split(|byte| *byte == 0) {
+        let end = start + entry.len();
+        if let Some(equals) = entry.iter().position(|byte| *byte == b'=') {
+            let (name, value) = entry.split_at(equals);
+            let (name, value) = (
+                String::from_utf8_lossy(name),
+                String::from_utf8_lossy(value),
+            );
+            if is_secret(&name, value.trim_start_matches('=')) {
+                found.push(start + equals + 1..end);
+            }
+        }
+        start = end + 1;
+    }
+    found
+}
 
 /// Why this process cannot make files in a folder; `None` where it can.
 ///
@@ -55,7 +150,7 @@ pub fn unwritable(folder: &Path) -> Option<String> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, target_os = "linux"))]
 mod tests {
     use super::*;
 
@@ -70,5 +165,22 @@ mod tests {
         if let Some(why) = unwritable(Path::new("/proc/self/fdinfo")) {
             assert!(why.contains("belongs to uid"), "{why}");
         }
+    }
+
+    #[test]
+    fn the_values_of_secrets_are_found_in_the_block() {
+        let block = b"A=1\0TOKEN=abc\0EMPTY=\0odd\0KEY==x\0\0";
+        let is_secret = |name: &str, _: &str| ["TOKEN", "KEY"].contains(&name);
+        let found = secret_values(block, is_secret);
+        let values: Vec<&[u8]> = found.into_iter().map(|place| &block[place]).collect();
+        assert_eq!(values, [b"abc".as_slice(), b"=x"]);
+    }
+
+    #[test]
+    fn the_kernel_says_where_the_environment_is() {
+        let stat = std::fs::read_to_string("/proc/self/stat").unwrap();
+        assert!(environment_of(&stat).is_some(), "{stat}");
+        assert_eq!(environment_of("1 (a) b) S 0"), None);
+        assert_eq!(environment_of(""), None);
     }
 }

@@ -14,6 +14,7 @@ pub mod deny;
 #[cfg(target_os = "linux")]
 mod directory;
 pub mod environment;
+mod held;
 #[cfg(target_os = "linux")]
 pub mod helper;
 mod layers;
@@ -42,6 +43,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::OnceCell;
 
 pub use command::{Command, DEFAULT_PORTS, Limits, Network, Stdin, Upkeep};
+pub use held::Held;
 pub use layers::Step;
 pub use process::{Exit, Process, Resources, Restored, SpawnError};
 
@@ -130,9 +132,14 @@ pub struct Settings {
     pub landlock: u8,
     /// The user's home directory, hidden from commands where the mode allows it.
     pub home: Option<PathBuf>,
-    /// Where private temporary directories are made; absolute and canonical.
+    /// Where private temporary directories are made in modes below full; absolute and canonical.
     pub temporary: PathBuf,
+    /// Most bytes in each of the private file systems of [`Mode::Full`], which are in memory: temporary files, the home.
+    pub private_bytes: usize,
 }
+
+/// Default of [`Settings::private_bytes`].
+pub const PRIVATE_BYTES: usize = 256 << 20;
 
 impl Settings {
     /// Returns settings for the running daemon: itself as the helper, the strongest mode, the system's temporary directory.
@@ -144,8 +151,57 @@ impl Settings {
             landlock: LANDLOCK,
             home: home.map(|home| canonical(&home)),
             temporary: canonical(&temporary),
+            private_bytes: PRIVATE_BYTES,
         }
     }
+
+    /// Moves temporary directories out of a file system that is in memory to one on a disk, where there is one: the
+    /// system's second place for them, else a folder in `storage` that no listing shows. Nothing else bounds, below full
+    /// mode, what a command takes of the daemon's memory there.
+    #[must_use]
+    pub fn off_memory(mut self, storage: &Path) -> Self {
+        if !is_in_memory(&self.temporary) {
+            return self;
+        }
+        let second = canonical(Path::new(SECOND_TEMPORARY));
+        if !is_in_memory(&second) && is_writable(&second) {
+            self.temporary = second;
+        } else if !is_in_memory(storage)
+            && let Ok(folder) = private_directory(&storage.join(paths::TEMPORARY_FOLDER))
+        {
+            self.temporary = folder;
+        }
+        self
+    }
+}
+
+/// Where temporary files are that outlive a restart, and so on a disk, on most systems.
+const SECOND_TEMPORARY: &str = "/var/tmp";
+
+/// Whether what is written to a folder is kept in memory; not known counts as no.
+#[cfg(target_os = "linux")]
+fn is_in_memory(folder: &Path) -> bool {
+    /// tmpfs, ramfs; from `linux/magic.h`.
+    const MAGIC: [u64; 2] = [0x0102_1994, 0x8584_58f6];
+    rustix::fs::statfs(folder)
+        .is_ok_and(|system| u64::try_from(system.f_type).is_ok_and(|kind| MAGIC.contains(&kind)))
+}
+
+/// Whether what is written to a folder is kept in memory: nowhere, on other systems.
+#[cfg(not(target_os = "linux"))]
+fn is_in_memory(_folder: &Path) -> bool {
+    false
+}
+
+#[cfg(unix)]
+fn is_writable(folder: &Path) -> bool {
+    use rustix::fs::{Access, access};
+    access(folder, Access::WRITE_OK | Access::EXEC_OK).is_ok()
+}
+
+#[cfg(not(unix))]
+fn is_writable(folder: &Path) -> bool {
+    folder.is_dir()
 }
 
 /// Starts commands. Made once, cheap to clone; finds out on first use what the machine can enforce.
@@ -252,8 +308,28 @@ impl Sandbox {
     async fn probed(&self) -> &SandboxReport {
         self.shared
             .report
-            .get_or_init(|| probe::probe(&self.shared))
+            .get_or_init(|| async {
+                let report = probe::probe(&self.shared).await;
+                let temporary = &self.shared.settings.temporary;
+                if report.mode < Mode::Full && is_in_memory(temporary) {
+                    tracing::warn!(
+                        folder = %temporary.display(),
+                        "temporary files of commands are kept in memory, where nothing bounds them but the size of that file system; mount it with a size, or set TMPDIR to a folder on a disk"
+                    );
+                }
+                report
+            })
             .await
+    }
+}
+
+/// Takes in what became the daemon's child because it is process 1, as in a container; returns at once where it is not.
+pub async fn take_in_orphans() {
+    #[cfg(target_os = "linux")]
+    if std::process::id() == 1
+        && let Err(error) = process::supervised::children::take_in_orphans().await
+    {
+        tracing::error!(%error, "ended processes without a parent stay as zombies");
     }
 }
 
@@ -277,4 +353,26 @@ fn canonical(path: &Path) -> PathBuf {
 /// Whether this looks like the inside of a container, for hints only.
 pub fn is_container() -> bool {
     Path::new("/.dockerenv").exists() || Path::new("/run/.containerenv").exists()
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn temporary_files_of_commands_are_not_kept_in_memory_where_there_is_a_disk() {
+        let storage = tempfile::tempdir().unwrap();
+        let settings = |temporary: &Path| Settings {
+            temporary: temporary.to_owned(),
+            ..Settings::new(None)
+        };
+        let on_disk = settings(storage.path()).off_memory(storage.path());
+        let shared = Path::new("/dev/shm");
+        if is_in_memory(storage.path()) || !is_in_memory(shared) {
+            return;
+        }
+        assert_eq!(on_disk.temporary, storage.path());
+        let moved = settings(shared).off_memory(storage.path());
+        assert!(!is_in_memory(&moved.temporary), "{moved:?}");
+    }
 }

@@ -255,6 +255,11 @@ fn bash(settings: &BashSettings, findings: &mut Findings<'_>) -> BashConfig {
         max_timeout,
         network: settings.network,
         sandbox: settings.sandbox,
+        tmp_size: findings.size(
+            &["tools", "bash", "tmp_size"],
+            settings.tmp_size,
+            &(MIB..=64 * 1024 * MIB),
+        ),
     }
 }
 

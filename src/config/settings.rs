@@ -283,6 +283,9 @@ pub(crate) struct BashSettings {
     /// `auto` for the strongest sandbox that works here, `off` for none.
     #[serde(deserialize_with = "word")]
     pub(crate) sandbox: SandboxPolicy,
+    /// Most of its temporary files, which are in memory where the sandbox is `full`; 1MiB to 64GiB. As much again for
+    /// its home.
+    pub(crate) tmp_size: Size,
 }
 
 /// Settings of `web_search`.

@@ -74,8 +74,10 @@ impl Launcher {
             SandboxPolicy::Auto => self.exec.sandbox(),
             SandboxPolicy::Off => &self.unconfined,
         };
+        // Where they cannot be hidden, secrets are known from here on all the same.
+        let hidden = self.exec.hidden().await;
         if sandbox.report().await.mode == Mode::Full {
-            command.hidden = self.exec.hidden().await.map_err(SpawnError::Command)?;
+            command.hidden = hidden.map_err(SpawnError::Command)?;
         }
         sandbox.spawn(&command).await
     }
@@ -110,6 +112,7 @@ impl Launcher {
             upkeep: Upkeep::ReadOnly,
             read_write,
             read_only,
+            held: self.exec.roots().held(),
             ..Command::new(
                 server.command.clone(),
                 server.cwd.clone().or(state).unwrap_or(project),

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::Held;
+
 /// TCP ports a command with the network on may connect to: ssh, http, https, git.
 pub const DEFAULT_PORTS: [u16; 4] = [22, 80, 443, 9418];
 
@@ -24,6 +26,9 @@ pub struct Command {
     pub stdin: Stdin,
     /// Absolute, canonical directories it may change. Each must exist.
     pub read_write: Vec<PathBuf>,
+    /// The folders that the daemon holds open. What lies in one of them is reached through it, and the command is refused
+    /// where one is not at its path any more.
+    pub held: Vec<Held>,
     /// Further absolute paths it may read and execute; those that do not exist are passed over.
     pub read_only: Vec<PathBuf>,
     /// Files and directories inside `read_write` that it must not read. Enforced in [`Mode::Full`](super::Mode) only.
@@ -47,6 +52,7 @@ impl Command {
             network: Network::Off,
             stdin: Stdin::Null,
             read_write: Vec::new(),
+            held: Vec::new(),
             read_only: Vec::new(),
             hidden: Vec::new(),
             upkeep: Upkeep::PutBack,
@@ -97,7 +103,7 @@ pub struct Limits {
     pub processes: Option<u64>,
     /// Open files. Default 4096.
     pub open_files: Option<u64>,
-    /// Private writable memory, in bytes. Default 4 GiB.
+    /// Private writable memory, in bytes. Default 3 GiB. Memory that processes share is not counted.
     pub data: Option<u64>,
     /// Memory of all processes of the command together, in bytes, where a cgroup is delegated; `None` is three quarters
     /// of the machine's.
@@ -111,7 +117,7 @@ impl Default for Limits {
             file_size: Some(2 << 30),
             processes: Some(512),
             open_files: Some(4096),
-            data: Some(4 << 30),
+            data: Some(3 << 30),
             memory: None,
         }
     }

@@ -5,6 +5,15 @@ use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
+/// Where temporary directories are in full mode: a file system of the command's own, bounded, gone with it.
+pub(super) const IN_NAMESPACE: &str = "/tmp";
+
+/// A path in a directory that nothing has.
+pub(super) fn unused(parent: &Path) -> io::Result<PathBuf> {
+    let number = getrandom::u64().map_err(io::Error::other)?;
+    Ok(parent.join(format!("outrigger-{number:016x}")))
+}
+
 /// A directory only this user can enter. The helper removes it when the command's tree is dead; dropping this removes
 /// nothing, since the command may still be dying.
 #[derive(Debug)]
@@ -15,8 +24,7 @@ pub(super) struct Private {
 impl Private {
     /// Makes one with a random name.
     pub(super) fn create(parent: &Path) -> io::Result<Self> {
-        let number = getrandom::u64().map_err(io::Error::other)?;
-        let path = parent.join(format!("outrigger-{number:016x}"));
+        let path = unused(parent)?;
         // Fails if it exists: nobody can have put one there for us.
         DirBuilder::new().mode(0o700).create(&path)?;
         Ok(Self { path })

@@ -12,6 +12,11 @@ use std::path::Path;
 pub use git::{git_alone, neutral_git};
 use secrets::{is_secret_name, is_secret_value};
 
+/// Whether a variable holds a secret, by its name or by the form of its value.
+pub fn is_secret(name: &str, value: &str) -> bool {
+    is_secret_name(name) || is_secret_value(value, &[])
+}
+
 /// Passed on as they are.
 const PASSED: [&str; 6] = ["LANG", "LANGUAGE", "TZ", "USER", "LOGNAME", "HOME"];
 

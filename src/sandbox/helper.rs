@@ -16,8 +16,9 @@ mod landlock;
 mod limits;
 mod mounts;
 mod namespaces;
+mod opened;
 mod places;
-mod raw;
+pub(super) mod raw;
 mod removal;
 mod repository;
 mod seccomp;
@@ -32,6 +33,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use self::control::Control;
+use self::opened::Opened;
 use self::repository::{Junk, Repositories};
 use super::Mode;
 use super::layers::Step;
@@ -90,6 +92,9 @@ pub fn main() -> ExitCode {
         true => descriptors.next().map(File::from),
         false => None,
     };
+    let places = task.policy.as_ref().map(|policy| policy.places.clone());
+    let opened = Opened::receive(places.unwrap_or_default(), &mut descriptors)
+        .during(Step::Prepare, "receiving the folders of the command");
     let received = Repositories::receive(&task.leavings.noted, &mut descriptors)
         .during(Step::Prepare, "receiving what git runs");
     let (repositories, received) = match received {
@@ -97,8 +102,11 @@ pub fn main() -> ExitCode {
         Err(error) => (Repositories::default(), Err(error)),
     };
     let is_successor = task.policy.is_none();
-    let outcome = received.and_then(|()| match &task.policy {
-        Some(policy) => run(policy, input, &control, task.leavings.cgroup.as_deref()),
+    let outcome = received.and(opened).and_then(|opened| match &task.policy {
+        Some(policy) => {
+            let group = task.leavings.cgroup.as_deref();
+            run(policy, &opened, input, &control, group)
+        }
         None => Ok(()),
     });
     if let Err(error) = &outcome {
@@ -119,6 +127,7 @@ pub fn main() -> ExitCode {
 
 fn run(
     policy: &Policy,
+    opened: &Opened,
     input: Option<File>,
     control: &Control,
     group: Option<&Path>,
@@ -130,9 +139,10 @@ fn run(
         None => None,
     };
     match policy.mode {
-        Mode::Full => namespaces::guard(policy, control, group.as_ref()),
+        Mode::Full => namespaces::guard(policy, opened, control, group.as_ref()),
         Mode::Fallback | Mode::Limits | Mode::None => supervisor::run(
             policy,
+            opened,
             control,
             group.as_ref(),
             supervisor::Tree::Descendants,

@@ -11,10 +11,12 @@
 
 use std::ffi::OsString;
 use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
 
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
 
+use super::Held;
 use super::deny::{self, Access};
 use failure::{forbidden, outside};
 use secrets::Secrets;
@@ -33,6 +35,7 @@ mod walk;
 pub use contents::{Contents, MAX_FILE_BYTES};
 pub use failure::PathError;
 pub use replace::MAX_WRITE_BYTES;
+pub(in crate::sandbox) use replace::TEMPORARY_FOLDER;
 pub use root::RootsError;
 pub use settings::Settings;
 pub use tree::{Entry, EntryKind, Step, Visited};
@@ -69,7 +72,7 @@ pub struct Roots {
 #[derive(Debug)]
 struct Root {
     name: RootName,
-    dir: Dir,
+    dir: Arc<Dir>,
     /// Its path without symbolic links.
     path: PathBuf,
     /// Every absolute path it is known by, the canonical one included.
@@ -139,6 +142,13 @@ impl Roots {
     /// Returns a root's path without symbolic links.
     pub fn path(&self, root: RootName) -> &Path {
         &self.root(root).path
+    }
+
+    /// Returns both roots as they are open, for commands that work in them.
+    pub fn held(&self) -> Vec<Held> {
+        [&self.project, &self.central]
+            .map(|root| Held::new(&root.path, Arc::clone(&root.dir)))
+            .into()
     }
 
     /// Maps a requested path to a root, by its text alone.
@@ -236,7 +246,7 @@ impl Root {
         spellings.dedup();
         Ok(Self {
             name,
-            dir,
+            dir: Arc::new(dir),
             path: checked.canonical,
             spellings,
             owner,

@@ -1,8 +1,8 @@
 //! What the daemon and its helper process say to each other: the policy one way, notices the other way.
 //!
 //! The helper's standard input is a stream socket. Its first message is one byte that carries descriptors: the
-//! [`Task`] as JSON in a memory file, the program's standard input if it is a pipe, and what goes with each of
-//! [`Leavings::noted`]. After that the daemon sends [`TERMINATE`]; the end of the stream means "kill everything",
+//! [`Task`] as JSON in a memory file, the program's standard input if it is a pipe, one for each of [`Policy::places`],
+//! and what goes with each of [`Leavings::noted`]. After that the daemon sends [`TERMINATE`]; the end of the stream means "kill everything",
 //! whether the daemon asked for it or died. The helper answers with one [`Notice`] per line.
 
 use std::collections::BTreeMap;
@@ -20,8 +20,11 @@ pub(super) const TERMINATE: u8 = b'T';
 /// Longest line of a notice, in bytes: texts in it are system errors with a path or two.
 pub(super) const MAX_NOTICE_BYTES: usize = 64 * 1024;
 
-/// Most descriptors of the first message: the task, the input, and three for each root.
-pub(super) const MAX_DESCRIPTORS: usize = 2 + 3 * MAX_NOTED;
+/// Most places below held folders that a command may be given: the roots, and what an operator names for a server.
+pub(super) const MAX_PLACES: usize = 64;
+
+/// Most descriptors of the first message: the task, the input, the places, and four for each root. The kernel takes 253.
+pub(super) const MAX_DESCRIPTORS: usize = 2 + MAX_PLACES + 4 * MAX_NOTED;
 
 /// What a helper is for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -38,7 +41,7 @@ pub(super) struct Task {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Leavings {
-    /// A baseline each: whether its third descriptor, the open `.git`, is there.
+    /// A baseline each: whether its fourth descriptor, the open `.git`, is there.
     pub(super) noted: Vec<bool>,
     /// The command's own temporary directory, removed at the end.
     pub(super) private_tmp: Option<PathBuf>,
@@ -82,13 +85,17 @@ pub(super) struct Policy {
     pub(super) ports: Option<Vec<u16>>,
     pub(super) read_write: Vec<PathBuf>,
     pub(super) read_only: Vec<PathBuf>,
+    /// Those of `cwd`, `read_write` and `read_only` that were opened by the daemon, from folders that it holds.
+    pub(super) places: Vec<PathBuf>,
     pub(super) hidden: Vec<PathBuf>,
     /// The user's home, hidden in full mode.
     pub(super) home: Option<PathBuf>,
     /// What is pinned in full mode, outer places first.
     pub(super) pins: Vec<Pin>,
-    /// The command's own temporary directory.
+    /// The command's own temporary directory; in full mode it is made in the command's own `/tmp`.
     pub(super) private_tmp: Option<PathBuf>,
+    /// Most bytes in each of the private file systems of full mode.
+    pub(super) private_bytes: usize,
     /// The newest version of Landlock's rules to use.
     pub(super) landlock: u8,
     pub(super) limits: Limits,

@@ -38,6 +38,11 @@ pub enum SpawnError {
         /// What it was doing and the system's word for it.
         reason: String,
     },
+    /// A folder that the daemon holds is not at its path any more, so that nothing may be run there.
+    #[error(
+        "not run: {0:?} is no longer the folder that was opened when the daemon started, it was moved or replaced; file tools still work in the one that was opened; move it back, or start the daemon again"
+    )]
+    Moved(PathBuf),
     /// The helper process could not be started, or ended without a word.
     #[error("cannot start the sandbox helper: {0}")]
     Helper(#[source] io::Error),

@@ -5,7 +5,7 @@
 
 use std::ffi::OsStr;
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::{Component, Path};
 
 use cap_std::fs::Dir;
@@ -17,26 +17,40 @@ use rustix::fs::{CWD, FileType, Mode, OFlags};
 ///
 /// The system's, in words that name the path; also where a name in it is a link.
 pub(super) fn open(path: &Path) -> io::Result<OwnedFd> {
-    walk(path).map_err(|error| {
-        let reason = format!("{} is not the place it was: {error}", path.display());
-        io::Error::new(error.kind(), reason)
-    })
+    let Ok(below) = path.strip_prefix("/") else {
+        return Err(not_there(path, &io::ErrorKind::InvalidInput.into()));
+    };
+    let root = step(CWD, OsStr::new("/"))?;
+    walk(root, below).map_err(|error| not_there(path, &error))
+}
+
+/// The same from an open directory; `shown` is the whole path, for the words of an error.
+pub(super) fn open_below(from: BorrowedFd<'_>, below: &Path, shown: &Path) -> io::Result<OwnedFd> {
+    step(from, OsStr::new("."))
+        .and_then(|place| walk(place, below))
+        .map_err(|error| not_there(shown, &error))
 }
 
 /// The same for a directory that is looked into.
 pub(super) fn open_dir(path: &Path) -> io::Result<Dir> {
+    readable(&open(path)?)
+}
+
+/// An open place as a directory that is looked into.
+pub(super) fn readable(place: &OwnedFd) -> io::Result<Dir> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let opened = rustix::fs::openat(open(path)?, ".", flags, Mode::empty())?;
+    let opened = rustix::fs::openat(place, ".", flags, Mode::empty())?;
     Ok(Dir::from_std_file(opened.into()))
 }
 
-fn walk(path: &Path) -> io::Result<OwnedFd> {
+fn not_there(path: &Path, error: &io::Error) -> io::Error {
+    let reason = format!("{} is not the place it was: {error}", path.display());
+    io::Error::new(error.kind(), reason)
+}
+
+fn walk(from: OwnedFd, below: &Path) -> io::Result<OwnedFd> {
     // By hand, since older kernels and the filters of some containers know no `openat2`.
-    let mut components = path.components();
-    if components.next() != Some(Component::RootDir) {
-        return Err(io::ErrorKind::InvalidInput.into());
-    }
-    components.try_fold(step(CWD, OsStr::new("/"))?, |place, component| {
+    below.components().try_fold(from, |place, component| {
         let Component::Normal(name) = component else {
             return Err(io::ErrorKind::InvalidInput.into());
         };

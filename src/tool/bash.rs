@@ -95,7 +95,7 @@ impl Bash {
     }
 }
 
-/// Whether a path leads to a file for secrets, or to a folder in which there may be one.
+/// Whether a path leads to what `file_read` would refuse, or to a folder in which there may be such.
 fn shows_secrets(path: &Path, roots: &Roots) -> bool {
     let Ok(target) = path
         .to_str()
@@ -106,9 +106,16 @@ fn shows_secrets(path: &Path, roots: &Roots) -> bool {
         return false;
     };
     match roots.locate(&target, Access::Read) {
-        Ok(located) => matches!(located.found(), Found::Folder(_)),
-        Err(PathError::Forbidden(_)) => true,
-        Err(_) => false,
+        Ok(located) => match located.found() {
+            // What a folder, a pipe or a device shows, nobody can tell.
+            Found::Folder(_) | Found::Other(_) => true,
+            // By the file itself: it may be a secret under another name.
+            Found::File => located.open().is_err() || !roots.knows_secrets(),
+            Found::Missing => false,
+        },
+        Err(PathError::Missing(_)) => false,
+        // Forbidden, or not to be known: too deep, a loop of links.
+        Err(_) => true,
     }
 }
 

@@ -123,6 +123,7 @@ impl Exec {
                 project.clone(),
                 self.roots.path(RootName::Central).to_owned(),
             ],
+            held: self.roots.held(),
             ..Command::new(program, project)
         }
     }
@@ -141,8 +142,11 @@ impl Exec {
         let mode = self.sandbox.report().await.mode;
         self.sandbox.expect_command();
         let hide = async {
+            let hidden = self.hidden().await;
             match mode {
-                Mode::Full => self.hidden().await,
+                Mode::Full => hidden,
+                // They cannot be hidden there. What they are is known from here on all the same, so that a command that
+                // gives one another name does not have it shown by the next.
                 Mode::Fallback | Mode::Limits | Mode::None => Ok(Vec::new()),
             }
         };

@@ -3,8 +3,9 @@
 //! The words of a call are read by `arguments`: they name a subcommand of git itself, no option for all of
 //! git and none that runs another program, and no path outside the project. How much harm it may do is
 //! the classifier's judgement of the same words. What free names in a repository's configuration still
-//! make git run (filters) is confined by the sandbox; where that does not keep files apart, no call
-//! counts as safe. A line of bash, to which no option can be added, is safe only where there are no such names.
+//! make git run (filters) is confined by the sandbox, and asked for: no call counts as safe where the
+//! configuration has such names, or where the sandbox does not keep files apart. Nor does a line of bash, to which no
+//! option can be added, where there are more of them.
 
 mod arguments;
 mod contents;
@@ -87,6 +88,9 @@ impl Git {
         if classified.level == DangerLevel::Safe && !self.exec.keeps_files_apart() {
             unconfined(&mut classified);
         }
+        if classified.level == DangerLevel::Safe && settings::may_run_filters(roots) {
+            runs_filters(&mut classified);
+        }
         classified
     }
 }
@@ -114,6 +118,18 @@ pub(super) fn runs_settings(classified: &mut Classification, roots: &Roots) {
         rule: "git-settings",
         words: "git".to_owned(),
         reason: "may run what the repository's settings name: filters, converters, external diffs"
+            .to_owned(),
+    });
+}
+
+/// Takes back that a git command is safe whose repository names filters: nothing switches those off.
+fn runs_filters(classified: &mut Classification) {
+    classified.level = DangerLevel::Warning;
+    classified.findings.push(Finding {
+        level: DangerLevel::Warning,
+        rule: "git-filters",
+        words: "git".to_owned(),
+        reason: "runs a filter that the repository's settings name, or may: they take settings from elsewhere"
             .to_owned(),
     });
 }

@@ -390,7 +390,56 @@ async fn a_line_of_bash_runs_unasked_where_no_settings_name_a_program() {
     assert!(!project.join("ran").exists());
 }
 
-/// Filters have names of their own and cannot be switched off: they run, inside.
+/// Filters have names of their own and cannot be switched off: what may run one is asked for.
+#[tokio::test]
+async fn a_filter_of_the_repository_does_not_run_unasked() {
+    let provider = Provider::start().await;
+    let daemon = Daemon::start(&provider).await;
+    repository(&daemon);
+    let project = daemon.project();
+    let mark = project.join("ran");
+    daemon.file(".gitattributes", "*.txt filter=x\n");
+    let mut client = daemon.connect().await;
+    let confined = client.seen[0]["payload"]["sandbox"]["mode"] != "none";
+    for setting in [
+        None,
+        Some("filter.x.process"),
+        Some("filter.x.clean"),
+        Some("include.path"),
+    ] {
+        if let Some(key) = setting {
+            configure(
+                &project,
+                key,
+                &format!("sh -c 'echo x > {}; cat'", mark.display()),
+            );
+        }
+        daemon.file("a.txt", format!("changed {setting:?}\n"));
+        for words in [&["status"][..], &["diff"]] {
+            provider.then(git(words)).then(Turn::text("done"));
+            let before = client.all("chat:tool-confirm").len();
+            client.say("go").await;
+            if setting.is_some() {
+                let confirm = client.until("chat:tool-confirm").await["payload"].clone();
+                let rules = confirm["rules"].to_string();
+                assert!(!confined || rules.contains("git-filters"), "{confirm}");
+                client
+                    .ask(json!({"type": "chat:tool-approve", "toolId": confirm["toolId"], "approved": false}))
+                    .await;
+            }
+            client.until("chat:stream-end").await;
+            if setting.is_none() && confined {
+                assert_eq!(client.all("chat:tool-confirm").len(), before, "{words:?}");
+            }
+        }
+        if let Some(key) = setting {
+            plain_git(&project, &["config", "--unset", key]);
+        }
+    }
+    assert!(!mark.exists());
+}
+
+/// Once they are approved they run, inside.
 #[tokio::test]
 async fn a_filter_of_the_repository_is_confined() {
     let provider = Provider::start().await;

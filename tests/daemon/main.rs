@@ -26,6 +26,8 @@ mod custom;
 mod endings;
 mod exchange;
 mod faults;
+#[cfg(target_os = "linux")]
+mod first_process;
 mod git;
 mod images;
 mod layers;

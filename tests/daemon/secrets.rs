@@ -279,3 +279,32 @@ async fn a_tracked_secret_is_hidden_and_git_works_all_the_same() {
     assert!(!git(&project, "show :.env").contains(SECRET));
     assert!(!git(&project, "show :sub/server.key").contains("changed"));
 }
+
+/// Where nothing hides a secret from commands, one under another name is asked for like the name itself.
+#[tokio::test]
+async fn a_line_that_shows_a_secret_under_another_name_is_asked_for() {
+    let more = json!({"tools": {"bash": {"sandbox": "off"}}, "approval": {"auto_approve_safe_commands": true}});
+    let (daemon, mut client, provider) = world(more).await;
+    let project = daemon.project();
+    std::fs::hard_link(project.join(".env"), project.join("link.txt")).unwrap();
+    run(&provider, &mut client, "mv sub/server.key renamed.txt").await;
+    for (line, asks) in [
+        ("cat plain.txt", false),
+        ("cat .env", true),
+        ("cat link.txt", true),
+        ("head -n 1 < link.txt", true),
+        ("cat renamed.txt", true),
+        ("wc -l plain.txt renamed.txt", true),
+        ("cat plain.txt", false),
+    ] {
+        let before = client.all("chat:tool-confirm").len();
+        run(&provider, &mut client, line).await;
+        let asked = client.all("chat:tool-confirm").len() > before;
+        assert_eq!(asked, asks, "{line}");
+    }
+    let read = call(&provider, &mut client, "file_list", json!({})).await;
+    assert!(
+        read["result"].as_str().unwrap().contains("plain.txt"),
+        "{read}"
+    );
+}

@@ -432,6 +432,7 @@ async fn without_a_helper_nothing_starts_and_the_report_says_so() {
             landlock: outrigger::sandbox::LANDLOCK,
             home: None,
             temporary: world.temporary(),
+            private_bytes: outrigger::sandbox::PRIVATE_BYTES,
         });
         let report = sandbox.report().await;
         assert_eq!(

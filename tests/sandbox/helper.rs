@@ -29,6 +29,7 @@ async fn one_that_cannot_supervise_leaves_nothing_running() {
             landlock: LANDLOCK,
             home: Some(world.home()),
             temporary: world.temporary(),
+            private_bytes: outrigger::sandbox::PRIVATE_BYTES,
         });
         assert_eq!(sandbox.report().await.mode, mode);
         eventually("the end of the probe", || processes_with(&mark).is_empty());

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use outrigger::sandbox::output::{Caps, Ended, collect};
-use outrigger::sandbox::{Command, Limits, Mode};
+use outrigger::sandbox::{Command, Limits, Mode, Sandbox, Settings};
 
 use crate::support::{World, run};
 
@@ -54,6 +54,53 @@ async fn each_limit_ends_what_it_is_for() {
             "50\n0\n50\n",
             "{mode}"
         );
+    }
+}
+
+/// What a command writes to its temporary directory in full mode is in memory, which is the daemon's too.
+#[tokio::test]
+async fn temporary_files_in_memory_are_bounded() {
+    let world = World::new();
+    let sandbox = Sandbox::new(Settings {
+        private_bytes: 4 << 20,
+        ..world.settings(Mode::Full)
+    });
+    let line = "head -c 3M /dev/zero > $TMPDIR/a && echo fits; head -c 3M /dev/zero > $TMPDIR/b || echo full; stat -f -c %T $TMPDIR; stat -c %a $TMPDIR";
+    let output = run(&sandbox, &world.bash(line)).await;
+    assert_eq!(output.stdout.text, "fits\nfull\ntmpfs\n700\n", "{output:?}");
+    assert!(output.stderr.text.contains("No space left"), "{output:?}");
+    assert!(crate::support::is_empty(&world.temporary()));
+}
+
+/// Where memory runs out all the same, the command goes and not the daemon.
+#[tokio::test]
+async fn the_kernel_ends_a_command_before_the_daemon() {
+    let world = World::new();
+    for mode in [Mode::Full, Mode::Fallback, Mode::Limits, Mode::None] {
+        let line = "cat /proc/self/oom_score_adj";
+        let output = run(&world.sandbox(mode), &world.bash(line)).await;
+        assert_eq!(output.stdout.text, "1000\n", "{mode} {output:?}");
+    }
+    let own = std::fs::read_to_string("/proc/self/oom_score_adj").unwrap();
+    assert_ne!(own, "1000\n");
+}
+
+/// The default, in one process.
+#[cfg(target_arch = "x86_64")]
+#[tokio::test]
+async fn no_process_gets_more_than_three_gibibytes_of_its_own() {
+    let world = World::new();
+    for mode in [Mode::Full, Mode::Fallback, Mode::Limits] {
+        // Asked for and never touched.
+        let line = "perl -e 'my $p = syscall(9, 0, $ARGV[0] << 20, 3, 0x22, -1, 0); print $p > 0 ? \"fits\" : \"refused\"'";
+        for (mebibytes, expected) in [(2_800, "fits"), (3_584, "refused")] {
+            let line = format!("{line} {mebibytes}");
+            let output = run(&world.sandbox(mode), &world.bash(&line)).await;
+            assert_eq!(
+                output.stdout.text, expected,
+                "{mode} {mebibytes} {output:?}"
+            );
+        }
     }
 }
 

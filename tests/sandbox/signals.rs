@@ -106,6 +106,24 @@ async fn no_signal_reaches_the_supervisor_and_the_daemon() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
+/// In a container the first process is the daemon, or something whose end is the daemon's.
+#[tokio::test]
+async fn no_signal_reaches_the_first_process() {
+    let world = World::new();
+    for (mode, landlock) in kinds() {
+        // In a namespace of its own the first process is the command's.
+        if mode == Mode::Full {
+            continue;
+        }
+        let sandbox = world.sandbox_with(mode, landlock);
+        let line = "kill -0 1 2>&1; perl -e 'kill(0, 1) and print \"done\"'";
+        let output = run(&sandbox, &world.bash(line)).await;
+        let text = output.stdout.text;
+        assert!(text.contains("Operation not permitted"), "{mode} {text}");
+        assert!(!text.contains("done"), "{mode} {landlock} {text}");
+    }
+}
+
 #[tokio::test]
 async fn a_command_that_would_outlive_its_supervisor_does_not() {
     let world = World::new();

@@ -70,12 +70,20 @@ impl World {
     /// The same with a Landlock of an older kernel.
     pub(crate) fn sandbox_with(&self, ceiling: Mode, landlock: u8) -> Sandbox {
         Sandbox::new(Settings {
+            landlock,
+            ..self.settings(ceiling)
+        })
+    }
+
+    pub(crate) fn settings(&self, ceiling: Mode) -> Settings {
+        Settings {
             helper: PathBuf::from(env!("CARGO_BIN_EXE_outrigger")),
             ceiling,
-            landlock,
+            landlock: outrigger::sandbox::LANDLOCK,
             home: Some(self.home()),
             temporary: self.temporary(),
-        })
+            private_bytes: outrigger::sandbox::PRIVATE_BYTES,
+        }
     }
 
     /// A line of bash in the project.

@@ -42,6 +42,7 @@ async fn full_mode_works_from_a_daemon_that_is_not_dumpable() {
         landlock: outrigger::sandbox::LANDLOCK,
         home: Some(world.home()),
         temporary: world.temporary(),
+        private_bytes: outrigger::sandbox::PRIVATE_BYTES,
     });
     let report = sandbox.report().await;
     assert_eq!(report.mode, Mode::Full, "{report:?}");

@@ -42,6 +42,7 @@ async fn run(world: &World, mode: Mode, line: &str) -> String {
         max_timeout: PATIENCE,
         network: NetworkPolicy::Off,
         sandbox: SandboxPolicy::Auto,
+        tmp_size: outrigger::sandbox::PRIVATE_BYTES,
     };
     let tool = Bash::new(exec, config, Some(home));
     let input = json!({ "command": line });

@@ -10,7 +10,7 @@ use super::{Calls, Cleared, FAULT};
 use crate::audit::{By, Ruling};
 use crate::config::Unattended;
 use crate::exchange::accumulator::Fault;
-use crate::message::ToolCall;
+use crate::message::{ToolCall, ToolCategory};
 use crate::permission::decision::{Rules, decide};
 use crate::permission::{Decision, Subject};
 use crate::tool::{Refusal, Tool};
@@ -94,14 +94,15 @@ impl Calls<'_> {
     }
 
     /// Parses the input of a call and records how much harm it may do. A long one is parsed beside the
-    /// others, since a command line is read letter by letter.
+    /// others, since a command line is read letter by letter, and so is any command: what it names is looked at.
     pub(super) async fn prepare(
         &self,
         call: &ToolCall,
         tool: &Arc<dyn Tool>,
         input: Map<String, Value>,
     ) -> Result<Cleared, Settled> {
-        let prepared = if weight(&input) > LONG_INPUT {
+        let looks_at_files = tool.spec().category == ToolCategory::Exec;
+        let prepared = if looks_at_files || weight(&input) > LONG_INPUT {
             let (tool, input) = (Arc::clone(tool), input.clone());
             match tokio::task::spawn_blocking(move || tool.prepare(&input)).await {
                 Ok(prepared) => prepared,

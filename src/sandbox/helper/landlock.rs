@@ -14,6 +14,7 @@ use landlock::{
 };
 use rustix::fs::FileType;
 
+use super::opened::Opened;
 use super::{During, SetupError, places};
 use crate::sandbox::Mode;
 use crate::sandbox::layers::Step;
@@ -28,10 +29,12 @@ const RIGHTS: ABI = ABI::V9;
 ///
 /// # Errors
 /// When the kernel enforces none of it, or a writable root is not what it was.
-pub(super) fn restrict(policy: &Policy) -> Result<u8, SetupError> {
+pub(super) fn restrict(policy: &Policy, opened: &Opened) -> Result<u8, SetupError> {
     let rights = rights(policy.landlock);
-    let writable = writable(policy).during(Step::Landlock, "opening what may be changed")?;
-    let rules = rules(policy, writable, rights).during(Step::Landlock, "building the rules")?;
+    let writable =
+        writable(policy, opened).during(Step::Landlock, "opening what may be changed")?;
+    let rules =
+        rules(policy, opened, writable, rights).during(Step::Landlock, "building the rules")?;
     let status = rules
         .restrict_self()
         .during(Step::Landlock, "applying the rules")?;
@@ -72,6 +75,7 @@ fn version(abi: ABI) -> u8 {
 
 fn rules(
     policy: &Policy,
+    opened: &Opened,
     writable: Vec<OwnedFd>,
     rights: ABI,
 ) -> Result<RulesetCreated, RulesetError> {
@@ -92,7 +96,10 @@ fn rules(
         rules = allow_at(rules, path, read)?;
     }
     for path in &policy.read_only {
-        rules = allow_at(rules, path, read)?;
+        rules = match opened.get(path) {
+            Some(place) if policy.mode < Mode::Full => allow(rules, place, read)?,
+            Some(_) | None => allow_at(rules, path, read)?,
+        };
     }
     for path in places::DEVICES.iter().map(Path::new) {
         rules = allow_at(rules, path, AccessFs::ReadFile | AccessFs::WriteFile)?;
@@ -111,14 +118,15 @@ fn change(rights: ABI) -> BitFlags<AccessFs> {
     AccessFs::from_all(rights) & !(AccessFs::MakeChar | AccessFs::MakeBlock | AccessFs::IoctlDev)
 }
 
-fn writable(policy: &Policy) -> io::Result<Vec<OwnedFd>> {
+fn writable(policy: &Policy, opened: &Opened) -> io::Result<Vec<OwnedFd>> {
     let mut paths: Vec<PathBuf> = policy.read_write.clone();
-    paths.extend(policy.private_tmp.clone());
     if policy.mode == Mode::Full {
-        // Empty file systems of the command's own by now, see `mounts`.
+        // Empty file systems of the command's own by now, see `mounts`, as everything is what it has to be.
         paths.extend(places::private(policy));
+        return paths.iter().map(|path| real::open(path)).collect();
     }
-    paths.iter().map(|path| real::open(path)).collect()
+    paths.extend(policy.private_tmp.clone());
+    paths.iter().map(|path| opened.open(path)).collect()
 }
 
 /// Adds a rule for what is at the path now. What does not exist needs none: nobody can make it there.

@@ -18,6 +18,13 @@ pub(super) fn join_group(mut group: &File) -> io::Result<()> {
     group.write_all(b"0")
 }
 
+/// Has the kernel end this process and all it will start before anything else, where memory runs out: what a command
+/// took, in files in memory too, goes with it, and the daemon stays.
+pub(super) fn give_way() {
+    // Refused nowhere known, and no reason not to run.
+    fs::write("/proc/self/oom_score_adj", "1000").unwrap_or_default();
+}
+
 /// Sets the limits, never above what the daemon itself may use.
 pub(super) fn apply(limits: &Limits, mode: Mode) -> io::Result<()> {
     let cpu = limits

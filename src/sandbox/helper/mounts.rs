@@ -8,11 +8,11 @@
 mod masks;
 mod pins;
 
-use std::ffi::CStr;
+use std::ffi::{CStr, CString};
 use std::fs;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{DirBuilderExt, symlink};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{CWD, FileType, Mode as FileMode, OFlags};
@@ -21,10 +21,10 @@ use rustix::mount::{
     mount_change, move_mount, open_tree, unmount,
 };
 
+use super::opened::Opened;
 use super::{During, SetupError, places, raw};
 use crate::sandbox::layers::Step;
 use crate::sandbox::policy::Policy;
-use crate::sandbox::real;
 
 /// Where the new root is put together. Any directory would do, it is covered in this namespace only.
 const NEW_ROOT: &str = "/usr";
@@ -32,8 +32,8 @@ const NEW_ROOT: &str = "/usr";
 /// Holds directories and links only.
 const ROOT_OPTIONS: &CStr = c"size=1m,nr_inodes=4096,mode=0755";
 
-/// Bounds what a command can put into memory through each private directory: 256 MiB, 64 Ki files.
-const PRIVATE_OPTIONS: &CStr = c"size=256m,nr_inodes=65536,mode=0700";
+/// Most files in each private directory.
+const PRIVATE_FILES: u32 = 65_536;
 
 /// Links that programs rely on, beside those of the system's own top level.
 const LINKS: [(&str, &str); 5] = [
@@ -64,13 +64,13 @@ enum What {
 ///
 /// # Errors
 /// With the step `Mounts`: a root that does not exist, or a kernel or container that refuses one of the mounts.
-pub(super) fn build(policy: &Policy) -> Result<(), SetupError> {
+pub(super) fn build(policy: &Policy, opened: &Opened) -> Result<(), SetupError> {
     mount_change(
         "/",
         MountPropagationFlags::PRIVATE | MountPropagationFlags::REC,
     )
     .during(Step::Mounts, "detaching from the system's mounts")?;
-    let kept = keep(policy)?;
+    let kept = keep(policy, opened)?;
     enter_new_root().during(Step::Mounts, "entering the new root")?;
     make_private(policy)?;
     let masks = masks::Masks::prepare()?;
@@ -87,20 +87,30 @@ pub(super) fn build(policy: &Policy) -> Result<(), SetupError> {
 }
 
 /// Clones what is to be seen, in the order in which it goes back: outer directories first.
-fn keep(policy: &Policy) -> Result<Vec<Kept>, SetupError> {
+fn keep(policy: &Policy, opened: &Opened) -> Result<Vec<Kept>, SetupError> {
     let read_only = policy
         .read_only
         .iter()
         .filter(|path| !places::is_in_system(path));
     let system = places::SYSTEM.iter().chain(&places::DEVICES).map(Path::new);
     let mut kept = Vec::new();
+    let read_only_attributes = libc::MOUNT_ATTR_RDONLY;
     for path in system.chain(read_only.map(PathBuf::as_path)) {
-        if path.exists() {
-            kept.push(clone(path, libc::MOUNT_ATTR_RDONLY).during(Step::Mounts, path.display())?);
-        }
+        let tree = if opened.get(path).is_some() {
+            opened.reopen(path).and_then(|place| {
+                let what = clone_tree(&place, read_only_attributes)?;
+                let path = path.to_owned();
+                Ok(Kept { path, what })
+            })
+        } else if path.exists() {
+            clone(path, read_only_attributes)
+        } else {
+            continue;
+        };
+        kept.push(tree.during(Step::Mounts, path.display())?);
     }
-    for path in policy.read_write.iter().chain(&policy.private_tmp) {
-        let what = real::open(path).and_then(|opened| clone_tree(&opened, 0));
+    for path in &policy.read_write {
+        let what = opened.reopen(path).and_then(|place| clone_tree(&place, 0));
         kept.push(Kept {
             path: path.to_owned(),
             what: what.during(Step::Mounts, "a directory to be changed")?,
@@ -127,10 +137,20 @@ fn enter_new_root() -> io::Result<()> {
 }
 
 fn make_private(policy: &Policy) -> Result<(), SetupError> {
+    let bytes = policy.private_bytes;
+    let options = CString::new(format!("size={bytes},nr_inodes={PRIVATE_FILES},mode=0700"))
+        .during(Step::Mounts, "bounding private directories")?;
     for place in places::private(policy) {
         let flags = MountFlags::NOSUID | MountFlags::NODEV;
         fs::create_dir_all(&place).during(Step::Mounts, place.display())?;
-        mount("tmpfs", &place, "tmpfs", flags, PRIVATE_OPTIONS)
+        mount("tmpfs", &place, "tmpfs", flags, options.as_c_str())
+            .during(Step::Mounts, place.display())?;
+    }
+    if let Some(place) = &policy.private_tmp {
+        let mut folder = fs::DirBuilder::new();
+        folder
+            .mode(0o700)
+            .create(place)
             .during(Step::Mounts, place.display())?;
     }
     for place in EMPTY {

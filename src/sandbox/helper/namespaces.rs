@@ -11,15 +11,17 @@ use rustix::process::{DumpableBehavior, Signal};
 use rustix::thread::UnshareFlags;
 
 use super::control::Control;
+use super::opened::Opened;
 use super::raw::{self, Fork};
 use super::supervisor::{self, Tree};
-use super::{During, SetupError, mounts};
+use super::{During, SetupError, limits, mounts};
 use crate::sandbox::layers::Step;
 use crate::sandbox::policy::Policy;
 
 /// Runs the program in new namespaces. Returns when none of its processes is left.
 pub(super) fn guard(
     policy: &Policy,
+    opened: &Opened,
     control: &Control,
     group: Option<&File>,
 ) -> Result<(), SetupError> {
@@ -30,7 +32,7 @@ pub(super) fn guard(
     map_own_ids(user, own_group).during(Step::Namespaces, "mapping the user into its namespace")?;
     match raw::fork().during(Step::Namespaces, "starting the first process")? {
         Fork::Child => {
-            if let Err(error) = init(policy, control, group) {
+            if let Err(error) = init(policy, opened, control, group) {
                 control.failed(&error);
             }
             // Not a return: the child must not go on as a second guard.
@@ -56,12 +58,19 @@ fn map_own_ids(user: u32, group: u32) -> io::Result<()> {
     fs::write("/proc/self/setgroups", "deny")?;
     fs::write("/proc/self/uid_map", format!("{user} {user} 1"))?;
     fs::write("/proc/self/gid_map", format!("{group} {group} 1"))?;
+    // Here, since the view of the file system has a `/proc` that is not written to.
+    limits::give_way();
     rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
     Ok(())
 }
 
 /// The life of the first process.
-fn init(policy: &Policy, control: &Control, group: Option<&File>) -> Result<(), SetupError> {
+fn init(
+    policy: &Policy,
+    opened: &Opened,
+    control: &Control,
+    group: Option<&File>,
+) -> Result<(), SetupError> {
     // The guard's death is ours, and so everybody's.
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))
         .during(Step::Namespaces, "tying the namespace to its guard")?;
@@ -71,6 +80,6 @@ fn init(policy: &Policy, control: &Control, group: Option<&File>) -> Result<(), 
         namespaces |= UnshareFlags::NEWNET;
     }
     raw::unshare(namespaces).during(Step::Namespaces, "unshare")?;
-    mounts::build(policy)?;
-    supervisor::run(policy, control, group, Tree::Namespace)
+    mounts::build(policy, opened)?;
+    supervisor::run(policy, opened, control, group, Tree::Namespace)
 }

@@ -2,7 +2,7 @@
 
 #![expect(
     unsafe_code,
-    reason = "fork, unshare, mount_setattr, close_range, wait4, sigprocmask and signalfd have no safe wrapper in rustix"
+    reason = "fork, unshare, mount_setattr, close_range, wait4, waitid, sigprocmask and signalfd have no safe wrapper in rustix"
 )]
 
 use std::io;
@@ -19,7 +19,7 @@ pub(super) enum Fork {
 }
 
 /// How a child ended, and what it and its waited-for children used.
-pub(super) struct Ended {
+pub(in crate::sandbox) struct Ended {
     pub(super) pid: Pid,
     pub(super) status: i32,
     pub(super) cpu_ms: u64,
@@ -132,7 +132,7 @@ pub(super) fn child_signals() -> io::Result<OwnedFd> {
 
 /// Waits for any child, for one only if `pid` says so. `None` when there is no child left, or none that has ended yet
 /// and the caller does not want to block.
-pub(super) fn wait(pid: Option<Pid>, block: bool) -> io::Result<Option<Ended>> {
+pub(in crate::sandbox) fn wait(pid: Option<Pid>, block: bool) -> io::Result<Option<Ended>> {
     let wanted: RawPid = pid.map_or(-1, Pid::as_raw_pid);
     let options = if block { 0 } else { libc::WNOHANG };
     let mut status = 0;
@@ -163,6 +163,23 @@ pub(super) fn wait(pid: Option<Pid>, block: bool) -> io::Result<Option<Ended>> {
             Some(libc::ECHILD) => return Ok(None),
             _ => return Err(error),
         }
+    }
+}
+
+/// A child that has ended and is not waited for yet, without taking it in. `None` where there is none.
+pub(in crate::sandbox) fn ended_child() -> io::Result<Option<Pid>> {
+    let options = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
+    // SAFETY: zeroes are a valid `siginfo_t`, a structure of plain integers and pointers that nobody follows; the call
+    // writes to a live local of that type. Where it returns 0 for no child, the number in it is the zero from before;
+    // `si_pid` is what the kernel wrote for SIGCHLD, and a plain integer in every case.
+    let (result, number) = unsafe {
+        let mut told: libc::siginfo_t = zeroed();
+        let result = libc::waitid(libc::P_ALL, 0, &raw mut told, options);
+        (result, told.si_pid())
+    };
+    match result {
+        0 => Ok(process(number)),
+        _ => Err(io::Error::last_os_error()),
     }
 }
 

@@ -26,7 +26,6 @@ use rustix::io::Errno;
 use self::put_back::Hand;
 pub(super) use self::put_back::Junk;
 use crate::sandbox::policy::Notice;
-use crate::sandbox::real;
 use crate::sandbox::repository::{Baseline, Kept, MAX_NOTED};
 
 /// What the kernel may take to end the processes of a namespace whose guard was killed; milliseconds usually.
@@ -66,13 +65,13 @@ impl Repositories {
         let mut repositories = Vec::with_capacity(noted.len().min(MAX_NOTED));
         let mut next = || descriptors.next().ok_or(io::ErrorKind::UnexpectedEof);
         for has_git in noted {
-            let (memory, writers) = (next()?, next()?);
+            let (memory, writers, root) = (next()?, next()?, next()?);
             let git = if *has_git { Some(next()?) } else { None };
             let (turn, writers) = (reopened(&memory)?, reopened(&writers)?);
             flock(&writers, FlockOperation::LockShared)?;
             let (baseline, kept) = Kept::receive(memory)?;
             repositories.push(Repository {
-                root: real::open_dir(&baseline.path)?,
+                root: Dir::from_std_file(File::from(root)),
                 git: git.map(|git| Dir::from_std_file(File::from(git))),
                 baseline,
                 kept,

@@ -12,6 +12,7 @@ use rustix::io::Errno;
 use rustix::process::{DumpableBehavior, Pid, Signal};
 
 use super::control::Control;
+use super::opened::Opened;
 use super::raw::{self, Ended, Fork};
 use super::worker::{self, Above};
 use super::{During, SetupError, tree};
@@ -31,6 +32,7 @@ pub(super) enum Tree {
 /// also with an error.
 pub(super) fn run(
     policy: &Policy,
+    opened: &Opened,
     control: &Control,
     group: Option<&File>,
     tree: Tree,
@@ -52,7 +54,8 @@ pub(super) fn run(
     match raw::fork().during(Step::Prepare, "starting the worker")? {
         Fork::Child => {
             drop(status);
-            worker::become_program(policy, above, group, File::from(OwnedFd::from(report)));
+            let report = File::from(OwnedFd::from(report));
+            worker::become_program(policy, opened, above, group, report);
             // Not a return: the child must not go on as a second supervisor.
             std::process::exit(super::FAILED.into());
         }

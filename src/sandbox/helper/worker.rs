@@ -12,6 +12,7 @@ use rustix::process::{Pid, Signal};
 use rustix::thread::{CapabilitySet, CapabilitySets};
 
 use super::control::line;
+use super::opened::Opened;
 use super::seccomp::Spared;
 use super::{During, SetupError, landlock, limits, raw, seccomp};
 use crate::sandbox::Mode;
@@ -27,10 +28,12 @@ pub(super) struct Above {
 }
 
 impl Above {
-    /// Whom the program must not send signals to, as they can be named: by number, by a thread's, by group.
+    /// Whom the program must not send signals to, as they can be named: by number, by a thread's, by group. Process 1 is
+    /// one of them: in a container its end is the daemon's.
     fn spared(self) -> Spared {
         let mut spared = Spared::default();
-        for process in [Some(self.supervisor), self.daemon].into_iter().flatten() {
+        let above = [Some(Pid::INIT), Some(self.supervisor), self.daemon];
+        for process in above.into_iter().flatten() {
             spared.add(process);
         }
         spared
@@ -41,11 +44,12 @@ impl Above {
 /// execution closes.
 pub(super) fn become_program(
     policy: &Policy,
+    opened: &Opened,
     above: Above,
     group: Option<&File>,
     mut status: File,
 ) {
-    let failure = match confine(policy, above, group) {
+    let failure = match confine(policy, opened, above, group) {
         Ok(layers) => {
             status
                 .write_all(&line(&Notice::Confined(layers)))
@@ -61,12 +65,20 @@ pub(super) fn become_program(
     status.write_all(&line(&notice)).unwrap_or_default();
 }
 
-fn confine(policy: &Policy, above: Above, group: Option<&File>) -> Result<Layers, SetupError> {
+fn confine(
+    policy: &Policy,
+    opened: &Opened,
+    above: Above,
+    group: Option<&File>,
+) -> Result<Layers, SetupError> {
     die_with(above.supervisor)?;
     // Away from the daemon's terminal, and into a group in which `kill 0` spares the supervisor.
     rustix::process::setsid().during(Step::Prepare, "starting a session")?;
     raw::set_signals_blocked(false).during(Step::Prepare, "unblocking signals")?;
-    rustix::process::chdir(&policy.cwd).during(Step::Directory, policy.cwd.display())?;
+    enter(policy, opened).during(Step::Directory, policy.cwd.display())?;
+    if policy.mode < Mode::Full {
+        limits::give_way();
+    }
     if policy.mode == Mode::None {
         return Ok(Layers::default());
     }
@@ -82,7 +94,7 @@ fn confine(policy: &Policy, above: Above, group: Option<&File>) -> Result<Layers
         _ => above.spared(),
     };
     let landlock = match policy.mode >= Mode::Fallback {
-        true => Some(landlock::restrict(policy)?),
+        true => Some(landlock::restrict(policy, opened)?),
         false => None,
     };
     let seccomp = seccomp::restrict(policy, landlock, &spared)?;
@@ -93,6 +105,14 @@ fn confine(policy: &Policy, above: Above, group: Option<&File>) -> Result<Layers
         rlimits: true,
         cgroup: group.is_some(),
     })
+}
+
+/// Enters the working directory: by its path where the view of the file system was made of what is open.
+fn enter(policy: &Policy, opened: &Opened) -> rustix::io::Result<()> {
+    match opened.get(&policy.cwd) {
+        Some(directory) if policy.mode < Mode::Full => rustix::process::fchdir(directory),
+        Some(_) | None => rustix::process::chdir(&policy.cwd),
+    }
 }
 
 /// Dies when the supervisor does, and at once if it is dead already.

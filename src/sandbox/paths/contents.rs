@@ -141,6 +141,12 @@ fn may_run(_: &std::fs::Metadata) -> bool {
 }
 
 impl Roots {
+    /// Whether no file can be a secret without being known as one, as far as the last look through the roots tells;
+    /// before the first, a file that nobody renamed has only its name.
+    pub fn knows_secrets(&self) -> bool {
+        self.secrets.is_complete()
+    }
+
     /// Reads a file of the project that is hidden from commands, for the daemon to compare and not to show.
     pub fn hidden_content(&self, relative: &str) -> Option<Vec<u8>> {
         let path = Path::new(relative);

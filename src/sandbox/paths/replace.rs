@@ -1,10 +1,13 @@
 //! Writing: a file is replaced as a whole, atomically, or not at all.
 //!
-//! The new content goes to a temporary file in the same folder handle, is forced to the disk and
-//! renamed over the old file; a crash leaves the one or the other. A temporary file is locked by its
-//! writer, so [`Roots::sweep`] can tell one that a crash left behind from one in use without asking
+//! The new content goes to a file without a name in the same folder handle and is forced to the disk. A new file then
+//! gets its name in one step. An old one cannot be replaced by what has no name: the new file gets a temporary one and
+//! is renamed at once. Where the file system has no files without names, the temporary one is there from the beginning.
+//! A crash leaves the old file or the new one. Temporary names are in no listing ([`is_temporary`]), and such a file
+//! is locked by its writer, so [`Roots::sweep`] can tell one that a crash left behind from one in use without asking
 //! clocks or process ids.
 
+use std::ffi::OsStr;
 use std::io::{self, Write};
 use std::path::Path;
 
@@ -21,8 +24,24 @@ pub const MAX_WRITE_BYTES: usize = 8 * 1024 * 1024;
 /// Space that is left free on the disk, in bytes, or a twentieth of a smaller disk.
 const MIN_FREE_BYTES: u64 = 256 * 1024 * 1024;
 
-/// Begin and end of a temporary file's name; 16 hexadecimal digits are between them.
+/// A folder for temporary files of commands, by a name of the same form.
+pub(in crate::sandbox) const TEMPORARY_FOLDER: &str = ".outrigger-0000000000000000.tmp";
+
+/// Begin and end of the names that the daemon gives to temporary files; 16 hexadecimal digits are between them.
 const TEMPORARY: (&str, &str) = (".outrigger-", ".tmp");
+
+/// Digits of such a name.
+const DIGITS: usize = 16;
+
+/// Whether a name is one that the daemon gives to its temporary files and folders.
+pub(super) fn is_temporary(name: &OsStr) -> bool {
+    let digits = name
+        .to_str()
+        .and_then(|name| name.strip_prefix(TEMPORARY.0)?.strip_suffix(TEMPORARY.1));
+    digits.is_some_and(|digits| {
+        digits.len() == DIGITS && digits.bytes().all(|digit| digit.is_ascii_hexdigit())
+    })
+}
 
 /// How often a name for the temporary file is drawn before giving up: two are never equal by chance.
 const MAX_DRAWS: usize = 4;
@@ -116,7 +135,27 @@ impl Located<'_> {
     }
 
     fn swap_in(&self, dir: &Dir, old: Option<&File>, content: &[u8]) -> io::Result<()> {
-        let mut temporary = Temporary::create(dir, old.is_some())?;
+        let replaces = old.is_some();
+        let unnamed = Temporary::unnamed(dir, replaces)
+            .and_then(|temporary| self.finish(temporary, old, content));
+        match unnamed {
+            Ok(()) => {}
+            // Of these two a file with a name would die as well.
+            Err(error) if is_final(&error) => return Err(error),
+            // Not every file system has files without names, and not every system lets them have one later.
+            Err(_) => self.finish(Temporary::named(dir, replaces)?, old, content)?,
+        }
+        sync_folder(dir);
+        Ok(())
+    }
+
+    /// Fills a temporary file and puts it in its place.
+    fn finish(
+        &self,
+        mut temporary: Temporary<'_>,
+        old: Option<&File>,
+        content: &[u8],
+    ) -> io::Result<()> {
         temporary.file.write_all(content)?;
         if let Some(old) = old {
             keep_attributes(old, &temporary.file)?;
@@ -124,11 +163,9 @@ impl Located<'_> {
         temporary.file.sync_all()?;
         let name = Path::new(&self.name);
         match old {
-            Some(_) => temporary.rename_over(name)?,
-            None => temporary.rename_to_new(name)?,
+            Some(_) => temporary.rename_over(name),
+            None => temporary.rename_to_new(name),
         }
-        sync_folder(dir);
-        Ok(())
     }
 }
 
@@ -140,9 +177,10 @@ impl Roots {
         let mut removed = 0;
         for root in [RootName::Project, RootName::Central] {
             self.visit_root(root, &mut |entry| {
-                let name = entry.name.to_string_lossy();
-                let ours = name.starts_with(TEMPORARY.0) && name.ends_with(TEMPORARY.1);
-                if ours && entry.kind == EntryKind::File && remove_stale(entry.dir, &name) {
+                if is_temporary(entry.name)
+                    && entry.kind == EntryKind::File
+                    && remove_stale(entry.dir, Path::new(entry.name))
+                {
                     removed += 1;
                 }
                 Step::Enter
@@ -152,49 +190,78 @@ impl Roots {
     }
 }
 
-/// A file that becomes the new one, or is removed when dropped.
+/// Whether another way to write the file would fail in the same way.
+fn is_final(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::AlreadyExists | io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded
+    )
+}
+
+/// A file that becomes the new one, or is gone when dropped.
 struct Temporary<'a> {
     dir: &'a Dir,
     file: File,
-    name: String,
-    renamed: bool,
+    /// The name to remove; nothing while it has none, or once it has its own.
+    name: Option<String>,
 }
 
 impl<'a> Temporary<'a> {
-    /// Creates it with the rights of a new file, or with none for others until the old ones are set.
-    fn create(dir: &'a Dir, replaces: bool) -> io::Result<Self> {
+    /// Opens a file that has no name, with the rights of a new file, or with none for others until the old ones are set.
+    #[cfg(target_os = "linux")]
+    fn unnamed(dir: &'a Dir, replaces: bool) -> io::Result<Self> {
+        use rustix::fs::{Mode, OFlags, openat};
+        let flags = OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC;
+        let opened = openat(dir, ".", flags, Mode::from_raw_mode(rights(replaces)))?;
+        let file = File::from_std(opened.into());
+        // It may get a temporary name.
+        lock(&file);
+        Ok(Self {
+            dir,
+            file,
+            name: None,
+        })
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn unnamed(_dir: &'a Dir, _replaces: bool) -> io::Result<Self> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    /// Creates a file with a temporary name, with the same rights.
+    fn named(dir: &'a Dir, replaces: bool) -> io::Result<Self> {
         let mut options = OpenOptions::new();
         options
             .write(true)
             .create_new(true)
             .follow(FollowSymlinks::No);
         #[cfg(unix)]
-        cap_std::fs::OpenOptionsExt::mode(&mut options, if replaces { 0o600 } else { 0o666 });
-        for _ in 0..MAX_DRAWS {
-            let mut random = [0; 8];
-            getrandom::fill(&mut random).map_err(io::Error::other)?;
-            let number = u64::from_ne_bytes(random);
-            let name = format!("{}{number:016x}{}", TEMPORARY.0, TEMPORARY.1);
-            match dir.open_with(&name, &options) {
-                Ok(file) => {
-                    lock(&file);
-                    return Ok(Self {
-                        dir,
-                        file,
-                        name,
-                        renamed: false,
-                    });
-                }
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-                Err(error) => return Err(error),
-            }
-        }
-        Err(io::ErrorKind::AlreadyExists.into())
+        cap_std::fs::OpenOptionsExt::mode(&mut options, rights(replaces));
+        let (file, name) = draw_name(|name| {
+            let file = dir.open_with(name, &options)?;
+            lock(&file);
+            Ok(file)
+        })?;
+        Ok(Self {
+            dir,
+            file,
+            name: Some(name),
+        })
     }
 
+    /// Gives it the name of the old file, which it replaces in one step.
     fn rename_over(&mut self, name: &Path) -> io::Result<()> {
-        self.dir.rename(&self.name, self.dir, name)?;
-        self.renamed = true;
+        #[cfg(target_os = "linux")]
+        if self.name.is_none() {
+            // For the moment between this and the next line.
+            let (dir, file) = (self.dir, &self.file);
+            let ((), drawn) = draw_name(|drawn| link(file, dir, Path::new(drawn)))?;
+            self.name = Some(drawn);
+        }
+        if let Some(drawn) = &self.name {
+            self.dir.rename(drawn, self.dir, name)?;
+            self.name = None;
+        }
         Ok(())
     }
 
@@ -203,10 +270,18 @@ impl<'a> Temporary<'a> {
     fn rename_to_new(&mut self, name: &Path) -> io::Result<()> {
         use rustix::fs::{RenameFlags, renameat_with};
         use rustix::io::Errno;
-        let (dir, old) = (self.dir, &self.name);
-        match renameat_with(dir, old.as_str(), dir, name, RenameFlags::NOREPLACE) {
+        let Some(drawn) = &self.name else {
+            return link(&self.file, self.dir, name);
+        };
+        match renameat_with(
+            self.dir,
+            drawn.as_str(),
+            self.dir,
+            name,
+            RenameFlags::NOREPLACE,
+        ) {
             Ok(()) => {
-                self.renamed = true;
+                self.name = None;
                 Ok(())
             }
             // Some file systems cannot tell in one step.
@@ -221,10 +296,50 @@ impl<'a> Temporary<'a> {
     }
 }
 
+/// The mode of a temporary file.
+#[cfg(unix)]
+fn rights(replaces: bool) -> u32 {
+    if replaces { 0o600 } else { 0o666 }
+}
+
+/// Makes something under a temporary name that nothing has.
+fn draw_name<T>(mut make: impl FnMut(&str) -> io::Result<T>) -> io::Result<(T, String)> {
+    for _ in 0..MAX_DRAWS {
+        let mut random = [0; 8];
+        getrandom::fill(&mut random).map_err(io::Error::other)?;
+        let number = u64::from_ne_bytes(random);
+        let name = format!("{}{number:016x}{}", TEMPORARY.0, TEMPORARY.1);
+        match make(&name) {
+            Ok(made) => return Ok((made, name)),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Err(io::ErrorKind::AlreadyExists.into())
+}
+
+/// Gives a name to a file that has none, where nothing has that name.
+#[cfg(target_os = "linux")]
+fn link(file: &File, dir: &Dir, name: &Path) -> io::Result<()> {
+    use std::os::fd::AsRawFd;
+
+    use rustix::fs::{AtFlags, CWD, linkat};
+    // By the descriptor itself only with a privilege, before Linux 6.10. By its entry in `/proc` always, where that is
+    // mounted; a process may use its own, dumpable or not.
+    match linkat(file, "", dir, name, AtFlags::EMPTY_PATH) {
+        Err(rustix::io::Errno::NOENT | rustix::io::Errno::PERM) => {}
+        done => return Ok(done?),
+    }
+    let entry = format!("/proc/self/fd/{}", file.as_raw_fd());
+    Ok(linkat(CWD, entry, dir, name, AtFlags::SYMLINK_FOLLOW)?)
+}
+
 impl Drop for Temporary<'_> {
     fn drop(&mut self) {
         // A file that cannot be removed is found by the next sweep.
-        if !self.renamed && self.dir.remove_file(&self.name).is_err() {
+        if let Some(name) = &self.name
+            && self.dir.remove_file(name).is_err()
+        {
             tracing::warn!("a temporary file was left behind");
         }
     }
@@ -244,8 +359,8 @@ fn lock(_file: &File) -> bool {
 }
 
 /// Removes a temporary file whose writer is gone.
-fn remove_stale(dir: &Dir, name: &str) -> bool {
-    super::contents::open_regular(dir, Path::new(name), name)
+fn remove_stale(dir: &Dir, name: &Path) -> bool {
+    super::contents::open_regular(dir, name, &name.to_string_lossy())
         .is_ok_and(|file| lock(&file) && dir.remove_file(name).is_ok())
 }
 
@@ -311,5 +426,58 @@ fn sync_folder(dir: &Dir) {
         .and_then(|folder| folder.sync_all());
     if let Err(error) = synced {
         tracing::debug!(%error, "folder not synced");
+    }
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    fn names(folder: &Path) -> Vec<String> {
+        let entries = std::fs::read_dir(folder).unwrap().flatten();
+        entries
+            .map(|entry| entry.file_name().to_string_lossy().into_owned())
+            .collect()
+    }
+
+    #[test]
+    fn what_is_being_written_has_no_name_until_it_is_complete() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path();
+        let dir = Dir::open_ambient_dir(path, cap_std::ambient_authority()).unwrap();
+        let mut first = Temporary::unnamed(&dir, false).unwrap();
+        first.file.write_all(b"first").unwrap();
+        assert_eq!(names(path), [""; 0]);
+        first.rename_to_new(Path::new("file")).unwrap();
+        drop(first);
+        assert_eq!(names(path), ["file"]);
+        let mut taken = Temporary::unnamed(&dir, false).unwrap();
+        let error = taken.rename_to_new(Path::new("file")).unwrap_err();
+        assert!(is_final(&error), "{error}");
+        let mut second = Temporary::unnamed(&dir, true).unwrap();
+        second.file.write_all(b"second").unwrap();
+        second.rename_over(Path::new("file")).unwrap();
+        drop((taken, second));
+        assert_eq!(names(path), ["file"]);
+        assert_eq!(
+            std::fs::read_to_string(path.join("file")).unwrap(),
+            "second"
+        );
+    }
+
+    #[test]
+    fn a_file_with_a_name_leaves_none_behind() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path();
+        let dir = Dir::open_ambient_dir(path, cap_std::ambient_authority()).unwrap();
+        let dropped = Temporary::named(&dir, true).unwrap();
+        let found = names(path);
+        assert!(found.iter().all(|name| is_temporary(OsStr::new(name))));
+        assert_eq!(found.len(), 1);
+        drop(dropped);
+        let mut new = Temporary::named(&dir, false).unwrap();
+        new.rename_to_new(Path::new("file")).unwrap();
+        drop(new);
+        assert_eq!(names(path), ["file"]);
     }
 }

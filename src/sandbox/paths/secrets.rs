@@ -54,6 +54,11 @@ impl Secrets {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Whether the last walk, if there was one, saw everything.
+    pub(super) fn is_complete(&self) -> bool {
+        self.known().walked.is_none_or(|(_, complete)| complete)
+    }
+
     /// Whether the last walk is recent, and if so, whether it saw everything.
     pub(super) fn fresh(&self) -> Option<bool> {
         let (at, complete) = self.known().walked?;

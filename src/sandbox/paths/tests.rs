@@ -446,9 +446,18 @@ fn a_walk_obeys_ignore_files_and_leaves_secrets_out() {
         ]
     );
     fs::write(world.at("proj/sub/deep/d.log"), "").unwrap();
+    // What the daemon itself writes to is nothing of the user's; what only looks like it is.
+    fs::write(
+        world.at("proj/sub/deep/.outrigger-0123456789abcdef.tmp"),
+        "",
+    )
+    .unwrap();
+    fs::create_dir(world.at("proj/sub/deep/.outrigger-fedcba9876543210.tmp")).unwrap();
     // Rules of the folders above hold, a folder asked for by name is looked into all the same.
     assert_eq!(walk("sub/deep"), ["sub/deep/c.txt"]);
     assert_eq!(walk("target"), ["target/x"]);
+    fs::write(world.at("proj/target/.outrigger-notes.tmp"), "").unwrap();
+    assert_eq!(walk("target"), ["target/.outrigger-notes.tmp", "target/x"]);
 }
 
 #[test]

@@ -8,6 +8,7 @@ use cap_std::fs::{Dir, DirEntry};
 use super::super::deny;
 use super::contents::is_kernels;
 use super::ignored::Ignored;
+use super::replace::is_temporary;
 use super::{Found, Located, PathError, RootName, Roots};
 
 /// Most entries looked at in one walk; about a second's work.
@@ -69,7 +70,7 @@ pub enum Visited {
 impl Located<'_> {
     /// Visits everything below the folder that was found, by `.gitignore` and without `.git`.
     ///
-    /// Entries that the deny list keeps from being read are left out.
+    /// Entries that the deny list keeps from being read are left out, and so are the daemon's own temporary files.
     ///
     /// # Errors
     ///
@@ -97,7 +98,7 @@ impl Located<'_> {
                     deny::denied(entry.relative, deny::Access::Read)
                 }
             };
-            if denied.is_some() {
+            if denied.is_some() || is_temporary(entry.name) {
                 Step::Skip
             } else {
                 each(entry)

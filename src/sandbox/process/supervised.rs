@@ -4,7 +4,9 @@
 //! dying, has the helper kill the tree. Nothing here depends on the thread that spawned.
 
 pub(in crate::sandbox) mod ahead;
+pub(in crate::sandbox) mod children;
 mod link;
+mod places;
 
 use std::io;
 use std::os::unix::process::ExitStatusExt;
@@ -17,13 +19,14 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal};
 use tokio::net::UnixStream;
 use tokio::net::unix::pipe;
-use tokio::process::Child;
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
+use self::children::Started as Child;
 use self::link::{Leavings, Link};
+use self::places::Places;
 use super::{Exit, Process, Resources, Restored, SpawnError};
 use crate::sandbox::cgroup::Delegated;
 use crate::sandbox::layers::{Layers, Step};
@@ -71,13 +74,24 @@ pub(super) async fn spawn(
     closed: &[PathBuf],
 ) -> Result<Process, SpawnError> {
     let home = shared.settings.home.as_deref();
+    let places = places::open(command).await?;
     let kept = kept(shared, command, mode, home).await?;
-    let private_tmp = if command.private_tmp {
-        Some(directory::Private::create(&shared.settings.temporary).map_err(SpawnError::Helper)?)
-    } else {
-        None
+    let is_private = command.private_tmp;
+    // Full mode's is in a file system of the command's own.
+    let private_tmp = (is_private && mode < Mode::Full)
+        .then(|| directory::Private::create(&shared.settings.temporary))
+        .transpose()
+        .map_err(SpawnError::Helper)?;
+    let own_tmp = match &private_tmp {
+        Some(directory) => Some(directory.path().to_owned()),
+        None if is_private => {
+            let parent = Path::new(directory::IN_NAMESPACE);
+            Some(directory::unused(parent).map_err(SpawnError::Helper)?)
+        }
+        None => None,
     };
-    let mut policy = policy(shared, command, mode, private_tmp.as_ref());
+    let mut policy = policy(shared, command, mode, own_tmp);
+    policy.places = places.paths();
     match command.upkeep {
         Upkeep::PutBack => policy.read_write.extend(kept.outside),
         Upkeep::ReadOnly => policy.read_only.extend(kept.outside),
@@ -94,7 +108,8 @@ pub(super) async fn spawn(
         },
         ahead: Arc::clone(&shared.ahead),
     };
-    let (mut helper, socket, stdin) = match start_helper(policy, command.stdin, &leavings) {
+    let (mut helper, socket, stdin) = match start_helper(policy, &places, command.stdin, &leavings)
+    {
         Ok(started) => started,
         Err(error) => {
             leavings.drop_unused();
@@ -150,13 +165,14 @@ async fn kept(
         _ if mode == Mode::None => Ok(repository::Started::default()),
         Upkeep::PutBack => shared
             .epochs
-            .begin(&command.read_write, mode == Mode::Full, home)
+            .begin(&command.read_write, &command.held, mode == Mode::Full, home)
             .await
             .map_err(refused),
         Upkeep::ReadOnly if mode < Mode::Full => Ok(repository::Started::default()),
         Upkeep::ReadOnly => {
-            let (roots, home) = (command.read_write.clone(), home.map(Path::to_owned));
-            let look = move || repository::Started::read_only(&roots, home.as_deref());
+            let (roots, held) = (command.read_write.clone(), command.held.clone());
+            let home = home.map(Path::to_owned);
+            let look = move || repository::Started::read_only(&roots, &held, home.as_deref());
             tokio::task::spawn_blocking(look)
                 .await
                 .map_err(|error| refused(io::Error::other(error)))
@@ -173,15 +189,9 @@ fn make_group(shared: &Shared, command: &Command) -> Option<PathBuf> {
         .ok()
 }
 
-fn policy(
-    shared: &Shared,
-    command: &Command,
-    mode: Mode,
-    private_tmp: Option<&directory::Private>,
-) -> Policy {
-    let private_tmp = private_tmp.map(directory::Private::path);
+fn policy(shared: &Shared, command: &Command, mode: Mode, private_tmp: Option<PathBuf>) -> Policy {
     let mut env = command.env.clone();
-    if let Some(path) = private_tmp {
+    if let Some(path) = &private_tmp {
         let path = path.display().to_string();
         env.insert("TMPDIR".to_owned(), path.clone());
         env.insert("XDG_RUNTIME_DIR".to_owned(), path);
@@ -211,10 +221,12 @@ fn policy(
         ports,
         read_write: command.read_write.clone(),
         read_only,
+        places: Vec::new(),
         hidden: command.hidden.clone(),
         home: shared.settings.home.clone(),
         pins: Vec::new(),
-        private_tmp: private_tmp.map(PathBuf::from),
+        private_tmp,
+        private_bytes: shared.settings.private_bytes,
         landlock: shared.settings.landlock,
         limits: command.limits.clone(),
     }
@@ -223,6 +235,7 @@ fn policy(
 /// Hands the policy to a helper; see [`ahead`] for where it comes from.
 fn start_helper(
     policy: Policy,
+    places: &Places,
     stdin: Stdin,
     leavings: &Leavings,
 ) -> Result<(Child, UnixStream, Option<StdinPipe>), SpawnError> {
@@ -233,8 +246,9 @@ fn start_helper(
     };
     let task = serde_json::to_vec(&task).map_err(|error| SpawnError::Command(error.to_string()))?;
     let helper = leavings.ahead.helper().map_err(SpawnError::Helper)?;
+    let descriptors: Vec<_> = places.descriptors().chain(leavings.descriptors()).collect();
     helper
-        .employ(&task, stdin, &leavings.descriptors())
+        .employ(&task, stdin, &descriptors)
         .map_err(SpawnError::Helper)
 }
 

@@ -14,6 +14,7 @@ use super::look::{Seen, look};
 use super::memory::hand_over;
 use super::{Baseline, MAX_NOTED, pins};
 use crate::sandbox::policy::Pin;
+use crate::sandbox::{Held, held};
 
 /// Most roots that are remembered; a daemon has two, and a linked worktree a third.
 const MAX_PLACES: usize = 64;
@@ -38,6 +39,7 @@ struct Epoch {
     memory: OwnedFd,
     /// Locked by each helper, so that the last one is known.
     writers: OwnedFd,
+    root: OwnedFd,
     git: Option<OwnedFd>,
 }
 
@@ -59,10 +61,14 @@ pub(in crate::sandbox) struct Started {
 
 impl Started {
     /// What is pinned for a program whose changes stay. Looks at the roots; for a thread that may block.
-    pub(in crate::sandbox) fn read_only(roots: &[PathBuf], home: Option<&Path>) -> Self {
+    pub(in crate::sandbox) fn read_only(
+        roots: &[PathBuf],
+        held: &[Held],
+        home: Option<&Path>,
+    ) -> Self {
         let mut started = Self::default();
         for root in roots {
-            let (pins, outside) = pins::servers(root, home);
+            let (pins, outside) = pins::servers(root, held, home);
             started.pins.extend(pins);
             started.outside.extend(outside);
         }
@@ -81,11 +87,14 @@ impl Epochs {
     pub(in crate::sandbox) async fn begin(
         &self,
         roots: &[PathBuf],
+        held: &[Held],
         outside: bool,
         home: Option<&Path>,
     ) -> io::Result<Started> {
         let mut started = Started::default();
-        let looks = roots.iter().map(|root| self.begin_in(root, false, home));
+        let looks = roots
+            .iter()
+            .map(|root| self.begin_in(root, held, false, home));
         for writer in try_join_all(looks).await? {
             if let (true, Some(directory)) = (outside, writer.as_ref().and_then(Writer::outside))
                 && !roots.iter().any(|root| directory.starts_with(root))
@@ -93,7 +102,7 @@ impl Epochs {
             {
                 started
                     .writers
-                    .extend(self.begin_in(&directory, true, home).await?);
+                    .extend(self.begin_in(&directory, held, true, home).await?);
                 started.outside.push(directory);
             }
             started.writers.extend(writer);
@@ -113,6 +122,7 @@ impl Epochs {
     async fn begin_in(
         &self,
         root: &Path,
+        held: &[Held],
         itself: bool,
         home: Option<&Path>,
     ) -> io::Result<Option<Writer>> {
@@ -126,12 +136,15 @@ impl Epochs {
             }));
         }
         let before = place.epoch.clone();
-        let (root, home) = (root.to_owned(), home.map(Path::to_owned));
+        let (root, held) = (root.to_owned(), held.to_owned());
+        let home = home.map(Path::to_owned);
         let looked = tokio::task::spawn_blocking(move || {
             let known = before
                 .as_deref()
                 .map(|epoch| (&epoch.baseline, epoch.contents.as_slice()));
-            let seen = look(&root, itself, home.as_deref(), known)?;
+            // What cannot be opened, a command cannot write in either.
+            let opened = held::open_dir(&root, &held).ok()?;
+            let seen = look(opened, &root, itself, home.as_deref(), known);
             Some(Epoch::new(seen, before))
         });
         let Some(epoch) = looked.await.map_err(io::Error::other)? else {
@@ -168,6 +181,7 @@ impl Epoch {
         if let Some(before) = before
             && before.baseline == seen.baseline
             && before.contents == seen.contents
+            && held::is_same(&before.root, &seen.root)?
         {
             return Ok(before);
         }
@@ -175,6 +189,7 @@ impl Epoch {
         Ok(Arc::new(Self {
             memory: hand_over(&seen.baseline, &seen.contents)?,
             writers,
+            root: seen.root.into_std_file().into(),
             git: seen.git.map(|git| OwnedFd::from(git.into_std_file())),
             baseline: seen.baseline,
             contents: seen.contents,
@@ -187,14 +202,16 @@ impl Writer {
         self.epoch.baseline.outside.clone()
     }
 
-    /// Whether the third descriptor goes with it.
+    /// Whether the fourth descriptor goes with it.
     pub(in crate::sandbox) fn has_git(&self) -> bool {
         self.epoch.git.is_some()
     }
 
     /// What a helper needs to put things back, in this order.
     pub(in crate::sandbox) fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
-        [self.epoch.memory.as_fd(), self.epoch.writers.as_fd()]
+        let epoch = &self.epoch;
+        [&epoch.memory, &epoch.writers, &epoch.root]
+            .map(AsFd::as_fd)
             .into_iter()
             .chain(self.epoch.git.as_ref().map(AsFd::as_fd))
     }

@@ -15,7 +15,6 @@ use super::noted::{Noted, Noter, kind, names, stamp};
 use super::{
     Baseline, COMMON_PLACEHOLDER, FILES, Git, HOOKS, Inside, Leaf, ORDERS, outside, references,
 };
-use crate::sandbox::real;
 
 /// Most directories of worktrees and submodules that are noted.
 const MAX_DIRECTORIES: usize = 1_024;
@@ -29,6 +28,7 @@ const MAX_DEPTH: usize = 12;
 /// What was seen, and the open `.git` where that is a directory: it may be moved, and is found again by that.
 #[derive(Debug)]
 pub(in crate::sandbox) struct Seen {
+    pub(in crate::sandbox) root: Dir,
     pub(in crate::sandbox) baseline: Baseline,
     pub(in crate::sandbox) contents: Vec<u8>,
     pub(in crate::sandbox) git: Option<Dir>,
@@ -43,15 +43,14 @@ pub(in crate::sandbox) struct Below {
     pub(in crate::sandbox) complete: bool,
 }
 
-/// Looks at a root; `None` where it cannot be opened, so that a command cannot write there either. `itself` says that
-/// it is the directory of a repository whose work trees are elsewhere.
+/// Looks at a root. `itself` says that it is the directory of a repository whose work trees are elsewhere.
 pub(in crate::sandbox) fn look(
+    root: Dir,
     path: &Path,
     itself: bool,
     home: Option<&Path>,
     before: Option<(&Baseline, &[u8])>,
-) -> Option<Seen> {
-    let root = real::open_dir(path).ok()?;
+) -> Seen {
     let (earlier, contents) = before.unzip();
     let mut noter = Noter::new(contents.unwrap_or_default());
     let (git, opened, mut own) = if itself {
@@ -123,7 +122,8 @@ pub(in crate::sandbox) fn look(
     };
     let is_bare = directories.iter().any(|(git, _)| git == ".");
     let has_namesakes = !is_bare && ["config", HOOKS].iter().any(|name| is_there(&root, name));
-    Some(Seen {
+    Seen {
+        root,
         baseline: Baseline {
             path: path.to_owned(),
             git,
@@ -136,7 +136,7 @@ pub(in crate::sandbox) fn look(
         },
         contents: noter.into_contents(),
         git: opened,
-    })
+    }
 }
 
 /// The work tree of which a folder is only a part.

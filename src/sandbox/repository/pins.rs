@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use super::look::look;
 use super::{Baseline, Git, Leaf, Noted};
 use crate::sandbox::policy::{Pin, Pinned};
+use crate::sandbox::{Held, held};
 
 /// Most worktrees and submodules that are pinned: each costs some mounts. The rest are put back like these.
 const MAX_BELOW: usize = 16;
@@ -58,11 +59,15 @@ fn below_one(git: &Path, path: &Path, leaf: &Leaf) -> Vec<Pin> {
 
 /// What is pinned for a server, which runs for hours, and whose changes nobody puts back: the whole repository and
 /// what hooks are outside of it.
-pub(in crate::sandbox) fn servers(root: &Path, home: Option<&Path>) -> (Vec<Pin>, Option<PathBuf>) {
-    let Some(seen) = look(root, false, home, None) else {
+pub(in crate::sandbox) fn servers(
+    root: &Path,
+    held: &[Held],
+    home: Option<&Path>,
+) -> (Vec<Pin>, Option<PathBuf>) {
+    let Ok(opened) = held::open_dir(root, held) else {
         return (Vec::new(), None);
     };
-    let baseline = seen.baseline;
+    let baseline = look(opened, root, false, home, None).baseline;
     let mut pins = Vec::new();
     if baseline.git != Git::Missing {
         pins.push(pin(root.join(".git"), Pinned::ReadOnly));

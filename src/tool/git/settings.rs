@@ -23,7 +23,7 @@ const KEYS: [(&str, &str); 5] = [
 /// Whether a git in this line may run a program that settings name; where that cannot be told it may.
 pub(in crate::tool) fn may_run_programs(commands: &[SimpleCommand], roots: &Roots) -> bool {
     let mut folder = String::new();
-    if names_programs(&folder, roots) {
+    if names_programs(&folder, roots, says_so) {
         return true;
     }
     commands
@@ -37,13 +37,19 @@ pub(in crate::tool) fn may_run_programs(commands: &[SimpleCommand], roots: &Root
                 match moved {
                     Some(moved) => {
                         folder = moved;
-                        names_programs(&folder, roots)
+                        names_programs(&folder, roots, says_so)
                     }
                     None => true,
                 }
             }
             _ => false,
         })
+}
+
+/// Whether git itself, run in the project's folder with all switched off that can be, may run a filter that settings
+/// name; where that cannot be told it may.
+pub(super) fn may_run_filters(roots: &Roots) -> bool {
+    names_programs("", roots, |text| names(text, |_, _| false))
 }
 
 /// The folder of the project to which a `cd` leads.
@@ -59,8 +65,9 @@ fn below(folder: &str, target: &str, roots: &Roots) -> Option<String> {
     inside.then(|| if relative == "." { "" } else { relative }.to_owned())
 }
 
-/// Whether the settings of the repository that git finds from a folder of the project on name a program.
-fn names_programs(folder: &str, roots: &Roots) -> bool {
+/// Whether the settings of the repository that git finds from a folder of the project on name a program, as far as
+/// `says_so` tells.
+fn names_programs(folder: &str, roots: &Roots, says_so: impl Fn(&str) -> bool) -> bool {
     let mut above = Some(folder);
     while let Some(folder) = above {
         let at = |name: &str| match folder {
@@ -101,8 +108,14 @@ fn is_there(path: &str, roots: &Roots) -> bool {
     }
 }
 
-/// Whether a text of settings names a program. Every line counts as one that may begin a section or a setting.
+/// Whether a text of settings names a program.
 fn says_so(text: &str) -> bool {
+    names(text, |section, key| KEYS.contains(&(section, key)))
+}
+
+/// Whether a text of settings has a section of [`RUNNING`], or a setting, given with its section, that counts. Every line
+/// is one that may begin a section or a setting.
+fn names(text: &str, counts: impl Fn(&str, &str) -> bool) -> bool {
     let text = text.to_lowercase();
     let mut section = String::new();
     for line in text.trim_start_matches('\u{feff}').lines() {
@@ -121,7 +134,7 @@ fn says_so(text: &str) -> bool {
             .chars()
             .take_while(|c| c.is_ascii_alphanumeric() || *c == '-')
             .collect();
-        if KEYS.contains(&(section.as_str(), key.as_str())) {
+        if counts(&section, &key) {
             return true;
         }
     }

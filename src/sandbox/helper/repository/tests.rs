@@ -9,22 +9,25 @@ use std::process::Command;
 use rustix::fs::MemfdFlags;
 
 use super::*;
+use crate::sandbox::real;
 use crate::sandbox::repository::{hand_over, look};
 
 /// The baseline of a root, as a helper gets it.
 struct Noted {
     memory: OwnedFd,
     writers: OwnedFd,
+    root: OwnedFd,
     git: Option<OwnedFd>,
 }
 
 impl Noted {
     fn take(root: &Path) -> Self {
         let root = root.canonicalize().unwrap();
-        let seen = look(&root, false, None, None).unwrap();
+        let seen = look(real::open_dir(&root).unwrap(), &root, false, None, None);
         Self {
             memory: hand_over(&seen.baseline, &seen.contents).unwrap(),
             writers: rustix::fs::memfd_create("writers", MemfdFlags::CLOEXEC).unwrap(),
+            root: seen.root.into_std_file().into(),
             git: seen.git.map(|git| git.into_std_file().into()),
         }
     }
@@ -34,6 +37,7 @@ impl Noted {
         let mut descriptors = vec![
             self.memory.try_clone().unwrap(),
             self.writers.try_clone().unwrap(),
+            self.root.try_clone().unwrap(),
         ];
         descriptors.extend(self.git.as_ref().map(|git| git.try_clone().unwrap()));
         Repositories::receive(&[self.git.is_some()], &mut descriptors.into_iter()).unwrap()

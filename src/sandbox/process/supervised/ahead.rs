@@ -16,10 +16,11 @@ use std::time::Duration;
 use rustix::fs::MemfdFlags;
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags};
 use tokio::net::UnixStream;
-use tokio::process::{Child, Command as Spawner};
+use tokio::process::Command as Spawner;
 use tokio::time::Instant;
 
 use super::StdinPipe;
+use super::children::Started as Child;
 use crate::sandbox::policy::MAX_DESCRIPTORS;
 use crate::sandbox::{HELPER_ARGUMENT, Stdin};
 
@@ -106,13 +107,14 @@ impl Helper {
     /// whose cost does not grow with the daemon's memory; the others travel in the socket's first message.
     fn start(binary: &Path) -> io::Result<Self> {
         let (socket, theirs) = BlockingStream::pair()?;
-        let child = Spawner::new(binary)
-            .arg(HELPER_ARGUMENT)
-            .env_clear()
-            .stdin(Stdio::from(OwnedFd::from(theirs)))
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()?;
+        let child = Child::spawn(
+            Spawner::new(binary)
+                .arg(HELPER_ARGUMENT)
+                .env_clear()
+                .stdin(Stdio::from(OwnedFd::from(theirs)))
+                .stdout(Stdio::piped())
+                .stderr(Stdio::piped()),
+        )?;
         Ok(Self {
             child,
             socket,

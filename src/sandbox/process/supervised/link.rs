@@ -11,12 +11,12 @@ use futures::StreamExt;
 use rustix::net::Shutdown;
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
-use tokio::process::Child;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 use tokio_util::codec::{FramedRead, LinesCodec};
 
 use super::ahead::Ahead;
+use super::children::Started as Child;
 use super::{PUT_BACK_PATIENCE, Restored};
 use crate::sandbox::policy::{self, MAX_NOTICE_BYTES, Notice, TERMINATE, Task};
 use crate::sandbox::repository::Writer;
@@ -53,8 +53,8 @@ impl Leavings {
         }
     }
 
-    pub(super) fn descriptors(&self) -> Vec<BorrowedFd<'_>> {
-        self.writers.iter().flat_map(Writer::descriptors).collect()
+    pub(super) fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        self.writers.iter().flat_map(Writer::descriptors)
     }
 
     /// No helper was started: nothing has been used.
@@ -85,7 +85,8 @@ impl Leavings {
         };
         let task = serde_json::to_vec(&task)?;
         let helper = self.ahead.another()?;
-        let (helper, socket, _) = helper.employ(&task, Stdin::Null, &self.descriptors())?;
+        let descriptors: Vec<_> = self.descriptors().collect();
+        let (helper, socket, _) = helper.employ(&task, Stdin::Null, &descriptors)?;
         let mut link = Link::new(helper, socket, self);
         match timeout(PUT_BACK_PATIENCE, link.restored()).await {
             Ok(Some(restored)) => {

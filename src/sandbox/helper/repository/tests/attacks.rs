@@ -214,7 +214,7 @@ fn no_link_leads_around_what_settings_refer_to() {
 fn what_cannot_be_made_what_it_was_runs_nothing() {
     let folder = project();
     let root = folder.path().canonicalize().unwrap();
-    let seen = look(&root, false, None, None).unwrap();
+    let seen = look(real::open_dir(&root).unwrap(), &root, false, None, None);
     let noted = Noted {
         memory: hand_over(&seen.baseline, &[]).unwrap(),
         ..Noted::take(&root)

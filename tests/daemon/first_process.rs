@@ -1,0 +1,132 @@
+//! The daemon as the first process of a container, with nothing above it.
+
+use std::fs;
+use std::process::Command as Blocking;
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+use tokio::process::Command;
+
+use crate::support::provider::Turn;
+use crate::support::{Daemon, Provider};
+
+/// What nobody finds in the daemon's memory of its start.
+const CANARY: &str = "canary-0123456789";
+
+/// How long something that must happen soon may take on a loaded machine.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Starts the daemon as process 1 of a namespace; `None` where this machine allows none.
+async fn first_process(provider: &Provider) -> Option<Daemon> {
+    let options = [
+        "--user",
+        "--map-root-user",
+        "--pid",
+        "--fork",
+        "--kill-child",
+        "--mount-proc",
+    ];
+    if !Blocking::new("unshare")
+        .args(options)
+        .arg("true")
+        .status()
+        .is_ok_and(|status| status.success())
+    {
+        return None;
+    }
+    let more = json!({"tools": {"bash": {"sandbox": "off"}}});
+    let daemon = Daemon::by(provider, more, |config| {
+        let mut command = Command::new("unshare");
+        command
+            .args(options)
+            .arg(env!("CARGO_BIN_EXE_outrigger"))
+            .args(["serve", "--config"])
+            .arg(config)
+            .env("SOME_API_KEY", CANARY)
+            .env("SOME_PLACE", CANARY.to_uppercase());
+        command
+    })
+    .await;
+    assert_eq!(daemon.pid, 1);
+    Some(daemon)
+}
+
+/// The children of a process, by the host's numbers, with the state of each.
+fn children(process: u32) -> Vec<(u32, char)> {
+    let list = fs::read_to_string(format!("/proc/{process}/task/{process}/children"));
+    let numbers = list.unwrap_or_default();
+    let state = |number: &str| {
+        let stat = fs::read_to_string(format!("/proc/{number}/stat")).ok()?;
+        let (_, rest) = stat.rsplit_once(") ")?;
+        Some((number.parse().ok()?, rest.chars().next()?))
+    };
+    numbers.split_whitespace().filter_map(state).collect()
+}
+
+#[tokio::test]
+async fn it_takes_in_orphans_forgets_its_environment_and_ends_by_a_signal() {
+    let provider = Provider::start().await;
+    let Some(mut daemon) = first_process(&provider).await else {
+        eprintln!("skipped: no namespaces here");
+        return;
+    };
+    let above = daemon.child.id().unwrap();
+    let own = children(above)[0].0;
+    // Root may look; an ordinary user may not, since the process is not dumpable.
+    if let Ok(environment) = fs::read(format!("/proc/{own}/environ")) {
+        let environment = String::from_utf8_lossy(&environment).into_owned();
+        assert!(environment.contains("SOME_API_KEY="), "{environment}");
+        assert!(
+            environment.contains(&CANARY.to_uppercase()),
+            "{environment}"
+        );
+        assert!(!environment.contains(CANARY), "{environment}");
+    }
+    // It leaves a process behind that no supervisor finds, which ends when the test says so.
+    let fifo = daemon.project().join("end");
+    assert!(
+        Blocking::new("mkfifo")
+            .arg(&fifo)
+            .status()
+            .unwrap()
+            .success()
+    );
+    let line = "setsid sh -c 'echo > left; read x < end' & until [ -s left ]; do :; done; kill -9 $PPID; sleep 600";
+    let mut client = daemon.connect().await;
+    provider
+        .then(Turn::call("bash", &json!({"command": line})))
+        .then(Turn::text("done"));
+    client.say("go").await;
+    let confirm = client.until("chat:tool-confirm").await["payload"].clone();
+    client
+        .ask(json!({"type": "chat:tool-approve", "toolId": confirm["toolId"], "approved": true}))
+        .await;
+    client.until("chat:stream-end").await;
+    let orphans = || children(own);
+    eventually(
+        "an orphan of the daemon",
+        || !orphans().is_empty(),
+        &orphans,
+    );
+    tokio::task::spawn_blocking(move || fs::write(fifo, "x\n").unwrap())
+        .await
+        .unwrap();
+    eventually("no child of the daemon", || orphans().is_empty(), &orphans);
+    let ended = Blocking::new("kill").arg(own.to_string()).status();
+    assert!(ended.unwrap().success());
+    let status = daemon.child.wait().await.unwrap();
+    assert_eq!(status.code(), Some(0));
+}
+
+/// Waits until the condition holds; says what it was waiting for when it never does.
+fn eventually(what: &str, condition: impl Fn() -> bool, found: &dyn Fn() -> Vec<(u32, char)>) {
+    let deadline = Instant::now() + PATIENCE;
+    while !condition() {
+        assert!(
+            Instant::now() < deadline,
+            "never happened: {what}, but {:?}",
+            found()
+        );
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
