@@ -122,6 +122,7 @@ pub(crate) fn check(
             settings.shutdown.grace,
             LONGEST_GRACE,
         ),
+        environment_secrets: keys::in_environment(&sources.environment),
     };
     Some(Checked {
         config,

@@ -4,13 +4,12 @@
 //! alone would let `DATABASE_URL` and every custom name through, hence the list.
 
 mod git;
-mod secrets;
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use crate::secret;
 pub use git::{git_alone, neutral_git};
-use secrets::{is_secret_name, is_secret_value};
 
 /// Passed on as they are.
 const PASSED: [&str; 6] = ["LANG", "LANGUAGE", "TZ", "USER", "LOGNAME", "HOME"];
@@ -127,7 +126,7 @@ fn is_passed(name: &str, value: &str, surroundings: &Surroundings<'_>) -> bool {
         || PROXIES.contains(&name)
         || name.starts_with("LC_")
         || TOOLCHAINS.contains(&name) && (surroundings.readable)(Path::new(value));
-    listed && !is_secret_name(name) && !is_secret_value(value, surroundings.secrets)
+    listed && !secret::is_kept_back(name) && !secret::may_hold_one(value, surroundings.secrets)
 }
 
 /// The directories that programs may be taken from, in their order.

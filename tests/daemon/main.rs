@@ -35,6 +35,7 @@ mod mcp;
 mod models;
 mod output;
 mod proxies;
+mod redaction;
 mod resume;
 mod secrets;
 mod slow;
