@@ -157,17 +157,18 @@ impl Redactor {
         }
     }
 
-    /// Returns where a known secret begins in the text's end whose rest may be still to come; the end where none does.
+    /// Returns where before `cut` a known secret begins that goes on behind it, or may, its rest being still to come;
+    /// `cut` where none does.
     ///
     /// Says nothing of what only looks like a secret: but for private keys, such have no blanks in them.
-    pub fn unfinished(&self, text: &str) -> usize {
+    pub fn uncut(&self, text: &str, cut: usize) -> usize {
         let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
         let bytes = text.as_bytes();
-        let from = text.len().saturating_sub(known.longest * LONGEST_ESCAPE);
-        (from..text.len())
+        let from = cut.saturating_sub(known.longest * LONGEST_ESCAPE);
+        (from..cut)
             .filter(|at| text.is_char_boundary(*at))
-            .find(|at| known.begins(bytes, *at))
-            .unwrap_or(text.len())
+            .find(|at| known.goes_beyond(bytes, *at, cut))
+            .unwrap_or(cut)
     }
 }
 
@@ -233,8 +234,8 @@ impl Known {
             })
     }
 
-    /// Whether a form begins here that the text ends in.
-    fn begins(&self, bytes: &[u8], at: usize) -> bool {
+    /// Whether a form begins here that goes on behind the cut.
+    fn goes_beyond(&self, bytes: &[u8], at: usize, cut: usize) -> bool {
         let Some(byte) = bytes.get(at) else {
             return false;
         };
@@ -242,7 +243,11 @@ impl Known {
             return self.count > 0;
         }
         self.candidates(*byte, bytes, at)
-            .any(|form| matches!(form.at(bytes, at), Found::Begun))
+            .any(|form| match form.at(bytes, at) {
+                Found::Whole(end) => end > cut,
+                Found::Begun => true,
+                Found::Not => false,
+            })
     }
 }
 

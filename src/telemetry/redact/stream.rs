@@ -81,15 +81,12 @@ impl Stream {
         };
         let last = text.char_indices().rfind(|(_, letter)| is_end(*letter));
         let units = last.map_or(0, |(at, letter)| at + letter.len_utf8());
-        let unfinished = self.redactor.unfinished(text);
+        let units = self.redactor.uncut(text, units);
         let end = match open_key(text) {
-            Some(key) if text.len() - key < LONGEST_KEY => units.min(unfinished).min(key),
+            Some(key) if text.len() - key < LONGEST_KEY => units.min(key),
             // No key is that long; as much as one would have goes with its beginning.
-            Some(key) => {
-                let past = text.ceil_char_boundary(key + LONGEST_KEY);
-                units.min(unfinished).max(past)
-            }
-            None => units.min(unfinished),
+            Some(key) => units.max(text.ceil_char_boundary(key + LONGEST_KEY)),
+            None => units,
         };
         if text.len() - end <= MAX_HELD {
             return end;
@@ -98,10 +95,8 @@ impl Stream {
         let in_key = |letter: char| letter.is_ascii_alphanumeric() || "+/=_.-%\\".contains(letter);
         let cut = text.char_indices().rfind(|(_, letter)| !in_key(*letter));
         let cut = cut.map_or(0, |(at, letter)| at + letter.len_utf8());
-        match cut
-            .min(unfinished)
-            .min(open_key(text).unwrap_or(text.len()))
-        {
+        let cut = cut.min(open_key(text).unwrap_or(text.len()));
+        match self.redactor.uncut(text, cut) {
             cut if cut > end => cut,
             _ => text.len(),
         }
@@ -158,6 +153,7 @@ mod tests {
                 vec!["hunter2-\u{1b}[0m", "hunter2 "],
                 vec!["", "[redacted] ", ""],
             ),
+            (vec!["correct horse battery"], vec!["", "[redacted]"]),
             (vec!["one two"], vec!["one ", "two"]),
         ] {
             assert_eq!(pieces(&redactor, Unit::Word, &chunks), wanted, "{chunks:?}");

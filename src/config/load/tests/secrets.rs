@@ -100,7 +100,10 @@ fn a_key_in_the_environment_is_a_secret_though_another_outranks_it() {
 fn what_a_value_with_its_word_must_look_like_is_said() {
     for (env, said) in [
         ("{A = {secret = true}}", "value"),
-        ("{A = {value = 'x', secrt = true}}", "secrt"),
+        (
+            "{A = {value = 'x', secrt = true}}",
+            "did you mean \"secret\"",
+        ),
         ("{A = 5}", "{value = "),
     ] {
         let errors = toml(&format!("[mcp.servers.m]\ncommand = 'c'\nenv = {env}\n")).errors();
