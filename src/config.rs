@@ -10,6 +10,7 @@ mod keys;
 mod layers;
 mod load;
 mod merged;
+mod named_value;
 mod origin;
 mod search;
 mod session;
@@ -26,11 +27,12 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use schemars::JsonSchema;
-use secrecy::SecretString;
+use secrecy::{ExposeSecret, SecretString};
 
 pub use self::check::{AddedServer, mcp_server};
 pub use self::error::{ConfigError, ConfigErrors};
 pub use self::load::{Environment, Loaded, Override, Sources, load};
+pub use self::named_value::NamedValue;
 pub use self::origin::Origin;
 pub use self::search::{AskSearch, WebSearchConfig};
 pub use self::session::SessionConfig;
@@ -66,41 +68,29 @@ pub struct Config {
     pub audit: Option<AuditConfig>,
     /// How long running exchanges may take to end at shutdown.
     pub shutdown_grace: Duration,
+    /// Secrets in the daemon's own environment, whether they are used or something else outranks them.
+    pub environment_secrets: Vec<SecretString>,
 }
 
 impl Config {
-    /// Lists every secret, so that logs and tool results can be kept free of them.
+    /// Lists every secret that is known, so that logs and tool results can be kept free of them.
     ///
-    /// Of headers and of MCP servers' variables those whose name says that they hold one.
-    pub fn secrets(&self) -> Vec<&SecretString> {
+    /// Of headers and of MCP servers' variables what is one by its name, its form or the operator's word; of the
+    /// daemon's own environment, used or not, what is one by its name or its vendor's form.
+    pub fn secrets(&self) -> Vec<SecretString> {
         let keys = self.providers.iter().filter_map(|p| p.api_key.as_ref());
+        let keys = keys.chain(&self.tools.web_search.brave_api_key);
+        let keys = keys.flat_map(|key| NamedValue::from(key.expose_secret()).secrets("api_key"));
         let headers = self.providers.iter().map(|provider| &provider.headers);
-        let servers = self
-            .mcp
-            .servers
-            .values()
-            .map(|server| match &server.transport {
-                McpTransport::Stdio(server) => &server.env,
-                McpTransport::Http(server) => &server.headers,
-            });
-        let named = headers
-            .chain(servers)
+        let headers = headers
             .flatten()
-            .filter(|(name, _)| names_a_secret(name))
-            .map(|(_, secret)| secret);
-        keys.chain(&self.tools.web_search.brave_api_key)
-            .chain(named)
+            .flat_map(|(name, value)| value.secrets(name));
+        let servers = self.mcp.servers.values();
+        keys.chain(headers)
+            .chain(servers.flat_map(McpServerConfig::secrets))
+            .chain(self.environment_secrets.iter().cloned())
             .collect()
     }
-}
-
-/// Whether a header or variable of this name holds a secret, and no path or switch.
-pub fn names_a_secret(name: &str) -> bool {
-    const WORDS: [&str; 8] = [
-        "KEY", "TOKEN", "SECRET", "PASS", "CRED", "AUTH", "COOKIE", "_PAT",
-    ];
-    let name = name.to_uppercase();
-    WORDS.iter().any(|word| name.contains(word))
 }
 
 /// Where and to whom the daemon listens.
@@ -208,7 +198,7 @@ pub struct ProviderConfig {
     /// The default model; empty to take the first that the endpoint lists.
     pub model: String,
     /// Extra headers for each request.
-    pub headers: BTreeMap<String, SecretString>,
+    pub headers: BTreeMap<String, NamedValue>,
     /// Longest wait for the response headers.
     pub timeout_first_byte: Duration,
     /// Longest silence within a response.
@@ -355,6 +345,18 @@ pub struct McpServerConfig {
     pub timeout: Duration,
 }
 
+impl McpServerConfig {
+    /// Lists what it is trusted with.
+    pub fn secrets(&self) -> Vec<SecretString> {
+        let values = match &self.transport {
+            McpTransport::Stdio(server) => &server.env,
+            McpTransport::Http(server) => &server.headers,
+        };
+        let secrets = values.iter().map(|(name, value)| value.secrets(name));
+        secrets.flatten().collect()
+    }
+}
+
 /// How an MCP server is reached.
 #[derive(Clone, Debug)]
 pub enum McpTransport {
@@ -386,7 +388,7 @@ pub struct StdioServer {
     /// Its arguments.
     pub args: Vec<String>,
     /// Variables added to its environment.
-    pub env: BTreeMap<String, SecretString>,
+    pub env: BTreeMap<String, NamedValue>,
     /// Its working directory; one of its own where absent.
     pub cwd: Option<PathBuf>,
     /// Whether it may use the network.
@@ -407,7 +409,7 @@ pub struct HttpServer {
     /// The endpoint.
     pub url: String,
     /// Extra headers.
-    pub headers: BTreeMap<String, SecretString>,
+    pub headers: BTreeMap<String, NamedValue>,
 }
 
 /// The audit log.

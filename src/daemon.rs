@@ -336,25 +336,13 @@ fn build(
     })
 }
 
-/// Every secret of the configuration, never to be passed on or shown.
+/// Every secret that is known at the start, never to be passed on or shown.
 fn secrets(config: &Config, token: &SecretString) -> Vec<String> {
-    let keys = config
-        .providers
+    config
+        .secrets()
         .iter()
-        .flat_map(|provider| provider.api_key.iter().chain(provider.headers.values()));
-    let servers = config
-        .mcp
-        .servers
-        .values()
-        .flat_map(|server| match &server.transport {
-            crate::config::McpTransport::Stdio(server) => server.env.values(),
-            crate::config::McpTransport::Http(server) => server.headers.values(),
-        });
-    keys.chain(servers)
-        .chain(&config.tools.web_search.brave_api_key)
         .chain([token])
         .map(|secret| secret.expose_secret().to_owned())
-        .filter(|secret| !secret.is_empty())
         .collect()
 }
 

@@ -74,6 +74,8 @@ pub mod lifecycle;
 pub mod mutex;
 pub mod process;
 pub mod ready;
+pub mod secret;
 pub mod telemetry;
+pub mod terminal_text;
 
 pub mod chat;

@@ -250,7 +250,9 @@ impl Mcp {
                 let params = ReadResourceRequestParams::new(uri);
                 let life = handle.life().await.map_err(Failure::Gone)?;
                 match life.peer.read_resource_once(params).await? {
-                    ReadResourceResponse::Complete(result) => content::given(&result),
+                    ReadResourceResponse::Complete(result) => {
+                        content::given(&result, &self.context.redactor)
+                    }
                     _ => Err(Failure::Input),
                 }
             })
@@ -277,7 +279,9 @@ impl Mcp {
             .within_limit(async {
                 let life = handle.life().await.map_err(Failure::Gone)?;
                 match life.peer.get_prompt_once(params).await? {
-                    GetPromptResponse::Complete(result) => content::given(&result),
+                    GetPromptResponse::Complete(result) => {
+                        content::given(&result, &self.context.redactor)
+                    }
                     _ => Err(Failure::Input),
                 }
             })

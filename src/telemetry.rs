@@ -14,7 +14,7 @@ use tracing_subscriber::filter::ParseError;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::{SubscriberInitExt, TryInitError};
 
-pub use self::redact::Redactor;
+pub use self::redact::{MASK, Redactor, Stream, Unit};
 pub use self::writer::LogGuard;
 
 /// The form of a log line.

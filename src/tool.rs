@@ -19,6 +19,7 @@ use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
 use crate::message::{Danger, Part, ToolSpec};
+use crate::telemetry::Redactor;
 
 mod appraisal;
 pub mod bash;
@@ -37,6 +38,7 @@ pub mod git;
 pub mod input;
 mod listed;
 pub mod locks;
+mod mask;
 mod name_filter;
 mod text;
 pub mod user;
@@ -164,6 +166,8 @@ pub struct Run<'a> {
     pub timeout: Duration,
     /// What this conversation has seen of files.
     pub seen: &'a crate::sandbox::seen::SeenFiles,
+    /// Takes secrets out of what is cut later, and tells what the model is not shown of a file.
+    pub redactor: &'a Redactor,
     /// What this session may still write.
     pub quota: &'a Arc<crate::sandbox::quota::WriteQuota>,
     /// Whether a path below a root may be seen, for calls that look through folders.
@@ -258,6 +262,9 @@ pub struct Metadata {
     /// Bytes of output left out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub omitted_bytes: Option<u64>,
+    /// How many places of the result show the mask `[redacted]` in place of a secret.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub redacted: Option<u64>,
     /// The file, relative to its root.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,

@@ -1,6 +1,7 @@
 //! Other people's text made fit for a terminal. Pure.
 
 use crate::classifier::is_hidden;
+use crate::terminal_text;
 
 /// Writes a text so that what is seen is what is there: controls, characters that cannot be seen and
 /// those that reorder text are escaped, and so are blanks that are none to a shell. Line ends and tabs stay.
@@ -20,10 +21,9 @@ pub(super) fn harmless(text: &str) -> String {
     })
 }
 
-/// Makes a command's output fit: colours are dropped, a return to the start of the line is a new one.
+/// Makes a command's output fit: what a terminal would show of the piece, without colours.
 pub(super) fn output(text: &str) -> String {
-    let plain = strip_ansi_escapes::strip_str(text.replace("\r\n", "\n").replace('\r', "\n"));
-    harmless(&plain)
+    terminal_text::shown(text)
 }
 
 /// Writes a text on one line, cut after `width` characters.
@@ -97,7 +97,8 @@ mod tests {
     fn output_loses_colours_and_keeps_lines() {
         let cases = [
             ("\u{1b}[31mred\u{1b}[0m\n", "red\n"),
-            ("10%\r20%\r\n", "10%\n20%\n"),
+            ("10%\r20%\r\n", "20%\n"),
+            ("all:\n\tcc x\n", "all:\n\tcc x\n"),
             ("\u{1b}]0;title\u{7}x", "x"),
         ];
         for (text, expected) in cases {

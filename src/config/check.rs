@@ -128,6 +128,7 @@ pub(crate) fn check(
             settings.shutdown.grace,
             LONGEST_GRACE,
         ),
+        environment_secrets: keys::in_environment(&sources.environment),
     };
     Some(Checked {
         config,

@@ -12,7 +12,7 @@ use secrecy::SecretString;
 use super::error::ConfigError;
 use super::load::{Environment, Sources};
 use super::origin::Origin;
-use crate::provider::presets::Preset;
+use crate::provider::presets::{self, Preset};
 
 /// Largest file with a secret, in bytes; no key comes near it.
 const MAX_SECRET_BYTES: u64 = 16 << 10;
@@ -55,6 +55,22 @@ pub(crate) fn secret(
         secret: SecretString::from(text),
         origin: Origin::Variable(name.to_owned()),
     }))
+}
+
+/// Lists the secrets in the environment, used or not, also those in files that `_FILE` variables of ours name.
+pub(crate) fn in_environment(environment: &Environment) -> Vec<SecretString> {
+    let variables = environment
+        .starting_with("")
+        .flat_map(|(name, value)| crate::secret::in_variable(name, value));
+    let ours = presets::all().iter().map(|preset| preset.key_variable);
+    let files = ours
+        .chain([TOKEN_VARIABLE, BRAVE_VARIABLE])
+        .filter_map(|variable| {
+            let name = format!("{variable}_FILE");
+            // One that is not used may be broken.
+            read_secret_file(&name, environment.get(&name)?).ok()
+        });
+    variables.chain(files).map(SecretString::from).collect()
 }
 
 /// Whether a text can be sent in a header and written in a URL's query.

@@ -66,12 +66,15 @@ impl Origin {
 
 /// Whether the value at this path must never be shown.
 pub(crate) fn is_secret(path: &[&str]) -> bool {
-    matches!(
-        path,
+    match path {
+        // Whether a value is one.
+        ["providers", _, "headers", _, "secret"]
+        | ["mcp", "servers", _, "env" | "headers", _, "secret"] => false,
         [.., "api_key" | "brave_api_key"]
-            | ["providers", _, "headers", ..]
-            | ["mcp", "servers", _, "env" | "headers", ..]
-    )
+        | ["providers", _, "headers", ..]
+        | ["mcp", "servers", _, "env" | "headers", ..] => true,
+        _ => false,
+    }
 }
 
 /// Writes a value for people on one line: secrets masked, long texts cut.

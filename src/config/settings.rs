@@ -11,6 +11,7 @@ use secrecy::SecretString;
 use serde::Deserialize;
 use serde::de::{Deserializer, IntoDeserializer};
 
+use super::named_value::NamedValue;
 use super::units::{Size, Span, Timeout};
 use super::{AskSearch, LogFormat, NetworkPolicy, SandboxPolicy, Unattended};
 use crate::message::{DangerLevel, OnViolation, TrustLevel};
@@ -155,8 +156,8 @@ pub(crate) struct ProviderSettings {
     /// `api.openai.com`, else `chat`.
     #[serde(deserialize_with = "optional_word")]
     pub(crate) wire: Option<Wire>,
-    /// Headers added to each request; shown as secrets.
-    pub(crate) headers: BTreeMap<String, Secret>,
+    /// Headers added to each request: texts, or `{value = "…", secret = true}`. None is shown.
+    pub(crate) headers: BTreeMap<String, NamedValue>,
     /// Longest wait for the response headers, up to 1h. Default: 120s, on this machine 600s.
     pub(crate) timeout_first_byte: Option<Span>,
     /// Longest silence within a response, up to 1h. Default: 120s, on this machine 600s.
@@ -330,14 +331,14 @@ pub(crate) struct McpServerSettings {
     pub(crate) command: Option<String>,
     /// Its arguments.
     pub(crate) args: Vec<String>,
-    /// Variables added to its environment; shown as secrets.
-    pub(crate) env: BTreeMap<String, Secret>,
+    /// Variables added to its environment: texts, or `{value = "…", secret = true}`. None is shown.
+    pub(crate) env: BTreeMap<String, NamedValue>,
     /// Its working directory. Default: a directory of its own.
     pub(crate) cwd: Option<String>,
     /// The endpoint, which speaks streamable HTTP.
     pub(crate) url: Option<String>,
-    /// Headers added to each request to `url`; shown as secrets.
-    pub(crate) headers: BTreeMap<String, Secret>,
+    /// Headers added to each request to `url`: texts, or `{value = "…", secret = true}`. None is shown.
+    pub(crate) headers: BTreeMap<String, NamedValue>,
     /// Whether the server is used. Default: true.
     pub(crate) enabled: Option<bool>,
     /// Tools of it that only read, so that they need no approval under `guided`.

@@ -30,6 +30,7 @@ use crate::mutex::Mutex;
 use crate::protocol::ChatCode;
 use crate::protocol::event::ChatError;
 use crate::protocol::record::ExecutionStatus;
+use crate::telemetry::Redactor;
 use crate::tool::{Facts, Metadata, Prepared, ToolSet, Violation};
 
 use settle::Settled;
@@ -148,15 +149,7 @@ impl Exchange<'_> {
     /// What is remembered of a call that ran with an input of the user's: the call itself stays as the model made it, since
     /// providers sign what a model wrote.
     fn edited(&self, input: Map<String, Value>) -> Part {
-        let mut input = Value::Object(input).to_string();
-        if input.len() > SHOWN_EDIT {
-            input.truncate(input.floor_char_boundary(SHOWN_EDIT));
-            input.push('…');
-        }
-        let input = self.services.redactor.redact(&input);
-        Part::text(format!(
-            "\n[the user changed the input of this call; it ran with {input}]"
-        ))
+        Part::text(shown_edit(input, &self.services.redactor))
     }
 
     fn violated(&self, violation: &Violation) -> ChatError {
@@ -170,6 +163,17 @@ impl Exchange<'_> {
             )
         }
     }
+}
+
+/// Says with which input of the user's a call ran, without secrets: first these go, then what is too long.
+fn shown_edit(input: Map<String, Value>, redactor: &Redactor) -> String {
+    let input = Value::Object(input).to_string();
+    let mut input = redactor.redact(&input).into_owned();
+    if input.len() > SHOWN_EDIT {
+        input.truncate(input.floor_char_boundary(SHOWN_EDIT));
+        input.push('…');
+    }
+    format!("\n[the user changed the input of this call; it ran with {input}]")
 }
 
 impl Calls<'_> {
@@ -217,4 +221,30 @@ impl Calls<'_> {
 
 fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn an_edited_input_is_cut_after_its_secrets_are_out() {
+        let redactor = Redactor::default();
+        redactor.add("hunter2-hunter2");
+        let overhead = "{\"command\":\"".len();
+        let mut input = Map::new();
+        let before = "x".repeat(SHOWN_EDIT - overhead - 10);
+        input.insert(
+            "command".to_owned(),
+            json!(format!("{before}hunter2-hunter2 after")),
+        );
+        let shown = shown_edit(input, &redactor);
+        assert!(
+            shown.ends_with("x[redacted]…]"),
+            "{}",
+            &shown[shown.len() - 40..]
+        );
+    }
 }

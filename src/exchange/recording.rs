@@ -7,14 +7,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use tokio::time::Instant;
 
-use super::clean::{clean, finished_lines};
 use crate::message::ToolId;
 use crate::mutex::Mutex;
 use crate::protocol::answer::OutputRange;
 use crate::protocol::record::ExecutionRecord;
-use crate::sandbox::output::Stream;
+use crate::sandbox::output::Stream as Pipe;
 use crate::sandbox::spill::{Gone, Recorded, Spill};
-use crate::telemetry::Redactor;
+use crate::telemetry::{Redactor, Stream, Unit};
 use crate::tool::OutputStream;
 
 /// The output of one call.
@@ -23,18 +22,18 @@ pub struct Recording {
     recorded: Recorded,
     redactor: Redactor,
     /// Held for one piece of output, never across an await.
-    held: Mutex<Held>,
+    streams: Mutex<Streams>,
     began: Instant,
     /// Bytes that came so far.
     stdout_bytes: AtomicU64,
     stderr_bytes: AtomicU64,
 }
 
-/// The unfinished lines of both streams.
-#[derive(Debug, Default)]
-struct Held {
-    stdout: String,
-    stderr: String,
+/// What the program writes, clean of secrets.
+#[derive(Debug)]
+struct Streams {
+    stdout: Stream,
+    stderr: Stream,
     wrote: bool,
 }
 
@@ -44,7 +43,11 @@ impl Recording {
         Self {
             recorded: spill.record(),
             redactor: redactor.clone(),
-            held: Mutex::default(),
+            streams: Mutex::new(Streams {
+                stdout: Stream::new(redactor, Unit::Line),
+                stderr: Stream::new(redactor, Unit::Line),
+                wrote: false,
+            }),
             began: Instant::now(),
             stdout_bytes: AtomicU64::new(0),
             stderr_bytes: AtomicU64::new(0),
@@ -53,18 +56,16 @@ impl Recording {
 
     /// Takes a piece of output as it comes; progress is none.
     pub fn push(&self, stream: OutputStream, chunk: &str) {
-        let mut held = self.held.lock();
-        let held = &mut *held;
-        let (stream, line, bytes) = match stream {
-            OutputStream::Stdout => (Stream::Stdout, &mut held.stdout, &self.stdout_bytes),
-            OutputStream::Stderr => (Stream::Stderr, &mut held.stderr, &self.stderr_bytes),
+        let mut streams = self.streams.lock();
+        let streams = &mut *streams;
+        let (pipe, stream, bytes) = match stream {
+            OutputStream::Stdout => (Pipe::Stdout, &mut streams.stdout, &self.stdout_bytes),
+            OutputStream::Stderr => (Pipe::Stderr, &mut streams.stderr, &self.stderr_bytes),
             OutputStream::Progress => return,
         };
-        held.wrote = true;
+        streams.wrote = true;
         bytes.fetch_add(chunk.len() as u64, Ordering::Relaxed);
-        line.push_str(chunk);
-        let rest = line.split_off(finished_lines(line));
-        self.keep(stream, &std::mem::replace(line, rest));
+        self.keep(pipe, &stream.push(chunk));
     }
 
     /// Notes in the record of the call, which still runs, what it has come to.
@@ -76,11 +77,11 @@ impl Recording {
 
     /// Ends it; `result` is the output of a tool that wrote nothing while it ran.
     pub fn finish(&self, result: Option<&str>) {
-        let held = std::mem::take(&mut *self.held.lock());
-        self.keep(Stream::Stdout, &held.stdout);
-        self.keep(Stream::Stderr, &held.stderr);
-        if let (false, Some(result)) = (held.wrote, result) {
-            self.keep(Stream::Stdout, result);
+        let mut streams = self.streams.lock();
+        self.keep(Pipe::Stdout, &streams.stdout.finish());
+        self.keep(Pipe::Stderr, &streams.stderr.finish());
+        if let (false, Some(result)) = (streams.wrote, result) {
+            self.keep(Pipe::Stdout, &self.redactor.redact(result));
         }
         self.recorded.finish();
     }
@@ -95,8 +96,8 @@ impl Recording {
         Ok(OutputRange {
             tool_id: tool_id.clone(),
             stream: match range.stream {
-                Stream::Stdout => OutputStream::Stdout,
-                Stream::Stderr => OutputStream::Stderr,
+                Pipe::Stdout => OutputStream::Stdout,
+                Pipe::Stderr => OutputStream::Stderr,
             },
             text: range.text,
             offset: range.offset,
@@ -105,16 +106,15 @@ impl Recording {
         })
     }
 
-    fn keep(&self, stream: Stream, text: &str) {
-        if !text.is_empty() {
-            self.recorded.push(stream, &clean(&self.redactor, text));
+    fn keep(&self, pipe: Pipe, clean: &str) {
+        if !clean.is_empty() {
+            self.recorded.push(pipe, clean);
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::clean::MAX_HELD;
     use super::*;
 
     fn kept(redactor: &Redactor, chunks: &[&str]) -> String {
@@ -155,15 +155,5 @@ mod tests {
         recording.finish(Some("the result"));
         let range = recording.range(&ToolId::new("t1"), 0, 100).unwrap();
         assert_eq!(range.text, "the result");
-    }
-
-    #[test]
-    fn a_line_without_end_is_not_held_for_ever() {
-        let long = "x".repeat(3 * MAX_HELD);
-        assert_eq!(
-            kept(&Redactor::default(), &[&long, "y"]),
-            format!("{long}y")
-        );
-        assert!(finished_lines(&long) == long.len());
     }
 }

@@ -236,7 +236,7 @@ fn form(mut schema: Value, redactor: &Redactor) -> Result<Map<String, Value>, St
     if schema.to_string().len() > MAX_SCHEMA {
         return Err(format!("its form has more than {MAX_SCHEMA} bytes"));
     }
-    clean(&mut schema, redactor);
+    redactor.redact_value(&mut schema);
     let Value::Object(schema) = schema else {
         return Err("its form is not one that can be shown".to_owned());
     };
@@ -244,15 +244,6 @@ fn form(mut schema: Value, redactor: &Redactor) -> Result<Map<String, Value>, St
     match fields.is_some_and(|fields| fields.len() > MAX_FIELDS) {
         true => Err(format!("its form has more than {MAX_FIELDS} fields")),
         false => Ok(schema),
-    }
-}
-
-fn clean(value: &mut Value, redactor: &Redactor) {
-    match value {
-        Value::String(text) => *text = redactor.redact(text).into_owned(),
-        Value::Array(items) => items.iter_mut().for_each(|item| clean(item, redactor)),
-        Value::Object(fields) => fields.values_mut().for_each(|item| clean(item, redactor)),
-        Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }
 

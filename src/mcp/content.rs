@@ -9,13 +9,20 @@ use serde_json::Value;
 use super::Failure;
 use crate::message::{Part, image};
 use crate::sandbox::output::shorten;
+use crate::telemetry::Redactor;
+use crate::terminal_text;
 use crate::tool::{Metadata, Output};
 
 /// The largest structured content that the client is given as data, in bytes.
 const MAX_DATA: usize = 256 * 1024;
 
 /// Makes a tool's output of a server's answer; `cap` is in bytes of text.
-pub(super) fn output(server: &str, result: CallToolResult, cap: usize) -> Output {
+pub(super) fn output(
+    server: &str,
+    result: CallToolResult,
+    cap: usize,
+    redactor: &Redactor,
+) -> Output {
     let is_error = result.is_error.unwrap_or(false);
     let mut text = Vec::new();
     let mut pictures = Vec::new();
@@ -23,19 +30,30 @@ pub(super) fn output(server: &str, result: CallToolResult, cap: usize) -> Output
         add(block, &mut text, &mut pictures);
     }
     // Servers repeat structured content as text; where one does not, it is the text.
-    let data = result.structured_content;
+    let mut data = result.structured_content;
+    if let Some(data) = &mut data {
+        redactor.redact_value(data);
+    }
     if let (true, Some(data)) = (text.is_empty(), &data) {
         text.push(data.to_string());
     }
-    let mut output = told(server, &text.join("\n"), is_error, cap);
+    let mut output = told(server, &text.join("\n"), is_error, cap, redactor);
     output.content.extend(pictures);
     output.metadata.results = data.filter(|data| data.to_string().len() <= MAX_DATA);
     output
 }
 
-/// Text of a server as the result of a call.
-pub(super) fn told(server: &str, text: &str, is_error: bool, cap: usize) -> Output {
-    let kept = shorten(&strip_ansi_escapes::strip_str(text), cap);
+/// Text of a server as the result of a call. Secrets go before it is cut: the tail may begin in the middle of one.
+pub(super) fn told(
+    server: &str,
+    text: &str,
+    is_error: bool,
+    cap: usize,
+    redactor: &Redactor,
+) -> Output {
+    let shown = terminal_text::shown(text);
+    let (clean, masked) = redactor.redact_counted(&shown);
+    let kept = shorten(&clean, cap);
     let body = match kept.text.trim().is_empty() {
         true => "[no text]",
         false => kept.text.as_str(),
@@ -51,6 +69,7 @@ pub(super) fn told(server: &str, text: &str, is_error: bool, cap: usize) -> Outp
             truncated: kept.left_out_bytes > 0,
             total_bytes: Some(kept.total_bytes),
             omitted_bytes: Some(kept.left_out_bytes).filter(|bytes| *bytes > 0),
+            redacted: Some(masked).filter(|masked| *masked > 0),
             ..Metadata::default()
         },
     }
@@ -149,13 +168,16 @@ pub(super) fn progress(done: f64, total: Option<f64>, message: Option<&str>) -> 
     line
 }
 
-/// A server's answer to a request of the client, as it gave it.
+/// A server's answer to a request of the client, as it gave it but for secrets.
 pub(super) fn given(
     answer: &impl serde::Serialize,
+    redactor: &Redactor,
 ) -> Result<serde_json::Map<String, Value>, Failure> {
     /// The largest answer passed on, in bytes: it is kept for a resume with all other events.
     const MAX_ANSWER: usize = 4 * 1024 * 1024;
-    let value = serde_json::to_value(answer).map_err(|error| Failure::Unfit(error.to_string()))?;
+    let mut value =
+        serde_json::to_value(answer).map_err(|error| Failure::Unfit(error.to_string()))?;
+    redactor.redact_value(&mut value);
     let bytes = value.to_string().len();
     if bytes > MAX_ANSWER {
         return Err(Failure::Unfit(format!(
@@ -175,7 +197,14 @@ mod tests {
     use super::*;
 
     fn of(value: Value) -> Output {
-        output("s", serde_json::from_value(value).unwrap(), 1_000)
+        let redactor = Redactor::default();
+        redactor.add("hunter2-hunter2");
+        output(
+            "s",
+            serde_json::from_value(value).unwrap(),
+            1_000,
+            &redactor,
+        )
     }
 
     fn text(output: &Output) -> &str {
@@ -242,6 +271,23 @@ mod tests {
         assert!(read.starts_with("An error of") && read.contains("bytes left out"));
         assert!(read.contains("head") && read.ends_with("tail"));
         assert!(text(&of(json!({"content": []}))).ends_with("[no text]"));
+    }
+
+    #[test]
+    fn tabs_stay_a_line_has_its_last_state_and_secrets_go_before_the_cut() {
+        let answer =
+            of(json!({"content": [{"type": "text", "text": "all:\n\tcc x\r\n10 %\r100 %\n"}]}));
+        assert!(
+            text(&answer).ends_with("\nall:\n\tcc x\n100 %\n"),
+            "{}",
+            text(&answer)
+        );
+        let long = format!("{}hunter2-hunter2{}", "x".repeat(495), "y".repeat(900));
+        let answer = of(json!({"content": [{"type": "text", "text": long}],
+            "structuredContent": {"key": "hunter2-hunter2"}}));
+        assert!(!text(&answer).contains("hunter"), "{}", text(&answer));
+        assert_eq!(answer.metadata.redacted, Some(1));
+        assert_eq!(answer.metadata.results, Some(json!({"key": "[redacted]"})));
     }
 
     #[test]

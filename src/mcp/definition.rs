@@ -8,6 +8,8 @@ use sha2::{Digest, Sha256};
 
 use super::{names, wire};
 use crate::message::{DangerLevel, ToolCategory, ToolSpec};
+use crate::telemetry::Redactor;
+use crate::terminal_text;
 
 /// The longest description passed on, in characters; what is longer is cut.
 const MAX_DESCRIPTION: usize = 4_096;
@@ -42,16 +44,22 @@ pub(super) fn define(
     identity: &str,
     tool: &Tool,
     safe: &[String],
+    redactor: &Redactor,
 ) -> Result<Definition, String> {
+    if redactor.redact_counted(&tool.name).1 > 0 {
+        return Err("its name has a secret in it".to_owned());
+    }
     if let Some(why) = wire::unfit(&tool.input_schema) {
         return Err(super::connection::bounded(why));
     }
-    let schema = schema(&tool.input_schema);
+    let mut schema = schema(&tool.input_schema);
     if is_deeper(&schema, MAX_SCHEMA_DEPTH) {
         return Err(format!(
             "its schema is nested more than {MAX_SCHEMA_DEPTH} deep"
         ));
     }
+    // A server may repeat what it was started with.
+    redactor.redact_value(&mut schema);
     let written = schema.to_string();
     if written.len() > MAX_SCHEMA {
         return Err(format!(
@@ -59,7 +67,8 @@ pub(super) fn define(
             written.len()
         ));
     }
-    let description = tool.description.as_deref().unwrap_or_default();
+    let description = redactor.redact(tool.description.as_deref().unwrap_or_default());
+    let description = description.as_ref();
     let mut digest = Sha256::new();
     for piece in [identity, &tool.name, description, &canonical(&schema)] {
         digest.update((piece.len() as u64).to_le_bytes());
@@ -88,9 +97,8 @@ pub(super) fn define(
 fn described(server: &str, description: &str) -> String {
     let mut text = format!("(From the MCP server {server:?}.) ");
     text.extend(
-        strip_ansi_escapes::strip_str(description)
+        terminal_text::shown(description)
             .chars()
-            .filter(|letter| !letter.is_control() || *letter == '\n')
             .take(MAX_DESCRIPTION),
     );
     text
@@ -149,7 +157,9 @@ mod tests {
     }
 
     fn digest(identity: &str, value: Value) -> String {
-        define("s", identity, &tool(value), &[]).unwrap().digest
+        define("s", identity, &tool(value), &[], &Redactor::default())
+            .unwrap()
+            .digest
     }
 
     #[test]
@@ -158,9 +168,16 @@ mod tests {
             "name": "wipe", "inputSchema": {"type": "object"},
             "annotations": {"readOnlyHint": true, "destructiveHint": false},
         }));
-        let asked = define("s", "", &says_so, &[]).unwrap();
+        let asked = define("s", "", &says_so, &[], &Redactor::default()).unwrap();
         assert_eq!(asked.spec.danger_level, DangerLevel::Dangerous);
-        let told = define("s", "", &says_so, &["wipe".to_owned()]).unwrap();
+        let told = define(
+            "s",
+            "",
+            &says_so,
+            &["wipe".to_owned()],
+            &Redactor::default(),
+        )
+        .unwrap();
         assert_eq!(told.spec.danger_level, DangerLevel::Safe);
         assert_eq!(told.spec.origin, "mcp:s");
     }
@@ -185,7 +202,7 @@ mod tests {
     #[test]
     fn what_cannot_be_offered_is_said() {
         let huge = json!({"name": "t", "inputSchema": {"description": "x".repeat(MAX_SCHEMA)}});
-        let error = define("s", "", &tool(huge), &[]).unwrap_err();
+        let error = define("s", "", &tool(huge), &[], &Redactor::default()).unwrap_err();
         assert!(error.contains("more than 65536"), "{error}");
         let deep = (0..80).fold(json!({}), |inner, _| json!({"p": inner}));
         let error = define(
@@ -193,17 +210,47 @@ mod tests {
             "",
             &tool(json!({"name": "t", "inputSchema": deep})),
             &[],
+            &Redactor::default(),
         );
         assert!(error.unwrap_err().contains("more than 64 deep"));
-        let bare = define("s", "", &tool(json!({"name": "t", "inputSchema": {}})), &[]).unwrap();
+        let bare = define(
+            "s",
+            "",
+            &tool(json!({"name": "t", "inputSchema": {}})),
+            &[],
+            &Redactor::default(),
+        )
+        .unwrap();
         assert_eq!(
             *bare.spec.input_schema,
             json!({"type": "object", "properties": {}})
         );
         let loud = json!({"name": "t", "description": format!("\u{1b}[31m{}", "y".repeat(9_000)),
             "inputSchema": {}});
-        let description = define("s", "", &tool(loud), &[]).unwrap().spec.description;
+        let description = define("s", "", &tool(loud), &[], &Redactor::default())
+            .unwrap()
+            .spec
+            .description;
         assert!(description.starts_with("(From the MCP server \"s\".) yyy"));
         assert!(description.len() < MAX_DESCRIPTION + 50);
+    }
+    #[test]
+    fn what_the_server_was_started_with_is_not_said_to_the_model() {
+        let redactor = Redactor::default();
+        redactor.add("hunter2-hunter2");
+        let talks = json!({"name": "t", "description": "Use\thunter2-hunter2 as key.",
+            "inputSchema": {"properties": {"key": {"default": "hunter2-hunter2"}}}});
+        let spec = define("s", "", &tool(talks), &[], &redactor).unwrap().spec;
+        assert!(
+            spec.description.ends_with("Use\t[redacted] as key."),
+            "{}",
+            spec.description
+        );
+        assert_eq!(
+            spec.input_schema["properties"]["key"]["default"],
+            "[redacted]"
+        );
+        let named = json!({"name": "hunter2-hunter2", "inputSchema": {}});
+        assert!(define("s", "", &tool(named), &[], &redactor).is_err());
     }
 }

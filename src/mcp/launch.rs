@@ -8,9 +8,9 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use secrecy::{ExposeSecret, SecretString};
+use secrecy::ExposeSecret;
 
-use crate::config::{SandboxPolicy, StdioServer};
+use crate::config::{NamedValue, SandboxPolicy, StdioServer};
 use crate::sandbox::paths::RootName;
 use crate::sandbox::python;
 use crate::sandbox::{
@@ -259,7 +259,7 @@ struct Reach {
 }
 
 fn exposed(
-    variables: &BTreeMap<String, SecretString>,
+    variables: &BTreeMap<String, NamedValue>,
 ) -> impl Iterator<Item = (String, String)> + '_ {
     variables
         .iter()

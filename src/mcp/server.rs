@@ -266,7 +266,8 @@ impl Server {
         let mut seen = BTreeSet::new();
         for tool in std::mem::take(&mut lists.found) {
             let safe = &self.handle.config.safe_tools;
-            match super::definition::define(name, &self.identity, &tool, safe) {
+            let redactor = &self.context.redactor;
+            match super::definition::define(name, &self.identity, &tool, safe, redactor) {
                 Ok(definition) if seen.insert(definition.spec.name.clone()) => {
                     let cap = self.context.output_cap;
                     tools.push(Arc::new(McpTool::new(definition, self.handle.clone(), cap)));
@@ -279,13 +280,18 @@ impl Server {
                     "mcp_tool_dropped",
                     format!(
                         "the tool {:?} of the MCP server `{name}` is not offered: {why}",
-                        connection::bounded(&tool.name)
+                        self.context
+                            .redactor
+                            .redact(&connection::bounded(&tool.name))
                     ),
                 ),
                 Err(why) => tracing::debug!(server = %name, why, "a tool is not offered"),
             }
         }
         lists.tools = seen.into_iter().collect();
+        for listed in lists.resources.iter_mut().chain(&mut lists.prompts) {
+            *listed = self.context.redactor.redact(listed).into_owned();
+        }
         let origin = format!("mcp:{name}");
         self.context.registry.replace(&origin, tools);
         let (now, count) = (lists.tools.clone(), lists.tools.len());

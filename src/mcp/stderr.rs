@@ -56,9 +56,8 @@ impl Tail {
             let kept = self.bytes.lock();
             kept.iter().copied().collect()
         };
-        let text = strip_ansi_escapes::strip_str(String::from_utf8_lossy(&bytes));
-        let clean = text.replace(|letter: char| letter.is_control() && letter != '\n', "");
-        clean.trim().to_owned()
+        let text = crate::terminal_text::shown(&String::from_utf8_lossy(&bytes));
+        text.trim().to_owned()
     }
 }
 

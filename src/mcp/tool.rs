@@ -22,6 +22,7 @@ use super::definition::Definition;
 use super::server::{Handle, Life, Link};
 use super::{content, hint};
 use crate::message::{Danger, Part, ToolSpec};
+use crate::telemetry::Redactor;
 use crate::tool::{
     Facts, Metadata, Output, OutputStream, Prepared, Refusal, RememberKey, Run, Tool, Violation,
 };
@@ -114,7 +115,7 @@ impl Prepared for Call {
             };
             Ok(match self.ask(&life.peer, &run).await {
                 Ok(output) => output,
-                Err(error) => self.broken(&error, &life),
+                Err(error) => self.broken(&error, &life, run.redactor),
             })
         })
     }
@@ -134,7 +135,7 @@ impl Call {
                 ControlFlow::Break(output) => return Ok(output),
             };
             let ServerResult::InputRequiredResult(demand) = result else {
-                return Ok(self.output(result));
+                return Ok(self.output(result, run.redactor));
             };
             params.request_state.clone_from(&demand.request_state);
             params.input_responses = match self.meet(demand, run, limit.as_mut()).await? {
@@ -261,10 +262,15 @@ impl Call {
         outcome
     }
 
-    fn output(&self, result: ServerResult) -> Output {
+    fn output(&self, result: ServerResult, redactor: &Redactor) -> Output {
         match result {
             ServerResult::CallToolResult(result) => {
-                self.hinted(content::output(&self.server.name, result, self.output_cap))
+                self.hinted(content::output(
+                    &self.server.name,
+                    result,
+                    self.output_cap,
+                    redactor,
+                ))
             }
             ServerResult::CreateTaskResult(_) => self.failed(
                 "made a task of this call to be asked about later, which was not asked for",
@@ -273,13 +279,14 @@ impl Call {
         }
     }
 
-    fn broken(&self, error: &ServiceError, life: &Life) -> Output {
+    fn broken(&self, error: &ServiceError, life: &Life, redactor: &Redactor) -> Output {
         match error {
             ServiceError::McpError(error) => self.hinted(content::told(
                 &self.server.name,
                 &format!("{} (code {})", error.message, error.code.0),
                 true,
                 self.output_cap,
+                redactor,
             )),
             ServiceError::TransportClosed | ServiceError::TransportSend(_) => {
                 life.broken.cancel();

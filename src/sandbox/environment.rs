@@ -4,13 +4,12 @@
 //! alone would let `DATABASE_URL` and every custom name through, hence the list.
 
 mod git;
-mod secrets;
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use crate::secret;
 pub use git::{git_alone, neutral_git};
-use secrets::{is_secret_name, is_secret_value};
 
 /// Whether a variable holds a secret, by its name or by the form of its value.
 pub fn is_secret(name: &str, value: &str) -> bool {
@@ -132,7 +131,7 @@ fn is_passed(name: &str, value: &str, surroundings: &Surroundings<'_>) -> bool {
         || PROXIES.contains(&name)
         || name.starts_with("LC_")
         || TOOLCHAINS.contains(&name) && (surroundings.readable)(Path::new(value));
-    listed && !is_secret_name(name) && !is_secret_value(value, surroundings.secrets)
+    listed && !secret::is_kept_back(name) && !secret::may_hold_one(value, surroundings.secrets)
 }
 
 /// The directories that programs may be taken from, in their order.

@@ -15,10 +15,9 @@ use encoding_rs::{Decoder, UTF_8};
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::time::{Instant, sleep_until};
 
-pub use kept::Captured;
+pub use kept::{Captured, HeadAndTail};
 
 use super::process::{Exit, Process};
-use kept::HeadAndTail;
 
 /// One read from a pipe; as much as a pipe of Linux holds by default.
 const READ_BYTES: usize = 64 * 1024;

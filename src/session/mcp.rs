@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use secrecy::ExposeSecret as _;
+
 use super::Session;
 use super::requests::error;
 use crate::config::{self, AddedServer};
@@ -21,11 +23,6 @@ impl Session {
             url,
             headers,
         } = wanted;
-        for (key, value) in env.iter().chain(&headers) {
-            if config::names_a_secret(key) {
-                self.daemon.services.redactor.add(value);
-            }
-        }
         let added = AddedServer {
             command,
             args,
@@ -35,6 +32,9 @@ impl Session {
         };
         let server = config::mcp_server(&name, added)
             .map_err(|message| error(SessionCode::InvalidPayload, &message))?;
+        for secret in server.secrets() {
+            self.daemon.services.redactor.add(secret.expose_secret());
+        }
         self.daemon
             .mcp
             .add(&name, server)

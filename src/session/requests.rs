@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use secrecy::SecretString;
+use secrecy::{ExposeSecret as _, SecretString};
 use tokio::sync::oneshot;
 
 use super::{Session, defaults, resolve};
+use crate::config::NamedValue;
 use crate::conversation::{self, View};
 use crate::exchange::executions::NoOutput;
 use crate::exchange::failure;
@@ -205,7 +206,9 @@ impl Session {
                     "field `apiKey` holds white space or characters that no header can carry",
                 ));
             }
-            self.daemon.services.redactor.add(key.trim());
+            for secret in NamedValue::from(key.as_str()).secrets("api_key") {
+                self.daemon.services.redactor.add(secret.expose_secret());
+            }
         }
         let key = wanted.api_key.map(SecretString::from);
         self.daemon

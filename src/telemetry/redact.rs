@@ -1,28 +1,29 @@
 //! Takes secrets out of text: those that are known, and what looks like one.
 //!
-//! Known secrets are found as they are, in base64 (at any alignment, so also inside a Basic
-//! header), URL-encoded and as JSON writes them. Patterns are the second net: keys of well-known
-//! vendors, JSON web tokens, private keys in PEM, passwords in URLs. One pass over the bytes; a
-//! byte that starts nothing costs one look into a table.
+//! Known secrets are found as they are and encoded: in base64 and base32 (at any alignment, so also inside a Basic
+//! header), in hexadecimal, and each of these with any of its characters escaped as URLs or JSON do it. Patterns are
+//! the second net: keys of well-known vendors, JSON web tokens, private keys in PEM, passwords in URLs. One pass over
+//! the bytes; two bytes that begin nothing cost two looks into tables.
 
-mod patterns;
+mod forms;
+mod stream;
 
 use std::borrow::Cow;
-use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::{Arc, PoisonError, RwLock};
 
-use base64::Engine;
-use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
+use serde_json::Value;
+
+use crate::secret;
+use forms::{Form, Found};
+pub use stream::{Stream, Unit};
 
 /// What stands in the place of a secret.
-pub(super) const MASK: &str = "[redacted]";
-/// Shortest secret that is looked for, in bytes: a shorter one is a part of ordinary words.
-const SHORTEST_SECRET: usize = 8;
-/// Bytes of a form that are looked at first; no form is shorter.
-const HEAD_BYTES: usize = 4;
-/// Most texts that are looked for; each secret has up to nine forms.
-const MOST_FORMS: usize = 4096;
+pub const MASK: &str = "[redacted]";
+/// Most texts that are looked for; each secret has up to 19 forms.
+const MOST_FORMS: usize = 8192;
+/// The most bytes that one byte of a secret is written as: `\u0041`.
+const LONGEST_ESCAPE: usize = 6;
 
 /// Takes secrets out of text. Clones share what they know.
 #[derive(Clone, Default)]
@@ -33,30 +34,45 @@ pub struct Redactor {
 }
 
 /// The texts that are looked for.
-#[derive(Default)]
 struct Known {
-    /// Longest first, so that the whole of a secret goes and not a shorter one inside it.
-    forms: Vec<String>,
-    /// Whether some form starts with the byte.
-    starts: ByteSet,
-    /// The first bytes of each form, sorted: one search rules out nearly every place in a text.
-    heads: Vec<[u8; HEAD_BYTES]>,
+    /// By their first byte; longest first, so that the whole of a secret goes and not a shorter one inside it.
+    forms: Vec<Vec<Form>>,
+    count: usize,
+    longest: usize,
+    /// The pairs of bytes that forms start with: a look at one rules out nearly every place in a text.
+    pairs: Pairs,
 }
 
-/// A set of bytes.
-#[derive(Clone, Copy, Default)]
-struct ByteSet([u64; 4]);
+/// A set of pairs of bytes.
+struct Pairs(Vec<u64>);
 
-impl ByteSet {
-    fn insert(&mut self, byte: u8) {
-        if let Some(word) = self.0.get_mut(usize::from(byte >> 6)) {
-            *word |= 1 << (byte & 63);
+impl Pairs {
+    fn place(first: u8, second: u8) -> (usize, u32) {
+        let number = usize::from(first) << 8 | usize::from(second);
+        (number >> 6, u32::from(second & 63))
+    }
+
+    fn insert(&mut self, first: u8, second: u8) {
+        let (word, bit) = Self::place(first, second);
+        if let Some(word) = self.0.get_mut(word) {
+            *word |= 1 << bit;
         }
     }
 
-    fn contains(self, byte: u8) -> bool {
-        let word = self.0.get(usize::from(byte >> 6));
-        word.is_some_and(|word| word >> (byte & 63) & 1 == 1)
+    fn contains(&self, first: u8, second: u8) -> bool {
+        let (word, bit) = Self::place(first, second);
+        self.0.get(word).is_some_and(|word| word >> bit & 1 == 1)
+    }
+}
+
+impl Default for Known {
+    fn default() -> Self {
+        Self {
+            forms: Vec::new(),
+            count: 0,
+            longest: 0,
+            pairs: Pairs(vec![0; 1 << 10]),
+        }
     }
 }
 
@@ -69,150 +85,170 @@ impl std::fmt::Debug for Redactor {
 impl Redactor {
     /// Adds a secret to look for; one of fewer than 8 bytes is left to the patterns.
     ///
-    /// Of a header's value such as `Bearer X`, `X` is a secret too.
+    /// What of a configured value is secret, [`secret::in_value`] knows.
     pub fn add(&self, secret: &str) {
-        let secret = secret.trim();
         let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
-        known.add(secret);
-        if let Some((_, last)) = secret.rsplit_once(' ') {
-            known.add(last);
-        }
+        known.add(secret.trim());
     }
 
     /// Returns the text with each secret replaced by `[redacted]`; borrowed where there is none.
     pub fn redact<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        self.redact_counted(text).0
+    }
+
+    /// The same, with the number of places that were replaced.
+    pub fn redact_counted<'a>(&self, text: &'a str) -> (Cow<'a, str>, u64) {
         let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
         let bytes = text.as_bytes();
         let mut clean = String::new();
-        let (mut at, mut copied) = (0, 0);
+        let (mut at, mut copied, mut count) = (0, 0, 0);
         while let Some(byte) = bytes.get(at) {
             let Some(found) = known
                 .at(*byte, bytes, at)
-                .or_else(|| patterns::at(*byte, bytes, at))
+                .or_else(|| secret::looked_like(*byte, bytes, at))
             else {
                 at += 1;
                 continue;
             };
+            // A key without end may be cut within a character.
+            let end = text.ceil_char_boundary(found.end.max(at + 1));
             clean.push_str(text.get(copied..found.start).unwrap_or_default());
             clean.push_str(MASK);
-            at = found.end.max(at + 1);
-            copied = at;
+            count += 1;
+            at = end;
+            copied = end;
         }
-        if copied == 0 {
-            return Cow::Borrowed(text);
+        if count == 0 {
+            return (Cow::Borrowed(text), 0);
         }
         clean.push_str(text.get(copied..).unwrap_or_default());
-        Cow::Owned(clean)
+        (Cow::Owned(clean), count)
     }
-}
 
-impl Redactor {
-    /// Returns where a known secret begins in the text's end whose rest may be still to come; the end where none does.
+    /// Takes the secrets out of all texts of a value, names of fields included; returns how many places that were.
+    pub fn redact_value(&self, value: &mut Value) -> u64 {
+        match value {
+            Value::String(text) => match self.redact_counted(text) {
+                (Cow::Owned(clean), count) => {
+                    *text = clean;
+                    count
+                }
+                (Cow::Borrowed(_), _) => 0,
+            },
+            Value::Array(items) => items.iter_mut().map(|item| self.redact_value(item)).sum(),
+            Value::Object(fields) => {
+                let inner: u64 = fields
+                    .values_mut()
+                    .map(|item| self.redact_value(item))
+                    .sum();
+                let names = fields
+                    .keys()
+                    .map(|name| self.redact_counted(name).1)
+                    .sum::<u64>();
+                if names > 0 {
+                    *fields = std::mem::take(fields)
+                        .into_iter()
+                        .map(|(name, value)| (self.redact(&name).into_owned(), value))
+                        .collect();
+                }
+                inner + names
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) => 0,
+        }
+    }
+
+    /// Returns where before `cut` a known secret begins that goes on behind it, or may, its rest being still to come;
+    /// `cut` where none does.
     ///
-    /// Says nothing of what only looks like a secret: such have no blanks in them.
-    pub fn unfinished(&self, text: &str) -> usize {
+    /// Says nothing of what only looks like a secret: but for private keys, such have no blanks in them.
+    pub fn uncut(&self, text: &str, cut: usize) -> usize {
         let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
-        let longest = known.forms.first().map_or(0, String::len);
-        let from = (text.len() + 1).saturating_sub(longest);
-        (from..text.len())
+        let bytes = text.as_bytes();
+        let from = cut.saturating_sub(known.longest * LONGEST_ESCAPE);
+        (from..cut)
             .filter(|at| text.is_char_boundary(*at))
-            .find(|at| {
-                let rest = text.as_bytes().get(*at..).unwrap_or_default();
-                rest.first()
-                    .is_some_and(|byte| known.starts.contains(*byte))
-                    && known
-                        .forms
-                        .iter()
-                        .any(|form| form.as_bytes().starts_with(rest))
-            })
-            .unwrap_or(text.len())
+            .find(|at| known.goes_beyond(bytes, *at, cut))
+            .unwrap_or(cut)
     }
 }
 
 impl Known {
     fn add(&mut self, secret: &str) {
-        if secret.len() < SHORTEST_SECRET || self.forms.len() >= MOST_FORMS {
+        if secret.len() < secret::SHORTEST {
             return;
         }
-        for form in forms(secret) {
-            if let Some((head, _)) = form.as_bytes().split_first_chunk()
-                && !self.forms.contains(&form)
-            {
-                self.starts.insert(head[0]);
-                self.heads.push(*head);
-                self.forms.push(form);
-            }
+        if self.count >= MOST_FORMS {
+            tracing::warn!("more secrets than are looked for in texts; the last ones are not");
+            return;
         }
-        self.heads.sort_unstable();
-        self.forms.sort_by_key(|form| std::cmp::Reverse(form.len()));
+        if self.forms.is_empty() {
+            self.forms.resize_with(256, Vec::new);
+        }
+        for form in forms::of(secret) {
+            let [first, second, ..] = *form.bytes() else {
+                continue;
+            };
+            let Some(same) = self.forms.get_mut(usize::from(first)) else {
+                continue;
+            };
+            if same.contains(&form) {
+                continue;
+            }
+            self.pairs.insert(first, second);
+            if second == b' ' {
+                // As forms on web pages write it.
+                self.pairs.insert(first, b'+');
+            }
+            self.longest = self.longest.max(form.bytes().len());
+            self.count += 1;
+            same.push(form);
+            same.sort_by_key(|form| std::cmp::Reverse(form.bytes().len()));
+        }
+    }
+
+    /// The forms that a place may begin.
+    fn candidates(&self, byte: u8, bytes: &[u8], at: usize) -> impl Iterator<Item = &Form> {
+        let escaped = forms::escape(bytes, at).map(|(byte, _)| byte);
+        let with = |byte: Option<u8>| byte.and_then(|byte| self.forms.get(usize::from(byte)));
+        let by_itself = with(Some(byte)).into_iter();
+        by_itself.chain(with(escaped)).flatten()
     }
 
     fn at(&self, byte: u8, bytes: &[u8], at: usize) -> Option<Range<usize>> {
-        if !self.starts.contains(byte) {
+        if self.count == 0 {
             return None;
         }
-        let rest = bytes.get(at..)?;
-        let (head, _) = rest.split_first_chunk()?;
-        self.heads.binary_search(head).ok()?;
-        let form = self
-            .forms
-            .iter()
-            .find(|form| rest.starts_with(form.as_bytes()))?;
-        Some(at..at + form.len())
-    }
-}
-
-/// Lists what a secret looks like where it is written.
-fn forms(secret: &str) -> BTreeSet<String> {
-    let mut forms = BTreeSet::from([secret.to_owned()]);
-    for padding in 0..3 {
-        forms.insert(base64_core(&STANDARD_NO_PAD, secret, padding));
-        forms.insert(base64_core(&URL_SAFE_NO_PAD, secret, padding));
-    }
-    let upper = percent_encoded(secret);
-    forms.insert(lower_escapes(&upper));
-    forms.insert(upper);
-    if let Ok(json) = serde_json::to_string(secret) {
-        forms.insert(json.trim_matches('"').to_owned());
-    }
-    forms.retain(|form| form.len() >= SHORTEST_SECRET);
-    forms
-}
-
-/// Encodes a secret that `padding` other bytes stand before, and keeps the characters that depend
-/// on nothing but the secret.
-fn base64_core(engine: &impl Engine, secret: &str, padding: usize) -> String {
-    let mut bytes = vec![0; padding];
-    bytes.extend_from_slice(secret.as_bytes());
-    let encoded = engine.encode(&bytes);
-    let first = (padding * 8).div_ceil(6);
-    let end = bytes.len() * 8 / 6;
-    encoded.get(first..end).unwrap_or_default().to_owned()
-}
-
-/// Encodes as in a query: all but letters, digits and `-._~`.
-fn percent_encoded(text: &str) -> String {
-    let mut encoded = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
-            encoded.push(char::from(byte));
-        } else {
-            encoded.push_str(&format!("%{byte:02X}"));
+        // Whatever is not written as it is begins with one of these.
+        let second = *bytes.get(at + 1)?;
+        if !forms::is_escape(byte)
+            && !forms::is_escape(second)
+            && !forms::is_gap(second)
+            && !self.pairs.contains(byte, second)
+        {
+            return None;
         }
+        self.candidates(byte, bytes, at)
+            .find_map(|form| match form.at(bytes, at) {
+                Found::Whole(end) => Some(at..end),
+                Found::Begun | Found::Not => None,
+            })
     }
-    encoded
-}
 
-fn lower_escapes(encoded: &str) -> String {
-    let mut parts = encoded.split('%');
-    let mut lower = parts.next().unwrap_or_default().to_owned();
-    for part in parts {
-        let (escape, rest) = part.split_at_checked(2).unwrap_or((part, ""));
-        lower.push('%');
-        lower.push_str(&escape.to_lowercase());
-        lower.push_str(rest);
+    /// Whether a form begins here that goes on behind the cut.
+    fn goes_beyond(&self, bytes: &[u8], at: usize, cut: usize) -> bool {
+        let Some(byte) = bytes.get(at) else {
+            return false;
+        };
+        if forms::escape_is_cut(bytes, at) {
+            return self.count > 0;
+        }
+        self.candidates(*byte, bytes, at)
+            .any(|form| match form.at(bytes, at) {
+                Found::Whole(end) => end > cut,
+                Found::Begun => true,
+                Found::Not => false,
+            })
     }
-    lower
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 //! Shared by every tool that starts a process. What may run at all is decided before.
 
 mod tracked;
+mod view;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -15,6 +16,8 @@ use crate::sandbox::output::{self, Caps, Captured, Ended, Stream};
 use crate::sandbox::paths::{RootName, Roots, Settings};
 use crate::sandbox::programs::Programs;
 use crate::sandbox::{Command, DEFAULT_PORTS, Exit, Mode, Network, Restored, Sandbox, environment};
+
+use view::{Shown, View};
 
 /// What programs of tools are run with.
 #[derive(Clone)]
@@ -164,10 +167,13 @@ impl Exec {
                 return Output::error(format!("failed to start `{}`: {error}", command.program));
             }
         };
+        // What is kept is kept by the views.
         let caps = Caps {
-            kept_bytes: self.output_cap,
+            kept_bytes: 0,
             ..Caps::default()
         };
+        let view = || View::new(run.redactor, self.output_cap);
+        let (mut stdout, mut stderr) = (view(), view());
         let stop = async {
             let cancelled = run.cancel.cancelled();
             match tokio::time::timeout(run.timeout, cancelled).await {
@@ -176,14 +182,16 @@ impl Exec {
             }
         };
         let collected = output::collect(&mut process, caps, stop, |chunk| {
-            let stream = match chunk.stream {
-                Stream::Stdout => OutputStream::Stdout,
-                Stream::Stderr => OutputStream::Stderr,
+            let (stream, view) = match chunk.stream {
+                Stream::Stdout => (OutputStream::Stdout, &mut stdout),
+                Stream::Stderr => (OutputStream::Stderr, &mut stderr),
             };
             (run.emit)(stream, chunk.text);
+            view.push(chunk.text);
         })
         .await;
-        let mut output = outcome(&collected, mode, run.timeout);
+        let shown = (stdout.finish(), stderr.finish());
+        let mut output = outcome(&collected, shown, mode, run.timeout);
         let offline = mode >= Mode::Fallback && command.network == Network::Off;
         if output.metadata.timed_out && offline {
             // Programs that fetch something, such as `npx`, try again for minutes and say nothing.
@@ -218,7 +226,7 @@ impl Exec {
         match walked {
             Ok(hidden) if hidden.complete => Ok(hidden.paths),
             Ok(_) => Err(
-                "not run: the project has more than 1,000,000 files and folders, or changes while it is looked through, so not every secret in it can be hidden from the command; choose a smaller folder as the project, or move generated folders out of it".to_owned(),
+                "not run: the project has more than 1,000,000 files and folders, or had more than 100,000 secrets since the daemon started, or changes while it is looked through, so not every secret in it can be hidden from the command; choose a smaller folder as the project, or move generated folders out of it, and start the daemon again".to_owned(),
             ),
             Err(error) => {
                 tracing::error!(%error, "looking for secrets ended early");
@@ -228,7 +236,13 @@ impl Exec {
     }
 }
 
-fn outcome(collected: &output::Output<Stopped>, mode: Mode, timeout: Duration) -> Output {
+/// Says what a program came to; `shown` is what the model reads of its two streams.
+fn outcome(
+    collected: &output::Output<Stopped>,
+    shown: (Shown, Shown),
+    mode: Mode,
+    timeout: Duration,
+) -> Output {
     let output::Output {
         stdout,
         stderr,
@@ -236,20 +250,26 @@ fn outcome(collected: &output::Output<Stopped>, mode: Mode, timeout: Duration) -
         ended,
     } = collected;
     let note = note(exit, *ended, timeout);
+    let left_out = shown.0.kept.left_out_bytes + shown.1.kept.left_out_bytes;
+    let masked = shown.0.masked + shown.1.masked;
     let failed = exit.code != Some(0) || !matches!(ended, Ended::Exited);
     Output {
-        content: vec![Part::text(text(stdout, stderr, note.as_deref()))],
+        content: vec![Part::text(text(
+            shown.0.kept,
+            &shown.1.kept,
+            note.as_deref(),
+        ))],
         is_error: failed,
         metadata: Metadata {
             exit_code: exit.code,
             signal: exit.signal,
             timed_out: matches!(ended, Ended::Stopped(Stopped::TimedOut)),
             cancelled: matches!(ended, Ended::Stopped(Stopped::Cancelled)),
-            truncated: stdout.left_out_bytes + stderr.left_out_bytes > 0,
+            truncated: left_out > 0,
             total_bytes: Some(stdout.total_bytes + stderr.total_bytes),
             stderr_bytes: Some(stderr.total_bytes),
-            omitted_bytes: Some(stdout.left_out_bytes + stderr.left_out_bytes)
-                .filter(|bytes| *bytes > 0),
+            omitted_bytes: Some(left_out).filter(|bytes| *bytes > 0),
+            redacted: Some(masked).filter(|masked| *masked > 0),
             sandbox: Some(mode.to_string()),
             cpu_ms: Some(exit.resources.cpu_ms),
             max_rss_bytes: Some(exit.resources.max_rss_bytes),
@@ -258,10 +278,10 @@ fn outcome(collected: &output::Output<Stopped>, mode: Mode, timeout: Duration) -
     }
 }
 
-/// What the model reads: both streams without terminal controls, and how it ended.
-fn text(stdout: &Captured, stderr: &Captured, note: Option<&str>) -> String {
-    let mut text = strip_ansi_escapes::strip_str(&stdout.text);
-    let errors = strip_ansi_escapes::strip_str(&stderr.text);
+/// What the model reads: both streams, and how it ended.
+fn text(stdout: Captured, stderr: &Captured, note: Option<&str>) -> String {
+    let mut text = stdout.text;
+    let errors = &stderr.text;
     let mut section = |heading: &str, body: &str| {
         if !text.is_empty() && !text.ends_with('\n') {
             text.push('\n');
@@ -270,7 +290,7 @@ fn text(stdout: &Captured, stderr: &Captured, note: Option<&str>) -> String {
         text.push_str(body);
     };
     if !errors.trim().is_empty() {
-        section("[stderr]\n", &errors);
+        section("[stderr]\n", errors);
     }
     if let Some(note) = note {
         section("", note);

@@ -12,11 +12,12 @@ use super::diff::{Difference, compare};
 use super::file::{Done, PathArgument, Sight, Stop, blocking, settle};
 use super::listed::listed;
 use super::text::{Form, Text, decode};
-use super::{Claim, Facts, Metadata, Output, Prepared, Run, Violation};
+use super::{Claim, Facts, Metadata, Output, Prepared, Run, Violation, mask};
 use crate::message::{Danger, DangerLevel};
 use crate::sandbox::paths::{Located, PathError};
 use crate::sandbox::quota::WriteQuota;
 use crate::sandbox::seen::Fingerprint;
+use crate::telemetry::Redactor;
 
 /// What a file holds before the call.
 pub(super) enum Old {
@@ -117,8 +118,8 @@ impl Prepared for Change {
             let identity = inner.path.identity();
             let known = run.seen.recall(&identity);
             let stop = Stop::of(&run);
-            let quota = Arc::clone(run.quota);
-            let done = blocking(move || inner.apply(known, &stop, &quota))
+            let (quota, redactor) = (Arc::clone(run.quota), run.redactor.clone());
+            let done = blocking(move || inner.apply(known, &stop, &quota, &redactor))
                 .await
                 .flatten();
             settle(run.seen, &identity, done)
@@ -183,8 +184,9 @@ impl Inner {
         known: Option<Fingerprint>,
         stop: &Stop,
         quota: &WriteQuota,
+        redactor: &Redactor,
     ) -> Result<Done, PathError> {
-        let plan = self.plan_checked(known)?;
+        let plan = self.plan_checked(known, redactor)?;
         if let Some(stopped) = stop.reached() {
             return Ok(stopped.output().into());
         }
@@ -212,7 +214,11 @@ impl Inner {
     }
 
     /// Works the change out, unless the file is no longer what was seen of it.
-    fn plan_checked(&self, known: Option<Fingerprint>) -> Result<Plan<'_>, PathError> {
+    fn plan_checked(
+        &self,
+        known: Option<Fingerprint>,
+        redactor: &Redactor,
+    ) -> Result<Plan<'_>, PathError> {
         let located = self.path.locate()?;
         let (old, state) = read(&located)?;
         if known.is_some_and(|known| state != State::Content(known)) {
@@ -234,13 +240,13 @@ impl Inner {
                 self.path.shown()
             )));
         }
-        self.revised(located, &old, state)
+        self.revised(located, &old, state, Some(redactor))
     }
 
     fn plan(&self) -> Result<Plan<'_>, PathError> {
         let located = self.path.locate()?;
         let (old, state) = read(&located)?;
-        self.revised(located, &old, state)
+        self.revised(located, &old, state, None)
     }
 
     fn revised<'a>(
@@ -248,14 +254,23 @@ impl Inner {
         located: Located<'a>,
         old: &Old,
         state: State,
+        redactor: Option<&Redactor>,
     ) -> Result<Plan<'a>, PathError> {
         let shown = self.path.shown();
-        let revision = (self.revise)(old).map_err(|problem| match state {
+        let failed = |problem| match state {
             State::Missing => PathError::Missing(format!("file {shown:?} {problem}")),
             State::Content(_) | State::TooLarge => {
                 PathError::Failed(format!("file {shown:?} {problem}"))
             }
-        })?;
+        };
+        let revision = (self.revise)(old).map_err(failed)?;
+        let note = match (old, redactor) {
+            (Old::Text(text), Some(redactor)) => {
+                mask::check(redactor, &text.content, &revision.content).map_err(failed)?
+            }
+            (Old::Missing | Old::Opaque, Some(_)) => mask::of_new_file(&revision.content),
+            (_, None) => None,
+        };
         let bytes = revision
             .form
             .encode(&revision.content)
@@ -287,7 +302,7 @@ impl Inner {
             bytes,
             diff,
             old_lines,
-            told: revision.told,
+            told: revision.told + &note.unwrap_or_default(),
         })
     }
 }

@@ -10,7 +10,7 @@ use super::file::PathArgument;
 use super::file_change::{Change, Old, Revision};
 use super::input::{parse, spec_of};
 use super::text::Text;
-use super::{Prepared, Refusal, Tool};
+use super::{Prepared, Refusal, Tool, mask};
 use crate::message::{DangerLevel, ToolCategory, ToolSpec};
 use crate::sandbox::deny::Access;
 use crate::sandbox::paths::Roots;
@@ -98,7 +98,9 @@ fn edit(text: &Text, input: &Input) -> Result<Revision, String> {
     let new = text.form.with_line_ends(&input.new_text);
     let places = places(&text.content, &old);
     let content = match places.as_slice() {
-        [] => return Err(not_found(&text.content, &old)),
+        [] => {
+            return Err(mask::not_found(&old).unwrap_or_else(|| not_found(&text.content, &old)));
+        }
         [_] => text.content.replacen(&old, &new, 1),
         _ if input.replace_all => text.content.replace(&old, &new),
         many => return Err(not_unique(&text.content, many)),

@@ -38,6 +38,7 @@ mod mcp;
 mod models;
 mod output;
 mod proxies;
+mod redaction;
 mod resume;
 mod searches;
 mod secrets;

@@ -36,7 +36,12 @@ async fn run(provider: &Provider, client: &mut Client, line: &str) -> Value {
 }
 
 /// The same for any tool.
-async fn call(provider: &Provider, client: &mut Client, tool: &str, input: Value) -> Value {
+pub(crate) async fn call(
+    provider: &Provider,
+    client: &mut Client,
+    tool: &str,
+    input: Value,
+) -> Value {
     provider
         .then(Turn::call(tool, &input))
         .then(Turn::text("done"));

@@ -7,7 +7,13 @@ use super::support::sources;
 /// Module, what it may import, and why where that is not plain.
 const ALLOWED: &[(&str, &[&str], &str)] = &[
     ("message", &[], "the words every layer shares"),
-    ("telemetry", &[], "takes what it needs as arguments"),
+    (
+        "telemetry",
+        &["secret", "terminal_text"],
+        "takes what it needs as arguments; knows what secrets look like, also with colours in them",
+    ),
+    ("secret", &[], "one list for all who must know one"),
+    ("terminal_text", &[], "for whoever shows output"),
     ("aside", &[], "for whoever reads what is long"),
     (
         "audit",
@@ -48,6 +54,7 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
             "message",
             "permission",
             "provider",
+            "secret",
             "telemetry",
             "http",
         ],
@@ -55,8 +62,8 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
     ),
     (
         "sandbox",
-        &[],
-        "told everything by whoever starts a command",
+        &["secret"],
+        "told everything by whoever starts a command, but for how secrets look",
     ),
     (
         "provider",
@@ -72,8 +79,10 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
             "sandbox",
             "classifier",
             "http",
+            "telemetry",
+            "terminal_text",
         ],
-        "",
+        "`telemetry` for the redactor: what is cut is cleaned before",
     ),
     (
         "mcp",
@@ -85,6 +94,7 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
             "http",
             "sandbox",
             "telemetry",
+            "terminal_text",
             "tool",
         ],
         "`protocol` for a server's row of `mcp:list`, `telemetry` for the redactor",
@@ -210,6 +220,7 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
             "permission",
             "protocol",
             "ready",
+            "terminal_text",
         ],
         "a client: it reaches the daemon through the socket alone",
     ),

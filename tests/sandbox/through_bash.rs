@@ -53,6 +53,7 @@ async fn run(world: &World, mode: Mode, line: &str) -> String {
             cancel: tokio_util::sync::CancellationToken::new(),
             timeout: PATIENCE,
             seen: &outrigger::sandbox::seen::SeenFiles::default(),
+            redactor: &outrigger::telemetry::Redactor::default(),
             quota: &Arc::default(),
             visible: Arc::new(|_| true),
             user: None,

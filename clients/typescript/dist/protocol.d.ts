@@ -1134,6 +1134,8 @@ export interface Metadata {
     stderrBytes?: number;
     /** Bytes of output left out. */
     omittedBytes?: number;
+    /** How many places of the result show the mask `[redacted]` in place of a secret. */
+    redacted?: number;
     /** The file, relative to its root. */
     path?: string;
     /** A unified diff of what was written. */

@@ -4,11 +4,9 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::time::Duration;
 
-use secrecy::SecretString;
-
-use super::super::settings::{McpServerSettings, McpSettings, Secret};
+use super::super::settings::{McpServerSettings, McpSettings};
 use super::super::units::Span;
-use super::super::{HttpServer, McpConfig, McpServerConfig, McpTransport, StdioServer};
+use super::super::{HttpServer, McpConfig, McpServerConfig, McpTransport, NamedValue, StdioServer};
 use super::findings::{DAY, Findings};
 
 /// Longest run of one call where the server has no limit of its own.
@@ -180,7 +178,7 @@ pub fn mcp_server(name: &str, added: AddedServer) -> Result<McpServerConfig, Str
     }
     let secret = |map: BTreeMap<String, String>| {
         map.into_iter()
-            .map(|(key, value)| (key, SecretString::from(value)))
+            .map(|(key, value)| (key, NamedValue::from(value)))
             .collect()
     };
     let transport = match (added.command, added.url) {
@@ -244,9 +242,9 @@ fn is_variable(name: &str) -> bool {
 
 fn variables(
     server: &str,
-    variables: BTreeMap<String, Secret>,
+    variables: BTreeMap<String, NamedValue>,
     findings: &mut Findings<'_>,
-) -> BTreeMap<String, SecretString> {
+) -> BTreeMap<String, NamedValue> {
     for name in variables.keys() {
         if !is_variable(name) {
             findings.refuse(
@@ -255,31 +253,24 @@ fn variables(
             );
         }
     }
-    into_secrets(variables)
+    variables
 }
 
 /// Checks names and values of headers.
 pub(super) fn headers(
     path: &[&str],
-    headers: BTreeMap<String, Secret>,
+    headers: BTreeMap<String, NamedValue>,
     findings: &mut Findings<'_>,
-) -> BTreeMap<String, SecretString> {
+) -> BTreeMap<String, NamedValue> {
     use reqwest::header::{HeaderName, HeaderValue};
     use secrecy::ExposeSecret;
     for (name, value) in &headers {
         let path: Vec<&str> = path.iter().copied().chain([name.as_str()]).collect();
         if name.parse::<HeaderName>().is_err() {
             findings.refuse(&path, "this is no name of an HTTP header");
-        } else if HeaderValue::from_str(value.0.expose_secret()).is_err() {
+        } else if HeaderValue::from_str(value.expose_secret()).is_err() {
             findings.refuse(&path, "a header's value is printable ASCII on one line");
         }
     }
-    into_secrets(headers)
-}
-
-fn into_secrets(secrets: BTreeMap<String, Secret>) -> BTreeMap<String, SecretString> {
-    secrets
-        .into_iter()
-        .map(|(name, secret)| (name, secret.0))
-        .collect()
+    headers
 }

@@ -116,6 +116,7 @@ impl Calls<'_> {
             cancel: cancel.clone(),
             timeout,
             seen: &exchange.conversation.seen,
+            redactor: &exchange.services.redactor,
             quota: &exchange.session.quota,
             visible: self.visible(call),
             user: Some(&user),

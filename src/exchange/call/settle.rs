@@ -162,15 +162,19 @@ impl Exchange<'_> {
         }
     }
 
-    /// Takes known secrets out of what a tool returned, for model and client alike.
+    /// Takes secrets out of what a tool returned, for model and client alike, and counts them with those that the tool
+    /// took out itself before it cut its output.
     fn redact(&self, output: &mut Output) {
+        let mut masked = output.metadata.redacted.unwrap_or(0);
         for part in &mut output.content {
             if let Part::Text { text } = part
-                && let Cow::Owned(redacted) = self.services.redactor.redact(text)
+                && let (Cow::Owned(redacted), count) = self.services.redactor.redact_counted(text)
             {
                 *text = redacted;
+                masked += count;
             }
         }
+        output.metadata.redacted = Some(masked).filter(|masked| *masked > 0);
     }
 }
 

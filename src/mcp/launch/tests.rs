@@ -60,18 +60,14 @@ fn its_environment_is_the_listed_one_and_its_own() {
     let root = folder.path().canonicalize().unwrap();
     let launcher = launcher(&root);
     let mut config = server(&[]);
-    config
-        .env
-        .insert("TOKEN".to_owned(), SecretString::from("mine"));
+    config.env.insert("TOKEN".to_owned(), "mine".into());
     let command = launcher.command("my server", &config);
     assert_eq!(command.env["TOKEN"], "mine");
     assert!(!command.env.contains_key("API_KEY"));
     let home = Path::new(&command.env["HOME"]);
     assert!(home.starts_with(root.join("state/.mcp")) && home.is_dir());
     assert!(command.read_write.iter().any(|path| path == home));
-    config
-        .env
-        .insert("HOME".to_owned(), SecretString::from("/elsewhere"));
+    config.env.insert("HOME".to_owned(), "/elsewhere".into());
     assert_eq!(
         launcher.command("my server", &config).env["HOME"],
         "/elsewhere"

@@ -76,10 +76,9 @@ impl Server {
 }
 
 fn provider(base_url: &str, key: Option<&str>, headers: &[(&str, &str)]) -> Anthropic {
-    let headers = headers.iter().map(|(name, value)| {
-        let value = SecretString::from((*value).to_owned());
-        ((*name).to_owned(), value)
-    });
+    let headers = headers
+        .iter()
+        .map(|(name, value)| ((*name).to_owned(), (*value).into()));
     let config = ProviderConfig {
         id: "anthropic".to_owned(),
         kind: ProviderKind::Anthropic,

@@ -17,19 +17,19 @@ const MIN_BYTES: usize = 8;
 pub(crate) struct Secrets(Vec<String>);
 
 impl Secrets {
-    /// The key and the values of the extra headers.
+    /// The key, and what is secret in the extra headers.
     pub(crate) fn of(config: &ProviderConfig) -> Self {
+        let key = config
+            .api_key
+            .iter()
+            .map(|key| key.expose_secret().trim().to_owned());
+        let headers = config.headers.iter();
+        let values = headers.flat_map(|(name, value)| value.secrets(name));
         let mut forms = Vec::new();
-        let key = config.api_key.iter();
-        for secret in key.chain(config.headers.values()) {
-            let secret = secret.expose_secret().trim();
-            // Of "Bearer X", X alone is a secret too.
-            let word = secret.rsplit_once(' ').map(|(_, word)| word);
-            for form in [Some(secret), word].into_iter().flatten() {
-                forms.push(form.to_owned());
-                // As some write it in JSON.
-                forms.push(form.replace('/', "\\/"));
-            }
+        for secret in key.chain(values.map(|value| value.expose_secret().to_owned())) {
+            // As some write it in JSON.
+            forms.push(secret.replace('/', "\\/"));
+            forms.push(secret);
         }
         forms.retain(|form| form.len() >= MIN_BYTES);
         forms.sort_by_key(|form| std::cmp::Reverse(form.len()));
@@ -105,13 +105,12 @@ mod tests {
     fn secrets() -> Secrets {
         let mut config = samples::config(ProviderKind::Chat, "generic", "http://host");
         config.api_key = Some(SecretString::from("hunter2/hunter2 \n".to_owned()));
-        config.headers.insert(
-            "x-token".to_owned(),
-            SecretString::from("Basic abcdefgh".to_owned()),
-        );
         config
             .headers
-            .insert("x-short".to_owned(), SecretString::from("me".to_owned()));
+            .insert("x-token".to_owned(), "Basic abcdefgh".into());
+        config
+            .headers
+            .insert("x-team".to_owned(), "production".into());
         Secrets::of(&config)
     }
 
@@ -122,7 +121,7 @@ mod tests {
             (r#"{"key":"hunter2\/hunter2"}"#, r#"{"key":"[redacted]"}"#),
             ("Basic abcdefgh", "[redacted]"),
             ("x abcdefgh", "x [redacted]"),
-            ("me and hunter2", "me and hunter2"),
+            ("no production here", "no production here"),
             ("a long page: hunter2/hun…", "a long page: …"),
             ("a long page: hunter…", "a long page: hunter…"),
         ];

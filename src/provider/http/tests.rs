@@ -60,7 +60,7 @@ fn config(key: Option<&str>) -> ProviderConfig {
         api_key: key.map(|key| SecretString::from(key.to_owned())),
         key_optional: false,
         model: String::new(),
-        headers: BTreeMap::from([("x-extra".into(), SecretString::from("more".to_owned()))]),
+        headers: BTreeMap::from([("x-extra".into(), "more".into())]),
         timeout_first_byte: Duration::from_secs(60),
         timeout_idle: Duration::from_secs(60),
         max_retries: 0,

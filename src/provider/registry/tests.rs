@@ -144,7 +144,7 @@ fn what_was_entrusted_to_one_server_is_not_sent_to_another() {
     ];
     for (base_url, with, left) in cases {
         let mut config = instance("d", "deepseek", Some("old"));
-        let header = ("x-team".to_owned(), SecretString::from("secret"));
+        let header = ("x-team".to_owned(), "secret".into());
         config.headers.extend([header]);
         let providers = providers(vec![config], "d");
         let told = providers.configure("d", with.map(SecretString::from), Some(base_url));

@@ -15,7 +15,7 @@ pub struct Captured {
 
 /// The first and the last bytes of a stream.
 #[derive(Debug)]
-pub(super) struct HeadAndTail {
+pub struct HeadAndTail {
     head: Vec<u8>,
     tail: VecDeque<u8>,
     head_limit: usize,
@@ -25,7 +25,7 @@ pub(super) struct HeadAndTail {
 
 impl HeadAndTail {
     /// Keeps at most `limit` bytes.
-    pub(super) fn new(limit: usize) -> Self {
+    pub fn new(limit: usize) -> Self {
         Self {
             head: Vec::new(),
             tail: VecDeque::new(),
@@ -39,7 +39,8 @@ impl HeadAndTail {
         self.total
     }
 
-    pub(super) fn push(&mut self, bytes: &[u8]) {
+    /// Takes a piece.
+    pub fn push(&mut self, bytes: &[u8]) {
         self.total += bytes.len() as u64;
         let room = self.head_limit - self.head.len();
         let (head, rest) = bytes.split_at(room.min(bytes.len()));
@@ -51,7 +52,8 @@ impl HeadAndTail {
         self.tail.extend(rest);
     }
 
-    pub(super) fn finish(self) -> Captured {
+    /// Returns what was kept, at the end.
+    pub fn finish(self) -> Captured {
         let mut head = self.head;
         let mut tail = Vec::from(self.tail);
         if (head.len() + tail.len()) as u64 == self.total {

@@ -94,6 +94,7 @@ impl Roots {
                 hidden.paths.push(root.path.join(&relative).join(name));
             }
         }
+        hidden.complete &= known.is_complete();
         let mut seen = HashSet::new();
         hidden.paths.retain(|path| seen.insert(path.clone()));
         known.walked(hidden.complete);

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant, SystemTime};
 use cap_fs_ext::MetadataExt;
 use cap_std::fs::Metadata;
 
-/// Most secrets remembered; more are remembered only while they have their names.
+/// Most secrets remembered. With more, not all can be hidden, and no command runs.
 const MAX_KNOWN: usize = 100_000;
 
 /// How long the last walk speaks for files with several names.
@@ -45,6 +45,8 @@ pub(super) struct Secrets(Mutex<Known>);
 #[derive(Debug, Default)]
 pub(super) struct Known {
     born: HashMap<(u64, u64), Option<SystemTime>>,
+    /// Whether one found no room.
+    full: bool,
     /// When the roots were last walked, and whether to the end.
     walked: Option<(Instant, bool)>,
 }
@@ -70,12 +72,19 @@ impl Known {
     pub(super) fn add(&mut self, identity: Identity) {
         let key = (identity.device, identity.inode);
         if self.born.len() >= MAX_KNOWN && !self.born.contains_key(&key) {
-            tracing::warn!(
-                "more secrets in the project than are remembered; the oldest are forgotten"
-            );
-            self.born.clear();
+            if !std::mem::replace(&mut self.full, true) {
+                tracing::error!(
+                    "more than {MAX_KNOWN} secrets in the project, more than are remembered: no command runs any more"
+                );
+            }
+            return;
         }
         self.born.insert(key, identity.born);
+    }
+
+    /// Whether every secret that was found is remembered.
+    pub(super) fn is_complete(&self) -> bool {
+        !self.full
     }
 
     pub(super) fn walked(&mut self, complete: bool) {
@@ -102,5 +111,27 @@ impl Known {
             self.born.remove(&(metadata.dev(), metadata.ino()));
         }
         holds
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_secret_is_forgotten_for_another() {
+        let identity = |inode| Identity {
+            device: 1,
+            inode,
+            born: None,
+        };
+        let mut known = Known::default();
+        for inode in 0..MAX_KNOWN as u64 {
+            known.add(identity(inode));
+        }
+        known.add(identity(0));
+        assert!(known.is_complete());
+        known.add(identity(MAX_KNOWN as u64));
+        assert!(known.may_hold(1, 0) && !known.is_complete());
     }
 }

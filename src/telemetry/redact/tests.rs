@@ -1,3 +1,4 @@
+use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use proptest::prelude::*;
 
@@ -43,11 +44,76 @@ fn base64_is_found_at_each_alignment() {
 }
 
 #[test]
-fn a_header_value_gives_away_neither_itself_nor_its_token() {
-    let redactor = Redactor::default();
-    redactor.add("Bearer abcdefghijkl");
-    assert_eq!(redactor.redact("x abcdefghijkl y"), "x [redacted] y");
-    assert_eq!(redactor.redact("x Bearer abcdefghijkl"), "x [redacted]");
+fn an_encoded_secret_is_found() {
+    let redactor = redactor();
+    let hex: String = SECRET.bytes().map(|byte| format!("{byte:02x}")).collect();
+    let all_escaped: String = SECRET.bytes().map(|byte| format!("%{byte:02x}")).collect();
+    let unicode: String = SECRET
+        .bytes()
+        .map(|byte| format!("\\u00{byte:02X}"))
+        .collect();
+    let dump: Vec<String> = SECRET.bytes().map(|byte| format!("{byte:02x}")).collect();
+    let base64 = STANDARD.encode(SECRET);
+    for written in [
+        hex.clone(),
+        hex.to_uppercase(),
+        format!("{}\n{}", &hex[..20], &hex[20..]),
+        dump.join(" "),
+        dump.join(":"),
+        data_encoding::BASE32_NOPAD.encode(SECRET.as_bytes()),
+        data_encoding::BASE32_NOPAD
+            .encode(SECRET.as_bytes())
+            .to_lowercase(),
+        "correct\\/horse+battery\\\"7".to_owned(),
+        "correct\\u002fhorse+battery\"7".to_owned(),
+        "correct%2Fhorse+battery%227".to_owned(),
+        "correct%2fhorse%2Bbattery\"7".to_owned(),
+        all_escaped,
+        unicode,
+        format!("{}\n  {}", &base64[..12], &base64[12..]),
+        base64.replace('+', "%2B").replace('/', "%2F"),
+    ] {
+        let clean = redactor.redact(&written);
+        assert!(
+            clean.starts_with(MASK) && clean.len() < MASK.len() + 4,
+            "{written}: {clean}"
+        );
+    }
+    for before in ["a", "ab", "abc", "abcd"] {
+        let text = data_encoding::BASE32_NOPAD.encode(format!("{before}{SECRET}").as_bytes());
+        let clean = redactor.redact(&text);
+        assert!(
+            clean.contains(MASK) && clean.len() < MASK.len() + 14,
+            "{text}: {clean}"
+        );
+    }
+}
+
+#[test]
+fn places_are_counted_and_texts_of_values_cleaned() {
+    let redactor = redactor();
+    let (clean, count) = redactor.redact_counted("correct/horse+battery\"7 AKIAIOSFODNN7EXAMPLE");
+    assert_eq!((clean.as_ref(), count), ("[redacted] [redacted]", 2));
+    let mut value = serde_json::json!({"a": [SECRET, 1], SECRET: {"b": "plain"}});
+    assert_eq!(redactor.redact_value(&mut value), 2);
+    assert_eq!(
+        value,
+        serde_json::json!({"a": [MASK, 1], MASK: {"b": "plain"}})
+    );
+}
+
+#[test]
+fn a_key_without_end_hides_no_more_than_a_key_has() {
+    let text = format!(
+        "-----BEGIN PRIVATE KEY-----\n{}\nafter",
+        "é".repeat(secret::LONGEST_KEY)
+    );
+    let clean = Redactor::default().redact(&text).into_owned();
+    assert!(
+        clean.starts_with("[redacted]é") && clean.ends_with("after"),
+        "{}",
+        clean.len()
+    );
 }
 
 #[test]

@@ -11,12 +11,14 @@ use tokio_util::sync::CancellationToken;
 use super::super::{Output, Prepared, Refusal, Run, Tool, Violation};
 use super::*;
 use crate::message::Part;
+use crate::telemetry::Redactor;
 
 /// A project, central storage beside it, and what one conversation has seen.
 pub(crate) struct World {
     pub(crate) dir: TempDir,
     pub(crate) roots: Arc<Roots>,
     pub(crate) seen: SeenFiles,
+    pub(crate) redactor: Redactor,
     pub(crate) cancel: CancellationToken,
 }
 
@@ -31,6 +33,7 @@ impl World {
             dir,
             roots,
             seen: SeenFiles::default(),
+            redactor: Redactor::default(),
             cancel: CancellationToken::new(),
         };
         for (path, content) in files {
@@ -70,6 +73,7 @@ impl World {
             cancel: self.cancel.clone(),
             timeout: Duration::from_secs(60),
             seen: &self.seen,
+            redactor: &self.redactor,
             quota: &Arc::default(),
             visible: Arc::new(|_| true),
             user: None,

@@ -116,6 +116,7 @@ async fn a_stopped_listing_says_so() {
             cancel: world.cancel.clone(),
             timeout: std::time::Duration::ZERO,
             seen: &world.seen,
+            redactor: &crate::telemetry::Redactor::default(),
             quota: &Arc::default(),
             visible: Arc::new(|_| true),
             user: None,

@@ -107,6 +107,7 @@ async fn search(tool: &WebSearch, query: &str) -> (Output, String) {
         cancel: CancellationToken::new(),
         timeout: Duration::from_secs(30),
         seen: &seen,
+        redactor: &crate::telemetry::Redactor::default(),
         quota: &Arc::default(),
         visible: std::sync::Arc::new(|_| true),
         user: None,

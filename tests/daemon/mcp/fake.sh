@@ -6,7 +6,7 @@
 # Traits: stubborn (ignores the end of its input and SIGTERM), mute (answers nothing), junk (writes
 # logs to stdout), broken (ends with words on stderr), big (pages of tools with odd names), sick (one tool
 # nested too deep; answers too large, or of unknown sorts), newer (speaks the 2026-07-28 protocol: no handshake,
-# and a call ends where it needs the user).
+# and a call ends where it needs the user), tabs (answers an echo with a table and a progress bar).
 directory=$1; shift
 traits=" $* "
 is() { [[ $traits == *" $1 "* ]]; }
@@ -14,7 +14,8 @@ say() { printf '%s\n' "$1"; }
 result() { say "{\"jsonrpc\":\"2.0\",\"id\":$id,\"result\":$1}"; }
 text() { result "{\"content\":[{\"type\":\"text\",\"text\":\"$1\"}]}"; }
 schema='{"type":"object","properties":{"text":{"type":"string"}}}'
-tool() { printf '{"name":"%s","description":"%s","inputSchema":%s}' "$1" "$2" "$schema"; }
+# A server that has a secret puts it into what it says of its tools.
+tool() { printf '{"name":"%s","description":"%s","inputSchema":%s}' "$1" "$2${API_TOKEN:+ with $API_TOKEN}" "$schema"; }
 tools() {
     local change=first
     [ -e "$directory/changed" ] && change=second
@@ -61,6 +62,7 @@ while IFS= read -r line; do
     is mute && continue
     id=; [[ $line =~ \"id\":([0-9]+) ]] && id=${BASH_REMATCH[1]}
     token=; [[ $line =~ \"progressToken\":([0-9]+) ]] && token=${BASH_REMATCH[1]}
+    is tabs && [[ $line == *'"name":"echo"'* ]] && text 'all:\n\tcc x\r\n10 %\r100 %\n' && continue
     case $line in
         *'"method":"server/discover"'*) is newer && result '{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{}},"ttlMs":0,"cacheScope":"private"}' && continue
             say "{\"jsonrpc\":\"2.0\",\"id\":$id,\"error\":{\"code\":-32601,\"message\":\"method not found\"}}" ;;

@@ -7,6 +7,9 @@ const MAX_USERINFO: usize = 256;
 /// Shortest of the three parts of a JSON web token, in bytes.
 const SHORTEST_JWT_PART: usize = 10;
 
+/// Longest private key in PEM, in bytes: one of RSA with 16,384 bits has 12,700. What has no end by then is none.
+pub(crate) const LONGEST_KEY: usize = 64 * 1024;
+
 /// A key that starts with a fixed text.
 struct Prefix {
     text: &'static str,
@@ -54,6 +57,11 @@ static PREFIXES: [Prefix; 15] = [
     prefix("ASIA", upper, 16),
     prefix("xoxb-", dashed, 20),
 ];
+
+/// How the keys of well-known vendors begin.
+pub(super) fn prefixes() -> impl Iterator<Item = &'static str> {
+    PREFIXES.iter().map(|prefix| prefix.text)
+}
 
 /// Finds a secret that starts at this byte, or whose mark (`://`) does.
 pub(super) fn at(byte: u8, bytes: &[u8], at: usize) -> Option<Range<usize>> {
@@ -111,7 +119,7 @@ fn json_web_token(bytes: &[u8], at: usize) -> Option<Range<usize>> {
     Some(at..end)
 }
 
-/// From `-----BEGIN … PRIVATE KEY-----` to its end mark, or to the end of a text that was cut.
+/// From `-----BEGIN … PRIVATE KEY-----` to its end mark; where there is none, as far as a key goes at most.
 fn private_key(bytes: &[u8], at: usize) -> Option<Range<usize>> {
     const BEGIN: &[u8] = b"-----BEGIN ";
     const KEY: &[u8] = b"PRIVATE KEY-----";
@@ -124,8 +132,9 @@ fn private_key(bytes: &[u8], at: usize) -> Option<Range<usize>> {
         .count();
     let key = find(label.get(..words + 5)?, KEY)?;
     let from = at + BEGIN.len() + key + KEY.len();
-    let Some(end) = find(bytes.get(from..)?, END) else {
-        return Some(at..bytes.len());
+    let most = bytes.len().min(at + LONGEST_KEY);
+    let Some(end) = find(bytes.get(from..most)?, END) else {
+        return Some(at..most);
     };
     let end = from + end;
     let rest = bytes.get(end..)?;
