@@ -20,8 +20,7 @@ use crate::audit::Audit;
 use crate::config::Config;
 use crate::message::{
     ConversationId, InputId, Message, MessageId, OnViolation, Part, SessionId, Thinking, ToolCall,
-    ToolId,
-    TrustLevel,
+    ToolId, TrustLevel,
 };
 use crate::mutex::Mutex;
 use crate::permission::Scope;

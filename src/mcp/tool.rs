@@ -264,14 +264,12 @@ impl Call {
 
     fn output(&self, result: ServerResult, redactor: &Redactor) -> Output {
         match result {
-            ServerResult::CallToolResult(result) => {
-                self.hinted(content::output(
-                    &self.server.name,
-                    result,
-                    self.output_cap,
-                    redactor,
-                ))
-            }
+            ServerResult::CallToolResult(result) => self.hinted(content::output(
+                &self.server.name,
+                result,
+                self.output_cap,
+                redactor,
+            )),
             ServerResult::CreateTaskResult(_) => self.failed(
                 "made a task of this call to be asked about later, which was not asked for",
             ),

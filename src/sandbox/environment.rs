@@ -13,7 +13,7 @@ pub use git::{git_alone, neutral_git};
 
 /// Whether a variable holds a secret, by its name or by the form of its value.
 pub fn is_secret(name: &str, value: &str) -> bool {
-    is_secret_name(name) || is_secret_value(value, &[])
+    secret::is_kept_back(name) || secret::may_hold_one(value, &[])
 }
 
 /// Passed on as they are.

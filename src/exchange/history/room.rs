@@ -74,7 +74,7 @@ fn mib(bytes: &usize) -> usize {
 }
 
 /// Bytes that messages take, near enough.
-pub fn bytes(messages: &[Message]) -> usize {
+pub(super) fn bytes(messages: &[Message]) -> usize {
     messages.iter().map(bytes_of).sum()
 }
 

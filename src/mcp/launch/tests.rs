@@ -2,6 +2,7 @@ use std::fs;
 use std::sync::Arc;
 
 use super::*;
+use crate::config::NamedValue;
 use crate::sandbox;
 use crate::sandbox::paths::Roots;
 
@@ -94,7 +95,7 @@ fn it_works_in_a_folder_of_its_own() {
     let named = notes.join("mine.jsonl").display().to_string();
     config.env.insert(
         "MEMORY_FILE_PATH".to_owned(),
-        SecretString::from(named.clone()),
+        NamedValue::from(named.clone()),
     );
     let command = launcher.command("memory", &config);
     assert_eq!(command.env["MEMORY_FILE_PATH"], named);
@@ -104,7 +105,7 @@ fn it_works_in_a_folder_of_its_own() {
     let named = home.join("mine.jsonl").display().to_string();
     config
         .env
-        .insert("MEMORY_FILE_PATH".to_owned(), SecretString::from(named));
+        .insert("MEMORY_FILE_PATH".to_owned(), NamedValue::from(named));
     assert!(
         !launcher
             .command("memory", &config)
