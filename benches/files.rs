@@ -46,6 +46,7 @@ async fn call(tool: &dyn Tool, input: &Value) -> Output {
         cancel: CancellationToken::new(),
         timeout: Duration::from_secs(60),
         seen: &seen,
+        redactor: &outrigger::telemetry::Redactor::default(),
         quota: &Arc::default(),
         visible: Arc::new(|_| true),
         user: None,

@@ -241,10 +241,6 @@ mod tests {
             json!(format!("{before}hunter2-hunter2 after")),
         );
         let shown = shown_edit(input, &redactor);
-        assert!(
-            shown.ends_with("x[redacted]…]"),
-            "{}",
-            &shown[shown.len() - 40..]
-        );
+        assert!(shown.ends_with("x[redacted]…]"), "{shown}");
     }
 }

@@ -162,7 +162,8 @@ mod tests {
             .iter()
             .map(|byte| format!("{byte:02x}"))
             .collect();
-        let wrapped = format!("{}\n{}", &hex[..20], &hex[20..]);
+        let (first, second) = hex.split_at(20);
+        let wrapped = format!("{first}\n{second}");
         for secret in ["hunter2-hunter2", "correct%20horse\\u0020battery", &wrapped] {
             for unit in [Unit::Word, Unit::Line] {
                 for at in 1..secret.len() {

@@ -6,6 +6,11 @@ use super::*;
 
 const SECRET: &str = "correct/horse+battery\"7";
 
+fn in_lines(text: &str) -> String {
+    let (first, second) = text.split_at(12);
+    format!("{first}\n  {second}")
+}
+
 fn redactor() -> Redactor {
     let redactor = Redactor::default();
     redactor.add(SECRET);
@@ -57,7 +62,7 @@ fn an_encoded_secret_is_found() {
     for written in [
         hex.clone(),
         hex.to_uppercase(),
-        format!("{}\n{}", &hex[..20], &hex[20..]),
+        in_lines(&hex),
         dump.join(" "),
         dump.join(":"),
         data_encoding::BASE32_NOPAD.encode(SECRET.as_bytes()),
@@ -70,7 +75,7 @@ fn an_encoded_secret_is_found() {
         "correct%2fhorse%2Bbattery\"7".to_owned(),
         all_escaped,
         unicode,
-        format!("{}\n  {}", &base64[..12], &base64[12..]),
+        in_lines(&base64),
         base64.replace('+', "%2B").replace('/', "%2F"),
     ] {
         let clean = redactor.redact(&written);
