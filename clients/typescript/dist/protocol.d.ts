@@ -893,8 +893,9 @@ export interface History {
     /** All that the daemon remembers of it. */
     messages: WireMessage[];
     /**
-     * After a gap: something is left out for its size, the oldest messages or the beginning of what
-     * the running turn has said; `chat:history` has it.
+     * Something is left out for its size: the oldest messages where all do not fit one frame
+     * (`server.max_frame_bytes`); after a gap already where they are more than their share, or the beginning of
+     * what the running turn has said.
      */
     truncated?: boolean;
 }
@@ -1334,6 +1335,8 @@ export type ChatCode =
  | "provider_invalid_request"
 /** The conversation does not fit the model's context. */
  | "context_overflow"
+/** The conversation, or all together, have as many bytes as they may have. */
+ | "history_full"
 /** The model cannot call tools. */
  | "model_no_tools"
 /** A call's path left the roots or is denied. */
