@@ -91,11 +91,11 @@ impl Clients {
 
     /// Clients that keep connections to plain HTTP on this machine, as those to other machines are kept.
     #[cfg(test)]
-    pub(crate) fn keeping_loopback() -> Self {
+    pub(crate) fn keeping_loopback() -> reqwest::Result<Self> {
         let clients = Self::default();
-        let client = settings(false).no_proxy().tls_certs_only([]).build();
-        clients.built().insert(Route::Loopback, client.unwrap());
-        clients
+        let client = settings(false).no_proxy().tls_certs_only([]).build()?;
+        clients.built().insert(Route::Loopback, client);
+        Ok(clients)
     }
 
     fn built(&self) -> std::sync::MutexGuard<'_, HashMap<Route, Client>> {

@@ -1,4 +1,4 @@
-//! When a question to the user lapses, and how far a client may move that. Pure.
+//! When a question to the user lapses, and how far a client may move that.
 
 use tokio::time::Instant;
 

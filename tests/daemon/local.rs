@@ -17,7 +17,9 @@ async fn start(exchanges: usize) -> (Daemon, Client) {
             .bytes("0\r\n\r\n")
     };
     let answers = (0..exchanges).flat_map(|exchange| {
-        let call = Block::call(&format!("call_{exchange}"), "file_list", json!({}));
+        // Whichever conversation gets it: the same call again and again would be asked about.
+        let input = json!({"maxResults": exchange + 1});
+        let call = Block::call(&format!("call_{exchange}"), "file_list", input);
         [answer(call), answer(Block::text("done"))]
     });
     let server = Server::start().await;

@@ -255,14 +255,14 @@ fn endless_white_space_is_no_answer_and_is_not_kept() {
         let reads = stream::iter([head]).chain(stream::repeat(READ));
         let bytes = reads.map(|read| Ok(Bytes::from_static(read.as_bytes())));
         let decoder = Box::new(Plain::default());
-        let mut chunks = chunks(
+        let chunks = chunks(
             bytes.boxed(),
             Framing::Sse,
             "text/event-stream".to_owned(),
             decoder,
         );
-        let first = futures::executor::block_on(chunks.next()).unwrap();
-        let error = first.unwrap_err();
+        let found: Vec<_> = futures::executor::block_on(chunks.collect());
+        let error = found.last().unwrap().clone().unwrap_err();
         assert_eq!(error.kind, ErrorKind::Protocol);
         assert!(error.message.contains("1 MiB of white space"), "{error}");
     }

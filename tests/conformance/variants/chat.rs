@@ -82,7 +82,7 @@ pub(super) fn variants() -> Vec<Variant> {
         ("a named error that is no JSON", "event: error\ndata: upstream closed\n\n".to_owned(), "error Unknown: upstream closed"),
         ("an error in a choice", sse(&[r#"{"choices":[{"delta":{},"error":{"code":502,"message":"upstream"},"finish_reason":"error"}]}"#]), "error Server: upstream"),
         ("an error line without its field", format!("data: {HI}\n\nerror: {{\"message\":\"Overloaded\"}}\n\n"), r#""Hi", error Overloaded: Overloaded"#),
-        ("half a pair", answer(&[r#"{"content":"a\ud83d"}"#, r#"{"content":"\ude00b"}"#], STOP), "\"a\u{fffd}\u{fffd}b\", EndTurn"),
+        ("half a pair", answer(&[r#"{"content":"a\ud83d"}"#, r#"{"content":"\ude00b"}"#], STOP), "\"a\u{1f600}b\", EndTurn"),
         ("a whole answer", r#"{"choices":[{"message":{"role":"assistant","content":"Hi"},"finish_reason":"stop"}],"usage":{"prompt_tokens":5,"completion_tokens":6}}"#.to_owned(), r#""Hi", EndTurn, in 5 out 6"#),
     ]
 }

@@ -5,7 +5,7 @@ use super::*;
 /// Clients that keep connections to this machine as they do those to others.
 fn keeping() -> Clients {
     Clients {
-        http: crate::http::Clients::keeping_loopback(),
+        http: crate::http::Clients::keeping_loopback().unwrap(),
         gates: Gates::default(),
     }
 }
