@@ -150,7 +150,8 @@ pub fn unwritable(folder: &Path) -> Option<String> {
     }
 }
 
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(target_os = "linux")]
+#[cfg(test)]
 mod tests {
     use super::*;
 

@@ -39,7 +39,7 @@ use futures::stream::BoxStream;
 use serde_json::{Map, Value};
 
 use crate::message::{Message, Model, NativeReply, Notice, Thinking, ToolSpec, Usage};
-pub use error::{ErrorKind, ProviderError};
+pub use error::{ErrorKind, ProviderError, WiderWindow};
 pub use http::Clients;
 
 /// Most calls of one turn. More is a server that loops, not a model that works.

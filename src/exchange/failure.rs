@@ -7,7 +7,7 @@ use crate::message::{ConversationId, MessageId};
 use crate::protocol::ChatCode;
 use crate::protocol::event::ChatError;
 use crate::provider::retry::may_pass;
-use crate::provider::{ErrorKind, ProviderError};
+use crate::provider::{ErrorKind, ProviderError, WiderWindow};
 
 /// Turns a provider's failure into the client's words.
 pub fn from_provider(
@@ -17,7 +17,7 @@ pub fn from_provider(
     message_id: &MessageId,
 ) -> ChatError {
     let (code, hint) = meaning(error.kind);
-    let hint = error.advice.or(hint);
+    let hint = error.widens.map(WiderWindow::advice).or(hint);
     // A script has no address, no key and no patience to set; no setting makes a server's patience longer.
     let is_servers = error.kind == ErrorKind::Timeout && error.status.is_some_and(|it| it >= 300);
     let hint = hint.filter(|_| !error.scripted && !is_servers);
@@ -117,9 +117,10 @@ mod tests {
     fn a_servers_own_advice_stands_in_for_that_of_the_kind() {
         let (conversation, message) = (ConversationId::new("c"), MessageId::new("m1"));
         let mut error = ProviderError::new(ErrorKind::ContextLength, "too long");
-        error.advice = Some("set providers.NAME.num_ctx");
+        error.widens = Some(WiderWindow::Ollama);
         let told = from_provider(&error, "local", &conversation, &message);
-        assert_eq!(told.hint.as_deref(), Some("set providers.local.num_ctx"));
+        let hint = told.hint.unwrap();
+        assert!(hint.contains("larger providers.local.num_ctx"), "{hint}");
     }
 
     #[test]

@@ -22,7 +22,10 @@ use super::quirks::{Quirks, url, vendor};
 use super::responses::decode::ResponsesDecoder;
 use super::schema::ToolNames;
 use super::told::Told;
-use super::{ChunkStream, ErrorKind, ProviderError, Request, ToolChoice, chat, models, responses};
+use super::{
+    ChunkStream, ErrorKind, ProviderError, Request, ToolChoice, WiderWindow, chat, models,
+    responses,
+};
 use crate::config::ProviderConfig;
 use crate::message::{Message, Model, Notice, Part, Severity};
 use crate::mutex::{Mutex, MutexGuard};
@@ -288,19 +291,13 @@ impl Server {
 
     /// Adds what to do where the window is the user's own to widen.
     fn advised(&self, error: ProviderError) -> ProviderError {
-        let advice = match self.vendor() {
-            "llamacpp" => {
-                "start a new conversation, or restart llama.cpp with a larger context (llama-server -c TOKENS)"
-            }
-            "vllm" => {
-                "start a new conversation, or restart vLLM with a larger context (--max-model-len)"
-            }
-            "lmstudio" => {
-                "start a new conversation, or load the model with a larger context in LM Studio"
-            }
+        let server = match self.vendor() {
+            "llamacpp" => WiderWindow::LlamaCpp,
+            "vllm" => WiderWindow::Vllm,
+            "lmstudio" => WiderWindow::LmStudio,
             _ => return error,
         };
-        error.advised_on_overflow(advice)
+        error.widened_at(server)
     }
 
     fn listed(&self) -> MutexGuard<'_, BTreeMap<String, Model>> {

@@ -43,10 +43,43 @@ pub struct ProviderError {
     pub strikes: Option<u32>,
     /// Whether it came from no server but from a script.
     pub scripted: bool,
-    /// What to do about it at this server, where that is better advice than what its kind says.
-    pub advice: Option<&'static str>,
+    /// Where a conversation does not fit: the server on which the user can widen the window.
+    pub widens: Option<WiderWindow>,
     /// Where the turn waits, with others, for a provider that is known to be busy.
     pub(crate) place: Option<Arc<Place>>,
+}
+
+/// Servers whose window is the user's own to widen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WiderWindow {
+    /// llama.cpp's server.
+    LlamaCpp,
+    /// LM Studio.
+    LmStudio,
+    /// Ollama.
+    Ollama,
+    /// vLLM.
+    Vllm,
+}
+
+impl WiderWindow {
+    /// Returns what to do there where a conversation does not fit.
+    pub fn advice(self) -> &'static str {
+        match self {
+            Self::LlamaCpp => {
+                "start a new conversation, or restart llama.cpp with a larger context (llama-server -c TOKENS)"
+            }
+            Self::LmStudio => {
+                "start a new conversation, or load the model with a larger context in LM Studio"
+            }
+            Self::Ollama => {
+                "start a new conversation, or set a larger providers.NAME.num_ctx where model and memory allow it"
+            }
+            Self::Vllm => {
+                "start a new conversation, or restart vLLM with a larger context (--max-model-len)"
+            }
+        }
+    }
 }
 
 impl ProviderError {
@@ -63,7 +96,7 @@ impl ProviderError {
             unasked: false,
             strikes: None,
             scripted: false,
-            advice: None,
+            widens: None,
             place: None,
         }
     }
@@ -116,16 +149,16 @@ impl ProviderError {
             unasked: false,
             strikes: None,
             scripted: false,
-            advice: None,
+            widens: None,
             place: None,
         }
     }
 
     /// Adds advice to an error of a conversation that does not fit; any other stays as it is.
     #[must_use]
-    pub(super) fn advised_on_overflow(mut self, advice: &'static str) -> Self {
+    pub(super) fn widened_at(mut self, server: WiderWindow) -> Self {
         if self.kind == ErrorKind::ContextLength {
-            self.advice = Some(advice);
+            self.widens = Some(server);
         }
         self
     }

@@ -20,7 +20,7 @@ use super::body::Framing;
 use super::decode::Decoder;
 use super::http::{Clients, Endpoint};
 use super::told::Told;
-use super::{ChunkStream, ErrorKind, Provider, ProviderError, Request};
+use super::{ChunkStream, ErrorKind, Provider, ProviderError, Request, WiderWindow};
 use crate::config::ProviderConfig;
 use crate::message::Model;
 use crate::mutex::{Mutex, MutexGuard};
@@ -33,9 +33,6 @@ const WIRE: &str = "ollama-chat";
 
 /// Most models whose abilities are kept; what comes after is asked for at each turn.
 const MAX_KNOWN: usize = 256;
-
-/// What to do where a conversation does not fit.
-const LARGER_CONTEXT: &str = "start a new conversation, or set a larger providers.NAME.num_ctx where model and memory allow it";
 
 /// Most models asked about at once, so that a long list does not fill the server's queue.
 const SHOWN_AT_ONCE: usize = 4;
@@ -81,7 +78,7 @@ impl Ollama {
             }
             outcome => outcome,
         }
-        .map_err(|error| error.advised_on_overflow(LARGER_CONTEXT))
+        .map_err(|error| error.widened_at(WiderWindow::Ollama))
     }
 
     async fn send(

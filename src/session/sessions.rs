@@ -121,7 +121,7 @@ impl Sessions {
     pub async fn lost(&self, session: &Handle) {
         session.ended.cancelled().await;
         if self.is_stopping() {
-            std::future::pending().await
+            std::future::pending::<()>().await;
         }
     }
 

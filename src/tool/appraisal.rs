@@ -127,7 +127,7 @@ pub(super) fn appraise(change: &Change<'_>) -> Danger {
             let most = |old: usize| removed * 2 > old;
             match (old, is_tracked) {
                 (None, _) => {
-                    worse("the old content is not text or very large, and is lost as a whole")
+                    worse("the old content is not text or very large, and is lost as a whole");
                 }
                 (Some(old), Some(false))
                     if removed > 0 && (removed >= MANY_UNTRACKED_LINES || most(old)) =>

@@ -64,13 +64,9 @@ fn is_test(path: &str) -> bool {
 
 fn code(text: &str) -> String {
     // A module of tests is the last thing in its file.
-    let own = [
-        "#[cfg(test)]\nmod tests {",
-        "#[cfg(all(test, target_os = \"linux\"))]\nmod tests {",
-    ]
-    .iter()
-    .find_map(|tests| Some(text.split_once(tests)?.0))
-    .unwrap_or(text);
+    let own = text
+        .split_once("#[cfg(test)]\nmod tests {")
+        .map_or(text, |(before, _)| before);
     own.lines()
         .filter(|line| !line.trim_start().starts_with("//"))
         .fold(String::new(), |code, line| code + line + "\n")

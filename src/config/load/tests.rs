@@ -374,7 +374,8 @@ fn the_page_is_for_this_machine_unless_it_is_wanted() {
 #[test]
 fn an_ollama_is_looked_for_where_nothing_is_configured_alone() {
     const PLACE: &str = "http://127.0.0.1:11434";
-    let cases: [(&str, &[(&str, &str)], Option<&str>); 9] = [
+    type Variables = &'static [(&'static str, &'static str)];
+    let cases: [(&str, Variables, Option<&str>); 9] = [
         ("", &[], Some(PLACE)),
         ("[providers.anthropic]\nmodel = 'm'", &[], Some(PLACE)),
         (

@@ -102,7 +102,7 @@ pub fn bytes_of_parts(parts: &[Part]) -> usize {
         Part::Text { text } => text.len(),
         Part::Image { media_type, data } => media_type.len() + data.len(),
     });
-    size_of::<Part>() * parts.len() + inner.sum::<usize>()
+    size_of_val(parts) + inner.sum::<usize>()
 }
 
 fn bytes_of_call(call: &ToolCall) -> usize {

@@ -317,8 +317,8 @@ async fn an_overflow_at_a_server_of_ones_own_says_how_to_widen_it() {
         let error = ask(&server).await.unwrap_err();
         assert_eq!(error.kind, ErrorKind::ContextLength);
         match advice {
-            Some(words) => assert!(error.advice.unwrap().contains(words)),
-            None => assert_eq!(error.advice, None),
+            Some(words) => assert!(error.widens.unwrap().advice().contains(words)),
+            None => assert_eq!(error.widens, None),
         }
     }
 }

@@ -59,7 +59,8 @@ fn pieces(pieces: &[(Of, &str)]) -> Vec<(Of, String)> {
 #[test]
 fn a_half_waits_for_the_next_piece_of_its_own() {
     use Of::{Call, Text, Thinking};
-    let cases: &[(&[(Of, &str)], &[(Of, &str)])] = &[
+    type Pieces = &'static [(Of, &'static str)];
+    let cases: &[(Pieces, Pieces)] = &[
         (
             &[(Text, "a\\ud83d"), (Text, "\\ude00b")],
             &[(Text, "a"), (Text, "\u{1f600}b")],
