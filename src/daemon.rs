@@ -264,12 +264,11 @@ fn build(
     audit: Audit,
     stop: &CancellationToken,
 ) -> Arc<Daemon> {
-    let central = roots.path(RootName::Central);
     let settings = sandbox::Settings {
         private_bytes: config.tools.bash.tmp_size,
         ..sandbox::Settings::new(options.home.clone())
     }
-    .off_memory(central);
+    .off_memory();
     let unconfined = Sandbox::new(sandbox::Settings {
         ceiling: Mode::None,
         ..settings.clone()

@@ -186,7 +186,7 @@ impl Exchange<'_> {
                 .await;
         }
         for turn in 0..self.setup.max_turns {
-            if let Err(full) = self.history.room_for(0) {
+            if let Err(full) = self.history.room_for(1) {
                 return Leave::Failed(self.history_full(full));
             }
             offer.refresh(self.services, self.setup);

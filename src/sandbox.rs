@@ -155,21 +155,14 @@ impl Settings {
         }
     }
 
-    /// Moves temporary directories out of a file system that is in memory to one on a disk, where there is one: the
-    /// system's second place for them, else a folder in `storage` that no listing shows. Nothing else bounds, below full
-    /// mode, what a command takes of the daemon's memory there.
+    /// Moves temporary directories out of a file system that is in memory to the system's second place for them, where
+    /// that is on a disk. Below full mode nothing but the size of that file system bounds what a command takes of the
+    /// daemon's memory there.
     #[must_use]
-    pub fn off_memory(mut self, storage: &Path) -> Self {
-        if !is_in_memory(&self.temporary) {
-            return self;
-        }
+    pub fn off_memory(mut self) -> Self {
         let second = canonical(Path::new(SECOND_TEMPORARY));
-        if !is_in_memory(&second) && is_writable(&second) {
+        if is_in_memory(&self.temporary) && !is_in_memory(&second) && is_writable(&second) {
             self.temporary = second;
-        } else if !is_in_memory(storage)
-            && let Ok(folder) = private_directory(&storage.join(paths::TEMPORARY_FOLDER))
-        {
-            self.temporary = folder;
         }
         self
     }
@@ -367,13 +360,13 @@ mod tests {
             temporary: temporary.to_owned(),
             ..Settings::new(None)
         };
-        let on_disk = settings(storage.path()).off_memory(storage.path());
+        let on_disk = settings(storage.path()).off_memory();
         let shared = Path::new("/dev/shm");
         if is_in_memory(storage.path()) || !is_in_memory(shared) {
             return;
         }
         assert_eq!(on_disk.temporary, storage.path());
-        let moved = settings(shared).off_memory(storage.path());
+        let moved = settings(shared).off_memory();
         assert!(!is_in_memory(&moved.temporary), "{moved:?}");
     }
 }

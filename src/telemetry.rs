@@ -11,6 +11,8 @@ use std::io::IsTerminal;
 
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::ParseError;
+use tracing_subscriber::fmt::format::Writer;
+use tracing_subscriber::fmt::time::FormatTime;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::{SubscriberInitExt, TryInitError};
 
@@ -82,10 +84,23 @@ pub fn init(
     let registry = tracing_subscriber::registry().with(filter);
     let layer = tracing_subscriber::fmt::layer().with_writer(lines);
     match format.unwrap_or(default_format(is_terminal)) {
-        LineFormat::Human => registry.with(layer.with_ansi(is_terminal)).try_init()?,
+        LineFormat::Human => {
+            // The fields of the spans at the end, without their names: a line stays a line.
+            let layer = layer.compact().with_target(false).with_timer(TimeOfDay);
+            registry.with(layer.with_ansi(is_terminal)).try_init()?;
+        }
         LineFormat::Json => registry.with(layer.json().flatten_event(true)).try_init()?,
     }
     Ok(guard)
+}
+
+/// The time of a line for people, in UTC.
+struct TimeOfDay;
+
+impl FormatTime for TimeOfDay {
+    fn format_time(&self, line: &mut Writer<'_>) -> std::fmt::Result {
+        write!(line, "{}", jiff::Timestamp::now().strftime("%H:%M:%SZ"))
+    }
 }
 
 fn default_format(is_terminal: bool) -> LineFormat {

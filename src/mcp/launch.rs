@@ -115,9 +115,15 @@ impl Launcher {
             held: self.exec.roots().held(),
             ..Command::new(
                 server.command.clone(),
-                server.cwd.clone().or(state).unwrap_or(project),
+                self.working_directory(server).or(state).unwrap_or(project),
             )
         }
+    }
+
+    /// The directory that the operator chose, without links where it is one that the server may be given.
+    fn working_directory(&self, server: &StdioServer) -> Option<PathBuf> {
+        let chosen = server.cwd.as_deref()?;
+        Some(self.resolved(chosen).unwrap_or_else(|| chosen.to_owned()))
     }
 
     /// A directory of the server's own that outlives it; `None` where none can be made.

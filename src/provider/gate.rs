@@ -320,7 +320,8 @@ impl State {
         if !closes || (asked.is_zero() && error.should_retry == Some(false)) {
             return;
         }
-        if epoch == self.epoch {
+        // Where the gate is open, also a late refusal closes it anew: nobody who comes then is of the row before.
+        if epoch == self.epoch || self.closed.is_none() {
             self.epoch += 1;
             self.strikes = self.strikes.saturating_add(1);
             let reopened = self.reopened.take();

@@ -5,8 +5,9 @@ use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-/// Where temporary directories are in full mode: a file system of the command's own, bounded, gone with it.
-pub(super) const IN_NAMESPACE: &str = "/tmp";
+/// Where temporary directories are in full mode: file systems of the command's own, bounded, gone with it. The first
+/// that is not the system's, as for an MCP server which was given `/tmp`.
+pub(super) const IN_NAMESPACE: [&str; 3] = ["/tmp", "/var/tmp", "/dev/shm"];
 
 /// A path in a directory that nothing has.
 pub(super) fn unused(parent: &Path) -> io::Result<PathBuf> {

@@ -35,7 +35,6 @@ mod walk;
 pub use contents::{Contents, MAX_FILE_BYTES};
 pub use failure::PathError;
 pub use replace::MAX_WRITE_BYTES;
-pub(in crate::sandbox) use replace::TEMPORARY_FOLDER;
 pub use root::RootsError;
 pub use settings::Settings;
 pub use tree::{Entry, EntryKind, Step, Visited};

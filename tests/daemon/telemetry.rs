@@ -170,7 +170,6 @@ async fn logs_are_one_tree_of_spans_without_content() {
     };
     assert_eq!(of("turn ended"), [below(&["turn=0"]), below(&["turn=1"])]);
     assert_eq!(of("approval settled"), [below(&["turn=0", "call=t1"])]);
-    assert_eq!(of("call runs"), [below(&["turn=0", "call=t1"])]);
     assert_eq!(of("call settled").len(), 2);
     let text: String = log.iter().map(Value::to_string).collect();
     assert!(!text.contains("canary"), "{text}");

@@ -148,7 +148,9 @@ impl Talk {
         let mut actions = self.show(event);
         if was_first {
             self.typing = Typing::Message;
-            self.passed = self.wishes.attended.then(|| (id.clone(), now));
+            // After a cancel of their own people type something new.
+            let is_late = self.wishes.attended && resolved.outcome != Outcome::Cancelled;
+            self.passed = is_late.then(|| (id.clone(), now));
             actions.push(Action::Forget);
             if resolved.outcome == Outcome::Approved || resolved.outcome == Outcome::Denied {
                 let text = format!("{id}: answered elsewhere");

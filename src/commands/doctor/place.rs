@@ -123,8 +123,12 @@ pub(super) fn port(machine: &Machine) -> Vec<Finding> {
     vec![found]
 }
 
-/// Whether the daemon that listens is the one that doctor looks at, as in a container.
+/// Whether the daemon that listens is the one that doctor looks at, in a container: there nobody else can have taken
+/// the port, and be given the token.
 fn is_ours(machine: &Machine) -> bool {
+    if !sandbox::is_container() {
+        return false;
+    }
     let address = machine.loaded.config.server.address;
     let token = machine.loaded.token.as_ref();
     token.is_some_and(|token| healthcheck::takes_token(address, token))

@@ -93,7 +93,7 @@ impl Calls<'_> {
         cancel: &CancellationToken,
     ) -> Settled {
         let exchange = self.exchange;
-        tracing::info!("call runs");
+        tracing::debug!("call runs");
         exchange.events().send(Event::ChatToolStart(ToolStart {
             conversation_id: exchange.setup.conversation_id.clone(),
             message_id: exchange.setup.message_id.clone(),

@@ -60,7 +60,9 @@ pub(super) fn models(
 pub(super) fn recognised(list: &Value) -> Option<&'static str> {
     let entries = list.get("data")?.as_array()?;
     let owner = |entry: &Value| entry.get("owned_by") == Some(&Value::from("llamacpp"));
-    entries.iter().any(owner).then_some("llamacpp")
+    // All of them: a proxy lists the models of several servers.
+    let is_own = !entries.is_empty() && entries.iter().all(owner);
+    is_own.then_some("llamacpp")
 }
 
 fn is_for_chat(entry: &Value) -> bool {

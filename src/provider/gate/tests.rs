@@ -149,6 +149,25 @@ async fn each_answer_halves_the_wait_and_the_second_ends_it() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_late_refusal_after_the_row_has_ended_begins_another() {
+    let gate = Arc::new(Gate::default());
+    let mut late = gate.pass("m").unwrap();
+    gate.pass("m")
+        .unwrap()
+        .failed(&mut error(ErrorKind::Overloaded, Some(1)));
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    for _ in 0..ENOUGH_ANSWERS {
+        tokio::time::sleep(FIRST_PACE).await;
+        gate.pass("m").unwrap().answered();
+    }
+    late.failed(&mut error(ErrorKind::Overloaded, Some(3)));
+    let refused = gate.pass("m").err().unwrap();
+    let began = Instant::now();
+    refused.wait(refused.retry_after.unwrap()).await;
+    assert_eq!(began.elapsed(), Duration::from_secs(3));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_server_that_is_gone_is_not_knocked_at_by_all() {
     for kind in [
         ErrorKind::RateLimit,

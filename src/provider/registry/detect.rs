@@ -3,6 +3,7 @@
 //! It is used once it lists a model that can chat, and stays the default from then on: where it stops, a message says
 //! so, and no other provider steps in unseen.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -19,8 +20,10 @@ const LOOK_TIME: Duration = Duration::from_secs(2);
 pub(super) struct Detect {
     base_url: String,
     found: OnceLock<()>,
-    /// Held while somebody looks, across the question to it: others wait for what comes of that.
-    looking: tokio::sync::Mutex<()>,
+    /// Held while somebody looks, across the question to it: others wait for what comes of that. Counts the looks.
+    looks: tokio::sync::Mutex<u64>,
+    /// The same number, for those who do not hold it.
+    ended: AtomicU64,
     /// Set when somebody looked for the first time.
     looked: tokio::sync::OnceCell<()>,
 }
@@ -40,7 +43,8 @@ impl Detect {
         Self {
             base_url,
             found: OnceLock::new(),
-            looking: tokio::sync::Mutex::default(),
+            looks: tokio::sync::Mutex::default(),
+            ended: AtomicU64::new(0),
             looked: tokio::sync::OnceCell::new(),
         }
     }
@@ -59,9 +63,16 @@ impl Providers {
         if detect.is_found() {
             return None;
         }
-        let looking = detect.looking.lock().await;
+        let before = detect.ended.load(Ordering::Relaxed);
+        let mut looks = detect.looks.lock().await;
+        if *looks != before {
+            // Somebody else looked meanwhile: where a server says nothing, each further look would take its whole time.
+            return None;
+        }
         let found = self.look(detect).await;
-        drop(looking);
+        *looks += 1;
+        detect.ended.store(*looks, Ordering::Relaxed);
+        drop(looks);
         // It may be that somebody waited for the first time for longer than this took.
         detect.looked.set(()).ok();
         found

@@ -24,16 +24,13 @@ pub const MAX_WRITE_BYTES: usize = 8 * 1024 * 1024;
 /// Space that is left free on the disk, in bytes, or a twentieth of a smaller disk.
 const MIN_FREE_BYTES: u64 = 256 * 1024 * 1024;
 
-/// A folder for temporary files of commands, by a name of the same form.
-pub(in crate::sandbox) const TEMPORARY_FOLDER: &str = ".outrigger-0000000000000000.tmp";
-
 /// Begin and end of the names that the daemon gives to temporary files; 16 hexadecimal digits are between them.
 const TEMPORARY: (&str, &str) = (".outrigger-", ".tmp");
 
 /// Digits of such a name.
 const DIGITS: usize = 16;
 
-/// Whether a name is one that the daemon gives to its temporary files and folders.
+/// Whether a name is one that the daemon gives to its temporary files.
 pub(super) fn is_temporary(name: &OsStr) -> bool {
     let digits = name
         .to_str()

@@ -85,8 +85,13 @@ pub(super) async fn spawn(
     let own_tmp = match &private_tmp {
         Some(directory) => Some(directory.path().to_owned()),
         None if is_private => {
-            let parent = Path::new(directory::IN_NAMESPACE);
-            Some(directory::unused(parent).map_err(SpawnError::Helper)?)
+            let given = || command.read_write.iter().chain(&command.read_only);
+            let is_own = |place: &&str| !given().any(|given| Path::new(place).starts_with(given));
+            let parent = directory::IN_NAMESPACE.into_iter().find(is_own);
+            parent
+                .map(|parent| directory::unused(Path::new(parent)))
+                .transpose()
+                .map_err(SpawnError::Helper)?
         }
         None => None,
     };
