@@ -88,6 +88,60 @@ test("a long answer is not parsed again and again", () => {
   assert.equal(code.last[0].type, "open_fence", "code without an end needs no parser");
 });
 
+/** Runs of one mark, or two, in which nothing ends. */
+const RUNS = [
+  ..."`~*_[]()>#-+|$\\<&", ..."`~".split("").flatMap((it) => [`${it} `, `${it}\n`, `${it}x`]), "`~", "~`", "`)", "~*", "*_", "_[", "[*", "[]", "](", "![", "<_", "_<", "|-", "\\(", "\\[", "$\\",
+].map((run) => ({ name: JSON.stringify(run), text: run.repeat(200_000 / run.length) }));
+for (const mark of "`~") {
+  const fence = mark.repeat(3);
+  const many = mark.repeat(200_000);
+  RUNS.push(
+    { name: `a fence ${fence} and a run that does not close it`, text: `${fence}\n${many}x` },
+    { name: `a fence ${fence} and what closes it but for its last mark`, text: `${fence}\n${fence}${" ".repeat(200_000)}x` },
+    { name: `a long fence of ${mark}`, text: `${many}\n${many.slice(1)}` },
+    { name: `a long fence of ${mark} in front of blanks`, text: `   ${many}${" ".repeat(200_000)}x` },
+  );
+}
+
+test("a long run of marks takes no longer than a text of its length", { timeout: 600_000 }, async (t) => {
+  // In a thread of its own, which can be ended in the middle of a loop. What it sends is the text that it begins.
+  const worker = new Worker(
+    `const { parentPort, workerData } = require("node:worker_threads");
+    import(workerData.parser).then(({ Growing }) => {
+      for (const { name, text } of workerData.runs) {
+        parentPort.postMessage(name + ", whole");
+        new Growing().update(text, true);
+        parentPort.postMessage(name + ", in pieces");
+        const growing = new Growing();
+        for (let piece = 1; piece <= 40; piece++) growing.update(text.slice(0, Math.ceil((text.length * piece) / 40)), piece === 40);
+      }
+      parentPort.postMessage("");
+    });`,
+    { eval: true, workerData: { parser: new URL("../../clients/console/src/markdown/parse.js", import.meta.url).href, runs: RUNS } },
+  );
+  let name = "";
+  let began = 0;
+  let slowest = { name, took: 0 };
+  let watch;
+  await new Promise((resolve, reject) => {
+    worker.on("message", (next) => {
+      const took = performance.now() - began;
+      if (name && took > slowest.took) slowest = { name, took };
+      name = next;
+      began = performance.now();
+      clearTimeout(watch);
+      if (!name) return resolve();
+      // A second or two on a busy machine; with quadratic time more than twenty.
+      watch = setTimeout(() => reject(new Error(`a run of 200,000 characters takes more than 10 s: ${name}`)), 10_000);
+    });
+    worker.once("error", reject);
+  }).finally(() => {
+    clearTimeout(watch);
+    return worker.terminate();
+  });
+  t.diagnostic(`${RUNS.length} texts, the slowest ${Math.round(slowest.took)} ms: ${slowest.name}`);
+});
+
 test("random texts neither hang nor break it", { timeout: 3_600_000 }, async (t) => {
   const seconds = Number(process.env.OUTRIGGER_FUZZ_SECONDS ?? 3);
   const seed = Number(process.env.OUTRIGGER_FUZZ_SEED ?? 1);

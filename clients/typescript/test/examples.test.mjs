@@ -115,9 +115,26 @@ test("when the parent is killed, the daemon and its commands are gone", async ()
 test("Electron's main process hands the connection on, and ends the daemon with the application", async () => {
   const { home, folder } = place();
   const app = Object.assign(new EventEmitter(), { exit: () => assert.fail("no error"), quit: () => app.emit("quit") });
+  let isReady = false;
+  app.whenReady = async () => {
+    await pause(1);
+    isReady = true;
+  };
+  const schemes = new Map();
+  const protocol = {
+    registerSchemesAsPrivileged(list) {
+      assert.equal(isReady, false, "schemes are registered before ready");
+      for (const { scheme, privileges } of list) schemes.set(scheme, { privileges });
+    },
+    handle(scheme, handler) {
+      assert.equal(isReady, true, "a scheme is handled once the application is ready");
+      schemes.get(scheme).handler = handler;
+    },
+  };
   const handlers = new Map();
   let loaded;
   class BrowserWindow {
+    webContents = Object.assign(new EventEmitter(), { setWindowOpenHandler: (handler) => assert.equal(handler({ url: "https://example.org" }).action, "deny") });
     constructor({ webPreferences }) {
       assert.deepEqual([webPreferences.contextIsolation, webPreferences.nodeIntegration, webPreferences.sandbox], [true, false, true]);
     }
@@ -132,12 +149,26 @@ test("Electron's main process hands the connection on, and ends the daemon with 
     BrowserWindow,
     ipcMain: { handle: (name, handler) => handlers.set(name, handler) },
     dialog: { showErrorBox: (title, text) => assert.fail(`${title}: ${text}`) },
+    protocol,
     program,
     folder,
     preload: "preload.cjs",
   });
   process.env.HOME = before;
   assert.equal(loaded, "app://frontend/index.html");
+  const { privileges, handler } = schemes.get("app");
+  assert.deepEqual(privileges, { standard: true, secure: true, supportFetchAPI: true });
+  const page = await handler({ url: loaded });
+  assert.ok(page.status === 200 && (await page.text()).includes('src="page.js"'));
+  for (const path of ["page.js", "client/index.js", "client/client.js"]) {
+    const { status, headers } = await handler({ url: `app://frontend/${path}` });
+    assert.deepEqual([status, headers.get("content-type")], [200, "text/javascript"], path);
+  }
+  // Each of these is a file that is there, or would be one, outside of the page's folders.
+  for (const path of ["../main.mjs", "..%2fpreload.cjs", "%2e%2e%2f..%2fdaemon.mjs", "client/..%2f..%2ftest%2frun.mjs", "client/..%2fdist%2findex.js", "..%5cmain.js", "", "%", "%00"]) {
+    assert.equal((await handler({ url: `app://frontend/${path}` })).status, 404, path);
+  }
+  assert.equal((await handler({ url: "app://elsewhere/index.html" })).status, 404);
   const client = new Client(handlers.get("outrigger:connection")());
   assert.equal((await client.connect()).project.name, "project");
   client.close();

@@ -181,7 +181,8 @@ function cut(tail) {
 
 /** A text that begins with a block of code without an end: no parser is needed while it grows. @param {string} text @param {boolean} isWhole */
 function openFence(text, isWhole) {
-  const open = /^( {0,3})(`{3,}|~{3,})([^\n]*)\n/.exec(text);
+  // All of the run or nothing: a shorter one could only be tried in vain, once for each of its marks.
+  const open = /^( {0,3})(`{3,}(?!`)|~{3,}(?!~))([^\n]*)\n/.exec(text);
   if (!open) return undefined;
   const [head, indent = "", fence = "", info = ""] = open;
   if (fence[0] === "`" && info.includes("`")) return undefined;

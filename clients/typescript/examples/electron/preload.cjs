@@ -1,0 +1,3 @@
+const { contextBridge, ipcRenderer } = require("electron");
+
+contextBridge.exposeInMainWorld("outrigger", { connection: () => ipcRenderer.invoke("outrigger:connection") });
