@@ -120,7 +120,9 @@ impl Redactor {
             };
             // A key without end may be cut within a character.
             at = text.ceil_char_boundary(found.end.max(at + 1));
-            if at <= part.start || found.start >= part.end {
+            // Where a password in a URL was taken out before, the mask looks like one.
+            let is_done = text.get(found.start..at) == Some(MASK);
+            if is_done || at <= part.start || found.start >= part.end {
                 continue;
             }
             clean.push_str(text.get(copied..found.start).unwrap_or_default());
