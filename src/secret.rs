@@ -3,10 +3,12 @@
 //! The one list for all who have to know: the environment of commands, the values of the configuration, and what is
 //! taken out of text.
 
+mod ordinary;
 mod patterns;
 
 use std::ops::Range;
 
+use ordinary::{is_ordinary, is_path};
 pub(crate) use patterns::LONGEST_KEY;
 
 /// Shortest secret, in bytes: a shorter one is a part of ordinary words.
@@ -38,44 +40,6 @@ const HARMLESS_WORDS: [&str; 13] = [
 const VENDOR_STARTS: [&str; 6] = ["AWS_", "AZURE_", "GOOGLE_", "GCP_", "OPENAI", "ANTHROPIC"];
 
 const VENDOR_PARTS: [&str; 1] = ["SESSION"];
-
-/// Values that stand for no secret whatever the name: settings, users that everybody has, and what local servers take
-/// for a key. A program's own name in its password (`POSTGRES_PASSWORD=postgres`) is known by the name.
-const EVERYDAY: [&str; 33] = [
-    "anonymous",
-    "automatic",
-    "changeme",
-    "change-me",
-    "database",
-    "development",
-    "disabled",
-    "dummy-key",
-    "external",
-    "fake-key",
-    "internal",
-    "keychain",
-    "llama.cpp",
-    "lm-studio",
-    "lmstudio",
-    "localhost",
-    "no-key-needed",
-    "no-key-required",
-    "none-needed",
-    "not-needed",
-    "not-required",
-    "not_needed",
-    "optional",
-    "password",
-    "placeholder",
-    "postgres",
-    "postgresql",
-    "production",
-    "required",
-    "sk-no-key-required",
-    "undefined",
-    "username",
-    "your-api-key",
-];
 
 /// Words before a token in the value of a header.
 const SCHEMES: [&str; 6] = ["Bearer", "Basic", "Token", "ApiKey", "Bot", "Digest"];
@@ -155,6 +119,7 @@ fn found(
     }
     let named = said == Some(true) || names_credential(name);
     let mut secrets = in_url(value);
+    secrets.extend(in_parts(value));
     let by_form = || looks_like_key(value) || is_mixed(value);
     if said == Some(true) || named && !is_ordinary(name, value) || by_form() {
         secrets.push(value.to_owned());
@@ -168,49 +133,9 @@ fn found(
         secrets.extend([value.to_owned(), token.trim().to_owned()]);
     }
     secrets.retain(|secret| secret.len() >= SHORTEST);
-    secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
+    secrets.sort_by(|a, b| b.len().cmp(&a.len()).then_with(|| a.cmp(b)));
     secrets.dedup();
     secrets
-}
-
-/// Whether no secret looks like this, whatever the name says.
-fn is_ordinary(name: &str, value: &str) -> bool {
-    let lower = value.to_lowercase();
-    let number =
-        |letter: char| letter.is_ascii_digit() || matches!(letter, '.' | ',' | ':' | '_' | '-');
-    value.len() < SHORTEST
-        || EVERYDAY.contains(&lower.as_str())
-        || name.to_lowercase().contains(&lower)
-        || value.len() < SHORTEST_RUN && value.chars().all(number)
-        || value.starts_with(['$', '<', '{'])
-        || is_path(value)
-        || value.contains("://")
-}
-
-/// Whether a value is an absolute path, or one below a home or working directory.
-fn is_path(value: &str) -> bool {
-    if value.starts_with("~/") || value.starts_with("./") || value.starts_with("../") {
-        return true;
-    }
-    let drive = value.as_bytes().get(1..3);
-    if drive.is_some_and(|rest| rest == b":\\" || rest == b":/") || is_relative_file(value) {
-        return true;
-    }
-    // A key in base64 may begin with a slash too.
-    value.strip_prefix('/').is_some_and(|rest| {
-        rest.contains(['/', '.']) && !rest.ends_with('=') || !is_run_mixed(rest)
-    })
-}
-
-/// `folder/file.end`, with nothing in it that is as mixed as a key.
-fn is_relative_file(value: &str) -> bool {
-    let in_path = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-".contains(&byte);
-    let end = value
-        .rsplit_once('/')
-        .and_then(|(_, name)| name.rsplit_once('.'));
-    end.is_some_and(|(_, end)| (1..=5).contains(&end.len()))
-        && value.bytes().all(in_path)
-        && !value.split(['/', '.', '_', '-']).any(is_run_mixed)
 }
 
 /// The passwords of a URL: of its user, and in its query.
@@ -239,6 +164,23 @@ fn in_url(value: &str) -> Vec<String> {
     let parts = url.path_segments().into_iter().flatten();
     secrets.extend(parts.filter(|part| looks_like_key(part)).map(str::to_owned));
     secrets
+}
+
+/// The secrets of a connection string: `Server=h;Password=…`, `host=h password=…`.
+fn in_parts(value: &str) -> Vec<String> {
+    let finest = |letter: char| letter.is_whitespace() || matches!(letter, ';' | ',' | '&');
+    // Where `;` stands between them, a part may have the others in it.
+    let coarse = value.contains(';').then(|| value.split(';'));
+    let parts = coarse.into_iter().flatten().chain(value.split(finest));
+    let quotes = ['"', '\''];
+    parts
+        .filter_map(|part| part.split_once('='))
+        .filter_map(|(name, part)| {
+            let name = name.rsplit(['?', '/', '#']).next()?.trim();
+            let part = part.trim().trim_matches(quotes);
+            (names_credential(name) && !is_ordinary(name, part)).then(|| part.to_owned())
+        })
+        .collect()
 }
 
 /// Whether a value has something of a well-known form in it, less passwords in URLs.
@@ -348,6 +290,18 @@ mod tests {
             ("DB_PASSWORD", "password"),
             ("API_KEY", "not-needed"),
             ("GITHUB_TOKEN", "${GITHUB_TOKEN}"),
+            ("GITHUB_TOKEN", "$GITHUB_TOKEN"),
+            ("API_KEY", "<your key here>"),
+            ("API_KEY", "{{ secrets.API_KEY }}"),
+            ("API_KEY", "${{ secrets.API_KEY }}"),
+            ("SSH_AUTH_SOCK", "/run/user/1000/keyring/ssh"),
+            ("KEY_STORE", "~/.ssh/id_ed25519"),
+            ("KEY_STORE", "C:\\keys\\server.pem"),
+            ("KEY_PATH", "/keys/live"),
+            (
+                "DB_CONN",
+                "Server=tcp:h,1433;Database=production;Encrypt=True",
+            ),
             ("API_TOKEN", "short"),
             ("X-Team", "infrastructure"),
         ] {
@@ -407,6 +361,36 @@ mod tests {
                 "/k8sJ2f3a9Q1z7Xw5Vb6Nm0p==",
                 "/k8sJ2f3a9Q1z7Xw5Vb6Nm0p==",
             ),
+            (
+                "SECRET_B64",
+                "/k8sJ2f3a9Q1z/7Xw5Vb6Nm0pQ",
+                "/k8sJ2f3a9Q1z/7Xw5Vb6Nm0pQ",
+            ),
+            (
+                "AZURE_STORAGE_CONNECTION_STRING",
+                "DefaultEndpointsProtocol=https;AccountName=a;AccountKey=abcdefgh+/ij==;EndpointSuffix=x",
+                "abcdefgh+/ij==",
+            ),
+            (
+                "MSSQL_CONN",
+                "Server=h;Password=hunter2hunter2",
+                "hunter2hunter2",
+            ),
+            (
+                "PG",
+                "host=h password='hunter2hunter2' dbname=x",
+                "hunter2hunter2",
+            ),
+            (
+                "MSSQL_CONN",
+                "Pwd=hunter2,hunter2;Server=h",
+                "hunter2,hunter2",
+            ),
+            ("DB_PASSWORD", "$uper-Secret-99", "$uper-Secret-99"),
+            ("DB_PASSWORD", "$uperSecret99", "$uperSecret99"),
+            ("DB_PASSWORD", "<hunter2", "<hunter2"),
+            ("DB_PASSWORD", "{hunter2", "{hunter2"),
+            ("KEY_JSON", "{\"a\":\"hunter2\"}", "{\"a\":\"hunter2\"}"),
         ] {
             assert_eq!(of(name, value), secrets, "{name}={value}");
         }

@@ -10,6 +10,9 @@ const SHORTEST_JWT_PART: usize = 10;
 /// Longest private key in PEM, in bytes: one of RSA with 16,384 bits has 12,700. What has no end by then is none.
 pub(crate) const LONGEST_KEY: usize = 64 * 1024;
 
+/// How the marks of a private key end.
+const KEY_MARK: &[u8] = b"PRIVATE KEY-----";
+
 /// A key that starts with a fixed text.
 struct Prefix {
     text: &'static str,
@@ -119,26 +122,32 @@ fn json_web_token(bytes: &[u8], at: usize) -> Option<Range<usize>> {
     Some(at..end)
 }
 
-/// From `-----BEGIN … PRIVATE KEY-----` to its end mark; where there is none, as far as a key goes at most.
-fn private_key(bytes: &[u8], at: usize) -> Option<Range<usize>> {
+/// Where a private key's own text begins whose mark, `-----BEGIN … PRIVATE KEY-----`, is here.
+fn private_key_text(bytes: &[u8], at: usize) -> Option<usize> {
     const BEGIN: &[u8] = b"-----BEGIN ";
-    const KEY: &[u8] = b"PRIVATE KEY-----";
-    const END: &[u8] = b"-----END ";
     let label = bytes.get(at..)?.strip_prefix(BEGIN)?;
     let words = label
         .iter()
         .take(32)
         .take_while(|byte| byte.is_ascii_uppercase() || **byte == b' ')
         .count();
-    let key = find(label.get(..words + 5)?, KEY)?;
-    let from = at + BEGIN.len() + key + KEY.len();
+    let key = find(label.get(..words + 5)?, KEY_MARK)?;
+    Some(at + BEGIN.len() + key + KEY_MARK.len())
+}
+
+/// From a private key's mark to its end mark; where there is none, as far as a key goes at most, or to another key that
+/// goes on behind that.
+fn private_key(bytes: &[u8], at: usize) -> Option<Range<usize>> {
+    const END: &[u8] = b"-----END ";
+    let from = private_key_text(bytes, at)?;
     let most = bytes.len().min(at + LONGEST_KEY);
     let Some(end) = find(bytes.get(from..most)?, END) else {
-        return Some(at..most);
+        let next = (from..most).rfind(|place| private_key_text(bytes, *place).is_some());
+        return Some(at..next.unwrap_or(most));
     };
     let end = from + end;
     let rest = bytes.get(end..)?;
-    let close = find(rest, KEY).map_or(END.len(), |close| close + KEY.len());
+    let close = find(rest, KEY_MARK).map_or(END.len(), |close| close + KEY_MARK.len());
     Some(at..end + close)
 }
 

@@ -98,11 +98,19 @@ impl Redactor {
 
     /// The same, with the number of places that were replaced.
     pub fn redact_counted<'a>(&self, text: &'a str) -> (Cow<'a, str>, u64) {
+        self.redact_part(text, 0..text.len())
+    }
+
+    /// Returns a part of a text, in bytes, without what is a secret in the whole of it; one that goes on outside of the
+    /// part is replaced in it. And the number of places that were replaced.
+    pub fn redact_part<'a>(&self, text: &'a str, part: Range<usize>) -> (Cow<'a, str>, u64) {
         let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
         let bytes = text.as_bytes();
         let mut clean = String::new();
-        let (mut at, mut copied, mut count) = (0, 0, 0);
-        while let Some(byte) = bytes.get(at) {
+        let (mut at, mut copied, mut count) = (0, part.start, 0);
+        while at < part.end
+            && let Some(byte) = bytes.get(at)
+        {
             let Some(found) = known
                 .at(*byte, bytes, at)
                 .or_else(|| secret::looked_like(*byte, bytes, at))
@@ -111,17 +119,21 @@ impl Redactor {
                 continue;
             };
             // A key without end may be cut within a character.
-            let end = text.ceil_char_boundary(found.end.max(at + 1));
+            at = text.ceil_char_boundary(found.end.max(at + 1));
+            // Where a password in a URL was taken out before, the mask looks like one.
+            let is_done = text.get(found.start..at) == Some(MASK);
+            if is_done || at <= part.start || found.start >= part.end {
+                continue;
+            }
             clean.push_str(text.get(copied..found.start).unwrap_or_default());
             clean.push_str(MASK);
             count += 1;
-            at = end;
-            copied = end;
+            copied = at;
         }
         if count == 0 {
-            return (Cow::Borrowed(text), 0);
+            return (Cow::Borrowed(text.get(part).unwrap_or_default()), 0);
         }
-        clean.push_str(text.get(copied..).unwrap_or_default());
+        clean.push_str(text.get(copied..part.end).unwrap_or_default());
         (Cow::Owned(clean), count)
     }
 

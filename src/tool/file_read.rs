@@ -18,6 +18,7 @@ use crate::message::{DangerLevel, Part, ToolCategory, ToolSpec};
 use crate::sandbox::deny::Access;
 use crate::sandbox::paths::{PathError, Roots};
 use crate::sandbox::seen::Fingerprint;
+use crate::telemetry::Redactor;
 
 /// Reads a file of the project and returns its text; png, jpeg, gif and webp files are returned as
 /// images.
@@ -97,14 +98,17 @@ impl Prepared for Call {
         Box::pin(async move {
             let identity = self.path.identity();
             let stop = Stop::of(&run);
-            let done = blocking(move || self.read(&stop)).await.flatten();
+            let redactor = run.redactor.clone();
+            let done = blocking(move || self.read(&stop, &redactor))
+                .await
+                .flatten();
             settle(run.seen, &identity, done)
         })
     }
 }
 
 impl Call {
-    fn read(&self, stop: &Stop) -> Result<Done, PathError> {
+    fn read(&self, stop: &Stop, redactor: &Redactor) -> Result<Done, PathError> {
         if let Some(stopped) = stop.reached() {
             return Ok(stopped.output().into());
         }
@@ -115,7 +119,7 @@ impl Call {
         let mut output = match image::media_type(&bytes) {
             Some(media_type) => self.image(media_type, &bytes),
             None => match decode(&bytes) {
-                Ok(text) => self.excerpt(&text.content),
+                Ok(text) => self.excerpt(&text.content, redactor),
                 Err(Binary(word)) => self.binary(word, &bytes, &fingerprint),
             },
         };
@@ -157,7 +161,9 @@ impl Call {
     }
 
     /// Returns the lines that were asked for, up to the cap, with a note on what is left out.
-    fn excerpt(&self, content: &str) -> Output {
+    ///
+    /// What is a secret is told by the whole file: a part may begin within a key. Lines are counted as the file has them.
+    fn excerpt(&self, content: &str, redactor: &Redactor) -> Output {
         let lines = content.split_inclusive('\n').count() as u64;
         if self.offset > lines.max(1) {
             return Output::error(format!(
@@ -170,15 +176,21 @@ impl Call {
             return Output::text("[the file is empty]");
         }
         let excerpt = Excerpt::of(content, self.offset, self.limit, self.config.max_bytes);
-        let mut text = excerpt.text.to_owned();
+        let part = excerpt.start..excerpt.start + excerpt.text.len();
+        let (shown, masked) = redactor.redact_part(content, part);
+        let mut text = shown.into_owned();
         let left_out = excerpt.text.len() < content.len();
         if left_out {
+            if !text.ends_with('\n') {
+                text.push('\n');
+            }
             text.push_str(&excerpt.note(self.offset, lines));
         }
         Output::text(text).with(Metadata {
             truncated: excerpt.capped,
             total_bytes: Some(content.len() as u64),
             omitted_bytes: left_out.then_some((content.len() - excerpt.text.len()) as u64),
+            redacted: Some(masked).filter(|masked| *masked > 0),
             ..Metadata::default()
         })
     }
@@ -186,6 +198,8 @@ impl Call {
 
 /// A run of lines of a file.
 struct Excerpt<'a> {
+    /// Where it begins, in bytes.
+    start: usize,
     text: &'a str,
     lines: u64,
     /// Whether the cap ended it, rather than the limit or the file.
@@ -219,6 +233,7 @@ impl<'a> Excerpt<'a> {
             length
         };
         Self {
+            start: skipped,
             text: rest.get(..end).unwrap_or_default(),
             lines: count,
             capped,
@@ -227,10 +242,9 @@ impl<'a> Excerpt<'a> {
     }
 
     fn note(&self, offset: u64, lines: u64) -> String {
-        let gap = if self.text.ends_with('\n') { "" } else { "\n" };
         if self.broken {
             return format!(
-                "{gap}[line {offset} of {lines} is cut after {} bytes; use file_search for what is behind]",
+                "[line {offset} of {lines} is cut after {} bytes; use file_search for what is behind]",
                 self.text.len()
             );
         }
@@ -240,7 +254,7 @@ impl<'a> Excerpt<'a> {
         } else {
             String::new()
         };
-        format!("{gap}[lines {offset} to {last} of {lines}{more}]")
+        format!("[lines {offset} to {last} of {lines}{more}]")
     }
 }
 

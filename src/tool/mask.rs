@@ -1,23 +1,26 @@
 //! The mask that stands for a secret in what the model is shown, on its way back into a file. Pure.
 
+use std::collections::HashMap;
+
 use crate::telemetry::{MASK, Redactor};
 
 /// Checks a change of a file's text for the mask. Returns what the model is told besides, where it is written.
 ///
-/// A file whose secrets are shown masked must not lose them to the mask. Where the file has nothing that is masked,
+/// A file whose secrets are shown masked must not lose them to the mask: each line with the mask is one that it had, and
+/// as often. Where the file has nothing that is masked,
 /// the mask is the model's own text.
 ///
 /// # Errors
 ///
 /// Which line would get the mask in the place of a secret, and what to do; reads after the file's name.
 pub(super) fn check(redactor: &Redactor, old: &str, new: &str) -> Result<Option<String>, String> {
-    if new.matches(MASK).count() <= old.matches(MASK).count() {
+    let Some(line) = first_line(old, new) else {
         return Ok(None);
-    }
+    };
     let (_, masked) = redactor.redact_counted(old);
-    let line = first_line(old, new);
     if masked == 0 {
-        return Ok(Some(written(line)));
+        let is_more = new.matches(MASK).count() > old.matches(MASK).count();
+        return Ok(is_more.then(|| written(line)));
     }
     Err(format!(
         "would get the text `{MASK}` in line {line}; nothing was written. `{MASK}` is what you are shown in the place \
@@ -28,7 +31,7 @@ pub(super) fn check(redactor: &Redactor, old: &str, new: &str) -> Result<Option<
 
 /// Says that a new file has the mask, which is written as it is.
 pub(super) fn of_new_file(new: &str) -> Option<String> {
-    new.contains(MASK).then(|| written(first_line("", new)))
+    first_line("", new).map(written)
 }
 
 /// Says why a text with the mask in it is not found in a file; `None` where the mask is not in it.
@@ -48,16 +51,24 @@ fn written(line: usize) -> String {
     )
 }
 
-/// The number of the first line with the mask that the old text does not have.
-fn first_line(old: &str, new: &str) -> usize {
-    let known: std::collections::HashSet<&str> =
-        old.lines().filter(|line| line.contains(MASK)).collect();
-    let is_new = |line: &str| line.contains(MASK) && !known.contains(line);
-    let all = || new.lines();
-    let index = all()
-        .position(is_new)
-        .or_else(|| all().position(|line| line.contains(MASK)));
-    index.map_or(1, |index| index + 1)
+/// The number of the first line with the mask that the old text does not have, or not as often.
+fn first_line(old: &str, new: &str) -> Option<usize> {
+    let has_mask = |line: &str| line.contains(MASK);
+    let mut known: HashMap<&str, usize> = HashMap::new();
+    for line in old.lines().filter(|line| has_mask(line)) {
+        *known.entry(line).or_default() += 1;
+    }
+    let index = new.lines().position(|line| {
+        has_mask(line)
+            && match known.get_mut(line) {
+                Some(left) if *left > 0 => {
+                    *left -= 1;
+                    false
+                }
+                Some(_) | None => true,
+            }
+    });
+    index.map(|index| index + 1)
 }
 
 #[cfg(test)]
@@ -76,6 +87,21 @@ mod tests {
             (secret, "b\nkey = hunter2-hunter2\n", None),
             ("x = \"[redacted]\"\n", "y = \"[redacted]\"\n", None),
             ("plain\n", "log \"[redacted]\"\n", None),
+            (
+                "note: [redacted]\nkey = hunter2-hunter2\n",
+                "key = [redacted]\n",
+                Some("line 1"),
+            ),
+            (
+                "k: [redacted]\nk: hunter2-hunter2\n- [redacted]\n",
+                "k: [redacted]\nk: [redacted]\n",
+                Some("line 2"),
+            ),
+            (
+                "note: [redacted]\nkey = hunter2-hunter2\n",
+                "more\nkey = hunter2-hunter2\nnote: [redacted]\n",
+                None,
+            ),
             (
                 "[redacted] hunter2-hunter2\n",
                 "[redacted] [redacted]\n",

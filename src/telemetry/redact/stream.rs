@@ -82,12 +82,13 @@ impl Stream {
         let last = text.char_indices().rfind(|(_, letter)| is_end(*letter));
         let units = last.map_or(0, |(at, letter)| at + letter.len_utf8());
         let units = self.redactor.uncut(text, units);
-        let end = match open_key(text) {
-            Some(key) if text.len() - key < LONGEST_KEY => units.min(key),
-            // No key is that long; as much as one would have goes with its beginning.
-            Some(key) => units.max(text.ceil_char_boundary(key + LONGEST_KEY)),
-            None => units,
-        };
+        let is_waited_for = |key: &usize| text.len() - key < LONGEST_KEY;
+        let waited_for = open_keys(text).find(is_waited_for);
+        // No key is as long as what follows the others; as much as one would have goes with its beginning.
+        let others = open_keys(text).take_while(|key| !is_waited_for(key));
+        let others = others.map(|key| text.ceil_char_boundary(key + LONGEST_KEY));
+        let end = others.fold(units, usize::max);
+        let end = waited_for.map_or(end, |key| end.min(key));
         if text.len() - end <= MAX_HELD {
             return end;
         }
@@ -95,10 +96,10 @@ impl Stream {
         let in_key = |letter: char| letter.is_ascii_alphanumeric() || "+/=_.-%\\".contains(letter);
         let cut = text.char_indices().rfind(|(_, letter)| !in_key(*letter));
         let cut = cut.map_or(0, |(at, letter)| at + letter.len_utf8());
-        let cut = cut.min(open_key(text).unwrap_or(text.len()));
-        match self.redactor.uncut(text, cut) {
+        let most = waited_for.unwrap_or(text.len());
+        match self.redactor.uncut(text, cut.min(most)) {
             cut if cut > end => cut,
-            _ => text.len(),
+            _ => most,
         }
     }
 }
@@ -116,11 +117,11 @@ fn clean(redactor: &Redactor, text: &str) -> (String, u64) {
     (redacted.into_owned(), masked)
 }
 
-/// Where the first key begins that has no end yet.
-fn open_key(text: &str) -> Option<usize> {
+/// Where keys begin that have no end yet, the first one first.
+fn open_keys(text: &str) -> impl Iterator<Item = usize> {
     let ended = text.rfind(KEY.1).unwrap_or(0);
-    let begun = text.get(ended..)?.find(KEY.0)?;
-    Some(ended + begun)
+    let open = text.get(ended..).unwrap_or_default();
+    open.match_indices(KEY.0).map(move |(at, _)| ended + at)
 }
 
 #[cfg(test)]
@@ -186,15 +187,26 @@ mod tests {
 
     #[test]
     fn a_flood_does_not_open_a_key() {
-        let flood = "x ".repeat(MAX_HELD / 2) + "\n-----BEGIN PRIVATE KEY-----\nMIIE\n";
-        for unit in [Unit::Word, Unit::Line] {
-            let rest = "SECRETHALF\n-----END PRIVATE KEY-----\nafter\n";
-            let shown = pieces(&Redactor::default(), unit, &[&flood, rest]).concat();
-            assert!(
-                !shown.contains("SECRETHALF") && !shown.contains("MIIE"),
-                "{unit:?}"
-            );
-            assert!(shown.ends_with("x \n[redacted]\nafter\n"), "{unit:?}");
+        let key = "-----BEGIN PRIVATE KEY-----\nMIIE\n";
+        let rest = "SECRETHALF\n-----END PRIVATE KEY-----\nafter\n";
+        let begun = "-----BEGIN X\n";
+        for flood in [
+            "x ".repeat(MAX_HELD / 2) + "\n",
+            begun.to_owned() + &"x\n".repeat(40_000),
+            // In one line, and with two that are too long.
+            begun.to_owned() + &"y".repeat(3 * MAX_HELD),
+            begun.to_owned() + &"x\n".repeat(20_000) + begun + &"x\n".repeat(40_000),
+        ] {
+            for unit in [Unit::Word, Unit::Line] {
+                let first = flood.clone() + key;
+                let shown = pieces(&Redactor::default(), unit, &[&first, rest]).concat();
+                assert!(
+                    !shown.contains("SECRETHALF") && !shown.contains("MIIE"),
+                    "{unit:?}"
+                );
+                assert!(shown.ends_with("[redacted]\nafter\n"), "{unit:?}");
+                assert!(shown.starts_with(&flood), "{unit:?}");
+            }
         }
     }
 

@@ -122,6 +122,23 @@ fn a_key_without_end_hides_no_more_than_a_key_has() {
 }
 
 #[test]
+fn what_was_taken_out_is_not_counted_again() {
+    let redactor = Redactor::default();
+    let (once, count) = redactor.redact_counted("https://me:secret@host/x");
+    assert_eq!((count, redactor.redact_counted(&once).1), (1, 0));
+}
+
+#[test]
+fn a_key_without_end_does_not_open_the_next_one() {
+    let begin = "-----BEGIN PRIVATE KEY-----\n";
+    let filler = "x\n".repeat(secret::LONGEST_KEY / 2 - 50);
+    let key = "SECRETHALF\n".repeat(100);
+    let text = format!("{begin}{filler}{begin}{key}-----END PRIVATE KEY-----\nafter");
+    let clean = Redactor::default().redact(&text).into_owned();
+    assert_eq!(clean, "[redacted][redacted]\nafter");
+}
+
+#[test]
 fn what_looks_like_a_secret() {
     let cases = [
         (

@@ -102,6 +102,43 @@ async fn the_cap_cuts_at_lines_and_keeps_part_of_a_long_one() {
 }
 
 #[tokio::test]
+async fn a_part_that_begins_within_a_key_shows_nothing_of_it() {
+    let key = "a\n-----BEGIN PRIVATE KEY-----\nMIIE\nMIIF\n-----END PRIVATE KEY-----\nz\n";
+    let world = World::with(&[("f", key)]);
+    for (offset, limit, expected, masked) in [
+        (1, 9, "a\n[redacted]\nz\n", Some(1)),
+        (3, 9, "[redacted]\nz\n[lines 3 to 6 of 6]", Some(1)),
+        (
+            3,
+            1,
+            "[redacted]\n[lines 3 to 3 of 6; read on with offset 4]",
+            Some(1),
+        ),
+        (
+            1,
+            3,
+            "a\n[redacted]\n[lines 1 to 3 of 6; read on with offset 4]",
+            Some(1),
+        ),
+        (6, 9, "z\n[lines 6 to 6 of 6]", None),
+        (1, 1, "a\n[lines 1 to 1 of 6; read on with offset 2]", None),
+    ] {
+        let input = json!({"path": "f", "offset": offset, "limit": limit});
+        let output = world.call(&tool(&world), input).await;
+        assert_eq!(text(&output), expected);
+        assert_eq!(output.metadata.redacted, masked, "{offset} {limit}");
+    }
+    let identity = world
+        .prepare(&tool(&world), &json!({"path": "f"}))
+        .unwrap()
+        .claims()
+        .remove(0)
+        .file;
+    let seen = world.seen.recall(&identity);
+    assert_eq!(seen, Some(Fingerprint::of(key.as_bytes())));
+}
+
+#[tokio::test]
 async fn encodings_are_read_and_binary_is_described() {
     let world = World::with(&[]);
     world.put("utf16", b"\xFF\xFEh\0i\0");
