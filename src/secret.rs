@@ -178,7 +178,9 @@ fn in_parts(value: &str) -> Vec<String> {
         .filter_map(|(name, part)| {
             let name = name.rsplit(['?', '/', '#']).next()?.trim();
             let part = part.trim().trim_matches(quotes);
-            (names_credential(name) && !is_ordinary(name, part)).then(|| part.to_owned())
+            // By itself the name of a variable with a folder, but not in a connection string.
+            let is_named = names_credential(name) || name.eq_ignore_ascii_case("pwd");
+            (is_named && !is_ordinary(name, part)).then(|| part.to_owned())
         })
         .collect()
 }

@@ -170,16 +170,20 @@ impl Place {
         let mut until = Instant::now() + delay;
         loop {
             let now = *row.borrow_and_update();
-            if now.epoch == then.epoch {
-                if now.is_over {
-                    return;
-                }
-                if let Some(moved) = now.moved {
-                    let left = until.saturating_duration_since(moved);
-                    until = moved + left.mul_f64((now.scale / then.scale).clamp(0.0, 1.0));
-                }
-                then = now;
+            if now.is_over {
+                return;
             }
+            // Of another closing, where the gate was closed again meanwhile: that row begins anew.
+            let before = if now.epoch == then.epoch {
+                then.scale
+            } else {
+                1.0
+            };
+            if let Some(moved) = now.moved {
+                let left = until.saturating_duration_since(moved);
+                until = moved + left.mul_f64((now.scale / before).clamp(0.0, 1.0));
+            }
+            then = now;
             tokio::select! {
                 biased;
                 () = tokio::time::sleep_until(until) => return,
@@ -330,7 +334,9 @@ impl State {
                 let went_well = reopened.filter(|(at, _)| now < *at + CALM);
                 self.least_pace = match went_well {
                     Some((_, pace)) => pace,
-                    None => (self.pace + self.pace / 2).min(MAX_PACE),
+                    // One after the other, after some answers.
+                    None if self.answers > 0 => (self.pace + self.pace / 2).min(MAX_PACE),
+                    None => self.least_pace,
                 };
                 self.pace = (self.pace * 2).clamp(FIRST_PACE, MAX_PACE);
             } else {

@@ -43,7 +43,11 @@ const fn prefix(text: &'static str, body: fn(u8) -> bool, least: usize) -> Prefi
 }
 
 /// Vendors' own prefixes, from their documentation of key formats.
-static PREFIXES: [Prefix; 15] = [
+static PREFIXES: [Prefix; 19] = [
+    prefix("npm_", alphanumeric, 30),
+    prefix("rk_live_", alphanumeric, 20),
+    prefix("sk_live_", alphanumeric, 20),
+    prefix("xoxp-", dashed, 20),
     prefix("sk-", dashed, 20),
     prefix("ghp_", alphanumeric, 30),
     prefix("gho_", alphanumeric, 30),
@@ -72,7 +76,9 @@ pub(super) fn at(byte: u8, bytes: &[u8], at: usize) -> Option<Range<usize>> {
         b'-' => private_key(bytes, at),
         b':' => password(bytes, at),
         b'e' if starts_word(bytes, at) => json_web_token(bytes, at),
-        b's' | b'g' | b'x' | b'h' | b'A' if starts_word(bytes, at) => vendor_key(bytes, at),
+        b's' | b'g' | b'x' | b'h' | b'A' | b'n' | b'r' if starts_word(bytes, at) => {
+            vendor_key(bytes, at)
+        }
         _ => None,
     }
 }

@@ -65,7 +65,8 @@ impl Bash {
 
     fn classify(&self, line: &str) -> Classification {
         let roots = self.exec.roots();
-        let shows = |path: &Path| shows_secrets(path, roots);
+        let apart = self.exec.keeps_files_apart();
+        let shows = |path: &Path| shows_secrets(path, roots, apart);
         let mut classified = classify(
             line,
             &Surroundings {
@@ -96,14 +97,15 @@ impl Bash {
 }
 
 /// Whether a path leads to what `file_read` would refuse, or to a folder in which there may be such.
-fn shows_secrets(path: &Path, roots: &Roots) -> bool {
+fn shows_secrets(path: &Path, roots: &Roots, keeps_files_apart: bool) -> bool {
     let Ok(target) = path
         .to_str()
         .ok_or(())
         .and_then(|path| roots.map(path, Access::Look).or(Err(())))
     else {
-        // Files of the system are judged by their names.
-        return false;
+        // Outside of the roots, where `file_read` reads nothing. The sandbox shows files of the system at most, which
+        // are judged by their names; without it everything of the user's is in reach.
+        return !keeps_files_apart;
     };
     match roots.locate(&target, Access::Read) {
         Ok(located) => match located.found() {

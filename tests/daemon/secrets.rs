@@ -297,6 +297,8 @@ async fn a_line_that_shows_a_secret_under_another_name_is_asked_for() {
         ("cat plain.txt", false),
         ("cat .env", true),
         ("cat link.txt", true),
+        ("cat /etc/hostname", true),
+        ("cat ../plain.txt", true),
         ("head -n 1 < link.txt", true),
         ("cat renamed.txt", true),
         ("wc -l plain.txt renamed.txt", true),

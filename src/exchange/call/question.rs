@@ -34,7 +34,9 @@ impl Calls<'_> {
         let _pause = exchange.stopwatch.pause();
         let asked = Instant::now();
         let (verdict, answer) = oneshot::channel();
+        let redactor = &exchange.services.redactor;
         let preview = cleared.prepared.preview().await;
+        let preview = preview.map(|diff| redactor.redact(&diff).into_owned());
         exchange.events().send(Event::ChatState(State {
             tool_id: Some(call.id.clone()),
             ..exchange.state(StateName::AwaitingApproval)

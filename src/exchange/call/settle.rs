@@ -174,6 +174,12 @@ impl Exchange<'_> {
                 masked += count;
             }
         }
+        // What the model never sees, but the wire does.
+        if let Some(diff) = &mut output.metadata.diff
+            && let Cow::Owned(redacted) = self.services.redactor.redact(diff)
+        {
+            *diff = redacted;
+        }
         output.metadata.redacted = Some(masked).filter(|masked| *masked > 0);
     }
 }

@@ -146,6 +146,8 @@ fn what_looks_like_a_secret() {
             "key [redacted].",
         ),
         ("sk-proj-aB3dE6gH9jK2mN5pQ8sT", "[redacted]"),
+        ("npm_aB3dE6gH9jK2mN5pQ8sTaB3dE6gH9jK2mN5p", "[redacted]"),
+        ("rk_live_aB3dE6gH9jK2mN5pQ8sT", "[redacted]"),
         (
             "\"ghp_0123456789abcdefghijABCDEFGHIJ012345\"",
             "\"[redacted]\"",
