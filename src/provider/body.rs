@@ -193,12 +193,14 @@ async fn another_line_follows(
     let mut blank = 0;
     loop {
         let after = head.get(end + 1..).unwrap_or_default();
-        if let Some(next) = after.trim_ascii_start().first() {
-            return Ok(*next == b'{');
+        let next = after.trim_ascii_start();
+        let (skipped, first) = (after.len() - next.len(), next.first().copied());
+        // Whatever comes, these blank lines say nothing, so they are not kept, however the reads are cut.
+        head.drain(end + 1..end + 1 + skipped);
+        if let Some(first) = first {
+            return Ok(first == b'{');
         }
-        // Whatever comes, these blank lines say nothing, so they are not kept.
-        count_blank(&mut blank, after.len())?;
-        head.truncate(end + 1);
+        count_blank(&mut blank, skipped)?;
         match bytes.next().await {
             Some(Ok(read)) => head.extend_from_slice(&read),
             Some(Err(error)) => {
