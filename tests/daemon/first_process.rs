@@ -1,6 +1,7 @@
 //! The daemon as the first process of a container, with nothing above it.
 
 use std::fs;
+use std::io;
 use std::process::Command as Blocking;
 use std::time::{Duration, Instant};
 
@@ -51,10 +52,13 @@ async fn first_process(provider: &Provider) -> Option<Daemon> {
     Some(daemon)
 }
 
-/// The children of a process, by the host's numbers, with the state of each.
+/// The children of a process and its threads, by the host's numbers, with the state of each.
 fn children(process: u32) -> Vec<(u32, char)> {
-    let list = fs::read_to_string(format!("/proc/{process}/task/{process}/children"));
-    let numbers = list.unwrap_or_default();
+    let threads = fs::read_dir(format!("/proc/{process}/task"));
+    let list = |thread: io::Result<fs::DirEntry>| {
+        fs::read_to_string(thread.ok()?.path().join("children")).ok()
+    };
+    let numbers: String = threads.into_iter().flatten().filter_map(list).collect();
     let state = |number: &str| {
         let stat = fs::read_to_string(format!("/proc/{number}/stat")).ok()?;
         let (_, rest) = stat.rsplit_once(") ")?;
@@ -82,7 +86,6 @@ async fn it_takes_in_orphans_forgets_its_environment_and_ends_by_a_signal() {
         );
         assert!(!environment.contains(CANARY), "{environment}");
     }
-    // It leaves a process behind that no supervisor finds, which ends when the test says so.
     let fifo = daemon.project().join("end");
     assert!(
         Blocking::new("mkfifo")
@@ -91,7 +94,9 @@ async fn it_takes_in_orphans_forgets_its_environment_and_ends_by_a_signal() {
             .unwrap()
             .success()
     );
-    let line = "setsid sh -c 'echo > left; read x < end' & until [ -s left ]; do :; done; kill -9 $PPID; sleep 600";
+    // It ends neither the daemon nor its supervisor, and has a process that ends when the test says so.
+    let line = "for them in 1 -1 $PPID; do ! kill -9 $them || echo $them > sent; done; \
+                setsid sh -c 'echo > left; read x < end' & until [ -s left ]; do :; done; sleep 600";
     let mut client = daemon.connect().await;
     provider
         .then(Turn::call("bash", &json!({"command": line})))
@@ -101,8 +106,18 @@ async fn it_takes_in_orphans_forgets_its_environment_and_ends_by_a_signal() {
     client
         .ask(json!({"type": "chat:tool-approve", "toolId": confirm["toolId"], "approved": true}))
         .await;
-    client.until("chat:stream-end").await;
+    client.until("chat:tool-start").await;
+    let left = daemon.project().join("left");
     let orphans = || children(own);
+    eventually("a process of the command", || left.exists(), &orphans);
+    assert!(!daemon.project().join("sent").exists());
+    // From outside, where nothing keeps a supervisor alive.
+    let supervisor = orphans()[0].0;
+    let killed = Blocking::new("kill")
+        .args(["-9", &supervisor.to_string()])
+        .status();
+    assert!(killed.unwrap().success());
+    client.until("chat:stream-end").await;
     eventually(
         "an orphan of the daemon",
         || !orphans().is_empty(),

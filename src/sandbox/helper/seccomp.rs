@@ -37,13 +37,33 @@ pub(super) fn restrict(
         let signals = signals::denied(spared).during(Step::Seccomp, "building the filter")?;
         rules::add(&mut denied, signals);
     }
+    apply_both(absent, denied, processor)?;
+    Ok(true)
+}
+
+/// Applies what keeps signals from `spared`, and nothing else. `false` on a processor for which there are no filters.
+pub(super) fn restrict_signals(spared: &Spared) -> Result<bool, SetupError> {
+    let Ok(processor) = TargetArch::try_from(std::env::consts::ARCH) else {
+        return Ok(false);
+    };
+    let absent = signals::absent().into_iter().collect();
+    let denied = signals::denied(spared).during(Step::Seccomp, "building the filter")?;
+    apply_both(absent, denied, processor)?;
+    Ok(true)
+}
+
+fn apply_both(
+    absent: BTreeMap<i64, Vec<SeccompRule>>,
+    denied: BTreeMap<i64, Vec<SeccompRule>>,
+    processor: TargetArch,
+) -> Result<(), SetupError> {
     apply(absent, libc::ENOSYS, processor)?;
     apply(denied, libc::EPERM, processor)?;
     if processor == TargetArch::x86_64 {
         seccompiler::apply_filter(&deny_second_numbering())
             .during(Step::Seccomp, "applying the filter for x32")?;
     }
-    Ok(true)
+    Ok(())
 }
 
 fn apply(

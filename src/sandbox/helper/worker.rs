@@ -80,7 +80,7 @@ fn confine(
         limits::give_way();
     }
     if policy.mode == Mode::None {
-        return Ok(Layers::default());
+        return spare_first_process(above);
     }
     if let Some(group) = group {
         limits::join_group(group).during(Step::Cgroup, "joining the control group")?;
@@ -104,6 +104,19 @@ fn confine(
         seccomp,
         rlimits: true,
         cgroup: group.is_some(),
+    })
+}
+
+/// Keeps signals from a daemon that is process 1, as it is in a container: its end is the container's. Elsewhere a
+/// command without a sandbox may do what its user may, `sudo` too, which the filter would rule out.
+fn spare_first_process(above: Above) -> Result<Layers, SetupError> {
+    if above.daemon != Some(Pid::INIT) {
+        return Ok(Layers::default());
+    }
+    rustix::thread::set_no_new_privs(true).during(Step::Capabilities, "setting no_new_privs")?;
+    Ok(Layers {
+        seccomp: seccomp::restrict_signals(&above.spared())?,
+        ..Layers::default()
     })
 }
 
