@@ -300,6 +300,15 @@ pub struct Metadata {
     pub max_rss_bytes: Option<u64>,
 }
 
+impl Metadata {
+    /// Returns whether a call without success is no fault: a search without a match, or a call that was not run because
+    /// of an answer, or of none.
+    pub fn is_no_fault(&self) -> bool {
+        let found_nothing = self.result_count == Some(0) && !self.timed_out;
+        found_nothing || self.denied || self.expired || self.cancelled
+    }
+}
+
 /// The tools there are: core tools for good, MCP tools as they come and go.
 ///
 /// A snapshot is immutable, so an exchange keeps the tools it began a turn with. The lock is held

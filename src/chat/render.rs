@@ -153,6 +153,7 @@ impl Screen {
         let metadata = result.metadata.as_ref();
         let (mark, style) = match result.status {
             ResultStatus::Success => ("✓", Style::Green),
+            ResultStatus::Error if metadata.is_some_and(|it| it.is_no_fault()) => ("–", Style::Dim),
             ResultStatus::Error => ("✗", Style::Red),
         };
         let mut line = format!(

@@ -110,6 +110,22 @@ fn a_call_is_a_line_with_its_output_below() {
 }
 
 #[test]
+fn what_is_no_fault_has_a_mark_of_its_own() {
+    for metadata in [
+        json!({"resultCount": 0}),
+        json!({"denied": true}),
+        json!({"cancelled": true}),
+    ] {
+        let result = event(
+            "chat:tool-result",
+            json!({"toolId": "t1", "toolName": "file_search", "status": "error", "result": "nothing matches",
+                "durationMs": 35, "metadata": metadata}),
+        );
+        check(&[result], "– t1 file_search  35 ms  nothing matches\n");
+    }
+}
+
+#[test]
 fn outputs_of_two_calls_are_told_apart() {
     check(
         &[output("t1", "a"), output("t2", "b\n"), output("t1", "c\n")],
