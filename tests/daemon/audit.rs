@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use crate::support::provider::Turn;
-use crate::support::{Client, Daemon, Provider};
+use crate::support::{Client, Daemon, Provider, eventually};
 
 const SECRET: &str = "sk-canary-0123456789abcdef";
 
@@ -25,18 +25,18 @@ async fn audited(more: Value) -> (tempfile::TempDir, PathBuf, Daemon, Client, Pr
 
 /// Reads lines until there are so many.
 async fn lines(path: &Path, count: usize) -> Vec<Value> {
-    loop {
+    let mut found: Vec<Value> = Vec::new();
+    eventually("a line of the audit log", async || {
         let text = std::fs::read_to_string(path).unwrap_or_default();
-        let found: Vec<Value> = text
+        found = text
             .split_inclusive('\n')
             .filter(|line| line.ends_with('\n'))
             .map(|line| serde_json::from_str(line).unwrap())
             .collect();
-        if found.len() >= count {
-            return found;
-        }
-        tokio::task::yield_now().await;
-    }
+        found.len() >= count
+    })
+    .await;
+    found
 }
 
 fn bash(command: &str) -> Turn {

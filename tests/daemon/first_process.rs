@@ -3,19 +3,15 @@
 use std::fs;
 use std::io;
 use std::process::Command as Blocking;
-use std::time::{Duration, Instant};
 
 use serde_json::json;
 use tokio::process::Command;
 
 use crate::support::provider::Turn;
-use crate::support::{Daemon, Provider};
+use crate::support::{Daemon, Provider, eventually};
 
 /// What nobody finds in the daemon's memory of its start.
 const CANARY: &str = "canary-0123456789";
-
-/// How long something that must happen soon may take on a loaded machine.
-const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Starts the daemon as process 1 of a namespace; `None` where this machine allows none.
 async fn first_process(provider: &Provider) -> Option<Daemon> {
@@ -109,7 +105,7 @@ async fn it_takes_in_orphans_forgets_its_environment_and_ends_by_a_signal() {
     client.until("chat:tool-start").await;
     let left = daemon.project().join("left");
     let orphans = || children(own);
-    eventually("a process of the command", || left.exists(), &orphans);
+    eventually("a process of the command", async || left.exists()).await;
     assert!(!daemon.project().join("sent").exists());
     // From outside, where nothing keeps a supervisor alive.
     let supervisor = orphans()[0].0;
@@ -118,30 +114,13 @@ async fn it_takes_in_orphans_forgets_its_environment_and_ends_by_a_signal() {
         .status();
     assert!(killed.unwrap().success());
     client.until("chat:stream-end").await;
-    eventually(
-        "an orphan of the daemon",
-        || !orphans().is_empty(),
-        &orphans,
-    );
+    eventually("an orphan of the daemon", async || !orphans().is_empty()).await;
     tokio::task::spawn_blocking(move || fs::write(fifo, "x\n").unwrap())
         .await
         .unwrap();
-    eventually("no child of the daemon", || orphans().is_empty(), &orphans);
+    eventually("no child of the daemon", async || orphans().is_empty()).await;
     let ended = Blocking::new("kill").arg(own.to_string()).status();
     assert!(ended.unwrap().success());
     let status = daemon.child.wait().await.unwrap();
     assert_eq!(status.code(), Some(0));
-}
-
-/// Waits until the condition holds; says what it was waiting for when it never does.
-fn eventually(what: &str, condition: impl Fn() -> bool, found: &dyn Fn() -> Vec<(u32, char)>) {
-    let deadline = Instant::now() + PATIENCE;
-    while !condition() {
-        assert!(
-            Instant::now() < deadline,
-            "never happened: {what}, but {:?}",
-            found()
-        );
-        std::thread::sleep(Duration::from_millis(2));
-    }
 }

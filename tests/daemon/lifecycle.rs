@@ -10,7 +10,7 @@ use tokio::net::TcpStream;
 use tokio_tungstenite::tungstenite::Message;
 
 use crate::support::provider::Turn;
-use crate::support::{Client, Daemon, Provider};
+use crate::support::{Client, Daemon, Provider, eventually};
 
 /// Sends a raw request and returns the answer's status and body.
 async fn http(daemon: &Daemon, head: &str) -> (u16, String) {
@@ -126,9 +126,7 @@ async fn with_a_stubborn_command(client: &mut Client, provider: &Provider) -> St
     provider.then(Turn::call("bash", &json!({ "command": command })));
     client.say("go").await;
     client.until("chat:tool-delta").await;
-    while !is_running(&word) {
-        tokio::task::yield_now().await;
-    }
+    eventually("a stubborn process", async || is_running(&word)).await;
     word
 }
 
@@ -141,11 +139,9 @@ fn is_running(word: &str) -> bool {
     })
 }
 
-/// Waits until no process with the word is left; the test's own time limit ends a wait in vain.
+/// Waits until no process with the word is left.
 async fn until_gone(word: &str) {
-    while is_running(word) {
-        tokio::task::yield_now().await;
-    }
+    eventually("the end of all processes", async || !is_running(word)).await;
 }
 
 fn autonomous() -> Value {
@@ -237,9 +233,8 @@ fn send(pid: u32, name: &str) {
 
 /// Waits until a process is gone; one that nobody waited for has no command line any more.
 async fn until_dead(pid: u32) {
-    while std::fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|line| !line.is_empty()) {
-        tokio::task::yield_now().await;
-    }
+    let runs = || std::fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|line| !line.is_empty());
+    eventually("the end of a process", async || !runs()).await;
 }
 
 #[tokio::test]
@@ -303,13 +298,11 @@ async fn a_second_signal_ends_at_once_with_nothing_left() {
     let word = with_a_stubborn_command(&mut client, &provider).await;
     signal(&daemon, "TERM");
     // Two signals of one sort that come together are one.
-    while !daemon
-        .log()
-        .iter()
-        .any(|line| line["message"] == "shutting down")
-    {
-        tokio::task::yield_now().await;
-    }
+    eventually("the log's line of the shutdown", async || {
+        let log = daemon.log();
+        log.iter().any(|line| line["message"] == "shutting down")
+    })
+    .await;
     signal(&daemon, "TERM");
     let status = daemon.child.wait().await.unwrap();
     assert_eq!(status.code(), Some(0));
@@ -373,9 +366,7 @@ async fn nobody_is_called_at_the_start() {
     // Asked for its models it does call, so the watch works.
     let ask = json!({"type": "model:list", "provider": "test", "id": 1});
     client.send(ask).await;
-    while watched.accept().is_err() {
-        tokio::task::yield_now().await;
-    }
+    eventually("a connection", async || watched.accept().is_ok()).await;
 }
 
 #[tokio::test]

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::support::provider::Turn;
-use crate::support::{Client, Daemon, Provider};
+use crate::support::{Client, Daemon, Provider, eventually};
 
 /// A fake server's directory and configuration.
 pub(super) struct Fake {
@@ -262,14 +262,12 @@ async fn a_tool_that_changed_after_it_was_approved_is_asked_for_again() {
         client.until("chat:stream-end").await;
         if round == 0 {
             let changed = json!("(From the MCP server \"fake\".) the second");
-            loop {
+            eventually("the tool's other description", async || {
                 let listed = client.ask(json!({"type": "tool:list"})).await;
                 let tools = listed["payload"]["tools"].as_array().unwrap().clone();
-                if tools.iter().any(|tool| tool["description"] == changed) {
-                    break;
-                }
-                tokio::task::yield_now().await;
-            }
+                tools.iter().any(|tool| tool["description"] == changed)
+            })
+            .await;
         }
     }
     assert_eq!(client.all("chat:tool-confirm").len(), 2);

@@ -5,9 +5,11 @@ mod client;
 mod daemon;
 pub(crate) mod provider;
 pub(crate) mod server;
+mod waiting;
 pub(crate) mod wire;
 
 pub(crate) use answering::Answering;
 pub(crate) use client::Client;
 pub(crate) use daemon::Daemon;
 pub(crate) use provider::Provider;
+pub(crate) use waiting::{eventually, within};

@@ -5,7 +5,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use crate::support::provider::Turn;
-use crate::support::{Answering, Daemon, Provider};
+use crate::support::{Answering, Daemon, Provider, eventually};
 
 pub(crate) async fn get(daemon: &Daemon, path: &str, token: &str) -> String {
     let mut stream = TcpStream::connect(("127.0.0.1", daemon.port))
@@ -148,13 +148,12 @@ async fn logs_are_one_tree_of_spans_without_content() {
     let daemon = Daemon::with(&provider, more).await;
     exchange(&daemon, &provider).await;
     // The log has a thread of its own; the figures are asked for until it has written the end.
-    let log = loop {
+    eventually("the log's line of the end", async || {
         let log = daemon.log();
-        if log.iter().any(|line| line["message"] == "exchange ended") {
-            break log;
-        }
-        tokio::task::yield_now().await;
-    };
+        log.iter().any(|line| line["message"] == "exchange ended")
+    })
+    .await;
+    let log = daemon.log();
     let of = |message: &str| -> Vec<Vec<String>> {
         log.iter()
             .filter(|line| line["message"] == message)

@@ -3,11 +3,17 @@
 use futures::{SinkExt, StreamExt};
 use serde_json::{Value, json};
 use tokio::net::{TcpSocket, TcpStream};
+use tokio::time::Instant;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tokio_tungstenite::tungstenite::{Error, Message};
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream};
 
 use super::Daemon;
+use super::waiting::PATIENCE;
+
+/// How many of the last frames a failure shows, and how many characters of each.
+const SHOWN_FRAMES: usize = 40;
+const SHOWN_CHARS: usize = 300;
 
 /// A socket on a session.
 pub(crate) struct Client {
@@ -82,8 +88,19 @@ impl Client {
 
     /// Returns the next frame, or the code that the socket was closed with (0 for none).
     pub(crate) async fn next_or_close(&mut self) -> Result<Value, u16> {
+        self.read(Instant::now() + PATIENCE).await
+    }
+
+    /// Reads one frame until the deadline, at which it fails with the last frames that have come.
+    async fn read(&mut self, deadline: Instant) -> Result<Value, u16> {
         loop {
-            match self.socket.next().await {
+            let Ok(message) = tokio::time::timeout_at(deadline, self.socket.next()).await else {
+                panic!(
+                    "no frame that was waited for within {PATIENCE:?}; the last ones:\n{}",
+                    self.last_frames()
+                );
+            };
+            match message {
                 Some(Ok(Message::Text(text))) => {
                     let frame: Value = serde_json::from_str(&text).unwrap();
                     self.seen.push(frame.clone());
@@ -100,12 +117,33 @@ impl Client {
 
     /// Reads on until a frame of this type, and returns it.
     pub(crate) async fn until(&mut self, kind: &str) -> Value {
+        self.find(|frame| frame["type"] == kind).await
+    }
+
+    /// Reads on until a frame of which this holds, and returns it.
+    async fn find(&mut self, is_it: impl Fn(&Value) -> bool) -> Value {
+        let deadline = Instant::now() + PATIENCE;
         loop {
-            let frame = self.next().await;
-            if frame["type"] == kind {
-                return frame;
+            match self.read(deadline).await {
+                Ok(frame) if is_it(&frame) => return frame,
+                Ok(_) => {}
+                Err(code) => panic!(
+                    "the socket closed with {code}; the last frames:\n{}",
+                    self.last_frames()
+                ),
             }
         }
+    }
+
+    /// The last frames, the beginning of each.
+    fn last_frames(&self) -> String {
+        let from = self.seen.len().saturating_sub(SHOWN_FRAMES);
+        let beginning = |frame: &Value| {
+            let text = frame.to_string();
+            text.chars().take(SHOWN_CHARS).collect::<String>()
+        };
+        let frames: Vec<String> = self.seen[from..].iter().map(beginning).collect();
+        frames.join("\n")
     }
 
     /// Sends a request with an id and returns its answer.
@@ -113,12 +151,7 @@ impl Client {
         let id = format!("q{}", self.seen.len());
         frame["id"] = json!(id);
         self.send(frame).await;
-        loop {
-            let frame = self.next().await;
-            if frame["replyTo"] == id {
-                return frame;
-            }
-        }
+        self.find(|frame| frame["replyTo"] == id).await
     }
 
     /// The payloads of all frames of a type so far.

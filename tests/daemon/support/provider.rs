@@ -14,6 +14,8 @@ use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, oneshot};
 
+use super::within;
+
 /// The provider; its server ends with the test's runtime.
 #[derive(Clone)]
 pub(crate) struct Provider {
@@ -59,7 +61,9 @@ pub(crate) struct Pause {
 impl Pause {
     /// Waits until the answer has come so far.
     pub(crate) async fn reached(&mut self) {
-        (&mut self.reached).await.unwrap();
+        within("the request for an answer", &mut self.reached, String::new)
+            .await
+            .unwrap();
     }
 
     /// Lets the answer go on.
