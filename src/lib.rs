@@ -43,6 +43,8 @@
 //!
 //! Who may import whom is a table, and a test: `tests/repository/imports.rs`.
 
+#![forbid(unsafe_code)]
+
 pub mod exchange;
 
 pub mod connection;
@@ -56,7 +58,7 @@ pub mod protocol;
 pub mod classifier;
 pub mod permission;
 
-pub mod sandbox;
+pub use outrigger_sandbox as sandbox;
 pub mod tool;
 
 pub mod mcp;
@@ -74,7 +76,7 @@ pub mod lifecycle;
 pub mod mutex;
 pub mod process;
 pub mod ready;
-pub mod secret;
+pub use outrigger_sandbox::secret;
 pub mod telemetry;
 pub mod terminal_text;
 

@@ -1,5 +1,7 @@
 //! The `outrigger` program: arguments, configuration, logging, then the daemon or one of the commands.
 
+#![forbid(unsafe_code)]
+
 use std::collections::BTreeMap;
 use std::io::BufRead as _;
 use std::process::ExitCode;

@@ -13,6 +13,7 @@ fn documents() -> Vec<File> {
         "CONTRIBUTING.md",
         "CHANGELOG.md",
         "clients/typescript/README.md",
+        "crates/outrigger-sandbox/README.md",
     ] {
         documents.push(File {
             path: path.to_owned(),
@@ -116,6 +117,7 @@ fn files_that_are_named_are_there() {
         for named in document.text.split('`').skip(1).step_by(2) {
             let beginnings = [
                 "src/",
+                "crates/",
                 "tests/",
                 "config/",
                 "docs/",

@@ -1,13 +1,13 @@
 //! Rules about source files that no lint knows.
 
-use super::support::{files, sources};
+use super::support::{program, sources};
 
 /// The most lines of a file.
 const MOST_LINES: usize = 500;
 
 #[test]
 fn no_file_is_too_long() {
-    let long: Vec<String> = files("src", "rs")
+    let long: Vec<String> = program()
         .into_iter()
         .filter(|file| file.text.lines().count() > MOST_LINES)
         .map(|file| file.path)
@@ -60,7 +60,7 @@ const IMPURE: &[&str] = &[
 fn what_says_that_it_is_pure_is() {
     let mut pure = 0;
     let mut found = Vec::new();
-    let says_so: Vec<String> = files("src", "rs")
+    let says_so: Vec<String> = program()
         .into_iter()
         .filter(|file| head(&file.text).ends_with("Pure."))
         .map(|file| file.path)

@@ -45,9 +45,17 @@ fn walk(folder: &Path, ending: &str, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// The program's own code: every file of `src` that is no test, each without comments and its module of tests.
+/// Every file of the program: of the root, then of the crates below `crates`.
+pub(crate) fn program() -> Vec<File> {
+    let mut program = files("src", "rs");
+    let crates = files("crates", "rs").into_iter();
+    program.extend(crates.filter(|file| file.path.split('/').nth(2) == Some("src")));
+    program
+}
+
+/// The program's own code: what is no test of it, each without comments and its module of tests.
 pub(crate) fn sources() -> Vec<File> {
-    let mut sources = files("src", "rs");
+    let mut sources = program();
     sources.retain(|file| !is_test(&file.path));
     for source in &mut sources {
         source.text = code(&source.text);

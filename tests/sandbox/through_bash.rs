@@ -12,7 +12,7 @@ use outrigger::tool::exec::Exec;
 use outrigger::tool::{Run, Tool};
 use serde_json::json;
 
-use crate::battery::{Targets, all};
+use crate::attempts::{Targets, on_files, on_processes, on_sockets};
 use crate::support::World;
 
 /// Bytes of output that are kept.
@@ -73,7 +73,8 @@ async fn run(world: &World, mode: Mode, line: &str) -> String {
 #[tokio::test]
 async fn the_battery() {
     let mut wrong = Vec::new();
-    for attempt in all() {
+    let attempts = [on_files(), on_processes(), on_sockets()];
+    for attempt in attempts.into_iter().flatten() {
         for mode in [Mode::Fallback, Mode::Full] {
             let mut targets = Targets::new();
             let line = targets.aim(&attempt);

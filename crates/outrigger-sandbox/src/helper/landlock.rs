@@ -1,0 +1,158 @@
+//! Landlock: which files the worker may read and change, which TCP ports it may reach, whom it may signal.
+//!
+//! Landlock has no exceptions: a right on a directory holds for all below it. So there is a list of what may be
+//! read, and the home is not on it; files to hide *inside* a root are hidden by mounts, in full mode only.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use landlock::{
+    ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, LandlockStatus, NetPort,
+    PathBeneath, PathFd, Ruleset, RulesetAttr, RulesetCreated, RulesetCreatedAttr, RulesetError,
+    RulesetStatus, Scope,
+};
+use rustix::fs::FileType;
+
+use super::opened::Opened;
+use super::{During, SetupError, places};
+use crate::Mode;
+use crate::layers::Step;
+use crate::policy::Policy;
+use crate::real;
+
+/// The newest rights the rules were written for; an older kernel enforces those it knows, and what it lacks is
+/// reported by the version it has.
+const RIGHTS: ABI = ABI::V9;
+
+/// Applies the rules to this process and all it will start. Returns the version (ABI) of what is enforced.
+///
+/// # Errors
+/// When the kernel enforces none of it, or a writable root is not what it was.
+pub(super) fn restrict(policy: &Policy, opened: &Opened) -> Result<u8, SetupError> {
+    let rights = rights(policy.landlock);
+    let writable =
+        writable(policy, opened).during(Step::Landlock, "opening what may be changed")?;
+    let rules =
+        rules(policy, opened, writable, rights).during(Step::Landlock, "building the rules")?;
+    let status = rules
+        .restrict_self()
+        .during(Step::Landlock, "applying the rules")?;
+    match (status.ruleset, status.landlock) {
+        (
+            RulesetStatus::FullyEnforced | RulesetStatus::PartiallyEnforced,
+            LandlockStatus::Available { effective_abi, .. },
+        ) => Ok(version(effective_abi.min(rights))),
+        _ => Err(SetupError::new(
+            Step::Landlock,
+            "applying the rules",
+            "the kernel does not support Landlock",
+        )),
+    }
+}
+
+/// The rights that are asked for: all that are known, or those of an older version that is to be tried.
+fn rights(newest: u8) -> ABI {
+    let known = [
+        ABI::V1,
+        ABI::V2,
+        ABI::V3,
+        ABI::V4,
+        ABI::V5,
+        ABI::V6,
+        ABI::V7,
+        ABI::V8,
+    ];
+    known
+        .into_iter()
+        .find(|abi| version(*abi) == newest)
+        .unwrap_or(RIGHTS)
+}
+
+fn version(abi: ABI) -> u8 {
+    u8::try_from(abi as i32).unwrap_or_default()
+}
+
+fn rules(
+    policy: &Policy,
+    opened: &Opened,
+    writable: Vec<OwnedFd>,
+    rights: ABI,
+) -> Result<RulesetCreated, RulesetError> {
+    let mut rules = Ruleset::default()
+        .set_compatibility(CompatLevel::BestEffort)
+        .handle_access(AccessFs::from_all(rights))?;
+    // An empty set is an error, and the oldest versions know none of these.
+    let (ports, scopes) = (AccessNet::from_all(rights), Scope::from_all(rights));
+    if !ports.is_empty() {
+        rules = rules.handle_access(ports)?;
+    }
+    if !scopes.is_empty() {
+        rules = rules.scope(scopes)?;
+    }
+    let mut rules = rules.create()?;
+    let read = AccessFs::from_read(rights);
+    for path in places::SYSTEM.iter().chain(&["/proc"]).map(Path::new) {
+        rules = allow_at(rules, path, read)?;
+    }
+    for path in &policy.read_only {
+        rules = match opened.get(path) {
+            Some(place) if policy.mode < Mode::Full => allow(rules, place, read)?,
+            Some(_) | None => allow_at(rules, path, read)?,
+        };
+    }
+    for path in places::DEVICES.iter().map(Path::new) {
+        rules = allow_at(rules, path, AccessFs::ReadFile | AccessFs::WriteFile)?;
+    }
+    for opened in writable {
+        rules = allow(rules, opened, change(rights))?;
+    }
+    for port in policy.ports.iter().flatten().filter(|_| !ports.is_empty()) {
+        rules = rules.add_rule(NetPort::new(*port, AccessNet::ConnectTcp))?;
+    }
+    Ok(rules)
+}
+
+/// All rights but making devices and talking to them.
+fn change(rights: ABI) -> BitFlags<AccessFs> {
+    AccessFs::from_all(rights) & !(AccessFs::MakeChar | AccessFs::MakeBlock | AccessFs::IoctlDev)
+}
+
+fn writable(policy: &Policy, opened: &Opened) -> io::Result<Vec<OwnedFd>> {
+    let mut paths: Vec<PathBuf> = policy.read_write.clone();
+    if policy.mode == Mode::Full {
+        // Empty file systems of the command's own by now, see `mounts`, as everything is what it has to be.
+        paths.extend(places::private(policy));
+        return paths.iter().map(|path| real::open(path)).collect();
+    }
+    paths.extend(policy.private_tmp.clone());
+    paths.iter().map(|path| opened.open(path)).collect()
+}
+
+/// Adds a rule for what is at the path now. What does not exist needs none: nobody can make it there.
+fn allow_at(
+    rules: RulesetCreated,
+    path: &Path,
+    rights: BitFlags<AccessFs>,
+) -> Result<RulesetCreated, RulesetError> {
+    match PathFd::new(path) {
+        Ok(opened) => allow(rules, opened, rights),
+        Err(_) => Ok(rules),
+    }
+}
+
+fn allow(
+    rules: RulesetCreated,
+    opened: impl AsFd,
+    rights: BitFlags<AccessFs>,
+) -> Result<RulesetCreated, RulesetError> {
+    // Of what was opened: the path may name something else by now.
+    let is_folder = rustix::fs::fstat(&opened)
+        .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Directory);
+    let rights = if is_folder {
+        rights
+    } else {
+        rights & AccessFs::from_file(RIGHTS)
+    };
+    rules.add_rule(PathBeneath::new(opened, rights))
+}

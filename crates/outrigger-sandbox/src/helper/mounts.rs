@@ -1,0 +1,238 @@
+//! The view of the file system in full mode: a new root with nothing in it but the system, read-only, private places,
+//! empty, and the roots.
+//!
+//! Each tree that is to be seen is cloned, by descriptor, from the old root; then the old root is gone, and the clones
+//! are attached at the paths they came from. So no link that a command left behind can send a mount somewhere else, and
+//! what nobody thought of (other projects, sockets of services) is not there instead of forbidden.
+
+mod masks;
+mod pins;
+
+use std::ffi::{CStr, CString};
+use std::fs;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::{DirBuilderExt, symlink};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{CWD, FileType, Mode as FileMode, OFlags};
+use rustix::mount::{
+    MountFlags, MountPropagationFlags, MoveMountFlags, OpenTreeFlags, UnmountFlags, mount,
+    mount_change, move_mount, open_tree, unmount,
+};
+
+use super::opened::Opened;
+use super::{During, SetupError, places, raw};
+use crate::layers::Step;
+use crate::policy::Policy;
+
+/// Where the new root is put together. Any directory would do, it is covered in this namespace only.
+const NEW_ROOT: &str = "/usr";
+
+/// Holds directories and links only.
+const ROOT_OPTIONS: &CStr = c"size=1m,nr_inodes=4096,mode=0755";
+
+/// Most files in each private directory.
+const PRIVATE_FILES: u32 = 65_536;
+
+/// Links that programs rely on, beside those of the system's own top level.
+const LINKS: [(&str, &str); 5] = [
+    ("/dev/fd", "/proc/self/fd"),
+    ("/dev/stdin", "/proc/self/fd/0"),
+    ("/dev/stdout", "/proc/self/fd/1"),
+    ("/dev/stderr", "/proc/self/fd/2"),
+    ("/var/run", "/run"),
+];
+
+/// What is there, though empty, because programs look for it.
+const EMPTY: [&str; 2] = ["/run", "/var/lib"];
+
+/// Something that will be seen at its path.
+struct Kept {
+    path: PathBuf,
+    what: What,
+}
+
+/// A mount that is not attached anywhere yet, or a link that is made anew.
+enum What {
+    Directory(OwnedFd),
+    File(OwnedFd),
+    Link(PathBuf),
+}
+
+/// Builds the view in this process's own mount namespace.
+///
+/// # Errors
+/// With the step `Mounts`: a root that does not exist, or a kernel or container that refuses one of the mounts.
+pub(super) fn build(policy: &Policy, opened: &Opened) -> Result<(), SetupError> {
+    mount_change(
+        "/",
+        MountPropagationFlags::PRIVATE | MountPropagationFlags::REC,
+    )
+    .during(Step::Mounts, "detaching from the system's mounts")?;
+    let kept = keep(policy, opened)?;
+    enter_new_root().during(Step::Mounts, "entering the new root")?;
+    make_private(policy)?;
+    let masks = masks::Masks::prepare()?;
+    for tree in &kept {
+        put_back(tree).during(Step::Mounts, tree.path.display())?;
+    }
+    for pin in &policy.pins {
+        pins::pin(pin)?;
+    }
+    masks.cover(policy)?;
+    open("/")
+        .and_then(|root| raw::set_mount_attributes(root.as_fd(), libc::MOUNT_ATTR_RDONLY, false))
+        .during(Step::Mounts, "closing the new root")
+}
+
+/// Clones what is to be seen, in the order in which it goes back: outer directories first.
+fn keep(policy: &Policy, opened: &Opened) -> Result<Vec<Kept>, SetupError> {
+    let read_only = policy
+        .read_only
+        .iter()
+        .filter(|path| !places::is_in_system(path));
+    let system = places::SYSTEM.iter().chain(&places::DEVICES).map(Path::new);
+    let mut kept = Vec::new();
+    let read_only_attributes = libc::MOUNT_ATTR_RDONLY;
+    for path in system.chain(read_only.map(PathBuf::as_path)) {
+        let tree = if opened.get(path).is_some() {
+            opened.reopen(path).and_then(|place| {
+                let what = clone_tree(&place, read_only_attributes)?;
+                let path = path.to_owned();
+                Ok(Kept { path, what })
+            })
+        } else if path.exists() {
+            clone(path, read_only_attributes)
+        } else {
+            continue;
+        };
+        kept.push(tree.during(Step::Mounts, path.display())?);
+    }
+    for path in &policy.read_write {
+        let what = opened.reopen(path).and_then(|place| clone_tree(&place, 0));
+        kept.push(Kept {
+            path: path.to_owned(),
+            what: what.during(Step::Mounts, "a directory to be changed")?,
+        });
+    }
+    // Stable: of two at one path the writable one comes last and is seen.
+    kept.sort_by_key(|tree| tree.path.components().count());
+    Ok(kept)
+}
+
+/// Makes an empty file system the root of everything, with a `/proc` that shows this namespace only.
+fn enter_new_root() -> io::Result<()> {
+    let plain = MountFlags::NOSUID | MountFlags::NODEV;
+    mount("tmpfs", NEW_ROOT, "tmpfs", plain, ROOT_OPTIONS)?;
+    std::env::set_current_dir(NEW_ROOT)?;
+    fs::create_dir("proc")?;
+    // While the old one is still there: without a fully visible `/proc` the kernel gives no new one.
+    let flags = plain | MountFlags::NOEXEC | MountFlags::RDONLY;
+    mount("proc", "proc", "proc", flags, None)?;
+    // Both names at once: the old root ends up on top of the new one, at the same place, and is taken off.
+    rustix::process::pivot_root(".", ".")?;
+    unmount(".", UnmountFlags::DETACH)?;
+    std::env::set_current_dir("/")
+}
+
+fn make_private(policy: &Policy) -> Result<(), SetupError> {
+    let bytes = policy.private_bytes;
+    let options = CString::new(format!("size={bytes},nr_inodes={PRIVATE_FILES},mode=0700"))
+        .during(Step::Mounts, "bounding private directories")?;
+    for place in places::private(policy) {
+        let flags = MountFlags::NOSUID | MountFlags::NODEV;
+        fs::create_dir_all(&place).during(Step::Mounts, place.display())?;
+        mount("tmpfs", &place, "tmpfs", flags, options.as_c_str())
+            .during(Step::Mounts, place.display())?;
+    }
+    if let Some(place) = &policy.private_tmp {
+        let mut folder = fs::DirBuilder::new();
+        folder
+            .mode(0o700)
+            .create(place)
+            .during(Step::Mounts, place.display())?;
+    }
+    for place in EMPTY {
+        fs::create_dir_all(place).during(Step::Mounts, place)?;
+    }
+    for (name, target) in LINKS {
+        symlink(target, name).during(Step::Mounts, name)?;
+    }
+    Ok(())
+}
+
+/// Opens what is at a path itself, not what a link there names.
+fn open(path: impl AsRef<Path>) -> io::Result<OwnedFd> {
+    let flags = OFlags::PATH | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+    Ok(rustix::fs::open(path.as_ref(), flags, FileMode::empty())?)
+}
+
+fn file_type(opened: &OwnedFd) -> io::Result<FileType> {
+    Ok(FileType::from_raw_mode(rustix::fs::fstat(opened)?.st_mode))
+}
+
+/// Clones the tree at a path, with attributes in addition to `nosuid`.
+fn clone(path: &Path, attributes: u64) -> io::Result<Kept> {
+    let opened = open(path)?;
+    let what = match file_type(&opened)? {
+        FileType::Symlink => What::Link(fs::read_link(path)?),
+        _ => clone_tree(&opened, attributes)?,
+    };
+    Ok(Kept {
+        path: path.to_owned(),
+        what,
+    })
+}
+
+fn clone_tree(opened: &OwnedFd, attributes: u64) -> io::Result<What> {
+    let mount = clone_opened(opened)?;
+    raw::set_mount_attributes(mount.as_fd(), attributes | libc::MOUNT_ATTR_NOSUID, true)?;
+    Ok(match file_type(opened)? {
+        FileType::Directory => What::Directory(mount),
+        _ => What::File(mount),
+    })
+}
+
+fn clone_opened(opened: &OwnedFd) -> io::Result<OwnedFd> {
+    let flags = OpenTreeFlags::OPEN_TREE_CLONE
+        | OpenTreeFlags::OPEN_TREE_CLOEXEC
+        | OpenTreeFlags::AT_EMPTY_PATH
+        | OpenTreeFlags::AT_RECURSIVE;
+    Ok(open_tree(opened, "", flags)?)
+}
+
+/// Attaches a clone where it came from, making the mount point where there is none yet.
+fn put_back(tree: &Kept) -> io::Result<()> {
+    let is_missing = !tree.path.exists();
+    if let (true, Some(parent)) = (is_missing, tree.path.parent()) {
+        fs::create_dir_all(parent)?;
+    }
+    let mount = match &tree.what {
+        What::Link(target) if is_missing => return symlink(target, &tree.path),
+        What::Link(_) => return Ok(()),
+        What::Directory(mount) => {
+            fs::create_dir_all(&tree.path)?;
+            mount
+        }
+        What::File(mount) => {
+            if is_missing {
+                fs::write(&tree.path, "")?;
+            }
+            mount
+        }
+    };
+    Ok(move_mount(
+        mount,
+        "",
+        CWD,
+        &tree.path,
+        MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH,
+    )?)
+}
+
+/// Attaches a clone over the very file or directory that is open.
+fn cover_opened(mount: &OwnedFd, place: &OwnedFd) -> io::Result<()> {
+    let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
+    Ok(move_mount(mount, "", place, "", flags)?)
+}

@@ -1,0 +1,53 @@
+//! Which parts of the system a command gets to see: one list for the mounts and for Landlock.
+
+use std::path::{Path, PathBuf};
+
+use crate::policy::Policy;
+
+/// What any program needs to run at all, for reading and executing. `/proc` comes on top.
+pub(super) const SYSTEM: [&str; 11] = [
+    "/usr",
+    "/bin",
+    "/sbin",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/libx32",
+    "/etc",
+    "/opt",
+    "/nix/store",
+    "/sys/devices/system/cpu",
+];
+
+/// The devices without state of their own.
+pub(super) const DEVICES: [&str; 6] = [
+    "/dev/null",
+    "/dev/zero",
+    "/dev/full",
+    "/dev/random",
+    "/dev/urandom",
+    "/dev/tty",
+];
+
+/// Directories that are empty file systems of the command's own in full mode, which it may write to. So is the home.
+pub(super) const PRIVATE: [&str; 3] = ["/tmp", "/var/tmp", "/dev/shm"];
+
+/// The home, unless it is no place of a user's own: accounts of services have system directories or the root there.
+pub(super) fn home(policy: &Policy) -> Option<&Path> {
+    policy
+        .home
+        .as_deref()
+        .filter(|home| home.is_absolute() && home.parent().is_some() && !is_in_system(home))
+}
+
+/// Whether the path lies in a directory that is seen anyway.
+pub(super) fn is_in_system(path: &Path) -> bool {
+    SYSTEM.iter().any(|system| path.starts_with(system))
+}
+
+/// The directories that a command in full mode has to itself.
+pub(super) fn private(policy: &Policy) -> Vec<PathBuf> {
+    let mut places: Vec<PathBuf> = PRIVATE.iter().map(PathBuf::from).collect();
+    places.extend(home(policy).map(Path::to_owned));
+    places
+}

@@ -1,0 +1,198 @@
+//! The system calls for which no safe wrapper exists. Nothing else in the crate is `unsafe`.
+
+#![expect(
+    unsafe_code,
+    reason = "fork, unshare, mount_setattr, close_range, wait4, waitid, sigprocmask and signalfd have no safe wrapper in rustix"
+)]
+
+use std::io;
+use std::mem::{size_of, zeroed};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+
+use rustix::process::{Pid, RawPid};
+use rustix::thread::UnshareFlags;
+
+/// Which side of a [`fork`] this is.
+pub(super) enum Fork {
+    Child,
+    Parent(Pid),
+}
+
+/// How a child ended, and what it and its waited-for children used.
+pub(crate) struct Ended {
+    pub(super) pid: Pid,
+    pub(super) status: i32,
+    pub(super) cpu_ms: u64,
+    pub(super) max_rss_bytes: u64,
+}
+
+/// Splits the process in two.
+///
+/// # Errors
+/// Refused unless the process has exactly one thread; else what `fork` says.
+pub(super) fn fork() -> io::Result<Fork> {
+    if std::fs::read_dir("/proc/self/task")?.count() != 1 {
+        return Err(io::Error::other("the helper has more than one thread"));
+    }
+    // SAFETY: the process has one thread, as was just counted, and no other thread exists that could start one. So no
+    // lock is held by a thread that the child lacks, and the child may run any code, not only async-signal-safe calls.
+    match unsafe { libc::fork() } {
+        0 => Ok(Fork::Child),
+        pid => process(pid)
+            .map(Fork::Parent)
+            .ok_or_else(io::Error::last_os_error),
+    }
+}
+
+/// Moves the process into new namespaces.
+pub(super) fn unshare(namespaces: UnshareFlags) -> io::Result<()> {
+    debug_assert!(!namespaces.contains(UnshareFlags::FILES));
+    // SAFETY: the call is unsafe only for `CLONE_FILES`, which makes descriptors of one thread invalid in another; no
+    // caller passes it, and the helper has one thread.
+    Ok(unsafe { rustix::thread::unshare_unsafe(namespaces) }?)
+}
+
+/// Closes every descriptor from `first` up.
+///
+/// To be called before the helper owns any descriptor above the standard ones.
+pub(super) fn close_from(first: u32) -> io::Result<()> {
+    // SAFETY: `close_range` takes no pointer. It is called once, first thing in the helper, when no Rust object owns a
+    // descriptor at or above `first`; what it closes was leaked to us by whoever started the daemon.
+    match unsafe { libc::close_range(first, u32::MAX, 0) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// Blocks or unblocks every signal that can be blocked. The program inherits it, so the worker unblocks.
+pub(super) fn set_signals_blocked(blocked: bool) -> io::Result<()> {
+    let how = if blocked {
+        libc::SIG_BLOCK
+    } else {
+        libc::SIG_UNBLOCK
+    };
+    // SAFETY: `set` is a plain C structure for which zeroes are valid; `sigfillset` initialises it, `sigprocmask` only
+    // reads it, and a null third argument is allowed.
+    let result = unsafe {
+        let mut set: libc::sigset_t = zeroed();
+        libc::sigfillset(&raw mut set);
+        libc::sigprocmask(how, &raw const set, std::ptr::null_mut())
+    };
+    match result {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// Sets attributes (`MOUNT_ATTR_*`) of the mount behind `mount`, and of those below it when `recursive`.
+pub(super) fn set_mount_attributes(
+    mount: BorrowedFd<'_>,
+    attributes: u64,
+    recursive: bool,
+) -> io::Result<()> {
+    let request = libc::mount_attr {
+        attr_set: attributes,
+        attr_clr: 0,
+        propagation: 0,
+        userns_fd: 0,
+    };
+    let recursion = if recursive { libc::AT_RECURSIVE } else { 0 };
+    // SAFETY: the descriptor is open for the length of the call, the path is an empty string with its final zero, and
+    // the structure is passed with its own size; the kernel reads both and keeps neither.
+    let result = unsafe {
+        libc::syscall(
+            libc::SYS_mount_setattr,
+            mount.as_raw_fd(),
+            c"".as_ptr(),
+            libc::AT_EMPTY_PATH | recursion,
+            &raw const request,
+            size_of::<libc::mount_attr>(),
+        )
+    };
+    match result {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// Opens a descriptor that becomes readable when a child has ended. SIGCHLD has to be blocked.
+pub(super) fn child_signals() -> io::Result<OwnedFd> {
+    // SAFETY: `set` is a plain C structure for which zeroes are valid and that the two calls initialise; `signalfd`
+    // only reads it. What it returns, unless it is an error, is a new descriptor that nobody else owns.
+    unsafe {
+        let mut set: libc::sigset_t = zeroed();
+        libc::sigemptyset(&raw mut set);
+        libc::sigaddset(&raw mut set, libc::SIGCHLD);
+        match libc::signalfd(-1, &raw const set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK) {
+            -1 => Err(io::Error::last_os_error()),
+            descriptor => Ok(OwnedFd::from_raw_fd(descriptor)),
+        }
+    }
+}
+
+/// Waits for any child, for one only if `pid` says so. `None` when there is no child left, or none that has ended yet
+/// and the caller does not want to block.
+pub(crate) fn wait(pid: Option<Pid>, block: bool) -> io::Result<Option<Ended>> {
+    let wanted: RawPid = pid.map_or(-1, Pid::as_raw_pid);
+    let options = if block { 0 } else { libc::WNOHANG };
+    let mut status = 0;
+    loop {
+        // SAFETY: zeroes are a valid `rusage`, a structure of plain integers; both pointers are to live locals of the
+        // types the call writes.
+        let (result, usage) = unsafe {
+            let mut usage: libc::rusage = zeroed();
+            (
+                libc::wait4(wanted, &raw mut status, options, &raw mut usage),
+                usage,
+            )
+        };
+        if let Some(pid) = process(result) {
+            return Ok(Some(Ended {
+                pid,
+                status,
+                cpu_ms: milliseconds(usage.ru_utime) + milliseconds(usage.ru_stime),
+                max_rss_bytes: u64::try_from(usage.ru_maxrss).unwrap_or(0) * 1024,
+            }));
+        }
+        if result == 0 {
+            return Ok(None);
+        }
+        let error = io::Error::last_os_error();
+        match error.raw_os_error() {
+            Some(libc::EINTR) => {}
+            Some(libc::ECHILD) => return Ok(None),
+            _ => return Err(error),
+        }
+    }
+}
+
+/// A child that has ended and is not waited for yet, without taking it in. `None` where there is none.
+pub(crate) fn ended_child() -> io::Result<Option<Pid>> {
+    let options = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
+    // SAFETY: zeroes are a valid `siginfo_t`, a structure of plain integers and pointers that nobody follows; the call
+    // writes to a live local of that type. Where it returns 0 for no child, the number in it is the zero from before;
+    // `si_pid` is what the kernel wrote for SIGCHLD, and a plain integer in every case.
+    let (result, number) = unsafe {
+        let mut told: libc::siginfo_t = zeroed();
+        let result = libc::waitid(libc::P_ALL, 0, &raw mut told, options);
+        (result, told.si_pid())
+    };
+    match result {
+        0 => Ok(process(number)),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// The process a call returned; nothing when it returned an error.
+fn process(result: RawPid) -> Option<Pid> {
+    if result > 0 {
+        Pid::from_raw(result)
+    } else {
+        None
+    }
+}
+
+fn milliseconds(time: libc::timeval) -> u64 {
+    let whole = u64::try_from(time.tv_sec).unwrap_or(0) * 1000;
+    whole + u64::try_from(time.tv_usec).unwrap_or(0) / 1000
+}

@@ -1,0 +1,353 @@
+//! Which system calls are refused, and with which arguments.
+
+use std::collections::BTreeMap;
+
+use seccompiler::{
+    BackendError, SeccompCmpArgLen::Dword, SeccompCmpOp, SeccompCondition, SeccompRule,
+};
+
+use crate::Mode;
+use crate::policy::Policy;
+
+/// The rules of each call; no rule means whatever its arguments.
+pub(super) type Calls = BTreeMap<i64, Vec<SeccompRule>>;
+
+// Newer than some C libraries' headers. Calls since Linux 5.2 have one number on every processor.
+const CLONE3: i64 = 435;
+const OPENAT2: i64 = 437;
+const PIDFD_GETFD: i64 = 438;
+const PROCESS_MADVISE: i64 = 440;
+const MOUNT_SETATTR: i64 = 442;
+const QUOTACTL_FD: i64 = 443;
+const MEMFD_SECRET: i64 = 447;
+const FCHMODAT2: i64 = 452;
+const OPEN_TREE_ATTR: i64 = 467;
+
+/// Reading and changing other processes.
+const DEBUGGING: [i64; 6] = [
+    libc::SYS_ptrace,
+    libc::SYS_process_vm_readv,
+    libc::SYS_process_vm_writev,
+    libc::SYS_kcmp,
+    PROCESS_MADVISE,
+    PIDFD_GETFD,
+];
+
+/// Large parts of the kernel with a history of holes. `io_uring` would also open sockets past this filter.
+const SURFACE: [i64; 13] = [
+    libc::SYS_bpf,
+    libc::SYS_perf_event_open,
+    libc::SYS_userfaultfd,
+    libc::SYS_io_uring_setup,
+    libc::SYS_io_uring_enter,
+    libc::SYS_io_uring_register,
+    libc::SYS_keyctl,
+    libc::SYS_add_key,
+    libc::SYS_request_key,
+    libc::SYS_fanotify_init,
+    libc::SYS_open_by_handle_at,
+    libc::SYS_syslog,
+    MEMFD_SECRET,
+];
+
+/// Namespaces and mounts: the means to undo the sandbox, or to build a world in which a privileged program errs.
+const NAMESPACES: [i64; 14] = [
+    libc::SYS_unshare,
+    libc::SYS_setns,
+    libc::SYS_mount,
+    libc::SYS_umount2,
+    libc::SYS_pivot_root,
+    libc::SYS_chroot,
+    libc::SYS_move_mount,
+    libc::SYS_open_tree,
+    libc::SYS_fsopen,
+    libc::SYS_fsconfig,
+    libc::SYS_fsmount,
+    libc::SYS_fspick,
+    MOUNT_SETATTR,
+    OPEN_TREE_ATTR,
+];
+
+/// The machine's own settings.
+const MACHINE: [i64; 18] = [
+    libc::SYS_reboot,
+    libc::SYS_kexec_load,
+    libc::SYS_kexec_file_load,
+    libc::SYS_init_module,
+    libc::SYS_finit_module,
+    libc::SYS_delete_module,
+    libc::SYS_swapon,
+    libc::SYS_swapoff,
+    libc::SYS_acct,
+    libc::SYS_quotactl,
+    QUOTACTL_FD,
+    libc::SYS_settimeofday,
+    libc::SYS_clock_settime,
+    libc::SYS_adjtimex,
+    libc::SYS_clock_adjtime,
+    libc::SYS_sethostname,
+    libc::SYS_setdomainname,
+    libc::SYS_vhangup,
+];
+
+/// Shared memory and queues between processes of a user, where there is no namespace of the command's own. Not only
+/// the calls that look one up: numbers are small and can be guessed.
+const SHARED_BETWEEN_PROCESSES: [i64; 13] = [
+    libc::SYS_shmget,
+    libc::SYS_shmat,
+    libc::SYS_shmctl,
+    libc::SYS_msgget,
+    libc::SYS_msgsnd,
+    libc::SYS_msgrcv,
+    libc::SYS_msgctl,
+    libc::SYS_semget,
+    libc::SYS_semop,
+    libc::SYS_semtimedop,
+    libc::SYS_semctl,
+    libc::SYS_mq_open,
+    libc::SYS_mq_unlink,
+];
+
+/// Scheduling and limits, with the process they change as the argument of that number.
+const ON_OTHER_PROCESSES: [(i64, u8); 5] = [
+    (libc::SYS_prlimit64, 0),
+    (libc::SYS_sched_setscheduler, 0),
+    (libc::SYS_sched_setparam, 0),
+    (libc::SYS_sched_setattr, 0),
+    (libc::SYS_sched_setaffinity, 0),
+];
+
+/// Calls whose first argument says whether the second is a process, a group or a user; with the number for a process.
+const BY_KIND_OF_WHOM: [(i64, u64); 2] = [(libc::SYS_setpriority, 0), (libc::SYS_ioprio_set, 1)];
+
+/// Calls that give a file its mode, with the argument that holds it.
+const MODE_GIVING: [(i64, u8); 4] = [
+    (libc::SYS_fchmod, 1),
+    (libc::SYS_fchmodat, 2),
+    (libc::SYS_mknodat, 2),
+    (FCHMODAT2, 2),
+];
+
+/// Calls that create a file when their flags say so: the number, the flags' argument, the mode's.
+const OPENING: (i64, u8, u8) = (libc::SYS_openat, 2, 3);
+
+const SET_USER_ID: u64 = 0o4000;
+const SET_GROUP_ID: u64 = 0o2000;
+
+/// The flags of `clone` that make a namespace: mount, cgroup, uts, ipc, user, pid, net.
+const NEW_NAMESPACE_FLAGS: [i32; 7] = [
+    libc::CLONE_NEWNS,
+    libc::CLONE_NEWCGROUP,
+    libc::CLONE_NEWUTS,
+    libc::CLONE_NEWIPC,
+    libc::CLONE_NEWUSER,
+    libc::CLONE_NEWPID,
+    libc::CLONE_NEWNET,
+];
+
+/// The version of Landlock since which truncating a file is a right of its own.
+const TRUNCATES: u8 = 3;
+
+/// The version of Landlock since which it keeps signals and sockets by abstract name to the command.
+pub(super) const SCOPES: u8 = 6;
+
+/// The bits of a socket's type that are its kind; the others are flags.
+const SOCKET_KIND: u64 = 0xf;
+
+/// Requests that type into a terminal.
+const TERMINAL_INPUT: [u64; 2] = [0x5412, 0x541C];
+
+/// Calls that shall look as if the kernel did not know them.
+pub(super) fn absent() -> Calls {
+    whatever([CLONE3, OPENAT2])
+}
+
+/// Calls that are not permitted under this policy.
+///
+/// `landlock` is the version of Landlock in force, 0 for none: what an older one does not see is refused here.
+pub(super) fn denied(policy: &Policy, landlock: u8) -> Result<Calls, BackendError> {
+    let mut calls = whatever([DEBUGGING.as_slice(), &SURFACE, &NAMESPACES, &MACHINE].concat());
+    #[cfg(target_arch = "x86_64")]
+    calls.extend(whatever([libc::SYS_iopl, libc::SYS_ioperm]));
+    calls.extend(setuid_planting()?);
+    calls.extend(by_argument()?);
+    calls.extend(sockets(policy, landlock)?);
+    if policy.mode == Mode::Fallback && landlock < TRUNCATES {
+        add(&mut calls, truncating()?);
+    }
+    if policy.mode < Mode::Full {
+        calls.extend(whatever(SHARED_BETWEEN_PROCESSES));
+        for (call, argument) in ON_OTHER_PROCESSES {
+            calls.insert(call, vec![all([is_not(argument, 0)?])?]);
+        }
+        // With "the user" for whom, nobody at 0 is oneself and all the user's processes, the daemon among them.
+        for (call, one_process) in BY_KIND_OF_WHOM {
+            let rules = vec![all([is_not(1, 0)?])?, all([is_not(0, one_process)?])?];
+            calls.insert(call, rules);
+        }
+    }
+    Ok(calls)
+}
+
+/// Refuses more: a call that was refused whatever its arguments stays so.
+pub(super) fn add(calls: &mut Calls, more: Calls) {
+    for (call, rules) in more {
+        let known = calls.contains_key(&call);
+        let present = calls.entry(call).or_default();
+        if rules.is_empty() {
+            present.clear();
+        } else if !known || !present.is_empty() {
+            present.extend(rules);
+        }
+    }
+}
+
+pub(super) fn whatever(calls: impl IntoIterator<Item = i64>) -> Calls {
+    calls.into_iter().map(|call| (call, Vec::new())).collect()
+}
+
+pub(super) fn all(
+    conditions: impl Into<Vec<SeccompCondition>>,
+) -> Result<SeccompRule, BackendError> {
+    SeccompRule::new(conditions.into())
+}
+
+pub(super) fn is(argument: u8, value: u64) -> Result<SeccompCondition, BackendError> {
+    SeccompCondition::new(argument, Dword, SeccompCmpOp::Eq, value)
+}
+
+fn is_not(argument: u8, value: u64) -> Result<SeccompCondition, BackendError> {
+    SeccompCondition::new(argument, Dword, SeccompCmpOp::Ne, value)
+}
+
+fn has(argument: u8, bits: u64) -> Result<SeccompCondition, BackendError> {
+    SeccompCondition::new(argument, Dword, SeccompCmpOp::MaskedEq(bits), bits)
+}
+
+/// A file with a set-user-id bit would keep the daemon's rights for whoever runs it later, outside.
+fn setuid_planting() -> Result<Calls, BackendError> {
+    let mut giving = MODE_GIVING.to_vec();
+    let mut opening = vec![OPENING];
+    #[cfg(target_arch = "x86_64")]
+    {
+        giving.extend([
+            (libc::SYS_chmod, 1),
+            (libc::SYS_creat, 1),
+            (libc::SYS_mknod, 1),
+        ]);
+        opening.push((libc::SYS_open, 1, 2));
+    }
+    let mut calls = Calls::new();
+    for (call, mode) in giving.drain(..) {
+        calls.insert(
+            call,
+            vec![
+                all([has(mode, SET_USER_ID)?])?,
+                all([has(mode, SET_GROUP_ID)?])?,
+            ],
+        );
+    }
+    for (call, flags, mode) in opening.drain(..) {
+        let mut rules = Vec::new();
+        // Without one of these flags the mode is not an argument, and its register may hold anything.
+        for creating in [libc::O_CREAT, libc::O_TMPFILE & !libc::O_DIRECTORY] {
+            for bit in [SET_USER_ID, SET_GROUP_ID] {
+                rules.push(all([
+                    has(flags, u64::from(creating.unsigned_abs()))?,
+                    has(mode, bit)?,
+                ])?);
+            }
+        }
+        calls.insert(call, rules);
+    }
+    Ok(calls)
+}
+
+/// Emptying a file without opening it for writing, which is all that an older Landlock looks at.
+fn truncating() -> Result<Calls, BackendError> {
+    let bits = |flags: i32| u64::from(flags.unsigned_abs());
+    let mut opening = vec![(OPENING.0, OPENING.1)];
+    #[cfg(target_arch = "x86_64")]
+    opening.push((libc::SYS_open, 1));
+    let mut calls = whatever([libc::SYS_truncate]);
+    for (call, flags) in opening {
+        let mask = bits(libc::O_ACCMODE | libc::O_TRUNC);
+        // The third way to open, for neither, is for device drivers and asks for no right at all.
+        let unwritable = [libc::O_RDONLY, libc::O_ACCMODE].map(|mode| {
+            let wanted = bits(mode | libc::O_TRUNC);
+            all([SeccompCondition::new(
+                flags,
+                Dword,
+                SeccompCmpOp::MaskedEq(mask),
+                wanted,
+            )?])
+        });
+        calls.insert(call, unwritable.into_iter().collect::<Result<_, _>>()?);
+    }
+    Ok(calls)
+}
+
+fn by_argument() -> Result<Calls, BackendError> {
+    let mut clone = Vec::new();
+    for flag in NEW_NAMESPACE_FLAGS {
+        clone.push(all([has(0, u64::from(flag.unsigned_abs()))?])?);
+    }
+    let mut ioctl = Vec::new();
+    for request in TERMINAL_INPUT {
+        ioctl.push(all([is(1, request)?])?);
+    }
+    // 0 is the usual execution domain, all ones asks for the present one.
+    let personality = all([is_not(0, 0)?, is_not(0, u64::from(u32::MAX))?])?;
+    Ok(Calls::from([
+        (libc::SYS_clone, clone),
+        (libc::SYS_ioctl, ioctl),
+        (libc::SYS_personality, vec![personality]),
+    ]))
+}
+
+/// Socket families are allowed by list: what is not on it (vsock reaches the host of a virtual machine) is refused.
+fn sockets(policy: &Policy, landlock: u8) -> Result<Calls, BackendError> {
+    let local = family(libc::AF_UNIX);
+    let (ip, ip6, netlink) = (
+        family(libc::AF_INET),
+        family(libc::AF_INET6),
+        family(libc::AF_NETLINK),
+    );
+    // Local sockets by name reach the services of the user's session, which would run anything for us; only in full
+    // mode are their names hidden. Those without a path belong to the network, which is the machine's where it is on.
+    let keeps_abstract = policy.ports.is_none() || landlock >= SCOPES;
+    let local_by_name = policy.mode == Mode::Full && keeps_abstract;
+    let socket = match (&policy.ports, local_by_name) {
+        (None, false) => Vec::new(),
+        (None, true) => vec![all([is_not(0, local)?])?],
+        (Some(_), by_name) => {
+            let other = [is_not(0, ip)?, is_not(0, ip6)?, is_not(0, netlink)?];
+            let [first, second, third] = other;
+            let families = if by_name {
+                all([first, second, third, is_not(0, local)?])?
+            } else {
+                all([first, second, third])?
+            };
+            // Routes and addresses may be asked for: resolvers do.
+            vec![families, all([is(0, netlink)?, is_not(2, 0)?])?]
+        }
+    };
+    let mut pair = vec![all([is_not(0, local)?])?];
+    if !local_by_name {
+        // A datagram socket sends to any name, whomever it was paired with; the kernel takes "raw" for the same.
+        for kind in [libc::SOCK_DGRAM, libc::SOCK_RAW] {
+            let kind = u64::from(kind.unsigned_abs());
+            let is_kind =
+                SeccompCondition::new(1, Dword, SeccompCmpOp::MaskedEq(SOCKET_KIND), kind)?;
+            pair.push(all([is_kind])?);
+        }
+    }
+    Ok(Calls::from([
+        (libc::SYS_socket, socket),
+        (libc::SYS_socketpair, pair),
+    ]))
+}
+
+fn family(family: i32) -> u64 {
+    u64::from(family.unsigned_abs())
+}

@@ -1,0 +1,231 @@
+//! The process above the program: it starts it, listens to the daemon, and sees to it that nothing outlives it.
+//!
+//! It waits for three things at once: the worker's word that the program runs, requests of the daemon, and children
+//! that end.
+
+use std::fs::File;
+use std::io::{self, PipeReader, Read};
+use std::os::fd::OwnedFd;
+
+use rustix::event::{PollFd, PollFlags};
+use rustix::io::Errno;
+use rustix::process::{DumpableBehavior, Pid, Signal};
+
+use super::control::Control;
+use super::opened::Opened;
+use super::raw::{self, Ended, Fork};
+use super::worker::{self, Above};
+use super::{During, SetupError, tree};
+use crate::layers::Step;
+use crate::policy::{Notice, Policy, TERMINATE};
+
+/// What belongs to the command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Tree {
+    /// Every process of the namespace whose first process this is. The kernel kills them when it ends.
+    Namespace,
+    /// Every descendant of this process, which is their subreaper.
+    Descendants,
+}
+
+/// Runs the program to its end and reports it. Returns when nothing of it is left, or will be once this process ends,
+/// also with an error.
+pub(super) fn run(
+    policy: &Policy,
+    opened: &Opened,
+    control: &Control,
+    group: Option<&File>,
+    tree: Tree,
+) -> Result<(), SetupError> {
+    let own = rustix::process::getpid();
+    if tree == Tree::Descendants {
+        rustix::process::set_child_subreaper(Some(own))
+            .during(Step::Prepare, "becoming the reaper")?;
+    }
+    let daemon = match tree {
+        Tree::Namespace => None,
+        Tree::Descendants => rustix::process::getppid(),
+    };
+    let above = Above {
+        supervisor: own,
+        daemon,
+    };
+    let (status, report) = io::pipe().during(Step::Prepare, "making the status pipe")?;
+    match raw::fork().during(Step::Prepare, "starting the worker")? {
+        Fork::Child => {
+            drop(status);
+            let report = File::from(OwnedFd::from(report));
+            worker::become_program(policy, opened, above, group, report);
+            // Not a return: the child must not go on as a second supervisor.
+            std::process::exit(super::FAILED.into());
+        }
+        Fork::Parent(program) => {
+            drop(report);
+            let outcome = supervise(program, status, control, tree);
+            if outcome.is_err() && tree == Tree::Descendants {
+                // Nobody else would, and what comes next relies on it.
+                kill_what_is_left().during(Step::Prepare, "ending the program")?;
+            }
+            outcome
+        }
+    }
+}
+
+fn supervise(
+    program: Pid,
+    status: PipeReader,
+    control: &Control,
+    tree: Tree,
+) -> Result<(), SetupError> {
+    // Its memory is not for what it watches to write.
+    rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)
+        .during(Step::Prepare, "closing the supervisor's memory")?;
+    super::step_aside().during(Step::Prepare, "stepping aside")?;
+    let children = raw::child_signals().during(Step::Prepare, "listening to the kernel")?;
+    let mut supervisor = Supervisor {
+        program,
+        status: Some(status),
+        control,
+        is_heard: true,
+        children,
+        tree,
+    };
+    let ended = supervisor
+        .attend()
+        .during(Step::Prepare, "waiting for the program")?;
+    control.send(&Notice::Exited {
+        status: ended.status,
+        cpu_ms: ended.cpu_ms,
+        max_rss_bytes: ended.max_rss_bytes,
+    });
+    Ok(())
+}
+
+/// What the supervisor waits for, in one thread: no thread has to be started for each command, and none can miss that
+/// a process id was given to somebody else.
+struct Supervisor<'a> {
+    program: Pid,
+    /// What the worker has to say before it executes the program; nothing once that has been passed on.
+    status: Option<PipeReader>,
+    control: &'a Control,
+    /// Whether the daemon may still ask for something.
+    is_heard: bool,
+    children: OwnedFd,
+    tree: Tree,
+}
+
+/// What has happened.
+#[derive(Default)]
+struct Ready {
+    status: bool,
+    request: bool,
+    children: bool,
+}
+
+impl Supervisor<'_> {
+    /// Attends to everybody until the program has ended, then makes an end of the rest.
+    fn attend(&mut self) -> io::Result<Ended> {
+        let ended = loop {
+            let ready = self.wait()?;
+            if ready.status {
+                self.announce()?;
+            }
+            if ready.request {
+                self.obey();
+            }
+            if ready.children
+                && let Some(ended) = self.reap()?
+            {
+                break ended;
+            }
+        };
+        self.announce()?;
+        if self.tree == Tree::Descendants {
+            kill_what_is_left()?;
+        }
+        Ok(ended)
+    }
+
+    fn wait(&self) -> io::Result<Ready> {
+        let mut descriptors = vec![PollFd::new(&self.children, PollFlags::IN)];
+        descriptors.extend(
+            self.is_heard
+                .then(|| PollFd::new(self.control, PollFlags::IN)),
+        );
+        descriptors.extend(
+            self.status
+                .iter()
+                .map(|status| PollFd::new(status, PollFlags::IN)),
+        );
+        rustix::io::retry_on_intr(|| rustix::event::poll(&mut descriptors, None))?;
+        let mut ready = descriptors
+            .iter()
+            .map(|descriptor| !descriptor.revents().is_empty());
+        let mut next_if = |expected: bool| expected && ready.next().unwrap_or_default();
+        Ok(Ready {
+            children: next_if(true),
+            request: next_if(self.is_heard),
+            status: next_if(self.status.is_some()),
+        })
+    }
+
+    /// Passes on what the worker said until it executed the program, which closes the pipe. Once.
+    fn announce(&mut self) -> io::Result<()> {
+        let Some(mut status) = self.status.take() else {
+            return Ok(());
+        };
+        let mut lines = Vec::new();
+        status.read_to_end(&mut lines)?;
+        let group = (self.tree == Tree::Descendants).then(|| self.program.as_raw_pid());
+        lines.extend(super::control::line(&Notice::Started { group }));
+        self.control.forward(&lines);
+        Ok(())
+    }
+
+    /// Does what the daemon asks; kills the program, and so everything, when it asks no more.
+    fn obey(&mut self) {
+        match self.control.request() {
+            Some(TERMINATE) => match self.tree {
+                Tree::Namespace => terminate_namespace(),
+                Tree::Descendants => tree::terminate_descendants(),
+            },
+            Some(_) => {}
+            None => {
+                self.is_heard = false;
+                rustix::process::kill_process(self.program, Signal::KILL).unwrap_or_default();
+            }
+        }
+    }
+
+    /// Takes in all children that have ended: the program, or orphans that became ours.
+    fn reap(&self) -> io::Result<Option<Ended>> {
+        // One read takes all that is pending: the signals of many children are one.
+        let mut signal = [0_u8; 128];
+        match rustix::io::read(&self.children, &mut signal) {
+            Ok(_) | Err(Errno::AGAIN | Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+        while let Some(ended) = raw::wait(None, false)? {
+            if ended.pid == self.program {
+                return Ok(Some(ended));
+            }
+        }
+        Ok(None)
+    }
+}
+
+fn kill_what_is_left() -> io::Result<()> {
+    loop {
+        tree::kill_descendants();
+        if raw::wait(None, true)?.is_none() {
+            return Ok(());
+        }
+        // Whatever else is dead by now needs no look of its own at the whole tree.
+        while raw::wait(None, false)?.is_some() {}
+    }
+}
+
+/// Asks every process of the namespace but this one, its first, to end: the kernel's meaning of `kill(-1)`.
+fn terminate_namespace() {
+    rustix::process::kill_process_group(Pid::INIT, Signal::TERM).unwrap_or_default();
+}

@@ -1,0 +1,180 @@
+//! The process that becomes the program: it puts the layers around itself, then executes.
+//!
+//! The order matters. What a later step still needs must not be denied by an earlier one, so the system call
+//! filter comes last; and rights are dropped before Landlock and seccomp, which need `no_new_privs` for that.
+
+use std::fs::File;
+use std::io::Write;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+use rustix::process::{Pid, Signal};
+use rustix::thread::{CapabilitySet, CapabilitySets};
+
+use super::control::line;
+use super::opened::Opened;
+use super::seccomp::Spared;
+use super::{During, SetupError, landlock, limits, raw, seccomp};
+use crate::Mode;
+use crate::layers::{Layers, Step};
+use crate::policy::{Notice, Policy};
+
+/// The processes above the program, on which its end depends.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Above {
+    pub(super) supervisor: Pid,
+    /// The daemon; `None` in a namespace of the command's own, where it has no number.
+    pub(super) daemon: Option<Pid>,
+}
+
+impl Above {
+    /// Whom the program must not send signals to, as they can be named: by number, by a thread's, by group. Process 1 is
+    /// one of them: in a container its end is the daemon's.
+    fn spared(self) -> Spared {
+        let mut spared = Spared::default();
+        let above = [Some(Pid::INIT), Some(self.supervisor), self.daemon];
+        for process in above.into_iter().flatten() {
+            spared.add(process);
+        }
+        spared
+    }
+}
+
+/// Becomes the program. Returns only when that failed; until then everything is said through `status`, which the
+/// execution closes.
+pub(super) fn become_program(
+    policy: &Policy,
+    opened: &Opened,
+    above: Above,
+    group: Option<&File>,
+    mut status: File,
+) {
+    let failure = match confine(policy, opened, above, group) {
+        Ok(layers) => {
+            status
+                .write_all(&line(&Notice::Confined(layers)))
+                .unwrap_or_default();
+            execute(policy)
+        }
+        Err(error) => error,
+    };
+    let notice = Notice::Failed {
+        step: failure.step,
+        reason: failure.reason,
+    };
+    status.write_all(&line(&notice)).unwrap_or_default();
+}
+
+fn confine(
+    policy: &Policy,
+    opened: &Opened,
+    above: Above,
+    group: Option<&File>,
+) -> Result<Layers, SetupError> {
+    die_with(above.supervisor)?;
+    // Away from the daemon's terminal, and into a group in which `kill 0` spares the supervisor.
+    rustix::process::setsid().during(Step::Prepare, "starting a session")?;
+    raw::set_signals_blocked(false).during(Step::Prepare, "unblocking signals")?;
+    enter(policy, opened).during(Step::Directory, policy.cwd.display())?;
+    if policy.mode < Mode::Full {
+        limits::give_way();
+    }
+    if policy.mode == Mode::None {
+        return spare_first_process(above);
+    }
+    if let Some(group) = group {
+        limits::join_group(group).during(Step::Cgroup, "joining the control group")?;
+    }
+    limits::apply(&policy.limits, policy.mode).during(Step::Limits, "setting resource limits")?;
+    drop_capabilities().during(Step::Capabilities, "dropping capabilities")?;
+    rustix::thread::set_no_new_privs(true).during(Step::Capabilities, "setting no_new_privs")?;
+    // Read while the daemon's part of `/proc` may be.
+    let spared = match policy.mode {
+        Mode::Full => Spared::default(),
+        _ => above.spared(),
+    };
+    let landlock = match policy.mode >= Mode::Fallback {
+        true => Some(landlock::restrict(policy, opened)?),
+        false => None,
+    };
+    let seccomp = seccomp::restrict(policy, landlock, &spared)?;
+    Ok(Layers {
+        namespaces: policy.mode == Mode::Full,
+        landlock,
+        seccomp,
+        rlimits: true,
+        cgroup: group.is_some(),
+    })
+}
+
+/// Keeps signals from a daemon that is process 1, as it is in a container: its end is the container's. Elsewhere a
+/// command without a sandbox may do what its user may, `sudo` too, which the filter would rule out.
+fn spare_first_process(above: Above) -> Result<Layers, SetupError> {
+    if above.daemon != Some(Pid::INIT) {
+        return Ok(Layers::default());
+    }
+    rustix::thread::set_no_new_privs(true).during(Step::Capabilities, "setting no_new_privs")?;
+    Ok(Layers {
+        seccomp: seccomp::restrict_signals(&above.spared())?,
+        ..Layers::default()
+    })
+}
+
+/// Enters the working directory: by its path where the view of the file system was made of what is open.
+fn enter(policy: &Policy, opened: &Opened) -> rustix::io::Result<()> {
+    match opened.get(&policy.cwd) {
+        Some(directory) if policy.mode < Mode::Full => rustix::process::fchdir(directory),
+        Some(_) | None => rustix::process::chdir(&policy.cwd),
+    }
+}
+
+/// Dies when the supervisor does, and at once if it is dead already.
+fn die_with(parent: Pid) -> Result<(), SetupError> {
+    rustix::process::set_parent_process_death_signal(Some(Signal::KILL))
+        .during(Step::Prepare, "tying the program to its supervisor")?;
+    if rustix::process::getppid() == Some(parent) {
+        Ok(())
+    } else {
+        Err(SetupError::new(
+            Step::Prepare,
+            "supervisor",
+            "it has ended already",
+        ))
+    }
+}
+
+/// Gives up every capability. Only a process that holds `CAP_SETPCAP` can lower the bounding set; for the others
+/// `no_new_privs` keeps it from being of use.
+fn drop_capabilities() -> rustix::io::Result<()> {
+    rustix::thread::clear_ambient_capability_set()?;
+    if rustix::thread::capabilities(None)?
+        .effective
+        .contains(CapabilitySet::SETPCAP)
+    {
+        for bit in 0..u64::BITS {
+            match rustix::thread::remove_capability_from_bounding_set(
+                CapabilitySet::from_bits_retain(1 << bit),
+            ) {
+                Ok(()) => {}
+                // The first number this kernel does not know.
+                Err(rustix::io::Errno::INVAL) => break,
+                Err(error) => return Err(error),
+            }
+        }
+    }
+    let none = CapabilitySets {
+        effective: CapabilitySet::empty(),
+        permitted: CapabilitySet::empty(),
+        inheritable: CapabilitySet::empty(),
+    };
+    rustix::thread::set_capabilities(None, none)
+}
+
+fn execute(policy: &Policy) -> SetupError {
+    let error = Command::new(&policy.program)
+        .args(&policy.args)
+        .env_clear()
+        .envs(&policy.env)
+        .exec();
+    SetupError::new(Step::Execute, &policy.program, error)
+}

@@ -1,0 +1,373 @@
+//! The only door through which tools start processes: controlled always, confined where the kernel can.
+//!
+//! [`Sandbox::spawn`] runs a [`Command`] under a small supervising process (this same binary, see
+//! `helper`) that applies the layers of the [`Mode`] and kills the whole tree when the command or the
+//! daemon ends. Which mode works is found by trying it. What is not here: whether a command may run at
+//! all (that is `permission`) and the reading and writing of files by the daemon itself.
+
+#[cfg(target_os = "linux")]
+mod cgroup;
+#[cfg(target_os = "linux")]
+mod closed;
+pub mod command;
+pub mod deny;
+#[cfg(target_os = "linux")]
+mod directory;
+pub mod environment;
+mod held;
+#[cfg(target_os = "linux")]
+pub mod helper;
+mod layers;
+pub mod output;
+pub mod paths;
+#[cfg(target_os = "linux")]
+mod policy;
+mod probe;
+pub mod process;
+pub mod programs;
+pub mod python;
+pub mod quota;
+#[cfg(target_os = "linux")]
+mod real;
+#[cfg(target_os = "linux")]
+mod repository;
+pub mod secret;
+pub mod seen;
+pub mod spill;
+mod toolchains;
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+
+use serde::{Deserialize, Serialize};
+use tokio::sync::OnceCell;
+
+pub use command::{Command, DEFAULT_PORTS, Limits, Network, Stdin, Upkeep};
+pub use held::Held;
+pub use layers::Step;
+pub use process::{Exit, Process, Resources, Restored, SpawnError};
+
+#[cfg(target_os = "linux")]
+pub use repository::is_tracked;
+
+/// Whether git keeps what a file holds; not known on this system.
+#[cfg(not(target_os = "linux"))]
+pub fn is_tracked(_root: &Path, _relative: &str) -> Option<bool> {
+    None
+}
+
+/// First argument with which the binary is the sandbox helper instead of the daemon.
+pub const HELPER_ARGUMENT: &str = "__sandbox-exec";
+
+/// The newest version (ABI) of Landlock that the rules were written for.
+pub const LANDLOCK: u8 = 9;
+
+/// How strongly commands are confined, from the strongest to not at all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Mode {
+    /// Control of the process tree only; no layer.
+    None,
+    /// System calls filtered and resources limited; every file of the user is reachable.
+    Limits,
+    /// As `Limits`, and Landlock keeps files to the roots.
+    Fallback,
+    /// As `Fallback`, in namespaces of its own: no view of other processes, a private home and `/tmp`, `.git` pinned.
+    Full,
+}
+
+impl fmt::Display for Mode {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::None => "none",
+            Self::Limits => "limits",
+            Self::Fallback => "fallback",
+            Self::Full => "full",
+        })
+    }
+}
+
+/// Whether commands that did not ask for the network are kept off it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum NetworkReport {
+    /// They are.
+    Off,
+    /// Nothing keeps them off.
+    Unenforced,
+}
+
+/// What is enforced for commands on this machine, found by trying.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct SandboxReport {
+    /// The mode in use.
+    pub mode: Mode,
+    /// The layers in force: `namespaces`, `landlock`, `seccomp`, `rlimits`, `cgroup`.
+    pub commands: Vec<&'static str>,
+    /// How much of Landlock there is, where it is in force.
+    pub landlock: Option<LandlockReport>,
+    /// Whether a command without the network is kept off it.
+    pub network: NetworkReport,
+    /// Why the stronger modes are not the one in use, each by name; nothing if the strongest is.
+    pub why_not_full: Option<String>,
+}
+
+/// How much of Landlock the kernel has. What an older one lacks is closed by the system call filter where that can.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct LandlockReport {
+    /// The version (ABI) in use: 1 to 9, see landlock(7).
+    pub abi: u8,
+    /// What stays open for want of a newer kernel: `ports`, `devices`, `signals`; nothing where all is enforced.
+    pub missing: Vec<&'static str>,
+}
+
+/// What a [`Sandbox`] is made from.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// The binary that answers to [`HELPER_ARGUMENT`]; `/proc/self/exe` for the daemon itself.
+    pub helper: PathBuf,
+    /// The strongest mode to use. [`Mode::None`] is `tools.bash.sandbox = "off"`.
+    pub ceiling: Mode,
+    /// The newest version (ABI) of Landlock's rules to use: [`LANDLOCK`], or less to try what an older kernel leaves open.
+    pub landlock: u8,
+    /// The user's home directory, hidden from commands where the mode allows it.
+    pub home: Option<PathBuf>,
+    /// Where private temporary directories are made in modes below full; absolute and canonical.
+    pub temporary: PathBuf,
+    /// Most bytes in each of the private file systems of [`Mode::Full`], which are in memory: temporary files, the home.
+    pub private_bytes: usize,
+}
+
+/// Default of [`Settings::private_bytes`].
+pub const PRIVATE_BYTES: usize = 256 << 20;
+
+impl Settings {
+    /// Returns settings for the running daemon: itself as the helper, the strongest mode, the system's temporary directory.
+    pub fn new(home: Option<PathBuf>) -> Self {
+        let temporary = std::env::temp_dir();
+        Self {
+            helper: PathBuf::from("/proc/self/exe"),
+            ceiling: Mode::Full,
+            landlock: LANDLOCK,
+            home: home.map(|home| canonical(&home)),
+            temporary: canonical(&temporary),
+            private_bytes: PRIVATE_BYTES,
+        }
+    }
+
+    /// Moves temporary directories out of a file system that is in memory to the system's second place for them, where
+    /// that is on a disk. Below full mode nothing but the size of that file system bounds what a command takes of the
+    /// daemon's memory there.
+    #[must_use]
+    pub fn off_memory(mut self) -> Self {
+        let second = canonical(Path::new(SECOND_TEMPORARY));
+        if is_in_memory(&self.temporary) && !is_in_memory(&second) && is_writable(&second) {
+            self.temporary = second;
+        }
+        self
+    }
+}
+
+/// Where temporary files are that outlive a restart, and so on a disk, on most systems.
+const SECOND_TEMPORARY: &str = "/var/tmp";
+
+/// Whether what is written to a folder is kept in memory; not known counts as no.
+#[cfg(target_os = "linux")]
+fn is_in_memory(folder: &Path) -> bool {
+    /// tmpfs, ramfs; from `linux/magic.h`.
+    const MAGIC: [u64; 2] = [0x0102_1994, 0x8584_58f6];
+    rustix::fs::statfs(folder)
+        .is_ok_and(|system| u64::try_from(system.f_type).is_ok_and(|kind| MAGIC.contains(&kind)))
+}
+
+/// Whether what is written to a folder is kept in memory: nowhere, on other systems.
+#[cfg(not(target_os = "linux"))]
+fn is_in_memory(_folder: &Path) -> bool {
+    false
+}
+
+#[cfg(unix)]
+fn is_writable(folder: &Path) -> bool {
+    use rustix::fs::{Access, access};
+    access(folder, Access::WRITE_OK | Access::EXEC_OK).is_ok()
+}
+
+#[cfg(not(unix))]
+fn is_writable(folder: &Path) -> bool {
+    folder.is_dir()
+}
+
+/// Starts commands. Made once, cheap to clone; finds out on first use what the machine can enforce.
+#[derive(Debug, Clone)]
+pub struct Sandbox {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    settings: Settings,
+    own_port: OnceLock<u16>,
+    toolchains: Vec<PathBuf>,
+    report: OnceCell<SandboxReport>,
+    #[cfg(target_os = "linux")]
+    delegated: OnceLock<Option<cgroup::Delegated>>,
+    #[cfg(target_os = "linux")]
+    ahead: Arc<process::supervised::ahead::Ahead>,
+    #[cfg(target_os = "linux")]
+    epochs: repository::Epochs,
+    #[cfg(target_os = "linux")]
+    closed: closed::Closed,
+}
+
+impl Sandbox {
+    /// Returns a sandbox; nothing is started or probed yet.
+    pub fn new(settings: Settings) -> Self {
+        let toolchains = toolchains::find(settings.home.as_deref());
+        Self {
+            shared: Arc::new(Shared {
+                #[cfg(target_os = "linux")]
+                ahead: Arc::new(process::supervised::ahead::Ahead::new(
+                    settings.helper.clone(),
+                )),
+                settings,
+                own_port: OnceLock::new(),
+                toolchains,
+                report: OnceCell::new(),
+                #[cfg(target_os = "linux")]
+                delegated: OnceLock::new(),
+                #[cfg(target_os = "linux")]
+                epochs: repository::Epochs::default(),
+                #[cfg(target_os = "linux")]
+                closed: closed::Closed::default(),
+            }),
+        }
+    }
+
+    /// Names the port the daemon listens on: no command may connect to it. The first call counts.
+    pub fn keep_off_port(&self, port: u16) {
+        self.shared.own_port.get_or_init(|| port);
+    }
+
+    /// Directories below the home that commands may read: the compilers and package caches found there.
+    pub fn toolchains(&self) -> &[PathBuf] {
+        &self.shared.toolchains
+    }
+
+    /// Returns what is enforced, trying it on the first call (a few milliseconds).
+    pub async fn report(&self) -> SandboxReport {
+        self.probed().await.clone()
+    }
+
+    /// Returns the mode in use where it was found out already.
+    pub fn known_mode(&self) -> Option<Mode> {
+        self.shared.report.get().map(|report| report.mode)
+    }
+
+    /// Starts a command in the strongest mode that works here.
+    ///
+    /// # Errors
+    /// [`SpawnError`], when the command cannot be described to the helper, a layer cannot be applied, or the program
+    /// cannot be executed. Nothing runs then.
+    pub async fn spawn(&self, command: &Command) -> Result<Process, SpawnError> {
+        let mode = self.probed().await.mode;
+        self.expect_command();
+        let closed = self.closed(mode).await;
+        let process = process::spawn(&self.shared, command, mode, &closed).await?;
+        // The next one.
+        self.expect_command();
+        Ok(process)
+    }
+
+    /// Makes ready for a command that comes at once or soon, while its caller looks up what it needs.
+    pub fn expect_command(&self) {
+        process::prepare_helper(&self.shared);
+    }
+
+    /// What is hidden from every command in this mode.
+    #[cfg(target_os = "linux")]
+    async fn closed(&self, mode: Mode) -> Arc<[PathBuf]> {
+        match mode {
+            Mode::Full => self.shared.closed.paths().await,
+            Mode::Fallback | Mode::Limits | Mode::None => Arc::default(),
+        }
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    #[expect(clippy::unused_async, reason = "asynchronous on Linux")]
+    async fn closed(&self, _mode: Mode) -> Arc<[PathBuf]> {
+        Arc::default()
+    }
+
+    async fn probed(&self) -> &SandboxReport {
+        self.shared
+            .report
+            .get_or_init(|| async {
+                let report = probe::probe(&self.shared).await;
+                let temporary = &self.shared.settings.temporary;
+                if report.mode < Mode::Full && is_in_memory(temporary) {
+                    tracing::warn!(
+                        folder = %temporary.display(),
+                        "temporary files of commands are kept in memory, where nothing bounds them but the size of that file system; mount it with a size, or set TMPDIR to a folder on a disk"
+                    );
+                }
+                report
+            })
+            .await
+    }
+}
+
+/// Takes in what became the daemon's child because it is process 1, as in a container; returns at once where it is not.
+pub async fn take_in_orphans() {
+    #[cfg(target_os = "linux")]
+    if std::process::id() == 1
+        && let Err(error) = process::supervised::children::take_in_orphans().await
+    {
+        tracing::error!(%error, "ended processes without a parent stay as zombies");
+    }
+}
+
+/// Makes a directory that only this user can enter, and those above it where they are missing.
+///
+/// # Errors
+/// The system's, where it cannot be made.
+pub fn private_directory(path: &Path) -> std::io::Result<PathBuf> {
+    let mut builder = std::fs::DirBuilder::new();
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.recursive(true).create(path)?;
+    path.canonicalize()
+}
+
+/// The path without symbolic links, or as it is when it cannot be resolved.
+fn canonical(path: &Path) -> PathBuf {
+    path.canonicalize().unwrap_or_else(|_| path.to_owned())
+}
+
+/// Whether this looks like the inside of a container, for hints only.
+pub fn is_container() -> bool {
+    Path::new("/.dockerenv").exists() || Path::new("/run/.containerenv").exists()
+}
+
+#[cfg(target_os = "linux")]
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn temporary_files_of_commands_are_not_kept_in_memory_where_there_is_a_disk() {
+        let storage = tempfile::tempdir().unwrap();
+        let settings = |temporary: &Path| Settings {
+            temporary: temporary.to_owned(),
+            ..Settings::new(None)
+        };
+        let on_disk = settings(storage.path()).off_memory();
+        let shared = Path::new("/dev/shm");
+        if is_in_memory(storage.path()) || !is_in_memory(shared) {
+            return;
+        }
+        assert_eq!(on_disk.temporary, storage.path());
+        let moved = settings(shared).off_memory();
+        assert!(!is_in_memory(&moved.temporary), "{moved:?}");
+    }
+}

@@ -1,0 +1,228 @@
+//! What folders held when they were last read.
+//!
+//! A folder's entries are remembered with the time of its last change. One that has not changed since costs a look
+//! at its time instead of a look at each name. A folder that changed just before it was read is read again:
+//! clocks of file systems tick slowly enough to hide a second change.
+
+use std::collections::HashMap;
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use cap_fs_ext::MetadataExt;
+use cap_std::fs::Dir;
+
+use super::super::contents::changed;
+use super::super::secrets::{Identity, Known};
+use super::super::tree::{EntryKind, kind_of};
+use crate::deny;
+
+/// Most folders remembered, at some hundred bytes each.
+const MAX_FOLDERS: usize = 100_000;
+
+/// How long a folder must have been left alone for its time to tell of the next change.
+const SETTLED: Duration = Duration::from_secs(2);
+
+/// What was found in the folders of a root, by their path below it.
+#[derive(Debug, Default)]
+pub(in super::super) struct Memory(Mutex<HashMap<PathBuf, Arc<Folder>>>);
+
+impl Memory {
+    /// Takes out all that is remembered.
+    pub(super) fn take(&self) -> HashMap<PathBuf, Arc<Folder>> {
+        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Remembers these folders and no other.
+    pub(super) fn put(&self, folders: HashMap<PathBuf, Arc<Folder>>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = folders;
+    }
+
+    #[cfg(test)]
+    pub(super) fn holds(&self, folder: &Path) -> bool {
+        let folders = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        folders.contains_key(folder)
+    }
+}
+
+/// A folder as it was read.
+#[derive(Debug)]
+pub(super) struct Folder {
+    pub(super) stamp: Stamp,
+    /// Whether all in it is secret.
+    pub(super) secret: bool,
+    pub(super) entries: usize,
+    pub(super) folders: Vec<OsString>,
+    pub(super) secrets: Vec<Secret>,
+    /// Links with a secret's name, or with the name of a folder that makes secrets of what is in it.
+    pub(super) links: Vec<OsString>,
+    /// Inodes of the files that are none by their names, sorted.
+    inodes: Vec<u64>,
+}
+
+/// An entry that is a secret by its name.
+#[derive(Debug)]
+pub(super) struct Secret {
+    pub(super) name: OsString,
+    folder: bool,
+    /// Which file it is; nothing for a link, which leads elsewhere tomorrow.
+    pub(super) identity: Option<Identity>,
+}
+
+/// Tells one state of a folder from another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Stamp {
+    device: u64,
+    inode: u64,
+    changed: (i64, i64),
+}
+
+impl Stamp {
+    /// Whether the folder was left alone for a while.
+    fn is_settled(&self, now: SystemTime) -> bool {
+        let Ok(now) = now.duration_since(UNIX_EPOCH) else {
+            return false;
+        };
+        u64::try_from(self.changed.0)
+            .ok()
+            .and_then(|changed| now.as_secs().checked_sub(changed))
+            .is_some_and(|age| age > SETTLED.as_secs())
+    }
+}
+
+pub(super) fn stamp(dir: &Dir) -> Option<Stamp> {
+    let metadata = dir.dir_metadata().ok()?;
+    Some(Stamp {
+        device: metadata.dev(),
+        inode: metadata.ino(),
+        changed: changed(&metadata)?,
+    })
+}
+
+/// Keeps a folder for the next walk, if its time will tell of a change and there is room.
+pub(super) fn keep(
+    folders: &mut HashMap<PathBuf, Arc<Folder>>,
+    now: SystemTime,
+    relative: &Path,
+    folder: Arc<Folder>,
+) {
+    if folder.stamp.is_settled(now) && folders.len() < MAX_FOLDERS {
+        folders.insert(relative.to_owned(), folder);
+    }
+}
+
+impl Folder {
+    /// Reads a folder; `secret` is whether all in it is, `most` how many entries are read.
+    pub(super) fn read(
+        dir: &Dir,
+        relative: &Path,
+        stamp: Stamp,
+        secret: bool,
+        most: usize,
+    ) -> std::io::Result<Self> {
+        let mut folder = Self {
+            stamp,
+            secret,
+            entries: 0,
+            folders: Vec::new(),
+            secrets: Vec::new(),
+            links: Vec::new(),
+            inodes: Vec::new(),
+        };
+        for entry in dir.entries()?.take(most.saturating_add(1)) {
+            folder.add(dir, relative, &entry?);
+        }
+        folder.folders.sort();
+        folder.secrets.sort_by(|a, b| a.name.cmp(&b.name));
+        folder.links.sort();
+        folder.inodes.sort_unstable();
+        Ok(folder)
+    }
+
+    fn add(&mut self, dir: &Dir, relative: &Path, entry: &cap_std::fs::DirEntry) {
+        self.entries += 1;
+        let name = entry.file_name();
+        let path = relative.join(&name).to_string_lossy().into_owned();
+        let kind = kind_of(entry);
+        let is_folder = kind == EntryKind::Folder;
+        let secret = match kind {
+            EntryKind::File | EntryKind::Link => self.secret || deny::hidden(&path),
+            // A folder called "secrets" is none; one called ".ssh" is.
+            EntryKind::Folder => self.secret || deny::hidden_folder(&path),
+            EntryKind::Other => false,
+        };
+        if is_folder && name != ".git" {
+            self.folders.push(name.clone());
+        }
+        if kind == EntryKind::Link && (secret || deny::hides_within(&path)) {
+            self.links.push(name.clone());
+        }
+        if secret {
+            let metadata = dir.symlink_metadata(&name).ok();
+            self.secrets.push(Secret {
+                folder: is_folder,
+                identity: metadata
+                    .filter(|_| kind != EntryKind::Link)
+                    .map(|metadata| Identity::of(&metadata)),
+                name,
+            });
+        } else if kind == EntryKind::File {
+            self.inodes.extend(inode(entry));
+        }
+    }
+
+    /// Whether a folder in it is a secret by its name.
+    pub(super) fn names_secret(&self, folder: &OsStr) -> bool {
+        self.secrets
+            .iter()
+            .any(|secret| secret.folder && secret.name == folder)
+    }
+
+    /// Whether there is anything in it that could be another name of a secret.
+    pub(super) fn may_hold_other_names(&self) -> bool {
+        !self.inodes.is_empty()
+    }
+
+    /// The names in it that are other ones of known secrets.
+    pub(super) fn other_names(
+        &self,
+        root: &Dir,
+        relative: &Path,
+        known: &mut Known,
+    ) -> Vec<OsString> {
+        let device = self.stamp.device;
+        let mut inodes = self.inodes.iter();
+        if !inodes.any(|inode| known.may_hold(device, *inode)) {
+            return Vec::new();
+        }
+        let opened = match relative.as_os_str().is_empty() {
+            true => root.try_clone(),
+            false => root.open_dir(relative),
+        };
+        let Ok(dir) = opened else {
+            return Vec::new();
+        };
+        let entries = dir.entries().into_iter().flatten().flatten();
+        let suspects = entries
+            .filter(|entry| inode(entry).is_some_and(|inode| known.may_hold(device, inode)))
+            .map(|entry| entry.file_name());
+        let suspects: Vec<OsString> = suspects.collect();
+        let is_secret = |name: &OsString| {
+            dir.symlink_metadata(name)
+                .is_ok_and(|metadata| known.confirm(&metadata))
+        };
+        suspects.into_iter().filter(is_secret).collect()
+    }
+}
+
+/// The number that the folder itself has of an entry: no look at the entry is needed.
+#[cfg(unix)]
+fn inode(entry: &cap_std::fs::DirEntry) -> Option<u64> {
+    Some(std::os::unix::fs::DirEntryExt::ino(entry))
+}
+
+#[cfg(not(unix))]
+fn inode(_entry: &cap_std::fs::DirEntry) -> Option<u64> {
+    None
+}

@@ -1,0 +1,170 @@
+//! A helper that is started before it is needed: while one command runs, the next one's helper executes this binary
+//! and waits for its policy.
+//!
+//! Of a command that does next to nothing that is the larger part of its time. Commands follow each other closely in
+//! a loop of tool calls or not at all, so the helper is let go after a moment: an idle daemon has no child.
+
+use std::io::{self, IoSlice, Write};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixStream as BlockingStream;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use rustix::fs::MemfdFlags;
+use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags};
+use tokio::net::UnixStream;
+use tokio::process::Command as Spawner;
+use tokio::time::Instant;
+
+use super::StdinPipe;
+use super::children::Started as Child;
+use crate::policy::MAX_DESCRIPTORS;
+use crate::{HELPER_ARGUMENT, Stdin};
+
+/// How long a helper waits for a command. A loop's next command comes at once or after the model's next turn, and
+/// beside that a helper's start is nothing.
+const LINGER: Duration = Duration::from_millis(100);
+
+/// The place for one helper that waits.
+#[derive(Debug)]
+pub(crate) struct Ahead {
+    binary: PathBuf,
+    waiting: Mutex<Option<Helper>>,
+}
+
+impl Ahead {
+    /// An empty place for helpers that execute `binary`.
+    pub(crate) fn new(binary: PathBuf) -> Self {
+        Self {
+            binary,
+            waiting: Mutex::new(None),
+        }
+    }
+
+    /// The helper that waits, or one that is started now.
+    pub(super) fn helper(&self) -> io::Result<Helper> {
+        if let Some(mut helper) = self.take(|_| true)
+            // Somebody may have killed what waited.
+            && matches!(helper.child.try_wait(), Ok(None))
+        {
+            return Ok(helper);
+        }
+        Helper::start(&self.binary)
+    }
+
+    /// A helper for what another one left undone.
+    pub(super) fn another(&self) -> io::Result<Helper> {
+        Helper::start(&self.binary)
+    }
+
+    /// Starts the next helper, where none waits; it is let go where no command takes it in time.
+    pub(super) fn prepare(self: &Arc<Self>) {
+        let ahead = Arc::clone(self);
+        tokio::spawn(async move {
+            if ahead.place().is_some() {
+                return;
+            }
+            match Helper::start(&ahead.binary) {
+                // One that was put here meanwhile ends; that is not worth a lock around the start of a process.
+                Ok(helper) => drop(ahead.place().replace(helper)),
+                Err(error) => {
+                    // The next command will meet it, and its user be told.
+                    tracing::debug!(%error, "no helper was started ahead");
+                    return;
+                }
+            }
+            tokio::time::sleep(LINGER).await;
+            if let Some(idle) = ahead.take(|helper| helper.started.elapsed() >= LINGER) {
+                idle.end().await;
+            }
+        });
+    }
+
+    fn take(&self, condition: impl FnOnce(&mut Helper) -> bool) -> Option<Helper> {
+        self.place().take_if(condition)
+    }
+
+    fn place(&self) -> std::sync::MutexGuard<'_, Option<Helper>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A helper without a policy. Dropping it ends it.
+#[derive(Debug)]
+pub(super) struct Helper {
+    child: Child,
+    socket: BlockingStream,
+    started: Instant,
+}
+
+impl Helper {
+    /// Starts a helper with one end of a socket as its standard input.
+    ///
+    /// No descriptor but the standard three is inherited, so that the standard library may use its fast way to spawn,
+    /// whose cost does not grow with the daemon's memory; the others travel in the socket's first message.
+    fn start(binary: &Path) -> io::Result<Self> {
+        let (socket, theirs) = BlockingStream::pair()?;
+        let child = Child::spawn(
+            Spawner::new(binary)
+                .arg(HELPER_ARGUMENT)
+                .env_clear()
+                .stdin(Stdio::from(OwnedFd::from(theirs)))
+                .stdout(Stdio::piped())
+                .stderr(Stdio::piped()),
+        )?;
+        Ok(Self {
+            child,
+            socket,
+            started: Instant::now(),
+        })
+    }
+
+    /// Gives the helper its task, the command's standard input, and what else belongs to the task.
+    pub(super) fn employ(
+        self,
+        task: &[u8],
+        stdin: Stdin,
+        more: &[BorrowedFd<'_>],
+    ) -> io::Result<(Child, UnixStream, Option<StdinPipe>)> {
+        let memory = rustix::fs::memfd_create("outrigger-policy", MemfdFlags::CLOEXEC)?;
+        std::fs::File::from(memory.try_clone()?).write_all(task)?;
+        let input = match stdin {
+            Stdin::Null => None,
+            Stdin::Piped => Some(io::pipe()?),
+        };
+        let mut descriptors = vec![memory.as_fd()];
+        descriptors.extend(input.as_ref().map(|(reader, _)| reader.as_fd()));
+        descriptors.extend(more);
+        send_descriptors(&self.socket, &descriptors)?;
+        self.socket.set_nonblocking(true)?;
+        let stdin = match input {
+            Some((_, writer)) => Some(StdinPipe::from_owned_fd(OwnedFd::from(writer))?),
+            None => None,
+        };
+        Ok((self.child, UnixStream::from_std(self.socket)?, stdin))
+    }
+
+    /// Ends a helper that nobody needs, and waits for its end.
+    async fn end(mut self) {
+        drop(self.socket);
+        self.child.wait().await.map_or_else(drop, drop);
+    }
+}
+
+fn send_descriptors(socket: &BlockingStream, descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_DESCRIPTORS))];
+    let mut ancillary = SendAncillaryBuffer::new(&mut space);
+    if !ancillary.push(SendAncillaryMessage::ScmRights(descriptors)) {
+        return Err(io::Error::other("too many descriptors for one message"));
+    }
+    rustix::net::sendmsg(
+        socket,
+        &[IoSlice::new(&[0])],
+        &mut ancillary,
+        SendFlags::NOSIGNAL,
+    )?;
+    Ok(())
+}

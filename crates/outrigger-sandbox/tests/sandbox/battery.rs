@@ -1,0 +1,121 @@
+//! Attempts to get out. Each must succeed without the sandbox, or its failure inside would show nothing.
+
+use std::fs;
+use std::process::Stdio;
+
+use outrigger_sandbox::Mode;
+
+use crate::attempts::{Attempt, Targets, on_files, on_processes, on_sockets};
+use crate::support::{PLACE, World, eventually, is_own_process, own_process, run};
+
+async fn escapes(attempt: &Attempt, mode: Mode) -> (bool, String) {
+    let mut targets = Targets::new();
+    let sandbox = targets.world.sandbox(mode);
+    assert_eq!(sandbox.report().await.mode, mode);
+    let line = targets.aim(attempt);
+    let mut command = targets.world.bash(&line);
+    command.hidden = vec![targets.project(".env"), targets.project("missing")];
+    let output = run(&sandbox, &command).await;
+    let all = output.stdout.text + &output.stderr.text;
+    ((attempt.escaped)(&mut targets, &all), all)
+}
+
+pub(crate) async fn judge(attempts: Vec<Attempt>) {
+    let mut wrong = Vec::new();
+    for attempt in attempts {
+        let (escaped, output) = escapes(&attempt, Mode::None).await;
+        if !escaped {
+            wrong.push(format!(
+                "{}: fails even without a sandbox: {output}",
+                attempt.name
+            ));
+        }
+        for mode in [Mode::Limits, Mode::Fallback, Mode::Full] {
+            let (escaped, output) = escapes(&attempt, mode).await;
+            if escaped && mode >= attempt.stopped_from {
+                wrong.push(format!("{} gets through in {mode}: {output}", attempt.name));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+#[tokio::test]
+async fn files() {
+    judge(on_files()).await;
+}
+
+#[tokio::test]
+async fn processes() {
+    judge(on_processes()).await;
+}
+
+#[tokio::test]
+async fn sockets() {
+    judge(on_sockets()).await;
+}
+
+/// Root is the harder case for files, an ordinary user for namespaces: what holds for one need not for the other.
+#[test]
+fn all_of_it_as_an_ordinary_user() {
+    if is_own_process() || !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let place = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    std::os::unix::fs::chown(place.path(), Some(1000), Some(1000)).unwrap();
+    let mut failed = Vec::new();
+    for test in ["files", "processes", "sockets"]
+        .map(|test| format!("battery::{test}"))
+        .into_iter()
+        .chain([
+            "longer::further_attempts".to_owned(),
+            "longer::calls_off_the_list_are_refused".to_owned(),
+        ])
+        .chain([
+            "control::output_and_exit_code_come_back_in_every_mode".to_owned(),
+            "control::what_a_command_leaves_running_dies_with_it_and_holds_nobody_up".to_owned(),
+            "work::ordinary_work_goes_on_in_every_mode".to_owned(),
+        ])
+    {
+        let program = own_process(&test);
+        let output = std::process::Command::new("setpriv")
+            .args(["--reuid", "1000", "--regid", "1000", "--clear-groups", "--"])
+            .arg(program.get_program())
+            .args(program.get_args())
+            .env(PLACE, place.path())
+            .stdin(Stdio::null())
+            .output()
+            .unwrap();
+        if !output.status.success() || !String::from_utf8_lossy(&output.stdout).contains("1 passed")
+        {
+            failed.push(format!(
+                "{test}: {}{}",
+                String::from_utf8_lossy(&output.stdout),
+                String::from_utf8_lossy(&output.stderr)
+            ));
+        }
+    }
+    assert!(failed.is_empty(), "{}", failed.join("\n"));
+    eventually("an empty place", || {
+        fs::read_dir(place.path()).unwrap().next().is_none()
+    });
+}
+
+/// The filter itself answers, not a kernel that happens to lack the family.
+#[tokio::test]
+async fn families_off_the_list_are_refused() {
+    const NOT_PERMITTED: i32 = 1;
+    let world = World::new();
+    for mode in [Mode::Limits, Mode::Fallback, Mode::Full] {
+        // INET, INET6, NETLINK, PACKET, ALG, VSOCK, and one there is not.
+        for family in [2, 10, 16, 17, 38, 40, 45] {
+            let line = format!("perl -e 'socket(my $s, {family}, 2, 0); print $! + 0'");
+            let output = run(&world.sandbox(mode), &world.bash(&line)).await;
+            assert_eq!(
+                output.stdout.text,
+                NOT_PERMITTED.to_string(),
+                "{family} in {mode}: {output:?}"
+            );
+        }
+    }
+}

@@ -1,0 +1,467 @@
+//! Nothing outlives its command, and nothing holds the daemon up.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::process::Stdio;
+
+use outrigger_sandbox::output::{Caps, Chunk, Ended, Stream, collect};
+use outrigger_sandbox::{Command, Mode, Sandbox, Settings, SpawnError, Stdin};
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt};
+
+use crate::support::{
+    World, eventually, finish, is_empty, is_own_process, own_children, own_process, processes_with,
+    run,
+};
+
+const MODES: [Mode; 4] = [Mode::Full, Mode::Fallback, Mode::Limits, Mode::None];
+
+/// Starts what tries to outlive its command: in the background, in a session of its own, orphaned, deaf to SIGTERM.
+fn fugitives(mark: &str) -> String {
+    format!(
+        "trap '' TERM HUP
+         bash -c 'exec -a {mark}-1 sleep 600' &
+         setsid bash -c 'exec -a {mark}-2 sleep 600' &
+         (setsid bash -c 'bash -c \"exec -a {mark}-3 sleep 600\" & echo' > /dev/null &)
+         (bash -c 'exec -a {mark}-4 sleep 600' > /dev/null 2>&1 &)
+         echo started; "
+    )
+}
+
+/// A mark for command lines that no other test uses at the same time.
+fn mark(test: &str, mode: Mode) -> String {
+    format!("fugitive-{test}-{mode}-{}", std::process::id())
+}
+
+/// Waits for a line of a command's standard output.
+pub(crate) async fn line(process: &mut outrigger_sandbox::Process) -> String {
+    let mut line = String::new();
+    let stdout = process.stdout.as_mut().unwrap();
+    tokio::io::BufReader::with_capacity(1, stdout)
+        .read_line(&mut line)
+        .await
+        .unwrap();
+    line
+}
+
+#[tokio::test]
+async fn output_and_exit_code_come_back_in_every_mode() {
+    let world = World::new();
+    for mode in MODES {
+        let sandbox = world.sandbox(mode);
+        let report = sandbox.report().await;
+        assert_eq!(report.mode, mode, "{report:?}");
+        let output = run(&sandbox, &world.bash("echo out; echo err >&2; pwd; exit 3")).await;
+        assert_eq!(
+            output.stdout.text,
+            format!("out\n{}\n", world.project().display()),
+            "{mode} {output:?}"
+        );
+        assert_eq!(output.stderr.text, "err\n", "{mode}");
+        assert_eq!(
+            (output.exit.code, output.exit.signal),
+            (Some(3), None),
+            "{mode}"
+        );
+        let output = run(&sandbox, &world.bash("kill -TERM $$")).await;
+        assert_eq!(
+            (output.exit.code, output.exit.signal),
+            (None, Some(15)),
+            "{mode}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn what_a_command_leaves_running_dies_with_it_and_holds_nobody_up() {
+    let world = World::new();
+    for mode in MODES {
+        let sandbox = world.sandbox(mode);
+        let mark = mark("end", mode);
+        // The fugitives hold the output open for ten minutes; that the test ends at all shows that nobody waits.
+        let output = run(&sandbox, &world.bash(&(fugitives(&mark) + "exit 4"))).await;
+        assert_eq!(output.exit.code, Some(4), "{mode}");
+        assert_eq!(processes_with(&mark), [0; 0], "{mode}");
+    }
+}
+
+#[tokio::test]
+async fn kill_drop_and_stop_leave_nothing() {
+    let world = World::new();
+    for mode in MODES {
+        let sandbox = world.sandbox(mode);
+        for way in ["kill", "drop", "stop"] {
+            let mark = mark(way, mode);
+            let lasting = world.bash(&(fugitives(&mark) + "while :; do sleep 600; done"));
+            let mut process = sandbox.spawn(&lasting).await.unwrap();
+            assert_eq!(line(&mut process).await, "started\n");
+            match way {
+                "kill" => {
+                    process.kill();
+                    assert_eq!(process.wait().await.signal, Some(9), "{mode}");
+                }
+                "drop" => drop(process),
+                _ => {
+                    let output = collect(
+                        &mut process,
+                        Caps::default(),
+                        std::future::ready("enough"),
+                        |_| {},
+                    )
+                    .await;
+                    assert_eq!(output.ended, Ended::Stopped("enough"), "{mode}");
+                    assert_eq!(output.exit.signal, Some(9), "{mode}");
+                }
+            }
+            eventually("the death of all", || processes_with(&mark).is_empty());
+        }
+    }
+    eventually("the removal of the private directories", || {
+        is_empty(&world.temporary())
+    });
+}
+
+#[tokio::test]
+async fn a_command_may_end_in_its_own_way_when_asked_to() {
+    let world = World::new();
+    for mode in MODES {
+        let sandbox = world.sandbox(mode);
+        let polite = world
+            .bash("trap 'echo bye; exit 5' TERM; echo started; while :; do sleep 600 & wait; done");
+        let mut process = sandbox.spawn(&polite).await.unwrap();
+        assert_eq!(line(&mut process).await, "started\n");
+        process.terminate();
+        let output = finish(&mut process).await;
+        assert_eq!(
+            (output.exit.code, output.stdout.text.as_str()),
+            (Some(5), "bye\n"),
+            "{mode}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_daemon_that_is_killed_leaves_nothing() {
+    const NAME: &str = "control::a_daemon_that_is_killed_leaves_nothing";
+    let world = World::new();
+    if is_own_process() {
+        let mode: Mode = serde_json::from_str(&std::env::var("MODE").unwrap()).unwrap();
+        let command = world.bash(&(fugitives(&std::env::var("MARK").unwrap()) + "sleep 600"));
+        let mut process = world.sandbox(mode).spawn(&command).await.unwrap();
+        line(&mut process).await;
+        println!("DIRECTORY {}", world.temporary().display());
+        // Until it is killed.
+        process.wait().await;
+        return;
+    }
+    for mode in MODES {
+        for signal in ["KILL", "TERM"] {
+            let mark = mark(signal, mode);
+            let mut daemon = own_process(NAME)
+                .env("MODE", serde_json::to_string(&mode).unwrap())
+                .env("MARK", &mark)
+                .stdout(Stdio::piped())
+                .spawn()
+                .unwrap();
+            let mut lines = BufReader::new(daemon.stdout.take().unwrap()).lines();
+            let directory = lines
+                .find_map(|line| Some(line.unwrap().split_once("DIRECTORY ")?.1.to_owned()))
+                .unwrap();
+            assert!(!processes_with(&mark).is_empty());
+            let pid = daemon.id().to_string();
+            assert!(
+                std::process::Command::new("kill")
+                    .args(["-s", signal, &pid])
+                    .status()
+                    .unwrap()
+                    .success()
+            );
+            daemon.wait().unwrap();
+            eventually("the death of all", || processes_with(&mark).is_empty());
+            eventually("the removal of the private directory", || {
+                is_empty(directory.as_ref())
+            });
+            fs::remove_dir_all(std::path::Path::new(&directory).parent().unwrap()).unwrap();
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_supervisor_that_is_killed_takes_its_program_along() {
+    let world = World::new();
+    for mode in MODES {
+        let mark = mark("supervisor", mode);
+        let lasting = world.bash(&format!("echo started; exec -a {mark} sleep 600"));
+        let mut process = world.sandbox(mode).spawn(&lasting).await.unwrap();
+        line(&mut process).await;
+        eventually("the start", || !processes_with(&mark).is_empty());
+        for child in own_children() {
+            let is_ours = fs::read_to_string(format!("/proc/{child}/cmdline"))
+                .is_ok_and(|line| line.contains("__sandbox"))
+                && descends(&processes_with(&mark), &child);
+            if is_ours {
+                assert!(
+                    std::process::Command::new("kill")
+                        .args(["-9", &child])
+                        .status()
+                        .unwrap()
+                        .success()
+                );
+            }
+        }
+        assert_eq!(process.wait().await.signal, Some(9), "{mode}");
+        eventually("the death of the program", || {
+            processes_with(&mark).is_empty()
+        });
+    }
+}
+
+/// Whether one of the processes has the ancestor.
+pub(crate) fn descends(processes: &[u32], ancestor: &str) -> bool {
+    processes.iter().any(|process| {
+        let mut at = process.to_string();
+        while at != "0" && at != ancestor {
+            let status = fs::read_to_string(format!("/proc/{at}/status")).unwrap_or_default();
+            at = status
+                .lines()
+                .find_map(|line| line.strip_prefix("PPid:"))
+                .map_or("0".to_owned(), |parent| parent.trim().to_owned());
+        }
+        at == ancestor
+    })
+}
+
+/// Doublings of the storm: 511 processes. Without an end, a storm of root's in fallback mode, where no limit holds, once
+/// outran its supervisor on a machine under load and took every process id there was.
+const GENERATIONS: u32 = 8;
+
+#[tokio::test]
+async fn a_fork_storm_ends() {
+    let world = World::new();
+    for mode in [Mode::Full, Mode::Fallback] {
+        let mark = mark("storm", mode);
+        let mut storm = world.bash(&format!(
+            "exec 2> /dev/null; cat > storm <<'EOF'\n: {mark}\n\
+             [ $2 -eq 0 ] || {{ (bash storm {mark} $(($2 - 1)) &); (bash storm {mark} $(($2 - 1)) &); }}; sleep 600\nEOF\n\
+             echo started; bash storm {mark} {GENERATIONS}"
+        ));
+        // Bounds it where the limit holds; for root it does not.
+        storm.limits.processes = Some(64);
+        let mut process = world.sandbox(mode).spawn(&storm).await.unwrap();
+        line(&mut process).await;
+        eventually("a storm", || processes_with(&mark).len() > 20);
+        process.kill();
+        process.wait().await;
+        if mode == Mode::Full {
+            assert_eq!(
+                processes_with(&mark),
+                [0; 0],
+                "the kernel ends a namespace at once"
+            );
+        }
+        // On a machine under load the daemon may have stopped waiting for the supervisor, which goes on killing.
+        eventually("the end of the storm", || processes_with(&mark).is_empty());
+    }
+}
+
+#[tokio::test]
+async fn two_hundred_commands_leave_no_process_no_descriptor_and_no_directory() {
+    const NAME: &str =
+        "control::two_hundred_commands_leave_no_process_no_descriptor_and_no_directory";
+    if !is_own_process() {
+        // Alone, so that what it counts is its own.
+        let status = own_process(NAME).stdout(Stdio::null()).status().unwrap();
+        assert!(status.success());
+        return;
+    }
+    let world = World::new();
+    for mode in MODES {
+        let sandbox = world.sandbox(mode);
+        run(&sandbox, &world.bash("true")).await;
+        no_child(mode).await;
+        let descriptors = || fs::read_dir("/proc/self/fd").unwrap().count();
+        let before = descriptors();
+        for number in 0..50 {
+            let mut command = world.bash("setsid sleep 600 & echo x > $TMPDIR/x; echo done");
+            command.stdin = if number % 2 == 0 {
+                Stdin::Null
+            } else {
+                Stdin::Piped
+            };
+            if number % 5 == 0 {
+                drop(sandbox.spawn(&command).await.unwrap());
+            } else {
+                let output = run(&sandbox, &command).await;
+                assert_eq!(output.stdout.text, "done\n", "{mode} {output:?}");
+            }
+        }
+        // Those that were dropped are reaped when the next one is waited for.
+        run(&sandbox, &world.bash("true")).await;
+        eventually("no directory", || is_empty(&world.temporary()));
+        no_child(mode).await;
+        assert_eq!(descriptors(), before, "{mode}");
+    }
+}
+
+/// Waits until the helper that is started ahead of the next command has been let go: until then it has descriptors.
+async fn no_child(mode: Mode) {
+    for _ in 0..1000 {
+        if own_children().is_empty() {
+            return;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
+    panic!("{mode}: children are left: {:?}", own_children());
+}
+
+#[tokio::test]
+async fn input_goes_in_and_its_end_is_seen() {
+    let world = World::new();
+    for mode in MODES {
+        let mut command = world.bash("cat; echo end");
+        command.stdin = Stdin::Piped;
+        let mut process = world.sandbox(mode).spawn(&command).await.unwrap();
+        let mut stdin = process.stdin.take().unwrap();
+        stdin.write_all(b"hello\n").await.unwrap();
+        assert_eq!(line(&mut process).await, "hello\n", "{mode}");
+        drop(stdin);
+        assert_eq!(finish(&mut process).await.stdout.text, "end\n", "{mode}");
+    }
+}
+
+#[tokio::test]
+async fn no_input_is_the_end_of_input_and_there_is_no_terminal() {
+    let world = World::new();
+    for mode in MODES {
+        let line = "cat; read -r x; (exec 3<> /dev/tty) 2> /dev/null && echo terminal; ls /proc/self/fd | wc -l";
+        let output = run(&world.sandbox(mode), &world.bash(line)).await;
+        // 0, 1, 2 and the directory that `ls` reads.
+        assert_eq!(output.stdout.text.trim(), "4", "{mode} {output:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_flood_is_cut_and_ended() {
+    let world = World::new();
+    let sandbox = world.sandbox(Mode::Full);
+    let caps = Caps {
+        kept_bytes: 1000,
+        total_bytes: 5_000_000,
+    };
+    for source in ["yes", "cat /dev/zero", "cat /dev/urandom >&2"] {
+        let mut process = sandbox.spawn(&world.bash(source)).await.unwrap();
+        let output = collect(&mut process, caps, std::future::pending::<()>(), |_| {}).await;
+        assert_eq!(output.ended, Ended::Flooded, "{source}");
+        let (kept, flood) = (
+            output.stdout.text.len() + output.stderr.text.len(),
+            output.stdout.total_bytes + output.stderr.total_bytes,
+        );
+        assert!(flood > caps.total_bytes, "{source}: {flood}");
+        // Each byte that is no text becomes three.
+        assert!(kept < 4 * caps.kept_bytes, "{source}: {kept}");
+    }
+}
+
+#[tokio::test]
+async fn every_byte_is_handed_on_while_head_and_tail_are_kept() {
+    let world = World::new();
+    let mut process = world
+        .sandbox(Mode::Full)
+        .spawn(&world.bash("seq 1 20000"))
+        .await
+        .unwrap();
+    let (mut whole, mut next) = (String::new(), 0);
+    let caps = Caps {
+        kept_bytes: 100,
+        ..Caps::default()
+    };
+    let output = collect(
+        &mut process,
+        caps,
+        std::future::pending::<()>(),
+        |chunk: Chunk<'_>| {
+            assert_eq!((chunk.stream, chunk.offset), (Stream::Stdout, next));
+            next += chunk.text.len() as u64;
+            whole.push_str(chunk.text);
+        },
+    )
+    .await;
+    let expected: String = (1..=20_000).map(|number| format!("{number}\n")).collect();
+    assert_eq!(whole, expected);
+    assert!(output.stdout.text.starts_with("1\n2\n") && output.stdout.text.ends_with("\n20000\n"));
+    assert_eq!(output.stdout.total_bytes, expected.len() as u64);
+}
+
+#[tokio::test]
+async fn what_cannot_start_says_why() {
+    let world = World::new();
+    for mode in MODES {
+        let sandbox = world.sandbox(mode);
+        let mut missing = world.bash("true");
+        missing.program = "/no/such/program".to_owned();
+        let error = sandbox.spawn(&missing).await.unwrap_err();
+        assert!(
+            matches!(&error, SpawnError::Program { reason } if reason.contains("/no/such/program")),
+            "{mode} {error}"
+        );
+        let mut nowhere = world.bash("true");
+        nowhere.cwd = world.project().join("missing");
+        let error = sandbox.spawn(&nowhere).await.unwrap_err();
+        assert!(
+            matches!(&error, SpawnError::Refused { reason, .. } if reason.contains("missing")),
+            "{mode} {error}"
+        );
+        let mut zero = world.bash("true");
+        zero.args.push("a\0b".to_owned());
+        assert!(
+            matches!(sandbox.spawn(&zero).await, Err(SpawnError::Program { .. })),
+            "{mode}"
+        );
+    }
+    eventually("the removal of the private directories", || {
+        is_empty(&world.temporary())
+    });
+}
+
+#[tokio::test]
+async fn without_a_helper_nothing_starts_and_the_report_says_so() {
+    let world = World::new();
+    for helper in ["/no/such/helper", "/bin/true"] {
+        let sandbox = Sandbox::new(Settings {
+            helper: helper.into(),
+            ceiling: Mode::Full,
+            landlock: outrigger_sandbox::LANDLOCK,
+            home: None,
+            temporary: world.temporary(),
+            private_bytes: outrigger_sandbox::PRIVATE_BYTES,
+        });
+        let report = sandbox.report().await;
+        assert_eq!(
+            (report.mode, report.commands.len()),
+            (Mode::None, 0),
+            "{report:?}"
+        );
+        assert!(
+            report
+                .why_not_full
+                .unwrap()
+                .contains("cannot start the sandbox helper")
+        );
+        let error = sandbox
+            .spawn(&Command::new("/bin/true", "/"))
+            .await
+            .unwrap_err();
+        assert!(matches!(error, SpawnError::Helper(_)), "{error}");
+    }
+    assert!(is_empty(&world.temporary()));
+}
+
+#[tokio::test]
+async fn the_helper_takes_orders_from_its_parent_only() {
+    let output = std::process::Command::new(crate::HELPER)
+        .arg("__sandbox-exec")
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(126));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("not the daemon's socket"));
+}

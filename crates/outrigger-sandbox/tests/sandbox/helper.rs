@@ -1,0 +1,44 @@
+//! A helper that cannot do all of its work.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+use outrigger_sandbox::{LANDLOCK, Mode, Sandbox, Settings};
+
+use crate::support::{World, eventually, processes_with};
+
+/// A supervisor that fails after it has started the program puts things back when the program is dead, not before.
+#[tokio::test]
+async fn one_that_cannot_supervise_leaves_nothing_running() {
+    for mode in [Mode::Full, Mode::Fallback, Mode::Limits, Mode::None] {
+        let world = World::new();
+        let mark = format!("failing-helper-{mode}-{}", std::process::id());
+        let lead = world.temporary().join("lead");
+        // The leader of a group can start no session.
+        let helper = world.temporary().join("helper");
+        let text = format!(
+            "#!/usr/bin/perl\n-e '{}' and setpgrp(0, 0); exec('{}', @ARGV, '{mark}');\n",
+            lead.display(),
+            crate::HELPER,
+        );
+        fs::write(&helper, text).unwrap();
+        fs::set_permissions(&helper, fs::Permissions::from_mode(0o755)).unwrap();
+        let sandbox = Sandbox::new(Settings {
+            helper,
+            ceiling: mode,
+            landlock: LANDLOCK,
+            home: Some(world.home()),
+            temporary: world.temporary(),
+            private_bytes: outrigger_sandbox::PRIVATE_BYTES,
+        });
+        assert_eq!(sandbox.report().await.mode, mode);
+        eventually("the end of the probe", || processes_with(&mark).is_empty());
+        fs::write(lead, "").unwrap();
+        // Not the mark itself, which the next command's helper bears that waits already.
+        let program = format!("program-of-{mark}");
+        let line = format!("setsid bash -c 'exec -a {program} sleep 600' & wait");
+        let error = sandbox.spawn(&world.bash(&line)).await.unwrap_err();
+        assert!(error.to_string().contains("stepping aside"), "{error}");
+        assert_eq!(processes_with(&program), [0; 0], "{mode}");
+    }
+}

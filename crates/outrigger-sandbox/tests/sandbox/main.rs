@@ -1,0 +1,34 @@
+//! Commands under control and in the sandbox, with real processes.
+
+/// The program that is the helper.
+const HELPER: &str = env!("CARGO_BIN_EXE_sandbox-helper");
+
+#[cfg(test)]
+mod support;
+
+#[cfg(test)]
+mod attempts;
+#[cfg(test)]
+mod battery;
+#[cfg(test)]
+mod control;
+#[cfg(test)]
+mod helper;
+#[cfg(test)]
+mod limits;
+#[cfg(test)]
+mod longer;
+#[cfg(test)]
+mod network;
+mod older;
+#[cfg(test)]
+mod repositories;
+#[cfg(test)]
+mod roots;
+mod signals;
+#[cfg(test)]
+mod submodules;
+#[cfg(test)]
+mod surroundings;
+#[cfg(test)]
+mod work;

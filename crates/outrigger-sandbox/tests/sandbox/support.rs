@@ -1,0 +1,172 @@
+//! A project with a secret beside it, and the means to run commands in it.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use outrigger_sandbox::output::{Caps, Output, collect};
+use outrigger_sandbox::{Command, Mode, Process, Sandbox, Settings};
+
+/// What no command may find out.
+pub(crate) const SECRET: &str = "the-secret-beside-the-project";
+
+/// Names a directory for worlds that an ordinary user may write to.
+pub(crate) const PLACE: &str = "OUTRIGGER_TEST_PLACE";
+
+/// Set in a test that runs once more as a process of its own.
+const ROLE: &str = "OUTRIGGER_TEST_ROLE";
+
+/// How long something that must happen soon may take on a loaded machine.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A fake home with a secret in it, a project below it, and a place for private directories.
+pub(crate) struct World {
+    place: tempfile::TempDir,
+}
+
+impl World {
+    pub(crate) fn new() -> Self {
+        let parent = std::env::var_os(PLACE).unwrap_or_else(|| env!("CARGO_TARGET_TMPDIR").into());
+        let world = Self {
+            place: tempfile::tempdir_in(parent).unwrap(),
+        };
+        for directory in ["home/.ssh", "home/project", "outside", "temporary"] {
+            fs::create_dir_all(world.place.path().join(directory)).unwrap();
+        }
+        fs::write(world.secret(), SECRET).unwrap();
+        fs::write(world.outside().join("file"), SECRET).unwrap();
+        world
+    }
+
+    fn path(&self, below: &str) -> PathBuf {
+        self.place.path().canonicalize().unwrap().join(below)
+    }
+
+    pub(crate) fn home(&self) -> PathBuf {
+        self.path("home")
+    }
+
+    pub(crate) fn secret(&self) -> PathBuf {
+        self.path("home/.ssh/id_ed25519")
+    }
+
+    pub(crate) fn project(&self) -> PathBuf {
+        self.path("home/project")
+    }
+
+    pub(crate) fn outside(&self) -> PathBuf {
+        self.path("outside")
+    }
+
+    pub(crate) fn temporary(&self) -> PathBuf {
+        self.path("temporary")
+    }
+
+    pub(crate) fn sandbox(&self, ceiling: Mode) -> Sandbox {
+        self.sandbox_with(ceiling, outrigger_sandbox::LANDLOCK)
+    }
+
+    /// The same with a Landlock of an older kernel.
+    pub(crate) fn sandbox_with(&self, ceiling: Mode, landlock: u8) -> Sandbox {
+        Sandbox::new(Settings {
+            landlock,
+            ..self.settings(ceiling)
+        })
+    }
+
+    pub(crate) fn settings(&self, ceiling: Mode) -> Settings {
+        Settings {
+            helper: PathBuf::from(crate::HELPER),
+            ceiling,
+            landlock: outrigger_sandbox::LANDLOCK,
+            home: Some(self.home()),
+            temporary: self.temporary(),
+            private_bytes: outrigger_sandbox::PRIVATE_BYTES,
+        }
+    }
+
+    /// A line of bash in the project.
+    pub(crate) fn bash(&self, line: &str) -> Command {
+        let mut command = Command::new("/bin/bash", self.project());
+        command.args = ["--noprofile", "--norc", "-c", line]
+            .map(str::to_owned)
+            .to_vec();
+        command.read_write = vec![self.project()];
+        command.env = BTreeMap::from([
+            (
+                "PATH".to_owned(),
+                "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin".to_owned(),
+            ),
+            ("HOME".to_owned(), self.home().display().to_string()),
+        ]);
+        command
+    }
+}
+
+/// Reads a command to its end.
+pub(crate) async fn finish(process: &mut Process) -> Output<()> {
+    collect(process, Caps::default(), std::future::pending(), |_| {}).await
+}
+
+/// Runs a command to its end.
+pub(crate) async fn run(sandbox: &Sandbox, command: &Command) -> Output<()> {
+    let mut process = sandbox.spawn(command).await.unwrap();
+    finish(&mut process).await
+}
+
+/// Waits until the condition holds; says what it was waiting for when it never does.
+pub(crate) fn eventually(what: &str, condition: impl Fn() -> bool) {
+    let deadline = Instant::now() + PATIENCE;
+    while !condition() {
+        assert!(Instant::now() < deadline, "never happened: {what}");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// The live processes whose command line holds the mark.
+pub(crate) fn processes_with(mark: &str) -> Vec<u32> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir("/proc").unwrap().flatten() {
+        let Some(pid) = entry
+            .file_name()
+            .to_str()
+            .and_then(|name| name.parse().ok())
+        else {
+            continue;
+        };
+        let line = fs::read(entry.path().join("cmdline")).unwrap_or_default();
+        if String::from_utf8_lossy(&line).contains(mark) {
+            found.push(pid);
+        }
+    }
+    found
+}
+
+/// The children of this process, zombies too.
+pub(crate) fn own_children() -> Vec<String> {
+    let mut found = Vec::new();
+    for thread in fs::read_dir("/proc/self/task").unwrap().flatten() {
+        let list = fs::read_to_string(thread.path().join("children")).unwrap_or_default();
+        found.extend(list.split_whitespace().map(str::to_owned));
+    }
+    found
+}
+
+pub(crate) fn is_empty(directory: &Path) -> bool {
+    fs::read_dir(directory).unwrap().next().is_none()
+}
+
+/// Whether this is the test as a process of its own, see [`own_process`].
+pub(crate) fn is_own_process() -> bool {
+    std::env::var_os(ROLE).is_some()
+}
+
+/// The test of this name once more, as a process of its own: one that may be killed, or counts what it holds.
+pub(crate) fn own_process(test: &str) -> std::process::Command {
+    let mut command = std::process::Command::new(std::env::current_exe().unwrap());
+    command
+        .args(["--exact", test, "--nocapture", "--test-threads=1"])
+        .env(ROLE, "1");
+    command
+}
