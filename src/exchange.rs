@@ -309,7 +309,7 @@ impl Exchange<'_> {
     }
 
     /// Asks a model that answered results with nothing at all to go on, once in an exchange; whether it
-    /// did (providers.md 3.5, `end_turn`, 2026-11-20).
+    /// did (`docs/providers.md`, "Stop reasons").
     fn nudge(&self, progress: &mut Progress) -> bool {
         if !progress.after_results || progress.nudged {
             return false;

@@ -1,7 +1,7 @@
 //! Anthropic Messages, at the vendor's own endpoint and at those that copy it.
 //!
 //! `request` and `history` build the body, `decode` reads the answer, `repair` knows what to do about
-//! a refusal. Facts are from providers.md 1.1, 2.1, 3.1 and 4 (2026-11-20).
+//! a refusal. Facts: `docs/providers.md`, the headings that begin with "Anthropic".
 
 mod blocks;
 mod brief;

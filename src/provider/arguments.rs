@@ -12,8 +12,8 @@ use super::CallInput;
 /// Reads the whole input of a call: a JSON object, or nothing at all for a call without arguments.
 ///
 /// Text that is no JSON is tried once more with raw control characters escaped, which some servers
-/// send inside strings (providers.md 3.3, 2026-11-20). JSON that only ends too early was cut off, even where
-/// the server says that the call is whole (providers.md 7 #32, 2026-11-20).
+/// send inside strings. JSON that only ends too early was cut off, even where the server says that the
+/// call is whole (`docs/providers.md`, "Call arguments").
 pub(crate) fn parse(raw: &str) -> CallInput {
     let raw_text = || raw.to_owned();
     match object(raw) {

@@ -172,7 +172,8 @@ impl ProviderError {
     /// Whether it is a mistake of the model that it can mend when told.
     ///
     /// Groq checks calls against their schema and ends the answer with `tool_use_failed`
-    /// (providers.md 1.3.4, 2026-11-20). Its provider tells the model when the turn runs again.
+    /// (`docs/providers.md`, "Chat Completions: requests"). Its provider tells the model when the turn
+    /// runs again.
     pub fn is_model_mistake(&self) -> bool {
         self.code.as_deref() == Some("tool_use_failed")
     }

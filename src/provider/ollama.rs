@@ -1,7 +1,7 @@
 //! Ollama's own API: `/api/chat`, and `/api/tags` and `/api/show` for what its models can do.
 //!
-//! Its OpenAI-compatible side is not used, for that ignores the context size and cuts what does not
-//! fit without a word (providers.md 4.2.1 and 8, 2026-11-20).
+//! Its OpenAI-compatible side is not used: that one ignores the context size and drops what does not fit
+//! without a word (`docs/providers.md`, "Ollama: the context trap").
 
 mod decode;
 mod models;

@@ -10,7 +10,7 @@ use crate::config::ProviderKind;
 /// Longest wait for headers and longest silence with a vendor in the cloud.
 pub(super) const HOSTED: Duration = Duration::from_secs(120);
 /// The same with a server on the user's machine: it loads the model and reads the whole prompt
-/// before its first byte, and sends no pings meanwhile (providers.md 3.4 and 5.6, 2026-11-20).
+/// before its first byte, and sends no pings meanwhile (`docs/providers.md`, "Silence and timeouts").
 const LOCAL: Duration = Duration::from_secs(600);
 
 /// The defaults of one vendor's endpoint.
@@ -74,7 +74,7 @@ const fn local(
 /// All presets, in the order in which one is chosen where several have a key: the vendors that
 /// only serve their own models, then those that resell, then the user's own machine.
 ///
-/// URLs and ports: providers.md 1.1 to 1.4, 2026-11-20. Default models: `config/models.toml`.
+/// URLs and ports: `docs/providers.md`, "Endpoints and keys". Default models: `config/models.toml`.
 static PRESETS: [Preset; 12] = [
     hosted(
         "anthropic",

@@ -1,8 +1,8 @@
 //! What servers of the OpenAI wires do differently, as flags that the request builders read.
 //!
 //! A preset gives the flags to start with; an error that names what a server does not take changes
-//! them for that model ([`repair`]). Facts: `providers.md` 1.2 to 1.3, 2.2 to 2.4, 4.3, 2026-11-20.
-//! Nothing here sends or parses.
+//! them for that model ([`repair`]). Facts: `docs/providers.md`, "Chat Completions: requests",
+//! "Chat Completions: reasoning fields" and "Responses: requests". Nothing here sends or parses.
 
 pub(crate) mod repair;
 

@@ -27,16 +27,16 @@ const MAX_NODES: usize = 4096;
 /// Deepest nesting kept; what lies deeper may be anything.
 const MAX_DEPTH: usize = 24;
 
-/// Who is to read a schema.
+/// Who is to read a schema; `docs/providers.md`, "Tool schemas", says what each takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Wire {
-    /// Anthropic Messages: JSON Schema 2020-12, nothing but an object at the top (providers.md 1.1.3).
+    /// Anthropic Messages: JSON Schema 2020-12, nothing but an object at the top.
     Anthropic,
     /// OpenAI Chat Completions and what is compatible.
     Chat,
     /// OpenAI Responses.
     Responses,
-    /// Ollama: a handful of keywords, the others are dropped in silence (providers.md 1.4).
+    /// Ollama: a handful of keywords, the others are dropped in silence.
     Ollama,
     /// Google's compatible endpoint: the OpenAPI subset.
     Gemini,

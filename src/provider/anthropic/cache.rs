@@ -1,7 +1,8 @@
 //! Where the prompt cache is told to begin anew.
 //!
 //! The cache matches prefixes of tools, system and messages in this order. A breakpoint writes an
-//! entry and reads the newest earlier one at most 20 blocks before it (providers.md 4.3, 2026-11-20).
+//! entry and reads the newest earlier one at most 20 blocks before it (`docs/providers.md`,
+//! "Anthropic: prompt cache").
 
 use serde_json::{Map, Value, json};
 

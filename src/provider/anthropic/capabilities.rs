@@ -1,7 +1,7 @@
 //! What a model accepts: from the model list where that was fetched, else by its family.
 //!
-//! The rule by family is the table of providers.md 2.1.1 (2026-11-20). A name nobody knows is taken
-//! for a newer Claude where it says so, for another vendor's model otherwise.
+//! The rule by family is the table of `docs/providers.md`, "Anthropic: thinking". A name nobody knows is
+//! taken for a newer Claude where it says so, for another vendor's model otherwise.
 
 use serde_json::Value;
 

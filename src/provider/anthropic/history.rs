@@ -2,7 +2,7 @@
 //!
 //! A reply of the same provider and model goes back block by block as it came; any other is told in
 //! text and calls, without thinking. What is refused anywhere (empty text, calls without result,
-//! results out of order) is put right here (providers.md 1.1.4 and 1.1.5, 2026-11-20).
+//! results out of order) is put right here (`docs/providers.md`, "Anthropic: messages").
 
 use std::collections::HashSet;
 

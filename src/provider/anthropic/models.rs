@@ -6,7 +6,7 @@ use super::capabilities::{Capabilities, Mode};
 use crate::message::Model;
 use crate::provider::models;
 
-/// One page of `GET /v1/models` (providers.md 4.2, 2026-11-20).
+/// One page of `GET /v1/models` (`docs/providers.md`, "Lists of models").
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Page {
     /// The models, with what each accepts.

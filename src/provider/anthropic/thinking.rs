@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::capabilities::{Capabilities, Mode};
 use crate::message::{Effort, Thinking};
 
-/// Fewest tokens a budget may have (providers.md 2.1.5, 2026-11-20).
+/// Fewest tokens a budget may have (`docs/providers.md`, "Anthropic: thinking").
 const MIN_BUDGET: u64 = 1024;
 
 /// The choice for one request.
@@ -67,7 +67,7 @@ impl Plan {
     }
 
     /// Turns thinking off for a reply begun without it: with a budget, each turn of a tool loop has
-    /// to begin with thinking (providers.md 2.1.3, 2026-11-20).
+    /// to begin with thinking (`docs/providers.md`, "Anthropic: thinking goes back").
     pub(super) fn without_budget(mut self, capabilities: &Capabilities) -> Self {
         if matches!(self.mode, Some((Mode::Enabled, _))) {
             self.mode = capabilities

@@ -7,7 +7,7 @@ use crate::message::Usage;
 /// The figures as the API names them, the latest of each.
 ///
 /// `message_start` has the input side, each `message_delta` the output so far; all are totals, never
-/// added up (providers.md 4.1, 2026-11-20).
+/// added up (`docs/providers.md`, "Usage fields").
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Figures {
     uncached: Option<u64>,

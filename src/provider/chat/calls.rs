@@ -1,8 +1,8 @@
 //! Puts the fragments of Chat Completions tool calls together, whatever a server makes of the format.
 //!
 //! Servers leave `index` out, send 0 for every parallel call, repeat id and name in each fragment or
-//! send the id late, and send whole calls, objects and `null` where text belongs (`providers.md`
-//! 3.3, 2026-11-20). The rules: a known id wins; a new id is a new call even at an index in use;
+//! send the id late, and send whole calls, objects and `null` where text belongs (`docs/providers.md`,
+//! "Chat Completions: stream"). The rules: a known id wins; a new id is a new call even at an index in use;
 //! without id the index decides; without either it is the call opened last. Whatever they say, a new
 //! name on top of whole JSON is a new call.
 

@@ -1,8 +1,8 @@
 //! Reads the answers of Chat Completions and everything compatible, streamed or whole.
 //!
 //! Nothing is taken for granted: every field is optional, an `error` is looked for before anything
-//! else, and what is not understood is passed over (`providers.md` 3.3, 2026-11-20). Tool calls are
-//! put together in [`super::calls`].
+//! else, and what is not understood is passed over (`docs/providers.md`, "Chat Completions: stream").
+//! Tool calls are put together in [`super::calls`].
 
 use serde_json::{Value, json};
 

@@ -7,7 +7,7 @@ use crate::message::Usage;
 /// Reads a `usage` object of either API; what is missing or no number stays `None`.
 ///
 /// Input counts include cached tokens on both. DeepSeek names its cache hits differently, Moonshot puts
-/// them at the top (`providers.md` 4.1, 2026-11-20).
+/// them at the top (`docs/providers.md`, "Usage fields").
 pub(in crate::provider) fn read(usage: &Value) -> Usage {
     let first = |paths: &[&str]| paths.iter().find_map(|path| number(usage.pointer(path)?));
     Usage {

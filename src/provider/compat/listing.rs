@@ -1,7 +1,7 @@
 //! Lists of models, in the forms of all vendors at once.
 //!
 //! Each says other things under other names, and none uses a name for two things, so every name is
-//! looked for everywhere (`providers.md` 4.2 and 6.2, 2026-11-20). Pure.
+//! looked for everywhere (`docs/providers.md`, "Lists of models"). Pure.
 
 use serde_json::Value;
 

@@ -1,8 +1,8 @@
 //! Lines of `/api/chat` in, chunks out.
 //!
 //! A line carries any of text, thinking and whole tool calls; the line with `done` also says why
-//! and how many tokens. `/api/chat` without streaming sends one such object (providers.md 1.4, 3.4
-//! and 3.5, 2026-11-20). Pure.
+//! and how many tokens. `/api/chat` without streaming sends one such object (`docs/providers.md`,
+//! "Ollama: stream"). Pure.
 
 use serde_json::{Map, Value, json as object};
 

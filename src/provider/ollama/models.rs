@@ -1,6 +1,6 @@
 //! What `/api/tags` and `/api/show` tell of the models on a server.
 //!
-//! Fields: providers.md 4.2 and 4.2.1, 2026-11-20. Pure.
+//! Fields: `docs/providers.md`, "Lists of models". Pure.
 
 use serde_json::Value;
 

@@ -1,7 +1,7 @@
 //! Requests to `/api/chat`.
 //!
-//! Fields: providers.md 1.4, 2.5 and 4.2.1, 2026-11-20. Pure, and the same bytes for the same
-//! request, so that the server can use what it read before.
+//! Fields: `docs/providers.md`, "Ollama: requests". Pure, and the same bytes for the same request, so
+//! that the server can use what it read before.
 
 use serde_json::{Map, Value, json};
 
@@ -189,7 +189,7 @@ pub(super) fn estimate(body: &Value) -> u64 {
             .filter_map(|field| message.get(field))
     });
     let characters: u64 = fields.chain(body.get("tools")).map(characters).sum();
-    // 3.5 characters to a token (providers.md 4.4).
+    // 3.5 characters to a token (`docs/providers.md`, "Ollama: the context trap").
     characters.saturating_mul(2) / 7
 }
 

@@ -1,7 +1,7 @@
 //! Repairs of a refused request: what an error says a server does not take is left out, once.
 //!
 //! A repair is used at most once for a request and remembered for the model when the repaired request
-//! was accepted (`providers.md` 5.5 item 5, 2026-11-20).
+//! was accepted (`docs/providers.md`, "Refusals that can be repaired").
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,7 +1,8 @@
 //! Reads the answers of OpenAI Responses, streamed or whole.
 //!
 //! `response.output_item.done` is what counts and what goes back; the deltas before it are for the
-//! eye. Dispatches on the JSON `type`, never on the event's name (`providers.md` 3.2, 2026-11-20).
+//! eye. Dispatches on the JSON `type`, never on the event's name (`docs/providers.md`,
+//! "Responses: stream").
 
 use serde_json::Value;
 

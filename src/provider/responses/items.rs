@@ -1,7 +1,7 @@
 //! The output items of one Responses answer while they are being written.
 //!
 //! Several may be open at once. Events name theirs by `output_index`; ids are the second choice, for some
-//! gateways change them from event to event (`providers.md` 3.2, 2026-11-20).
+//! gateways change them from event to event (`docs/providers.md`, "Responses: stream").
 
 use serde_json::{Map, Value, json};
 

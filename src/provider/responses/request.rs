@@ -1,8 +1,8 @@
 //! Builds the body of a Responses request, stateless: nothing is stored, everything is sent.
 //!
 //! Output items of the same provider and model go back as they came and in order, reasoning with its
-//! `encrypted_content` and empty `summary`, messages with their `phase` (`providers.md` 1.2.3 and 2.2,
-//! 2026-11-20).
+//! `encrypted_content` and empty `summary`, messages with their `phase` (`docs/providers.md`,
+//! "Responses: requests").
 
 use std::collections::{BTreeMap, BTreeSet};
 

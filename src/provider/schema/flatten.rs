@@ -1,7 +1,7 @@
 //! The top of a schema as one plain object: no `$ref`, no `oneOf`, `anyOf`, `allOf` there.
 //!
-//! Vendors refuse these at the top (providers.md 1.1.3, 2026-11-20). Alternatives are told as one
-//! object that has the fields of all of them; which belong together goes into the description.
+//! Vendors refuse these at the top (`docs/providers.md`, "Tool schemas"). Alternatives become one object
+//! that has the fields of all of them; which belong together goes into the description.
 
 use serde_json::{Map, Value, json};
 

@@ -7,7 +7,7 @@ use sha2::{Digest, Sha256};
 
 use crate::message::ToolSpec;
 
-/// Longest name that every vendor accepts, in characters (providers.md 0.1, 2026-11-20).
+/// Longest name that every vendor accepts, in characters (`docs/providers.md`, "Tool names").
 const MAX_NAME: usize = 64;
 
 /// Tools whose own name no vendor would accept, by the name they bear on the wire instead.

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use super::Wire;
 use super::node::{add_to_description, alternatives};
 
-/// Keywords of a field that Ollama's typed structs keep (providers.md 1.4, 2026-11-20).
+/// Keywords of a field that Ollama's typed structs keep (`docs/providers.md`, "Tool schemas").
 const OLLAMA: [&str; 7] = [
     "type",
     "description",
