@@ -11,6 +11,7 @@ WORKDIR /source
 # The dependencies first, with an empty crate: this layer stays until they change, and it is most of the build.
 COPY Cargo.toml Cargo.lock ./
 COPY benches benches
+COPY crates crates
 RUN mkdir src \
     && touch src/lib.rs \
     && echo 'fn main() {}' >src/main.rs \

@@ -45,9 +45,11 @@ fn walk(folder: &Path, ending: &str, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// The program's own code: every file of `src` that is no test, each without comments and its module of tests.
+/// The program's own code: every file of `src` and of the crates that is no test, each without comments and its module
+/// of tests.
 pub(crate) fn sources() -> Vec<File> {
     let mut sources = files("src", "rs");
+    sources.extend(files("crates", "rs"));
     sources.retain(|file| !is_test(&file.path));
     for source in &mut sources {
         source.text = code(&source.text);
