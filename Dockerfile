@@ -8,16 +8,16 @@
 
 FROM rust:1.95-bookworm AS build
 WORKDIR /source
-# The dependencies first, with an empty crate: this layer stays until they change, and it is most of the build.
+# The dependencies first, with an empty root crate: this layer stays until they change, and it is most of the build.
 COPY Cargo.toml Cargo.lock ./
-COPY crates/outrigger-sandbox/Cargo.toml crates/outrigger-sandbox/
+COPY crates crates
 COPY benches benches
-RUN for crate in . crates/*; do mkdir $crate/src && touch $crate/src/lib.rs; done \
+RUN mkdir src && touch src/lib.rs \
     && echo 'fn main() {}' >src/main.rs \
     && cargo build --release --locked --lib
 COPY . .
 # A file that is copied keeps its time, which is before that of what was built of the empty crate.
-RUN touch build.rs src/lib.rs src/main.rs crates/*/src/lib.rs \
+RUN touch build.rs src/lib.rs src/main.rs \
     && cargo build --release --locked --bin outrigger \
     && cp target/release/outrigger /usr/local/bin/outrigger
 

@@ -8,12 +8,15 @@
 use std::fs;
 use std::hint::black_box;
 use std::path::Path;
+use std::sync::LazyLock;
 use std::time::{Duration, SystemTime};
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use outrigger::classifier::{Classification, Surroundings, classify};
+use outrigger::classifier::{Classification, Secrets, Surroundings, classify};
 use outrigger::sandbox::deny::Access;
 use outrigger::sandbox::paths::{RootName, Roots};
+
+static SECRETS: LazyLock<Secrets> = LazyLock::new(Secrets::default);
 
 fn judge(line: &str) -> Classification {
     classify(
@@ -24,6 +27,7 @@ fn judge(line: &str) -> Classification {
             home: Some(Path::new("/home/ada")),
             trusted_program: &|_| true,
             unhidden: None,
+            secrets: &SECRETS,
         },
     )
 }

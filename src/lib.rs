@@ -55,7 +55,7 @@ pub mod session;
 pub mod message;
 pub mod protocol;
 
-pub mod classifier;
+pub use outrigger_shell as classifier;
 pub mod permission;
 
 pub use outrigger_sandbox as sandbox;

@@ -7,6 +7,7 @@ pub mod image;
 
 use std::sync::Arc;
 
+pub use outrigger_shell::DangerLevel;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -196,22 +197,6 @@ impl Usage {
             reasoning: sum(self.reasoning, other.reasoning),
         }
     }
-}
-
-/// How much harm a call may do, from the least to the most.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
-)]
-#[serde(rename_all = "camelCase")]
-pub enum DangerLevel {
-    /// Reads only; proven, not guessed.
-    Safe,
-    /// Not proven harmless.
-    Warning,
-    /// May destroy, publish or run what nobody looked at.
-    Dangerous,
-    /// Refused at every trust level.
-    Blocked,
 }
 
 /// How much harm one call may do, and why it is thought so.

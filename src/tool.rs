@@ -40,6 +40,7 @@ mod listed;
 pub mod locks;
 mod mask;
 mod name_filter;
+mod secrets;
 mod text;
 pub mod user;
 pub mod web_search;

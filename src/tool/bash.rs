@@ -10,6 +10,7 @@ use serde_json::{Map, Value};
 
 use super::exec::Exec;
 use super::input;
+use super::secrets::SECRETS;
 use super::{Facts, Output, Prepared, Refusal, RememberKey, Run, Tool, Violation};
 use crate::classifier::{Classification, Surroundings, classify};
 use crate::config::{BashConfig, NetworkPolicy};
@@ -75,6 +76,7 @@ impl Bash {
                 home: self.home.as_deref(),
                 trusted_program: &|name| self.exec.is_trusted(name),
                 unhidden: (!self.hides_secrets()).then_some(&shows),
+                secrets: &SECRETS,
             },
         );
         let safe = classified.level == DangerLevel::Safe;

@@ -25,6 +25,7 @@ use serde_json::{Map, Value};
 use self::arguments::Arguments;
 use super::exec::Exec;
 use super::input;
+use super::secrets::SECRETS;
 use super::{Facts, Output, Prepared, Refusal, RememberKey, Run, Tool, Violation};
 use crate::classifier::{Classification, Finding, Surroundings, classify_words};
 use crate::config::{BashConfig, NetworkPolicy};
@@ -83,6 +84,7 @@ impl Git {
                 trusted_program: &|name| self.exec.is_trusted(name),
                 // What the tool shows leaves files for secrets out by itself.
                 unhidden: None,
+                secrets: &SECRETS,
             },
         );
         if classified.level == DangerLevel::Safe && !self.exec.keeps_files_apart() {

@@ -1,0 +1,124 @@
+//! Functions of the line: what a call does with its words and its input, and what starts itself again and again.
+
+use std::rc::Rc;
+
+use super::command::{Setting, set_parameters, shown};
+use super::expand::Arg;
+use super::flow::Feed;
+use super::peel;
+use super::scope::Scope;
+use super::script::{Atom, Script, Simple, Token};
+use super::table::{TABLE, has};
+use super::walk::Walk;
+use crate::DangerLevel::{Blocked, Dangerous};
+
+/// Most calls of functions that are followed with their words.
+const MAX_CALLS: usize = 64;
+
+/// Parameters that name the script that is running.
+const ITSELF: [&str; 3] = ["0", "BASH_SOURCE", "BASH_SOURCE[]"];
+
+/// A function whose body is being read.
+#[derive(Clone, Debug)]
+pub(super) struct Running {
+    name: String,
+    /// What is read now runs beside the rest of the body: in a pipe, in the background, in a substitution.
+    beside: bool,
+}
+
+impl Scope {
+    /// Begins to read the body of a function.
+    pub(super) fn enter(&mut self, name: &str) {
+        self.set("FUNCNAME", name.to_owned());
+        self.running.push(Running {
+            name: name.to_owned(),
+            beside: false,
+        });
+    }
+
+    /// Begins to read what runs beside the rest.
+    pub(super) fn fork(&mut self) {
+        for function in &mut self.running {
+            function.beside = true;
+        }
+    }
+
+    /// Returns the body of a function of the line, unless it is the one that is being read.
+    pub(super) fn function(&self, name: &str) -> Option<Rc<Script>> {
+        let running = self.running.iter().any(|function| function.name == name);
+        self.bodies.get(name).filter(|_| !running).map(Rc::clone)
+    }
+}
+
+impl Walk<'_> {
+    /// A function is defined: its body counts, and is kept for its calls.
+    pub(super) fn define(&mut self, name: &str, body: &Rc<Script>, scope: &mut Scope, feed: &Feed) {
+        scope.enter(name);
+        self.deeper(name, |walk| walk.script(body, scope, feed));
+        scope.running.pop();
+        scope.bodies.insert(name.to_owned(), Rc::clone(body));
+    }
+
+    /// A call of a function of the line: its body, with the words and the input of the call.
+    pub(super) fn called(&mut self, args: &[Arg], setting: &Setting, scope: &mut Scope) {
+        let Some(first) = args.first() else { return };
+        let Some(body) = scope.function(&first.text) else {
+            return;
+        };
+        if self.calls >= MAX_CALLS {
+            let reason = "calls functions more often than can be followed";
+            return self.find(Dangerous, "limit-work", &shown(args), reason);
+        }
+        self.calls += 1;
+        let mut inner = scope.clone();
+        set_parameters(&mut inner, args);
+        inner.enter(&first.text);
+        self.deeper(&first.text, |walk| {
+            walk.script(&body, &mut inner, &setting.input);
+        });
+        scope.keep(inner);
+    }
+
+    /// A function that starts itself beside itself.
+    pub(super) fn itself(&mut self, args: &[Arg], scope: &Scope) {
+        let Some(first) = args.first() else { return };
+        let mut running = scope.running.iter();
+        if running.any(|function| function.beside && function.name == first.text) {
+            self.starts_itself(&shown(args));
+        }
+    }
+
+    /// A script that starts itself beside itself or in a loop: `$0 &`, `bash "$0" &`.
+    pub(super) fn script_itself(&mut self, simple: &Simple, args: &[Arg]) {
+        let names_itself = |token: &Token| matches!(token.atoms.as_slice(), [.., Atom::Parameter { name, .. }] if ITSELF.contains(&name.as_str()));
+        let runs_words = peel::program(args).is_some_and(|(program, rest)| {
+            has(&TABLE.programs.shells, &program)
+                || matches!(program.as_str(), "source" | ".")
+                || TABLE.wrapper(&program, rest).is_some()
+        });
+        let words = if runs_words { simple.words.len() } else { 1 };
+        if simple.words.iter().take(words).any(names_itself) {
+            self.starts_itself("$0");
+        }
+    }
+
+    pub(super) fn starts_itself(&mut self, words: &str) {
+        self.find(Blocked, "fork-bomb", words, "starts itself again and again");
+    }
+}
+
+/// Whether the text defines a function that pipes itself into itself, blanks or not.
+///
+/// Without its blanks the well-known one cannot be read, and would not run; one more may make it.
+pub(super) fn looks_like_fork_bomb(text: &str) -> bool {
+    let dense: String = text.split_whitespace().collect();
+    dense.match_indices("(){").any(|(at, _)| {
+        let before = dense.get(..at).unwrap_or_default();
+        let name = before
+            .rsplit([';', '&', '|', '(', '{'])
+            .next()
+            .unwrap_or_default();
+        let after = dense.get(at..).unwrap_or_default();
+        !name.is_empty() && after.contains(&format!("{name}|{name}"))
+    })
+}

@@ -1,0 +1,338 @@
+//! How much harm a bash command line may do, from a real reading of it; pure, no file is looked at.
+//!
+//! The verdict is advice for the user and for the policy. The sandbox is the boundary, and no level
+//! switches it off.
+//!
+//! Two readers see every line: our own (`reader`, `grammar`) and tree-sitter-bash (`opinion`).
+//! `walk` goes through every command at every depth, `command` says what one command means, with
+//! the tables of `table`; the worst finding is the level. A line without findings is safe only if
+//! both readers agree on its words and `safe` proves that each command only reads.
+
+mod allowed;
+mod ansi;
+mod binding;
+mod characters;
+mod code_effects;
+mod command;
+mod compound;
+mod dollar;
+mod expand;
+mod files;
+mod flow;
+mod functions;
+mod git;
+mod grammar;
+mod interpret;
+mod listing;
+mod names;
+mod network;
+mod opinion;
+mod paths;
+mod pattern;
+mod peel;
+mod reader;
+mod redirect;
+mod remember;
+mod removal;
+mod safe;
+mod scope;
+mod script;
+mod secrets;
+mod sed;
+mod stored;
+mod system;
+mod table;
+mod walk;
+mod writing;
+
+#[cfg(test)]
+mod tests;
+
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+pub use self::characters::{is_hidden, is_invisible};
+pub use self::pattern::{Denial, Pattern, PatternError};
+pub use self::remember::Remembered;
+pub use self::secrets::Secrets;
+
+use self::command::Setting;
+use self::expand::expand_all;
+use self::flow::Feed;
+use self::opinion::Opinion;
+use self::reader::{Reader, Unreadable};
+use self::scope::Scope;
+use self::script::{Script, Stage};
+use self::walk::Walk;
+
+/// Longest line that may be called safe, in bytes.
+const MAX_LENGTH: usize = 16 * 1024;
+
+/// Longest line that is looked at, in bytes: Linux runs no `bash -c` with a longer one (`MAX_ARG_STRLEN`).
+const MAX_READ: usize = 128 * 1024;
+
+/// Most commands in a line that may be called safe.
+const MAX_COMMANDS: usize = 64;
+
+/// How much harm a call may do, from the least to the most.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub enum DangerLevel {
+    /// Reads only; proven, not guessed.
+    Safe,
+    /// Not proven harmless.
+    Warning,
+    /// May destroy, publish or run what nobody looked at.
+    Dangerous,
+    /// Refused at every trust level.
+    Blocked,
+}
+
+/// What the classifier may know about the world.
+///
+/// Resolution of programs comes in as a function so that this stays pure.
+#[derive(Clone, Copy)]
+pub struct Surroundings<'a> {
+    /// The project's root, absolute; where the line would be run.
+    pub project_root: &'a Path,
+    /// The root of the central storage, absolute.
+    pub central_root: &'a Path,
+    /// The user's home, absolute, if there is one.
+    pub home: Option<&'a Path>,
+    /// Whether a bare program name resolves in the sanitised `PATH` to a trusted file: owned by root,
+    /// outside the roots.
+    pub trusted_program: &'a dyn Fn(&str) -> bool,
+    /// Where nothing hides files for secrets from commands: whether reading this absolute path may show one, since it
+    /// is a folder or leads elsewhere. `None` where they are hidden.
+    pub unhidden: Option<&'a dyn Fn(&Path) -> bool>,
+    /// Names of files that are secrets.
+    pub secrets: &'a Secrets,
+}
+
+/// What is known about one line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Classification {
+    /// The worst of the findings; [`DangerLevel::Safe`] where there are none.
+    pub level: DangerLevel,
+    /// Every simple command at every depth, those inside wrappers and shell strings included.
+    pub commands: Vec<SimpleCommand>,
+    /// What was found, in the order of the line.
+    pub findings: Vec<Finding>,
+    /// Whether the line is nothing but commands, pipes and lists, so that `commands` is all of it:
+    /// no assignment, no redirection that writes, no expansion that runs something.
+    pub plain: bool,
+    /// What an approval with `remember` stands for.
+    remembered: Option<Remembered>,
+}
+
+/// The words of one command, its program first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SimpleCommand {
+    /// The words; never empty.
+    pub words: Vec<Word>,
+}
+
+/// One word of a command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Word {
+    /// Exactly what the program is given.
+    Literal(String),
+    /// The source text of a word that the shell expands.
+    Dynamic(String),
+}
+
+/// One reason for a level.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// The level that this alone would give.
+    pub level: DangerLevel,
+    /// A stable name of the rule, e.g. `protected-tree`.
+    pub rule: &'static str,
+    /// What triggered it; invisible and reordering characters are escaped.
+    pub words: String,
+    /// The reason for the user; reads after "it".
+    pub reason: String,
+}
+
+impl Classification {
+    /// Returns the reasons for a confirmation, one line per finding, worst first.
+    pub fn reasons(&self) -> Vec<String> {
+        let mut findings: Vec<&Finding> = self.findings.iter().collect();
+        findings.sort_by_key(|finding| std::cmp::Reverse(finding.level));
+        findings
+            .into_iter()
+            .map(|finding| match finding.words.as_str() {
+                "" => finding.reason.clone(),
+                words => format!("`{words}` {}", finding.reason),
+            })
+            .collect()
+    }
+
+    /// Whether one of the commands is this program.
+    pub fn runs(&self, program: &str) -> bool {
+        self.commands.iter().any(|command| {
+            let first = command.words.first();
+            matches!(first, Some(Word::Literal(name)) if name == program)
+        })
+    }
+
+    /// Returns what an approval may be remembered by: the words and what joins them.
+    ///
+    /// `None` where these do not tell what runs, see `remember`; and for dangerous and blocked lines.
+    pub fn rememberable(&self) -> Option<Remembered> {
+        self.remembered.clone()
+    }
+}
+
+/// Returns the home directory that `~` stands for; without one, a path that is nobody's.
+fn home_of(surroundings: &Surroundings<'_>) -> String {
+    surroundings
+        .home
+        .map_or("/home/-".into(), |home| home.to_string_lossy())
+        .into_owned()
+}
+
+/// Classifies one line as `bash -c` would be given it.
+///
+/// Never panics; takes time in proportion to the line, which is refused beyond 128 KiB.
+pub fn classify(line: &str, surroundings: &Surroundings<'_>) -> Classification {
+    let mut walk = Walk::new(surroundings);
+    if line.len() > MAX_READ {
+        let reason = "is longer than any shell would accept";
+        walk.find(DangerLevel::Blocked, "limit-length", "", reason);
+        return finish(walk, false);
+    }
+    limits(line, &mut walk);
+    let mut scope = Scope::new(surroundings);
+    let mut reader = Reader::new(line, 0);
+    let mut script = Script::default();
+    let read = reader.readable_part(&mut script);
+    walk.script(&script, &mut scope, &Feed::default());
+    if let Err(why) = read {
+        unreadable(why, line, &mut walk, &mut scope);
+    }
+    if walk.commands.len() > MAX_COMMANDS {
+        let reason = format!("has more than {MAX_COMMANDS} commands");
+        walk.find(DangerLevel::Warning, "limit-commands", "", reason);
+    }
+    let opinion = Opinion::new(line, read.is_ok());
+    if let Some(opinion) = &opinion {
+        second_walk(opinion, &mut walk);
+    }
+    walk.conclude();
+    if walk.findings.is_empty() {
+        proof(&script, reader.irregular, opinion.as_ref(), &mut walk);
+    }
+    let mut classified = finish(walk, read.is_ok() && reader.irregular.is_none());
+    classified.remembered = remember::key(&script, line, &classified);
+    classified
+}
+
+/// Classifies one command that is run with exactly these words, without a shell.
+///
+/// It is judged as the line in which each word is quoted, so that there is one judgement for both.
+pub fn classify_words(words: &[&str], surroundings: &Surroundings<'_>) -> Classification {
+    let quoted: Vec<String> = words.iter().map(|word| quoted(word)).collect();
+    classify(&quoted.join(" "), surroundings)
+}
+
+/// The word as bash reads it back, character by character; a plain one as it is.
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@,+%".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', "'\\''"))
+}
+
+fn finish(walk: Walk<'_>, plain: bool) -> Classification {
+    let level = walk.findings.iter().map(|finding| finding.level).max();
+    Classification {
+        level: level.unwrap_or(DangerLevel::Safe),
+        commands: walk.commands,
+        findings: walk.findings,
+        plain,
+        remembered: None,
+    }
+}
+
+fn limits(line: &str, walk: &mut Walk<'_>) {
+    if line.len() > MAX_LENGTH {
+        let reason = format!("is longer than {MAX_LENGTH} bytes");
+        walk.find(DangerLevel::Warning, "limit-length", "", reason);
+    }
+    if let Some(c) = characters::deceptive(line) {
+        let reason = format!("holds a character that cannot be seen (U+{:04X})", c as u32);
+        walk.find(DangerLevel::Warning, "deceptive-text", line, reason);
+    }
+}
+
+fn unreadable(why: Unreadable, line: &str, walk: &mut Walk<'_>, scope: &mut Scope) {
+    let (rule, reason) = match why {
+        Unreadable::Syntax(what) => ("syntax", format!("cannot be read: it has {what}")),
+        Unreadable::TooDeep => ("limit-nesting", "is nested too deeply".to_owned()),
+    };
+    walk.find(DangerLevel::Warning, rule, line, reason);
+    walk.fragments(line, scope);
+}
+
+/// Judges the commands that the second reader sees; only what is worse than a warning counts.
+fn second_walk(opinion: &Opinion<'_>, walk: &mut Walk<'_>) {
+    let mut second = Walk::new(walk.surroundings);
+    for words in opinion.all_commands() {
+        let mut scope = Scope::new(walk.surroundings);
+        let tokens: Vec<_> = words
+            .into_iter()
+            .filter_map(|word| Reader::new(word, 0).word().ok().flatten())
+            .collect();
+        let args = expand_all(&tokens, &scope);
+        second.command(&args, &Setting::default(), &mut scope);
+    }
+    let known: Vec<&'static str> = walk.findings.iter().map(|finding| finding.rule).collect();
+    let more = second
+        .findings
+        .into_iter()
+        .filter(|finding| finding.level > DangerLevel::Warning && !known.contains(&finding.rule));
+    walk.findings.extend(more);
+}
+
+/// Looks for a reason not to call the line safe.
+fn proof(
+    script: &Script,
+    irregular: Option<&'static str>,
+    opinion: Option<&Opinion<'_>>,
+    walk: &mut Walk<'_>,
+) {
+    if let Some(construct) = irregular {
+        let reason = format!("has {construct}, so its effect is not proven");
+        return walk.find(DangerLevel::Warning, "grammar", "", reason);
+    }
+    if opinion.and_then(Opinion::commands) != Some(plain_words(script)) {
+        let reason = "can be read in more than one way";
+        return walk.find(DangerLevel::Warning, "readers-disagree", "", reason);
+    }
+    if let Err(unproven) = safe::prove(script, walk.surroundings) {
+        walk.find(
+            DangerLevel::Warning,
+            unproven.rule,
+            &unproven.words,
+            unproven.reason,
+        );
+    }
+}
+
+/// Returns the words of each command of a plain script.
+fn plain_words(script: &Script) -> Vec<Vec<Word>> {
+    script
+        .statements
+        .iter()
+        .flat_map(|statement| &statement.stages)
+        .filter_map(|stage| match stage {
+            Stage::Simple(simple) => Some(simple),
+            Stage::Compound(_) | Stage::Function { .. } => None,
+        })
+        .map(|simple| simple.words.iter().map(script::Token::word).collect())
+        .collect()
+}

@@ -1,0 +1,157 @@
+//! Whether a pattern forbids a command, by what the command may come to and not only by how it is written. Pure.
+//!
+//! An allowing pattern stands for exactly its words. A forbidding one must not be got round by another spelling of the
+//! same command: a path to the program, options before the word that matters, a word that is known only when the command runs.
+
+use super::super::git::GLOBAL_VALUES;
+use super::{Pattern, PatternWord};
+use crate::{SimpleCommand, Word};
+
+/// Subcommands that git 2.47 has itself, which no alias replaces; left out: `for-each-repo`, which runs another one.
+const OWN_COMMANDS: &str = "\
+    add am annotate apply archimport archive bisect blame branch bugreport bundle cat-file check-attr check-ignore \
+    check-mailmap check-ref-format checkout checkout-index cherry cherry-pick clean clone column commit commit-graph \
+    commit-tree config count-objects credential credential-cache credential-store cvsexportcommit cvsimport cvsserver \
+    daemon describe diagnose diff diff-files diff-index diff-tree difftool fast-export fast-import fetch fetch-pack \
+    filter-branch fmt-merge-msg for-each-ref format-patch fsck fsck-objects gc get-tar-commit-id grep hash-object help \
+    hook http-backend http-fetch http-push imap-send index-pack init init-db instaweb interpret-trailers log ls-files \
+    ls-remote ls-tree mailinfo mailsplit maintenance merge merge-base merge-file merge-index merge-octopus \
+    merge-one-file merge-ours merge-recursive merge-recursive-ours merge-recursive-theirs merge-resolve merge-subtree \
+    merge-tree mergetool mktag mktree multi-pack-index mv name-rev notes p4 pack-objects pack-redundant pack-refs \
+    patch-id pickaxe prune prune-packed pull push quiltimport range-diff read-tree rebase receive-pack reflog refs \
+    remote remote-ext remote-fd remote-ftp remote-ftps remote-http remote-https repack replace replay request-pull \
+    rerere reset restore rev-list rev-parse revert rm send-email send-pack shell shortlog show show-branch show-index \
+    show-ref sparse-checkout stage stash status stripspace submodule svn switch symbolic-ref tag unpack-file \
+    unpack-objects update-index update-ref update-server-info upload-archive upload-pack var verify-commit verify-pack \
+    verify-tag version whatchanged worktree write-tree";
+
+/// What a forbidding pattern says of a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Denial {
+    /// It is another command.
+    No,
+    /// It may be this command: that is known only when it runs, or only to its program.
+    Possible,
+    /// It is this command.
+    Certain,
+}
+
+impl Pattern {
+    /// Says whether the command is one that this pattern forbids.
+    ///
+    /// A program that the pattern names without a folder is known in every folder. Options before the next word of the
+    /// pattern are passed over, and what follows such an option may be its value. Git's own options are known.
+    pub fn denies(&self, command: &SimpleCommand) -> Denial {
+        let words = &command.words;
+        let Some(git) = git_words(words) else {
+            return self.follow(words, 1);
+        };
+        let named = self.follow(words, usize::MAX).max(self.follow(&git, 2));
+        // A subcommand that is none of git's own is an alias, of which only its repository knows the meaning.
+        match git.get(1) {
+            Some(Word::Literal(name)) if named == Denial::No && !is_own_command(name) => {
+                let alias = [Word::Literal("git".to_owned()), Word::Dynamic(name.clone())];
+                self.follow(&alias, 2)
+            }
+            _ => named,
+        }
+    }
+
+    /// Goes through both word by word; `exact` words of the pattern stand at the beginning with nothing between them.
+    fn follow(&self, words: &[Word], exact: usize) -> Denial {
+        let mut words = words.iter();
+        let mut certain = true;
+        for (index, wanted) in self.words.iter().enumerate() {
+            let mut after_option = false;
+            loop {
+                let text = match words.next() {
+                    Some(Word::Literal(text)) => text,
+                    Some(Word::Dynamic(text)) if index == 0 && is_one_word(text) => {
+                        certain = false;
+                        break;
+                    }
+                    Some(Word::Dynamic(_)) => return Denial::Possible,
+                    None => return Denial::No,
+                };
+                if wanted.is(text, index == 0) {
+                    break;
+                }
+                if index >= exact && text.starts_with(['-', '+']) {
+                    after_option = !text.contains('=');
+                } else if after_option {
+                    (after_option, certain) = (false, false);
+                } else {
+                    return Denial::No;
+                }
+            }
+        }
+        let mut rest = words.peekable();
+        match (self.open || rest.peek().is_none(), certain) {
+            (true, true) => Denial::Certain,
+            (true, false) => Denial::Possible,
+            // Words that are only known when it runs may be none.
+            (false, _) if rest.all(|word| matches!(word, Word::Dynamic(_))) => Denial::Possible,
+            (false, _) => Denial::No,
+        }
+    }
+}
+
+impl PatternWord {
+    fn is(&self, text: &str, program: bool) -> bool {
+        match self {
+            Self::Any => true,
+            Self::Literal(wanted) if program && !wanted.contains('/') => wanted == file_name(text),
+            Self::Literal(wanted) => wanted == text,
+        }
+    }
+}
+
+fn file_name(program: &str) -> &str {
+    program.rsplit('/').next().unwrap_or(program)
+}
+
+/// Whether the shell makes one word of a word that it expands, whatever comes out: `"$NAME"`.
+fn is_one_word(source: &str) -> bool {
+    let inner = source
+        .strip_prefix('"')
+        .and_then(|text| text.strip_suffix('"'));
+    inner.is_some_and(|inner| !inner.contains(['"', '@']))
+}
+
+/// The words of a git command without git's own options before the subcommand; `None` for another program.
+///
+/// Where a word that is not known may end or be one of these options, it is the subcommand.
+fn git_words(words: &[Word]) -> Option<Vec<Word>> {
+    let (Word::Literal(program), rest) = words.split_first()? else {
+        return None;
+    };
+    let git = Word::Literal("git".to_owned());
+    let mut rest = match file_name(program) {
+        "git" => rest,
+        name => {
+            let subcommand = Word::Literal(name.strip_prefix("git-")?.to_owned());
+            return Some([&[git, subcommand], rest].concat());
+        }
+    };
+    while let [Word::Literal(option), after @ ..] = rest
+        && option.starts_with('-')
+    {
+        rest = match after {
+            [Word::Dynamic(value), ..] if takes_value(option) && !is_one_word(value) => after,
+            [_, after @ ..] if takes_value(option) => after,
+            _ => after,
+        };
+    }
+    Some([&[git], rest].concat())
+}
+
+fn is_own_command(name: &str) -> bool {
+    OWN_COMMANDS.split_whitespace().any(|own| own == name)
+}
+
+fn takes_value(option: &str) -> bool {
+    GLOBAL_VALUES.contains(&option)
+}
+
+#[cfg(test)]
+mod tests;

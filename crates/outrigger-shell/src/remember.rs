@@ -1,0 +1,95 @@
+//! What an approval of a line may be remembered by: everything that decides what the line does, or nothing.
+//!
+//! Words do not say what a program does that runs a file of the project, reads its settings for programs, or takes its
+//! text from a redirection: approved today, it is something else tomorrow. Such programs cannot all be
+//! listed, so the list is of those that are known *not* to be such; any other is asked for each time.
+
+use super::expand::Arg;
+use super::script::{Redirect, Script, Simple, Stage};
+use super::table::{TABLE, has, is_option};
+use super::{Classification, peel};
+use crate::DangerLevel;
+
+/// Programs that change files and do nothing beyond their words, beside those of the table that only read.
+const CHANGING: [&str; 16] = [
+    "chgrp", "chmod", "chown", "cp", "link", "ln", "mkdir", "mktemp", "mv", "printf", "rm",
+    "rmdir", "tee", "touch", "truncate", "unlink",
+];
+
+/// What has to be the same for an approval to be the same.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Remembered {
+    /// The words of each command, in their order.
+    pub commands: Vec<Vec<String>>,
+    /// The line itself where it is more than one command's words: operators and what they join are part of it.
+    pub line: Option<String>,
+}
+
+/// Returns what an approval of the line stands for; `None` where it stands for this one call.
+pub(super) fn key(script: &Script, line: &str, classified: &Classification) -> Option<Remembered> {
+    if classified.level >= DangerLevel::Dangerous || !classified.plain {
+        return None;
+    }
+    let stages: Vec<&Stage> = script
+        .statements
+        .iter()
+        .flat_map(|statement| &statement.stages)
+        .collect();
+    let commands: Option<Vec<Vec<String>>> = stages
+        .iter()
+        .map(|stage| match stage {
+            Stage::Simple(simple) => words(simple),
+            Stage::Compound(_) | Stage::Function { .. } => None,
+        })
+        .collect();
+    let commands = commands.filter(|commands| !commands.is_empty())?;
+    let alone = matches!(stages.as_slice(), [Stage::Simple(simple)] if simple.redirects.is_empty())
+        && !script
+            .statements
+            .iter()
+            .any(|statement| statement.background);
+    Some(Remembered {
+        commands,
+        line: (!alone).then(|| line.trim().to_owned()),
+    })
+}
+
+/// The command's words where they, and nothing else, say what it does.
+fn words(simple: &Simple) -> Option<Vec<String>> {
+    let fed = simple
+        .redirects
+        .iter()
+        .any(|redirect| matches!(redirect, Redirect::Read(_) | Redirect::Text(_)));
+    if fed || !simple.assignments.is_empty() {
+        return None;
+    }
+    let words: Option<Vec<String>> = simple.words.iter().map(|word| word.literal()).collect();
+    words.filter(|words| tell_all(words))
+}
+
+/// Whether the program is one that runs nothing but itself, with these arguments.
+fn tell_all(words: &[String]) -> bool {
+    let Some((program, rest)) = words.split_first() else {
+        return false;
+    };
+    // A name with a directory is a file that somebody may exchange.
+    if program.contains('/') || has(&TABLE.programs.unrememberable, program) {
+        return false;
+    }
+    let args: Vec<Arg> = rest.iter().map(Arg::literal).collect();
+    if TABLE.wrapper(program, &args).is_some()
+        || TABLE.interpreter(program).is_some()
+        || !peel::peel(program, &args, &super::Feed::default()).is_empty()
+    {
+        return false;
+    }
+    if let Some(agnostic) = TABLE.safe.agnostic.get(program.as_str()) {
+        return !rest
+            .iter()
+            .any(|word| agnostic.except.iter().any(|option| is_option(word, option)));
+    }
+    CHANGING.contains(&program.as_str()) || (rest.is_empty() && has(&TABLE.safe.bare, program))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,108 @@
+//! What holds for any line; the fuzz target `classify` checks the same for longer.
+
+use proptest::prelude::*;
+
+use super::{judge, rows};
+
+/// Pieces of shell that meet in every order.
+const PIECES: [&str; 48] = [
+    "'",
+    "\"",
+    "`",
+    "$(",
+    "))",
+    ")",
+    "(",
+    "{",
+    "}",
+    "${",
+    "$",
+    "\\",
+    "\n",
+    ";",
+    "&",
+    "|",
+    "<",
+    ">",
+    "<<E",
+    "<<<",
+    "<(",
+    "a=(",
+    "${a[@]}",
+    "${a[0]}",
+    "x=",
+    "$x",
+    "IFS=,",
+    "read x",
+    "printf -v x",
+    "coproc",
+    "exec 3<",
+    "<&3",
+    "f() {",
+    "f a",
+    "cat",
+    "sh",
+    "curl x",
+    "xargs",
+    "make -f -",
+    "git clone x",
+    "> x.sh",
+    "./x.sh",
+    "sudo",
+    "rm -rf /",
+    "/usr/bin/s?do",
+    "find -exec",
+    " ",
+    " ",
+];
+
+fn check(line: &str) -> Result<(), TestCaseError> {
+    let alone = judge(line);
+    prop_assert_eq!(&alone, &judge(line));
+    // What cannot be read to its end may go on in what is added: an open quote, a backslash.
+    if alone
+        .findings
+        .iter()
+        .any(|finding| finding.rule == "syntax")
+    {
+        return Ok(());
+    }
+    for more in ["; sudo x", "\nsudo x"] {
+        let both = judge(&format!("{line}{more}"));
+        prop_assert!(
+            both.level >= alone.level,
+            "{line:?} is milder with {more:?}"
+        );
+    }
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    #[test]
+    fn the_level_only_rises(
+        pieces in prop::collection::vec((prop::sample::select(PIECES.to_vec()), any::<bool>()), 0..40)
+    ) {
+        let line: String = pieces
+            .iter()
+            .flat_map(|(piece, blank)| [*piece, if *blank { " " } else { "" }])
+            .collect();
+        check(&line)?;
+    }
+
+    #[test]
+    fn the_level_of_any_text_only_rises(line in any::<String>()) {
+        check(&line)?;
+    }
+}
+
+#[test]
+fn the_level_of_each_known_line_only_rises() {
+    for (_, line) in rows(include_str!("../../fixtures/lines.tsv"))
+        .iter()
+        .step_by(5)
+    {
+        check(line).unwrap();
+    }
+}

@@ -1,0 +1,453 @@
+//! Walks a script, every command at every depth, and gathers what is found; the worst decides.
+//!
+//! A text that cannot be read is cut into words at everything that could separate commands, so that
+//! what is hidden behind a syntax error still counts. What one command means is in [`super::command`].
+
+use super::characters::{deceptive_blank, visible};
+use super::command::Setting;
+use super::expand::{Arg, MAX_WORDS, expand, expand_all, expand_atoms, expand_text, expand_value};
+use super::flow::{Feed, command_output, file_taint, input_of, output_of, stage_output, taint_of};
+use super::functions::looks_like_fork_bomb;
+use super::reader::{MAX_NESTING, Reader};
+use super::scope::{Scope, Value};
+use super::script::{
+    Assignment, Atom, Compound, CompoundKind, Operator, Redirect, Script, Simple, Stage, Statement,
+    Token,
+};
+use super::table::{TABLE, has};
+use super::{Finding, MAX_READ, SimpleCommand, Surroundings, paths};
+use crate::DangerLevel;
+
+/// Most bytes of nested text that are read for one line: its parts are read again for each level of
+/// quoting around them.
+const MAX_WORK: usize = 4 * MAX_READ;
+
+/// Most words of commands, nested and unwrapped ones included, that are looked at.
+const MAX_JUDGED: usize = 200_000;
+
+/// Most programs that one first word is taken for.
+const MAX_HEADS: usize = 64;
+
+/// Most findings that are kept; one that is worse than all of them is kept in any case.
+const MAX_FINDINGS: usize = 100;
+
+/// The walk over one line.
+pub(super) struct Walk<'a> {
+    pub(super) surroundings: &'a Surroundings<'a>,
+    pub(super) findings: Vec<Finding>,
+    pub(super) commands: Vec<SimpleCommand>,
+    pub(super) signs: Signs,
+    work: usize,
+    judged: usize,
+    /// Calls of functions that were followed.
+    pub(super) calls: usize,
+    /// Programs named by patterns that were followed.
+    pub(super) patterns: usize,
+    depth: usize,
+}
+
+/// Parts of a reverse shell; none of them means much alone.
+#[derive(Debug, Default)]
+pub(super) struct Signs {
+    pub(super) network_path: bool,
+    pub(super) netcat: bool,
+    pub(super) named_pipe: bool,
+    pub(super) shell: bool,
+}
+
+impl<'a> Walk<'a> {
+    pub(super) fn new(surroundings: &'a Surroundings<'a>) -> Self {
+        Self {
+            surroundings,
+            findings: Vec::new(),
+            commands: Vec::new(),
+            signs: Signs::default(),
+            work: 0,
+            judged: 0,
+            calls: 0,
+            patterns: 0,
+            depth: 0,
+        }
+    }
+
+    pub(super) fn find(
+        &mut self,
+        level: DangerLevel,
+        rule: &'static str,
+        words: &str,
+        reason: impl Into<String>,
+    ) {
+        let finding = Finding {
+            level,
+            rule,
+            words: visible(words),
+            reason: reason.into(),
+        };
+        let full = self.findings.len() >= MAX_FINDINGS
+            && self.findings.iter().any(|known| known.level >= level);
+        if !full && !self.findings.contains(&finding) {
+            self.findings.push(finding);
+        }
+    }
+
+    /// Counts words that are about to be judged.
+    pub(super) fn count(&mut self, words: usize) {
+        let most = if words >= MAX_WORDS { MAX_JUDGED } else { 0 };
+        self.judged = self.judged.saturating_add(words).max(most);
+    }
+
+    /// Runs a step one level deeper; beyond the deepest level it is not run, and that is a finding.
+    pub(super) fn deeper(&mut self, words: &str, step: impl FnOnce(&mut Self)) {
+        if self.judged >= MAX_JUDGED {
+            self.find(
+                DangerLevel::Blocked,
+                "limit-work",
+                words,
+                "holds more commands than can be looked at",
+            );
+        } else if self.depth >= MAX_NESTING {
+            self.find(
+                DangerLevel::Blocked,
+                "limit-nesting",
+                words,
+                "is nested too deeply to be looked at",
+            );
+        } else {
+            self.depth += 1;
+            step(self);
+            self.depth -= 1;
+        }
+    }
+
+    /// Reads and walks a text that a shell would run.
+    pub(super) fn text(&mut self, text: &str, scope: &mut Scope, feed: &Feed) {
+        self.work = self.work.saturating_add(text.len());
+        if self.work > MAX_WORK {
+            return self.find(
+                DangerLevel::Blocked,
+                "limit-work",
+                text,
+                "holds more nested text than can be looked at",
+            );
+        }
+        self.deeper(text, |walk| {
+            let mut script = Script::default();
+            let read = Reader::new(text, walk.depth).readable_part(&mut script);
+            walk.script(&script, scope, feed);
+            if read.is_err() {
+                walk.fragments(text, scope);
+            }
+        });
+    }
+
+    /// Judges every run of words in a text that is not a script.
+    pub(super) fn fragments(&mut self, text: &str, scope: &mut Scope) {
+        if looks_like_fork_bomb(text) {
+            self.starts_itself(text);
+        }
+        let (mut hides, mut runs) = (false, false);
+        let mut setting = Setting::default();
+        for args in fragments_of(text, scope) {
+            let assigned = args
+                .iter()
+                .take_while(|arg| super::peel::is_assignment(&arg.text))
+                .count();
+            let args = args.get(assigned..).unwrap_or_default();
+            // Each piece may feed the next one: what joins them cannot be read.
+            self.command(args, &setting, scope);
+            setting.input = command_output(args, &setting.input, scope);
+            hides |= command_taint(args).hidden();
+            if let Some((program, _)) = super::peel::program(args) {
+                runs |= has(&TABLE.programs.shells, &program)
+                    || TABLE.interpreter(&program).is_some()
+                    || matches!(program.as_str(), "eval" | "source" | ".");
+            }
+        }
+        if hides && runs {
+            self.hidden(&[Arg::literal(text)]);
+        }
+    }
+
+    pub(super) fn script(&mut self, script: &Script, scope: &mut Scope, feed: &Feed) {
+        for statement in &script.statements {
+            self.statement(statement, scope, feed);
+        }
+    }
+
+    fn statement(&mut self, statement: &Statement, scope: &mut Scope, outer: &Feed) {
+        let mut feed = outer.clone();
+        let parallel = statement.background || statement.stages.len() > 1;
+        let running = scope.running.clone();
+        let read = scope.input;
+        if parallel {
+            scope.fork();
+        }
+        for (index, stage) in statement.stages.iter().enumerate() {
+            scope.input = feed.taint;
+            let setting = Setting {
+                input: feed.clone(),
+                parallel,
+            };
+            match stage {
+                Stage::Simple(simple) => self.simple(simple, scope, setting),
+                Stage::Compound(compound) => self.compound(compound, scope, &feed),
+                Stage::Function { name, body } => self.define(name, body, scope, &feed),
+            }
+            if index + 1 < statement.stages.len() {
+                feed = stage_output(stage, &feed, scope);
+            }
+        }
+        scope.running = running;
+        scope.input = read;
+    }
+
+    fn compound(&mut self, compound: &Compound, scope: &mut Scope, feed: &Feed) {
+        let input = input_of(&compound.redirects, feed, scope);
+        self.redirects(&compound.redirects, &input, &[], scope);
+        self.stores(
+            &compound.redirects,
+            &[],
+            Some(&compound.body),
+            &input,
+            scope,
+        );
+        let looping = scope.in_loop;
+        let mut inner = scope.clone();
+        match &compound.kind {
+            CompoundKind::Each { variable, words } => {
+                words.iter().for_each(|word| self.nested(word, scope, feed));
+                let values = expand_all(words, scope);
+                let known = values.iter().all(|arg| !arg.unknown);
+                let value = Value {
+                    spread: values.iter().any(|arg| arg.glob),
+                    taint: taint_of(&values),
+                    choices: if known {
+                        values.into_iter().map(|arg| arg.text).collect()
+                    } else {
+                        Vec::new()
+                    },
+                };
+                inner.bind(variable, value);
+                inner.in_loop = true;
+            }
+            CompoundKind::Loop => inner.in_loop = true,
+            CompoundKind::Coprocess => inner.bind(
+                "COPROC",
+                Value {
+                    taint: output_of(&compound.body, scope).taint,
+                    ..Value::default()
+                },
+            ),
+            CompoundKind::Group | CompoundKind::Subshell => {}
+        }
+        self.deeper("", |walk| walk.script(&compound.body, &mut inner, &input));
+        inner.in_loop = looping;
+        if !matches!(compound.kind, CompoundKind::Subshell) {
+            *scope = inner;
+        }
+    }
+
+    /// Walks what is nested in a word.
+    fn nested(&mut self, token: &Token, scope: &Scope, feed: &Feed) {
+        for atom in &token.atoms {
+            self.nested_atom(atom, scope, feed);
+        }
+        if let Some(blank) = deceptive_blank(token) {
+            self.find(
+                DangerLevel::Warning,
+                "deceptive-text",
+                &token.source,
+                format!(
+                    "has a blank that is none to the shell (U+{:04X})",
+                    blank as u32
+                ),
+            );
+        }
+    }
+
+    fn nested_atom(&mut self, atom: &Atom, scope: &Scope, feed: &Feed) {
+        match atom {
+            Atom::Output { script, .. }
+            | Atom::Stream {
+                script,
+                receives: false,
+            } => {
+                let mut scope = scope.clone();
+                scope.fork();
+                self.deeper("", |walk| walk.script(script, &mut scope, &Feed::default()));
+            }
+            Atom::Stream { script, .. } => {
+                let mut scope = scope.clone();
+                scope.fork();
+                self.deeper("", |walk| walk.script(script, &mut scope, feed));
+            }
+            Atom::Parameter {
+                fallback: inner, ..
+            }
+            | Atom::Opaque { inner, .. } => {
+                self.deeper("", |walk| {
+                    inner
+                        .iter()
+                        .for_each(|atom| walk.nested_atom(atom, scope, feed));
+                });
+            }
+            Atom::Char { .. } | Atom::Empty => {}
+        }
+    }
+
+    fn simple(&mut self, simple: &Simple, scope: &mut Scope, mut setting: Setting) {
+        setting.input = input_of(&simple.redirects, &setting.input, scope);
+        let args = expand_all(&simple.words, scope);
+        // What a command writes may go into `>(…)`, so that is walked with its output.
+        let stage_feed = Feed {
+            taint: setting.input.taint.join(command_taint(&args)),
+            ..setting.input.clone()
+        };
+        for token in &simple.words {
+            self.nested(token, scope, &stage_feed);
+        }
+        self.redirects(&simple.redirects, &stage_feed, &args, scope);
+        for assignment in &simple.assignments {
+            self.assignment(assignment, scope);
+        }
+        for token in &simple.words {
+            bind_fallbacks(token, scope);
+        }
+        if args.len() == 1 && args.iter().all(|arg| arg.text == "exec") {
+            scope.opened = scope.opened.join(setting.input.taint);
+        }
+        if setting.parallel || scope.in_loop {
+            self.script_itself(simple, &args);
+        }
+        self.stores(&simple.redirects, &args, None, &setting.input, scope);
+        self.command(&args, &setting, scope);
+        // A first word that may be one of several: each of them may be the program.
+        let first = simple.words.first().filter(|token| {
+            token
+                .atoms
+                .iter()
+                .any(|atom| matches!(atom, Atom::Parameter { name, .. } if scope.is_choice(name)))
+        });
+        let heads = first.map_or(0, |token| expand(token, scope).len());
+        for from in 1..heads.min(MAX_HEADS) {
+            self.command(args.get(from..).unwrap_or_default(), &setting, scope);
+        }
+    }
+
+    fn assignment(&mut self, assignment: &Assignment, scope: &mut Scope) {
+        self.nested(&assignment.value, scope, &Feed::default());
+        let value = expand_value(&assignment.value, scope);
+        if has(&TABLE.environment.runs, &assignment.name) {
+            let arg = expand_text(&assignment.value, scope);
+            self.code(&arg, scope, &Feed::default());
+            if arg.content.is_some() {
+                self.stored(&arg, None, &[], scope);
+            }
+        }
+        if assignment.appends {
+            scope.append(&assignment.name, value);
+        } else {
+            scope.bind(&assignment.name, value);
+        }
+    }
+
+    fn redirects(&mut self, redirects: &[Redirect], feed: &Feed, args: &[Arg], scope: &mut Scope) {
+        for redirect in redirects {
+            match redirect {
+                Redirect::Write(token) => {
+                    self.nested(token, scope, feed);
+                    let target = expand_text(token, scope);
+                    if feed.taint.hidden() {
+                        scope.files.download(&target.text);
+                    }
+                    self.written(&target, &token.source, scope);
+                    self.redirected(&target, args, feed, scope);
+                }
+                Redirect::Read(token) => {
+                    self.nested(token, scope, &Feed::default());
+                    let source = expand_text(token, scope);
+                    self.signs.network_path |= paths::network_path(&source);
+                    if file_taint(&source, scope).secret {
+                        self.find(
+                            DangerLevel::Warning,
+                            "secret",
+                            &token.source,
+                            "reads a file that may hold secrets",
+                        );
+                    }
+                }
+                Redirect::Text(body) => {
+                    if let Some(token) = body.get() {
+                        self.nested(token, scope, &Feed::default());
+                    }
+                }
+                Redirect::Descriptor(token) => self.nested(token, scope, &Feed::default()),
+                Redirect::Duplicate => {}
+            }
+        }
+    }
+
+    /// Adds what only several commands together show.
+    pub(super) fn conclude(&mut self) {
+        let signs = &self.signs;
+        let reverse = signs.shell && (signs.network_path || (signs.named_pipe && signs.netcat));
+        if reverse {
+            self.find(
+                DangerLevel::Blocked,
+                "reverse-shell",
+                "",
+                "connects a shell to the network",
+            );
+        }
+    }
+}
+
+/// `${name:=value}` sets the variable.
+fn bind_fallbacks(token: &Token, scope: &mut Scope) {
+    for atom in &token.atoms {
+        if let Atom::Parameter {
+            name,
+            operator: Operator::Assigns,
+            fallback,
+            ..
+        } = atom
+            && scope.value(name).is_none()
+        {
+            let value = expand_atoms(fallback, scope);
+            scope.bind(name, value);
+        }
+    }
+}
+
+/// Cuts a text at everything that could separate commands.
+///
+/// Once with quotes as separators, once without them: `s''udo` and `"; sudo` both count.
+fn fragments_of(text: &str, scope: &Scope) -> Vec<Vec<Arg>> {
+    let plain = text.replace("\\\n", "").replace('\\', "");
+    let cut = plain.replace(['"', '\'', '$'], "\n");
+    let joined = plain.replace(['"', '\''], "");
+    let separates = |c: char| ";|&()`\n{}<>".contains(c);
+    [cut, joined]
+        .iter()
+        .flat_map(|text| text.split(separates))
+        .map(|piece| {
+            let words = piece.split_whitespace();
+            words
+                .flat_map(|word| match Reader::new(word, 0).word() {
+                    Ok(Some(token)) => expand(&token, scope),
+                    _ => vec![Arg::literal(word)],
+                })
+                .collect()
+        })
+        .collect()
+}
+
+/// Returns what kind of text the command itself writes.
+fn command_taint(args: &[Arg]) -> super::scope::Taint {
+    let mut taint = taint_of(args);
+    if let Some((program, _)) = super::peel::program(args) {
+        taint.fetched |= TABLE.programs.fetchers.contains(&program);
+        taint.decoded |= TABLE.programs.decoders.contains(&program);
+    }
+    taint
+}
