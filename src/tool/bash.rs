@@ -84,9 +84,6 @@ impl Bash {
         if classified.level == DangerLevel::Safe {
             super::git::runs_settings(&mut classified, roots);
         }
-        if classified.level == DangerLevel::Safe {
-            super::git::shows_secrets(&mut classified);
-        }
         classified
     }
 

@@ -8,8 +8,6 @@
 //! option can be added, where there are more of them.
 
 mod arguments;
-mod contents;
-pub(super) mod history;
 pub(super) mod settings;
 mod shown;
 mod words;
@@ -81,7 +79,7 @@ impl Git {
                 central_root: roots.path(RootName::Central),
                 home: self.home.as_deref(),
                 trusted_program: &|name| self.exec.is_trusted(name),
-                // What the tool shows leaves files for secrets out by itself.
+                // The tool refuses and excludes files of the deny list by itself.
                 unhidden: None,
             },
         );
@@ -131,20 +129,6 @@ fn runs_filters(classified: &mut Classification) {
         words: "git".to_owned(),
         reason: "runs a filter that the repository's settings name, or may: they take settings from elsewhere"
             .to_owned(),
-    });
-}
-
-/// Takes back that a line is safe that may show a secret from git's history.
-pub(super) fn shows_secrets(classified: &mut Classification) {
-    let Some(words) = classified.commands.iter().find_map(history::suspicious) else {
-        return;
-    };
-    classified.level = DangerLevel::Warning;
-    classified.findings.push(Finding {
-        level: DangerLevel::Warning,
-        rule: "git-history",
-        words,
-        reason: "may show a file for secrets from git's history".to_owned(),
     });
 }
 
