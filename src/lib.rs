@@ -71,7 +71,7 @@ pub mod commands;
 pub mod config;
 pub mod daemon;
 pub mod lifecycle;
-pub mod mutex;
+mod plain_text;
 pub mod process;
 pub mod ready;
 pub mod secret;

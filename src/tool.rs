@@ -306,7 +306,7 @@ pub struct Metadata {
 /// for a pointer's copy, never across an await.
 #[derive(Default)]
 pub struct Registry {
-    tools: std::sync::RwLock<Arc<ToolSet>>,
+    tools: parking_lot::RwLock<Arc<ToolSet>>,
 }
 
 /// The tools of one moment, by name and so in a stable order.
@@ -320,26 +320,18 @@ impl Registry {
             .map(|tool| (tool.spec().name.clone(), tool))
             .collect();
         Self {
-            tools: std::sync::RwLock::new(Arc::new(set)),
+            tools: parking_lot::RwLock::new(Arc::new(set)),
         }
     }
 
     /// Returns the tools there are now.
     pub fn snapshot(&self) -> Arc<ToolSet> {
-        Arc::clone(
-            &self
-                .tools
-                .read()
-                .unwrap_or_else(std::sync::PoisonError::into_inner),
-        )
+        Arc::clone(&self.tools.read())
     }
 
     /// Replaces all tools of one origin. A name that another origin has stays the other's.
     pub fn replace(&self, origin: &str, tools: impl IntoIterator<Item = Arc<dyn Tool>>) {
-        let mut guard = self
-            .tools
-            .write()
-            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut guard = self.tools.write();
         let mut set: ToolSet = guard
             .iter()
             .filter(|(_, tool)| tool.spec().origin != origin)

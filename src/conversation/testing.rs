@@ -5,6 +5,7 @@ use std::sync::{Arc, LazyLock};
 
 use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt, stream};
+use parking_lot::Mutex;
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
@@ -13,7 +14,6 @@ use crate::exchange::history::is_valid;
 use crate::message::{
     Danger, DangerLevel, MessageId, Model, ToolCategory, ToolId, ToolSpec, Usage,
 };
-use crate::mutex::Mutex;
 use crate::protocol::ChatCode;
 use crate::protocol::event::Event;
 use crate::provider::{

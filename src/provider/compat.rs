@@ -8,7 +8,9 @@ mod listing;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
 
-use futures::StreamExt;
+use futures::future::BoxFuture;
+use futures::{FutureExt, StreamExt};
+use parking_lot::{Mutex, MutexGuard};
 use reqwest::Method;
 use reqwest::header::{AUTHORIZATION, HeaderMap};
 use serde_json::{Value, json};
@@ -28,7 +30,6 @@ use super::{
 };
 use crate::config::ProviderConfig;
 use crate::message::{Message, Model, Notice, Part, Severity};
-use crate::mutex::{Mutex, MutexGuard};
 
 /// Vendors whose list tells the window that a model has there; the table cannot know what is served. A
 /// server that nobody named may be one of them.

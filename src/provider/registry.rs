@@ -6,8 +6,9 @@
 mod detect;
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
+use std::sync::Arc;
 
+use parking_lot::{RwLock, RwLockReadGuard};
 use reqwest::Url;
 use secrecy::{ExposeSecret, SecretString};
 
@@ -97,11 +98,7 @@ impl Providers {
         let mut config = config.clone();
         config.chat.detect_ollama = None;
         let providers = Self::new(&config);
-        let mut instances = providers
-            .shared
-            .instances
-            .write()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut instances = providers.shared.instances.write();
         for instance in instances.iter_mut() {
             instance.provider = Arc::clone(provider);
         }
@@ -178,11 +175,7 @@ impl Providers {
         api_key: Option<SecretString>,
         base_url: Option<&str>,
     ) -> Result<ProviderInfo, ConfigureError> {
-        let mut instances = self
-            .shared
-            .instances
-            .write()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut instances = self.shared.instances.write();
         let place = instances.iter().position(|known| known.config.id == id);
         let mut config = match place.and_then(|place| instances.get(place)) {
             Some(instance) => ProviderConfig::clone(&instance.config),
@@ -213,8 +206,7 @@ impl Providers {
     }
 
     fn instances(&self) -> RwLockReadGuard<'_, Vec<Instance>> {
-        let instances = self.shared.instances.read();
-        instances.unwrap_or_else(PoisonError::into_inner)
+        self.shared.instances.read()
     }
 
     fn info(&self, config: &ProviderConfig) -> ProviderInfo {

@@ -14,6 +14,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
+use parking_lot::Mutex;
 use schemars::JsonSchema;
 use secrecy::SecretString;
 use serde::Deserialize;
@@ -27,7 +28,6 @@ use super::{
 use crate::config::WebSearchConfig;
 use crate::http::Clients;
 use crate::message::{Danger, DangerLevel, Notice, Severity, ToolCategory, ToolSpec};
-use crate::mutex::Mutex;
 use answer::{Answer, Problem};
 use cache::Cache;
 

@@ -14,24 +14,14 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
     ),
     ("secret", &[], "one list for all who must know one"),
     ("terminal_text", &[], "for whoever shows output"),
-    ("aside", &[], "for whoever reads what is long"),
     (
-        "audit",
-        &["mutex"],
-        "told everything by whoever settles a call",
-    ),
-    (
-        "mutex",
+        "units",
         &[],
         "for every module but `sandbox`, which imports none",
     ),
     ("process", &[], "runs before anything else"),
     ("lifecycle", &[], "signals and handles alone"),
-    (
-        "http",
-        &["mutex"],
-        "clients for providers and search engines",
-    ),
+    ("http", &[], "clients for providers and search engines"),
     (
         "classifier",
         &["message", "sandbox"],
@@ -67,13 +57,12 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
     ),
     (
         "provider",
-        &["aside", "mutex", "message", "config", "http"],
+        &["aside", "message", "config", "http", "units"],
         "",
     ),
     (
         "tool",
         &[
-            "mutex",
             "message",
             "config",
             "sandbox",
@@ -87,7 +76,6 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
     (
         "mcp",
         &[
-            "mutex",
             "message",
             "config",
             "protocol",
@@ -102,7 +90,6 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
     (
         "exchange",
         &[
-            "mutex",
             "audit",
             "classifier",
             "message",
@@ -119,7 +106,6 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
     (
         "conversation",
         &[
-            "mutex",
             "config",
             "exchange",
             "message",
@@ -132,7 +118,6 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
     (
         "session",
         &[
-            "mutex",
             "conversation",
             "exchange",
             "message",
@@ -149,7 +134,6 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
         "connection",
         &[
             "aside",
-            "mutex",
             "session",
             "protocol",
             "message",
@@ -161,14 +145,7 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
     ),
     (
         "server",
-        &[
-            "mutex",
-            "connection",
-            "session",
-            "protocol",
-            "message",
-            "telemetry",
-        ],
+        &["connection", "session", "protocol", "message", "telemetry"],
         "",
     ),
     ("ready", &["protocol"], "the version of the contract"),
@@ -212,16 +189,7 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
     ),
     (
         "chat",
-        &[
-            "mutex",
-            "arguments",
-            "classifier",
-            "message",
-            "permission",
-            "protocol",
-            "ready",
-            "terminal_text",
-        ],
+        &["arguments", "message", "plain_text", "protocol", "ready"],
         "a client: it reaches the daemon through the socket alone",
     ),
 ];

@@ -2,10 +2,11 @@
 
 use std::collections::{HashMap, HashSet};
 
+use parking_lot::Mutex;
+
 use super::capabilities::Capabilities;
 use super::history::Fingerprint;
 use crate::message::Model;
-use crate::mutex::Mutex;
 
 /// Most models remembered; the vendor has some dozens, a gateway some hundreds.
 const MAX_MODELS: usize = 4096;
