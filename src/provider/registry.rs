@@ -14,11 +14,9 @@ use secrecy::{ExposeSecret, SecretString};
 
 use super::Provider;
 use super::anthropic::Anthropic;
-use super::chat::Chat;
+use super::compat::{Api, Server};
 use super::http::Clients;
 use super::ollama::Ollama;
-use super::presets::{self, Preset};
-use super::responses::Responses;
 use super::scripted::Scripted;
 use crate::config::{Config, ProviderConfig, ProviderKind};
 use detect::Detect;
@@ -222,19 +220,23 @@ impl Providers {
 
 impl Instance {
     fn new(config: Arc<ProviderConfig>, clients: &Clients) -> Self {
-        let clients = clients.clone();
-        let provider: Arc<dyn Provider> = match config.kind {
-            ProviderKind::Anthropic => Arc::new(Anthropic::new(Arc::clone(&config), clients)),
-            ProviderKind::Responses => Arc::new(Responses::new(Arc::clone(&config), clients)),
-            ProviderKind::Chat => Arc::new(Chat::new(Arc::clone(&config), clients)),
-            ProviderKind::Ollama => Arc::new(Ollama::new(Arc::clone(&config), clients)),
-            ProviderKind::Scripted => Arc::new(Scripted::new(Arc::clone(&config))),
-        };
+        let provider = make(Arc::clone(&config), clients.clone());
         Self { config, provider }
     }
 }
 
 fn unknown(id: &str, instances: &[Instance]) -> ConfigureError {
+/// Makes the provider of an instance, without touching the network.
+pub fn make(config: Arc<ProviderConfig>, clients: Clients) -> Arc<dyn Provider> {
+    match config.kind {
+        ProviderKind::Anthropic => Arc::new(Anthropic::new(config, clients)),
+        ProviderKind::Responses => Arc::new(Server::new(Api::Responses, config, clients)),
+        ProviderKind::Chat => Arc::new(Server::new(Api::Chat, config, clients)),
+        ProviderKind::Ollama => Arc::new(Ollama::new(config, clients)),
+        ProviderKind::Scripted => Arc::new(Scripted::new(config)),
+    }
+}
+
     let mut known: Vec<&str> = instances.iter().map(|one| one.config.id.as_str()).collect();
     let presets = presets::all().iter().map(|preset| preset.name);
     known.extend(presets.filter(|name| instances.iter().all(|one| one.config.id != *name)));
