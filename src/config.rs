@@ -18,7 +18,6 @@ mod settings;
 mod show;
 pub mod template;
 mod typed;
-pub mod units;
 mod variables;
 
 use std::collections::BTreeMap;

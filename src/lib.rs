@@ -77,5 +77,6 @@ pub mod ready;
 pub mod secret;
 pub mod telemetry;
 pub mod terminal_text;
+pub mod units;
 
 pub mod chat;

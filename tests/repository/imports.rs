@@ -29,8 +29,8 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
     ),
     (
         "permission",
-        &["message", "classifier", "config"],
-        "`classifier` for the words of a command, `config` for how a duration is written",
+        &["message", "classifier", "units"],
+        "`classifier` for the words of a command",
     ),
     (
         "protocol",
@@ -48,6 +48,7 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
             "telemetry",
             "http",
         ],
+            "units",
         "`provider` for the presets, which are data; `telemetry` to check a filter before it is used; `audit` for the most files it keeps; `http` for addresses that are not connected to",
     ),
     (
