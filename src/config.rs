@@ -12,6 +12,7 @@ mod load;
 mod merged;
 mod named_value;
 mod origin;
+pub mod presets;
 mod search;
 mod session;
 mod settings;

@@ -20,7 +20,6 @@ mod lines;
 pub mod models;
 mod ndjson;
 pub mod ollama;
-pub mod presets;
 mod quirks;
 mod record;
 pub mod registry;

@@ -18,6 +18,7 @@ use super::compat::{Api, Server};
 use super::http::Clients;
 use super::ollama::Ollama;
 use super::scripted::Scripted;
+use crate::config::presets::{self, Preset};
 use crate::config::{Config, ProviderConfig, ProviderKind};
 use detect::Detect;
 pub use detect::Found;
@@ -225,7 +226,6 @@ impl Instance {
     }
 }
 
-fn unknown(id: &str, instances: &[Instance]) -> ConfigureError {
 /// Makes the provider of an instance, without touching the network.
 pub fn make(config: Arc<ProviderConfig>, clients: Clients) -> Arc<dyn Provider> {
     match config.kind {
@@ -237,6 +237,7 @@ pub fn make(config: Arc<ProviderConfig>, clients: Clients) -> Arc<dyn Provider> 
     }
 }
 
+fn unknown(id: &str, instances: &[Instance]) -> ConfigureError {
     let mut known: Vec<&str> = instances.iter().map(|one| one.config.id.as_str()).collect();
     let presets = presets::all().iter().map(|preset| preset.name);
     known.extend(presets.filter(|name| instances.iter().all(|one| one.config.id != *name)));

@@ -10,6 +10,7 @@ use secrecy::{ExposeSecret, SecretString};
 use super::super::error::{nearest, one_of};
 use super::super::keys::{self, Found, SECRET_FORM};
 use super::super::origin::{MASK, Origin};
+use super::super::presets::{self, Preset};
 use super::super::settings::{ProviderSettings, Secret};
 use super::super::{ProviderConfig, ProviderKind};
 use super::endpoint::{base_url, host, is_local, is_nearby, wire};

@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use super::{Instance, ProviderInfo, Providers, of_preset};
-use crate::provider::presets;
+use crate::config::presets;
 
 /// Id and preset of the instance that it becomes.
 pub(super) const ID: &str = "ollama";
