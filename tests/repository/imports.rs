@@ -34,8 +34,8 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
     ),
     (
         "protocol",
-        &["message", "permission", "tool"],
-        "`permission` for the map a send may carry, `tool` for the metadata of a result and the names of streams",
+        &["message", "permission"],
+        "`permission` for the map a send may carry",
     ),
     (
         "config",
