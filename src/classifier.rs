@@ -49,7 +49,6 @@ mod tests;
 
 use std::path::Path;
 
-pub(crate) use self::characters::{is_hidden, is_invisible};
 pub use self::pattern::{Denial, Pattern, PatternError};
 pub use self::remember::Remembered;
 

@@ -429,7 +429,7 @@ fn glob_covers(part: &str, pattern: &str, glob: bool) -> bool {
 fn fold(name: &str) -> String {
     deny::fold(name)
         .chars()
-        .filter(|c| !super::characters::is_invisible(*c))
+        .filter(|c| !crate::terminal_text::is_invisible(*c))
         .collect()
 }
 

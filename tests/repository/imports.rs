@@ -17,14 +17,16 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
     (
         "units",
         &[],
-        "for every module but `sandbox`, which imports none",
+        "durations and sizes, for whoever reads or writes them",
     ),
+    ("aside", &[], "for whoever reads what is long"),
+    ("audit", &[], "told everything by whoever settles a call"),
     ("process", &[], "runs before anything else"),
     ("lifecycle", &[], "signals and handles alone"),
     ("http", &[], "clients for providers and search engines"),
     (
         "classifier",
-        &["message", "sandbox"],
+        &["message", "sandbox", "terminal_text"],
         "judges text; knows the levels of danger, and asks `sandbox::deny` what is a secret",
     ),
     (
@@ -46,7 +48,6 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
             "secret",
             "telemetry",
             "http",
-        ],
             "units",
         ],
         "`telemetry` to check a filter before it is used; `audit` for the most files it keeps; `http` for addresses that are not connected to",
@@ -138,11 +139,10 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
             "session",
             "protocol",
             "message",
-            "permission",
-            "chat",
+            "plain_text",
             "telemetry",
         ],
-        "`chat` and `permission` for text mode: how things look is the terminal client's affair",
+        "`plain_text` for text mode",
     ),
     (
         "server",
@@ -187,6 +187,11 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
             "tool",
         ],
         "the doctor looks at everything that a daemon would use, and starts none of it",
+    ),
+    (
+        "plain_text",
+        &["message", "protocol", "terminal_text"],
+        "a session as lines, for the terminal client and text mode",
     ),
     (
         "chat",
