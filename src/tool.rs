@@ -16,7 +16,8 @@ use futures::future::BoxFuture;
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
-use crate::message::{Danger, Part, ToolSpec};
+use crate::classifier::{Classification, Finding, Remembered, SimpleCommand};
+use crate::message::{Danger, DangerLevel, Part, ToolSpec};
 pub use crate::message::{Metadata, OutputStream};
 use crate::telemetry::Redactor;
 
@@ -124,9 +125,9 @@ pub struct Facts {
     /// Whether these paths are folders that are looked through for what [`Run::visible`] lets be seen.
     pub walks: bool,
     /// The simple commands it runs, for patterns of the scope; empty for other tools.
-    pub commands: Vec<crate::classifier::SimpleCommand>,
+    pub commands: Vec<SimpleCommand>,
     /// The rules that made the level what it is, for whoever is asked.
-    pub findings: Vec<crate::classifier::Finding>,
+    pub findings: Vec<Finding>,
     /// Whether these commands are all that runs, so that a pattern for each of them speaks for the call.
     pub plain: bool,
     /// Whether it wants the network for a command.
@@ -137,13 +138,50 @@ pub struct Facts {
     pub timeout: Option<Duration>,
 }
 
+impl Facts {
+    /// Returns the facts of a call that is as harmful as its tool, names no paths and runs no commands.
+    pub fn new(level: DangerLevel, remember: Option<RememberKey>) -> Self {
+        Self {
+            danger: Danger {
+                level,
+                reasons: Vec::new(),
+            },
+            paths: Vec::new(),
+            walks: false,
+            commands: Vec::new(),
+            findings: Vec::new(),
+            plain: true,
+            network: false,
+            remember,
+            timeout: None,
+        }
+    }
+
+    /// Returns the facts of a call of this tool that runs commands.
+    pub(crate) fn of_commands(tool: &str, classified: &Classification) -> Self {
+        Self {
+            danger: Danger {
+                level: classified.level,
+                reasons: classified.reasons(),
+            },
+            commands: classified.commands.clone(),
+            findings: classified.findings.clone(),
+            plain: classified.plain,
+            remember: classified
+                .rememberable()
+                .map(|commands| RememberKey::Commands(tool.to_owned(), commands)),
+            ..Self::new(classified.level, None)
+        }
+    }
+}
+
 /// What an approval with `remember` stands for.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum RememberKey {
     /// Every call of the tool.
     Tool(String),
     /// The same commands of the tool, joined in the same way.
-    Commands(String, crate::classifier::Remembered),
+    Commands(String, Remembered),
 }
 
 /// A file that a call reads or writes.

@@ -23,10 +23,10 @@ use serde_json::{Map, Value};
 use self::arguments::Arguments;
 use super::exec::Exec;
 use super::input;
-use super::{Facts, Output, Prepared, Refusal, RememberKey, Run, Tool, Violation};
+use super::{Facts, Output, Prepared, Refusal, Run, Tool, Violation};
 use crate::classifier::{Classification, Finding, Surroundings, classify_words};
 use crate::config::{BashConfig, NetworkPolicy};
-use crate::message::{Danger, DangerLevel, ToolCategory, ToolSpec};
+use crate::message::{DangerLevel, ToolCategory, ToolSpec};
 use crate::sandbox::environment::git_alone;
 use crate::sandbox::paths::{RootName, Roots};
 
@@ -162,23 +162,12 @@ struct Call {
 
 impl Prepared for Call {
     fn facts(&self) -> Facts {
-        let remember = self
-            .classified
-            .rememberable()
-            .map(|commands| RememberKey::Commands("git".to_owned(), commands));
         Facts {
-            danger: Danger {
-                level: self.classified.level,
-                reasons: self.classified.reasons(),
-            },
             paths: self.arguments.paths.clone(),
-            walks: false,
-            commands: self.classified.commands.clone(),
-            findings: self.classified.findings.clone(),
             plain: true,
             network: self.network,
-            remember,
             timeout: Some(self.timeout),
+            ..Facts::of_commands("git", &self.classified)
         }
     }
 
