@@ -1,12 +1,6 @@
-//! What the linker can do for memory and the start of a release build: each where it knows how.
+//! Packs the list of addresses that the loader adjusts at each start of a release build, where the linker can.
 //!
-//! It lays the functions that every run needs beside each other. The kernel maps sixteen pages around each page of the program that is touched, and a start touches a function here and
-//! one there: of 11 MB of code 7.8 were in memory for 1.2 that had run. `config/link-order.txt` names what runs in a start,
-//! an answer and a tool call; `benches/link_order.py` makes it. A name that is not there, after a change or with another
-//! compiler, is passed over.
-//!
-//! And it packs the list of addresses that the loader adjusts at each start, 0.6 MB of which all was read, into 20 KB
-//! (RELR; loaders know it since glibc 2.36).
+//! That is 0.6 MB of which all was read, in 20 KB (RELR; loaders know it since glibc 2.36).
 
 use std::env;
 use std::path::Path;
@@ -14,29 +8,19 @@ use std::process::Command;
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
-    println!("cargo::rerun-if-changed=config/link-order.txt");
     let variable = |name| env::var(name).unwrap_or_default();
     if variable("PROFILE") != "release" || variable("CARGO_CFG_TARGET_OS") != "linux" {
         return;
     }
-    let order = Path::new(&variable("CARGO_MANIFEST_DIR")).join("config/link-order.txt");
-    let ordered = [
-        format!("-Wl,--symbol-ordering-file={}", order.display()),
-        "-Wl,--no-warn-symbol-ordering".to_owned(),
-    ];
-    let packed = ["-Wl,-z,pack-relative-relocs".to_owned()];
-    for arguments in [ordered.as_slice(), &packed] {
-        if takes(&variable, arguments) {
-            for argument in arguments {
-                println!("cargo::rustc-link-arg-bins={argument}");
-            }
-        }
+    let packed = "-Wl,-z,pack-relative-relocs";
+    if takes(&variable, packed) {
+        println!("cargo::rustc-link-arg-bins={packed}");
     }
 }
 
-/// Whether the linker takes the arguments, and this machine runs what comes of it where it is built for this machine: an
-/// empty program is linked with them.
-fn takes(variable: &dyn Fn(&'static str) -> String, arguments: &[String]) -> bool {
+/// Whether the linker takes the argument, and this machine runs what comes of it where it is built for this machine: an
+/// empty program is linked with it.
+fn takes(variable: &dyn Fn(&'static str) -> String, argument: &str) -> bool {
     let folder = variable("OUT_DIR");
     let source = Path::new(&folder).join("empty.rs");
     if std::fs::write(&source, "fn main() {}\n").is_err() {
@@ -52,11 +36,7 @@ fn takes(variable: &dyn Fn(&'static str) -> String, arguments: &[String]) -> boo
     if !linker.is_empty() {
         compiler.arg(format!("-Clinker={linker}"));
     }
-    compiler.args(
-        arguments
-            .iter()
-            .map(|argument| format!("-Clink-arg={argument}")),
-    );
+    compiler.arg(format!("-Clink-arg={argument}"));
     let succeeds =
         |command: &mut Command| command.output().is_ok_and(|output| output.status.success());
     succeeds(&mut compiler)

@@ -21,7 +21,7 @@ use sha2::{Digest, Sha256};
 use self::file::LogFile;
 
 pub use self::file::MAX_KEPT;
-use crate::mutex::Mutex;
+use parking_lot::Mutex;
 
 /// Lines that may wait to be written: some hundred conversations ending their calls at once. At about
 /// 1 KiB a line this is its memory, too.

@@ -2,22 +2,15 @@
 //!
 //! It is the living example of a client: it knows nothing of the daemon but what comes through the
 //! WebSocket. What to do about each frame and each key is decided in `talk`, without I/O; how
-//! things look is in `render` and `question`, which a socket in text mode uses too (`connection/text.rs`);
-//! the loop around them is in `terminal`.
+//! things look is in `plain_text`; the loop around them is in `terminal`.
 
 mod address;
 mod daemon;
 mod editor;
-pub(crate) mod frame;
 mod keyboard;
-pub(crate) mod line;
-pub(crate) mod question;
-pub(crate) mod render;
 mod socket;
-pub(crate) mod style;
 mod talk;
 mod terminal;
-pub(crate) mod text;
 
 use std::io::{IsTerminal as _, Write as _};
 use std::process::ExitCode;

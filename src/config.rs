@@ -12,13 +12,13 @@ mod load;
 mod merged;
 mod named_value;
 mod origin;
+pub mod presets;
 mod search;
 mod session;
 mod settings;
 mod show;
 pub mod template;
 mod typed;
-pub mod units;
 mod variables;
 
 use std::collections::BTreeMap;

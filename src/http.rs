@@ -16,7 +16,7 @@ use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::{Certificate, Client, ClientBuilder, RequestBuilder, Response, Url, redirect};
 use tower::util::MapFutureLayer;
 
-use crate::mutex::Mutex;
+use parking_lot::Mutex;
 
 /// Longest wait for a connection, TLS included.
 const CONNECT_TIME: Duration = Duration::from_secs(10);
@@ -98,7 +98,7 @@ impl Clients {
         Ok(clients)
     }
 
-    fn built(&self) -> std::sync::MutexGuard<'_, HashMap<Route, Client>> {
+    fn built(&self) -> parking_lot::MutexGuard<'_, HashMap<Route, Client>> {
         self.built.lock()
     }
 }

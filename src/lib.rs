@@ -73,11 +73,12 @@ pub mod commands;
 pub mod config;
 pub mod daemon;
 pub mod lifecycle;
-pub mod mutex;
+mod plain_text;
 pub mod process;
 pub mod ready;
 pub use outrigger_sandbox::secret;
 pub mod telemetry;
 pub mod terminal_text;
+pub mod units;
 
 pub mod chat;

@@ -25,6 +25,7 @@ mod wire;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use parking_lot::{Mutex, MutexGuard};
 use rmcp::model::{
     GetPromptRequestParams, GetPromptResponse, ReadResourceRequestParams, ReadResourceResponse,
 };
@@ -38,7 +39,6 @@ use tokio_util::task::TaskTracker;
 use crate::config::McpServerConfig;
 use crate::http::Clients;
 use crate::message::Notice;
-use crate::mutex::{Mutex, MutexGuard};
 use crate::protocol::answer::McpServer;
 use crate::telemetry::Redactor;
 use crate::tool::Registry;

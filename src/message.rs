@@ -4,10 +4,12 @@
 //! to a client is in [`crate::protocol`]; how it looks to a model is each provider's own affair.
 
 pub mod image;
+mod outcome;
 
 use std::sync::Arc;
 
 pub use outrigger_shell::DangerLevel;
+pub use outcome::{Metadata, OutputStream};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};

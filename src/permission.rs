@@ -69,10 +69,10 @@ pub struct Permission {
     pub paths: Option<Vec<String>>,
     /// Longest run of one call: `"120s"` or milliseconds.
     #[serde(
-        with = "crate::config::units::optional_timeout",
+        with = "crate::units::optional_timeout",
         skip_serializing_if = "Option::is_none"
     )]
-    #[schemars(with = "Option<crate::config::units::Timeout>")]
+    #[schemars(with = "Option<crate::units::Timeout>")]
     pub timeout: Option<Duration>,
     /// Patterns over the words of each simple command: where all match, it is not asked.
     #[serde(skip_serializing_if = "Vec::is_empty")]

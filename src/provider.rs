@@ -8,7 +8,7 @@
 pub mod anthropic;
 mod arguments;
 mod body;
-pub mod chat;
+mod chat;
 mod compat;
 pub mod decode;
 pub mod error;
@@ -20,12 +20,11 @@ mod lines;
 pub mod models;
 mod ndjson;
 pub mod ollama;
-pub mod presets;
 mod quirks;
 mod record;
 pub mod registry;
 pub mod replay;
-pub mod responses;
+mod responses;
 pub mod retry;
 #[cfg(test)]
 mod samples;

@@ -4,10 +4,12 @@
 //! carriage return, backspace and the sequences that move the cursor or erase are carried out. Colours, titles and
 //! all other controls are dropped. Lines are as long as they are written, nothing wraps.
 
+mod characters;
 mod line;
 
 use std::collections::VecDeque;
 
+pub(crate) use characters::{is_hidden, is_invisible};
 use line::Line;
 use vte::{Params, Parser, Perform};
 

@@ -13,12 +13,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
-use crate::message::{Danger, Part, ToolSpec};
+use crate::classifier::{Classification, Finding, Remembered, SimpleCommand};
+use crate::message::{Danger, DangerLevel, Part, ToolSpec};
+pub use crate::message::{Metadata, OutputStream};
 use crate::telemetry::Redactor;
 
 mod appraisal;
@@ -126,9 +126,9 @@ pub struct Facts {
     /// Whether these paths are folders that are looked through for what [`Run::visible`] lets be seen.
     pub walks: bool,
     /// The simple commands it runs, for patterns of the scope; empty for other tools.
-    pub commands: Vec<crate::classifier::SimpleCommand>,
+    pub commands: Vec<SimpleCommand>,
     /// The rules that made the level what it is, for whoever is asked.
-    pub findings: Vec<crate::classifier::Finding>,
+    pub findings: Vec<Finding>,
     /// Whether these commands are all that runs, so that a pattern for each of them speaks for the call.
     pub plain: bool,
     /// Whether it wants the network for a command.
@@ -139,13 +139,50 @@ pub struct Facts {
     pub timeout: Option<Duration>,
 }
 
+impl Facts {
+    /// Returns the facts of a call that is as harmful as its tool, names no paths and runs no commands.
+    pub fn new(level: DangerLevel, remember: Option<RememberKey>) -> Self {
+        Self {
+            danger: Danger {
+                level,
+                reasons: Vec::new(),
+            },
+            paths: Vec::new(),
+            walks: false,
+            commands: Vec::new(),
+            findings: Vec::new(),
+            plain: true,
+            network: false,
+            remember,
+            timeout: None,
+        }
+    }
+
+    /// Returns the facts of a call of this tool that runs commands.
+    pub(crate) fn of_commands(tool: &str, classified: &Classification) -> Self {
+        Self {
+            danger: Danger {
+                level: classified.level,
+                reasons: classified.reasons(),
+            },
+            commands: classified.commands.clone(),
+            findings: classified.findings.clone(),
+            plain: classified.plain,
+            remember: classified
+                .rememberable()
+                .map(|commands| RememberKey::Commands(tool.to_owned(), commands)),
+            ..Self::new(classified.level, None)
+        }
+    }
+}
+
 /// What an approval with `remember` stands for.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum RememberKey {
     /// Every call of the tool.
     Tool(String),
     /// The same commands of the tool, joined in the same way.
-    Commands(String, crate::classifier::Remembered),
+    Commands(String, Remembered),
 }
 
 /// A file that a call reads or writes.
@@ -179,18 +216,6 @@ pub struct Run<'a> {
 
 /// Tells whether a path below a root may be seen.
 pub type Visible = Arc<dyn Fn(&str) -> bool + Send + Sync>;
-
-/// Which stream a piece of live output belongs to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub enum OutputStream {
-    /// A command's standard output.
-    Stdout,
-    /// A command's standard error.
-    Stderr,
-    /// Progress that a tool reports.
-    Progress,
-}
 
 /// What a call came to.
 #[derive(Clone, Debug, PartialEq)]
@@ -229,94 +254,13 @@ impl Output {
     }
 }
 
-/// Facts about a call's outcome, as they apply.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", default)]
-pub struct Metadata {
-    /// A command's exit code.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub exit_code: Option<i32>,
-    /// The signal that ended a command.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub signal: Option<i32>,
-    /// The time limit ended it.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub timed_out: bool,
-    /// The user, or the end of the exchange, ended it.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub cancelled: bool,
-    /// It was refused, by the user or by a rule.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub denied: bool,
-    /// Nobody answered in time.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub expired: bool,
-    /// The output was longer than the cap.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub truncated: bool,
-    /// Bytes of output altogether.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub total_bytes: Option<u64>,
-    /// Of these, bytes of standard error.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub stderr_bytes: Option<u64>,
-    /// Bytes of output left out.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub omitted_bytes: Option<u64>,
-    /// How many places of the result show the mask `[redacted]` in place of a secret.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub redacted: Option<u64>,
-    /// The file, relative to its root.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub path: Option<String>,
-    /// A unified diff of what was written.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub diff: Option<String>,
-    /// Who answered: a search engine, an MCP server.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub provider: Option<String>,
-    /// How many results there are.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub result_count: Option<u64>,
-    /// The results as data.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub results: Option<Value>,
-    /// Settings of the project that a command made or changed and that an editor, shell or agent runs.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub settings_changed: Vec<String>,
-    /// Direct answers of a search engine, and what it has in a box beside the results.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub answers: Vec<String>,
-    /// What went wrong though there is a result: an engine that was tried first and failed.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub warnings: Vec<String>,
-    /// The sandbox mode a command ran in.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub sandbox: Option<String>,
-    /// Processor time of a command in milliseconds.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub cpu_ms: Option<u64>,
-    /// Largest resident set of a command in bytes.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub max_rss_bytes: Option<u64>,
-}
-
-impl Metadata {
-    /// Returns whether a call without success is no fault: a search without a match, or a call that was not run because
-    /// of an answer, or of none.
-    pub fn is_no_fault(&self) -> bool {
-        let found_nothing = self.result_count == Some(0) && !self.timed_out;
-        found_nothing || self.denied || self.expired || self.cancelled
-    }
-}
-
 /// The tools there are: core tools for good, MCP tools as they come and go.
 ///
 /// A snapshot is immutable, so an exchange keeps the tools it began a turn with. The lock is held
 /// for a pointer's copy, never across an await.
 #[derive(Default)]
 pub struct Registry {
-    tools: std::sync::RwLock<Arc<ToolSet>>,
+    tools: parking_lot::RwLock<Arc<ToolSet>>,
 }
 
 /// The tools of one moment, by name and so in a stable order.
@@ -330,26 +274,18 @@ impl Registry {
             .map(|tool| (tool.spec().name.clone(), tool))
             .collect();
         Self {
-            tools: std::sync::RwLock::new(Arc::new(set)),
+            tools: parking_lot::RwLock::new(Arc::new(set)),
         }
     }
 
     /// Returns the tools there are now.
     pub fn snapshot(&self) -> Arc<ToolSet> {
-        Arc::clone(
-            &self
-                .tools
-                .read()
-                .unwrap_or_else(std::sync::PoisonError::into_inner),
-        )
+        Arc::clone(&self.tools.read())
     }
 
     /// Replaces all tools of one origin. A name that another origin has stays the other's.
     pub fn replace(&self, origin: &str, tools: impl IntoIterator<Item = Arc<dyn Tool>>) {
-        let mut guard = self
-            .tools
-            .write()
-            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut guard = self.tools.write();
         let mut set: ToolSet = guard
             .iter()
             .filter(|(_, tool)| tool.spec().origin != origin)

@@ -5,13 +5,13 @@ use std::process::{ExitStatus, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use secrecy::SecretString;
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, BufReader};
 use tokio::process::{Child, Command};
 
 use super::address::Address;
 use crate::arguments::ConfigArguments;
-use crate::mutex::Mutex;
 use crate::ready::{Fatal, ReadyLine, exit};
 
 /// How long the daemon may take to say that it is ready.

@@ -17,8 +17,8 @@ use tokio_tungstenite::tungstenite::{Error, Message};
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream};
 
 use super::address::Address;
-use super::frame::Frame;
 use crate::message::SessionId;
+use crate::plain_text::frame::Frame;
 use crate::protocol::Event;
 
 type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;

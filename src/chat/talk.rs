@@ -14,18 +14,24 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 
-use super::line::{HELP, Line};
-use super::render::Screen;
-use super::style::{Piece, Style};
 use crate::message::{ConversationId, ToolId};
-use crate::protocol::command::{ChatCancel, ChatSend, Configure, WhenBusy};
+use crate::plain_text::frame::request_id;
+use crate::plain_text::line::{COMMANDS, Line};
+use crate::plain_text::render::Screen;
+use crate::plain_text::style::{Piece, Style};
+use crate::protocol::command::{ChatCancel, ChatSend, Configure};
 use crate::protocol::event::{
     ChatError, Event, SessionError, StopReason, ToolConfirm, ToolOutcome,
 };
-use crate::protocol::{Command, Content, SessionCode};
+use crate::protocol::{Command, SessionCode};
 
 /// What the model is told with one key after a path of its own ended the exchange.
 const GO_ON: &str = "Go on, without that path.";
+
+/// What `/help` says after the commands.
+const KEYS: &str = "\
+/quit             end (Ctrl-D too)
+Ctrl-C cancels what runs; twice, it ends the chat.";
 
 /// The key.
 const GO_ON_KEY: &str = "g";
@@ -330,7 +336,7 @@ impl Talk {
                 vec![action]
             }
             Line::Help => {
-                let mut actions = self.say(Style::Plain, HELP.trim_end());
+                let mut actions = self.say(Style::Plain, format!("{COMMANDS}\n{KEYS}"));
                 actions.push(self.prompt());
                 actions
             }
@@ -389,22 +395,8 @@ impl Talk {
     }
 
     fn send(&mut self, text: String) -> Action {
-        let (number, action) = self.request(Command::ChatSend(Box::new(ChatSend {
-            conversation_id: self.conversation.clone(),
-            content: Content::Text(text),
-            history: None,
-            provider: None,
-            model: None,
-            system_prompt: None,
-            trust_level: None,
-            workflow: None,
-            tool_permissions: None,
-            max_tokens: None,
-            temperature: None,
-            thinking: None,
-            limits: crate::permission::Limits::default(),
-            when_busy: WhenBusy::Queue,
-        })));
+        let send = ChatSend::text(self.conversation.clone(), text);
+        let (number, action) = self.request(Command::ChatSend(Box::new(send)));
         self.busy = Some(number);
         action
     }
@@ -412,7 +404,10 @@ impl Talk {
     fn request(&mut self, command: Command) -> (u64, Action) {
         self.requests += 1;
         self.unanswered.insert(self.requests, command.clone());
-        (self.requests, Action::Send(id(self.requests), command))
+        (
+            self.requests,
+            Action::Send(request_id(self.requests), command),
+        )
     }
 
     fn show(&mut self, event: &Event) -> Vec<Action> {
@@ -424,16 +419,6 @@ impl Talk {
         let pieces = self.screen.line(style, text);
         pieces.into_iter().map(Action::Show).collect()
     }
-}
-
-/// The id of a request on the wire.
-fn id(number: u64) -> String {
-    format!("c{number}")
-}
-
-/// The number in a request's id.
-pub(super) fn number(id: &str) -> Option<u64> {
-    id.strip_prefix('c')?.parse().ok()
 }
 
 /// Whether an exchange that ended so has answered what it was asked.

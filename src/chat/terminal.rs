@@ -11,8 +11,8 @@ use tokio::time::{Instant, sleep_until};
 use super::editor;
 use super::keyboard::Keyboard;
 use super::socket::{Arrival, Link};
-use super::style::{Piece, Style};
 use super::talk::{Action, End, Talk, Wishes};
+use crate::plain_text::style::{Piece, Style};
 use crate::protocol::Command;
 
 /// A question takes no key so soon after it appeared: that was meant for something else.

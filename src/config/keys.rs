@@ -12,7 +12,7 @@ use secrecy::SecretString;
 use super::error::ConfigError;
 use super::load::{Environment, Sources};
 use super::origin::Origin;
-use crate::provider::presets::{self, Preset};
+use super::presets::{self, Preset};
 
 /// Largest file with a secret, in bytes; no key comes near it.
 const MAX_SECRET_BYTES: u64 = 16 << 10;

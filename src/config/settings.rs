@@ -12,9 +12,9 @@ use serde::Deserialize;
 use serde::de::{Deserializer, IntoDeserializer};
 
 use super::named_value::NamedValue;
-use super::units::{Size, Span, Timeout};
 use super::{AskSearch, LogFormat, NetworkPolicy, SandboxPolicy, Unattended};
 use crate::message::{DangerLevel, OnViolation, TrustLevel};
+use crate::units::{Size, Span, Timeout};
 
 /// Everything that can be set.
 #[derive(Debug, Deserialize, JsonSchema)]

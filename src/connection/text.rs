@@ -2,8 +2,7 @@
 //!
 //! Pure but for the clock in a question's remaining time, which is handed in. What is typed becomes
 //! the same requests as anybody's, and what is shown is made of the same frames, so this is a way to
-//! look at a session and no second protocol. How things look is the terminal client's affair
-//! (`crate::chat`); there are no colours here.
+//! look at a session and no second protocol. How things look is in `plain_text`; there are no colours here.
 
 mod inputs;
 
@@ -11,20 +10,18 @@ use std::collections::VecDeque;
 
 use jiff::Timestamp;
 
-use crate::chat::frame::Frame;
-use crate::chat::line::Line;
-use crate::chat::question::{self, Reply};
-use crate::chat::render::Screen;
-use crate::chat::style::{Piece, Style};
 use crate::message::{ConversationId, Notice, Severity};
-use crate::permission::Limits;
-use crate::protocol::command::{ChatCancel, ChatSend, Command, Remember, ToolApprove, WhenBusy};
-use crate::protocol::content::Content;
+use crate::plain_text::frame::Frame;
+use crate::plain_text::line::{COMMANDS, Line};
+use crate::plain_text::question::{self, Reply};
+use crate::plain_text::render::Screen;
+use crate::plain_text::style::{Piece, Style};
+use crate::protocol::command::{ChatCancel, ChatSend, Command, Remember, ToolApprove};
 use crate::protocol::event::{Event, Ready, ToolConfirm};
 use crate::protocol::input::{InputOutcome, ToolInputRequest};
 use crate::protocol::{SessionCode, word};
 
-/// What `/help` says.
+/// What `/help` says before the commands.
 const HELP: &str = "\
 a line            is said to the model
 y, n [REASON]     answer the open question: yes, no
@@ -32,12 +29,7 @@ e {JSON}, a       yes with this input instead; yes, and always in this conversat
 y t3, n t3, ...   the same for the question about t3, where several are open
 /input on         be asked what MCP servers want to know in the middle of a call; off
 /answer {JSON}    give them that; /decline does not; with the id where several ask: /answer i2 {JSON}
-/cancel           stop what runs
-/model [ID]       use a model, or list those there are
-/provider [NAME]  use a provider instance, or list those there are
-/trust LEVEL      supervised, guided or autonomous
-/history          what the daemon remembers of this conversation
-/quit             close the socket";
+/cancel           stop what runs";
 
 /// Characters of an unfinished line that are held back before they are shown all the same.
 const LINE_CHARS: usize = 2_000;
@@ -166,9 +158,14 @@ impl Text {
         }
         match Line::read(line, &self.conversation) {
             Line::Empty => Typed::Nothing,
-            Line::Say(text) => ask(Command::ChatSend(Box::new(self.say(text)))),
+            Line::Say(text) => {
+                let send = ChatSend::text(self.conversation.clone(), text);
+                ask(Command::ChatSend(Box::new(send)))
+            }
             Line::Ask(command) => ask(command),
-            Line::Help => tell(HELP),
+            Line::Help => tell(&format!(
+                "{HELP}\n{COMMANDS}\n/quit             close the socket"
+            )),
             Line::Quit => Typed::Quit,
             Line::Wrong(problem) => tell(&problem),
         }
@@ -219,36 +216,10 @@ impl Text {
             None => (None, rest),
         }
     }
-
-    fn say(&self, text: String) -> ChatSend {
-        ChatSend {
-            conversation_id: self.conversation.clone(),
-            content: Content::Text(text),
-            history: None,
-            provider: None,
-            model: None,
-            system_prompt: None,
-            trust_level: None,
-            workflow: None,
-            tool_permissions: None,
-            max_tokens: None,
-            temperature: None,
-            thinking: None,
-            limits: Limits::default(),
-            when_busy: WhenBusy::Queue,
-        }
-    }
 }
 
 fn verdict(confirm: &ToolConfirm, reply: Reply) -> Typed {
-    let mut approve = ToolApprove {
-        tool_id: confirm.tool_id.clone(),
-        approved: true,
-        input: None,
-        remember: Remember::Once,
-        reason: None,
-        unattended: false,
-    };
+    let mut approve = ToolApprove::new(confirm.tool_id.clone(), true);
     match reply {
         Reply::Approve => {}
         Reply::Remember => approve.remember = Remember::Conversation,

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use parking_lot::Mutex;
+
 use crate::message::MessageId;
-use crate::mutex::Mutex;
 use crate::protocol::answer::Sent;
 
 /// The answer to one send, shared by who gives it and who remembers it.

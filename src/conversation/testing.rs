@@ -5,15 +5,13 @@ use std::sync::{Arc, LazyLock};
 
 use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt, stream};
+use parking_lot::Mutex;
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
 use crate::config::Config;
 use crate::exchange::history::is_valid;
-use crate::message::{
-    Danger, DangerLevel, MessageId, Model, ToolCategory, ToolId, ToolSpec, Usage,
-};
-use crate::mutex::Mutex;
+use crate::message::{DangerLevel, MessageId, Model, ToolCategory, ToolId, ToolSpec, Usage};
 use crate::protocol::ChatCode;
 use crate::protocol::event::Event;
 use crate::provider::{
@@ -202,20 +200,7 @@ impl Tool for Deeds {
 
 impl Prepared for Deed {
     fn facts(&self) -> Facts {
-        Facts {
-            danger: Danger {
-                level: DangerLevel::Dangerous,
-                reasons: Vec::new(),
-            },
-            paths: Vec::new(),
-            walks: false,
-            commands: Vec::new(),
-            findings: Vec::new(),
-            plain: true,
-            network: false,
-            remember: None,
-            timeout: None,
-        }
+        Facts::new(DangerLevel::Dangerous, None)
     }
 
     fn claims(&self) -> Vec<Claim> {

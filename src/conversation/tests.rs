@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use proptest::prelude::*;
 
 use super::testing::{CONFIG, Finish, Move, Scripted, check, finishes, moves, tools};
@@ -10,7 +11,6 @@ use super::*;
 use crate::exchange::events::Events;
 use crate::exchange::history::is_valid;
 use crate::message::{Message, OnViolation, Part, TrustLevel};
-use crate::mutex::Mutex;
 use crate::permission::{PermissionMap, Scope};
 use crate::protocol::event::Event;
 use crate::provider::{Provider, Stop};

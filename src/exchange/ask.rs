@@ -3,11 +3,11 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use parking_lot::Mutex;
 use serde_json::{Map, Value};
 use tokio::sync::oneshot;
 
 use crate::message::{InputId, ToolId};
-use crate::mutex::Mutex;
 use crate::protocol::command::Remember;
 use crate::protocol::event::ToolConfirm;
 use crate::protocol::input::ToolInputRequest;

@@ -19,6 +19,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt;
+use parking_lot::Mutex;
 use serde_json::{Map, Value};
 use tokio::sync::Semaphore;
 use tracing::Instrument as _;
@@ -27,7 +28,6 @@ use super::accumulator::Fault;
 use super::{Exchange, Leave, Progress};
 use crate::audit::{By, Ruling};
 use crate::message::{Danger, Message, OnViolation, Part, ToolCall, ToolResult};
-use crate::mutex::Mutex;
 use crate::protocol::ChatCode;
 use crate::protocol::event::ChatError;
 use crate::protocol::record::ExecutionStatus;

@@ -1,6 +1,6 @@
 //! What became of each tool call of a session: records for its clients, and the calls still open.
 //!
-//! A std mutex, held for a look-up or a change of one record. The oldest settled records go first;
+//! A plain mutex, held for a look-up or a change of one record. The oldest settled records go first;
 //! one whose call is still open never goes. What clients ask of them is in `page` and `sums`.
 
 mod page;
@@ -9,12 +9,12 @@ mod sums;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
+use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
 use super::recording::Recording;
 use crate::audit::Ruling;
 use crate::message::{ConversationId, ToolId};
-use crate::mutex::Mutex;
 use crate::protocol::answer::{Executions as Page, OutputRange};
 use crate::protocol::command::{ToolHistory, ToolOutput};
 use crate::protocol::record::{ExecutionRecord, ExecutionStatus, ToolMetrics};

@@ -3,11 +3,11 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
 
+use parking_lot::Mutex;
 use tokio::sync::OnceCell;
 
 use super::failure;
 use super::setup::Setup;
-use crate::mutex::Mutex;
 use crate::protocol::event::ChatError;
 use crate::provider::{ErrorKind, Provider, ProviderError};
 

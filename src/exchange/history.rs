@@ -5,14 +5,15 @@ mod room;
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use parking_lot::Mutex;
+
 use crate::message::{Message, Part, Reply, ToolCall, ToolResult};
-use crate::mutex::Mutex;
 
 pub use room::{Full, Room, bytes_of_parts};
 
 /// The messages of a conversation.
 ///
-/// A std mutex: the conversation's own task reads it for a client while its exchange is in flight;
+/// A plain mutex: the conversation's own task reads it for a client while its exchange is in flight;
 /// both hold it for a push or a pointer's copy. A snapshot costs no copy of the messages.
 #[derive(Debug, Default)]
 pub struct History {

@@ -3,8 +3,9 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use parking_lot::Mutex;
+
 use crate::message::{ConversationId, InputId};
-use crate::mutex::Mutex;
 
 /// The most requests for input that are open in one session: more than a person would answer.
 const MAX_OPEN: usize = 16;

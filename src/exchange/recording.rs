@@ -5,10 +5,10 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use crate::message::ToolId;
-use crate::mutex::Mutex;
 use crate::protocol::answer::OutputRange;
 use crate::protocol::record::ExecutionRecord;
 use crate::sandbox::output::Stream as Pipe;

@@ -6,9 +6,10 @@
 
 use std::collections::HashSet;
 
+use parking_lot::Mutex;
+
 use crate::config::{AskSearch, WebSearchConfig};
 use crate::message::{Message, Part, ToolId};
-use crate::mutex::Mutex;
 use crate::permission::decision::Search;
 
 /// Words that say nothing by themselves.

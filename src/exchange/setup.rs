@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use serde_json::{Map, Value};
 use tokio_util::task::TaskTracker;
 
@@ -22,7 +23,6 @@ use crate::message::{
     ConversationId, InputId, Message, MessageId, OnViolation, Part, SessionId, Thinking, ToolCall,
     ToolId, TrustLevel,
 };
-use crate::mutex::Mutex;
 use crate::permission::Scope;
 use crate::provider::Provider;
 use crate::sandbox::quota::WriteQuota;

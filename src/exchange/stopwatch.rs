@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use crate::mutex::Mutex;
+use parking_lot::Mutex;
 
 /// A limit beyond this is none; clocks do not reach as far as a client's number may.
 const FAR: Duration = Duration::from_secs(10 * 365 * 24 * 3600);

@@ -1,7 +1,8 @@
 //! The calls that the model writes in the turn that runs: a client knows of them, and they are not open yet.
 
+use parking_lot::Mutex;
+
 use crate::message::ToolId;
-use crate::mutex::Mutex;
 
 /// The calls of one turn of a conversation, as many as the model began.
 #[derive(Debug, Default)]

@@ -8,12 +8,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use parking_lot::Mutex;
 use rmcp::model::{ElicitRequestParams, ElicitResult, ElicitationAction};
 use serde_json::{Map, Value};
 use tokio::sync::{broadcast, mpsc, oneshot};
 
 use crate::message::{Notice, Severity};
-use crate::mutex::Mutex;
 use crate::telemetry::Redactor;
 use crate::tool::user::{AskUser, Form, Given, Wanted};
 

@@ -12,7 +12,7 @@ use serde::Deserialize;
 use tokio::sync::SetOnce;
 use tokio::time::Instant;
 
-use crate::mutex::Mutex;
+use parking_lot::Mutex;
 
 /// The price of a message: to parse it and to run its task costs some tens of microseconds, a few per cent of this.
 const MESSAGE: Duration = Duration::from_micros(500);

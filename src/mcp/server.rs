@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::{Mutex, MutexGuard};
 use rmcp::service::{Peer, RoleClient};
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
@@ -20,7 +21,6 @@ use super::lists::{self, Lists};
 use super::tool::McpTool;
 use crate::config::McpServerConfig;
 use crate::message::{Notice, Severity};
-use crate::mutex::{Mutex, MutexGuard};
 use crate::protocol::answer::{McpServer, McpState};
 use crate::tool::Tool;
 

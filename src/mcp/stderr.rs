@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio_util::sync::CancellationToken;
 
-use crate::mutex::Mutex;
+use parking_lot::Mutex;
 
 /// Bytes kept of what a server wrote last: enough for a stack trace's end.
 const KEPT: usize = 4 * 1024;

@@ -21,7 +21,7 @@ use super::connection::of_sdk;
 use super::definition::Definition;
 use super::server::{Handle, Life, Link};
 use super::{content, hint};
-use crate::message::{Danger, Part, ToolSpec};
+use crate::message::{Part, ToolSpec};
 use crate::telemetry::Redactor;
 use crate::tool::{
     Facts, Metadata, Output, OutputStream, Prepared, Refusal, RememberKey, Run, Tool, Violation,
@@ -83,20 +83,11 @@ struct Call {
 impl Prepared for Call {
     fn facts(&self) -> Facts {
         let Definition { spec, digest, .. } = &self.definition;
+        // A tool that was approved and has changed since is another tool.
+        let remember = RememberKey::Tool(format!("{} {digest}", spec.name));
         Facts {
-            danger: Danger {
-                level: spec.danger_level,
-                reasons: Vec::new(),
-            },
-            paths: Vec::new(),
-            walks: false,
-            commands: Vec::new(),
-            findings: Vec::new(),
-            plain: true,
-            network: false,
-            // A tool that was approved and has changed since is another tool.
-            remember: Some(RememberKey::Tool(format!("{} {digest}", spec.name))),
             timeout: Some(self.server.config.timeout),
+            ..Facts::new(spec.danger_level, Some(remember))
         }
     }
 

@@ -9,9 +9,9 @@ use super::event::{StateName, ToolConfirm};
 use super::input::ToolInputRequest;
 use super::record::ExecutionRecord;
 use crate::message::{
-    ConversationId, InputId, MessageId, Model, OnViolation, ToolId, ToolSpec, TrustLevel,
+    ConversationId, InputId, MessageId, Model, OnViolation, OutputStream, ToolId, ToolSpec,
+    TrustLevel,
 };
-use crate::tool::OutputStream;
 
 /// Payload of `session:configure-result`: the values now in force.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

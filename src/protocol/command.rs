@@ -1,6 +1,7 @@
 //! What a client may say, with an example of each.
 
 mod examples;
+mod short;
 
 use std::collections::BTreeMap;
 

@@ -1,8 +1,9 @@
 //! Anthropic Messages, at the vendor's own endpoint and at those that copy it.
 //!
-//! `request` and `history` build the body, `decode` reads the answer, `repair` knows what to do about
-//! a refusal. Facts: `docs/providers.md`, the headings that begin with "Anthropic".
+//! `request` and `history` build the body, `decode` reads the answer.
+//! Facts: `docs/providers.md`, the headings that begin with "Anthropic".
 
+mod amends;
 mod blocks;
 mod brief;
 mod cache;
@@ -11,30 +12,29 @@ mod content;
 mod decode;
 mod history;
 mod ids;
-mod learnt;
 mod models;
-mod repair;
 mod request;
 #[cfg(test)]
 mod tests;
 mod thinking;
 mod usage;
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
+use parking_lot::Mutex;
 use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Method, Url};
 use secrecy::ExposeSecret;
 use serde_json::Value;
 
+use self::amends::Amends;
 use self::capabilities::Capabilities;
 use self::decode::{Context, MessageDecoder};
-use self::learnt::Memory;
 use self::models::Page;
-use self::repair::{Remedy, remedy};
-use self::request::{Amends, Prepared, Setting, prepare};
+use self::request::{Prepared, Setting, prepare};
 use super::body::Framing;
 use super::decode::Decoder;
 use super::http::Endpoint;
@@ -65,13 +65,14 @@ const PAGE_SIZE: u32 = 1000;
 /// Most pages of models read.
 const MAX_PAGES: usize = 8;
 
-/// Most times a request is put otherwise after a refusal.
-const MAX_REPAIRS: usize = 4;
+/// Most models remembered; the vendor has some dozens, a gateway some hundreds.
+const MAX_LISTED: usize = 4096;
 
 /// A provider instance that speaks Anthropic Messages.
 pub struct Anthropic {
     endpoint: Endpoint,
-    memory: Memory,
+    /// Models as the vendor listed them last; locked for a look-up or to take a list.
+    listed: Mutex<HashMap<String, (Model, Capabilities)>>,
     told: Told,
 }
 
@@ -80,7 +81,7 @@ impl Anthropic {
     pub fn new(config: Arc<ProviderConfig>, clients: Clients) -> Self {
         Self {
             endpoint: Endpoint::new(config, clients),
-            memory: Memory::default(),
+            listed: Mutex::default(),
             told: Told::default(),
         }
     }
@@ -146,7 +147,12 @@ impl Anthropic {
     }
 
     fn capabilities(&self, model: &str) -> Capabilities {
-        self.memory.capabilities(model).unwrap_or_else(|| {
+        let listed = self
+            .listed
+            .lock()
+            .get(model)
+            .map(|(_, known)| known.clone());
+        listed.unwrap_or_else(|| {
             let mut known = Capabilities::by_name(model);
             let listed = super::models::lookup(&self.config().preset, model);
             if let Some(most) = listed.and_then(|listed| listed.max_output_tokens) {
@@ -168,40 +174,26 @@ impl Anthropic {
             // Versions are dates, and so in the order of their text.
             no_sampling: self.version() >= VERSION,
             capabilities,
-            refused: &self.memory.refused(),
             amends,
         };
         prepare(request, setting)
     }
 
-    /// Sends a turn, and sends it otherwise where the refusal says what is wrong with it.
+    /// Sends a turn, and sends it otherwise where [`Amends`] help.
     async fn send(&self, request: Request<'_>) -> Result<ChunkStream, ProviderError> {
-        let mut capabilities = self.capabilities(request.model);
+        let capabilities = self.capabilities(request.model);
         let mut amends = Amends::default();
-        let mut repairs = 0;
         loop {
             let prepared = self.prepare(&request, &capabilities, amends);
             let error = match self.attempt(&request, &prepared).await {
                 Ok(chunks) => return Ok(chunks),
                 Err(error) => error,
             };
-            let remedy = remedy(&error, &prepared, &capabilities, amends);
-            let Some(remedy) = remedy.filter(|_| repairs < MAX_REPAIRS) else {
+            let Some(amended) = amends.after(&error, &prepared) else {
                 return Err(error);
             };
-            repairs += 1;
             tracing::debug!(model = request.model, %error, "request is put otherwise");
-            match remedy {
-                Remedy::Learn(learnt) => {
-                    self.memory.learn(request.model, learnt.clone());
-                    capabilities = learnt;
-                }
-                Remedy::Amend(amended) => amends = amended,
-                Remedy::StripThinking => {
-                    let blocks = repair::thinking_blocks(&prepared.body);
-                    self.memory.refuse(blocks.map(history::fingerprint));
-                }
-            }
+            amends = amended;
         }
     }
 
@@ -259,7 +251,10 @@ impl Anthropic {
             let answer = self.page(PAGE_SIZE, after.as_deref()).await?;
             let page = Page::read(&answer, &config.id, &config.preset);
             for (model, capabilities) in page.models {
-                self.memory.list(&model, capabilities);
+                let mut known = self.listed.lock();
+                if known.len() < MAX_LISTED {
+                    known.insert(model.id.clone(), (model.clone(), capabilities));
+                }
                 listed.push(model);
             }
             // A server that gives the same page again has no more.
@@ -290,9 +285,8 @@ impl Provider for Anthropic {
 
     fn model(&self, id: &str) -> Model {
         let config = self.config();
-        self.memory
-            .listed(id)
-            .unwrap_or_else(|| super::models::describe(&config.id, &config.preset, id))
+        let listed = self.listed.lock().get(id).map(|(model, _)| model.clone());
+        listed.unwrap_or_else(|| super::models::describe(&config.id, &config.preset, id))
     }
 }
 

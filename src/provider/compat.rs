@@ -8,7 +8,9 @@ mod listing;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
 
-use futures::StreamExt;
+use futures::future::BoxFuture;
+use futures::{FutureExt, StreamExt};
+use parking_lot::{Mutex, MutexGuard};
 use reqwest::Method;
 use reqwest::header::{AUTHORIZATION, HeaderMap};
 use serde_json::{Value, json};
@@ -23,12 +25,11 @@ use super::responses::decode::ResponsesDecoder;
 use super::schema::ToolNames;
 use super::told::Told;
 use super::{
-    ChunkStream, ErrorKind, ProviderError, Request, ToolChoice, WiderWindow, chat, models,
-    responses,
+    ChunkStream, ErrorKind, Provider, ProviderError, Request, ToolChoice, WiderWindow, chat,
+    models, responses,
 };
 use crate::config::ProviderConfig;
 use crate::message::{Message, Model, Notice, Part, Severity};
-use crate::mutex::{Mutex, MutexGuard};
 
 /// Vendors whose list tells the window that a model has there; the table cannot know what is served. A
 /// server that nobody named may be one of them.
@@ -40,7 +41,7 @@ const GENERIC: &str = "generic";
 /// Most models that the list is asked for by itself.
 const MAX_LOOKED_UP: usize = 64;
 
-/// One of OpenAI's two APIs.
+/// One of OpenAI's two APIs, of which a model may need the other than the one that is configured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Api {
     /// Chat Completions.
@@ -110,7 +111,7 @@ impl Server {
     }
 
     /// Sends one turn, with what is known of the model and what the server's complaints add to it.
-    pub(super) async fn answer(&self, request: Request<'_>) -> Result<ChunkStream, ProviderError> {
+    async fn answer(&self, request: Request<'_>) -> Result<ChunkStream, ProviderError> {
         let mut repairs = self.learned.repairs(request.model);
         let mut mistake = self.learned.take_mistake(request.cache_key);
         loop {
@@ -209,7 +210,7 @@ impl Server {
     }
 
     /// Lists the models, completed from the table and from what local servers tell besides.
-    pub(super) async fn models(&self) -> Result<Vec<Model>, ProviderError> {
+    async fn list(&self) -> Result<Vec<Model>, ProviderError> {
         let config = self.endpoint.config();
         let list = match self.vendor() {
             // Its own API tells more than the compatible one; older versions have another path.
@@ -241,10 +242,10 @@ impl Server {
     }
 
     /// Asks for the list where it tells the window of a model that the table does not know, once for each.
-    pub(super) async fn look_up(&self, model: &str) {
+    async fn look_up_window(&self, model: &str) {
         let tells = TELL_WINDOWS.contains(&self.vendor());
         let is_listed = self.listed().contains_key(model);
-        if !tells || is_listed || self.model(model).context_window.is_some() {
+        if !tells || is_listed || self.describe(model).context_window.is_some() {
             return;
         }
         {
@@ -253,13 +254,13 @@ impl Server {
                 return;
             }
         }
-        if let Err(error) = self.models().await {
+        if let Err(error) = self.list().await {
             tracing::debug!(model, %error, "no list of models");
         }
     }
 
     /// Asks for something free that needs the key.
-    pub(super) async fn check(&self) -> Result<(), ProviderError> {
+    async fn check(&self) -> Result<(), ProviderError> {
         let config = self.endpoint.config();
         let vendor = self.vendor();
         let path = match vendor {
@@ -275,7 +276,7 @@ impl Server {
     }
 
     /// What is known of a model without asking: from the last list, else from the table.
-    pub(super) fn model(&self, id: &str) -> Model {
+    fn describe(&self, id: &str) -> Model {
         let config = self.endpoint.config();
         let listed = self.listed().get(id).cloned();
         let mut model = listed.unwrap_or_else(|| models::describe(&config.id, self.vendor(), id));
@@ -318,6 +319,31 @@ impl Server {
         let base = self.endpoint.config().base_url.trim_end_matches('/');
         let root = base.strip_suffix("/v1").unwrap_or(base);
         format!("{root}{path}")
+    }
+}
+
+impl Provider for Server {
+    fn stream<'a>(
+        &'a self,
+        request: Request<'a>,
+    ) -> BoxFuture<'a, Result<ChunkStream, ProviderError>> {
+        self.answer(request).boxed()
+    }
+
+    fn models(&self) -> BoxFuture<'_, Result<Vec<Model>, ProviderError>> {
+        self.list().boxed()
+    }
+
+    fn validate(&self) -> BoxFuture<'_, Result<(), ProviderError>> {
+        self.check().boxed()
+    }
+
+    fn look_up<'a>(&'a self, model: &'a str) -> BoxFuture<'a, ()> {
+        self.look_up_window(model).boxed()
+    }
+
+    fn model(&self, id: &str) -> Model {
+        self.describe(id)
     }
 }
 

@@ -169,6 +169,12 @@ impl ProviderError {
         Self::new(ErrorKind::Protocol, message)
     }
 
+    /// Says that an answer has more bytes than are kept of one.
+    pub(crate) fn too_large(most: usize) -> Self {
+        let message = format!("the answer is larger than {most} bytes");
+        Self::new(ErrorKind::Protocol, message)
+    }
+
     /// Whether it is a mistake of the model that it can mend when told.
     ///
     /// Groq checks calls against their schema and ends the answer with `tool_use_failed`

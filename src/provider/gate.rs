@@ -13,6 +13,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use parking_lot::{Mutex, MutexGuard};
 use secrecy::ExposeSecret;
 use sha2::{Digest, Sha256};
 use tokio::sync::watch;
@@ -21,7 +22,6 @@ use tokio::time::Instant;
 use super::retry::{MAX_HONOURED, shortest_delay};
 use super::{Chunk, ErrorKind, ProviderError};
 use crate::config::ProviderConfig;
-use crate::mutex::{Mutex, MutexGuard};
 
 /// The distance between requests after the first refusal.
 const FIRST_PACE: Duration = Duration::from_millis(250);

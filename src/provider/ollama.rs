@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt};
+use parking_lot::{Mutex, MutexGuard};
 use reqwest::Method;
 use reqwest::header::{AUTHORIZATION, HeaderMap};
 use serde_json::{Value, json};
@@ -23,7 +24,6 @@ use super::told::Told;
 use super::{ChunkStream, ErrorKind, Provider, ProviderError, Request, WiderWindow};
 use crate::config::ProviderConfig;
 use crate::message::Model;
-use crate::mutex::{Mutex, MutexGuard};
 use decode::ChatDecoder;
 use models::Facts;
 use request::Target;

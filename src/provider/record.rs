@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures::stream::StreamExt;
+use parking_lot::Mutex;
 use reqwest::header::HeaderMap;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -24,7 +25,6 @@ use super::body::ByteStream;
 use super::http::secrets::Secrets;
 use super::{ErrorKind, ProviderError};
 use crate::config::{ProviderConfig, ProviderKind};
-use crate::mutex::Mutex;
 
 /// The list of recordings in their directory.
 const MANIFEST: &str = "manifest.json";

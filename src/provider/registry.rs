@@ -6,19 +6,19 @@
 mod detect;
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
+use std::sync::Arc;
 
+use parking_lot::{RwLock, RwLockReadGuard};
 use reqwest::Url;
 use secrecy::{ExposeSecret, SecretString};
 
 use super::Provider;
 use super::anthropic::Anthropic;
-use super::chat::Chat;
+use super::compat::{Api, Server};
 use super::http::Clients;
 use super::ollama::Ollama;
-use super::presets::{self, Preset};
-use super::responses::Responses;
 use super::scripted::Scripted;
+use crate::config::presets::{self, Preset};
 use crate::config::{Config, ProviderConfig, ProviderKind};
 use detect::Detect;
 pub use detect::Found;
@@ -97,11 +97,7 @@ impl Providers {
         let mut config = config.clone();
         config.chat.detect_ollama = None;
         let providers = Self::new(&config);
-        let mut instances = providers
-            .shared
-            .instances
-            .write()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut instances = providers.shared.instances.write();
         for instance in instances.iter_mut() {
             instance.provider = Arc::clone(provider);
         }
@@ -178,11 +174,7 @@ impl Providers {
         api_key: Option<SecretString>,
         base_url: Option<&str>,
     ) -> Result<ProviderInfo, ConfigureError> {
-        let mut instances = self
-            .shared
-            .instances
-            .write()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut instances = self.shared.instances.write();
         let place = instances.iter().position(|known| known.config.id == id);
         let mut config = match place.and_then(|place| instances.get(place)) {
             Some(instance) => ProviderConfig::clone(&instance.config),
@@ -213,8 +205,7 @@ impl Providers {
     }
 
     fn instances(&self) -> RwLockReadGuard<'_, Vec<Instance>> {
-        let instances = self.shared.instances.read();
-        instances.unwrap_or_else(PoisonError::into_inner)
+        self.shared.instances.read()
     }
 
     fn info(&self, config: &ProviderConfig) -> ProviderInfo {
@@ -230,15 +221,19 @@ impl Providers {
 
 impl Instance {
     fn new(config: Arc<ProviderConfig>, clients: &Clients) -> Self {
-        let clients = clients.clone();
-        let provider: Arc<dyn Provider> = match config.kind {
-            ProviderKind::Anthropic => Arc::new(Anthropic::new(Arc::clone(&config), clients)),
-            ProviderKind::Responses => Arc::new(Responses::new(Arc::clone(&config), clients)),
-            ProviderKind::Chat => Arc::new(Chat::new(Arc::clone(&config), clients)),
-            ProviderKind::Ollama => Arc::new(Ollama::new(Arc::clone(&config), clients)),
-            ProviderKind::Scripted => Arc::new(Scripted::new(Arc::clone(&config))),
-        };
+        let provider = make(Arc::clone(&config), clients.clone());
         Self { config, provider }
+    }
+}
+
+/// Makes the provider of an instance, without touching the network.
+pub fn make(config: Arc<ProviderConfig>, clients: Clients) -> Arc<dyn Provider> {
+    match config.kind {
+        ProviderKind::Anthropic => Arc::new(Anthropic::new(config, clients)),
+        ProviderKind::Responses => Arc::new(Server::new(Api::Responses, config, clients)),
+        ProviderKind::Chat => Arc::new(Server::new(Api::Chat, config, clients)),
+        ProviderKind::Ollama => Arc::new(Ollama::new(config, clients)),
+        ProviderKind::Scripted => Arc::new(Scripted::new(config)),
     }
 }
 

@@ -4,10 +4,10 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use futures::StreamExt;
+use parking_lot::Mutex;
 
 use super::{Chunk, ChunkStream, Request};
 use crate::message::Notice;
-use crate::mutex::Mutex;
 
 /// Most notices remembered; beyond it all are forgotten, and said once more.
 const MAX_TOLD: usize = 1024;

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use tokio_util::sync::CancellationToken;
 
-use crate::mutex::Mutex;
+use parking_lot::Mutex;
 
 /// Connections without the token at once; with the longest head that is 2 MiB.
 const MOST_WAITING: usize = 128;

@@ -1,17 +1,17 @@
 //! A session's log as its conversations and its socket share it.
 //!
-//! A std mutex, not tokio's: it is never held across an await, and a delta reaches the socket's task in
+//! A plain mutex, not tokio's: it is never held across an await, and a delta reaches the socket's task in
 //! one step, without a task in between. It is held for one append, for one batch of copies, or, after a
 //! gap, for as long as an account takes to be written (`HISTORIES_BYTES` of `account` at most).
 
 use axum::extract::ws::Utf8Bytes;
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
 
 use super::live::Told;
 use super::log::{Log, Read};
 use crate::message::ConversationId;
-use crate::mutex::{Mutex, MutexGuard};
 use crate::protocol::command::Layer;
 use crate::protocol::envelope::{RequestId, Timestamp};
 use crate::protocol::event::{Event, StateName};

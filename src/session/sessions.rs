@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tracing::Instrument as _;
@@ -11,7 +12,6 @@ use tracing::Instrument as _;
 use super::feed::Feed;
 use super::{Daemon, Session};
 use crate::message::SessionId;
-use crate::mutex::{Mutex, MutexGuard};
 use crate::protocol::Request;
 use crate::protocol::event::{Event, Ready};
 

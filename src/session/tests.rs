@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use futures::FutureExt as _;
+use parking_lot::Mutex;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -20,7 +21,6 @@ use super::*;
 use crate::config::Config;
 use crate::conversation::testing::{CONFIG, Finish, Move, Scripted, finishes, moves, tools};
 use crate::mcp::{self, Mcp};
-use crate::mutex::Mutex;
 use crate::protocol::envelope;
 use crate::sandbox::paths::Roots;
 use crate::sandbox::{self, spill::Spill};

@@ -10,8 +10,9 @@ mod stream;
 
 use std::borrow::Cow;
 use std::ops::Range;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 
+use parking_lot::RwLock;
 use serde_json::Value;
 
 use crate::secret;
@@ -87,7 +88,7 @@ impl Redactor {
     ///
     /// What of a configured value is secret, [`secret::in_value`] knows.
     pub fn add(&self, secret: &str) {
-        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.known.write();
         known.add(secret.trim());
     }
 
@@ -104,7 +105,7 @@ impl Redactor {
     /// Returns a part of a text, in bytes, without what is a secret in the whole of it; one that goes on outside of the
     /// part is replaced in it. And the number of places that were replaced.
     pub fn redact_part<'a>(&self, text: &'a str, part: Range<usize>) -> (Cow<'a, str>, u64) {
-        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        let known = self.known.read();
         let bytes = text.as_bytes();
         let mut clean = String::new();
         let (mut at, mut copied, mut count) = (0, part.start, 0);
@@ -174,7 +175,7 @@ impl Redactor {
     ///
     /// Says nothing of what only looks like a secret: but for private keys, such have no blanks in them.
     pub fn uncut(&self, text: &str, cut: usize) -> usize {
-        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        let known = self.known.read();
         let bytes = text.as_bytes();
         let from = cut.saturating_sub(known.longest * LONGEST_ESCAPE);
         (from..cut)

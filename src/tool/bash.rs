@@ -11,10 +11,10 @@ use serde_json::{Map, Value};
 use super::exec::Exec;
 use super::input;
 use super::secrets::SECRETS;
-use super::{Facts, Output, Prepared, Refusal, RememberKey, Run, Tool, Violation};
+use super::{Facts, Output, Prepared, Refusal, Run, Tool, Violation};
 use crate::classifier::{Classification, Surroundings, classify};
 use crate::config::{BashConfig, NetworkPolicy};
-use crate::message::{Danger, DangerLevel, ToolCategory, ToolSpec};
+use crate::message::{DangerLevel, ToolCategory, ToolSpec};
 use crate::sandbox::Mode;
 use crate::sandbox::deny::Access;
 use crate::sandbox::environment::neutral_git;
@@ -85,9 +85,6 @@ impl Bash {
         }
         if classified.level == DangerLevel::Safe {
             super::git::runs_settings(&mut classified, roots);
-        }
-        if classified.level == DangerLevel::Safe {
-            super::git::shows_secrets(&mut classified);
         }
         classified
     }
@@ -165,23 +162,10 @@ struct Call {
 
 impl Prepared for Call {
     fn facts(&self) -> Facts {
-        let remember = self
-            .classified
-            .rememberable()
-            .map(|commands| RememberKey::Commands("bash".to_owned(), commands));
         Facts {
-            danger: Danger {
-                level: self.classified.level,
-                reasons: self.classified.reasons(),
-            },
-            paths: Vec::new(),
-            walks: false,
-            commands: self.classified.commands.clone(),
-            findings: self.classified.findings.clone(),
-            plain: self.classified.plain,
             network: self.network,
-            remember,
             timeout: Some(self.timeout),
+            ..Facts::of_commands("bash", &self.classified)
         }
     }
 

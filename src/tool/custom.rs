@@ -13,7 +13,7 @@ use super::exec::Exec;
 use super::{Facts, Output, Prepared, Refusal, RememberKey, Run, Tool, Violation, input};
 use crate::config::template::{Piece, pieces};
 use crate::config::{CustomCommand, CustomToolConfig};
-use crate::message::{Danger, ToolCategory, ToolSpec};
+use crate::message::{ToolCategory, ToolSpec};
 
 /// The longest text of one input, in bytes: the system takes no longer argument or variable.
 const MAX_INPUT: usize = 100 * 1024;
@@ -86,20 +86,12 @@ struct Call {
 
 impl Prepared for Call {
     fn facts(&self) -> Facts {
+        let remember = Some(RememberKey::Tool(self.config.name.clone()));
         Facts {
-            danger: Danger {
-                level: self.config.danger,
-                reasons: Vec::new(),
-            },
-            paths: Vec::new(),
-            walks: false,
-            commands: Vec::new(),
-            findings: Vec::new(),
-            plain: true,
             // The operator gave it to this very tool.
             network: false,
-            remember: Some(RememberKey::Tool(self.config.name.clone())),
             timeout: self.config.timeout,
+            ..Facts::new(self.config.danger, remember)
         }
     }
 

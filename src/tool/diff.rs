@@ -7,7 +7,7 @@ use std::time::Duration;
 use similar::{Algorithm, DiffTag, TextDiff};
 
 use super::listed::listed;
-use crate::classifier::is_hidden;
+use crate::terminal_text::is_hidden;
 
 /// Longest diff, in bytes; what is longer is cut with a line that says so.
 const MAX_DIFF_BYTES: usize = 64 * 1024;

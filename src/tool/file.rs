@@ -117,14 +117,9 @@ impl PathArgument {
                 reasons: asked.iter().cloned().collect(),
             },
             paths,
-            walks: false,
-            commands: Vec::new(),
-            findings: Vec::new(),
-            plain: true,
-            network: false,
             // An approval for the tool is none for a file that others run.
             remember: asked.is_none().then(|| RememberKey::Tool(tool.to_owned())),
-            timeout: None,
+            ..Facts::new(danger, None)
         }
     }
 

@@ -8,8 +8,6 @@
 //! option can be added, where there are more of them.
 
 mod arguments;
-mod contents;
-pub(super) mod history;
 pub(super) mod settings;
 mod shown;
 mod words;
@@ -26,10 +24,10 @@ use self::arguments::Arguments;
 use super::exec::Exec;
 use super::input;
 use super::secrets::SECRETS;
-use super::{Facts, Output, Prepared, Refusal, RememberKey, Run, Tool, Violation};
+use super::{Facts, Output, Prepared, Refusal, Run, Tool, Violation};
 use crate::classifier::{Classification, Finding, Surroundings, classify_words};
 use crate::config::{BashConfig, NetworkPolicy};
-use crate::message::{Danger, DangerLevel, ToolCategory, ToolSpec};
+use crate::message::{DangerLevel, ToolCategory, ToolSpec};
 use crate::sandbox::environment::git_alone;
 use crate::sandbox::paths::{RootName, Roots};
 
@@ -82,7 +80,7 @@ impl Git {
                 central_root: roots.path(RootName::Central),
                 home: self.home.as_deref(),
                 trusted_program: &|name| self.exec.is_trusted(name),
-                // What the tool shows leaves files for secrets out by itself.
+                // The tool refuses and excludes files of the deny list by itself.
                 unhidden: None,
                 secrets: &SECRETS,
             },
@@ -136,20 +134,6 @@ fn runs_filters(classified: &mut Classification) {
     });
 }
 
-/// Takes back that a line is safe that may show a secret from git's history.
-pub(super) fn shows_secrets(classified: &mut Classification) {
-    let Some(words) = classified.commands.iter().find_map(history::suspicious) else {
-        return;
-    };
-    classified.level = DangerLevel::Warning;
-    classified.findings.push(Finding {
-        level: DangerLevel::Warning,
-        rule: "git-history",
-        words,
-        reason: "may show a file for secrets from git's history".to_owned(),
-    });
-}
-
 impl Tool for Git {
     fn spec(&self) -> &ToolSpec {
         &self.spec
@@ -180,23 +164,12 @@ struct Call {
 
 impl Prepared for Call {
     fn facts(&self) -> Facts {
-        let remember = self
-            .classified
-            .rememberable()
-            .map(|commands| RememberKey::Commands("git".to_owned(), commands));
         Facts {
-            danger: Danger {
-                level: self.classified.level,
-                reasons: self.classified.reasons(),
-            },
             paths: self.arguments.paths.clone(),
-            walks: false,
-            commands: self.classified.commands.clone(),
-            findings: self.classified.findings.clone(),
             plain: true,
             network: self.network,
-            remember,
             timeout: Some(self.timeout),
+            ..Facts::of_commands("git", &self.classified)
         }
     }
 

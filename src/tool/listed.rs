@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::classifier::is_invisible;
+use crate::terminal_text::is_invisible;
 
 /// Returns a name as it stands in a list: as it is, or as a JSON string where it holds control characters, line or
 /// paragraph separators, or what cannot be seen, or begins with a quote itself.

@@ -10,10 +10,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::oneshot;
 
 use super::Claim;
-use crate::mutex::{Mutex, MutexGuard};
 
 /// The locks of the daemon; clones are the same locks.
 ///

@@ -14,6 +14,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
+use parking_lot::Mutex;
 use schemars::JsonSchema;
 use secrecy::SecretString;
 use serde::Deserialize;
@@ -26,8 +27,7 @@ use super::{
 };
 use crate::config::WebSearchConfig;
 use crate::http::Clients;
-use crate::message::{Danger, DangerLevel, Notice, Severity, ToolCategory, ToolSpec};
-use crate::mutex::Mutex;
+use crate::message::{DangerLevel, Notice, Severity, ToolCategory, ToolSpec};
 use answer::{Answer, Problem};
 use cache::Cache;
 
@@ -159,20 +159,8 @@ struct Call {
 
 impl Prepared for Call {
     fn facts(&self) -> Facts {
-        Facts {
-            danger: Danger {
-                level: DangerLevel::Safe,
-                reasons: Vec::new(),
-            },
-            paths: Vec::new(),
-            walks: false,
-            commands: Vec::new(),
-            findings: Vec::new(),
-            plain: true,
-            network: false,
-            remember: Some(RememberKey::Tool("web_search".to_owned())),
-            timeout: None,
-        }
+        let remember = Some(RememberKey::Tool("web_search".to_owned()));
+        Facts::new(DangerLevel::Safe, remember)
     }
 
     fn query(&self) -> Option<&str> {

@@ -5,37 +5,24 @@ use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use outrigger::config::{ProviderConfig, ProviderKind};
-use outrigger::provider::anthropic::Anthropic;
-use outrigger::provider::chat::Chat;
-use outrigger::provider::ollama::Ollama;
-use outrigger::provider::responses::Responses;
-use outrigger::provider::{Clients, Provider};
+use outrigger::provider::{Clients, Provider, registry};
 use secrecy::SecretString;
 
 static CLIENTS: LazyLock<Clients> = LazyLock::new(Clients::default);
 
 /// Makes the provider that speaks a wire format with a server; `None` for a format without turns.
-pub(crate) fn provider(api: &str, base_url: &str) -> Option<Box<dyn Provider>> {
-    let clients = CLIENTS.clone();
-    Some(match api {
-        "anthropic-messages" => {
-            let config = config(ProviderKind::Anthropic, "anthropic", base_url);
-            Box::new(Anthropic::new(config, clients))
-        }
-        "openai-chat" => {
-            let config = config(ProviderKind::Chat, "openai", base_url);
-            Box::new(Chat::new(config, clients))
-        }
-        "openai-responses" => {
-            let config = config(ProviderKind::Responses, "openai", base_url);
-            Box::new(Responses::new(config, clients))
-        }
-        "ollama-chat" => {
-            let config = config(ProviderKind::Ollama, "ollama", base_url);
-            Box::new(Ollama::new(config, clients))
-        }
+pub(crate) fn provider(api: &str, base_url: &str) -> Option<Arc<dyn Provider>> {
+    let (kind, preset) = match api {
+        "anthropic-messages" => (ProviderKind::Anthropic, "anthropic"),
+        "openai-chat" => (ProviderKind::Chat, "openai"),
+        "openai-responses" => (ProviderKind::Responses, "openai"),
+        "ollama-chat" => (ProviderKind::Ollama, "ollama"),
         _ => return None,
-    })
+    };
+    Some(registry::make(
+        config(kind, preset, base_url),
+        CLIENTS.clone(),
+    ))
 }
 
 fn config(kind: ProviderKind, preset: &str, base_url: &str) -> Arc<ProviderConfig> {

@@ -35,17 +35,6 @@ fn instructions() -> Vec<(String, String)> {
 }
 
 #[test]
-fn the_image_is_built_with_the_rust_of_the_manifest() {
-    let instructions = instructions();
-    let (_, image) = instructions
-        .iter()
-        .find(|(word, _)| word == "FROM")
-        .unwrap();
-    let toolchain = format!("rust:{}-", env!("CARGO_PKG_RUST_VERSION"));
-    assert!(image.starts_with(&toolchain), "{image}");
-}
-
-#[test]
 fn the_images_environment_is_a_valid_configuration() {
     let place = tempfile::tempdir().unwrap();
     let folder = place.path().join("project");

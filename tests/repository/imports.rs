@@ -13,34 +13,30 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
         "takes what it needs as arguments; knows what secrets look like, also with colours in them",
     ),
     ("terminal_text", &[], "for whoever shows output"),
-    ("aside", &[], "for whoever reads what is long"),
     (
-        "audit",
-        &["mutex"],
-        "told everything by whoever settles a call",
+        "units",
+        &[],
+        "durations and sizes, for whoever reads or writes them",
     ),
-    ("mutex", &[], "for every module"),
+    ("aside", &[], "for whoever reads what is long"),
+    ("audit", &[], "told everything by whoever settles a call"),
     ("process", &[], "runs before anything else"),
     ("lifecycle", &[], "signals and handles alone"),
-    (
-        "http",
-        &["mutex"],
-        "clients for providers and search engines",
-    ),
+    ("http", &[], "clients for providers and search engines"),
     (
         "classifier",
-        &["message", "sandbox"],
+        &["message", "sandbox", "terminal_text"],
         "judges text; knows the levels of danger, and asks `sandbox::deny` what is a secret",
     ),
     (
         "permission",
-        &["message", "classifier", "config"],
-        "`classifier` for the words of a command, `config` for how a duration is written",
+        &["message", "classifier", "units"],
+        "`classifier` for the words of a command",
     ),
     (
         "protocol",
-        &["message", "permission", "tool"],
-        "`permission` for the map a send may carry, `tool` for the metadata of a result and the names of streams",
+        &["message", "permission"],
+        "`permission` for the map a send may carry",
     ),
     (
         "config",
@@ -48,22 +44,22 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
             "audit",
             "message",
             "permission",
-            "provider",
+            "sandbox",
             "secret",
             "telemetry",
             "http",
+            "units",
         ],
-        "`provider` for the presets, which are data; `telemetry` to check a filter before it is used; `audit` for the most files it keeps; `http` for addresses that are not connected to",
+        "`sandbox` for folders that are no project; `telemetry` to check a filter before it is used; `audit` for the most files it keeps; `http` for addresses that are not connected to",
     ),
     (
         "provider",
-        &["aside", "mutex", "message", "config", "http"],
+        &["aside", "message", "config", "http", "units"],
         "",
     ),
     (
         "tool",
         &[
-            "mutex",
             "message",
             "config",
             "sandbox",
@@ -77,7 +73,6 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
     (
         "mcp",
         &[
-            "mutex",
             "message",
             "config",
             "protocol",
@@ -92,7 +87,6 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
     (
         "exchange",
         &[
-            "mutex",
             "audit",
             "classifier",
             "message",
@@ -109,7 +103,6 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
     (
         "conversation",
         &[
-            "mutex",
             "config",
             "exchange",
             "message",
@@ -122,7 +115,6 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
     (
         "session",
         &[
-            "mutex",
             "conversation",
             "exchange",
             "message",
@@ -139,26 +131,17 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
         "connection",
         &[
             "aside",
-            "mutex",
             "session",
             "protocol",
             "message",
-            "permission",
-            "chat",
+            "plain_text",
             "telemetry",
         ],
-        "`chat` and `permission` for text mode: how things look is the terminal client's affair",
+        "`plain_text` for text mode",
     ),
     (
         "server",
-        &[
-            "mutex",
-            "connection",
-            "session",
-            "protocol",
-            "message",
-            "telemetry",
-        ],
+        &["connection", "session", "protocol", "message", "telemetry"],
         "",
     ),
     ("ready", &["protocol"], "the version of the contract"),
@@ -201,17 +184,13 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
         "the doctor looks at everything that a daemon would use, and starts none of it",
     ),
     (
+        "plain_text",
+        &["message", "protocol", "terminal_text"],
+        "a session as lines, for the terminal client and text mode",
+    ),
+    (
         "chat",
-        &[
-            "mutex",
-            "arguments",
-            "classifier",
-            "message",
-            "permission",
-            "protocol",
-            "ready",
-            "terminal_text",
-        ],
+        &["arguments", "message", "plain_text", "protocol", "ready"],
         "a client: it reaches the daemon through the socket alone",
     ),
 ];

@@ -35,7 +35,7 @@ mod walk;
 pub use contents::{Contents, MAX_FILE_BYTES};
 pub use failure::PathError;
 pub use replace::MAX_WRITE_BYTES;
-pub use root::RootsError;
+pub use root::{RootsError, of_the_system};
 pub use settings::Settings;
 pub use tree::{Entry, EntryKind, Step, Visited};
 pub use walk::{Found, Located};

@@ -7,10 +7,10 @@ use jiff::Timestamp;
 use serde_json::{Map, Value};
 
 use super::{Action, Talk, Typing};
-use crate::chat::question::{self, Reply};
-use crate::chat::style::Style;
-use crate::chat::text::exposed_line;
 use crate::message::ToolId;
+use crate::plain_text::exposed_line;
+use crate::plain_text::question::{self, Reply};
+use crate::plain_text::style::Style;
 use crate::protocol::Command;
 use crate::protocol::command::{Remember, ToolApprove};
 use crate::protocol::event::{Event, Outcome, ToolConfirm, ToolResolved};
@@ -216,14 +216,7 @@ impl Talk {
             return self.ask(now);
         };
         let confirm = self.questions.remove(at);
-        let mut verdict = ToolApprove {
-            tool_id: tool_id.clone(),
-            approved: false,
-            input: None,
-            remember: Remember::Once,
-            reason: None,
-            unattended: false,
-        };
+        let mut verdict = ToolApprove::new(tool_id.clone(), false);
         match judgement {
             Judgement::Approved(input, remember) => {
                 verdict.approved = true;

@@ -1,8 +1,9 @@
 //! The session is there, new or resumed: its defaults are set, what has no answer is sent again, and
 //! what belonged to one that is gone is dropped. Pure.
 
-use super::{Action, Talk, id};
-use crate::chat::style::Style;
+use super::{Action, Talk};
+use crate::plain_text::frame::request_id;
+use crate::plain_text::style::Style;
 use crate::protocol::Command;
 use crate::protocol::command::Empty;
 use crate::protocol::event::{Event, Ready};
@@ -84,7 +85,7 @@ impl Talk {
         self.replay_ends = None;
         self.unanswered
             .iter()
-            .map(|(number, command)| Action::Send(id(*number), command.clone()))
+            .map(|(number, command)| Action::Send(request_id(*number), command.clone()))
             .collect()
     }
 }

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use super::{Action, Talk};
-use crate::chat::style::Style;
+use crate::plain_text::style::Style;
 use crate::protocol::Command;
 use crate::protocol::answer::McpState;
 use crate::protocol::command::Empty;

@@ -361,16 +361,3 @@ fn a_session_that_is_gone_is_begun_anew() {
     story.event(&ready(false), None);
     story.check(&["quit false"]);
 }
-
-#[test]
-fn ids_of_requests_are_read_back() {
-    for (text, expected) in [
-        ("c1", Some(1)),
-        ("c18446744073709551615", Some(u64::MAX)),
-        ("c", None),
-        ("x1", None),
-        ("c1x", None),
-    ] {
-        assert_eq!(number(text), expected, "{text}");
-    }
-}

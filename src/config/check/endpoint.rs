@@ -5,9 +5,9 @@ use std::net::IpAddr;
 use super::super::ProviderKind;
 use super::super::keys;
 use super::super::origin::Origin;
+use super::super::presets::Preset;
 use super::super::settings::Wire;
 use super::findings::Findings;
-use crate::provider::presets::Preset;
 
 /// Finds an instance's base URL: its own, its vendor's variable's, else the preset's.
 pub(super) fn base_url(

@@ -10,7 +10,7 @@ use super::super::merged::Merged;
 use super::super::origin::{Origin, shown, without_password};
 use super::super::show::Shown;
 use super::super::typed::written;
-use super::super::units::{Size, Span, format_duration, format_size};
+use crate::units::{Size, Span, format_duration, format_size};
 
 /// Longest duration of anything that has no limit of its own.
 pub(super) const DAY: Duration = Duration::from_secs(24 * 60 * 60);

@@ -5,9 +5,9 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use super::super::settings::{McpServerSettings, McpSettings};
-use super::super::units::Span;
 use super::super::{HttpServer, McpConfig, McpServerConfig, McpTransport, NamedValue, StdioServer};
 use super::findings::{DAY, Findings};
+use crate::units::Span;
 
 /// Longest run of one call where the server has no limit of its own.
 const CALL_TIMEOUT: Span = Span(Duration::from_secs(60));

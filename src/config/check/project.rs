@@ -6,54 +6,8 @@ use super::super::ProjectConfig;
 use super::super::origin::Origin;
 use super::super::settings::ProjectSettings;
 use super::findings::Findings;
+use crate::sandbox::paths::of_the_system;
 
-/// Directories that are no project; what is inside them may be one.
-const NOT_ITSELF: [&str; 22] = [
-    "/",
-    "/Applications",
-    "/Library",
-    "/Users",
-    "/Volumes",
-    "/dev/shm",
-    "/home",
-    "/media",
-    "/mnt",
-    "/opt",
-    "/private",
-    "/root",
-    "/run",
-    "/srv",
-    "/tmp",
-    "/usr",
-    "/usr/local",
-    "/usr/src",
-    "/var",
-    "/var/lib",
-    "/var/run",
-    "/var/tmp",
-];
-/// Directories that are no project, and neither is anything inside them.
-const NOTHING_INSIDE: [&str; 17] = [
-    "/System",
-    "/bin",
-    "/boot",
-    "/dev",
-    "/etc",
-    "/lib",
-    "/lib32",
-    "/lib64",
-    "/proc",
-    "/sbin",
-    "/sys",
-    "/usr/bin",
-    "/usr/lib",
-    "/usr/sbin",
-    "/usr/share",
-    "/private/etc",
-    "C:\\Windows",
-];
-/// Inside `/dev`, and yet an ordinary directory.
-const SHARED_MEMORY: &str = "/dev/shm";
 /// Longest part of a path on the file systems there are, in bytes.
 const MAX_NAME_BYTES: usize = 255;
 
@@ -93,7 +47,7 @@ fn root(text: &str, findings: &mut Findings<'_>) -> Option<PathBuf> {
     if !root.is_dir() {
         return refuse("it is not a directory");
     }
-    if is_of_the_system(&root) {
+    if of_the_system(&root).is_some() {
         let message = "a directory of the system can be no project; name a folder of your own";
         return unfit(root, message, findings);
     }
@@ -124,12 +78,6 @@ fn unfit(root: PathBuf, message: &str, findings: &mut Findings<'_>) -> Option<Pa
     }
     findings.warnings.push(format!("project.root: {message}"));
     Some(root)
-}
-
-fn is_of_the_system(path: &Path) -> bool {
-    let itself = NOT_ITSELF.iter().any(|system| path == Path::new(system));
-    let inside = NOTHING_INSIDE.iter().any(|system| path.starts_with(system));
-    itself || (inside && !path.starts_with(SHARED_MEMORY)) || path.parent().is_none()
 }
 
 /// Whether a directory is the home directory or holds it.
@@ -167,7 +115,7 @@ fn central(text: &str, name: &str, findings: &mut Findings<'_>) -> Option<PathBu
     let path = &["project", "central"];
     if !text.trim().is_empty() {
         let central = findings.absolute(text.trim());
-        if is_of_the_system(&central) {
+        if of_the_system(&central).is_some() {
             findings.refuse(path, "a directory of the system can be no storage");
         }
         if findings.sources.home.as_deref() == Some(central.as_path()) {

@@ -10,12 +10,12 @@ use secrecy::{ExposeSecret, SecretString};
 use super::super::error::{nearest, one_of};
 use super::super::keys::{self, Found, SECRET_FORM};
 use super::super::origin::{MASK, Origin};
+use super::super::presets::{self, Preset};
 use super::super::settings::{ProviderSettings, Secret};
-use super::super::units::{Span, format_duration};
 use super::super::{ProviderConfig, ProviderKind};
 use super::endpoint::{base_url, host, is_local, is_nearby, wire};
 use super::findings::Findings;
-use crate::provider::presets::{self, Preset};
+use crate::units::{Span, format_duration};
 
 /// The name and kind of the instance that needs no network.
 const SCRIPTED: &str = "scripted";

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use super::super::ProviderConfig;
 use super::super::error::nearest;
 use super::super::settings::{LimitSettings, PermissionSettings, WorkflowSettings};
-use super::super::units::{Span, Timeout};
 use super::findings::{DAY, Findings};
 use super::{CONTEXT_RESERVE, CORE_TOOLS, MAX_TURNS, providers};
 use crate::permission::{Limits, Permission, PermissionMap, Workflow};
+use crate::units::{Span, Timeout};
 
 /// Longest name of a workflow, in bytes.
 const MAX_NAME_BYTES: usize = 64;

@@ -10,7 +10,7 @@ use super::*;
 use crate::config::check::LOCKABLE;
 use crate::config::layers::DEFAULTS;
 use crate::config::origin::shown;
-use crate::config::units::{parse_duration, parse_size};
+use crate::units::{parse_duration, parse_size};
 
 /// One key of the schema.
 struct Key {

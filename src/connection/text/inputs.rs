@@ -3,9 +3,9 @@
 use serde_json::{Map, Value};
 
 use super::{Typed, ask, tell};
-use crate::chat::style::{Piece, Style};
-use crate::chat::text::exposed;
 use crate::message::InputId;
+use crate::plain_text::exposed;
+use crate::plain_text::style::{Piece, Style};
 use crate::protocol::command::{Command, Configure};
 use crate::protocol::input::{InputAction, ToolInput, ToolInputRequest};
 

@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
+use parking_lot::Mutex;
+
 use super::settle::text_of;
 use crate::exchange::Exchange;
 use crate::exchange::clean::Live;
 use crate::exchange::recording::Recording;
 use crate::message::ToolId;
-use crate::mutex::Mutex;
 use crate::protocol::event::{Event, ToolDelta};
 use crate::tool::{Output, OutputStream};
 

@@ -4,9 +4,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::message::{ConversationId, Danger, DangerLevel, InputId, MessageId, ToolId};
+use crate::message::{
+    ConversationId, Danger, DangerLevel, InputId, MessageId, Metadata, OutputStream, ToolId,
+};
 use crate::protocol::command::Remember;
-use crate::tool::{Metadata, OutputStream};
 
 /// Payload of `chat:tool-input-delta`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

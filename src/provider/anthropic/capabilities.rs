@@ -47,8 +47,6 @@ pub(super) struct Capabilities {
     pub(super) modes: Vec<Mode>,
     /// Whether it thinks where nothing is said of it.
     pub(super) thinks_unasked: bool,
-    /// Whether `display` may be given, to see a summary of the thinking.
-    pub(super) display: bool,
     /// Whether thinking goes back only where nothing before it changed.
     pub(super) binds_thinking: bool,
     /// Efforts it can be told.
@@ -57,8 +55,6 @@ pub(super) struct Capabilities {
     pub(super) sampling: bool,
     /// Whether it sees images.
     pub(super) images: bool,
-    /// Whether cache breakpoints may be set.
-    pub(super) caching: bool,
     /// Most tokens of one answer.
     pub(super) max_tokens: u64,
 }
@@ -102,7 +98,6 @@ impl Capabilities {
         Self {
             modes: modes.to_vec(),
             thinks_unasked: class.at_least((5, 0)),
-            display: true,
             binds_thinking: match class {
                 Class::Claude(Family::Fable, version) => version >= (5, 1),
                 Class::NewClaude => true,
@@ -118,7 +113,6 @@ impl Capabilities {
                 other => !other.at_least((4, 7)),
             },
             images: true,
-            caching: true,
             max_tokens: class.max_tokens(),
         }
     }
@@ -218,8 +212,7 @@ impl Class {
         matches!(self, Self::Claude(_, own) if own >= version)
     }
 
-    /// Most tokens of one answer by the vendor's model pages (2026-11-20); a model that has less says
-    /// so in its error, and the request is repaired.
+    /// Most tokens of one answer by the vendor's model pages (2026-11-20).
     fn max_tokens(self) -> u64 {
         match self {
             Self::Claude(Family::Opus, (4, 0 | 1)) => 32_000,

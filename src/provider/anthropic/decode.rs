@@ -288,8 +288,7 @@ impl MessageDecoder {
     fn count(&mut self, text: &str) -> Result<(), ProviderError> {
         self.bytes = self.bytes.saturating_add(text.len());
         if self.bytes > MAX_REPLY_BYTES {
-            let message = format!("the answer exceeds {MAX_REPLY_BYTES} bytes");
-            return Err(ProviderError::new(ErrorKind::Protocol, message));
+            return Err(ProviderError::too_large(MAX_REPLY_BYTES));
         }
         Ok(())
     }

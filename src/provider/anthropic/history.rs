@@ -4,8 +4,6 @@
 //! text and calls, without thinking. What is refused anywhere (empty text, calls without result,
 //! results out of order) is put right here (`docs/providers.md`, "Anthropic: messages").
 
-use std::collections::HashSet;
-
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
@@ -29,12 +27,9 @@ pub(super) struct Rules<'a> {
     pub(super) images: Images,
     /// Whether the vendor itself is asked, who refuses more than those who copy its API.
     pub(super) vendor: bool,
-    /// Fingerprints of thinking that the vendor refused.
-    pub(super) refused: &'a HashSet<Fingerprint>,
+    /// Whether the thinking of earlier replies goes back.
+    pub(super) thinking: bool,
 }
-
-/// Tells thinking blocks apart: the hash of their signature or data.
-pub(super) type Fingerprint = [u8; 32];
 
 /// The messages, and what is to be known of them.
 #[derive(Debug)]
@@ -108,7 +103,8 @@ impl Teller<'_> {
         if self.told.is_empty() {
             self.push("user", vec![content::text(CONTINUE)]);
         }
-        let keep_thinking = reply.native.as_ref().is_some_and(|it| self.follows(it));
+        let follows = |native: &NativeReply| self.follows(native);
+        let keep_thinking = self.rules.thinking && reply.native.as_ref().is_some_and(follows);
         let mut blocks: Vec<_> = blocks
             .into_iter()
             .filter(|block| self.accepted(block, keep_thinking))
@@ -151,11 +147,7 @@ impl Teller<'_> {
         match text("type") {
             "text" => !text("text").trim().is_empty(),
             "thinking" if self.rules.vendor && text("signature").is_empty() => false,
-            "thinking" | "redacted_thinking" => {
-                keep_thinking
-                    && (self.rules.refused.is_empty()
-                        || !self.rules.refused.contains(&fingerprint(block)))
-            }
+            "thinking" | "redacted_thinking" => keep_thinking,
             // Allowed inside of results only, since API version 2026-10-21.
             "document" => !self.rules.vendor,
             _ => true,
@@ -241,12 +233,6 @@ pub(super) fn is_thinking(block: &Map<String, Value>) -> bool {
         block.get("type").and_then(Value::as_str),
         Some("thinking" | "redacted_thinking")
     )
-}
-
-/// Tells a thinking block apart from all others.
-pub(super) fn fingerprint(block: &Map<String, Value>) -> Fingerprint {
-    let secret = block.get("signature").or_else(|| block.get("data"));
-    Sha256::digest(secret.and_then(Value::as_str).unwrap_or_default()).into()
 }
 
 fn is_call(block: &Map<String, Value>) -> bool {

@@ -1,14 +1,13 @@
 //! The body of one request.
 
-use std::collections::HashSet;
-
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
+use super::amends::Amends;
 use super::cache;
-use super::capabilities::{Capabilities, Mode, effort_word};
+use super::capabilities::{Capabilities, effort_word};
 use super::content::{self, Images};
-use super::history::{self, Fingerprint, Rules};
+use super::history::{self, Rules};
 use super::thinking::Plan;
 use crate::message::{Message, Notice};
 use crate::provider::compat::images_left_out;
@@ -26,19 +25,8 @@ pub(super) struct Setting<'a> {
     pub(super) no_sampling: bool,
     /// What the model accepts.
     pub(super) capabilities: &'a Capabilities,
-    /// Fingerprints of thinking that the vendor refused.
-    pub(super) refused: &'a HashSet<Fingerprint>,
     /// What was learnt from a refusal, for this request only.
     pub(super) amends: Amends,
-}
-
-/// What a repeated request does otherwise than the one that was refused.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Amends {
-    /// Most tokens of the answer that fit beside the input.
-    pub(super) max_tokens: Option<u64>,
-    /// No thinking by budget.
-    pub(super) no_budget: bool,
 }
 
 /// A body, and what is to be known of it when the answer comes.
@@ -48,8 +36,8 @@ pub(super) struct Prepared {
     pub(super) body: Map<String, Value>,
     /// Digest of all that the reply is produced from; empty where nothing depends on it.
     pub(super) prefix: String,
-    /// The mode of thinking that was asked for.
-    pub(super) mode: Option<Mode>,
+    /// Most tokens of the answer that were asked for.
+    pub(super) max_tokens: u64,
     /// What the user should know of tools that are not as they were.
     pub(super) notices: Vec<Notice>,
 }
@@ -87,11 +75,11 @@ pub(super) fn prepare(request: &Request<'_>, setting: Setting<'_>) -> Prepared {
                 Images::Unseen
             },
             vendor: setting.vendor,
-            refused: setting.refused,
+            thinking: !setting.amends.no_thinking,
         },
     );
     let mut plan = Plan::new(request.thinking, capabilities, max_tokens);
-    if history.thoughtless_loop || setting.amends.no_budget {
+    if history.thoughtless_loop {
         plan = plan.without_budget(capabilities);
     }
 
@@ -126,16 +114,14 @@ pub(super) fn prepare(request: &Request<'_>, setting: Setting<'_>) -> Prepared {
         put("temperature", Value::from(temperature.clamp(0.0, 1.0)));
     }
     put("stream", Value::Bool(true));
-    if capabilities.caching {
-        cache::mark(&mut body);
-    }
+    cache::mark(&mut body);
     if !capabilities.images {
         notices.extend(images_left_out(request));
     }
     Prepared {
         body,
         prefix: history.prefix,
-        mode: plan.mode.map(|(mode, _)| mode),
+        max_tokens,
         notices,
     }
 }

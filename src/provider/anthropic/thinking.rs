@@ -13,8 +13,6 @@ const MIN_BUDGET: u64 = 1024;
 pub(super) struct Plan {
     /// The mode that is sent, with the budget of [`Mode::Enabled`].
     pub(super) mode: Option<(Mode, u64)>,
-    /// Whether a summary is asked for.
-    pub(super) display: bool,
     /// The effort that is sent.
     pub(super) effort: Option<Effort>,
 }
@@ -32,10 +30,8 @@ impl Plan {
         let mut effort = wanted.and_then(|thinking| thinking.effort);
         let mode = match wanted {
             // Said only to see the thinking, which newer models keep to themselves by default.
-            None if capabilities.thinks_unasked && takes(Mode::Adaptive) => {
-                capabilities.display.then_some((Mode::Adaptive, 0))
-            }
-            None => None,
+            None => (capabilities.thinks_unasked && takes(Mode::Adaptive))
+                .then_some((Mode::Adaptive, 0)),
             Some(Thinking { enabled: false, .. }) => {
                 if takes(Mode::Disabled) {
                     Some((Mode::Disabled, 0))
@@ -56,7 +52,6 @@ impl Plan {
         };
         Self {
             mode,
-            display: capabilities.display && matches!(mode, Some((Mode::Adaptive, _))),
             effort: effort.filter(|effort| capabilities.efforts.contains(effort)),
         }
     }
@@ -85,7 +80,8 @@ impl Plan {
             if mode == Mode::Enabled {
                 field.insert("budget_tokens".to_owned(), Value::from(budget));
             }
-            if self.display {
+            if mode == Mode::Adaptive {
+                // A summary, which newer models keep to themselves by default.
                 field.insert("display".to_owned(), Value::from("summarized"));
             }
         }

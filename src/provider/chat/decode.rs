@@ -196,11 +196,7 @@ impl ChatDecoder {
 
     fn check_kept(&mut self, chunks: &mut Vec<Chunk>) -> Result<(), ProviderError> {
         if self.call_bytes + self.kept.bytes() > MAX_KEPT_BYTES {
-            let error = ProviderError::new(
-                ErrorKind::Protocol,
-                format!("the answer is larger than {MAX_KEPT_BYTES} bytes"),
-            );
-            return Err(self.fail(error, chunks));
+            return Err(self.fail(ProviderError::too_large(MAX_KEPT_BYTES), chunks));
         }
         Ok(())
     }

@@ -3,10 +3,7 @@ use super::*;
 #[test]
 fn every_entry_is_sound() {
     for (vendor, models) in TABLE.iter() {
-        assert!(
-            crate::provider::presets::preset(vendor).is_some(),
-            "{vendor}"
-        );
+        assert!(crate::config::presets::preset(vendor).is_some(), "{vendor}");
         for (id, model) in models {
             assert!(!model.name.is_empty() && !model.source.is_empty(), "{id}");
             if let (Some(window), Some(output)) = (model.context_window, model.max_output_tokens) {
@@ -42,7 +39,7 @@ fn every_entry_is_sound() {
 
 #[test]
 fn the_default_models_of_vendors_are_known() {
-    for preset in crate::provider::presets::all() {
+    for preset in crate::config::presets::all() {
         // OpenRouter lists its own prices.
         if !preset.model.is_empty() && preset.name != "openrouter" {
             assert!(

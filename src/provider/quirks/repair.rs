@@ -5,10 +5,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use parking_lot::Mutex;
 use serde_json::Value;
 
 use super::{CallIds, OutputCap, Quirks, ReasoningBack, Summaries, SystemRole, ThinkingDialect};
-use crate::mutex::Mutex;
 use crate::provider::{ErrorKind, ProviderError};
 
 /// Most models that repairs are remembered for; beyond it they are found anew each time.

@@ -4,11 +4,11 @@
 //! so, and no other provider steps in unseen.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use super::{Instance, ProviderInfo, Providers, of_preset};
-use crate::provider::presets;
+use crate::config::presets;
 
 /// Id and preset of the instance that it becomes.
 pub(super) const ID: &str = "ollama";
@@ -97,11 +97,7 @@ impl Providers {
         let instance = Instance::new(Arc::new(config), &self.shared.clients);
         let listed = tokio::time::timeout(LOOK_TIME, instance.provider.models()).await;
         let model = listed.ok()?.ok()?.into_iter().next()?.id;
-        let mut instances = self
-            .shared
-            .instances
-            .write()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut instances = self.shared.instances.write();
         if instances.iter().any(|known| known.config.id == ID) {
             return None;
         }

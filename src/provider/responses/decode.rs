@@ -115,10 +115,7 @@ impl ResponsesDecoder {
 
     fn check_size(&self) -> Result<(), ProviderError> {
         if self.kept > MAX_KEPT_BYTES {
-            return Err(ProviderError::new(
-                ErrorKind::Protocol,
-                format!("the answer is larger than {MAX_KEPT_BYTES} bytes"),
-            ));
+            return Err(ProviderError::too_large(MAX_KEPT_BYTES));
         }
         Ok(())
     }

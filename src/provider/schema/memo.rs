@@ -4,10 +4,10 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
 
+use parking_lot::Mutex;
 use serde_json::Value;
 
 use super::{SchemaProblem, Wire, normalise};
-use crate::mutex::Mutex;
 
 /// Most schemas that are remembered, each for each wire format: the tools of a dozen servers.
 const MAX_KNOWN: usize = 1024;

@@ -8,8 +8,8 @@ use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 
 use super::situation::Situation;
-use crate::config::units::parse_duration;
 use crate::provider::{ErrorKind, Stop};
+use crate::units::parse_duration;
 
 /// Characters of a piece of text where a script says nothing else: about a token or two.
 const DEFAULT_CHUNK: usize = 8;

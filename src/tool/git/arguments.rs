@@ -1,7 +1,6 @@
 //! What a call of git names, what it must not, and what is added to its words.
 
 use super::super::{Refusal, Violation};
-use super::contents;
 use super::shown;
 use super::words::{Item, Role, SUBCOMMANDS, TEXTS, Words};
 use crate::sandbox::deny::Access;
@@ -65,7 +64,6 @@ impl Arguments {
         }
         check_subcommand(read.subcommand)?;
         check_options(&read)?;
-        contents::check(&read)?;
         for item in &read.items {
             shown::check(&read, item, roots)?;
             if !item.is_text()
@@ -82,7 +80,7 @@ impl Arguments {
     }
 
     /// Returns the words git is run with: converters of the repository's off, submodules not entered, since the filters of
-    /// each would run, secrets left out.
+    /// each would run, files of the deny list excluded.
     pub(super) fn hardened(&self) -> Vec<String> {
         let words = Words::read(&self.words);
         let mut added: Vec<&str> = Vec::new();
@@ -93,28 +91,19 @@ impl Arguments {
                 "--ignore-submodules=dirty",
             ]);
         }
-        if words.shows_stash() && words.first() == "show" && !words.names_format() {
-            // Any option has it show the contents, where none says what else.
-            added.push("--stat");
-        }
         match words.subcommand {
             "blame" | "annotate" | "grep" => added.push("--no-textconv"),
             "status" => added.push("--ignore-submodules=dirty"),
             _ => {}
         }
-        let leading = words.items.iter().take(words.leading());
-        let rest = words.items.iter().skip(words.leading());
-        // What decides whether pathspecs are taken comes first, where nothing can make another thing of it.
-        let (deciding, rest): (Vec<&Item<'_>>, Vec<&Item<'_>>) =
-            rest.partition(|item| words.decides(item));
+        let (leading, rest) = words.items.split_at(words.leading());
         ["--no-pager", words.subcommand]
             .into_iter()
-            .chain(leading.map(|item| item.word))
-            .chain(deciding.iter().map(|item| item.word))
+            .chain(leading.iter().map(|item| item.word))
             .chain(added)
             .chain(rest.iter().map(|item| item.word))
             .map(str::to_owned)
-            .chain(super::history::left_out(&words))
+            .chain(shown::excluded(&words))
             .collect()
     }
 }
@@ -202,6 +191,14 @@ fn check_options(words: &Words<'_>) -> Result<(), Refusal> {
             return Err(runs(word));
         }
     }
+    if let Some((option, instead)) = words
+        .options()
+        .find_map(|option| Some((option, runs_converters(words, option)?)))
+    {
+        return Err(invalid(format!(
+            "{option:?} has git run what the repository's settings name; {instead}"
+        )));
+    }
     if let Some(strategy) = foreign_strategy(subcommand, &rest) {
         return Err(runs(strategy));
     }
@@ -210,6 +207,46 @@ fn check_options(words: &Words<'_>) -> Result<(), Refusal> {
         ("bisect", "run" | "visualize" | "view") | ("submodule", "foreach") => Err(runs(first)),
         ("help", _) if !first.is_empty() => Err(runs("help")),
         _ => Ok(()),
+    }
+}
+
+/// Returns what to use in the place of an option that has git run converters or filters which no option switches off.
+fn runs_converters(words: &Words<'_>, option: &str) -> Option<&'static str> {
+    let subcommand = words.subcommand;
+    let long = |whole: &str, least: usize| {
+        let name = option.split_once('=').map_or(option, |(name, _)| name);
+        name.len() >= least && whole.starts_with(name)
+    };
+    // `-abc`, up to a letter that takes the rest.
+    let (letters, with_value) = match subcommand {
+        "add" => ("pie", ""),
+        "checkout" => ("p", "bB"),
+        "commit" => ("pv", "mFCctSu"),
+        "reset" => ("p", ""),
+        "restore" => ("p", "s"),
+        "stash" if !words.shows_stash() => ("p", "m"),
+        "status" => ("v", "u"),
+        _ => ("", ""),
+    };
+    let letter = option
+        .strip_prefix('-')
+        .unwrap_or_default()
+        .chars()
+        .take_while(|letter| *letter != '-' && !with_value.contains(*letter))
+        .find(|letter| letters.contains(*letter));
+    let verbose = letters.contains('v') && long("--verbose", 3);
+    let parts = letters.contains('p') && long("--patch", 3)
+        || matches!(subcommand, "add" | "commit") && long("--interactive", 5)
+        || subcommand == "add" && long("--edit", 3);
+    let submodules = words.compares() && long("--submodule", 5) && option.ends_with("=diff");
+    match letter {
+        Some('v') => Some("use `diff` or `diff --cached`"),
+        None if verbose => Some("use `diff` or `diff --cached`"),
+        Some(_) => Some("name the files, or use `bash`"),
+        None if parts => Some("name the files, or use `bash`"),
+        None if long("--show-current-patch", 4) => Some("use `show REBASE_HEAD`"),
+        None if submodules => Some("leave the option away"),
+        None => None,
     }
 }
 

@@ -8,17 +8,11 @@ use crate::classifier::{SimpleCommand, Word};
 use crate::sandbox::deny::Access;
 use crate::sandbox::paths::{Found, RootName, Roots};
 
-/// Sections of which any setting names a program, or further settings.
-const RUNNING: [&str; 3] = ["filter", "include", "includeif"];
+/// Beginnings of sections of which any setting names a program, or further settings.
+const SECTIONS: [&str; 2] = ["[filter", "[include"];
 
-/// Other settings that name a program, or have a submodule looked at by a git of its own.
-const KEYS: [(&str, &str); 5] = [
-    ("diff", "external"),
-    ("diff", "command"),
-    ("diff", "textconv"),
-    ("merge", "driver"),
-    ("submodule", "ignore"),
-];
+/// Settings that name a program, or have a submodule looked at by a git of its own.
+const KEYS: [&str; 5] = ["external", "command", "textconv", "driver", "ignore"];
 
 /// Whether a git in this line may run a program that settings name; where that cannot be told it may.
 pub(in crate::tool) fn may_run_programs(commands: &[SimpleCommand], roots: &Roots) -> bool {
@@ -49,7 +43,7 @@ pub(in crate::tool) fn may_run_programs(commands: &[SimpleCommand], roots: &Root
 /// Whether git itself, run in the project's folder with all switched off that can be, may run a filter that settings
 /// name; where that cannot be told it may.
 pub(super) fn may_run_filters(roots: &Roots) -> bool {
-    names_programs("", roots, |text| names(text, |_, _| false))
+    names_programs("", roots, has_section)
 }
 
 /// The folder of the project to which a `cd` leads.
@@ -108,52 +102,17 @@ fn is_there(path: &str, roots: &Roots) -> bool {
     }
 }
 
-/// Whether a text of settings names a program.
+/// Whether a text of settings may name a program: it has such a word, in whatever place.
 fn says_so(text: &str) -> bool {
-    names(text, |section, key| KEYS.contains(&(section, key)))
-}
-
-/// Whether a text of settings has a section of [`RUNNING`], or a setting, given with its section, that counts. Every line
-/// is one that may begin a section or a setting.
-fn names(text: &str, counts: impl Fn(&str, &str) -> bool) -> bool {
     let text = text.to_lowercase();
-    let mut section = String::new();
-    for line in text.trim_start_matches('\u{feff}').lines() {
-        let mut rest = line.trim_start();
-        while let Some(header) = rest.strip_prefix('[') {
-            section = header
-                .chars()
-                .take_while(char::is_ascii_alphanumeric)
-                .collect();
-            if RUNNING.contains(&section.as_str()) {
-                return true;
-            }
-            rest = after_header(header).trim_start();
-        }
-        let key: String = rest
-            .chars()
-            .take_while(|c| c.is_ascii_alphanumeric() || *c == '-')
-            .collect();
-        if counts(&section, &key) {
-            return true;
-        }
-    }
-    false
+    let mut words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '-');
+    has_section(&text) || words.any(|word| KEYS.contains(&word))
 }
 
-/// What follows the bracket that ends a section's name; in quotes it ends nothing.
-fn after_header(header: &str) -> &str {
-    let mut quoted = false;
-    let mut letters = header.char_indices();
-    while let Some((at, letter)) = letters.next() {
-        match letter {
-            '\\' => drop(letters.next()),
-            '"' => quoted = !quoted,
-            ']' if !quoted => return header.get(at + 1..).unwrap_or_default(),
-            _ => {}
-        }
-    }
-    ""
+/// Whether a text of settings may have a section of [`SECTIONS`].
+fn has_section(text: &str) -> bool {
+    let text = text.to_lowercase();
+    SECTIONS.iter().any(|section| text.contains(section))
 }
 
 #[cfg(test)]
@@ -176,6 +135,7 @@ mod tests {
             ),
             ("[diff \"x\"]\n\txfuncname = y\n", false),
             ("[submodule \"x\"]\n\tactive = true\n", false),
+            ("[branch \"my-driver\"]\n\tremote = o\n", false),
             ("[filter \"x\"]\n\tclean = y\n", true),
             ("[FILTER.x]clean=y", true),
             (

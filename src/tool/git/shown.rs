@@ -1,8 +1,7 @@
-//! What a call must not name where that shows contents: a file for secrets, by whichever of git's spellings.
+//! Files of the deny list that git would show.
 //!
-//! Comparisons leave such files out by pathspecs (`history`); here is what pathspecs do not reach: objects by name, files
-//! that are compared or looked at by themselves, files that git reads for an option, and options that widen what is shown.
-//! What only changes or lists files may name any: `rm --cached .env`.
+//! One that is named is refused; `diff`, `show`, `grep` and `log -p` get a pathspec that excludes the others. Other ways
+//! to what was committed (an object's hash, `bundle`, `git log -p` in bash) stay open: see SECURITY.md.
 
 use super::super::{Refusal, Violation};
 use super::arguments::existing;
@@ -13,34 +12,49 @@ use crate::sandbox::paths::{Found, PathError, Roots};
 /// Letters that take the rest of their word where they are not for a file: messages, keys, kinds.
 const LETTERS_WITH_VALUE: &str = "mxCcSun";
 
-/// Refuses a word that would show a file of the deny list.
+/// Returns the pathspecs that exclude the deny list from what the call shows.
+///
+/// None where git takes none: two files that are compared, a range of lines and `--follow` name their file, and names are
+/// checked by [`check`]. None for a `log` without contents either: a pathspec makes git leave out commits.
+pub(super) fn excluded(words: &Words<'_>) -> Vec<String> {
+    let shows = match words.subcommand {
+        "log" | "reflog" => words.shows_patches(),
+        "diff" | "diff-files" | "diff-index" | "diff-tree" | "grep" | "show" => true,
+        _ => false,
+    };
+    let follows = words.options().any(|option| option == "--follow");
+    if !shows || follows || words.compares_files() || words.shows_lines() {
+        return Vec::new();
+    }
+    deny::secrets()
+        .map(|glob| format!(":(exclude,top,icase,glob){glob}"))
+        .collect()
+}
+
+/// Refuses a word that names a file of the deny list which git would show or read.
 pub(super) fn check(words: &Words<'_>, item: &Item<'_>, roots: &Roots) -> Result<(), Refusal> {
     let shows = words.shows_contents();
     if let Some(range) = item.range().filter(|_| shows) {
         return after_colons(range).try_for_each(|file| allowed(file, roots));
     }
     match item.role {
-        Role::Text | Role::Separator | Role::Range => Ok(()),
-        Role::Option => {
-            if shows {
-                widens(words, item.word)?;
+        Role::Option => option_value(words, item.word, roots),
+        Role::File => named(item.word, roots),
+        Role::Operand | Role::Path if shows => {
+            if words.compares_files() {
+                one_file(item.word, roots)?;
             }
-            option_value(words, item.word, roots)
+            named(item.word, roots)
         }
-        Role::File => read_for_an_option(item.word, roots),
-        Role::Operand | Role::Path if shows => named(words, item.word, roots),
-        Role::Operand if words.names_objects() => {
-            after_colons(item.word).try_for_each(|path| allowed(path, roots))
-        }
-        Role::Operand | Role::Path => Ok(()),
+        Role::Text | Role::Separator | Role::Range | Role::Operand | Role::Path => Ok(()),
     }
 }
 
-/// The value that stands in one word with its option: `--file=x`, `-Fx`, `-aFx`.
+/// Checks the value that stands in one word with its option: `--file=x`, `-Fx`, `-aFx`.
 fn option_value(words: &Words<'_>, option: &str, roots: &Roots) -> Result<(), Refusal> {
     if option.starts_with("--") {
         return match option.split_once('=') {
-            Some((name, value)) if is_file_option(name) => read_for_an_option(value, roots),
+            Some((name, value)) if is_file_option(name) => named(value, roots),
             Some((name, value)) if !TEXTS.contains(&name) => allowed_if_there(value, roots),
             _ => Ok(()),
         };
@@ -52,52 +66,16 @@ fn option_value(words: &Words<'_>, option: &str, roots: &Roots) -> Result<(), Re
         .and_then(|at| option.split_at_checked(at + 1))
     {
         Some((cluster, value)) if cluster.ends_with(|letter| letters.contains(letter)) => {
-            read_for_an_option(value, roots)
+            named(value, roots)
         }
         _ => Ok(()),
     }
 }
 
-/// Refuses a file, or an object by the file's name, that git would read: its content is shown in some way.
-fn read_for_an_option(value: &str, roots: &Roots) -> Result<(), Refusal> {
-    allowed_if_there(value, roots)?;
-    after_colons(value).try_for_each(|path| allowed(path, roots))
-}
-
-fn allowed_if_there(value: &str, roots: &Roots) -> Result<(), Refusal> {
-    match existing(value, roots) {
-        Some(_) => allowed(value, roots),
-        None => Ok(()),
-    }
-}
-
-/// Refuses options that show what pathspecs leave out.
-fn widens(words: &Words<'_>, option: &str) -> Result<(), Refusal> {
-    let (name, value) = option.split_once('=').unwrap_or((option, ""));
-    let submodules = name.len() > 4 && "--submodule".starts_with(name) && value == "diff";
-    if words.subcommand != "grep" && (option == "--full-diff" || submodules) {
-        return Err(Refusal::Invalid(format!(
-            "{option:?} shows files that this tool leaves out; leave the option away"
-        )));
-    }
-    Ok(())
-}
-
-fn named(words: &Words<'_>, name: &str, roots: &Roots) -> Result<(), Refusal> {
-    if words.compares_files() {
-        one_file(name, roots)?;
-    }
-    for path in after_colons(name) {
-        allowed(path, roots)?;
-        // As a tree its files have short names, and what makes a secret of one is gone.
-        if words.subcommand != "show" && deny::hides_within(path.trim_end_matches('/')) {
-            return Err(Refusal::Violation(Violation {
-                message: format!("{name:?} names a folder in which there may be files for secrets"),
-            }));
-        }
-    }
-    // Also where nothing is there by now: what was committed is in history.
-    allowed_if_there(name, roots)
+/// Refuses a file, or an object by the file's name.
+fn named(name: &str, roots: &Roots) -> Result<(), Refusal> {
+    allowed_if_there(name, roots)?;
+    after_colons(name).try_for_each(|path| allowed(path, roots))
 }
 
 /// Refuses a folder where files are compared: all in it would be shown.
@@ -119,9 +97,9 @@ fn one_file(name: &str, roots: &Roots) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// What may be the path in `revision:path`, `:0:path`, `-L range:path` and `:(magic)path`: a revision and a pattern may
-/// hold colons. `:/path` begins at the top of the work tree.
-pub(super) fn after_colons(word: &str) -> impl Iterator<Item = &str> {
+/// Returns what may be the path in `revision:path`, `:0:path`, `-L range:path` and `:(magic)path`: a revision and a
+/// pattern may hold colons. `:/path` begins at the top of the work tree.
+fn after_colons(word: &str) -> impl Iterator<Item = &str> {
     word.match_indices(':')
         .filter_map(|(at, _)| {
             let path = word.get(at + 1..)?;
@@ -131,7 +109,7 @@ pub(super) fn after_colons(word: &str) -> impl Iterator<Item = &str> {
                 .flatten();
             Some(match magic {
                 _ if at > 0 => path,
-                // Pathspecs that leave secrets out hold for a pattern, too.
+                // Pathspecs that exclude secrets hold for a pattern, too.
                 Some((_, path)) if path.contains(['*', '?', '[']) => "",
                 Some((_, path)) => path,
                 None => path.trim_start_matches('/'),
@@ -145,5 +123,47 @@ fn allowed(path: &str, roots: &Roots) -> Result<(), Refusal> {
     match roots.map(path, Access::Read) {
         Err(PathError::Forbidden(message)) => Err(Refusal::Violation(Violation { message })),
         Ok(_) | Err(_) => Ok(()),
+    }
+}
+
+/// Refuses a word that is the path of a file of the deny list; a branch may have such a name.
+fn allowed_if_there(word: &str, roots: &Roots) -> Result<(), Refusal> {
+    match existing(word, roots) {
+        Some(_) => allowed(word, roots),
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn secrets_are_excluded_where_contents_are_shown() {
+        for (words, expected) in [
+            (&["log"][..], false),
+            (&["log", "--oneline", "-5", "--stat"], false),
+            (&["log", "-n5", "-Spassword", "-gs"], false),
+            (&["log", "-L1,2:f", "-p"], false),
+            (&["log", "-L", "1,2:f", "-p"], false),
+            (&["log", "--follow", "-p", "f"], false),
+            (&["diff", "--no-index", "a", "b"], false),
+            (&["status"], false),
+            (&["reflog"], false),
+            (&["reflog", "expire", "--all"], false),
+            (&["log", "-p"], true),
+            (&["log", "--patch-with-stat"], true),
+            (&["log", "-U1"], true),
+            (&["log", "-p", "--", "-L", "."], true),
+            (&["reflog", "-p"], true),
+            (&["diff", "--", "--no-index"], true),
+            (&["diff", "HEAD~1", "--stat"], true),
+            (&["grep", "-L", "x"], true),
+            (&["show"], true),
+        ] {
+            let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+            let excluded = excluded(&Words::read(&words));
+            assert_eq!(!excluded.is_empty(), expected, "{words:?}");
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! The words of a call of git, each with what git takes it for. Pure.
 //!
 //! Git has hundreds of options, and some take the next word. Where that is not known for certain a word counts as one
-//! that names something: what is read here decides what is judged, and what is left out of what git shows.
+//! that names something.
 
 /// Subcommands of git itself that work on a repository. No other name is tried, so that none is an alias or a
 /// program of the repository's choice. Left out: what is there to run programs or to serve others (`difftool`,
@@ -159,16 +159,6 @@ const SHOWING: &[&str] = &[
     "show",
 ];
 
-/// Subcommands that give a name to an object, under which its content is shown.
-const NAMING: &[&str] = &[
-    "commit-tree",
-    "notes",
-    "read-tree",
-    "replace",
-    "tag",
-    "update-ref",
-];
-
 /// Options whose value is a file that git reads: it becomes a message, a setting or a complaint, and is shown as that.
 const FILES: &[&str] = &[
     "--blob",
@@ -183,21 +173,24 @@ const FILES: &[&str] = &[
     "--template",
 ];
 
-/// Options that show changes by names and numbers.
-const FORMATS: &[&str] = &[
-    "--compact-summary",
-    "--dirstat",
-    "--name-only",
-    "--name-status",
-    "--numstat",
-    "--raw",
-    "--shortstat",
-    "--stat",
-    "--summary",
-];
-
 /// What `git reflog` does besides showing.
 const REFLOG: &[&str] = &["delete", "drop", "exists", "expire", "list", "write"];
+
+/// Beginnings of the options with which `log` and `reflog` show what is in files.
+const PATCHES: &[&str] = &[
+    "-p",
+    "-u",
+    "-U",
+    "-W",
+    "-c",
+    "--patch",
+    "--unified",
+    "--function-context",
+    "--cc",
+    "--word-diff",
+    "--color-words",
+    "--binary",
+];
 
 /// Subcommands that compare contents, and so would run a converter of the repository's.
 const COMPARING: &[&str] = &[
@@ -320,11 +313,6 @@ impl<'w> Words<'w> {
         SHOWING.contains(&self.subcommand)
     }
 
-    /// Whether it gives a name to an object.
-    pub(super) fn names_objects(&self) -> bool {
-        NAMING.contains(&self.subcommand)
-    }
-
     /// Whether it compares contents, for which the repository may name converters.
     pub(super) fn compares(&self) -> bool {
         COMPARING.contains(&self.subcommand) && !self.changes_reflog()
@@ -338,14 +326,6 @@ impl<'w> Words<'w> {
     /// Whether it is a stash that is shown, or a list of them.
     pub(super) fn shows_stash(&self) -> bool {
         self.subcommand == "stash" && matches!(self.first(), "list" | "show")
-    }
-
-    /// Whether an option says how changes are shown, other than by what is in files.
-    pub(super) fn names_format(&self) -> bool {
-        self.options().any(|option| {
-            let name = option.split_once('=').map_or(option, |(name, _)| name);
-            FORMATS.contains(&name)
-        })
     }
 
     /// How many words are the name of what is done, behind which options are added.
@@ -364,16 +344,10 @@ impl<'w> Words<'w> {
             && self.items.iter().any(|item| item.range().is_some())
     }
 
-    /// Whether a word is the reason for either.
-    pub(super) fn decides(&self, item: &Item<'_>) -> bool {
-        let decides_files = item.role == Role::Option && item.word == "--no-index";
-        self.compares_files() && decides_files || self.shows_lines() && item.range().is_some()
-    }
-
-    /// How many revisions, objects and paths stand before `--`.
-    pub(super) fn operands(&self) -> usize {
-        let operands = self.items.iter().filter(|item| item.role == Role::Operand);
-        operands.count()
+    /// Whether a `log` shows what is in files.
+    pub(super) fn shows_patches(&self) -> bool {
+        let shows = |option: &str| PATCHES.iter().any(|start| option.starts_with(start));
+        !self.changes_reflog() && self.options().any(shows)
     }
 
     /// The options before `--`.

@@ -4,10 +4,10 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use super::answer::Answer;
-use crate::mutex::Mutex;
 
 /// The most answers kept.
 const KEPT: usize = 128;

@@ -118,7 +118,8 @@ pub(super) fn create_central(path: &Path) -> Result<(), RootsError> {
         .map_err(|source| RootsError::unusable(path, source))
 }
 
-fn refusal(path: &Path, home: Option<&Path>) -> Option<&'static str> {
+/// Returns why a folder of the system can be no root; `None` for any other folder.
+pub fn of_the_system(path: &Path) -> Option<&'static str> {
     let is = |place: &&str| path == Path::new(place);
     let below = |place: &&str| path.starts_with(place);
     if path.parent().is_none() {
@@ -129,6 +130,13 @@ fn refusal(path: &Path, home: Option<&Path>) -> Option<&'static str> {
     }
     if SYSTEM_TREES.iter().any(below) && !WORKPLACES.iter().any(below) {
         return Some("it belongs to the system");
+    }
+    None
+}
+
+fn refusal(path: &Path, home: Option<&Path>) -> Option<&'static str> {
+    if let Some(reason) = of_the_system(path) {
+        return Some(reason);
     }
     let home = home.map(|home| home.canonicalize().unwrap_or_else(|_| home.to_owned()));
     if home.as_deref().is_some_and(|home| home.starts_with(path)) {

@@ -1,3 +1,5 @@
+use std::collections::HashSet;
+
 use serde_json::json;
 
 use super::*;
@@ -103,7 +105,6 @@ struct Case {
     max_tokens: Option<u32>,
     no_sampling: bool,
     amends: Amends,
-    refused: HashSet<Fingerprint>,
 }
 
 impl Case {
@@ -118,7 +119,6 @@ impl Case {
             max_tokens: None,
             no_sampling: false,
             amends: Amends::default(),
-            refused: HashSet::new(),
         }
     }
 
@@ -139,7 +139,6 @@ impl Case {
             vendor: true,
             no_sampling: self.no_sampling,
             capabilities: &Capabilities::by_name(self.model),
-            refused: &self.refused,
             amends: self.amends,
         };
         let prepared = prepare(&request, setting);
@@ -360,8 +359,6 @@ fn a_loop_begun_without_thinking_goes_on_without_a_budget() {
     }));
     case.messages.push(user("c"));
     assert_eq!(case.body()["thinking"]["type"], "enabled");
-    case.amends.no_budget = true;
-    assert_eq!(case.body()["thinking"]["type"], "disabled");
 }
 
 #[test]

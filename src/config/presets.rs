@@ -5,10 +5,10 @@
 
 use std::time::Duration;
 
-use crate::config::ProviderKind;
+use super::ProviderKind;
 
 /// Longest wait for headers and longest silence with a vendor in the cloud.
-pub(super) const HOSTED: Duration = Duration::from_secs(120);
+pub(crate) const HOSTED: Duration = Duration::from_secs(120);
 /// The same with a server on the user's machine: it loads the model and reads the whole prompt
 /// before its first byte, and sends no pings meanwhile (`docs/providers.md`, "Silence and timeouts").
 const LOCAL: Duration = Duration::from_secs(600);

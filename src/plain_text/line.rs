@@ -4,15 +4,12 @@ use crate::message::{ConversationId, TrustLevel};
 use crate::protocol::Command;
 use crate::protocol::command::{Configure, Conversation, Empty, ModelList};
 
-/// What `/help` says.
-pub(crate) const HELP: &str = "\
+/// What `/help` says of the commands that both have.
+pub(crate) const COMMANDS: &str = "\
 /model [ID]       use a model, or list those there are
 /provider [NAME]  use a provider instance, or list those there are
 /trust LEVEL      supervised, guided or autonomous
-/history          what the daemon remembers of this conversation
-/quit             end (Ctrl-D too)
-Ctrl-C cancels what runs; twice, it ends the chat.
-";
+/history          what the daemon remembers of this conversation";
 
 /// What a typed line means.
 #[derive(Clone, Debug, PartialEq)]

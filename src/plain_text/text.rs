@@ -1,7 +1,6 @@
 //! Other people's text made fit for a terminal. Pure.
 
-use crate::classifier::is_hidden;
-use crate::terminal_text;
+use crate::terminal_text::{self, is_hidden};
 
 /// Writes a text so that what is seen is what is there: controls, characters that cannot be seen and
 /// those that reorder text are escaped, and so are blanks that are none to a shell. Line ends and tabs stay.

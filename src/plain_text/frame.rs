@@ -2,7 +2,6 @@
 
 use serde_json::Value;
 
-use super::talk;
 use crate::protocol::Event;
 
 /// A frame that this client knows.
@@ -22,7 +21,7 @@ impl Frame {
         let frame: Value = serde_json::from_str(text).ok()?;
         let seq = frame.get("seq").and_then(Value::as_u64);
         let reply_to = frame.get("replyTo").and_then(Value::as_str);
-        let reply_to = reply_to.and_then(talk::number);
+        let reply_to = reply_to.and_then(number_of);
         let event = serde_json::from_value(frame)
             .inspect_err(|error| tracing::debug!(%error, "a frame that is not known"))
             .ok()?;
@@ -32,6 +31,16 @@ impl Frame {
             event,
         })
     }
+}
+
+/// Returns the id of a request on the wire.
+pub(crate) fn request_id(number: u64) -> String {
+    format!("c{number}")
+}
+
+/// Returns the number in a request's id.
+pub(crate) fn number_of(id: &str) -> Option<u64> {
+    id.strip_prefix('c')?.parse().ok()
 }
 
 #[cfg(test)]
@@ -64,6 +73,19 @@ mod tests {
         ];
         for (text, expected) in cases {
             assert_eq!(Frame::read(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn ids_of_requests_are_read_back() {
+        for (text, expected) in [
+            ("c1", Some(1)),
+            ("c18446744073709551615", Some(u64::MAX)),
+            ("c", None),
+            ("x1", None),
+            ("c1x", None),
+        ] {
+            assert_eq!(number_of(text), expected, "{text}");
         }
     }
 }

@@ -1,8 +1,8 @@
 //! Answers of the daemon, and what an exchange came to, as lines.
 
+use super::super::style::{Piece, Style};
+use super::super::text::{exposed, one_line};
 use super::seconds;
-use crate::chat::style::{Piece, Style};
-use crate::chat::text::{exposed, one_line};
 use crate::message::TrustLevel;
 use crate::protocol::answer::{Configured, History, Models, Providers};
 use crate::protocol::content::{Role, WireMessage};

@@ -62,7 +62,7 @@ fn nothing_in_a_question_steers_the_terminal_or_hides() {
     let text = shown(&confirm);
     let hidden: Vec<char> = text
         .chars()
-        .filter(|c| *c != '\n' && crate::classifier::is_hidden(*c))
+        .filter(|c| *c != '\n' && crate::terminal_text::is_hidden(*c))
         .collect();
     assert_eq!(hidden, Vec::<char>::new(), "{text}");
     assert!(text.contains("\\u{202e}"), "{text}");

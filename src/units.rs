@@ -3,11 +3,10 @@
 //! A bare number is a size in bytes. It is no duration, because nobody can tell seconds from
 //! milliseconds; only a permission's `timeout`, which is on the wire too, takes milliseconds.
 
-use std::borrow::Cow;
 use std::fmt;
 use std::time::Duration;
 
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use schemars::JsonSchema;
 use serde::de::{self, Deserializer, Visitor};
 use serde::{Deserialize, Serializer};
 
@@ -107,121 +106,77 @@ pub fn format_size(bytes: u64) -> String {
 }
 
 /// A duration in a configuration file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Span(pub(crate) Duration);
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema)]
+#[schemars(inline, extend("format" = "duration-text"))]
+pub(crate) struct Span(#[schemars(with = "String")] pub(crate) Duration);
 
 impl<'de> Deserialize<'de> for Span {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Reader;
-        impl Visitor<'_> for Reader {
-            type Value = Span;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str(DURATION_FORM)
-            }
-            fn visit_str<E: de::Error>(self, text: &str) -> Result<Span, E> {
-                parse_duration(text)
-                    .map(Span)
-                    .ok_or_else(|| E::invalid_value(de::Unexpected::Str(text), &self))
-            }
-        }
-        deserializer.deserialize_str(Reader)
-    }
-}
-
-impl JsonSchema for Span {
-    fn schema_name() -> Cow<'static, str> {
-        "Duration".into()
-    }
-    fn inline_schema() -> bool {
-        true
-    }
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({"type": "string", "format": "duration-text"})
+        read(deserializer, DURATION_FORM, parse_duration, None).map(Self)
     }
 }
 
 /// A number of bytes in a configuration file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Size(pub(crate) u64);
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema)]
+#[schemars(inline, extend("type" = ["string", "integer"], "format" = "size-text"))]
+pub(crate) struct Size(#[schemars(with = "String")] pub(crate) u64);
 
 impl<'de> Deserialize<'de> for Size {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Reader;
-        impl Visitor<'_> for Reader {
-            type Value = Size;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str(SIZE_FORM)
-            }
-            fn visit_u64<E: de::Error>(self, bytes: u64) -> Result<Size, E> {
-                Ok(Size(bytes))
-            }
-            fn visit_i64<E: de::Error>(self, bytes: i64) -> Result<Size, E> {
-                u64::try_from(bytes)
-                    .map(Size)
-                    .map_err(|_| E::invalid_value(de::Unexpected::Signed(bytes), &self))
-            }
-            fn visit_str<E: de::Error>(self, text: &str) -> Result<Size, E> {
-                parse_size(text)
-                    .map(Size)
-                    .ok_or_else(|| E::invalid_value(de::Unexpected::Str(text), &self))
-            }
-        }
-        deserializer.deserialize_any(Reader)
-    }
-}
-
-impl JsonSchema for Size {
-    fn schema_name() -> Cow<'static, str> {
-        "Size".into()
-    }
-    fn inline_schema() -> bool {
-        true
-    }
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({"type": ["string", "integer"], "format": "size-text"})
+        read(deserializer, SIZE_FORM, parse_size, Some(|bytes| bytes)).map(Self)
     }
 }
 
 /// The time limit of a permission: `"120s"` or milliseconds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Timeout(pub(crate) Duration);
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema)]
+#[schemars(inline, extend("type" = ["string", "integer"], "format" = "timeout-text"))]
+pub(crate) struct Timeout(#[schemars(with = "String")] pub(crate) Duration);
 
 impl<'de> Deserialize<'de> for Timeout {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Reader;
-        impl Visitor<'_> for Reader {
-            type Value = Timeout;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str(TIMEOUT_FORM)
-            }
-            fn visit_u64<E: de::Error>(self, millis: u64) -> Result<Timeout, E> {
-                Ok(Timeout(Duration::from_millis(millis)))
-            }
-            fn visit_i64<E: de::Error>(self, millis: i64) -> Result<Timeout, E> {
-                u64::try_from(millis)
-                    .map(|millis| Timeout(Duration::from_millis(millis)))
-                    .map_err(|_| E::invalid_value(de::Unexpected::Signed(millis), &self))
-            }
-            fn visit_str<E: de::Error>(self, text: &str) -> Result<Timeout, E> {
-                parse_duration(text)
-                    .map(Timeout)
-                    .ok_or_else(|| E::invalid_value(de::Unexpected::Str(text), &self))
-            }
-        }
-        deserializer.deserialize_any(Reader)
+        let millis = Some(Duration::from_millis as fn(u64) -> Duration);
+        read(deserializer, TIMEOUT_FORM, parse_duration, millis).map(Self)
     }
 }
 
-impl JsonSchema for Timeout {
-    fn schema_name() -> Cow<'static, str> {
-        "Timeout".into()
+/// Reads a text, or a whole number where one has a meaning; `form` is what an error says was expected.
+fn read<'de, T, D: Deserializer<'de>>(
+    deserializer: D,
+    form: &'static str,
+    of_text: fn(&str) -> Option<T>,
+    of_number: Option<fn(u64) -> T>,
+) -> Result<T, D::Error> {
+    struct Reader<T> {
+        form: &'static str,
+        of_text: fn(&str) -> Option<T>,
+        of_number: Option<fn(u64) -> T>,
     }
-    fn inline_schema() -> bool {
-        true
+    impl<T> Visitor<'_> for Reader<T> {
+        type Value = T;
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str(self.form)
+        }
+        fn visit_u64<E: de::Error>(self, number: u64) -> Result<T, E> {
+            match self.of_number {
+                Some(of_number) => Ok(of_number(number)),
+                None => Err(E::invalid_type(de::Unexpected::Unsigned(number), &self)),
+            }
+        }
+        fn visit_i64<E: de::Error>(self, number: i64) -> Result<T, E> {
+            match u64::try_from(number) {
+                Ok(number) => self.visit_u64(number),
+                Err(_) => Err(E::invalid_value(de::Unexpected::Signed(number), &self)),
+            }
+        }
+        fn visit_str<E: de::Error>(self, text: &str) -> Result<T, E> {
+            (self.of_text)(text).ok_or_else(|| E::invalid_value(de::Unexpected::Str(text), &self))
+        }
     }
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({"type": ["string", "integer"], "format": "timeout-text"})
-    }
+    deserializer.deserialize_any(Reader {
+        form,
+        of_text,
+        of_number,
+    })
 }
 
 /// Serde of an optional time limit: `"120s"` or milliseconds in, milliseconds out.

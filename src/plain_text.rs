@@ -1,0 +1,12 @@
+//! A session as lines of text: what is shown of each frame, and what a typed line means. Pure.
+//!
+//! The terminal client and sockets in text mode are two ways to read and type the same.
+
+pub(crate) mod frame;
+pub(crate) mod line;
+pub(crate) mod question;
+pub(crate) mod render;
+pub(crate) mod style;
+mod text;
+
+pub(crate) use text::{exposed, exposed_line};

@@ -1,0 +1,130 @@
+//! The two refusals that no table of models foresees, and what is sent instead.
+//!
+//! The vendor alone counts the tokens of the input, and it alone can read a signature. Any other refusal is an error.
+//! Wording as of providers.md 5.5 (2026-11-20).
+
+use super::request::Prepared;
+use crate::provider::ProviderError;
+
+/// Fewest tokens of room for an answer that are worth another attempt.
+const MIN_ROOM: u64 = 1024;
+
+/// Tokens by which the vendor's count of the input may be off.
+const MARGIN: u64 = 64;
+
+/// Words with which thinking of earlier replies is refused: changed, unreadable, or bound to another prefix.
+const REFUSALS: [&str; 5] = [
+    "signature",
+    "cannot be modified",
+    "binding",
+    "bound to",
+    "prefix",
+];
+
+/// What a repeated request does otherwise than the one that was refused.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Amends {
+    /// Most tokens of the answer that fit beside the input.
+    pub(super) max_tokens: Option<u64>,
+    /// The thinking of earlier replies is left out.
+    pub(super) no_thinking: bool,
+}
+
+impl Amends {
+    /// Returns what to send after `error`, which `sent` was answered with; each change is proposed once.
+    pub(super) fn after(self, error: &ProviderError, sent: &Prepared) -> Option<Self> {
+        if !matches!(error.status, Some(400 | 422)) {
+            return None;
+        }
+        let text = error.message.to_lowercase();
+        if let Some(room) = room(&text)
+            && self.max_tokens.is_none()
+            && (MIN_ROOM..sent.max_tokens).contains(&room)
+        {
+            return Some(Self {
+                max_tokens: Some(room),
+                ..self
+            });
+        }
+        let refused = text.contains("thinking") && REFUSALS.iter().any(|word| text.contains(word));
+        (refused && !self.no_thinking).then_some(Self {
+            no_thinking: true,
+            ..self
+        })
+    }
+}
+
+/// Reads "input length and `max_tokens` exceed context limit: 188240 + 21333 > 200000".
+fn room(text: &str) -> Option<u64> {
+    let (_, sum) = text.split_once("exceed context limit:")?;
+    let mut numbers = sum
+        .split(|c: char| !c.is_ascii_digit())
+        .filter_map(|digits| digits.parse::<u64>().ok());
+    let (input, _, limit) = (numbers.next()?, numbers.next()?, numbers.next()?);
+    limit.checked_sub(input)?.checked_sub(MARGIN)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::provider::ErrorKind;
+
+    #[test]
+    fn only_what_cannot_be_foreseen_is_amended_and_each_once() {
+        let sent = Prepared {
+            body: serde_json::Map::new(),
+            prefix: String::new(),
+            max_tokens: 64_000,
+            notices: Vec::new(),
+        };
+        let shorter = Amends {
+            max_tokens: Some(200_000 - 188_240 - MARGIN),
+            no_thinking: false,
+        };
+        let thoughtless = Amends {
+            max_tokens: None,
+            no_thinking: true,
+        };
+        for (message, expected) in [
+            (
+                "input length and `max_tokens` exceed context limit: 188240 + 64000 > 200000, decrease input length",
+                Some(shorter),
+            ),
+            (
+                "input length and `max_tokens` exceed context limit: 199900 + 64000 > 200000, decrease input length",
+                None,
+            ),
+            ("prompt is too long: 210000 tokens > 200000 maximum", None),
+            (
+                "messages.1.content.0: `thinking` or `redacted_thinking` blocks in the latest assistant message cannot be modified.",
+                Some(thoughtless),
+            ),
+            (
+                "messages.1.content.0: Invalid `signature` in `thinking` block",
+                Some(thoughtless),
+            ),
+            (
+                "thinking block does not match the prefix it was produced from",
+                Some(thoughtless),
+            ),
+            ("temperature: Extra inputs are not permitted", None),
+            ("messages: at least one message is required", None),
+            ("", None),
+        ] {
+            let mut error = ProviderError::new(ErrorKind::InvalidRequest, message);
+            for status in [None, Some(401), Some(429), Some(500)] {
+                error.status = status;
+                assert_eq!(Amends::default().after(&error, &sent), None);
+            }
+            error.status = Some(400);
+            assert_eq!(
+                Amends::default().after(&error, &sent),
+                expected,
+                "{message}"
+            );
+            if let Some(amends) = expected {
+                assert_eq!(amends.after(&error, &sent), None, "{message}");
+            }
+        }
+    }
+}
