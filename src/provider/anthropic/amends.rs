@@ -1,7 +1,7 @@
 //! The two refusals that no table of models foresees, and what is sent instead.
 //!
 //! The vendor alone counts the tokens of the input, and it alone can read a signature. Any other refusal is an error.
-//! Wording as of providers.md 5.5 (2026-11-20).
+//! Wording: `docs/providers.md`, "Refusals that can be repaired".
 
 use super::request::Prepared;
 use crate::provider::ProviderError;
