@@ -65,7 +65,6 @@ pub mod http;
 pub mod provider;
 
 pub mod arguments;
-pub mod aside;
 pub mod audit;
 pub mod commands;
 pub mod config;
@@ -74,6 +73,7 @@ pub mod lifecycle;
 pub mod mutex;
 pub mod process;
 pub mod ready;
+pub mod runtime;
 pub mod secret;
 pub mod telemetry;
 pub mod terminal_text;

@@ -14,7 +14,7 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
     ),
     ("secret", &[], "one list for all who must know one"),
     ("terminal_text", &[], "for whoever shows output"),
-    ("aside", &[], "for whoever reads what is long"),
+    ("runtime", &[], "helpers around tokio"),
     (
         "audit",
         &["mutex"],
@@ -67,7 +67,7 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
     ),
     (
         "provider",
-        &["aside", "mutex", "message", "config", "http"],
+        &["runtime", "mutex", "message", "config", "http"],
         "",
     ),
     (
@@ -119,6 +119,7 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
     (
         "conversation",
         &[
+            "runtime",
             "mutex",
             "config",
             "exchange",
@@ -132,6 +133,7 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
     (
         "session",
         &[
+            "runtime",
             "mutex",
             "conversation",
             "exchange",
@@ -148,7 +150,7 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
     (
         "connection",
         &[
-            "aside",
+            "runtime",
             "mutex",
             "session",
             "protocol",
