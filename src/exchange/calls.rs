@@ -10,6 +10,7 @@ mod permit;
 mod question;
 mod run;
 mod settle;
+mod turnstile;
 mod user;
 mod view;
 
@@ -34,6 +35,7 @@ use crate::telemetry::Redactor;
 use crate::tool::{Facts, Metadata, Prepared, ToolSet, Violation};
 
 use settle::Settled;
+use turnstile::{Place, Turnstile};
 
 /// What the model is told of a tool that panicked.
 const FAULT: &str = "the tool failed by a fault of its own; see the log";
@@ -97,10 +99,13 @@ impl Exchange<'_> {
                 ends: None,
             }),
         };
-        let running = calls.into_iter().zip(faults).map(|(call, fault)| {
+        let questions = Turnstile::new(calls.len());
+        let running = calls.into_iter().zip(faults).enumerate();
+        let running = running.map(|(position, (call, fault))| {
             let repeated = self.conversation.repeats.count(&call);
             let span = self.span_of(&call);
-            shared.run(call, fault, repeated).instrument(span)
+            let place = questions.place(position);
+            shared.run(call, fault, repeated, place).instrument(span)
         });
         let results = futures::future::join_all(running).await;
         let violations = shared.violations.into_inner();
@@ -177,11 +182,17 @@ fn shown_edit(input: Map<String, Value>, redactor: &Redactor) -> String {
 }
 
 impl Calls<'_> {
-    async fn run(&self, call: ToolCall, fault: Option<Fault>, repeated: u32) -> ToolResult {
+    async fn run(
+        &self,
+        call: ToolCall,
+        fault: Option<Fault>,
+        repeated: u32,
+        place: Place,
+    ) -> ToolResult {
         let cancel = self.exchange.cancel.child_token();
         let tool = self.tools.get(&call.name);
         self.exchange.open(&call, tool, cancel.clone());
-        let clear = self.clear(&call, tool, fault, repeated, &cancel);
+        let clear = self.clear(&call, tool, fault, repeated, place, &cancel);
         let mut edited = None;
         let settled = match AssertUnwindSafe(clear).catch_unwind().await {
             Ok(Ok(cleared)) => {

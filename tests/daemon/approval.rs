@@ -79,6 +79,26 @@ async fn an_approved_command_runs_and_its_output_is_streamed() {
 }
 
 #[tokio::test]
+async fn questions_of_a_turn_come_in_the_order_of_its_calls() {
+    // The longer a line, the longer it takes to judge.
+    let lines: Vec<String> = (0..12)
+        .rev()
+        .map(|index| format!("rm {}", format!("f{index} ").repeat(1 + index * 400)))
+        .collect();
+    let calls: Vec<_> = lines
+        .iter()
+        .map(|line| ("bash", json!({"command": line})))
+        .collect();
+    let turns = vec![Turn::calls(&calls), Turn::text("done")];
+    let (_daemon, mut client, _provider) = asked(turns, json!({})).await;
+    for line in &lines {
+        let confirm = client.until("chat:tool-confirm").await["payload"].clone();
+        let command = confirm["input"]["command"].as_str().unwrap();
+        assert_eq!(command.len(), line.len(), "another call's question");
+    }
+}
+
+#[tokio::test]
 async fn everything_that_was_approved_runs_whatever_its_number() {
     const CALLS: usize = 60;
     let call = ("bash", json!({"command": "echo ran >> a.txt"}));

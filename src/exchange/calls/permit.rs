@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
 use super::settle::Settled;
+use super::turnstile::Place;
 use super::{Calls, Cleared, FAULT};
 use crate::audit::{By, Ruling};
 use crate::config::Unattended;
@@ -20,13 +21,15 @@ use crate::tool::{Refusal, Tool};
 const LONG_INPUT: usize = 8 * 1024;
 
 impl Calls<'_> {
-    /// Finds out whether the call may run, asking the user where need be.
+    /// Finds out whether the call may run, asking the user where need be. `place` is given up as soon as later calls
+    /// may ask: with the question, or with what makes it needless.
     pub(super) async fn clear(
         &self,
         call: &ToolCall,
         tool: Option<&Arc<dyn Tool>>,
         fault: Option<Fault>,
         repeated: u32,
+        place: Place,
         cancel: &CancellationToken,
     ) -> Result<Cleared, Settled> {
         match fault {
@@ -74,7 +77,7 @@ impl Calls<'_> {
                         "not allowed: {reason}, and nobody is there to answer; do without this call"
                     )));
                 }
-                self.ask(call, tool, cleared, reason, cancel).await
+                self.ask(call, tool, cleared, reason, place, cancel).await
             }
         }
     }

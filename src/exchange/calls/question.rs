@@ -8,6 +8,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::settle::Settled;
+use super::turnstile::Place;
 use super::{Calls, Cleared, millis};
 use crate::audit::{By, Ruling};
 use crate::classifier::Word;
@@ -28,6 +29,7 @@ impl Calls<'_> {
         tool: &Arc<dyn Tool>,
         cleared: Cleared,
         reason: String,
+        place: Place,
         cancel: &CancellationToken,
     ) -> Result<Cleared, Settled> {
         let exchange = self.exchange;
@@ -37,6 +39,7 @@ impl Calls<'_> {
         let redactor = &exchange.services.redactor;
         let preview = cleared.prepared.preview().await;
         let preview = preview.map(|diff| redactor.redact(&diff).into_owned());
+        place.first().await;
         exchange.events().send(Event::ChatState(State {
             tool_id: Some(call.id.clone()),
             ..exchange.state(StateName::AwaitingApproval)
@@ -64,7 +67,9 @@ impl Calls<'_> {
         let executions = &exchange.session.executions;
         executions.update(&call.id, |record| record.approval.asked = true);
         let waits = metrics::OPEN_APPROVALS.enter();
-        let verdict = match exchange.asks.send(question).await {
+        let sent = exchange.asks.send(question).await;
+        drop(place);
+        let verdict = match sent {
             Ok(()) => tokio::select! {
                 biased;
                 verdict = answer => verdict.unwrap_or(Verdict::Cancelled),
