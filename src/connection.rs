@@ -3,9 +3,9 @@
 //! Reading and writing go on side by side, so that a client that does not read can still answer an
 //! approval. The writer follows the log at its own pace; where it falls behind what is kept it says
 //! so and goes on from an account of how things stand. Nothing here knows what a request means.
-//! In text mode (`text`) lines stand in the place of frames, on both sides.
+//! In text mode (`text`) lines stand in place of frames, on both sides.
 
-mod silence;
+mod activity;
 mod text;
 
 use std::ops::ControlFlow;
@@ -20,16 +20,16 @@ use parking_lot::{Mutex, MutexGuard};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::aside::aside;
 use crate::message::SessionId;
 use crate::protocol::command::{Command, Resume};
 use crate::protocol::envelope::{self, Stamp, Timestamp};
 use crate::protocol::event::{Event, SessionError};
 use crate::protocol::{Request, RequestId, SessionCode};
+use crate::runtime::block_in_place_if_large;
 use crate::session::log::Read;
 use crate::session::{Attachment, Handle, Sessions, shutting_down};
 use crate::telemetry::metrics;
-pub use silence::Heard;
+pub use activity::LastActivity;
 use text::{Text, Typed};
 
 /// How often a client is pinged.
@@ -53,25 +53,25 @@ mod close {
 
 /// What the upgrade's query asked for.
 #[derive(Debug, Default)]
-pub struct Wishes {
+pub struct UpgradeOptions {
     /// A session to go on with.
     pub resume: Option<Resume>,
-    /// Whether a person types lines, in the place of frames.
+    /// Whether a person types lines, in place of frames.
     pub text: bool,
 }
 
-/// Serves a socket until either side ends it; `stop` ends it from the daemon's side. `heard` is noted by
+/// Serves a socket until either side ends it; `stop` ends it from the daemon's side. `activity` is noted by
 /// whoever reads its connection.
 pub async fn serve(
     socket: WebSocket,
-    heard: Arc<Heard>,
+    activity: Arc<LastActivity>,
     sessions: Arc<Sessions>,
-    wishes: Wishes,
+    options: UpgradeOptions,
     stop: CancellationToken,
 ) {
-    let text = wishes.text.then(|| Mutex::new(Text::new()));
+    let text = options.text.then(|| Mutex::new(Text::new()));
     let (mut sink, mut stream) = socket.split();
-    let Some(place) = Place::find(&sessions, wishes.resume).await else {
+    let Some(attached) = Attached::find(&sessions, options.resume).await else {
         close(&mut sink, close::TRY_LATER, "too many sessions").await;
         return;
     };
@@ -79,60 +79,62 @@ pub async fn serve(
     let _counted = metrics::CONNECTIONS.enter();
     let mut connection = Connection {
         sessions,
-        place,
-        heard,
+        attached,
+        activity,
         first: true,
         text: text.as_ref(),
     };
     loop {
-        let taken_over = connection.place.attachment.taken_over.clone();
+        let taken_over = connection.attached.attachment.taken_over.clone();
         let (sessions, session) = (
             Arc::clone(&connection.sessions),
-            connection.place.session.clone(),
+            connection.attached.session.clone(),
         );
         let mut writer = Writer {
             sink: &mut sink,
-            session: connection.place.session.clone(),
-            after: connection.place.after,
+            session: connection.attached.session.clone(),
+            after: connection.attached.after,
             text: text.as_ref(),
         };
-        let greeting = connection.place.greeting.take();
-        let left = tokio::select! {
-            left = connection.listen(&mut stream) => left,
-            () = writer.follow(greeting) => Left::Gone,
-            () = taken_over.cancelled() => Left::TakenOver,
-            () = sessions.lost(&session) => Left::Gone,
-            () = stop.cancelled() => Left::Stopped,
+        let greeting = connection.attached.greeting.take();
+        let reason = tokio::select! {
+            reason = connection.listen(&mut stream) => reason,
+            () = writer.follow(greeting) => DisconnectReason::Gone,
+            () = taken_over.cancelled() => DisconnectReason::TakenOver,
+            () = sessions.lost(&session) => DisconnectReason::Gone,
+            () = stop.cancelled() => DisconnectReason::Stopped,
         };
-        if matches!(left, Left::Stopped) {
+        if matches!(reason, DisconnectReason::Stopped) {
             writer.finish().await;
         }
-        match left {
-            Left::Moved(place) => {
+        match reason {
+            DisconnectReason::Moved(attached) => {
                 // One that was resumed is somebody's; it lives on for its grace period.
-                if connection.place.fresh {
-                    connection.place.session.discard().await;
+                if connection.attached.fresh {
+                    connection.attached.session.discard().await;
                 }
-                connection.place = *place;
+                connection.attached = *attached;
                 continue;
             }
-            Left::Gone => {}
-            Left::Closed => drop(tokio::time::timeout(CLOSING, sink.close()).await),
-            Left::Quit => close(&mut sink, close::NORMAL, "quit").await,
-            Left::TooBig => {
+            DisconnectReason::Gone => {}
+            DisconnectReason::Closed => drop(tokio::time::timeout(CLOSING, sink.close()).await),
+            DisconnectReason::Quit => close(&mut sink, close::NORMAL, "quit").await,
+            DisconnectReason::TooBig => {
                 let reason = "frame over server.max_frame_bytes";
                 close(&mut sink, close::TOO_BIG, reason).await;
             }
-            Left::NoText => close(&mut sink, close::NO_TEXT, "text that is not UTF-8").await,
-            Left::TakenOver => close(&mut sink, close::TAKEN_OVER, "taken_over").await,
-            Left::Stopped => close(&mut sink, close::AWAY, "shutdown").await,
+            DisconnectReason::NoText => {
+                close(&mut sink, close::NO_TEXT, "text that is not UTF-8").await
+            }
+            DisconnectReason::TakenOver => close(&mut sink, close::TAKEN_OVER, "taken_over").await,
+            DisconnectReason::Stopped => close(&mut sink, close::AWAY, "shutdown").await,
         }
         break;
     }
 }
 
 /// Why a socket left its session.
-enum Left {
+enum DisconnectReason {
     Gone,
     /// The client closed the socket and waits for the answer.
     Closed,
@@ -143,11 +145,11 @@ enum Left {
     NoText,
     TakenOver,
     Stopped,
-    Moved(Box<Place>),
+    Moved(Box<Attached>),
 }
 
 /// A socket's session and its place in the log.
-struct Place {
+struct Attached {
     session: Handle,
     attachment: Attachment,
     after: u64,
@@ -157,12 +159,12 @@ struct Place {
     greeting: Option<Utf8Bytes>,
 }
 
-impl Place {
+impl Attached {
     /// Goes on with the session asked for, or with a new one; `None` where there are too many.
     async fn find(sessions: &Arc<Sessions>, resume: Option<Resume>) -> Option<Self> {
         let unknown = match resume {
             Some(resume) => match Self::resume(sessions, &resume, None).await {
-                Some(place) => return Some(place),
+                Some(attached) => return Some(attached),
                 None => Some(resume.session_id),
             },
             None => None,
@@ -208,8 +210,8 @@ impl Place {
 
 struct Connection<'a> {
     sessions: Arc<Sessions>,
-    place: Place,
-    heard: Arc<Heard>,
+    attached: Attached,
+    activity: Arc<LastActivity>,
     /// Whether no request was taken yet: another session may be resumed, until this one is used.
     first: bool,
     text: Option<&'a Mutex<Text>>,
@@ -217,12 +219,12 @@ struct Connection<'a> {
 
 impl Connection<'_> {
     /// Takes frames until the socket leaves its session.
-    async fn listen(&mut self, stream: &mut SplitStream<WebSocket>) -> Left {
+    async fn listen(&mut self, stream: &mut SplitStream<WebSocket>) -> DisconnectReason {
         loop {
-            let message = match self.heard.unless_silent(stream.next()).await.flatten() {
+            let message = match self.activity.unless_silent(stream.next()).await.flatten() {
                 Some(Ok(message)) => message,
                 Some(Err(error)) => return failed(error),
-                None => return Left::Gone,
+                None => return DisconnectReason::Gone,
             };
             let flow = match message {
                 Message::Text(text) => self.take(&text).await,
@@ -238,20 +240,20 @@ impl Connection<'_> {
                     ControlFlow::Continue(())
                 }
                 Message::Ping(_) | Message::Pong(_) => ControlFlow::Continue(()),
-                Message::Close(_) => return Left::Closed,
+                Message::Close(_) => return DisconnectReason::Closed,
             };
-            if let ControlFlow::Break(left) = flow {
-                return left;
+            if let ControlFlow::Break(reason) = flow {
+                return reason;
             }
         }
     }
 
-    async fn take(&mut self, text: &str) -> ControlFlow<Left> {
+    async fn take(&mut self, text: &str) -> ControlFlow<DisconnectReason> {
         if let Some(mode) = self.text {
             let typed = lock(mode).typed(text);
             return self.line(typed).await;
         }
-        let request = match aside(text, envelope::read) {
+        let request = match block_in_place_if_large(text, envelope::read) {
             Ok(Some(request)) => request,
             Ok(None) => return ControlFlow::Continue(()),
             Err(rejected) => {
@@ -260,10 +262,10 @@ impl Connection<'_> {
             }
         };
         if let (true, Command::SessionResume(resume)) = (self.first, &request.command)
-            && resume.session_id != self.place.session.id
+            && resume.session_id != self.attached.session.id
         {
-            return match Place::resume(&self.sessions, resume, request.id.as_ref()).await {
-                Some(place) => ControlFlow::Break(Left::Moved(Box::new(place))),
+            return match Attached::resume(&self.sessions, resume, request.id.as_ref()).await {
+                Some(attached) => ControlFlow::Break(DisconnectReason::Moved(Box::new(attached))),
                 None => {
                     self.refuse(request.id.as_ref(), not_found(&resume.session_id));
                     ControlFlow::Continue(())
@@ -274,25 +276,25 @@ impl Connection<'_> {
         self.hand_over(request).await
     }
 
-    async fn line(&self, typed: Typed) -> ControlFlow<Left> {
+    async fn line(&self, typed: Typed) -> ControlFlow<DisconnectReason> {
         match typed {
             Typed::Nothing => ControlFlow::Continue(()),
-            Typed::Quit => ControlFlow::Break(Left::Quit),
-            Typed::Tell(notice) => {
-                let feed = &self.place.session.feed;
+            Typed::Quit => ControlFlow::Break(DisconnectReason::Quit),
+            Typed::Notice(notice) => {
+                let feed = &self.attached.session.feed;
                 feed.append(Event::SessionNotice(notice), None);
                 ControlFlow::Continue(())
             }
-            Typed::Ask(command) => {
+            Typed::Request(command) => {
                 let (id, command) = (None, *command);
                 self.hand_over(Request { id, command }).await
             }
         }
     }
 
-    async fn hand_over(&self, request: Request) -> ControlFlow<Left> {
+    async fn hand_over(&self, request: Request) -> ControlFlow<DisconnectReason> {
         let id = request.id.clone();
-        if self.place.session.request(request).await {
+        if self.attached.session.request(request).await {
             return ControlFlow::Continue(());
         }
         if self.sessions.is_stopping() {
@@ -300,11 +302,11 @@ impl Connection<'_> {
             self.refuse(id.as_ref(), shutting_down());
             return ControlFlow::Continue(());
         }
-        ControlFlow::Break(Left::Gone)
+        ControlFlow::Break(DisconnectReason::Gone)
     }
 
     fn refuse(&self, reply_to: Option<&RequestId>, error: SessionError) {
-        self.place
+        self.attached
             .session
             .feed
             .append(Event::SessionError(error), reply_to);
@@ -365,7 +367,7 @@ impl Writer<'_> {
                     return Ok(());
                 }
                 Read::UpTo(_) => {}
-                Read::Gap => match self.session.account(self.after).await {
+                Read::Gap => match self.session.resync(self.after).await {
                     Some(before) => self.after = before,
                     None => return Ok(()),
                 },
@@ -404,14 +406,14 @@ fn lock(text: &Mutex<Text>) -> MutexGuard<'_, Text> {
 }
 
 /// What a failed read means.
-fn failed(error: axum::Error) -> Left {
+fn failed(error: axum::Error) -> DisconnectReason {
     use tokio_tungstenite::tungstenite::Error;
 
     tracing::debug!(%error, "socket failed");
     match error.into_inner().downcast_ref::<Error>() {
-        Some(Error::Capacity(_)) => Left::TooBig,
-        Some(Error::Utf8(_)) => Left::NoText,
-        _ => Left::Gone,
+        Some(Error::Capacity(_)) => DisconnectReason::TooBig,
+        Some(Error::Utf8(_)) => DisconnectReason::NoText,
+        _ => DisconnectReason::Gone,
     }
 }
 

@@ -4,14 +4,14 @@
 //! verdicts over a channel; what is owed lives here, outside it, so nothing needs a lock. The first
 //! and the last event of each exchange are sent here and nowhere else.
 
-mod answered;
 pub mod approvals;
 mod deadline;
-mod desk;
-mod front;
 pub mod inputs;
+mod mailbox;
 pub mod queue;
+mod send_answer;
 mod shared;
+mod state;
 #[cfg(test)]
 pub(crate) mod testing;
 mod view;
@@ -28,8 +28,9 @@ use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
 use crate::exchange::ask::Question;
+use crate::exchange::context::{ConversationContext, Services, SessionContext};
 use crate::exchange::history::History;
-use crate::exchange::setup::{ConversationShared, Services, SessionShared, Setup};
+use crate::exchange::setup::Setup;
 use crate::exchange::stopwatch::Stopwatch;
 use crate::exchange::{Ended, Exchange};
 use crate::message::{ConversationId, Part, ToolId};
@@ -40,11 +41,11 @@ use crate::protocol::event::{By, ChatError, StateName, StopReason};
 use crate::protocol::input::ToolInput;
 use crate::telemetry::metrics;
 
-pub use answered::{Answer, Answered};
-use desk::Running;
-use front::Front;
-use queue::{QUEUED, Waiting};
+use mailbox::Mailbox;
+use queue::{QUEUED, QueuedSend};
+pub use send_answer::{Answer, Answered};
 use shared::Shared;
+use state::Running;
 pub use view::View;
 
 /// Commands that wait for a conversation: its actor takes them at once, so this is slack, not a queue.
@@ -56,7 +57,7 @@ const ASKS: usize = 64;
 /// What a conversation can be told.
 pub enum Command {
     /// Says something.
-    Send(Box<Send>),
+    Send(Box<SendRequest>),
     /// Repeats the answer to a send that was sent again.
     Repeat {
         /// The answer, set once the first send was taken.
@@ -95,13 +96,13 @@ pub enum Command {
     /// Ends one call.
     CancelTool(ToolId),
     /// Looks at how things stand, here and now: nothing happens in the conversation meanwhile.
-    Look(Box<dyn FnOnce(View<'_>) + std::marker::Send>),
+    Look(Box<dyn FnOnce(View<'_>) + Send>),
     /// Ends the conversation when its exchange is over, which is cancelled.
     Close,
 }
 
 /// A send, resolved.
-pub struct Send {
+pub struct SendRequest {
     /// What the exchange is to do; the id of its exchange is minted already.
     pub setup: Setup,
     /// Messages that replace what is remembered.
@@ -118,7 +119,7 @@ pub struct Send {
 
 /// A conversation's actor.
 pub struct Conversation {
-    front: Front,
+    mailbox: Mailbox,
     shared: Shared,
 }
 
@@ -128,13 +129,13 @@ impl Conversation {
         id: ConversationId,
         inbox: mpsc::Receiver<Command>,
         services: Services,
-        session: SessionShared,
-        conversation: ConversationShared,
+        session: SessionContext,
+        conversation: ConversationContext,
         cancel: CancellationToken,
     ) -> Self {
         let history = History::new(services.room.clone());
         Self {
-            front: Front::new(inbox, cancel),
+            mailbox: Mailbox::new(inbox, cancel),
             shared: Shared {
                 id,
                 services,
@@ -151,28 +152,28 @@ impl Conversation {
     /// was closed and may wind up still.
     pub async fn run(mut self, before: CancellationToken) {
         let _counted = metrics::CONVERSATIONS.enter();
-        let Self { front, shared } = &mut self;
-        let cancel = front.cancel.clone();
+        let Self { mailbox, shared } = &mut self;
+        let cancel = mailbox.cancel.clone();
         let wait = cancel.run_until_cancelled(before.cancelled());
-        front.listening(shared, wait).await;
+        mailbox.listening(shared, wait).await;
         loop {
-            let Self { front, shared } = &mut self;
+            let Self { mailbox, shared } = &mut self;
             if cancel.is_cancelled() {
-                front.desk.drop_queue(shared);
+                mailbox.state.drop_queue(shared);
                 return;
             }
-            if let Some(waiting) = front.desk.queue.pop() {
+            if let Some(waiting) = mailbox.state.queue.pop() {
                 self.exchange(waiting).await;
                 self.shared.tell_idle();
-            } else if front.desk.closed || !front.hear(shared).await {
+            } else if mailbox.state.closed || !mailbox.hear(shared).await {
                 return;
             }
         }
     }
 
     /// Runs one exchange, listening meanwhile.
-    async fn exchange(&mut self, waiting: Waiting) {
-        let Waiting {
+    async fn exchange(&mut self, waiting: QueuedSend) {
+        let QueuedSend {
             mut setup,
             history,
             steered: promised,
@@ -186,7 +187,7 @@ impl Conversation {
         // No child of the conversation's token: questions are settled before calls hear of the end.
         let cancel = CancellationToken::new();
         let (steer, mut steered) = mpsc::channel(QUEUED);
-        self.front.desk.running = Some(Running {
+        self.mailbox.state.running = Some(Running {
             message_id: setup.message_id.clone(),
             steer,
             cancel: cancel.clone(),
@@ -208,14 +209,14 @@ impl Conversation {
                 let run = self.run_exchange(&setup, &cancel, &stopwatch, &mut steered, &span);
                 run.await
             }
-            (Ok(()), Err(error)) => self.shared.unasked(&setup, error),
+            (Ok(()), Err(error)) => self.shared.end_unsent(&setup, error),
             (Err(full), _) => *full,
         };
-        let Self { front, shared } = self;
-        let desk = &mut front.desk;
-        desk.void(None, By::Cancel, shared);
-        shared.conversation.written.clear();
-        let (cause, answers) = match desk.running.take() {
+        let Self { mailbox, shared } = self;
+        let state = &mut mailbox.state;
+        state.void(None, By::Cancel, shared);
+        shared.conversation.announced.clear();
+        let (cause, answers) = match state.running.take() {
             Some(running) => (running.cause, running.steered),
             None => (None, VecDeque::new()),
         };
@@ -233,7 +234,7 @@ impl Conversation {
             }
         }
         span.in_scope(|| shared.end(&setup, ended, cause, Some(began.elapsed())));
-        desk.take_left_over(left_over, &answers, &setup, shared);
+        state.take_left_over(left_over, &answers, &setup, shared);
     }
 
     /// Asks the provider for a model where nobody names one, listening meanwhile; or says why there is
@@ -247,7 +248,7 @@ impl Conversation {
         if !setup.model.is_empty() {
             return Ok(());
         }
-        let Self { front, shared } = self;
+        let Self { mailbox, shared } = self;
         shared.tell_state(Some(&setup.message_id), StateName::Thinking);
         let models = Arc::clone(&shared.services.first_models);
         let asking = setup.clone();
@@ -259,14 +260,14 @@ impl Conversation {
                 found = models.find(&asking) => Looked::Answered(found),
             }
         };
-        match front.listening(shared, find).await {
+        match mailbox.listening(shared, find).await {
             Looked::Answered(found) => {
                 setup.model = found.map_err(Some)?;
                 Ok(())
             }
             Looked::Cancelled => Err(None),
             Looked::Overdue => {
-                front.desk.stop(StopReason::Timeout, By::Cancel, shared);
+                mailbox.state.stop(StopReason::Timeout, By::Cancel, shared);
                 Err(None)
             }
         }
@@ -281,7 +282,7 @@ impl Conversation {
         steered: &mut mpsc::Receiver<Vec<Part>>,
         span: &tracing::Span,
     ) -> Ended {
-        let Self { front, shared } = self;
+        let Self { mailbox, shared } = self;
         let (asks, mut asked) = mpsc::channel::<Question>(ASKS);
         let ended = {
             let exchange = Exchange {
@@ -308,17 +309,17 @@ impl Conversation {
                         ended = &mut exchange => Step::Ended(ended),
                     }
                 };
-                match front.listening(shared, step).await {
-                    Step::Asked(question) => front.desk.ask(question, shared),
-                    Step::Overdue => front.desk.stop(StopReason::Timeout, By::Cancel, shared),
+                match mailbox.listening(shared, step).await {
+                    Step::Asked(question) => mailbox.state.ask(question, shared),
+                    Step::Overdue => mailbox.state.stop(StopReason::Timeout, By::Cancel, shared),
                     Step::Ended(ended) => break ended,
                 }
             }
         };
-        let desk = &mut front.desk;
+        let state = &mut mailbox.state;
         ended.unwrap_or_else(|_| {
             // A question is over before its call is answered, here as everywhere.
-            desk.void(None, By::Cancel, shared);
+            state.void(None, By::Cancel, shared);
             shared.fault(setup)
         })
     }

@@ -16,8 +16,8 @@ use tokio_util::task::TaskTracker;
 
 use crate::audit::Audit;
 use crate::config::{AuditConfig, Config, SandboxPolicy};
+use crate::exchange::context::Services;
 use crate::exchange::history::Room;
-use crate::exchange::setup::Services;
 use crate::http::Clients;
 use crate::lifecycle::{self, Ending, Signals};
 use crate::mcp::{self, Mcp};
@@ -328,7 +328,7 @@ fn build(
             let sandbox = sandbox.clone();
             Box::pin(async move { told(&sandbox.report().await) })
         }),
-        asking: Arc::new(Semaphore::new(session::ASKED)),
+        side_requests: Arc::new(Semaphore::new(session::MAX_SIDE_REQUESTS)),
         tasks,
         draining: CancellationToken::new(),
         stop: stop.clone(),

@@ -5,16 +5,17 @@
 //! with an error, a cancelled token ends it soon. The first and the last event of an exchange are
 //! its caller's ([`crate::conversation`]), so there is exactly one end by construction.
 //!
-//! Read next: [`accumulator`] (chunks to a reply), [`call`] (one tool call), [`history`].
+//! Read next: [`accumulator`] (chunks to a reply), [`calls`] (one tool call), [`history`].
 
 pub mod accumulator;
+pub mod announced;
 pub mod ask;
 pub mod audited;
 pub mod budget;
-pub mod call;
+pub mod calls;
 mod clean;
+pub mod context;
 pub mod cost;
-pub mod events;
 pub mod executions;
 pub mod failure;
 pub mod first_model;
@@ -24,9 +25,8 @@ pub mod recording;
 pub mod searches;
 pub mod setup;
 pub mod stopwatch;
-mod stream;
-pub mod telling;
-pub mod written;
+pub mod transcript;
+mod turn;
 
 use std::sync::Arc;
 
@@ -43,12 +43,12 @@ use crate::tool::{Metadata, ToolSet};
 use accumulator::{Fault, Turn};
 use ask::Question;
 use budget::Budget;
+use context::{ConversationContext, Services, SessionContext};
 use cost::Cost;
-use events::Events;
 use history::{Full, History};
-use setup::{ConversationShared, Services, SessionShared, Setup};
+use setup::Setup;
 use stopwatch::Stopwatch;
-use telling::Telling;
+use transcript::{Events, Transcript};
 
 /// Turns that a last answer may take which the provider pauses.
 const FORCED_TURNS: u32 = 4;
@@ -63,9 +63,9 @@ pub struct Exchange<'a> {
     /// What the daemon's exchanges share.
     pub services: &'a Services,
     /// What the session's exchanges share.
-    pub session: &'a SessionShared,
+    pub session: &'a SessionContext,
     /// What the conversation's exchanges share.
-    pub conversation: &'a ConversationShared,
+    pub conversation: &'a ConversationContext,
     /// What the conversation remembers.
     pub history: &'a History,
     /// Where questions to the user go.
@@ -166,7 +166,10 @@ impl Exchange<'_> {
     /// The gauge with what the conversation holds already, as far as anybody counted it.
     fn budget(&self) -> Budget {
         let window = self.setup.provider.model(&self.setup.model).context_window;
-        let counted = self.conversation.counted.tokens(&self.history.snapshot());
+        let counted = self
+            .conversation
+            .context_tokens
+            .tokens(&self.history.snapshot());
         Budget::new(window, self.setup.context_reserve, counted.unwrap_or(0))
     }
 
@@ -233,7 +236,7 @@ impl Exchange<'_> {
     /// Keeps for the next exchange what the provider counted, the reply remembered last included.
     fn keep_count(&self, progress: &Progress) {
         let (tokens, messages) = (progress.budget.used(), self.history.snapshot().len());
-        self.conversation.counted.keep(tokens, messages);
+        self.conversation.context_tokens.keep(tokens, messages);
     }
 
     /// Has the model speak, remembers its reply and runs its calls; an error says how to leave, and
@@ -327,7 +330,8 @@ impl Exchange<'_> {
         while let Ok(content) = self.steered.try_recv() {
             any = true;
             progress.budget.said(&content);
-            self.telling().steered(content, &mut progress.ended.closing);
+            self.transcript()
+                .steered(content, &mut progress.ended.closing);
         }
         any
     }
@@ -350,16 +354,16 @@ impl Exchange<'_> {
     /// Tells the message layer of a reply that turned out not to be the last.
     fn tell_closing(&self, progress: &mut Progress) {
         if let Some(message) = progress.ended.closing.take() {
-            self.telling().tell(message);
+            self.transcript().tell(message);
         }
     }
 
     fn remember(&self, message: Message) {
-        self.telling().remember(message);
+        self.transcript().remember(message);
     }
 
-    fn telling(&self) -> Telling<'_> {
-        Telling {
+    fn transcript(&self) -> Transcript<'_> {
+        Transcript {
             events: self.events(),
             history: self.history,
             conversation_id: &self.setup.conversation_id,

@@ -67,7 +67,6 @@ pub mod http;
 pub mod provider;
 
 pub mod arguments;
-pub mod aside;
 pub mod audit;
 pub mod commands;
 pub mod config;
@@ -77,6 +76,7 @@ mod plain_text;
 pub mod process;
 pub mod ready;
 pub use outrigger_sandbox::secret;
+pub mod runtime;
 pub mod telemetry;
 pub mod terminal_text;
 pub mod units;

@@ -8,8 +8,8 @@ mod outcome;
 
 use std::sync::Arc;
 
-pub use outrigger_shell::DangerLevel;
 pub use outcome::{Metadata, OutputStream};
+pub use outrigger_shell::DangerLevel;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};

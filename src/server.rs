@@ -25,7 +25,7 @@ use tokio_util::io::InspectReader;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::connection::Heard;
+use crate::connection::LastActivity;
 use crate::session::Sessions;
 use auth::Gate;
 use waiting::{Place, Waiting};
@@ -117,13 +117,13 @@ async fn connect(
         tracing::debug!(%error, "no TCP_NODELAY");
     }
     let evicted = place.evicted.clone();
-    let heard = Arc::new(Heard::default());
-    let reading = Arc::clone(&heard);
+    let activity = Arc::new(LastActivity::default());
+    let reading = Arc::clone(&activity);
     let stream = InspectReader::new(stream, move |_: &[u8]| reading.note());
     let service = service_fn(move |mut request: Request<Incoming>| {
         let extensions = request.extensions_mut();
         extensions.insert(Arc::clone(&place));
-        extensions.insert(Arc::clone(&heard));
+        extensions.insert(Arc::clone(&activity));
         service.call(request)
     });
     let serving = hyper::server::conn::http1::Builder::new()

@@ -7,7 +7,6 @@
 //! Read next: [`log`] (numbers, merging, the bound), `account` (what follows a gap), [`resolve`] (what a
 //! send comes to).
 
-mod account;
 pub mod defaults;
 pub mod feed;
 pub mod live;
@@ -15,6 +14,7 @@ pub mod log;
 mod mcp;
 mod requests;
 pub mod resolve;
+mod resync;
 mod sends;
 mod sessions;
 
@@ -31,14 +31,15 @@ use tracing::Instrument as _;
 
 use crate::conversation::{self, Conversation};
 use crate::exchange::ask::Remembered;
-use crate::exchange::events::Events;
-use crate::exchange::setup::{ConversationShared, Services, SessionShared};
+use crate::exchange::context::{ConversationContext, Services, SessionContext};
+use crate::exchange::transcript::Events;
 use crate::message::{ConversationId, Notice, SessionId, Severity};
 use crate::protocol::command::{Command, ToolExtend};
 use crate::protocol::event::{Event, Ready, Sandbox};
 use crate::protocol::input::ToolInput;
 use crate::protocol::{Request, RequestId};
 use crate::provider::registry::{Found, Providers};
+use crate::runtime::sleep_until;
 use crate::telemetry::metrics;
 
 use defaults::Defaults;
@@ -53,7 +54,7 @@ const FIRST_SOCKET: Duration = Duration::from_secs(10);
 
 /// Requests to providers that are not turns, and to MCP servers, at once in the whole daemon: each holds a
 /// connection for as long as the other side takes.
-pub const ASKED: usize = 16;
+pub const MAX_SIDE_REQUESTS: usize = 16;
 
 /// The most conversations of a session.
 const MAX_CONVERSATIONS: usize = 4_096;
@@ -70,8 +71,8 @@ pub struct Daemon {
     pub sandbox: tokio::sync::OnceCell<Sandbox>,
     /// How to find that out.
     pub probe: Box<dyn Fn() -> futures::future::BoxFuture<'static, Sandbox> + Send + Sync>,
-    /// Places for requests to providers that are not turns, and to MCP servers: [`ASKED`] at once.
-    pub asking: Arc<Semaphore>,
+    /// Places for requests to providers that are not turns, and to MCP servers: [`MAX_SIDE_REQUESTS`] at once.
+    pub side_requests: Arc<Semaphore>,
     /// Every task there is.
     pub tasks: TaskTracker,
     /// Cancelled when nothing new is begun.
@@ -151,7 +152,7 @@ struct Session {
     inbox: mpsc::Receiver<Message>,
     /// Told when nobody would miss the session.
     spare: Arc<AtomicBool>,
-    shared: SessionShared,
+    shared: SessionContext,
     services: Services,
     remembered: Remembered,
     defaults: Defaults,
@@ -172,7 +173,7 @@ struct Socket {
     /// Tells it that another one takes its place.
     taken_over: CancellationToken,
     /// Cancelled when it is gone.
-    left: CancellationToken,
+    disconnected: CancellationToken,
 }
 
 /// The way to a conversation, and the news of its end.
@@ -192,7 +193,7 @@ impl Session {
         let sink = Arc::clone(&feed);
         Self {
             defaults: Defaults::new(&daemon.services.config),
-            shared: SessionShared {
+            shared: SessionContext {
                 id: ready.session_id.clone(),
                 events: Events::new(move |event, reply_to| sink.append(event, reply_to)),
                 executions: Arc::default(),
@@ -229,13 +230,16 @@ impl Session {
         let mut notices = self.daemon.mcp.notices();
         loop {
             let lapses = self.lapses;
-            let left = self.socket.as_ref().map(|socket| socket.left.clone());
+            let disconnected = self
+                .socket
+                .as_ref()
+                .map(|socket| socket.disconnected.clone());
             let message = tokio::select! {
                 // What a socket said before it went is taken before it is gone.
                 biased;
                 () = self.cancel.cancelled() => None,
                 message = self.inbox.recv() => message,
-                () = cancelled(left) => {
+                () = cancelled(disconnected) => {
                     self.detach();
                     continue;
                 }
@@ -246,13 +250,13 @@ impl Session {
                     }
                     continue;
                 }
-                () = until(lapses) => None,
+                () = sleep_until(lapses) => None,
             };
             match message {
                 Some(Message::Request(request)) => self.request(*request).await,
                 Some(Message::Attach(reply)) => self.attach(reply),
-                Some(Message::Account(after, reply)) => {
-                    reply.send(self.account(after).await).ok();
+                Some(Message::Resync(after, reply)) => {
+                    reply.send(self.resync(after).await).ok();
                 }
                 // Somebody came back meanwhile.
                 Some(Message::MakeRoom) if self.is_used() => {}
@@ -305,15 +309,15 @@ impl Session {
         self.shared.inputs.attach(true);
         self.lapses = None;
         self.spare.store(false, Ordering::Relaxed);
-        let (taken_over, left) = (CancellationToken::new(), CancellationToken::new());
+        let (taken_over, disconnected) = (CancellationToken::new(), CancellationToken::new());
         self.socket = Some(Socket {
             taken_over: taken_over.clone(),
-            left: left.clone(),
+            disconnected: disconnected.clone(),
         });
         let in_force = self.in_force();
         drop(
             reply.send(Attachment {
-                _left: left.drop_guard(),
+                _on_disconnect: disconnected.drop_guard(),
                 taken_over,
                 ready: Ready {
                     resumed: true,
@@ -423,9 +427,9 @@ impl Session {
         }
         self.spare.store(false, Ordering::Relaxed);
         let (inbox, commands) = mpsc::channel(conversation::INBOX);
-        let shared = ConversationShared {
+        let shared = ConversationContext {
             remembered: self.remembered.for_conversation(),
-            ..ConversationShared::default()
+            ..ConversationContext::default()
         };
         let conversation = Conversation::new(
             id.clone(),
@@ -475,13 +479,6 @@ fn ended() -> CancellationToken {
 async fn cancelled(token: Option<CancellationToken>) {
     match token {
         Some(token) => token.cancelled().await,
-        None => std::future::pending().await,
-    }
-}
-
-async fn until(deadline: Option<Instant>) {
-    match deadline {
-        Some(deadline) => tokio::time::sleep_until(deadline).await,
         None => std::future::pending().await,
     }
 }

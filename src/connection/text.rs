@@ -40,9 +40,9 @@ pub(super) enum Typed {
     /// Nothing.
     Nothing,
     /// A request.
-    Ask(Box<Command>),
+    Request(Box<Command>),
     /// Something to tell whoever typed it.
-    Tell(Notice),
+    Notice(Notice),
     /// The socket is to be closed.
     Quit,
 }
@@ -237,11 +237,11 @@ fn verdict(confirm: &ToolConfirm, reply: Reply) -> Typed {
 }
 
 fn ask(command: Command) -> Typed {
-    Typed::Ask(Box::new(command))
+    Typed::Request(Box::new(command))
 }
 
 fn tell(message: &str) -> Typed {
-    Typed::Tell(Notice {
+    Typed::Notice(Notice {
         severity: Severity::Info,
         code: "text_mode".to_owned(),
         message: message.to_owned(),

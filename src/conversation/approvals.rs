@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use super::deadline::Deadline;
 use crate::config::ApprovalConfig;
 use crate::exchange::ask::{Ask, Remembered, Verdict};
-use crate::exchange::events::Events;
+use crate::exchange::transcript::Events;
 use crate::message::ToolId;
 use crate::protocol::SessionCode;
 use crate::protocol::answer::{Approved, Extended};

@@ -14,7 +14,7 @@ use tokio::time::Instant;
 use super::deadline::Deadline;
 use crate::config::ApprovalConfig;
 use crate::exchange::ask::AskInput;
-use crate::exchange::setup::SessionShared;
+use crate::exchange::context::SessionContext;
 use crate::message::{InputId, ToolId};
 use crate::protocol::SessionCode;
 use crate::protocol::answer::Extended;
@@ -41,7 +41,7 @@ struct Owed {
 
 impl Inputs {
     /// Takes up a question and announces it; where too many are open, it counts as cancelled.
-    pub fn register(&mut self, ask: AskInput, rules: &ApprovalConfig, session: &SessionShared) {
+    pub fn register(&mut self, ask: AskInput, rules: &ApprovalConfig, session: &SessionContext) {
         let AskInput { mut request, given } = ask;
         let id = request.request_id.clone();
         // Nobody waits any more, or nobody could: dropping the sender says so.
@@ -74,7 +74,7 @@ impl Inputs {
     pub fn answer(
         &mut self,
         input: ToolInput,
-        session: &SessionShared,
+        session: &SessionContext,
     ) -> Result<InputTaken, SessionError> {
         let ToolInput {
             request_id,
@@ -110,7 +110,7 @@ impl Inputs {
         tool_id: &ToolId,
         request_id: &InputId,
         rules: &ApprovalConfig,
-        session: &SessionShared,
+        session: &SessionContext,
     ) -> Result<Extended, SessionError> {
         let owed = self.open.get_mut(request_id);
         let owed = owed
@@ -142,7 +142,7 @@ impl Inputs {
     }
 
     /// Settles the questions whose time is up.
-    pub fn expire(&mut self, now: Instant, session: &SessionShared) {
+    pub fn expire(&mut self, now: Instant, session: &SessionContext) {
         let late = |owed: &Owed| owed.deadline.has_passed(now);
         let how = (InputOutcome::Expired, None, By::Timeout);
         for id in self.ids(late) {
@@ -155,7 +155,7 @@ impl Inputs {
         &mut self,
         which: impl Fn(&ToolInputRequest) -> bool,
         by: By,
-        session: &SessionShared,
+        session: &SessionContext,
     ) {
         let how = (InputOutcome::Cancelled, None, by);
         for id in self.ids(|owed| which(&owed.request)) {
@@ -182,7 +182,7 @@ impl Inputs {
         id: &InputId,
         (outcome, action, by): (InputOutcome, Option<InputAction>, By),
         given: Given,
-        session: &SessionShared,
+        session: &SessionContext,
     ) -> bool {
         let Some(Owed {
             request,

@@ -11,7 +11,7 @@ use crate::telemetry::metrics::{self, Counted};
 pub const QUEUED: usize = 10;
 
 /// A send that waits, or what is left over of an exchange.
-pub(super) struct Waiting {
+pub(super) struct QueuedSend {
     pub(super) setup: Setup,
     /// Messages that replace what is remembered.
     pub(super) history: Option<Vec<WireMessage>>,
@@ -23,7 +23,7 @@ pub(super) struct Waiting {
     pub(super) counted: Counted,
 }
 
-impl Waiting {
+impl QueuedSend {
     pub(super) fn new(setup: Setup, history: Option<Vec<WireMessage>>, started: bool) -> Self {
         Self {
             setup,
@@ -37,7 +37,7 @@ impl Waiting {
 
 /// What waits, first come first served.
 #[derive(Default)]
-pub(super) struct Queue(VecDeque<Waiting>);
+pub(super) struct Queue(VecDeque<QueuedSend>);
 
 impl Queue {
     /// Whether nothing waits.
@@ -51,28 +51,28 @@ impl Queue {
     }
 
     /// Appends a send; returns its place, from 1, among those that are not taken for begun.
-    pub(super) fn push(&mut self, send: Waiting) -> usize {
+    pub(super) fn push(&mut self, send: QueuedSend) -> usize {
         self.0.push_back(send);
         self.0.iter().filter(|waiting| !waiting.started).count()
     }
 
     /// Puts a send before all others.
-    pub(super) fn push_front(&mut self, send: Waiting) {
+    pub(super) fn push_front(&mut self, send: QueuedSend) {
         self.0.push_front(send);
     }
 
     /// Takes the first send.
-    pub(super) fn pop(&mut self) -> Option<Waiting> {
+    pub(super) fn pop(&mut self) -> Option<QueuedSend> {
         self.0.pop_front()
     }
 
     /// Takes the first send where it is taken for begun.
-    pub(super) fn pop_started(&mut self) -> Option<Waiting> {
+    pub(super) fn pop_started(&mut self) -> Option<QueuedSend> {
         self.0.pop_front_if(|first| first.started)
     }
 
     /// Takes everything.
-    pub(super) fn clear(&mut self) -> VecDeque<Waiting> {
+    pub(super) fn clear(&mut self) -> VecDeque<QueuedSend> {
         std::mem::take(&mut self.0)
     }
 

@@ -2,14 +2,15 @@
 
 use std::time::Duration;
 
-use super::queue::{QUEUED, Waiting};
+use super::queue::{QUEUED, QueuedSend};
 use crate::exchange::Ended;
 use crate::exchange::audited;
-use crate::exchange::events::Events;
+use crate::exchange::context::{ConversationContext, Services, SessionContext};
 use crate::exchange::failure;
 use crate::exchange::history::{self, Full, History, Repairs};
-use crate::exchange::setup::{ConversationShared, Services, SessionShared, Setup};
-use crate::exchange::telling::Telling;
+use crate::exchange::setup::Setup;
+use crate::exchange::transcript::Events;
+use crate::exchange::transcript::Transcript;
 use crate::message::{ConversationId, Message, MessageId, Notice, Part, Severity, ToolId};
 use crate::protocol::answer;
 use crate::protocol::content::WireMessage;
@@ -28,8 +29,8 @@ const ENVELOPE_BYTES: usize = 512;
 pub(super) struct Shared {
     pub(super) id: ConversationId,
     pub(super) services: Services,
-    pub(super) session: SessionShared,
-    pub(super) conversation: ConversationShared,
+    pub(super) session: SessionContext,
+    pub(super) conversation: ConversationContext,
     pub(super) history: History,
 }
 
@@ -64,7 +65,7 @@ impl Shared {
             model: setup.model.clone(),
         }));
         for content in steered {
-            self.telling(setup).tell_steered(content);
+            self.transcript(setup).tell_steered(content);
         }
         has_room.map_err(|full| {
             Box::new(Ended {
@@ -79,7 +80,7 @@ impl Shared {
     fn replace(&self, history: Vec<WireMessage>) -> Result<(), Full> {
         let messages = history.into_iter().map(Message::from).collect();
         let repairs = self.history.replace(messages)?;
-        self.conversation.counted.forget();
+        self.conversation.context_tokens.forget();
         if !repairs.is_empty() {
             self.events().send(Event::SessionNotice(repaired(repairs)));
         }
@@ -88,11 +89,11 @@ impl Shared {
 
     /// Ends a send that was dropped before it ran. One that its client takes for begun begins here, and what it
     /// said is remembered.
-    pub(super) fn drop_send(&self, waiting: Waiting) {
+    pub(super) fn drop_send(&self, waiting: QueuedSend) {
         let setup = &waiting.setup;
         if waiting.started {
             let begun = self.begin(setup, waiting.history, &waiting.steered);
-            let ended = begun.map_or_else(|full| *full, |()| self.unasked(setup, None));
+            let ended = begun.map_or_else(|full| *full, |()| self.end_unsent(setup, None));
             self.end(setup, ended, None, None);
         } else {
             let ended = Ended {
@@ -105,9 +106,9 @@ impl Shared {
 
     /// What an exchange comes to that has begun and whose model is not asked, because its provider named none,
     /// which is the error, or because it was cancelled before. What was said is remembered as after any other end.
-    pub(super) fn unasked(&self, setup: &Setup, error: Option<ChatError>) -> Ended {
+    pub(super) fn end_unsent(&self, setup: &Setup, error: Option<ChatError>) -> Ended {
         let said = Message::User(setup.content.clone());
-        self.telling(setup).remember(said);
+        self.transcript(setup).remember(said);
         let error = error.map(|error| ChatError {
             message: self.services.redactor.redact(&error.message).into_owned(),
             ..error
@@ -173,11 +174,11 @@ impl Shared {
 
     /// Remembers and tells what was to be steered into an exchange that ends before the model could read it.
     pub(super) fn tell_steered(&self, setup: &Setup, ended: &mut Ended, content: Vec<Part>) {
-        self.telling(setup).steered(content, &mut ended.closing);
+        self.transcript(setup).steered(content, &mut ended.closing);
     }
 
-    fn telling<'a>(&'a self, setup: &'a Setup) -> Telling<'a> {
-        Telling {
+    fn transcript<'a>(&'a self, setup: &'a Setup) -> Transcript<'a> {
+        Transcript {
             events: self.events(),
             history: &self.history,
             conversation_id: &self.id,
@@ -296,7 +297,7 @@ impl Shared {
     pub(super) fn calls_to_end(&self) -> Vec<ToolId> {
         let executions = &self.session.executions;
         let mut calls = executions.open_of(&self.id);
-        let mut written = self.conversation.written.ids();
+        let mut written = self.conversation.announced.ids();
         written.retain(|id| executions.get(id).is_none());
         calls.extend(written);
         calls

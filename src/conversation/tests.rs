@@ -8,8 +8,8 @@ use proptest::prelude::*;
 
 use super::testing::{CONFIG, Finish, Move, Scripted, check, finishes, moves, tools};
 use super::*;
-use crate::exchange::events::Events;
 use crate::exchange::history::is_valid;
+use crate::exchange::transcript::Events;
 use crate::message::{Message, OnViolation, Part, TrustLevel};
 use crate::permission::{PermissionMap, Scope};
 use crate::protocol::event::Event;
@@ -49,7 +49,7 @@ type Told = Arc<Mutex<Vec<Event>>>;
 struct Stage {
     told: Told,
     inbox: mpsc::Sender<Command>,
-    session: SessionShared,
+    session: SessionContext,
     provider: Arc<dyn Provider>,
     cancel: CancellationToken,
     actor: tokio::task::JoinHandle<()>,
@@ -64,7 +64,7 @@ impl Stage {
     fn after(before: CancellationToken, script: Vec<(Vec<Move>, Finish)>) -> Self {
         let told = Told::default();
         let sink = Arc::clone(&told);
-        let session = SessionShared {
+        let session = SessionContext {
             id: crate::message::SessionId::new("s"),
             events: Events::new(move |event, _| {
                 sink.lock().push(event);
@@ -92,7 +92,7 @@ impl Stage {
             commands,
             services,
             session.clone(),
-            ConversationShared::default(),
+            ConversationContext::default(),
             cancel.clone(),
         );
         Self {
@@ -106,7 +106,7 @@ impl Stage {
     }
 
     fn send(&self, when_busy: WhenBusy) -> Command {
-        Command::Send(Box::new(Send {
+        Command::Send(Box::new(SendRequest {
             setup: Setup {
                 conversation_id: ConversationId::new("c"),
                 message_id: self.session.ids.message(),
@@ -138,7 +138,7 @@ impl Stage {
     }
 
     /// Sends something that is changed first, and returns what was told until its exchange ended.
-    async fn ended(&self, change: impl FnOnce(&mut Send)) -> Vec<Event> {
+    async fn ended(&self, change: impl FnOnce(&mut SendRequest)) -> Vec<Event> {
         let mut command = self.send(WhenBusy::Queue);
         if let Command::Send(send) = &mut command {
             change(send);

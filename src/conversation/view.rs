@@ -1,7 +1,7 @@
 //! How things stand in a conversation, as its own task sees them at one moment.
 
-use super::desk::Desk;
 use super::shared::Shared;
+use super::state::ActorState;
 use crate::message::ConversationId;
 use crate::protocol::answer;
 use crate::protocol::event::{StateName, ToolConfirm};
@@ -9,13 +9,13 @@ use crate::protocol::input::ToolInputRequest;
 
 /// A look at a conversation.
 pub struct View<'a> {
-    desk: &'a Desk,
+    state: &'a ActorState,
     shared: &'a Shared,
 }
 
 impl<'a> View<'a> {
-    pub(super) fn new(desk: &'a Desk, shared: &'a Shared) -> Self {
-        Self { desk, shared }
+    pub(super) fn new(state: &'a ActorState, shared: &'a Shared) -> Self {
+        Self { state, shared }
     }
 
     /// Which conversation.
@@ -35,20 +35,20 @@ impl<'a> View<'a> {
 
     /// The calls that the user is asked to approve, as they were announced.
     pub fn approvals(&self) -> Vec<ToolConfirm> {
-        self.desk.approvals.confirms()
+        self.state.approvals.confirms()
     }
 
     /// What running calls want to be given, as it was announced.
     pub fn inputs(&self) -> Vec<ToolInputRequest> {
-        self.desk.inputs.requests()
+        self.state.inputs.requests()
     }
 
     /// What it does and what waits.
     pub fn state(&self) -> answer::ConversationState {
-        let running = self.desk.running.as_ref();
+        let running = self.state.running.as_ref();
         let executions = &self.shared.session.executions;
         let state = match running {
-            None if !self.desk.queue.is_empty() => StateName::Queued,
+            None if !self.state.queue.is_empty() => StateName::Queued,
             None => StateName::Idle,
             Some(_) if !self.approvals().is_empty() => StateName::AwaitingApproval,
             Some(_) if !self.inputs().is_empty() => StateName::AwaitingInput,
@@ -59,7 +59,7 @@ impl<'a> View<'a> {
             conversation_id: self.shared.id.clone(),
             state,
             message_id: running.map(|running| running.message_id.clone()),
-            queue: self.desk.queue.ids(),
+            queue: self.state.queue.ids(),
         }
     }
 }

@@ -30,7 +30,7 @@ struct Call {
 
 /// What a chunk means to a client.
 #[derive(Debug, PartialEq)]
-pub enum Heard {
+pub enum ClientDelta {
     /// More text.
     Text(String),
     /// More thinking.
@@ -78,16 +78,16 @@ pub enum Fault {
 
 impl Accumulator {
     /// Takes a chunk; `mint` makes the daemon's id of a new call.
-    pub fn push(&mut self, chunk: Chunk, mint: impl FnOnce() -> ToolId) -> Heard {
+    pub fn push(&mut self, chunk: Chunk, mint: impl FnOnce() -> ToolId) -> ClientDelta {
         self.bytes = self.bytes.saturating_add(size(&chunk));
         match chunk {
             Chunk::Text(text) => {
                 self.text.push_str(&text);
-                Heard::Text(text)
+                ClientDelta::Text(text)
             }
             Chunk::Thinking(text) => {
                 self.thinking.push_str(&text);
-                Heard::Thinking(text)
+                ClientDelta::Thinking(text)
             }
             Chunk::ToolCallStart {
                 index,
@@ -102,7 +102,7 @@ impl Accumulator {
                     name: name.clone(),
                     input: None,
                 });
-                Heard::CallInput {
+                ClientDelta::CallInput {
                     id,
                     name,
                     chunk: String::new(),
@@ -111,14 +111,14 @@ impl Accumulator {
             }
             Chunk::ToolCallDelta { index, fragment } => match self.call(index) {
                 // Contract: never empty. One that is says nothing.
-                Some(_) if fragment.is_empty() => Heard::Nothing,
-                Some(call) => Heard::CallInput {
+                Some(_) if fragment.is_empty() => ClientDelta::Nothing,
+                Some(call) => ClientDelta::CallInput {
                     id: call.id.clone(),
                     name: call.name.clone(),
                     chunk: fragment,
                     begins: false,
                 },
-                None => Heard::Nothing,
+                None => ClientDelta::Nothing,
             },
             Chunk::ToolCallEnd {
                 index,
@@ -129,13 +129,13 @@ impl Accumulator {
                     call.input = Some(input);
                     call.provider_call_id = provider_call_id.or(call.provider_call_id.take());
                 }
-                Heard::Nothing
+                ClientDelta::Nothing
             }
             Chunk::End(end) => {
                 self.end = Some(end);
-                Heard::Nothing
+                ClientDelta::Nothing
             }
-            Chunk::Start { .. } | Chunk::Notice(_) => Heard::Nothing,
+            Chunk::Start { .. } | Chunk::Notice(_) => ClientDelta::Nothing,
         }
     }
 

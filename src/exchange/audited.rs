@@ -1,7 +1,7 @@
 //! One line of the audit log for each call that was settled.
 
 use super::ask::Verdict;
-use super::setup::{Services, SessionShared};
+use super::context::{Services, SessionContext};
 use crate::audit::{By, Digested, Entry, Ruling};
 use crate::message::{MessageId, Notice, Severity};
 use crate::protocol::event::Event;
@@ -13,7 +13,7 @@ use crate::protocol::word;
 /// The first to come after the log failed tells the client.
 pub fn record(
     services: &Services,
-    session: &SessionShared,
+    session: &SessionContext,
     exchange: &MessageId,
     record: &ExecutionRecord,
     ruling: Ruling,

@@ -20,7 +20,7 @@ use super::lines::{MAX_EVENT_BYTES, too_long};
 use super::ndjson::Rows;
 use super::sse::{Events, is_whole};
 use super::{Chunk, ChunkStream, ErrorKind, ProviderError};
-use crate::aside::aside;
+use crate::runtime::block_in_place_if_large;
 
 /// The bytes of a body, as reads bring them. An error is final: the connection broke or fell silent.
 pub(crate) type ByteStream = BoxStream<'static, Result<Bytes, ProviderError>>;
@@ -302,10 +302,12 @@ impl Chunks {
             decoder, decoded, ..
         } = self;
         let outcome = match piece {
-            Piece::Frame(frame) => aside(&frame.data, |data| {
+            Piece::Frame(frame) => block_in_place_if_large(&frame.data, |data| {
                 decoder.frame(&frame.event, data, decoded)
             }),
-            Piece::Whole(body) => aside(body, |body| decoder.whole(body, decoded)),
+            Piece::Whole(body) => {
+                block_in_place_if_large(body, |body| decoder.whole(body, decoded))
+            }
         };
         self.take_decoded();
         if let Err(error) = outcome {

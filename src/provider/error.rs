@@ -37,7 +37,7 @@ pub struct ProviderError {
     /// The provider's own word on whether the same request may succeed later (`x-should-retry`).
     pub should_retry: Option<bool>,
     /// Whether the provider was not asked at all, for it is known to be busy: no attempt of the turn's.
-    pub unasked: bool,
+    pub not_sent: bool,
     /// How many requests in a row it has refused, of whichever conversation; see `retry::Failures`. `None`
     /// where the failure is not about load, and so says nothing of others.
     pub strikes: Option<u32>,
@@ -93,7 +93,7 @@ impl ProviderError {
             code: None,
             retry_after: None,
             should_retry: None,
-            unasked: false,
+            not_sent: false,
             strikes: None,
             scripted: false,
             widens: None,
@@ -146,7 +146,7 @@ impl ProviderError {
             code: said.code,
             retry_after: retry_after.filter(|_| kind.is_about_load()),
             should_retry: None,
-            unasked: false,
+            not_sent: false,
             strikes: None,
             scripted: false,
             widens: None,

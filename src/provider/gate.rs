@@ -7,7 +7,7 @@
 //! refused a short while ago. The gate does not wait: it fails a turn with the time of its place in the row,
 //! so that all waiting is the exchange's, seen by the user and cut short by a cancel; through
 //! [`ProviderError::wait`] it hears that its place comes earlier. Such a failure is marked
-//! (`ProviderError::unasked`) and is no attempt of the turn's own.
+//! (`ProviderError::not_sent`) and is no attempt of the turn's own.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Weak};
@@ -211,7 +211,7 @@ impl Closed {
     fn refusal(&self, wait: Duration, strikes: u32) -> ProviderError {
         ProviderError {
             retry_after: Some(wait),
-            unasked: true,
+            not_sent: true,
             strikes: Some(strikes),
             message: format!(
                 "the provider is left alone for {:.1} s more: {}",

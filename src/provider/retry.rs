@@ -42,7 +42,7 @@ impl Policy {
     /// than [`MAX_HONOURED`], the error is final and carries the time. A turn that was not asked waits
     /// for its place in the row, whatever its attempt.
     pub fn next_delay(&self, error: &ProviderError, attempt: u32, jitter: f64) -> Option<Duration> {
-        if error.unasked {
+        if error.not_sent {
             // The gate has spread them already.
             let wait = error.retry_after.unwrap_or_default();
             return (attempt <= self.max_retries && wait <= MAX_HONOURED).then_some(wait);
@@ -124,7 +124,7 @@ pub struct Failures {
 impl Failures {
     /// Counts one more; returns how many there are.
     pub fn add(&mut self, error: &ProviderError) -> u32 {
-        self.own = self.own.saturating_add(u32::from(!error.unasked));
+        self.own = self.own.saturating_add(u32::from(!error.not_sent));
         // A failure that is not about load was no answer that others got: it does not make theirs count anew.
         let Some(strikes) = error.strikes else {
             return self.own;

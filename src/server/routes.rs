@@ -21,7 +21,7 @@ use super::Shared;
 use super::auth::Denied;
 use super::console;
 use super::waiting::{Place, Waiting};
-use crate::connection::{self, Heard, Wishes};
+use crate::connection::{self, LastActivity, UpgradeOptions};
 use crate::message::SessionId;
 use crate::protocol::command::Resume;
 use crate::protocol::{SUBPROTOCOL, asyncapi, schema};
@@ -169,7 +169,7 @@ struct Wanted {
 
 async fn upgrade(
     State(shared): State<Arc<Shared>>,
-    Extension(heard): Extension<Arc<Heard>>,
+    Extension(activity): Extension<Arc<LastActivity>>,
     Query(wanted): Query<Wanted>,
     upgrade: WebSocketUpgrade,
 ) -> Response {
@@ -192,7 +192,7 @@ async fn upgrade(
     let place = Arc::clone(&shared.sockets).try_acquire_owned();
     upgrade.on_upgrade(move |socket| async move {
         match place {
-            Ok(place) => serve(socket, heard, &shared, wanted, place).await,
+            Ok(place) => serve(socket, activity, &shared, wanted, place).await,
             Err(_) => turn_away(socket).await,
         }
         drop(tracked);
@@ -201,7 +201,7 @@ async fn upgrade(
 
 async fn serve(
     socket: axum::extract::ws::WebSocket,
-    heard: Arc<Heard>,
+    activity: Arc<LastActivity>,
     shared: &Shared,
     wanted: Wanted,
     place: OwnedSemaphorePermit,
@@ -214,12 +214,12 @@ async fn serve(
             .unwrap_or(0),
     });
     let sessions = Arc::clone(&shared.sessions);
-    let wishes = Wishes {
+    let options = UpgradeOptions {
         resume,
         text: wanted.text.as_deref() == Some("1"),
     };
     let stop = shared.stop.child_token();
-    connection::serve(socket, heard, sessions, wishes, stop).await;
+    connection::serve(socket, activity, sessions, options, stop).await;
     drop(place);
 }
 

@@ -2,14 +2,14 @@
 //!
 //! A plain mutex, not tokio's: it is never held across an await, and a delta reaches the socket's task in
 //! one step, without a task in between. It is held for one append, for one batch of copies, or, after a
-//! gap, for as long as an account takes to be written (`HISTORIES_BYTES` of `account` at most).
+//! gap, for as long as a resync takes to be written (`HISTORIES_BYTES` of `resync` at most).
 
 use axum::extract::ws::Utf8Bytes;
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
 
-use super::live::Told;
+use super::live::LiveSnapshot;
 use super::log::{Log, Read};
 use crate::message::ConversationId;
 use crate::protocol::command::Layer;
@@ -38,36 +38,41 @@ impl Feed {
         self.grown.notify_waiters();
     }
 
-    /// Begins an account; see [`Log::draw_up`].
-    pub fn draw_up(
+    /// Begins a resync; see [`Log::begin_resync`].
+    pub fn begin_resync(
         &self,
         after: u64,
         first: Event,
         awaited: impl IntoIterator<Item = ConversationId>,
     ) {
-        self.log().draw_up(after, first, awaited);
+        self.log().begin_resync(after, first, awaited);
     }
 
-    /// Adds to the account how a conversation stands; see [`Log::cut`].
-    pub fn cut(&self, conversation: &ConversationId, say: impl FnOnce(Told) -> Vec<Event>) {
-        self.log().cut(conversation, say);
+    /// Adds how a conversation stands to the resync; see [`Log::snapshot`].
+    pub fn snapshot(
+        &self,
+        conversation: &ConversationId,
+        say: impl FnOnce(LiveSnapshot) -> Vec<Event>,
+    ) {
+        self.log().snapshot(conversation, say);
     }
 
-    /// Replaces what is kept by the account; returns the number before it.
-    pub fn restart(&self) -> u64 {
-        let before = self.log().restart(Timestamp::now());
+    /// Replaces what is kept by the resync; returns the number before it.
+    pub fn finish_resync(&self) -> u64 {
+        let before = self.log().finish_resync(Timestamp::now());
         self.grown.notify_waiters();
         before
     }
 
-    /// Has what a conversation tells from here on wait for an answer that says how it stands; see [`Log::hold`].
-    pub fn hold(&self, conversation: &ConversationId) -> Option<StateName> {
-        self.log().hold(conversation)
+    /// Defers what a conversation emits from here on until the answer that says how it stands; see [`Log::defer`].
+    pub fn defer(&self, conversation: &ConversationId) -> Option<StateName> {
+        self.log().defer(conversation)
     }
 
-    /// Appends that answer, and what waited for it; see [`Log::release`].
-    pub fn release(&self, answer: Event, reply_to: Option<&RequestId>) {
-        self.log().release(answer, reply_to, Timestamp::now());
+    /// Appends that answer, and what was deferred; see [`Log::flush_deferred`].
+    pub fn flush_deferred(&self, answer: Event, reply_to: Option<&RequestId>) {
+        self.log()
+            .flush_deferred(answer, reply_to, Timestamp::now());
         self.grown.notify_waiters();
     }
 
@@ -78,7 +83,7 @@ impl Feed {
 
     /// Waits for what is appended after this call, whether or not the wait has begun by then.
     ///
-    /// Everybody who waits is told: while a session is taken over, two sockets do, and news that went
+    /// Everybody who waits is woken: while a session is taken over, two sockets do, and news that went
     /// to the old one alone would reach the new one with its next ping.
     pub fn grown(&self) -> Notified<'_> {
         self.grown.notified()
@@ -107,7 +112,7 @@ mod tests {
     use crate::protocol::command::Empty;
 
     #[test]
-    fn everybody_who_waits_is_told_of_an_append() {
+    fn everybody_who_waits_is_woken_by_an_append() {
         let feed = Feed::new(1 << 20, Vec::new());
         let (old, new) = (feed.grown(), feed.grown());
         feed.append(Event::SessionPingResult(Empty {}), None);

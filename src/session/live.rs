@@ -1,8 +1,8 @@
-//! What runs in each conversation, folded from its events: what an account adds to the histories. Pure.
+//! What runs in each conversation, folded from its events: what a resync adds to the histories. Pure.
 //!
 //! A history holds whole messages only. What a client would lack besides, when it has missed events,
-//! is here: that an exchange runs, what its turn has said so far, its calls, and the state told last.
-//! Layers do not matter here; what a client did not ask for is left out when it is told.
+//! is here: that an exchange runs, what its turn has said so far, its calls, and the state emitted last.
+//! Layers do not matter here; what a client did not ask for is left out later.
 
 use std::collections::HashMap;
 
@@ -12,7 +12,7 @@ use crate::protocol::event::{
     Delta, Event, State, StateName, StreamStart, ToolInputDelta, ToolOutcome, ToolStart,
 };
 
-/// The most text of a turn that is kept for an account, in bytes, and the most of a call's input: more
+/// The most text of a turn that is kept for a resync, in bytes, and the most of a call's input: more
 /// than the longest answers of models. Of a longer one the end is kept.
 const KEPT_BYTES: usize = 1024 * 1024;
 
@@ -56,10 +56,10 @@ struct Call {
 
 /// What runs in one conversation, as events.
 #[derive(Debug, Default)]
-pub struct Told {
+pub struct LiveSnapshot {
     /// From its start to what its turn has come to.
     pub events: Vec<Event>,
-    /// The state told last; `None` where nothing runs.
+    /// The state emitted last; `None` where nothing runs.
     pub state: Option<State>,
     /// Whether the beginning of the turn's text is left out.
     pub cut: bool,
@@ -121,22 +121,22 @@ impl Live {
     }
 
     /// Returns what runs in a conversation.
-    pub fn told(&self, conversation: &ConversationId) -> Told {
+    pub fn snapshot(&self, conversation: &ConversationId) -> LiveSnapshot {
         let Some(doing) = self.0.get(conversation) else {
-            return Told::default();
+            return LiveSnapshot::default();
         };
-        let mut told = Told {
+        let mut snapshot = LiveSnapshot {
             state: doing.state.clone(),
-            ..Told::default()
+            ..LiveSnapshot::default()
         };
         if let Some(running) = &doing.running {
-            told.cut = running.text.cut || running.thinking.cut;
-            running.tell(&mut told.events);
+            snapshot.cut = running.text.cut || running.thinking.cut;
+            running.events(&mut snapshot.events);
         }
-        told
+        snapshot
     }
 
-    /// Returns the state told last; `None` where nothing runs.
+    /// Returns the state emitted last; `None` where nothing runs.
     pub fn state_of(&self, conversation: &ConversationId) -> Option<StateName> {
         let doing = self.0.get(conversation)?;
         doing.state.as_ref().map(|state| state.state)
@@ -218,7 +218,7 @@ impl Running {
         }
     }
 
-    fn tell(&self, out: &mut Vec<Event>) {
+    fn events(&self, out: &mut Vec<Event>) {
         out.push(Event::ChatStreamStart(self.start.clone()));
         if let Some(delta) = self.delta(&self.thinking) {
             out.push(Event::ChatThinkingDelta(delta));

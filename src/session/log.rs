@@ -3,18 +3,18 @@
 //! Whatever a client sees passes through here: conversations append, one socket reads at its own
 //! pace. A text or thinking delta that nobody has read yet takes up the ones that follow it, so
 //! that a slow reader costs bytes of text and not frames; nothing else is merged, nothing dropped
-//! but by the bound, and what the bound drops is told as a gap. After a gap comes an `account` of how
-//! things stand.
+//! but by the bound, and what the bound drops is reported as a gap. After a gap comes a `resync`: events
+//! that say how things stand.
 
-mod account;
+mod resync;
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
 use axum::extract::ws::Utf8Bytes;
 
-use account::{Account, Drawing, Held, Item};
+use resync::{Deferred, Item, Resync, ResyncBuilder};
 
-use super::live::{Live, Told};
+use super::live::{Live, LiveSnapshot};
 use crate::message::ConversationId;
 use crate::protocol::command::Layer;
 use crate::protocol::envelope::{self, RequestId, Stamp, Timestamp};
@@ -30,7 +30,7 @@ const ENTRY_OVERHEAD: usize = size_of::<Entry>() + 24;
 /// bound: a client that reads as fast as it can has had no chance to take it, nor what came just before.
 const LARGE_PART: usize = 4;
 
-/// Ends of exchanges, and their errors, that are told again after a gap: as many exchanges as sends are
+/// Ends of exchanges, and their errors, that are emitted again after a gap: as many exchanges as sends are
 /// remembered (256), with an error each.
 const ENDINGS: usize = 2 * 256;
 
@@ -47,28 +47,28 @@ pub struct Log {
     /// The highest number that a reader was given.
     read: u64,
     layers: Vec<Layer>,
-    account: Account,
-    drawing: Option<Drawing>,
-    /// Conversations that have said how they stand in an answer which is not appended yet.
-    holding: HashSet<ConversationId>,
-    /// What they told since.
-    held: Vec<Held>,
+    resync: Resync,
+    resyncing: Option<ResyncBuilder>,
+    /// Conversations whose state is part of an answer that is not appended yet.
+    deferring: HashSet<ConversationId>,
+    /// Their events since.
+    deferred: Vec<Deferred>,
     /// The delta that further ones of the same conversation are merged into.
     open: HashMap<ConversationId, u64>,
     live: Live,
-    /// How exchanges ended, with the numbers that it was told under.
+    /// How exchanges ended, with the numbers of those events.
     endings: VecDeque<(u64, Event)>,
 }
 
 #[derive(Debug)]
 enum Entry {
     Frame(Utf8Bytes),
-    /// The same for an answer to a request: an account repeats what events said, not what answers did.
+    /// The same for an answer to a request: a resync repeats what events said, not what answers did.
     Answer(Box<Answer>),
     Text(Text),
 }
 
-/// An answer. It stays as it is, since an account may tell it again under another number.
+/// An answer. It stays as it is, since a resync may repeat it under another number.
 #[derive(Debug)]
 struct Answer {
     event: Event,
@@ -135,7 +135,7 @@ impl Entry {
 }
 
 impl Text {
-    /// Whether `next` may be told as more of this one.
+    /// Returns whether `next` may be merged into this one.
     fn takes(&self, next: &Self) -> bool {
         self.kind == next.kind
             && self.delta.turn == next.delta.turn
@@ -177,10 +177,10 @@ impl Log {
             large: VecDeque::new(),
             read: 0,
             layers,
-            account: Account::default(),
-            drawing: None,
-            holding: HashSet::new(),
-            held: Vec::new(),
+            resync: Resync::default(),
+            resyncing: None,
+            deferring: HashSet::new(),
+            deferred: Vec::new(),
             open: HashMap::new(),
             live: Live::default(),
             endings: VecDeque::new(),
@@ -207,32 +207,37 @@ impl Log {
     /// An event of a layer that nobody asked for has no number and is not kept.
     pub fn append(&mut self, event: Event, reply_to: Option<&RequestId>, timestamp: Timestamp) {
         self.live.fold(&event);
-        let is_held = |conversation| self.holding.contains(conversation);
-        if event.conversation().is_some_and(is_held) {
-            self.held.push((event, reply_to.cloned(), timestamp));
+        let is_deferred = |conversation| self.deferring.contains(conversation);
+        if event.conversation().is_some_and(is_deferred) {
+            self.deferred.push((event, reply_to.cloned(), timestamp));
             return;
         }
-        let Some(drawing) = &mut self.drawing else {
+        let Some(builder) = &mut self.resyncing else {
             return self.number(event, reply_to, timestamp);
         };
-        drawing.take((event, reply_to.cloned(), timestamp));
+        builder.take((event, reply_to.cloned(), timestamp));
     }
 
-    /// Has what a conversation tells from here on wait until [`release`](Self::release), so that an answer that says how
-    /// several of them stand comes before it. Returns the state told last; `None` where nothing runs.
-    pub fn hold(&mut self, conversation: &ConversationId) -> Option<StateName> {
-        self.holding.insert(conversation.clone());
+    /// Defers what a conversation emits from here on until [`release`]X, so that an answer that says how
+    /// several of them stand comes before it. Returns the state emitted last; `None` where nothing runs.
+    pub fn defer(&mut self, conversation: &ConversationId) -> Option<StateName> {
+        self.deferring.insert(conversation.clone());
         self.live.state_of(conversation)
     }
 
-    /// Appends the answer for which conversations were held, and then what they told meanwhile.
-    pub fn release(&mut self, answer: Event, reply_to: Option<&RequestId>, timestamp: Timestamp) {
-        for conversation in self.holding.drain() {
+    /// Appends the answer for which events were deferred, and then those events.
+    pub fn flush_deferred(
+        &mut self,
+        answer: Event,
+        reply_to: Option<&RequestId>,
+        timestamp: Timestamp,
+    ) {
+        for conversation in self.deferring.drain() {
             // What it says next is not merged into what came before the answer.
             self.open.remove(&conversation);
         }
         self.append(answer, reply_to, timestamp);
-        for (event, reply_to, timestamp) in std::mem::take(&mut self.held) {
+        for (event, reply_to, timestamp) in std::mem::take(&mut self.deferred) {
             self.number(event, reply_to.as_ref(), timestamp);
         }
     }
@@ -269,10 +274,10 @@ impl Log {
             .is_none_or(|layer| self.layers.contains(&layer))
     }
 
-    /// Begins an account for a reader that has everything up to `after`: `first`, then the histories, how
-    /// exchanges ended since, and what else the conversations say by [`cut`](Self::cut). What comes
+    /// Begins a resync for a reader that has everything up to `after`: `first`, then the histories, how
+    /// exchanges ended since, and what else the conversations say by [`snapshot`](Self::snapshot). What comes
     /// meanwhile comes after it.
-    pub fn draw_up(
+    pub fn begin_resync(
         &mut self,
         after: u64,
         first: Event,
@@ -281,51 +286,55 @@ impl Log {
         let unread = self.endings.partition_point(|(seq, _)| *seq <= after);
         let endings = self.endings.drain(unread..).map(|(_, event)| event);
         let (endings, awaited) = (endings.collect(), awaited.into_iter().collect());
-        self.drawing = Some(Drawing::new(after, first, endings, awaited));
+        self.resyncing = Some(ResyncBuilder::new(after, first, endings, awaited));
     }
 
-    /// Adds to the account how a conversation stands at this moment; `say` is given what runs in it.
-    pub fn cut(&mut self, conversation: &ConversationId, say: impl FnOnce(Told) -> Vec<Event>) {
-        let told = self.live.told(conversation);
-        if let Some(drawing) = &mut self.drawing {
-            drawing.cut(conversation, say(told));
+    /// Adds how a conversation stands at this moment to the resync; `say` is given what runs in it.
+    pub fn snapshot(
+        &mut self,
+        conversation: &ConversationId,
+        say: impl FnOnce(LiveSnapshot) -> Vec<Event>,
+    ) {
+        let live = self.live.snapshot(conversation);
+        if let Some(builder) = &mut self.resyncing {
+            builder.snapshot(conversation, say(live));
         }
     }
 
-    /// Drops what is kept and tells the account that replaces it, in which are answers too that are kept and
-    /// were not read; then what came while it was drawn up. Returns the number before it.
-    pub fn restart(&mut self, timestamp: Timestamp) -> u64 {
+    /// Replaces what is kept by the resync, in which are answers too that are kept and were not read, and appends
+    /// what was deferred meanwhile. Returns the number before it.
+    pub fn finish_resync(&mut self, timestamp: Timestamp) -> u64 {
         let before = self.last();
-        let Some(drawing) = self.drawing.take() else {
+        let Some(builder) = self.resyncing.take() else {
             return before;
         };
-        let answers = self.answers_after(drawing.after);
+        let answers = self.answers_after(builder.after);
         self.open.clear();
         self.large.clear();
         self.bytes = 0;
         self.first = before + 1;
-        self.account = Account::from(self.first);
-        let (items, held) = drawing.told(answers);
+        self.resync = Resync::from(self.first);
+        let (items, deferred) = builder.finish(answers);
         for item in items {
             let entry = match item {
                 Item::Event(event) if !self.is_wanted(&event) => continue,
                 Item::Event(event) => Entry::Frame(self.frame_of(&event, timestamp)),
                 Item::Answer(answer) => Entry::Answer(Box::new(answer)),
             };
-            self.account.push(entry);
+            self.resync.push(entry);
             self.first += 1;
         }
-        for (event, reply_to, timestamp) in held {
+        for (event, reply_to, timestamp) in deferred {
             self.number(event, reply_to.as_ref(), timestamp);
         }
         before
     }
 
-    /// Takes the answers that a reader has not got who has everything up to `after`, out of the account
+    /// Takes the answers that a reader has not got who has everything up to `after`, out of the resync
     /// before too.
     fn answers_after(&mut self, after: u64) -> Vec<Answer> {
         let entries = (self.first..).zip(self.entries.drain(..));
-        std::mem::take(&mut self.account)
+        std::mem::take(&mut self.resync)
             .into_entries()
             .chain(entries)
             .filter_map(|(seq, entry)| match entry {
@@ -338,7 +347,7 @@ impl Log {
     /// Copies frames after `after` to `out`, up to about `most` bytes and at least one.
     pub fn read(&mut self, after: u64, most: usize, out: &mut Vec<Utf8Bytes>) -> Read {
         let next = after.saturating_add(1);
-        if next < self.first && self.account.entry(next).is_none() {
+        if next < self.first && self.resync.entry(next).is_none() {
             return Read::Gap;
         }
         let mut seq = after.min(self.last());
@@ -405,7 +414,7 @@ impl Log {
 
     /// Returns the frame numbered `seq`.
     fn frame(&mut self, seq: u64) -> Option<Utf8Bytes> {
-        if let Some(entry) = self.account.entry(seq) {
+        if let Some(entry) = self.resync.entry(seq) {
             return Some(entry.frame(seq));
         }
         self.entry(seq).map(|entry| entry.frame(seq))
@@ -424,11 +433,11 @@ impl Log {
             .unwrap_or(0)
     }
 
-    /// Drops the oldest beyond the bound: an account that was read first, one that was not read never.
+    /// Drops the oldest beyond the bound: a resync that was read first, one that was not read never.
     fn evict(&mut self) {
-        let account_is_read = self.account.end() <= self.read + 1;
-        if account_is_read && self.bytes + self.account.bytes() > self.bound {
-            self.account = Account::default();
+        let resync_is_read = self.resync.end() <= self.read + 1;
+        if resync_is_read && self.bytes + self.resync.bytes() > self.bound {
+            self.resync = Resync::default();
         }
         while self.bytes > self.bound + self.large_unread() && self.entries.len() > 1 {
             if let Some(entry) = self.entries.pop_front() {

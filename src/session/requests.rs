@@ -99,7 +99,7 @@ impl Session {
         for id in &ids {
             let feed = Arc::clone(&self.feed);
             let look = move |view: View<'_>| {
-                let told = feed.hold(view.id());
+                let told = feed.defer(view.id());
                 (view.state(), view.approvals(), view.inputs(), told)
             };
             let Some((mut conversation, approvals, inputs, told)) = self.look(id, look).await
@@ -119,14 +119,14 @@ impl Session {
             state.inputs.extend(inputs);
         }
         self.feed
-            .release(Event::SessionStateResult(state), reply_to);
+            .flush_deferred(Event::SessionStateResult(state), reply_to);
     }
 
     /// Tells what a conversation remembers.
     async fn history(&self, id: &ConversationId, reply_to: Option<&RequestId>) {
         let feed = Arc::clone(&self.feed);
         let look = move |view: View<'_>| {
-            feed.hold(view.id());
+            feed.defer(view.id());
             view.history()
         };
         let answer = match self.look(id, look).await {
@@ -138,7 +138,7 @@ impl Session {
                 truncated: false,
             }),
         };
-        self.feed.release(answer, reply_to);
+        self.feed.flush_deferred(answer, reply_to);
     }
 
     /// Has somebody look at a conversation from its own task; `None` where there is none any more.
@@ -304,7 +304,7 @@ impl Session {
         id: Option<&RequestId>,
         work: impl Future<Output = Event> + Send + 'static,
     ) {
-        let Ok(place) = Arc::clone(&self.daemon.asking).try_acquire_owned() else {
+        let Ok(place) = Arc::clone(&self.daemon.side_requests).try_acquire_owned() else {
             let problem = error(
                 SessionCode::RateLimited,
                 "too many requests to providers and MCP servers at once; try again",

@@ -82,7 +82,7 @@ impl Session {
             }
         }
         let inbox = self.conversation(&conversation_id);
-        let send = conversation::Send {
+        let send = conversation::SendRequest {
             setup,
             has_settings: has_settings(&send),
             history: send.history,

@@ -41,13 +41,13 @@ pub struct Handle {
     ended: CancellationToken,
 }
 
-/// What a session can be told.
+/// What is sent to a session.
 #[derive(Debug)]
 pub(super) enum Message {
     Request(Box<Request>),
     Attach(oneshot::Sender<Attachment>),
-    /// Draws up an account for a reader that has everything up to this number.
-    Account(u64, oneshot::Sender<u64>),
+    /// Resyncs a reader that has everything up to this number.
+    Resync(u64, oneshot::Sender<u64>),
     /// Ends the session.
     Discard,
     /// Ends it where nobody has come back to it.
@@ -57,11 +57,11 @@ pub(super) enum Message {
 /// A socket's place on a session.
 #[derive(Debug)]
 pub struct Attachment {
-    /// Tells the session that the socket is gone, however it went.
-    pub(super) _left: DropGuard,
+    /// Notifies the session when the socket is gone, however it went.
+    pub(super) _on_disconnect: DropGuard,
     /// Cancelled when another socket takes the session over.
     pub taken_over: CancellationToken,
-    /// What the socket is told first where the session is resumed.
+    /// What the socket is sent first where the session is resumed.
     pub ready: Ready,
 }
 
@@ -151,12 +151,11 @@ impl Handle {
             .is_ok()
     }
 
-    /// Has the log begin anew with an account of how things stand, because a socket's place in it is
-    /// no longer kept; `after` is the last event that the socket got. Returns the number before the
-    /// account, `None` where the session ended.
-    pub async fn account(&self, after: u64) -> Option<u64> {
+    /// Has the log begin anew with how things stand, because a socket's place in it is no longer kept; `after` is
+    /// the last event that the socket got. Returns the number before the resync, `None` where the session ended.
+    pub async fn resync(&self, after: u64) -> Option<u64> {
         let (reply, before) = oneshot::channel();
-        self.inbox.send(Message::Account(after, reply)).await.ok()?;
+        self.inbox.send(Message::Resync(after, reply)).await.ok()?;
         before.await.ok()
     }
 

@@ -124,7 +124,7 @@ pub(super) fn daemon(script: Vec<(Vec<Move>, Finish)>, buffer_bytes: usize) -> A
             };
             std::future::ready(sandbox).boxed()
         }),
-        asking: Arc::new(Semaphore::new(ASKED)),
+        side_requests: Arc::new(Semaphore::new(MAX_SIDE_REQUESTS)),
         tasks,
         draining: CancellationToken::new(),
         stop: CancellationToken::new(),
@@ -177,7 +177,7 @@ impl Client {
         match self.session.feed.read(self.written, most, &mut frames) {
             Read::UpTo(_) => {}
             Read::Gap => {
-                let Some(before) = self.session.account(self.written).await else {
+                let Some(before) = self.session.resync(self.written).await else {
                     return Ok(false);
                 };
                 self.written = before;

@@ -13,12 +13,12 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
         "takes what it needs as arguments; knows what secrets look like, also with colours in them",
     ),
     ("terminal_text", &[], "for whoever shows output"),
+    ("runtime", &[], "helpers around tokio"),
     (
         "units",
         &[],
         "durations and sizes, for whoever reads or writes them",
     ),
-    ("aside", &[], "for whoever reads what is long"),
     ("audit", &[], "told everything by whoever settles a call"),
     ("process", &[], "runs before anything else"),
     ("lifecycle", &[], "signals and handles alone"),
@@ -54,7 +54,7 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
     ),
     (
         "provider",
-        &["aside", "message", "config", "http", "units"],
+        &["runtime", "message", "config", "http", "units"],
         "",
     ),
     (
@@ -103,6 +103,7 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
     (
         "conversation",
         &[
+            "runtime",
             "config",
             "exchange",
             "message",
@@ -115,6 +116,7 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
     (
         "session",
         &[
+            "runtime",
             "conversation",
             "exchange",
             "message",
@@ -130,7 +132,7 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
     (
         "connection",
         &[
-            "aside",
+            "runtime",
             "session",
             "protocol",
             "message",

@@ -43,7 +43,7 @@ fn approve(tool_id: &str) -> ToolApprove {
 
 fn told(typed: Typed) -> String {
     match typed {
-        Typed::Tell(notice) => notice.message,
+        Typed::Notice(notice) => notice.message,
         other => format!("{other:?}"),
     }
 }
@@ -123,7 +123,9 @@ fn a_question_is_shown_whole_and_answered_by_a_line() {
     }
     assert!(told(text.typed("e {broken")).contains("JSON"));
     assert!(told(text.typed("e")).contains("JSON"));
-    assert!(matches!(text.typed("you may"), Typed::Ask(it) if matches!(*it, Command::ChatSend(_))));
+    assert!(
+        matches!(text.typed("you may"), Typed::Request(it) if matches!(*it, Command::ChatSend(_)))
+    );
 }
 
 #[test]
@@ -159,7 +161,7 @@ fn commands_are_requests() {
     assert!(told(text.typed("/trust bold")).contains("supervised"));
     assert!(told(text.typed("/modle x")).contains("no command"));
     let command = |line: &str| match text.typed(line) {
-        Typed::Ask(command) => serde_json::to_value(*command).unwrap(),
+        Typed::Request(command) => serde_json::to_value(*command).unwrap(),
         other => panic!("{line}: {other:?}"),
     };
     assert_eq!(command("/cancel")["type"], "chat:cancel");

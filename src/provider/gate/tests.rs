@@ -256,7 +256,7 @@ async fn another_failure_does_not_make_the_refusals_before_it_count() {
     pass.failed(&mut broken);
     assert_eq!(failures.add(&broken), 1);
     let waits = gate.pass("m").map(drop).unwrap_err();
-    assert!(waits.unasked);
+    assert!(waits.not_sent);
     let retries = failures.add(&waits);
     assert!(policy.next_delay(&waits, retries, 0.0).is_some());
 }
@@ -268,7 +268,7 @@ async fn one_goes_first_and_the_others_wait_for_it() {
         .unwrap()
         .failed(&mut error(ErrorKind::Overloaded, Some(5)));
     let refused = gate.pass("m").map(drop).unwrap_err();
-    assert!(refused.unasked && refused.kind == ErrorKind::Overloaded);
+    assert!(refused.not_sent && refused.kind == ErrorKind::Overloaded);
     assert_eq!(refused.retry_after, Some(Duration::from_secs(5)));
     let next = gate.pass("m").map(drop).unwrap_err();
     assert_eq!(next.retry_after, Some(Duration::from_secs(5) + FIRST_PACE));

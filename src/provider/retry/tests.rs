@@ -146,8 +146,8 @@ fn those_told_the_same_time_come_back_apart() {
 
 #[test]
 fn waiting_for_others_costs_nothing_while_some_of_them_get_through() {
-    let heard = |unasked, strikes| ProviderError {
-        unasked,
+    let heard = |not_sent, strikes| ProviderError {
+        not_sent,
         strikes,
         ..error(ErrorKind::RateLimit)
     };
@@ -168,8 +168,8 @@ fn waiting_for_others_costs_nothing_while_some_of_them_get_through() {
     ];
     for (case, steps) in cases.into_iter().enumerate() {
         let mut failures = Failures::default();
-        for (place, (unasked, strikes, counted)) in steps.iter().enumerate() {
-            let heard = heard(*unasked, *strikes);
+        for (place, (not_sent, strikes, counted)) in steps.iter().enumerate() {
+            let heard = heard(*not_sent, *strikes);
             assert_eq!(failures.add(&heard), *counted, "{case} {place}");
         }
     }

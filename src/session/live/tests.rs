@@ -40,8 +40,8 @@ fn told(events: &[Event]) -> Vec<String> {
     for event in events {
         live.fold(event);
     }
-    let told = live.told(&ConversationId::new("a"));
-    let mut lines: Vec<String> = told
+    let snapshot = live.snapshot(&ConversationId::new("a"));
+    let mut lines: Vec<String> = snapshot
         .events
         .iter()
         .map(|event| {
@@ -53,7 +53,11 @@ fn told(events: &[Event]) -> Vec<String> {
             format!("{kind} {}", said.concat()).trim_end().to_owned()
         })
         .collect();
-    lines.extend(told.state.map(|state| format!("state {:?}", state.state)));
+    lines.extend(
+        snapshot
+            .state
+            .map(|state| format!("state {:?}", state.state)),
+    );
     lines
 }
 
@@ -150,10 +154,10 @@ fn of_a_very_long_text_the_end_is_kept_and_that_is_said() {
         live.fold(&text(0, index, &"ä".repeat(KEPT_BYTES / 32)));
     }
     live.fold(&text(0, 40, "end"));
-    let told = live.told(&ConversationId::new("a"));
-    assert!(told.cut);
-    let Some(Event::ChatTextDelta(delta)) = told.events.last() else {
-        panic!("{:?}", told.events.len());
+    let snapshot = live.snapshot(&ConversationId::new("a"));
+    assert!(snapshot.cut);
+    let Some(Event::ChatTextDelta(delta)) = snapshot.events.last() else {
+        panic!("{:?}", snapshot.events.len());
     };
     assert!(delta.content.ends_with("äend") && delta.content.len() <= KEPT_BYTES);
 }

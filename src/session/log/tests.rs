@@ -77,15 +77,15 @@ fn what_stands_between_keeps_deltas_apart() {
 }
 
 #[test]
-fn what_is_told_after_a_look_comes_after_the_answer() {
+fn what_is_emitted_after_a_look_comes_after_the_answer() {
     let mut log = Log::new(1 << 20, LAYERS.to_vec());
     log.append(delta("a", 0, "before "), None, Timestamp::default());
-    log.hold(&ConversationId::new("a"));
+    log.defer(&ConversationId::new("a"));
     log.append(delta("a", 1, "after"), None, Timestamp::default());
     log.append(delta("b", 0, "before too"), None, Timestamp::default());
-    log.hold(&ConversationId::new("b"));
+    log.defer(&ConversationId::new("b"));
     log.append(delta("b", 1, "after too"), None, Timestamp::default());
-    log.release(pong(), Some(&RequestId::from("1")), Timestamp::default());
+    log.flush_deferred(pong(), Some(&RequestId::from("1")), Timestamp::default());
     log.append(delta("a", 2, "!"), None, Timestamp::default());
     let (all, _) = frames(&mut log, 0);
     let told: Vec<_> = all
@@ -118,20 +118,20 @@ fn a_layer_that_nobody_asked_for_has_no_number() {
 }
 
 #[test]
-fn beyond_the_bound_there_is_a_gap_and_an_account_bridges_it() {
+fn beyond_the_bound_there_is_a_gap_and_a_resync_bridges_it() {
     let mut log = Log::new(2_000, LAYERS.to_vec());
     for _ in 0..50 {
         log.append(pong(), None, Timestamp::default());
     }
     assert_eq!(frames(&mut log, 0).1, Read::Gap);
     assert_eq!(frames(&mut log, u64::MAX).1, Read::UpTo(50));
-    log.draw_up(0, pong(), [ConversationId::new("a")]);
+    log.begin_resync(0, pong(), [ConversationId::new("a")]);
     // Of a conversation that is to say how it stands, and of one that is not.
     log.append(delta("a", 0, "part of it"), None, Timestamp::default());
     log.append(delta("b", 0, "meanwhile"), None, Timestamp::default());
-    log.cut(&ConversationId::new("a"), |_| vec![pong()]);
+    log.snapshot(&ConversationId::new("a"), |_| vec![pong()]);
     log.append(delta("a", 1, "later"), None, Timestamp::default());
-    let before = log.restart(Timestamp::default());
+    let before = log.finish_resync(Timestamp::default());
     assert_eq!(before, 50);
     let (account, read) = frames(&mut log, before);
     assert_eq!(read, Read::UpTo(54));
@@ -142,11 +142,11 @@ fn beyond_the_bound_there_is_a_gap_and_an_account_bridges_it() {
 }
 
 #[test]
-fn an_account_is_kept_until_it_is_read_and_holds_the_bound() {
+fn a_resync_is_kept_until_it_is_read_and_holds_the_bound() {
     let mut log = Log::new(2_000, LAYERS.to_vec());
-    log.draw_up(0, pong(), [ConversationId::new("a")]);
-    log.cut(&ConversationId::new("a"), |_| vec![pong(); 99]);
-    let before = log.restart(Timestamp::default());
+    log.begin_resync(0, pong(), [ConversationId::new("a")]);
+    log.snapshot(&ConversationId::new("a"), |_| vec![pong(); 99]);
+    let before = log.finish_resync(Timestamp::default());
     let mut after = before;
     let mut gaps = 0;
     // A reader that takes one frame while twenty come sees the whole account all the same.
@@ -163,19 +163,19 @@ fn an_account_is_kept_until_it_is_read_and_holds_the_bound() {
     }
     assert_eq!((after, gaps), (before + 100, 0));
     assert_eq!(log.read(after, 1, &mut Vec::new()), Read::Gap);
-    assert!(log.account.bytes() == 0, "it was read and makes room");
+    assert!(log.resync.bytes() == 0, "it was read and makes room");
 }
 
 #[test]
-fn an_answer_that_is_kept_and_was_not_read_comes_after_the_account() {
+fn an_answer_that_is_kept_and_was_not_read_comes_after_the_resync() {
     let mut log = Log::new(400, LAYERS.to_vec());
     for _ in 0..10 {
         log.append(pong(), None, Timestamp::default());
     }
     let id: RequestId = RequestId::from("q");
     log.append(pong(), Some(&id), Timestamp::default());
-    log.draw_up(0, pong(), []);
-    let before = log.restart(Timestamp::default());
+    log.begin_resync(0, pong(), []);
+    let before = log.finish_resync(Timestamp::default());
     let (all, _) = frames(&mut log, before);
     assert_eq!((before, all.len()), (11, 2));
     assert_eq!(
@@ -185,13 +185,13 @@ fn an_answer_that_is_kept_and_was_not_read_comes_after_the_account() {
 }
 
 #[test]
-fn an_answer_is_told_in_each_account_until_one_arrives() {
+fn an_answer_is_in_each_resync_until_one_arrives() {
     let mut log = Log::new(2_000, LAYERS.to_vec());
     let id = RequestId::from("q");
     log.append(pong(), Some(&id), Timestamp::default());
     let account = |log: &mut Log, after: u64| {
-        log.draw_up(after, pong(), []);
-        let before = log.restart(Timestamp::default());
+        log.begin_resync(after, pong(), []);
+        let before = log.finish_resync(Timestamp::default());
         let (frames, _) = frames(log, before);
         (
             before,
@@ -230,7 +230,7 @@ fn one_event_larger_than_the_bound_pushes_nothing_out_that_is_just_read() {
 }
 
 #[test]
-fn ends_that_nobody_read_are_told_again_and_read_ones_are_not() {
+fn ends_that_nobody_read_are_repeated_and_read_ones_are_not() {
     let mut log = Log::new(500, LAYERS.to_vec());
     let end = |message: &str| -> Event {
         serde_json::from_value(serde_json::json!({"type": "chat:stream-end", "payload": {
@@ -246,15 +246,15 @@ fn ends_that_nobody_read_are_told_again_and_read_ones_are_not() {
     for message in ["m1", "m2", "m3"] {
         log.append(end(message), None, Timestamp::default());
     }
-    log.draw_up(1, pong(), [ConversationId::new("a")]);
+    log.begin_resync(1, pong(), [ConversationId::new("a")]);
     log.append(end("m4"), None, Timestamp::default());
-    log.cut(&ConversationId::new("a"), |_| Vec::new());
+    log.snapshot(&ConversationId::new("a"), |_| Vec::new());
     log.append(end("m5"), None, Timestamp::default());
-    let before = log.restart(Timestamp::default());
+    let before = log.finish_resync(Timestamp::default());
     assert_eq!(ends(&mut log, before), ["m2", "m3", "m4", "m5"]);
     // Somebody who has less than that is told all of it once.
-    log.draw_up(0, pong(), []);
-    let before = log.restart(Timestamp::default());
+    log.begin_resync(0, pong(), []);
+    let before = log.finish_resync(Timestamp::default());
     assert_eq!(ends(&mut log, before), ["m1", "m2", "m3", "m4", "m5"]);
 }
 

@@ -6,9 +6,9 @@ use crate::message::ToolId;
 
 /// The calls of one turn of a conversation, as many as the model began.
 #[derive(Debug, Default)]
-pub struct Written(Mutex<Vec<ToolId>>);
+pub struct AnnouncedCalls(Mutex<Vec<ToolId>>);
 
-impl Written {
+impl AnnouncedCalls {
     /// Takes note of a call that the model begins.
     pub fn begin(&self, id: ToolId) {
         self.0.lock().push(id);

@@ -1,4 +1,4 @@
-//! One turn of the model: asked for, heard, retried, and given up.
+//! One turn of the model: asked for, received, retried, and given up.
 
 use std::pin::pin;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures::{FutureExt, StreamExt};
 use tokio::time::Instant;
 
-use super::accumulator::{Accumulator, Heard, Turn};
+use super::accumulator::{Accumulator, ClientDelta, Turn};
 use super::budget::{estimate, estimate_head, estimate_reply};
 use super::failure;
 use super::{Exchange, Leave, Progress};
@@ -28,7 +28,7 @@ enum Attempt {
 }
 
 /// What the attempts of one turn share.
-struct Asked<'t> {
+struct TurnRequest<'t> {
     turn: u32,
     offered: &'t [ToolSpec],
     choice: ToolChoice,
@@ -46,7 +46,7 @@ impl Exchange<'_> {
         choice: ToolChoice,
         progress: &mut Progress,
     ) -> Result<Turn, Leave> {
-        let asked = Asked {
+        let request = TurnRequest {
             turn,
             offered,
             choice,
@@ -55,25 +55,25 @@ impl Exchange<'_> {
         let restart_policy = Policy::new(self.setup.restarts);
         let (mut failures, mut retries, mut restarts) = (Failures::default(), 0, 0);
         loop {
-            match self.attempt(&asked, progress).await {
-                Attempt::Whole(heard) => {
+            match self.attempt(&request, progress).await {
+                Attempt::Whole(received) => {
                     metrics::provider_answered(&self.setup.provider_id, "ok");
-                    return Ok(self.take_reply(&asked, heard, progress));
+                    return Ok(self.take_reply(&request, received, progress));
                 }
-                Attempt::Cancelled(heard) => {
+                Attempt::Cancelled(received) => {
                     metrics::provider_answered(&self.setup.provider_id, "cancelled");
-                    self.abandon(heard, "cancelled", &cancelled(), progress);
+                    self.abandon(received, "cancelled", &cancelled(), progress);
                     return Err(Leave::Cancelled);
                 }
-                Attempt::Broken(heard, error) => {
+                Attempt::Broken(received, error) => {
                     let failure = word(&failure::meaning(error.kind).0);
-                    if error.unasked {
+                    if error.not_sent {
                         tracing::debug!(kind = ?error.kind, "turn waits for the provider");
                     } else {
                         metrics::provider_answered(&self.setup.provider_id, &failure);
                         tracing::warn!(kind = ?error.kind, status = error.status, "turn failed");
                     }
-                    let again = if heard.has_output() {
+                    let again = if received.has_output() {
                         restarts += 1;
                         restart_policy.next_delay(&error, restarts, jitter())
                     } else {
@@ -81,13 +81,13 @@ impl Exchange<'_> {
                         policy.next_delay(&error, retries, jitter())
                     };
                     let Some(delay) = again else {
-                        return Err(self.give_up(heard, &error, progress));
+                        return Err(self.give_up(received, &error, progress));
                     };
-                    if heard.has_output() {
+                    if received.has_output() {
                         progress.ended.cost.add_unknown();
                         self.discard(turn, &error);
                     }
-                    if !error.unasked {
+                    if !error.not_sent {
                         metrics::provider_retried(&self.setup.provider_id, &failure);
                     }
                     self.wait_to_retry(retries + restarts, delay, &error)
@@ -97,55 +97,55 @@ impl Exchange<'_> {
         }
     }
 
-    async fn attempt(&self, asked: &Asked<'_>, progress: &mut Progress) -> Attempt {
-        let mut heard = Accumulator::default();
-        self.conversation.written.clear();
+    async fn attempt(&self, request: &TurnRequest<'_>, progress: &mut Progress) -> Attempt {
+        let mut received = Accumulator::default();
+        self.conversation.announced.clear();
         let mut cancelled = pin!(self.cancel.cancelled());
         self.events()
             .send(Event::ChatState(self.state(StateName::Thinking)));
         let messages = self.history.for_request();
-        let mut asked_at = Some(Instant::now());
-        let request = self.request(asked, &messages);
+        let mut sent_at = Some(Instant::now());
+        let provider_request = self.provider_request(request, &messages);
         let opened = tokio::select! {
             biased;
-            () = &mut cancelled => return Attempt::Cancelled(heard),
-            opened = self.setup.provider.stream(request) => opened,
+            () = &mut cancelled => return Attempt::Cancelled(received),
+            opened = self.setup.provider.stream(provider_request) => opened,
         };
         drop(messages);
         let mut stream = match opened {
             Ok(stream) => stream,
-            Err(error) => return Attempt::Broken(heard, error),
+            Err(error) => return Attempt::Broken(received, error),
         };
         loop {
             let chunk = tokio::select! {
                 biased;
-                () = &mut cancelled => return Attempt::Cancelled(heard),
+                () = &mut cancelled => return Attempt::Cancelled(received),
                 chunk = stream.next() => chunk,
             };
-            if let Some(asked_at) = asked_at.take() {
-                metrics::first_byte(&self.setup.provider_id, asked_at.elapsed());
+            if let Some(sent_at) = sent_at.take() {
+                metrics::first_byte(&self.setup.provider_id, sent_at.elapsed());
             }
             match chunk {
                 Some(Ok(chunk)) => {
                     // A provider that always has more must not keep its conversation from listening.
                     tokio::task::coop::consume_budget().await;
                     let done = matches!(chunk, Chunk::End(_));
-                    self.hear(asked.turn, chunk, &mut heard, progress);
-                    if let Err(error) = heard.check() {
-                        return Attempt::Broken(heard, error);
+                    self.receive(request.turn, chunk, &mut received, progress);
+                    if let Err(error) = received.check() {
+                        return Attempt::Broken(received, error);
                     }
                     if done {
                         self.let_go(stream);
-                        return Attempt::Whole(heard);
+                        return Attempt::Whole(received);
                     }
                 }
-                Some(Err(error)) => return Attempt::Broken(heard, error),
+                Some(Err(error)) => return Attempt::Broken(received, error),
                 None => {
                     let error = ProviderError::new(
                         ErrorKind::IncompleteStream,
                         "the answer ended before its end marker",
                     );
-                    return Attempt::Broken(heard, error);
+                    return Attempt::Broken(received, error);
                 }
             }
         }
@@ -159,13 +159,17 @@ impl Exchange<'_> {
         }
     }
 
-    fn request<'r>(&'r self, asked: &Asked<'r>, messages: &'r [Message]) -> Request<'r> {
+    fn provider_request<'r>(
+        &'r self,
+        request: &TurnRequest<'r>,
+        messages: &'r [Message],
+    ) -> Request<'r> {
         Request {
             model: &self.setup.model,
             system: &self.setup.system,
             messages,
-            tools: asked.offered,
-            tool_choice: asked.choice,
+            tools: request.offered,
+            tool_choice: request.choice,
             max_tokens: self.setup.max_tokens,
             temperature: self.setup.temperature,
             thinking: self.setup.thinking,
@@ -174,14 +178,20 @@ impl Exchange<'_> {
     }
 
     /// Takes a chunk and tells the client what it means.
-    fn hear(&self, turn: u32, chunk: Chunk, heard: &mut Accumulator, progress: &mut Progress) {
+    fn receive(
+        &self,
+        turn: u32,
+        chunk: Chunk,
+        received: &mut Accumulator,
+        progress: &mut Progress,
+    ) {
         if let Chunk::Notice(notice) = chunk {
             self.events().send(Event::SessionNotice(notice));
             return;
         }
-        let first_text = !heard.has_text();
-        match heard.push(chunk, || self.session.ids.tool()) {
-            Heard::Text(content) => {
+        let first_text = !received.has_text();
+        match received.push(chunk, || self.session.ids.tool()) {
+            ClientDelta::Text(content) => {
                 if first_text {
                     self.events()
                         .send(Event::ChatState(self.state(StateName::Responding)));
@@ -189,18 +199,18 @@ impl Exchange<'_> {
                 let delta = self.delta(turn, &mut progress.text_index, content);
                 self.events().send(Event::ChatTextDelta(delta));
             }
-            Heard::Thinking(content) => {
+            ClientDelta::Thinking(content) => {
                 let delta = self.delta(turn, &mut progress.thinking_index, content);
                 self.events().send(Event::ChatThinkingDelta(delta));
             }
-            Heard::CallInput {
+            ClientDelta::CallInput {
                 id,
                 name,
                 chunk,
                 begins,
             } => {
                 if begins {
-                    self.conversation.written.begin(id.clone());
+                    self.conversation.announced.begin(id.clone());
                     self.events().send(Event::ChatState(State {
                         tool_id: Some(id.clone()),
                         ..self.state(StateName::ToolPlanned)
@@ -216,7 +226,7 @@ impl Exchange<'_> {
                         chunk,
                     }));
             }
-            Heard::Nothing => {}
+            ClientDelta::Nothing => {}
         }
     }
 
@@ -233,12 +243,17 @@ impl Exchange<'_> {
     }
 
     /// Closes a turn that ended well.
-    fn take_reply(&self, asked: &Asked<'_>, heard: Accumulator, progress: &mut Progress) -> Turn {
-        let turn = asked.turn;
-        let stop = heard.raw_stop().map(str::to_owned);
-        let whole = heard.finish();
+    fn take_reply(
+        &self,
+        request: &TurnRequest<'_>,
+        received: Accumulator,
+        progress: &mut Progress,
+    ) -> Turn {
+        let turn = request.turn;
+        let stop = received.raw_stop().map(str::to_owned);
+        let whole = received.finish();
         let estimated = || {
-            estimate_head(&self.setup.system, asked.offered)
+            estimate_head(&self.setup.system, request.offered)
                 + estimate(&self.history.snapshot())
                 + estimate_reply(&whole.reply)
         };
@@ -289,28 +304,33 @@ impl Exchange<'_> {
     /// Remembers what came of a turn that will not be whole, each of its calls answered.
     fn abandon(
         &self,
-        heard: Accumulator,
+        received: Accumulator,
         reason: &str,
         metadata: &Metadata,
         progress: &mut Progress,
     ) {
-        progress.ended.partial |= heard.has_text();
-        if !heard.has_output() {
+        progress.ended.partial |= received.has_text();
+        if !received.has_output() {
             return;
         }
         progress.ended.cost.add_unknown();
-        let turn = heard.finish();
+        let turn = received.finish();
         let calls: Vec<ToolCall> = turn.reply.calls.clone();
         progress.ended.tool_calls += u32::try_from(calls.len()).unwrap_or(u32::MAX);
         self.remember_reply(turn.reply, progress);
         self.refuse_calls(&calls, reason, metadata);
     }
 
-    fn give_up(&self, heard: Accumulator, error: &ProviderError, progress: &mut Progress) -> Leave {
+    fn give_up(
+        &self,
+        received: Accumulator,
+        error: &ProviderError,
+        progress: &mut Progress,
+    ) -> Leave {
         // Also where the client was shown no text: what it was shown is not whole.
-        progress.ended.partial |= heard.has_output();
+        progress.ended.partial |= received.has_output();
         self.abandon(
-            heard,
+            received,
             "the model's answer broke off before this call could run",
             &Metadata::default(),
             progress,
@@ -331,7 +351,7 @@ impl Exchange<'_> {
     }
 
     fn discard(&self, turn: u32, error: &ProviderError) {
-        self.conversation.written.clear();
+        self.conversation.announced.clear();
         self.events().send(Event::ChatTurnDiscarded(TurnDiscarded {
             conversation_id: self.setup.conversation_id.clone(),
             message_id: self.setup.message_id.clone(),

@@ -7,12 +7,12 @@ use std::collections::VecDeque;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::answered::{Answer, Answered};
 use super::approvals::Approvals;
 use super::inputs::Inputs;
-use super::queue::{QUEUED, Queue, Waiting};
+use super::queue::{QUEUED, Queue, QueuedSend};
+use super::send_answer::{Answer, Answered};
 use super::shared::{Shared, full, refused};
-use super::{Command, Send, View};
+use super::{Command, SendRequest, View};
 use crate::exchange::ask::Question;
 use crate::exchange::setup::Setup;
 use crate::message::{MessageId, Part, ToolId};
@@ -24,7 +24,7 @@ use crate::protocol::{ChatCode, RequestId};
 
 /// What changes while an exchange runs.
 #[derive(Default)]
-pub(super) struct Desk {
+pub(super) struct ActorState {
     pub(super) queue: Queue,
     pub(super) approvals: Approvals,
     pub(super) inputs: Inputs,
@@ -43,7 +43,7 @@ pub(super) struct Running {
     pub(super) cause: Option<StopReason>,
 }
 
-impl Desk {
+impl ActorState {
     pub(super) fn take(&mut self, command: Command, shared: &Shared) {
         match command {
             Command::Send(send) => self.admit(*send, shared),
@@ -110,8 +110,8 @@ impl Desk {
     }
 
     /// Takes a send: at once, into the running exchange, into the queue, or not at all.
-    fn admit(&mut self, send: Send, shared: &Shared) {
-        let Send {
+    fn admit(&mut self, send: SendRequest, shared: &Shared) {
+        let SendRequest {
             setup,
             history,
             when_busy,
@@ -122,7 +122,7 @@ impl Desk {
         let admitted = match (&mut self.running, when_busy) {
             (None, _) if self.queue.is_empty() => {
                 let sent = sent(&setup, answer::SendState::Started, None);
-                self.queue.push(Waiting::new(setup, history, true));
+                self.queue.push(QueuedSend::new(setup, history, true));
                 Ok(sent)
             }
             (_, WhenBusy::Reject) => Err(refused(
@@ -151,7 +151,7 @@ impl Desk {
             }
             (_, WhenBusy::Queue | WhenBusy::Steer) => {
                 let mut sent = sent(&setup, answer::SendState::Queued, None);
-                sent.position = Some(self.queue.push(Waiting::new(setup, history, false)));
+                sent.position = Some(self.queue.push(QueuedSend::new(setup, history, false)));
                 Ok(sent)
             }
         };
@@ -286,9 +286,9 @@ impl Desk {
         for answer in answers.iter().rev().take(contents.len()) {
             answer.moved(&setup.message_id);
         }
-        self.queue.push_front(Waiting {
+        self.queue.push_front(QueuedSend {
             steered: contents,
-            ..Waiting::new(setup, None, true)
+            ..QueuedSend::new(setup, None, true)
         });
     }
 }

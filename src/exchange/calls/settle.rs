@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 use super::millis;
-use crate::exchange::stream::cancelled;
+use crate::exchange::turn::cancelled;
 use crate::exchange::{Exchange, audited};
 use crate::message::{Danger, DangerLevel, Part, ToolCall, ToolCategory, ToolResult};
 use crate::protocol::envelope::Timestamp;

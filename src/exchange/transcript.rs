@@ -1,14 +1,45 @@
-//! What is remembered of one exchange, and told to the message layer: one cannot be without the other.
+//! What an exchange emits and remembers: a message that is remembered is emitted too.
 
-use super::events::Events;
+use std::sync::Arc;
+
 use super::history::History;
 use crate::message::{ConversationId, Message, MessageId, Part};
+use crate::protocol::RequestId;
 use crate::protocol::content::{Content, WireMessage};
 use crate::protocol::event::{Event, Steered, WholeMessage};
 
+type Sink = dyn Fn(Event, Option<&RequestId>) + Send + Sync;
+
+/// Takes events in order; never waits, never fails.
+#[derive(Clone)]
+pub struct Events(Arc<Sink>);
+
+impl Events {
+    /// Makes a handle of a sink.
+    pub fn new(sink: impl Fn(Event, Option<&RequestId>) + Send + Sync + 'static) -> Self {
+        Self(Arc::new(sink))
+    }
+
+    /// Tells an event.
+    pub fn send(&self, event: Event) {
+        (self.0)(event, None);
+    }
+
+    /// Tells the answer to a request.
+    pub fn answer(&self, reply_to: Option<&RequestId>, event: Event) {
+        (self.0)(event, reply_to);
+    }
+}
+
+impl std::fmt::Debug for Events {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Events")
+    }
+}
+
 /// The messages of one exchange.
 #[derive(Clone, Copy, Debug)]
-pub struct Telling<'a> {
+pub struct Transcript<'a> {
     /// Where events go.
     pub events: &'a Events,
     /// What its conversation remembers.
@@ -19,7 +50,7 @@ pub struct Telling<'a> {
     pub message_id: &'a MessageId,
 }
 
-impl Telling<'_> {
+impl Transcript<'_> {
     /// Remembers a message and tells it.
     pub fn remember(&self, message: Message) {
         self.tell(WireMessage::from(&message));

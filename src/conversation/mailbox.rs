@@ -10,23 +10,24 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::Command;
-use super::desk::Desk;
 use super::shared::Shared;
+use super::state::ActorState;
 use crate::protocol::event::{By, StopReason};
+use crate::runtime::sleep_until;
 
 /// The inbox, and what is owed by what came in.
-pub(super) struct Front {
+pub(super) struct Mailbox {
     inbox: mpsc::Receiver<Command>,
-    pub(super) desk: Desk,
+    pub(super) state: ActorState,
     /// Ends the conversation.
     pub(super) cancel: CancellationToken,
 }
 
-impl Front {
+impl Mailbox {
     pub(super) fn new(inbox: mpsc::Receiver<Command>, cancel: CancellationToken) -> Self {
         Self {
             inbox,
-            desk: Desk::default(),
+            state: ActorState::default(),
             cancel,
         }
     }
@@ -40,26 +41,26 @@ impl Front {
     ) -> T {
         let Self {
             inbox,
-            desk,
+            state,
             cancel,
         } = self;
         let mut work = pin!(work);
         loop {
             tokio::select! {
                 biased;
-                () = cancel.cancelled(), if desk.is_live() => {
-                    desk.stop(StopReason::Cancelled, By::Shutdown, shared);
+                () = cancel.cancelled(), if state.is_live() => {
+                    state.stop(StopReason::Cancelled, By::Shutdown, shared);
                 }
-                () = until(desk.approvals.next_expiry()) => {
-                    desk.approvals.expire(Instant::now(), shared.events());
+                () = sleep_until(state.approvals.next_expiry()) => {
+                    state.approvals.expire(Instant::now(), shared.events());
                 }
-                () = until(desk.inputs.next_expiry()) => {
-                    desk.inputs.expire(Instant::now(), &shared.session);
+                () = sleep_until(state.inputs.next_expiry()) => {
+                    state.inputs.expire(Instant::now(), &shared.session);
                 }
                 // Guarded: a closed inbox is ready for ever and would spin here.
-                command = inbox.recv(), if !desk.closed => match command {
-                    Some(command) => desk.take(command, shared),
-                    None => desk.closed = true,
+                command = inbox.recv(), if !state.closed => match command {
+                    Some(command) => state.take(command, shared),
+                    None => state.closed = true,
                 },
                 done = &mut work => return done,
             }
@@ -71,17 +72,10 @@ impl Front {
         let command = self.cancel.run_until_cancelled(self.inbox.recv()).await;
         match command.flatten() {
             Some(command) => {
-                self.desk.take(command, shared);
+                self.state.take(command, shared);
                 true
             }
             None => false,
         }
-    }
-}
-
-async fn until(deadline: Option<Instant>) {
-    match deadline {
-        Some(deadline) => tokio::time::sleep_until(deadline).await,
-        None => std::future::pending().await,
     }
 }

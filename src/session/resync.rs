@@ -1,38 +1,38 @@
-//! What a client is told in the place of events that are no longer kept: how everything stands.
+//! What a client gets in place of events that are no longer kept: how everything stands.
 //!
-//! Each conversation says so itself, in its own task, at one moment: no event of it is both in the
-//! account and after it, and none in neither.
+//! Each conversation takes its own snapshot, in its own task, at one moment: no event of it is both in the
+//! resync and after it, and none in neither.
 
 use std::sync::Arc;
 
 use super::Session;
-use super::live::Told;
+use super::live::LiveSnapshot;
 use crate::conversation::View;
 use crate::protocol::SessionCode;
 use crate::protocol::event::{Event, Queued, SessionError, State, StateName};
 use crate::telemetry::metrics;
 
-/// The most bytes of histories in one account: as many as a session keeps of events by default. Each
+/// The most bytes of histories in one resync: as many as a session keeps of events by default. Each
 /// conversation has the same share; what goes beyond it is to be had with `chat:history`.
 const HISTORIES_BYTES: usize = 8 * 1024 * 1024;
 
 impl Session {
-    /// Replaces what the log no longer holds by an account of every conversation, for a reader that
+    /// Replaces what the log no longer holds by a snapshot of every conversation, for a reader that
     /// has everything up to `after`; returns the number before it.
-    pub(super) async fn account(&self, after: u64) -> u64 {
+    pub(super) async fn resync(&self, after: u64) -> u64 {
         metrics::replay_gap();
         let mut ids: Vec<_> = self.conversations.keys().cloned().collect();
         ids.sort();
-        self.feed.draw_up(after, gap(), ids.iter().cloned());
+        self.feed.begin_resync(after, gap(), ids.iter().cloned());
         let share = HISTORIES_BYTES / ids.len().max(1);
         for id in &ids {
             let feed = Arc::clone(&self.feed);
             self.look(id, move |view| {
-                feed.cut(view.id(), |live| events(&view, share, live));
+                feed.snapshot(view.id(), |live| events(&view, share, live));
             })
             .await;
         }
-        self.feed.restart()
+        self.feed.finish_resync()
     }
 }
 
@@ -44,7 +44,7 @@ fn gap() -> Event {
 }
 
 /// How a conversation stands, as events, with as many of its newest messages as `most` bytes hold.
-fn events(view: &View<'_>, most: usize, live: Told) -> Vec<Event> {
+fn events(view: &View<'_>, most: usize, live: LiveSnapshot) -> Vec<Event> {
     let (mut history, state) = (view.newest_history(most), view.state());
     let (mut approvals, inputs) = (view.approvals(), view.inputs());
     let id = state.conversation_id.clone();
@@ -63,8 +63,8 @@ fn events(view: &View<'_>, most: usize, live: Told) -> Vec<Event> {
             position: index + 1,
         }));
     }
-    let told = live.state.map(Event::ChatState);
-    let told = told.or_else(|| {
+    let state_event = live.state.map(Event::ChatState);
+    let state_event = state_event.or_else(|| {
         let name = match (&state.message_id, state.queue.first()) {
             (Some(_), _) => return None,
             (None, Some(_)) => StateName::Queued,
@@ -72,6 +72,6 @@ fn events(view: &View<'_>, most: usize, live: Told) -> Vec<Event> {
         };
         Some(Event::ChatState(State::new(&id, state.queue.first(), name)))
     });
-    events.extend(told);
+    events.extend(state_event);
     events
 }

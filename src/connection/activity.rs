@@ -14,13 +14,13 @@ const SILENCE: Duration = Duration::from_secs(45);
 
 /// When something came last, noted by whoever reads the connection.
 #[derive(Debug)]
-pub struct Heard {
+pub struct LastActivity {
     began: Instant,
     /// Milliseconds from there.
     last: AtomicU64,
 }
 
-impl Default for Heard {
+impl Default for LastActivity {
     fn default() -> Self {
         Self {
             began: Instant::now(),
@@ -29,7 +29,7 @@ impl Default for Heard {
     }
 }
 
-impl Heard {
+impl LastActivity {
     /// Notes that something came.
     pub fn note(&self) {
         let now = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
@@ -63,17 +63,17 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_message_may_take_its_time_as_long_as_some_of_it_comes() {
-        let heard = Heard::default();
+        let activity = LastActivity::default();
         let upload = async {
             for _ in 0..10 {
                 sleep(Duration::from_secs(40)).await;
-                heard.note();
+                activity.note();
             }
             "whole"
         };
-        assert_eq!(heard.unless_silent(upload).await, Some("whole"));
+        assert_eq!(activity.unless_silent(upload).await, Some("whole"));
         let began = Instant::now();
-        let nothing = heard.unless_silent(std::future::pending::<()>()).await;
+        let nothing = activity.unless_silent(std::future::pending::<()>()).await;
         assert_eq!((nothing, began.elapsed()), (None, SILENCE));
     }
 }

@@ -1,15 +1,16 @@
-//! What a reader is told in the place of events that are lost: how everything stands. Pure.
+//! What a reader gets in place of events that are lost: how everything stands. Pure.
 //!
-//! It is told in three steps, which the session takes one after the other (`crate::session::account`):
+//! It is made in three steps, which the session takes one after the other (`crate::session::resync`):
 //!
-//! 1. [`Log::draw_up`](super::Log::draw_up) begins a [`Drawing`]. From here on nothing is numbered: what
-//!    conversations tell is either part of the account or comes after it.
-//! 2. [`Log::cut`](super::Log::cut), once for each conversation and from its own task: what it has told so far is in
-//!    what it says here, and what it tells from here on comes after the account.
-//! 3. [`Log::restart`](super::Log::restart) drops what is kept, and numbers the account and then what came meanwhile.
+//! 1. [`Log::begin_resync`](super::Log::begin_resync) begins a [`ResyncBuilder`]. From here on nothing is numbered: what
+//!    conversations emit is either part of the resync or comes after it.
+//! 2. [`Log::snapshot`](super::Log::snapshot), once for each conversation and from its own task: what it has emitted so
+//!    far is in the snapshot, and what it emits from here on comes after the resync.
+//! 3. [`Log::finish_resync`](super::Log::finish_resync) drops what is kept, and numbers the resync and then what was
+//!    deferred.
 //!
-//! The [`Account`] stays until it was read, so that a reader who is slow gets on, account by account. Answers
-//! that the reader has not got are told again in it, and in the next one too where this one is lost as well.
+//! The [`Resync`] stays until it was read, so that a reader who is slow gets on, resync by resync. Answers
+//! that the reader has not got are repeated in it, and in the next one too where this one is lost as well.
 
 use std::collections::HashSet;
 
@@ -18,16 +19,16 @@ use crate::message::ConversationId;
 use crate::protocol::envelope::{RequestId, Timestamp};
 use crate::protocol::event::Event;
 
-/// The account told last: entries without a gap from `first` on.
+/// The last resync: entries without a gap from `first` on.
 #[derive(Debug, Default)]
-pub(super) struct Account {
+pub(super) struct Resync {
     entries: Vec<Entry>,
     first: u64,
     bytes: usize,
 }
 
-impl Account {
-    /// An account of nothing yet, whose first entry will have this number.
+impl Resync {
+    /// A resync of nothing yet, whose first entry will have this number.
     pub(super) fn from(first: u64) -> Self {
         Self {
             first,
@@ -60,21 +61,21 @@ impl Account {
     }
 }
 
-/// What comes after an account, as it was told.
-pub(super) type Held = (Event, Option<RequestId>, Timestamp);
+/// An event that comes after a resync.
+pub(super) type Deferred = (Event, Option<RequestId>, Timestamp);
 
-/// One thing that an account tells.
+/// One entry of a resync.
 #[derive(Debug)]
 pub(super) enum Item {
     /// As things stand now.
     Event(Event),
-    /// As it was told before.
+    /// As it was sent before.
     Answer(Answer),
 }
 
-/// An account that is being drawn up.
+/// A resync that is being made.
 #[derive(Debug)]
-pub(super) struct Drawing {
+pub(super) struct ResyncBuilder {
     /// What the reader has.
     pub(super) after: u64,
     first: Event,
@@ -86,11 +87,11 @@ pub(super) struct Drawing {
     /// Conversations that have not said yet how they stand. What they tell is part of that, but for
     /// ends and answers.
     awaited: HashSet<ConversationId>,
-    /// What comes after the account.
-    held: Vec<Held>,
+    /// What comes after the resync.
+    deferred: Vec<Deferred>,
 }
 
-impl Drawing {
+impl ResyncBuilder {
     pub(super) fn new(
         after: u64,
         first: Event,
@@ -104,23 +105,23 @@ impl Drawing {
             endings,
             rest: Vec::new(),
             awaited,
-            held: Vec::new(),
+            deferred: Vec::new(),
         }
     }
 
-    /// Takes an event that is told meanwhile.
-    pub(super) fn take(&mut self, (event, reply_to, timestamp): Held) {
+    /// Takes an event that is emitted meanwhile.
+    pub(super) fn take(&mut self, (event, reply_to, timestamp): Deferred) {
         let awaited = |conversation| self.awaited.contains(conversation);
         let belongs = event.conversation().is_some_and(awaited);
         if reply_to.is_some() || !belongs || is_refusal(&event) {
-            self.held.push((event, reply_to, timestamp));
+            self.deferred.push((event, reply_to, timestamp));
         } else if is_ending(&event) {
             self.endings.push(event);
         }
     }
 
     /// Takes what a conversation says of how it stands.
-    pub(super) fn cut(&mut self, conversation: &ConversationId, says: Vec<Event>) {
+    pub(super) fn snapshot(&mut self, conversation: &ConversationId, says: Vec<Event>) {
         self.awaited.remove(conversation);
         let is_history = |event: &Event| matches!(event, Event::ChatHistoryResult(_));
         let (histories, rest): (Vec<_>, Vec<_>) = says.into_iter().partition(is_history);
@@ -128,8 +129,8 @@ impl Drawing {
         self.rest.extend(rest);
     }
 
-    /// Returns what the account tells, in order, with the answers that the reader has not got; and what comes after it.
-    pub(super) fn told(self, answers: Vec<Answer>) -> (Vec<Item>, Vec<Held>) {
+    /// Returns the entries in order, with the answers that the reader has not got; and what comes after it.
+    pub(super) fn finish(self, answers: Vec<Answer>) -> (Vec<Item>, Vec<Deferred>) {
         let is_superseded = |answer: &Answer| is_superseded(&answer.event);
         let (older, answers): (Vec<_>, Vec<_>) = answers.into_iter().partition(is_superseded);
         let mut items = vec![Item::Event(self.first)];
@@ -138,11 +139,11 @@ impl Drawing {
         items.extend(answers.into_iter().map(Item::Answer));
         let rest = self.endings.into_iter().chain(self.rest);
         items.extend(rest.map(Item::Event));
-        (items, self.held)
+        (items, self.deferred)
     }
 }
 
-/// Whether an answer says how things stood, so that the account has to come after it.
+/// Whether an answer says how things stood, so that the resync has to come after it.
 fn is_superseded(event: &Event) -> bool {
     matches!(
         event,
@@ -150,7 +151,7 @@ fn is_superseded(event: &Event) -> bool {
     )
 }
 
-/// Whether an event tells that a send was not admitted, which no account repeats.
+/// Returns whether an event says that a send was not admitted, which no resync repeats.
 fn is_refusal(event: &Event) -> bool {
     matches!(event, Event::ChatError(error) if error.message_id.is_none())
 }
@@ -202,18 +203,18 @@ mod tests {
             .to_owned()
     }
 
-    fn drawing() -> Drawing {
+    fn builder() -> ResyncBuilder {
         let awaited = HashSet::from([ConversationId::new("a")]);
         let gap = event(
             "session:error",
             &json!({"code": "replay_gap", "message": "lost"}),
         );
-        Drawing::new(0, gap, vec![end("b")], awaited)
+        ResyncBuilder::new(0, gap, vec![end("b")], awaited)
     }
 
     #[test]
-    fn what_a_conversation_tells_is_before_its_cut_in_the_account_and_after_it_behind() {
-        let mut drawing = drawing();
+    fn what_a_conversation_emits_before_its_snapshot_is_in_the_resync_and_later_events_follow() {
+        let mut builder = builder();
         let id = RequestId::from("q");
         for (event, reply_to) in [
             (queued("a", 1), None),
@@ -222,14 +223,14 @@ mod tests {
             (error(&Value::Null), None),
             (error(&json!("m1")), None),
         ] {
-            drawing.take((event, reply_to, Timestamp::default()));
+            builder.take((event, reply_to, Timestamp::default()));
         }
-        drawing.cut(&ConversationId::new("a"), Vec::new());
-        drawing.take((queued("a", 4), None, Timestamp::default()));
-        let (items, held) = drawing.told(Vec::new());
-        let held: Vec<Event> = held.into_iter().map(|(event, _, _)| event).collect();
+        builder.snapshot(&ConversationId::new("a"), Vec::new());
+        builder.take((queued("a", 4), None, Timestamp::default()));
+        let (items, deferred) = builder.finish(Vec::new());
+        let deferred: Vec<Event> = deferred.into_iter().map(|(event, _, _)| event).collect();
         assert_eq!(
-            held,
+            deferred,
             [
                 queued("b", 2),
                 queued("a", 3),
@@ -241,16 +242,16 @@ mod tests {
     }
 
     #[test]
-    fn an_account_has_its_order() {
-        let mut drawing = drawing();
+    fn a_resync_has_its_order() {
+        let mut builder = builder();
         let says = vec![queued("a", 1), history()];
-        drawing.cut(&ConversationId::new("a"), says);
+        builder.snapshot(&ConversationId::new("a"), says);
         let closed = json!({"conversationId": "c", "closed": true});
         let answers = vec![
             answer(event("session:ping-result", &json!({}))),
             answer(event("chat:close-result", &closed)),
         ];
-        let (items, held) = drawing.told(answers);
+        let (items, deferred) = builder.finish(answers);
         let kinds = items.iter().map(|item| match item {
             Item::Event(event) | Item::Answer(Answer { event, .. }) => kind(event),
         });
@@ -263,6 +264,6 @@ mod tests {
             "chat:queued",
         ];
         assert_eq!(kinds.collect::<Vec<_>>(), expected);
-        assert!(held.is_empty());
+        assert!(deferred.is_empty());
     }
 }

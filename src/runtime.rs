@@ -1,0 +1,27 @@
+//! Helpers around the async runtime: work that takes long, and deadlines that may be absent.
+
+use tokio::runtime::{Handle, RuntimeFlavor};
+use tokio::time::Instant;
+
+/// From this size on, in bytes, reading a text blocks the thread in place: at 10 to 40 ns a byte it would hold up other
+/// tasks for milliseconds.
+const LARGE: usize = 256 * 1024;
+
+/// Reads `text` by `work`. While a large one is read, the thread's other tasks run on another thread.
+pub fn block_in_place_if_large<T>(text: &str, work: impl FnOnce(&str) -> T) -> T {
+    let has_others = Handle::try_current()
+        .is_ok_and(|runtime| runtime.runtime_flavor() == RuntimeFlavor::MultiThread);
+    if text.len() >= LARGE && has_others {
+        tokio::task::block_in_place(|| work(text))
+    } else {
+        work(text)
+    }
+}
+
+/// Waits until the deadline; for ever where there is none.
+pub async fn sleep_until(deadline: Option<Instant>) {
+    match deadline {
+        Some(deadline) => tokio::time::sleep_until(deadline).await,
+        None => std::future::pending().await,
+    }
+}
