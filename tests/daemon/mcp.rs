@@ -95,6 +95,7 @@ pub(super) async fn until_state(client: &mut Client, name: &str, state: &str) ->
         if row["state"] == state {
             return row;
         }
+        assert_ne!(row["state"], "failed", "{name}, not {state}: {row:#}");
         // A state is told after it was taken.
         client.until("session:notice").await;
     }

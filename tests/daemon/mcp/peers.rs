@@ -31,10 +31,10 @@ const MORE_NPM: [&str; 3] = [
     "@playwright/mcp@0.0.83",
 ];
 
-const MORE_PYPI: [&str; 2] = [
-    "mcp-server-fetch==2026.10.24",
-    "mcp-server-sqlite==2025.4.25",
-];
+const MORE_PYPI: [&str; 1] = ["mcp-server-fetch==2026.10.24"];
+
+/// No longer kept, so it needs an older library than the others.
+const OLD_PYPI: [&str; 2] = ["mcp-server-sqlite==2025.4.25", "mcp==1.*"];
 
 const PYPI: [&str; 2] = ["mcp-server-git==2026.10.19", "mcp-server-time==2026.10.19"];
 
@@ -409,12 +409,16 @@ async fn the_most_used_servers_start_as_they_are() {
             finish(npm.arg(folder).args(MORE_NPM))
         },
     );
-    let more_pypi = installed("pypi-more", "bin/mcp-server-sqlite", |folder| {
-        finish(Command::new("python3").args(["-m", "venv"]).arg(folder))?;
-        let mut pip = Command::new(folder.join("bin/pip"));
-        finish(pip.args(["install", "--quiet"]).args(MORE_PYPI))
-    });
-    let (more_npm, more_pypi) = (more_npm.unwrap(), more_pypi.unwrap());
+    let python = |name: &str, program: &str, packages: &[&str]| {
+        installed(name, program, |folder| {
+            finish(Command::new("python3").args(["-m", "venv"]).arg(folder))?;
+            let mut pip = Command::new(folder.join("bin/pip"));
+            finish(pip.args(["install", "--quiet"]).args(packages))
+        })
+    };
+    let more_npm = more_npm.unwrap();
+    let more_pypi = python("pypi-more", "bin/mcp-server-fetch", &MORE_PYPI).unwrap();
+    let old_pypi = python("pypi-old", "bin/mcp-server-sqlite", &OLD_PYPI).unwrap();
     let place = tempfile::tempdir().unwrap();
     let given = place.path().join("given");
     std::fs::create_dir(&given).unwrap();
@@ -431,7 +435,7 @@ async fn the_most_used_servers_start_as_they_are() {
         "time": {"command": pypi.join("bin/mcp-server-time"), "args": ["--local-timezone", "UTC"]},
         "fetch": {"command": more_pypi.join("bin/mcp-server-fetch")},
         // A relative path lies in its own folder.
-        "sqlite": {"command": more_pypi.join("bin/mcp-server-sqlite"), "args": ["--db-path", "notes.db"]},
+        "sqlite": {"command": old_pypi.join("bin/mcp-server-sqlite"), "args": ["--db-path", "notes.db"]},
     });
     let provider = Provider::start().await;
     let mut config = AUTONOMOUS();
