@@ -1,33 +1,5 @@
 //! Escapes as in `$'…'`, `printf` formats and `echo -e`.
 
-use super::reader::{Reader, Unreadable};
-use super::script::Atom;
-
-/// Reads the rest of a `$'…'` word.
-pub(super) fn ansi_c_quoted(reader: &mut Reader, atoms: &mut Vec<Atom>) -> Result<(), Unreadable> {
-    let mut text = String::new();
-    loop {
-        match reader.next_in_quotes() {
-            Some('\'') => break,
-            Some('\\') => {
-                text.push('\\');
-                text.extend(reader.next_in_quotes());
-            }
-            Some(c) => text.push(c),
-            None => return Err(Unreadable::Syntax("an open `$'`")),
-        }
-    }
-    atoms.push(Atom::Empty);
-    // Bash ends the word's text at a NUL; what is after it is lost.
-    let decoded = unescape(&text, 2);
-    let kept = decoded.chars().take_while(|c| *c != '\0');
-    atoms.extend(kept.map(|value| Atom::Char {
-        value,
-        quoted: true,
-    }));
-    Ok(())
-}
-
 /// Replaces backslash escapes by the characters they stand for; an unknown escape stays as it is.
 ///
 /// `after_zero` is how many octal digits may follow `\0`: 2 in `$'…'`, 3 with `echo -e` and `%b`.

@@ -1,6 +1,6 @@
 //! Characters that make a line read differently from what the shell runs.
 
-use super::script::{Atom, Token};
+use super::types::{Atom, Token};
 
 /// Whether the character is a control other than tab and newline, or cannot be seen, or reorders text.
 pub fn is_invisible(c: char) -> bool {

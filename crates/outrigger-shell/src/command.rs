@@ -1,20 +1,53 @@
 //! What one command means: wrappers are peeled, shell text is walked, then the rules are asked.
 
 use super::expand::{Arg, UNKNOWN};
-use super::flow::Feed;
-use super::peel::{self, Peeled, joined};
+use super::flow::{Feed, file_taint, printf, taint_of};
+use super::peel::{self, Peeled};
 use super::scope::{Scope, Value};
-use super::table::{TABLE, cluster, has};
+use super::table::{TABLE, cluster, has, is_option};
+use super::tree;
 use super::walk::Walk;
-use super::{SimpleCommand, Word};
-use crate::DangerLevel::{Blocked, Warning};
+use super::{DangerLevel, SimpleCommand, Word, paths};
 
-/// What surrounds a command.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Setting {
-    pub(super) input: Feed,
-    /// It runs in the background or beside others in a pipe.
-    pub(super) parallel: bool,
+/// One command whose program is known.
+#[derive(Clone, Copy)]
+pub(super) struct Invocation<'a> {
+    /// The program's name, without its directory and in lower case.
+    pub(super) program: &'a str,
+    /// All words.
+    pub(super) args: &'a [Arg],
+    /// The words behind the program.
+    pub(super) rest: &'a [Arg],
+    /// What it reads.
+    pub(super) input: &'a Feed,
+}
+
+impl<'a> Invocation<'a> {
+    /// Whether one of the words is this option.
+    pub(super) fn has(&self, option: &str) -> bool {
+        self.rest.iter().any(|arg| is_option(&arg.text, option))
+    }
+
+    /// Whether one of the words is one of these.
+    pub(super) fn names(&self, words: &[&str]) -> bool {
+        self.rest.iter().any(|arg| words.contains(&&*arg.text))
+    }
+
+    /// Returns the words that are no options: all of them behind `--`.
+    pub(super) fn operands(&self) -> impl Iterator<Item = &'a Arg> {
+        let dashes = self.rest.iter().position(|arg| arg.text == "--");
+        let end = dashes.unwrap_or(self.rest.len());
+        let words = self.rest.iter().enumerate();
+        words
+            .filter(move |(index, arg)| *index > end || !arg.text.starts_with('-'))
+            .map(|(_, arg)| arg)
+    }
+
+    /// Returns the values of several options.
+    pub(super) fn values(&self, options: &[&str]) -> Vec<Arg> {
+        let values = |option| peel::option_values(self.rest, option);
+        options.iter().flat_map(|option| values(option)).collect()
+    }
 }
 
 /// Writes the words as the user knows them.
@@ -44,90 +77,93 @@ fn words_of(args: &[Arg]) -> Vec<Word> {
 }
 
 impl Walk<'_> {
+    pub(super) fn blocked(&mut self, args: &[Arg], rule: &'static str, reason: &str) {
+        self.find(DangerLevel::Blocked, rule, &shown(args), reason);
+    }
+
+    pub(super) fn dangerous(&mut self, args: &[Arg], rule: &'static str, reason: &str) {
+        self.find(DangerLevel::Dangerous, rule, &shown(args), reason);
+    }
+
+    pub(super) fn hidden(&mut self, args: &[Arg]) {
+        self.blocked(
+            args,
+            "hidden-code",
+            "runs text that was downloaded or decoded",
+        );
+    }
+
     /// Judges one command and everything it runs in turn.
-    pub(super) fn command(&mut self, args: &[Arg], setting: &Setting, scope: &mut Scope) {
-        if args.is_empty() {
-            return;
-        }
+    pub(super) fn command(&mut self, args: &[Arg], input: &Feed, scope: &mut Scope) {
+        let Some(first) = args.first() else { return };
         self.commands.push(SimpleCommand {
             words: words_of(args),
         });
         self.count(args.len());
-        let name = args.first().map(|arg| arg.text.clone()).unwrap_or_default();
-        self.deeper(&name, |walk| {
+        self.deeper(&first.text, |walk| {
             match peel::program(args) {
-                Some((program, rest)) => walk.named(&program, args, rest, setting, scope),
-                None => walk.unnamed(args, setting, scope),
+                Some((program, rest)) => {
+                    let it = Invocation {
+                        program: &program,
+                        args,
+                        rest,
+                        input,
+                    };
+                    walk.judge(&it, scope);
+                }
+                None => walk.unnamed(args, input, scope),
             }
-            walk.matched(args, setting, scope);
-            walk.called(args, setting, scope);
+            walk.matched(args, input);
+            walk.called(args, input, scope);
         });
     }
 
-    pub(super) fn named(
-        &mut self,
-        program: &str,
-        args: &[Arg],
-        rest: &[Arg],
-        setting: &Setting,
-        scope: &mut Scope,
-    ) {
-        self.itself(args, scope);
-        self.downloaded(args, scope);
-        let mut inside = self.inside(program, rest, scope);
-        for inner in peel::peel(program, rest, &setting.input) {
+    fn judge(&mut self, it: &Invocation<'_>, scope: &mut Scope) {
+        self.itself(it.args, scope);
+        self.downloaded(it.args, scope);
+        let mut inside = self.inside(it, scope);
+        for inner in peel::peel(it.program, it.rest, it.input) {
             let scope = inside.as_mut().unwrap_or(scope);
             match inner {
                 Peeled::Command(inner) => {
-                    if program == "xargs" {
-                        self.named_secret(args, &inner, setting, scope);
+                    let denied = |arg: &Arg| paths::denied(arg, scope).is_some();
+                    // `xargs` is given the names of files by what it reads.
+                    if it.program == "xargs" && (it.input.taint.secret || inner.iter().any(denied))
+                    {
+                        let reason = "reads a file that may hold secrets";
+                        self.find(DangerLevel::Warning, "secret", &shown(it.args), reason);
                     }
-                    self.command(&inner, setting, scope);
+                    self.command(&inner, it.input, scope);
                 }
-                Peeled::Text(text) => self.code(&text, scope, &setting.input),
+                Peeled::Text(text) => self.code(&text, scope, it.input),
             }
         }
-        let table: &'static super::table::Table = &TABLE;
-        for rule in table.rules(program, rest) {
-            self.find(rule.level, &rule.id, &shown(args), &rule.reason);
+        for rule in TABLE.rules(it.program, it.rest) {
+            self.find(rule.level, &rule.id, &shown(it.args), &rule.reason);
         }
-        if program == "eval" {
-            self.signs.shell |= rest.iter().any(|arg| arg.unknown);
-            if super::flow::taint_of(rest).hidden() {
-                self.hidden(args);
-            }
+        if has(&TABLE.programs.shells, it.program) {
+            self.shell(it, scope);
         }
-        if has(&TABLE.programs.shells, program) {
-            self.shell(args, rest, setting, scope);
-        }
-        self.builtin(program, args, rest, setting, scope);
-        self.interpreter(program, args, rest, setting, scope);
-        self.removal(program, args, rest, scope);
-        self.system(program, args, rest, scope);
-        self.writing(program, args, rest, setting, scope);
-        self.brings(program, rest, setting, scope);
-        self.recipe(program, args, rest, setting, scope);
-        self.network(program, args, rest, setting, scope);
-        if program == "git" {
-            self.git(args, rest, scope);
+        self.builtin(it, scope);
+        self.interpreter(it, scope);
+        self.removal(it, scope);
+        self.system(it, scope);
+        self.writing(it, scope);
+        self.brings(it, scope);
+        self.network(it, scope);
+        if it.program == "git" {
+            self.git(it, scope);
         }
     }
 
     /// Walks text that will be run by a shell.
     pub(super) fn code(&mut self, text: &Arg, scope: &mut Scope, feed: &Feed) {
         if text.taint.hidden() {
-            self.find(
-                Blocked,
-                "hidden-code",
-                &text.text.replace(UNKNOWN, "…"),
-                "runs text that was downloaded or decoded",
-            );
+            self.hidden(std::slice::from_ref(text));
         }
         // Editors and git mark shell text by `!` or `:!`, ssh and others name it: `ProxyCommand=…`.
-        let marked = text
-            .text
-            .strip_prefix(':')
-            .filter(|rest| rest.starts_with('!'));
+        let marked = text.text.strip_prefix(':');
+        let marked = marked.filter(|rest| rest.starts_with('!'));
         let plain = marked.unwrap_or(&text.text).trim_start_matches('!');
         self.text(plain, scope, feed);
         if let Some((_, value)) = plain.split_once('=').filter(|_| peel::is_assignment(plain)) {
@@ -135,32 +171,12 @@ impl Walk<'_> {
         }
     }
 
-    pub(super) fn hidden(&mut self, args: &[Arg]) {
-        self.find(
-            Blocked,
-            "hidden-code",
-            &shown(args),
-            "runs text that was downloaded or decoded",
-        );
-    }
-
-    /// A program or script that the same line downloaded.
-    fn downloaded(&mut self, args: &[Arg], scope: &mut Scope) {
-        let Some(first) = args.first() else { return };
-        if first.text.contains('/') && super::flow::file_taint(first, scope).fetched {
-            self.hidden(args);
-        }
-        self.stored(first, None, args, scope);
-    }
-
     /// `env NAME=value`, `env -C directory`: what the command inside sees; `None` where nothing is set.
-    fn inside(&mut self, program: &str, rest: &[Arg], scope: &Scope) -> Option<Scope> {
-        let sets = matches!(program, "env" | "genv" | "strace");
-        let set: Vec<&Arg> = rest
-            .iter()
-            .filter(|arg| sets && peel::is_assignment(&arg.text))
-            .collect();
-        let directories = peel::directories(program, rest);
+    fn inside(&mut self, it: &Invocation<'_>, scope: &Scope) -> Option<Scope> {
+        let sets = matches!(it.program, "env" | "genv" | "strace");
+        let assigns = |arg: &&Arg| sets && peel::is_assignment(&arg.text);
+        let set: Vec<&Arg> = it.rest.iter().filter(assigns).collect();
+        let directories = peel::directories(it.program, it.rest);
         if set.is_empty() && directories.is_empty() {
             return None;
         }
@@ -174,114 +190,101 @@ impl Walk<'_> {
         Some(inside)
     }
 
-    /// `xargs` is given the names of files by what it reads.
-    fn named_secret(&mut self, args: &[Arg], inner: &[Arg], setting: &Setting, scope: &Scope) {
-        let denied = |arg: &Arg| super::paths::denied(arg, scope).is_some();
-        if setting.input.taint.secret || inner.iter().any(denied) {
-            let reason = "reads a file that may hold secrets";
-            self.find(Warning, "secret", &shown(args), reason);
-        }
-    }
-
-    fn shell(&mut self, args: &[Arg], rest: &[Arg], setting: &Setting, scope: &mut Scope) {
+    fn shell(&mut self, it: &Invocation<'_>, scope: &mut Scope) {
         self.signs.shell = true;
-        for option in ["--rcfile", "--init-file"] {
-            for file in peel::option_values(rest, option) {
-                if file.taint.hidden() || super::flow::file_taint(&file, scope).hidden() {
-                    self.hidden(args);
-                }
-                self.stored(&file, None, args, scope);
-            }
+        for file in it.values(&["--rcfile", "--init-file"]) {
+            self.run_file(&file, it.args, scope);
         }
-        let call = ShellCall::new(rest);
+        let call = ShellCall::new(it.rest);
         let Some((script, parameters)) = call.operands.split_first() else {
-            return self.program_text(args, setting, scope);
+            return self.program_text(it, scope);
         };
         if call.command {
             let mut inner = scope.clone();
             set_parameters(&mut inner, parameters);
-            self.code(script, &mut inner, &setting.input);
-            if super::flow::taint_of(parameters).hidden()
-                || setting.input.taint.hidden() && script.unknown
-            {
-                self.hidden(args);
+            self.code(script, &mut inner, it.input);
+            if taint_of(parameters).hidden() || it.input.taint.hidden() && script.unknown {
+                self.hidden(it.args);
             }
         } else if call.standard_input || script.text == "-" || script.text.starts_with("/dev/") {
-            self.program_text(args, setting, scope);
+            self.program_text(it, scope);
         } else {
-            self.stored(script, None, args, scope);
-        }
-        if script.taint.hidden() || super::flow::file_taint(script, scope).fetched {
-            self.hidden(args);
+            self.run_file(script, it.args, scope);
         }
     }
 
-    /// A shell or interpreter that runs what it reads.
-    pub(super) fn program_text(&mut self, args: &[Arg], setting: &Setting, scope: &mut Scope) {
-        if setting.input.taint.hidden() {
+    /// A file is run by a shell or interpreter.
+    pub(super) fn run_file(&mut self, file: &Arg, args: &[Arg], scope: &mut Scope) {
+        let taint = file_taint(file, scope);
+        if file.taint.hidden() || taint.fetched {
             self.hidden(args);
         }
-        for text in setting.input.texts() {
+        if let Some(text) = &file.content {
+            self.text(text, &mut scope.clone(), &Feed::default());
+        }
+        self.stored(taint, args);
+    }
+
+    /// A shell that runs what it reads.
+    fn program_text(&mut self, it: &Invocation<'_>, scope: &Scope) {
+        if it.input.taint.hidden() {
+            self.hidden(it.args);
+        }
+        self.stored(it.input.taint, it.args);
+        for text in it.input.texts() {
             self.text(text, &mut scope.clone(), &Feed::default());
         }
     }
 
     /// Builtins that run text, change the scope, or both.
-    fn builtin(
-        &mut self,
-        program: &str,
-        args: &[Arg],
-        rest: &[Arg],
-        setting: &Setting,
-        scope: &mut Scope,
-    ) {
-        let operands = || rest.iter().filter(|arg| !arg.text.starts_with('-'));
-        match program {
+    fn builtin(&mut self, it: &Invocation<'_>, scope: &mut Scope) {
+        match it.program {
+            "eval" => {
+                self.signs.shell |= it.rest.iter().any(|arg| arg.unknown);
+                if taint_of(it.rest).hidden() {
+                    self.hidden(it.args);
+                }
+            }
             "cd" | "pushd" | "chdir" => {
-                let target = operands().next();
-                let path = match target {
+                let path = match it.operands().next() {
                     Some(arg) => arg.as_known().map(str::to_owned),
                     None => Some(scope.home.clone()),
                 };
                 scope.change_directory(path.as_deref());
             }
-            "at" | "batch" => self.program_text(args, setting, scope),
             "popd" => scope.change_directory(None),
+            "at" | "batch" => self.program_text(it, scope),
             "source" | "." => {
-                let file = operands().next();
-                let hidden = file.is_some_and(|arg| {
-                    arg.taint.hidden() || super::flow::file_taint(arg, scope).fetched
-                });
-                if hidden {
-                    self.hidden(args);
-                }
-                if file.is_some_and(|arg| arg.text.starts_with("/dev/")) {
-                    self.program_text(args, setting, scope);
-                }
-                if let Some(file) = file {
-                    self.stored(file, None, args, scope);
+                if let Some(file) = it.operands().next() {
+                    if file.text.starts_with("/dev/") {
+                        self.program_text(it, scope);
+                    }
+                    self.run_file(file, it.args, scope);
                 }
             }
             "trap" => {
-                if let Some(action) = operands().next() {
+                if let Some(action) = it.operands().next() {
                     self.code(action, scope, &Feed::default());
                 }
             }
             "alias" | "export" | "declare" | "typeset" | "local" | "readonly" => {
-                for arg in operands() {
-                    self.definition(program, arg, scope);
+                for arg in it.operands() {
+                    self.definition(it.program, arg, scope);
                 }
             }
-            "read" | "mapfile" | "readarray" => self.reads(rest, setting, scope),
+            "read" | "mapfile" | "readarray" => {
+                let several = it.operands().count() > 1;
+                for name in it.operands() {
+                    scope.bind(&name.text, read_value(it.input, several));
+                }
+            }
             "printf" => {
-                let (option, words) = rest.split_at_checked(2).unwrap_or((rest, &[]));
-                if let [dash, name] = option
+                if let [dash, name, words @ ..] = it.rest
                     && dash.text == "-v"
                 {
-                    let text = super::flow::printf(words);
                     let value = Value {
-                        choices: text.into_iter().collect(),
-                        taint: super::flow::taint_of(words),
+                        choices: printf(words).into_iter().collect(),
+                        taint: taint_of(words),
                         spread: false,
                     };
                     scope.bind(&name.text, value);
@@ -295,43 +298,78 @@ impl Walk<'_> {
                 }
             }
             "set" => {
-                let parameters: Vec<Arg> = rest
-                    .iter()
-                    .skip_while(|arg| arg.text != "--")
-                    .skip(1)
-                    .cloned()
-                    .collect();
-                set_parameters(scope, &[vec![Arg::literal("bash")], parameters].concat());
+                let behind = it.rest.iter().skip_while(|arg| arg.text != "--");
+                let parameters: Vec<Arg> = behind.cloned().collect();
+                set_parameters(scope, &parameters);
             }
             "enable" | "hash" | "bind" | "complete" => {
-                for option in ["-p", "-x", "-C", "-f"] {
-                    for value in peel::option_values(rest, option) {
-                        self.code(&value, scope, &Feed::default());
-                    }
+                for value in it.values(&["-p", "-x", "-C", "-f"]) {
+                    self.code(&value, scope, &Feed::default());
                 }
             }
             _ => {}
         }
     }
+
+    /// `NAME=value` as an argument.
+    fn definition(&mut self, program: &str, arg: &Arg, scope: &mut Scope) {
+        let Some((name, value)) = arg.text.split_once('=') else {
+            return;
+        };
+        let text = Arg {
+            text: value.to_owned(),
+            ..arg.clone()
+        };
+        if program == "alias" || has(&TABLE.environment.runs, name) {
+            self.code(&text, scope, &Feed::default());
+        }
+        if program == "alias" {
+            // An alias is the function that does the same.
+            let mut readings = tree::readings(&format!("{value} \"$@\""));
+            if let Some(reading) = readings.pop() {
+                scope.bodies.insert(name.to_owned(), reading.script.into());
+            }
+        }
+        let choices = (!arg.unknown).then(|| value.to_owned());
+        let value = Value {
+            choices: choices.into_iter().collect(),
+            taint: arg.taint,
+            spread: false,
+        };
+        scope.bind(name, value);
+    }
+}
+
+/// Most words of what is read that a variable is taken to hold one of.
+const MAX_FIELDS: usize = 32;
+
+/// `read a b`: each variable holds one of the words, a line, or all of it.
+fn read_value(input: &Feed, several: bool) -> Value {
+    let text = input.text.iter();
+    let lines = text.clone().flat_map(|text| text.lines()).take(MAX_FIELDS);
+    let fields = text
+        .clone()
+        .flat_map(|text| text.split([' ', '\t', '\n', ',', ':']));
+    let fields = fields.filter(|field| several && !field.is_empty());
+    let mut choices: Vec<String> = text.cloned().collect();
+    choices.extend(lines.chain(fields.take(MAX_FIELDS)).map(str::to_owned));
+    choices.sort();
+    choices.dedup();
+    Value {
+        choices,
+        taint: input.taint,
+        spread: false,
+    }
 }
 
 /// Sets `$0`, `$1`, … and `$@`.
 pub(super) fn set_parameters(scope: &mut Scope, parameters: &[Arg]) {
-    let value = |args: &[Arg]| Value {
-        spread: args.iter().any(|arg| arg.glob),
-        taint: super::flow::taint_of(args),
-        choices: if args.iter().all(|arg| !arg.unknown) {
-            args.iter().map(|arg| arg.text.clone()).collect()
-        } else {
-            Vec::new()
-        },
-    };
     for (index, arg) in parameters.iter().enumerate() {
-        scope.bind(&index.to_string(), value(std::slice::from_ref(arg)));
+        let value = Value::of(std::slice::from_ref(arg));
+        scope.bind(&index.to_string(), value);
     }
-    let rest = parameters.get(1..).unwrap_or_default();
     for name in ["@", "*"] {
-        scope.bind(name, value(rest));
+        scope.bind(name, Value::of(parameters.get(1..).unwrap_or_default()));
     }
 }
 
@@ -357,10 +395,10 @@ impl<'a> ShellCall<'a> {
                 break;
             }
             call.operands = after;
-            let mut skip = matches!(text, "--rcfile" | "--init-file" | "-Command" | "-File");
             if text == "--" {
                 break;
             }
+            let mut skip = matches!(text, "--rcfile" | "--init-file" | "-Command" | "-File");
             call.command |= text.eq_ignore_ascii_case("-command") || text == "--command";
             if let Some(letters) = cluster(text).or(text.strip_prefix('+')) {
                 call.command |= letters.contains('c');
@@ -373,9 +411,4 @@ impl<'a> ShellCall<'a> {
         }
         call
     }
-}
-
-/// Joins arguments for a search in their text.
-pub(super) fn all_text(args: &[Arg]) -> String {
-    joined(args).text
 }

@@ -5,9 +5,9 @@
 //! returned: the worst decides.
 
 use super::Word;
-use super::flow::{Feed, output_of};
+use super::flow::output_of;
 use super::scope::{Scope, Taint, Value};
-use super::script::{Atom, Operator, Script, Token, globs, has_braces};
+use super::types::{Atom, Operator, Script, Token, globs, has_braces};
 
 /// Stands for text that the line does not tell.
 pub(super) const UNKNOWN: char = '\u{1a}';
@@ -322,25 +322,7 @@ impl<'s> Expansion<'s> {
         let feed = output_of(script, self.scope);
         match feed.text {
             Some(text) if !feed.taint.hidden() => self.value(&[text], quoted, feed.taint),
-            None if !feed.taint.hidden() && !feed.lists.is_empty() => self.names(&feed, quoted),
             _ => self.unknown(quoted, feed.taint, true),
-        }
-    }
-
-    /// Appends any of the names that a command lists.
-    fn names(&mut self, feed: &Feed, quoted: bool) {
-        let names: Vec<String> = feed.lists.iter().map(|name| name.text.clone()).collect();
-        let several = names.len() > 1;
-        if several {
-            self.value(&names, quoted, feed.taint);
-        } else {
-            names.iter().for_each(|name| self.push_text(name));
-        }
-        for arg in &mut self.current {
-            arg.made = true;
-            arg.glob = true;
-            arg.loose |= !quoted;
-            arg.taint = arg.taint.join(feed.taint);
         }
     }
 

@@ -1,20 +1,19 @@
 //! What text goes from one command to the next: literal, downloaded, decoded, secret or unknown.
 
-use super::ansi::unescape;
+use super::ansi;
 use super::command::set_parameters;
 use super::expand::{Arg, expand_all, expand_text};
-use super::listing;
 use super::paths;
 use super::peel::{self, Peeled};
 use super::scope::{Scope, Taint};
-use super::script::{Redirect, Script, Stage};
 use super::stored;
 use super::table::TABLE;
+use super::types::{Redirect, Script, Stage};
 
 /// Most calls of functions in one line whose output is followed.
 const MAX_OUTPUTS: usize = 64;
 
-/// Most patterns of listed names, and most parts of a text, that are kept.
+/// Most parts of a text that are kept.
 const MAX_PARTS: usize = 64;
 
 /// Files that are what is read anyway.
@@ -33,11 +32,19 @@ pub(super) struct Feed {
     pub(super) connected: bool,
     /// Texts that may be a part of it, where the whole is not known.
     pub(super) parts: Vec<String>,
-    /// Patterns of the names it lists, where it is a list of names.
-    pub(super) lists: Vec<Arg>,
 }
 
 impl Feed {
+    /// Returns what is connected, with its text where that is known.
+    fn connected(text: Option<String>, taint: Taint) -> Self {
+        Self {
+            text,
+            taint,
+            connected: true,
+            parts: Vec::new(),
+        }
+    }
+
     /// Returns the text, or what may be a part of it.
     pub(super) fn texts(&self) -> impl Iterator<Item = &String> {
         self.text.iter().chain(&self.parts)
@@ -56,8 +63,7 @@ pub(super) fn output_of(script: &Script, scope: &Scope) -> Feed {
 /// Returns what a whole script writes, whose commands read `input`.
 fn output_from(script: &Script, input: &Feed, scope: &Scope) -> Feed {
     let mut taint = Taint::default();
-    let mut text = Some(String::new());
-    let mut lists = Vec::new();
+    let mut text = Some(String::new()).filter(|_| !script.statements.is_empty());
     let mut parts = Vec::new();
     for statement in &script.statements {
         let mut feed = input.clone();
@@ -65,27 +71,17 @@ fn output_from(script: &Script, input: &Feed, scope: &Scope) -> Feed {
             feed = stage_output(stage, &feed, scope);
         }
         taint = taint.join(feed.taint);
-        lists.extend(feed.lists);
-        parts.extend(feed.text.iter().cloned().chain(feed.parts));
-        match (&mut text, feed.text) {
-            (Some(text), Some(more)) => text.push_str(&more),
-            (text, _) => *text = None,
-        }
+        parts.extend(feed.texts().cloned());
+        text = text.zip(feed.text).map(|(text, more)| text + &more);
     }
-    let text = text
-        .filter(|_| !script.statements.is_empty())
-        .map(|text| text.trim_end_matches('\n').to_owned());
     if text.is_some() {
         parts.clear();
     }
-    lists.truncate(MAX_PARTS);
     parts.truncate(MAX_PARTS);
+    let text = text.map(|text| text.trim_end_matches('\n').to_owned());
     Feed {
-        text,
         parts,
-        taint,
-        connected: true,
-        lists,
+        ..Feed::connected(text, taint)
     }
 }
 
@@ -115,28 +111,17 @@ pub(super) fn input_of(redirects: &[Redirect], feed: &Feed, scope: &Scope) -> Fe
     for redirect in redirects {
         match redirect {
             Redirect::Text(body) => {
-                let arg = body
-                    .get()
-                    .map(|token| expand_text(token, scope))
-                    .unwrap_or_default();
-                input = Feed {
-                    text: (!arg.unknown).then_some(arg.text),
-                    taint: arg.taint,
-                    connected: true,
-                    ..Feed::default()
-                };
+                let arg = body.get().map(|token| expand_text(token, scope));
+                let arg = arg.unwrap_or_default();
+                let text = (!arg.unknown).then_some(arg.text);
+                input = Feed::connected(text, arg.taint);
             }
             Redirect::Read(target) => {
                 let arg = expand_text(target, scope);
-                if STANDARD_INPUT.contains(&arg.text.as_str()) {
-                    continue;
+                if !STANDARD_INPUT.contains(&arg.text.as_str()) {
+                    let taint = arg.taint.join(file_taint(&arg, scope));
+                    input = Feed::connected(arg.content, taint);
                 }
-                input = Feed {
-                    text: stored::text(&arg, scope),
-                    taint: arg.taint.join(file_taint(&arg, scope)),
-                    connected: true,
-                    ..Feed::default()
-                };
             }
             Redirect::Descriptor(target) => {
                 let arg = expand_text(target, scope);
@@ -156,6 +141,7 @@ pub(super) fn file_taint(arg: &Arg, scope: &Scope) -> Taint {
         fetched: downloaded || stored::unpacked(arg, scope),
         decoded: false,
         secret: paths::denied(arg, scope).is_some(),
+        written: scope.files.is_written(&arg.text),
     }
 }
 
@@ -165,100 +151,57 @@ pub(super) fn command_output(args: &[Arg], input: &Feed, scope: &Scope) -> Feed 
 }
 
 fn unwrapped_output(args: &[Arg], input: &Feed, scope: &Scope, wrappers: usize) -> Feed {
-    let unknown = || Feed {
-        taint: taint_of(args).join(input.taint),
-        connected: true,
-        ..Feed::default()
-    };
+    let unknown = || Feed::connected(None, taint_of(args).join(input.taint));
     if let Some(output) = function_output(args, input, scope) {
         return output;
     }
     let Some((program, rest)) = peel::program(args) else {
         return unknown();
     };
-    let program = match args.first().filter(|arg| arg.glob) {
-        // A pattern may be any program: one that hides what it writes comes first.
-        Some(first) => hiding(first).unwrap_or(program),
-        None => program,
-    };
-    let looked_up = program == "command"
-        && rest
-            .first()
-            .is_some_and(|arg| matches!(arg.text.as_str(), "-v" | "-V"));
-    let wrapped = if looked_up {
+    let program = program.as_str();
+    let first = rest.first().map_or("", |arg| arg.text.as_str());
+    let looked_up = program == "command" && matches!(first, "-v" | "-V");
+    let wrapped = if looked_up || matches!(program, "find" | "gfind") {
         None
     } else {
-        peel::peel(&program, rest, input).into_iter().next()
+        peel::peel(program, rest, input).into_iter().next()
     };
-    if let Some(wrapped) = wrapped.filter(|_| !matches!(program.as_str(), "find" | "gfind")) {
-        return match wrapped {
-            Peeled::Command(inner) if wrappers > 0 => {
-                unwrapped_output(&inner, input, scope, wrappers - 1)
+    match wrapped {
+        Some(Peeled::Command(inner)) if wrappers > 0 => {
+            return unwrapped_output(&inner, input, scope, wrappers - 1);
+        }
+        Some(_) => return unknown(),
+        None => {}
+    }
+    let mut taint = input.taint.join(taint_of(rest));
+    let text = match program {
+        "echo" => echo(rest),
+        "printf" => printf(rest),
+        "which" | "realpath" | "readlink" | "basename" | "type" | "command" => located(rest),
+        _ => {
+            for arg in rest {
+                taint = taint.join(named_taint(arg, scope));
             }
-            _ => unknown(),
-        };
+            let filters = matches!(program, "cat" | "head" | "tail" | "sort" | "uniq");
+            let passes = filters && rest.iter().all(|arg| arg.text.starts_with('-'))
+                || matches!(program, "tee" | "sponge" | "pv");
+            let contents = rest.iter().filter(|_| filters);
+            let content = contents.filter_map(|arg| arg.content.clone()).next();
+            input.text.clone().filter(|_| passes).or(content)
+        }
+    };
+    if matches!(program, "echo" | "printf") {
+        return Feed::connected(text, taint_of(rest));
     }
     let programs = &TABLE.programs;
-    let passed = input.taint.join(taint_of(rest));
-    let read = rest
-        .iter()
-        .fold(passed, |taint, arg| taint.join(named_taint(arg, scope)));
-    let (text, taint) = match program.as_str() {
-        "echo" => (echo(rest), taint_of(rest)),
-        "printf" => (printf(rest), taint_of(rest)),
-        "cat" | "head" | "tail" | "sort" | "uniq"
-            if rest.iter().all(|arg| arg.text.starts_with('-')) =>
-        {
-            (input.text.clone(), input.taint)
-        }
-        "cat" | "head" | "tail" | "sort" | "uniq" => (
-            rest.iter()
-                .filter(|arg| !arg.text.starts_with('-'))
-                .map(|arg| stored::text(arg, scope))
-                .collect(),
-            read,
-        ),
-        "which" | "realpath" | "readlink" | "basename" | "whence" => (located(rest), passed),
-        "type" | "command" => (located(rest), passed),
-        "dirname" => (parents(rest), passed),
-        "pwd" => {
-            let here = scope.directory.as_ref();
-            (here.map(|path| path.to_string_lossy().into_owned()), passed)
-        }
-        "tee" | "sponge" | "pv" => (input.text.clone(), input.taint),
-        name if programs.fetchers.contains(name) => (
-            None,
-            Taint {
-                fetched: true,
-                ..read
-            },
-        ),
-        name if programs.decoders.contains(name) => (
-            None,
-            Taint {
-                decoded: true,
-                ..read
-            },
-        ),
-        name if programs.telling.contains(name) => (
-            None,
-            Taint {
-                secret: true,
-                ..read
-            },
-        ),
-        _ => (None, read),
-    };
-    let lists = listing::of(&program, rest, input);
+    taint.fetched |= programs.fetchers.contains(program);
+    taint.decoded |= programs.decoders.contains(program);
+    taint.secret |= programs.telling.contains(program);
     // What goes through a filter may come out of it.
-    let passes = text.is_none() && !matches!(program.as_str(), "echo" | "printf");
-    let parts = input.texts().filter(|_| passes).cloned().collect();
+    let parts = input.texts().filter(|_| text.is_none()).cloned().collect();
     Feed {
-        text,
         parts,
-        taint,
-        connected: true,
-        lists,
+        ..Feed::connected(text, taint)
     }
 }
 
@@ -273,11 +216,7 @@ fn function_output(args: &[Arg], input: &Feed, scope: &Scope) -> Option<Feed> {
             decoded: true,
             ..input.taint
         };
-        return Some(Feed {
-            taint,
-            connected: true,
-            ..Feed::default()
-        });
+        return Some(Feed::connected(None, taint));
     }
     scope.outputs.set(followed + 1);
     let mut inner = scope.clone();
@@ -296,29 +235,16 @@ pub(super) fn taint_of(args: &[Arg]) -> Taint {
 fn named_taint(arg: &Arg, scope: &Scope) -> Taint {
     // A quoted pattern, as `find -name` has it, may match what a glob would.
     let glob = arg.glob || arg.text.contains(['*', '?', '[']);
-    let taint = file_taint(
-        &Arg {
-            glob,
-            ..arg.clone()
-        },
-        scope,
-    );
+    let pattern = Arg {
+        glob,
+        ..arg.clone()
+    };
+    let mut taint = file_taint(&pattern, scope);
     let pieces = arg.text.split(|c: char| "='\"()<>, ".contains(c)).skip(1);
-    let secret = pieces
+    taint.secret |= pieces
         .filter(|piece| !piece.is_empty())
         .any(|piece| paths::denied(&Arg::literal(piece), scope).is_some());
-    Taint {
-        secret: taint.secret || secret,
-        ..taint
-    }
-}
-
-/// Returns a fetcher or decoder that the pattern may stand for.
-fn hiding(first: &Arg) -> Option<String> {
-    let programs = &TABLE.programs;
-    super::names::candidates(first)
-        .find(|name| programs.fetchers.contains(*name) || programs.decoders.contains(*name))
-        .map(str::to_owned)
+    taint
 }
 
 /// What `which` and its kin write is the name they are given, or a path to it.
@@ -328,44 +254,29 @@ fn located(args: &[Arg]) -> Option<String> {
     Some(names.join("\n"))
 }
 
-/// What `dirname` writes.
-fn parents(args: &[Arg]) -> Option<String> {
-    let paths = known_texts(args)?;
-    let parent = |path: &&str| match path.trim_end_matches('/').rsplit_once('/') {
-        Some(("", _)) => "/".to_owned(),
-        Some((parent, _)) => parent.to_owned(),
-        None if path.starts_with('/') => "/".to_owned(),
-        None => ".".to_owned(),
-    };
-    let parents: Vec<String> = paths.iter().map(parent).collect();
-    Some(parents.join("\n"))
-}
-
-fn known_texts(args: &[Arg]) -> Option<Vec<&str>> {
-    args.iter().map(Arg::as_known).collect()
-}
-
 fn echo(args: &[Arg]) -> Option<String> {
-    let words = known_texts(args)?;
-    let options = words
-        .iter()
-        .take_while(|word| {
-            word.strip_prefix('-')
-                .is_some_and(|rest| !rest.is_empty() && rest.chars().all(|c| "neE".contains(c)))
-        })
-        .count();
-    let (options, words) = words.split_at_checked(options)?;
+    let mut words: Vec<&str> = args.iter().map(Arg::as_known).collect::<Option<_>>()?;
+    let is_option = |word: &&str| {
+        let letters = word.strip_prefix('-').unwrap_or_default();
+        !letters.is_empty() && letters.chars().all(|c| "neE".contains(c))
+    };
+    let options = words.iter().take_while(|word| is_option(word)).count();
+    let options: String = words.drain(..options).collect();
     let text = words.join(" ");
-    let escapes = options.iter().any(|option| option.contains('e'));
-    let text = if escapes { unescape(&text, 3) } else { text };
+    let text = if options.contains('e') {
+        ansi::unescape(&text, 3)
+    } else {
+        text
+    };
     Some(format!("{text}\n"))
 }
 
 /// Fills a `printf` format in once, or again while there are words left.
 pub(super) fn printf(args: &[Arg]) -> Option<String> {
-    let mut words = known_texts(args)?.into_iter().peekable();
+    let words: Vec<&str> = args.iter().map(Arg::as_known).collect::<Option<_>>()?;
+    let mut words = words.into_iter().peekable();
     words.next_if_eq(&"--");
-    let format = unescape(words.next()?, 2);
+    let format = ansi::unescape(words.next()?, 2);
     let mut text = String::new();
     loop {
         let before = words.len();
@@ -375,10 +286,9 @@ pub(super) fn printf(args: &[Arg]) -> Option<String> {
                 text.push(c);
                 continue;
             }
-            let conversion = chars.find(|c| c.is_ascii_alphabetic() || *c == '%');
-            match conversion {
+            match chars.find(|c| c.is_ascii_alphabetic() || *c == '%') {
                 Some('%') => text.push('%'),
-                Some('b') => text.push_str(&unescape(words.next().unwrap_or_default(), 3)),
+                Some('b') => text.push_str(&ansi::unescape(words.next().unwrap_or_default(), 3)),
                 Some(_) => text.push_str(words.next().unwrap_or_default()),
                 None => break,
             }

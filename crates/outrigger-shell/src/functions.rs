@@ -2,15 +2,15 @@
 
 use std::rc::Rc;
 
-use super::command::{Setting, set_parameters, shown};
+use super::command::set_parameters;
 use super::expand::Arg;
 use super::flow::Feed;
 use super::peel;
 use super::scope::Scope;
-use super::script::{Atom, Script, Simple, Token};
 use super::table::{TABLE, has};
+use super::types::{Atom, Script, Simple, Token};
 use super::walk::Walk;
-use crate::DangerLevel::{Blocked, Dangerous};
+use crate::DangerLevel;
 
 /// Most calls of functions that are followed with their words.
 const MAX_CALLS: usize = 64;
@@ -60,22 +60,20 @@ impl Walk<'_> {
     }
 
     /// A call of a function of the line: its body, with the words and the input of the call.
-    pub(super) fn called(&mut self, args: &[Arg], setting: &Setting, scope: &mut Scope) {
+    pub(super) fn called(&mut self, args: &[Arg], input: &Feed, scope: &mut Scope) {
         let Some(first) = args.first() else { return };
         let Some(body) = scope.function(&first.text) else {
             return;
         };
         if self.calls >= MAX_CALLS {
             let reason = "calls functions more often than can be followed";
-            return self.find(Dangerous, "limit-work", &shown(args), reason);
+            return self.dangerous(args, "limit-work", reason);
         }
         self.calls += 1;
         let mut inner = scope.clone();
         set_parameters(&mut inner, args);
         inner.enter(&first.text);
-        self.deeper(&first.text, |walk| {
-            walk.script(&body, &mut inner, &setting.input);
-        });
+        self.deeper(&first.text, |walk| walk.script(&body, &mut inner, input));
         scope.keep(inner);
     }
 
@@ -84,13 +82,16 @@ impl Walk<'_> {
         let Some(first) = args.first() else { return };
         let mut running = scope.running.iter();
         if running.any(|function| function.beside && function.name == first.text) {
-            self.starts_itself(&shown(args));
+            self.starts_itself(&first.text);
         }
     }
 
     /// A script that starts itself beside itself or in a loop: `$0 &`, `bash "$0" &`.
     pub(super) fn script_itself(&mut self, simple: &Simple, args: &[Arg]) {
-        let names_itself = |token: &Token| matches!(token.atoms.as_slice(), [.., Atom::Parameter { name, .. }] if ITSELF.contains(&name.as_str()));
+        let names_itself = |token: &Token| match token.atoms.last() {
+            Some(Atom::Parameter { name, .. }) => ITSELF.contains(&name.as_str()),
+            _ => false,
+        };
         let runs_words = peel::program(args).is_some_and(|(program, rest)| {
             has(&TABLE.programs.shells, &program)
                 || matches!(program.as_str(), "source" | ".")
@@ -103,7 +104,8 @@ impl Walk<'_> {
     }
 
     pub(super) fn starts_itself(&mut self, words: &str) {
-        self.find(Blocked, "fork-bomb", words, "starts itself again and again");
+        let reason = "starts itself again and again";
+        self.find(DangerLevel::Blocked, "fork-bomb", words, reason);
     }
 }
 
@@ -113,12 +115,8 @@ impl Walk<'_> {
 pub(super) fn looks_like_fork_bomb(text: &str) -> bool {
     let dense: String = text.split_whitespace().collect();
     dense.match_indices("(){").any(|(at, _)| {
-        let before = dense.get(..at).unwrap_or_default();
-        let name = before
-            .rsplit([';', '&', '|', '(', '{'])
-            .next()
-            .unwrap_or_default();
-        let after = dense.get(at..).unwrap_or_default();
-        !name.is_empty() && after.contains(&format!("{name}|{name}"))
+        let (before, after) = dense.split_at_checked(at).unwrap_or_default();
+        let name = before.rsplit([';', '&', '|', '(', '{']).next();
+        name.is_some_and(|name| !name.is_empty() && after.contains(&format!("{name}|{name}")))
     })
 }

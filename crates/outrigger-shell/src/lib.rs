@@ -3,45 +3,36 @@
 //! The verdict is advice for the user and for the policy. The sandbox is the boundary, and no level
 //! switches it off.
 //!
-//! Two readers see every line: our own (`reader`, `grammar`) and tree-sitter-bash (`opinion`).
+//! Two readers see every line: `tree` reads all of bash with tree-sitter, `plain` the part that may be called safe.
 //! `walk` goes through every command at every depth, `command` says what one command means, with
 //! the tables of `table`; the worst finding is the level. A line without findings is safe only if
 //! both readers agree on its words and `safe` proves that each command only reads.
 
 mod allowed;
 mod ansi;
-mod binding;
 mod characters;
-mod code_effects;
 mod command;
-mod compound;
-mod dollar;
 mod expand;
-mod files;
 mod flow;
 mod functions;
 mod git;
-mod grammar;
 mod interpret;
-mod listing;
 mod names;
 mod network;
-mod opinion;
 mod paths;
 mod pattern;
 mod peel;
-mod reader;
-mod redirect;
+mod plain;
 mod remember;
 mod removal;
 mod safe;
 mod scope;
-mod script;
 mod secrets;
-mod sed;
 mod stored;
 mod system;
 mod table;
+mod tree;
+mod types;
 mod walk;
 mod writing;
 
@@ -57,13 +48,11 @@ pub use self::pattern::{Denial, Pattern, PatternError};
 pub use self::remember::Remembered;
 pub use self::secrets::Secrets;
 
-use self::command::Setting;
-use self::expand::expand_all;
 use self::flow::Feed;
-use self::opinion::Opinion;
-use self::reader::{Reader, Unreadable};
+use self::plain::Outside;
 use self::scope::Scope;
-use self::script::{Script, Stage};
+use self::tree::{Fault, Reading};
+use self::types::{Script, Stage};
 use self::walk::Walk;
 
 /// Longest line that may be called safe, in bytes.
@@ -205,29 +194,45 @@ pub fn classify(line: &str, surroundings: &Surroundings<'_>) -> Classification {
         return finish(walk, false);
     }
     limits(line, &mut walk);
+    let plain = plain::read(line);
+    let mut readings = tree::readings(line);
+    let mut agreed = false;
+    if let Ok(script) = &plain {
+        let words = plain_words(script);
+        let agrees =
+            |reading: &Reading| reading.fault.is_none() && plain_words(&reading.script) == words;
+        let first = readings.iter().position(agrees);
+        agreed = first.is_some();
+        if let Some(first) = first {
+            readings = vec![readings.swap_remove(first)];
+        }
+        if !agreed {
+            let mut scope = Scope::new(surroundings);
+            walk.script(script, &mut scope, &Feed::default());
+        }
+    }
     let mut scope = Scope::new(surroundings);
-    let mut reader = Reader::new(line, 0);
-    let mut script = Script::default();
-    let read = reader.readable_part(&mut script);
-    walk.script(&script, &mut scope, &Feed::default());
-    if let Err(why) = read {
-        unreadable(why, line, &mut walk, &mut scope);
+    walk.readings(line, &readings, &mut scope, &Feed::default());
+    let fault = readings.iter().find_map(|reading| reading.fault);
+    if let Some((rule, reason)) = unreadable(&plain, fault) {
+        walk.find(DangerLevel::Warning, rule, line, reason);
     }
     if walk.commands.len() > MAX_COMMANDS {
         let reason = format!("has more than {MAX_COMMANDS} commands");
         walk.find(DangerLevel::Warning, "limit-commands", "", reason);
     }
-    let opinion = Opinion::new(line, read.is_ok());
-    if let Some(opinion) = &opinion {
-        second_walk(opinion, &mut walk);
-    }
     walk.conclude();
     if walk.findings.is_empty() {
-        proof(&script, reader.irregular, opinion.as_ref(), &mut walk);
+        proof(&plain, agreed, &mut walk);
     }
-    let mut classified = finish(walk, read.is_ok() && reader.irregular.is_none());
-    classified.remembered = remember::key(&script, line, &classified);
-    classified
+    let remembered = plain.as_ref().ok().and_then(|script| {
+        let level = walk.findings.iter().map(|finding| finding.level).max();
+        remember::key(script, line, level.unwrap_or(DangerLevel::Safe))
+    });
+    Classification {
+        remembered,
+        ..finish(walk, plain.is_ok())
+    }
 }
 
 /// Classifies one command that is run with exactly these words, without a shell.
@@ -269,47 +274,34 @@ fn limits(line: &str, walk: &mut Walk<'_>) {
     }
 }
 
-fn unreadable(why: Unreadable, line: &str, walk: &mut Walk<'_>, scope: &mut Scope) {
-    let (rule, reason) = match why {
-        Unreadable::Syntax(what) => ("syntax", format!("cannot be read: it has {what}")),
-        Unreadable::TooDeep => ("limit-nesting", "is nested too deeply".to_owned()),
-    };
-    walk.find(DangerLevel::Warning, rule, line, reason);
-    walk.fragments(line, scope);
-}
-
-/// Judges the commands that the second reader sees; only what is worse than a warning counts.
-fn second_walk(opinion: &Opinion<'_>, walk: &mut Walk<'_>) {
-    let mut second = Walk::new(walk.surroundings);
-    for words in opinion.all_commands() {
-        let mut scope = Scope::new(walk.surroundings);
-        let tokens: Vec<_> = words
-            .into_iter()
-            .filter_map(|word| Reader::new(word, 0).word().ok().flatten())
-            .collect();
-        let args = expand_all(&tokens, &scope);
-        second.command(&args, &Setting::default(), &mut scope);
+/// Returns rule and reason where the line cannot be read, or not to its end.
+fn unreadable(
+    plain: &Result<Script, Outside>,
+    fault: Option<Fault>,
+) -> Option<(&'static str, String)> {
+    match (plain, fault) {
+        (_, Some(Fault::TooDeep)) => Some(("limit-nesting", "is nested too deeply".to_owned())),
+        (Err(Outside::Syntax(what)), _) => {
+            Some(("syntax", format!("cannot be read: it has {what}")))
+        }
+        (_, Some(Fault::Syntax)) => {
+            let reason = "cannot be read: it has a syntax error";
+            Some(("syntax", reason.to_owned()))
+        }
+        (_, None) => None,
     }
-    let known: Vec<&'static str> = walk.findings.iter().map(|finding| finding.rule).collect();
-    let more = second
-        .findings
-        .into_iter()
-        .filter(|finding| finding.level > DangerLevel::Warning && !known.contains(&finding.rule));
-    walk.findings.extend(more);
 }
 
 /// Looks for a reason not to call the line safe.
-fn proof(
-    script: &Script,
-    irregular: Option<&'static str>,
-    opinion: Option<&Opinion<'_>>,
-    walk: &mut Walk<'_>,
-) {
-    if let Some(construct) = irregular {
-        let reason = format!("has {construct}, so its effect is not proven");
-        return walk.find(DangerLevel::Warning, "grammar", "", reason);
-    }
-    if opinion.and_then(Opinion::commands) != Some(plain_words(script)) {
+fn proof(plain: &Result<Script, Outside>, agreed: bool, walk: &mut Walk<'_>) {
+    let script = match plain {
+        Ok(script) => script,
+        Err(Outside::Construct(what) | Outside::Syntax(what)) => {
+            let reason = format!("has {what}, so its effect is not proven");
+            return walk.find(DangerLevel::Warning, "grammar", "", reason);
+        }
+    };
+    if !agreed {
         let reason = "can be read in more than one way";
         return walk.find(DangerLevel::Warning, "readers-disagree", "", reason);
     }
@@ -323,16 +315,17 @@ fn proof(
     }
 }
 
-/// Returns the words of each command of a plain script.
-fn plain_words(script: &Script) -> Vec<Vec<Word>> {
+/// Returns the words of each command; `None` where there is more than plain commands.
+fn plain_words(script: &Script) -> Option<Vec<Vec<Word>>> {
     script
         .statements
         .iter()
         .flat_map(|statement| &statement.stages)
-        .filter_map(|stage| match stage {
-            Stage::Simple(simple) => Some(simple),
-            Stage::Compound(_) | Stage::Function { .. } => None,
+        .map(|stage| match stage {
+            Stage::Simple(simple) if simple.assignments.is_empty() => {
+                Some(simple.words.iter().map(types::Token::word).collect())
+            }
+            _ => None,
         })
-        .map(|simple| simple.words.iter().map(script::Token::word).collect())
         .collect()
 }

@@ -4,37 +4,7 @@ use std::path::Path;
 
 use super::expand::{Arg, UNKNOWN};
 use super::scope::Scope;
-use super::table::wildcard;
-
-/// System directories in which everything is protected.
-const SYSTEM_TREES: [&str; 16] = [
-    "bin", "boot", "dev", "etc", "lib", "lib32", "lib64", "libx32", "proc", "sbin", "sys", "usr",
-    "System", "Library", "Windows", "private",
-];
-
-/// Directories that are protected themselves, with what is directly in them.
-const SHARED_PARENTS: [&str; 3] = ["home", "Users", "var"];
-
-/// Directories that are protected themselves, but not what is in them.
-const SYSTEM_ROOTS: [&str; 11] = [
-    "opt",
-    "srv",
-    "mnt",
-    "media",
-    "run",
-    "root",
-    "snap",
-    "nix",
-    "Volumes",
-    "Applications",
-    "lost+found",
-];
-
-/// What is in `/dev` without being a disk.
-const HARMLESS_DEVICES: [&str; 16] = [
-    "null", "zero", "full", "random", "urandom", "tty", "stdin", "stdout", "stderr", "fd", "pts",
-    "shm", "ptmx", "console", "tcp", "udp",
-];
+use super::table::{TABLE, has, wildcard};
 
 /// Longest chain of `..` that is not taken for a climb to the root.
 const MAX_CLIMB: usize = 2;
@@ -80,7 +50,8 @@ pub(super) fn protected(arg: &Arg, scope: &Scope) -> bool {
     }
     let stripped = parts.join("/");
     let home = scope.home.trim_start_matches('/');
-    let is = |names: &[&str], part: &str| names.iter().any(|name| glob_matches(part, name, arg));
+    let is = |names: &[String], part: &str| names.iter().any(|name| glob_matches(part, name, arg));
+    let table = &TABLE.paths;
     match parts.as_slice() {
         [] => true,
         _ if !home.is_empty()
@@ -91,9 +62,9 @@ pub(super) fn protected(arg: &Arg, scope: &Scope) -> bool {
         _ if scope.is_own(&path) => false,
         [first, second, ..] if first == "dev" && second == "shm" => parts.len() < 3,
         [first, rest @ ..] => {
-            is(&SYSTEM_TREES, first)
-                || (rest.is_empty() && is(&SYSTEM_ROOTS, first))
-                || (rest.len() < 2 && is(&SHARED_PARENTS, first))
+            is(&table.system_trees, first)
+                || (rest.is_empty() && is(&table.system_roots, first))
+                || (rest.len() < 2 && is(&table.shared_parents, first))
         }
     }
 }
@@ -121,7 +92,7 @@ pub(super) fn data_device(arg: &Arg, scope: &Scope) -> bool {
         return false;
     };
     match parts(&path).as_slice() {
-        [dev, name, ..] if dev == "dev" => !HARMLESS_DEVICES.contains(&name.as_str()),
+        [dev, name, ..] if dev == "dev" => !has(&TABLE.paths.harmless_devices, name),
         _ => false,
     }
 }
@@ -137,86 +108,6 @@ pub(super) fn network_path(arg: &Arg) -> bool {
         .iter()
         .any(|prefix| arg.text.contains(prefix))
 }
-
-/// Names of files and directories whose content is run later by something else.
-const RUN_LATER: [&str; 60] = [
-    ".bashrc",
-    ".bash_profile",
-    ".bash_login",
-    ".bash_logout",
-    ".bash_aliases",
-    ".profile",
-    ".zshrc",
-    ".zshenv",
-    ".zprofile",
-    ".zlogin",
-    ".zlogout",
-    ".kshrc",
-    ".mkshrc",
-    ".cshrc",
-    ".tcshrc",
-    ".login",
-    ".logout",
-    "config.fish",
-    ".inputrc",
-    ".xinitrc",
-    ".xsession",
-    ".xsessionrc",
-    ".xprofile",
-    ".pam_environment",
-    ".envrc",
-    ".gitconfig",
-    ".gitmodules",
-    ".vimrc",
-    ".exrc",
-    ".emacs",
-    ".emacs.d",
-    ".gdbinit",
-    ".tmux.conf",
-    ".curlrc",
-    ".wgetrc",
-    ".npmrc",
-    ".pypirc",
-    ".netrc",
-    ".ssh",
-    "authorized_keys",
-    ".gnupg",
-    ".git",
-    "autostart",
-    "launchagents",
-    "launchdaemons",
-    ".husky",
-    ".vscode",
-    ".idea",
-    ".devcontainer",
-    ".mcp.json",
-    ".claude",
-    ".codex",
-    ".cursor",
-    ".gemini",
-    "crontabs",
-    "cron.d",
-    ".screenrc",
-    ".pythonrc",
-    ".rprofile",
-    ".irbrc",
-];
-
-/// Pairs of a directory and what is in it, with the same effect.
-const RUN_LATER_BELOW: [(&str, &str); 12] = [
-    (".config", "systemd"),
-    (".config", "fish"),
-    (".config", "git"),
-    (".config", "nvim"),
-    (".config", "environment.d"),
-    (".config", "zsh"),
-    (".config", "pip"),
-    (".config", "outrigger"),
-    (".local", "bin"),
-    (".cargo", "config.toml"),
-    (".cargo", "bin"),
-    (".kde", "autostart-scripts"),
-];
 
 /// Why writing what another program runs later is more than changing a file.
 pub(super) const RUNS_LATER: &str = "writes where another program will run or trust it later";
@@ -236,8 +127,9 @@ fn folded_parts(arg: &Arg, scope: &Scope) -> Vec<String> {
 /// Whether another program will run or trust later what is written there.
 pub(super) fn runs_later(arg: &Arg, scope: &Scope) -> bool {
     let parts = folded_parts(arg, scope);
-    let below = |pair: &[String]| matches!(pair, [a, b] if RUN_LATER_BELOW.contains(&(a.as_str(), b.as_str())));
-    parts.iter().any(|part| RUN_LATER.contains(&part.as_str())) || parts.windows(2).any(below)
+    let mut below = TABLE.paths.run_later_below.iter();
+    parts.iter().any(|part| has(&TABLE.paths.run_later, part))
+        || below.any(|pair| parts.windows(2).any(|parts| parts == pair))
 }
 
 /// Says why writing there is more than changing a file of the project.
@@ -252,7 +144,9 @@ pub(super) fn sensitive_write(arg: &Arg, scope: &Scope) -> Option<&'static str> 
     match folded_parts(arg, scope).as_slice() {
         [dev, ..] if dev == "dev" => None,
         [first, ..]
-            if SYSTEM_TREES
+            if TABLE
+                .paths
+                .system_trees
                 .iter()
                 .any(|name| name.eq_ignore_ascii_case(first)) =>
         {
@@ -274,13 +168,6 @@ pub(super) fn outside(arg: &Arg, scope: &Scope, roots: &[&Path]) -> bool {
         && scope
             .resolve(&arg.text)
             .is_some_and(|path| !roots.iter().any(|root| path.starts_with(root)))
-}
-
-/// Whether two paths end in the same name, a dynamic one being any.
-pub(super) fn same_name(a: &str, b: &str) -> bool {
-    let name = |path| str::rsplit(path, '/').next().unwrap_or_default();
-    let (a, b): (&str, &str) = (name(a), name(b));
-    !b.is_empty() && (a == b || a.contains(UNKNOWN) && b.contains(UNKNOWN))
 }
 
 /// Says why the file should not be read, if it is on the deny list or a glob may match such a file.
@@ -317,7 +204,7 @@ pub(super) fn denied(arg: &Arg, scope: &Scope) -> Option<&'static str> {
             .chain([last])
             .any(|part| scope.secrets.directories().iter().any(|name| glob_covers(part, name, arg.glob)))
         || folded.windows(2).any(|pair| {
-            matches!(pair, [a, b] if scope.secrets.below().iter().any(|(x, y)| a.rsplit(':').next() == Some(x.as_str()) && (wildcard(y, b) || glob_covers(b, y, arg.glob))))
+            matches!(pair, [a, b] if scope.secrets.below().iter().any(|[x, y]| a.rsplit(':').next() == Some(x.as_str()) && (wildcard(y, b) || glob_covers(b, y, arg.glob))))
         });
     denied.then_some("reads a file that may hold secrets")
 }

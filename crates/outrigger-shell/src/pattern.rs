@@ -4,7 +4,7 @@ mod denial;
 
 pub use self::denial::Denial;
 
-use super::reader::Reader;
+use super::plain::Reader;
 use super::{SimpleCommand, Word};
 
 /// A pattern over the words of one simple command.
@@ -48,7 +48,7 @@ impl Pattern {
     /// after a `**`.
     pub fn parse(text: &str) -> Result<Self, PatternError> {
         let unreadable = || PatternError::NotLiteral(text.to_owned());
-        let mut reader = Reader::new(text, 0);
+        let mut reader = Reader::new(text);
         let mut words = Vec::new();
         let mut open = false;
         loop {

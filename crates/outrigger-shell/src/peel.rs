@@ -2,7 +2,6 @@
 
 use super::expand::{Arg, UNKNOWN};
 use super::flow::Feed;
-use super::listing::everything_under;
 use super::table::{TABLE, Wrapper, cluster, has, is_option};
 
 /// What is inside a wrapper.
@@ -275,7 +274,6 @@ const MAX_FILLED: usize = 4_096;
 fn with_items(args: &[Arg], inner: &[Arg], input: &Feed) -> Vec<Arg> {
     let mut items: Vec<Arg> = match &input.text {
         Some(text) => items_of(text, args),
-        None if !input.lists.is_empty() => input.lists.clone(),
         None => vec![Arg {
             text: UNKNOWN.to_string(),
             unknown: true,
@@ -357,19 +355,16 @@ fn find_commands(args: &[Arg], found: &mut Vec<Peeled>) {
             .collect::<Vec<Arg>>();
         let inner = words.iter().flat_map(|arg| filled(arg, &roots)).collect();
         found.push(Peeled::Command(inner));
-        // What is found may be the program itself: its name is what was looked for.
-        if words.first().is_some_and(|arg| arg.text == "{}") {
-            let named = args.windows(2).filter_map(|pair| match pair {
-                [option, name] if NAMES.contains(&option.text.as_str()) => Some(Arg {
-                    glob: name.text.contains(['*', '?', '[']),
-                    word: Some(super::Word::Dynamic("{}".to_owned())),
-                    ..name.clone()
-                }),
-                _ => None,
-            });
-            let rest = words.get(1..).unwrap_or_default();
-            found.extend(named.map(|name| Peeled::Command([&[name], rest].concat())));
-        }
+    }
+}
+
+/// Everything under a directory, as `{}` of `find -exec` is.
+fn everything_under(root: &Arg) -> Arg {
+    Arg {
+        text: format!("{}/*", root.text),
+        glob: true,
+        word: Some(super::Word::Dynamic("{}".to_owned())),
+        ..root.clone()
     }
 }
 
@@ -388,9 +383,6 @@ fn filled(arg: &Arg, roots: &[Arg]) -> Vec<Arg> {
         ..arg.clone()
     }]
 }
-
-/// Predicates of `find` that name what is found.
-const NAMES: [&str; 6] = ["-name", "-iname", "-path", "-ipath", "-wholename", "-lname"];
 
 fn fd_commands(args: &[Arg], found: &mut Vec<Peeled>) {
     let runs = |arg: &Arg| matches!(arg.text.as_str(), "-x" | "-X" | "--exec" | "--exec-batch");

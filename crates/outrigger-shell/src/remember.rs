@@ -5,9 +5,9 @@
 //! listed, so the list is of those that are known *not* to be such; any other is asked for each time.
 
 use super::expand::Arg;
-use super::script::{Redirect, Script, Simple, Stage};
+use super::peel;
 use super::table::{TABLE, has, is_option};
-use super::{Classification, peel};
+use super::types::{Redirect, Script, Simple, Stage};
 use crate::DangerLevel;
 
 /// Programs that change files and do nothing beyond their words, beside those of the table that only read.
@@ -26,8 +26,8 @@ pub struct Remembered {
 }
 
 /// Returns what an approval of the line stands for; `None` where it stands for this one call.
-pub(super) fn key(script: &Script, line: &str, classified: &Classification) -> Option<Remembered> {
-    if classified.level >= DangerLevel::Dangerous || !classified.plain {
+pub(super) fn key(script: &Script, line: &str, level: DangerLevel) -> Option<Remembered> {
+    if level >= DangerLevel::Dangerous {
         return None;
     }
     let stages: Vec<&Stage> = script

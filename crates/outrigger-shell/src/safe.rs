@@ -9,8 +9,8 @@ use super::allowed::{only_prints, operands, tells};
 use super::expand::{Arg, expand, expand_text};
 use super::paths;
 use super::scope::Scope;
-use super::script::{Redirect, Script, Simple, Stage, Token};
 use super::table::{Agnostic, Options, TABLE, cluster, has, is_option};
+use super::types::{Redirect, Script, Simple, Stage, Token};
 
 /// Why a line is not called safe.
 #[derive(Debug)]

@@ -5,10 +5,12 @@ use std::collections::HashMap;
 use std::path::{Component, Path, PathBuf};
 use std::rc::Rc;
 
-use super::files::Files;
+use super::expand::Arg;
+use super::flow::taint_of;
 use super::functions::Running;
-use super::script::Script;
 use super::secrets::Secrets;
+use super::stored::Files;
+use super::types::Script;
 use super::{Surroundings, home_of};
 
 /// Most elements of an array that are told apart.
@@ -23,6 +25,8 @@ pub(super) struct Taint {
     pub(super) decoded: bool,
     /// Read from a file of the deny list.
     pub(super) secret: bool,
+    /// Read from a file that the line writes.
+    pub(super) written: bool,
 }
 
 impl Taint {
@@ -31,6 +35,7 @@ impl Taint {
             fetched: self.fetched || other.fetched,
             decoded: self.decoded || other.decoded,
             secret: self.secret || other.secret,
+            written: self.written || other.written,
         }
     }
 
@@ -48,6 +53,19 @@ pub(super) struct Value {
     pub(super) taint: Taint,
     /// It stands for many files, as `{}` of `find` does.
     pub(super) spread: bool,
+}
+
+impl Value {
+    /// Returns what a variable holds that is set to these words.
+    pub(super) fn of(args: &[Arg]) -> Self {
+        let known = args.iter().all(|arg| !arg.unknown);
+        let choices = args.iter().filter(|_| known).map(|arg| arg.text.clone());
+        Self {
+            choices: choices.collect(),
+            taint: taint_of(args),
+            spread: args.iter().any(|arg| arg.glob),
+        }
+    }
 }
 
 /// What the line has set so far.

@@ -4,53 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::characters::is_invisible;
-
-/// What is secret in a home or in the system, beside what the caller names; `*` is any text.
-const MORE_NAMES: [&str; 24] = [
-    "_netrc",
-    ".bash_history",
-    ".zsh_history",
-    ".psql_history",
-    ".mysql_history",
-    ".python_history",
-    ".node_repl_history",
-    ".rediscli_history",
-    ".sqlite_history",
-    ".password-store",
-    ".vault-token",
-    ".boto",
-    ".s3cfg",
-    ".mylogin.cnf",
-    "shadow",
-    "gshadow",
-    "sudoers",
-    "shadow-",
-    "master.passwd",
-    "*.asc",
-    ".gem",
-    "*.ovpn",
-    "authorized_keys",
-    "opasswd",
-];
-
-/// The same of directories in which every file is one.
-const MORE_DIRECTORIES: [&str; 5] = [
-    ".password-store",
-    ".azure",
-    ".gcloud",
-    "keyrings",
-    ".mozilla",
-];
-
-/// The same of files that are secret in one directory only. Git's own settings can hold credentials.
-const MORE_BELOW: [(&str, &str); 6] = [
-    (".config", "gh"),
-    (".git", "config"),
-    (".m2", "settings.xml"),
-    (".config", "op"),
-    (".config", "hub"),
-    (".local", "share/keyrings"),
-];
+use super::table::TABLE;
 
 /// The names of files for secrets; a clone is the same list.
 #[derive(Clone)]
@@ -59,7 +13,7 @@ pub struct Secrets(Arc<Names>);
 struct Names {
     names: Vec<String>,
     directories: Vec<String>,
-    below: Vec<(String, String)>,
+    below: Vec<[String; 2]>,
     is_shared: fn(&str) -> bool,
     fold: fn(&str) -> String,
 }
@@ -88,11 +42,11 @@ impl Secrets {
         is_shared: fn(&str) -> bool,
         fold: fn(&str) -> String,
     ) -> Self {
-        let pair = |(folder, name): (&str, &str)| (folder.to_owned(), name.to_owned());
+        let more = &TABLE.paths;
         let mut names = Names {
-            names: MORE_NAMES.map(str::to_owned).to_vec(),
-            directories: MORE_DIRECTORIES.map(str::to_owned).to_vec(),
-            below: MORE_BELOW.map(pair).to_vec(),
+            names: more.secret_names.clone(),
+            directories: more.secret_directories.clone(),
+            below: more.secret_below.clone(),
             is_shared,
             fold,
         };
@@ -103,7 +57,7 @@ impl Secrets {
                 Some((directory, "**")) => names.directories.push(directory.to_owned()),
                 Some((directory, name)) => {
                     let name = name.strip_suffix("/**").unwrap_or(name);
-                    names.below.push(pair((directory, name)));
+                    names.below.push([directory.to_owned(), name.to_owned()]);
                 }
             }
         }
@@ -118,7 +72,7 @@ impl Secrets {
         &self.0.directories
     }
 
-    pub(super) fn below(&self) -> &[(String, String)] {
+    pub(super) fn below(&self) -> &[[String; 2]] {
         &self.0.below
     }
 

@@ -1,118 +1,102 @@
 //! Programs that change processes, modes and owners, or give away the machine, beyond what the tables say.
 
 use super::Word;
-use super::command::shown;
+use super::command::Invocation;
 use super::expand::Arg;
 use super::paths;
-use super::removal::abbreviates;
 use super::scope::Scope;
-use super::table::cluster;
 use super::walk::Walk;
-use crate::DangerLevel::{Blocked, Dangerous};
 
 impl Walk<'_> {
     /// Programs that change processes, modes or the machine, beyond what the tables say.
-    pub(super) fn system(&mut self, program: &str, args: &[Arg], rest: &[Arg], scope: &Scope) {
-        match program {
-            "kill" => self.kill(args, rest),
-            "chmod" | "chown" | "chgrp" | "chattr" | "setfacl" | "xattr" => {
-                self.mode(args, rest, scope);
-            }
+    pub(super) fn system(&mut self, it: &Invocation<'_>, scope: &Scope) {
+        match it.program {
+            "kill" => self.kill(it),
+            "chmod" | "chown" | "chgrp" | "chattr" | "setfacl" | "xattr" => self.mode(it, scope),
             "mkfifo" | "mknod" => self.signs.named_pipe = true,
             "nc" | "ncat" | "netcat" | "telnet" | "socat" => self.signs.netcat = true,
-            "openssl" if rest.first().is_some_and(|arg| arg.text == "s_client") => {
-                self.signs.netcat = true;
+            "openssl" if it.names(&["s_client"]) => self.signs.netcat = true,
+            "crontab" if !it.names(&["-l", "-e"]) => {
+                self.dangerous(it.args, "schedule", "replaces the schedule of the user");
             }
-            "crontab" => {
-                let lists = rest.iter().any(|arg| arg.text == "-l" || arg.text == "-e");
-                if !lists {
-                    let reason = "replaces the schedule of the user";
-                    self.find(Dangerous, "schedule", &shown(args), reason);
-                }
-            }
-            "docker" | "podman" | "nerdctl" => {
-                let mounts = |arg: &Arg| {
-                    arg.text
-                        .trim_start_matches("-v")
-                        .trim_start_matches("--volume=")
-                        .starts_with("/:")
-                        || arg.text.contains("docker.sock")
-                        || arg.text.contains("source=/,")
-                        || arg.text.contains("src=/,")
-                };
-                if rest.iter().any(mounts) {
-                    let reason = "gives a container the whole machine";
-                    self.find(Dangerous, "container", &shown(args), reason);
-                }
+            "docker" | "podman" | "nerdctl" if it.rest.iter().any(mounts_machine) => {
+                let reason = "gives a container the whole machine";
+                self.dangerous(it.args, "container", reason);
             }
             _ => {}
         }
-        let script = args
-            .first()
-            .is_some_and(|arg| arg.text.contains("/init.d/"));
-        let stops = |arg: &Arg| matches!(arg.text.as_str(), "stop" | "restart" | "force-stop");
-        if script && rest.iter().any(stops) {
+        let script = it.args.first();
+        let service = script.is_some_and(|arg| arg.text.contains("/init.d/"));
+        if service && it.names(&["stop", "restart", "force-stop"]) {
             let reason = "stops or changes services of the machine";
-            self.find(Dangerous, "service", &shown(args), reason);
+            self.dangerous(it.args, "service", reason);
         }
     }
 
-    fn kill(&mut self, args: &[Arg], rest: &[Arg]) {
-        let mut targets = rest;
-        if let Some((first, after)) = rest.split_first()
+    fn kill(&mut self, it: &Invocation<'_>) {
+        let mut targets = it.rest;
+        if let [first, after @ ..] = it.rest
             && first.text.starts_with('-')
         {
-            targets = match first.text.as_str() {
-                "-s" | "-n" => after.get(1..).unwrap_or_default(),
+            targets = match (first.text.as_str(), after) {
+                ("-s" | "-n", [_, after @ ..]) => after,
                 _ => after,
             };
         }
         for target in targets {
             // `01` and `+1` are the first process as well.
             let process = target.text.trim().parse::<i64>().ok();
-            let substituted = target.word.as_ref().is_none_or(
-                |word| matches!(word, Word::Dynamic(source) if source.contains(['(', '`'])),
-            );
+            let substituted = match &target.word {
+                Some(Word::Dynamic(source)) => source.contains(['(', '`']),
+                Some(Word::Literal(_)) => false,
+                None => true,
+            };
             if process == Some(1) {
-                self.find(Blocked, "power", &shown(args), "kills the first process");
-            } else if process == Some(-1) || (target.unknown && substituted) {
+                self.blocked(it.args, "power", "kills the first process");
+            } else if process == Some(-1) || target.unknown && substituted {
                 let reason = "kills processes by name or all of them";
-                self.find(Dangerous, "process", &shown(args), reason);
+                self.dangerous(it.args, "process", reason);
             }
         }
     }
 
-    fn mode(&mut self, args: &[Arg], rest: &[Arg], scope: &Scope) {
-        let recursive = rest.iter().any(|arg| {
-            cluster(&arg.text).is_some_and(|letters| letters.contains('R'))
-                || abbreviates(&arg.text, "--recursive")
-        });
-        let mut operands = rest.iter().filter(|arg| !arg.text.starts_with('-'));
-        let mode = operands.next();
+    fn mode(&mut self, it: &Invocation<'_>, scope: &Scope) {
+        let recursive = it.has("-R") || it.has("--recursive");
+        let mut operands = it.rest.iter().filter(|arg| !arg.text.starts_with('-'));
+        let mode = operands.next().map_or("", |arg| arg.text.as_str());
         let protected = operands.any(|arg| paths::protected(arg, scope));
-        let special = mode.is_some_and(|mode| sets_identity(&mode.text));
-        match (recursive, protected) {
-            (true, true) => self.find(
-                Blocked,
-                "protected-tree",
-                &shown(args),
-                "changes a system directory or a home",
-            ),
-            (false, false) if !special => {}
-            (true, false) => self.find(
-                Dangerous,
-                "mode",
-                &shown(args),
-                "changes the mode or owner of a whole tree",
-            ),
-            _ => self.find(
-                Dangerous,
-                "mode",
-                &shown(args),
-                "changes a system file, or what identity a program runs with",
-            ),
+        if recursive && protected {
+            let reason = "changes a system directory or a home";
+            self.blocked(it.args, "protected-tree", reason);
+        } else if it.program == "chmod" && opens_to_all(mode) {
+            self.blocked(it.args, "mode", "lets everybody write and run it");
+        } else if recursive {
+            let reason = "changes the mode or owner of a whole tree";
+            self.dangerous(it.args, "mode", reason);
+        } else if protected || sets_identity(mode) {
+            let reason = "changes a system file, or what identity a program runs with";
+            self.dangerous(it.args, "mode", reason);
         }
     }
+}
+
+fn mounts_machine(arg: &Arg) -> bool {
+    let volume = arg.text.trim_start_matches("-v");
+    volume.trim_start_matches("--volume=").starts_with("/:")
+        || ["docker.sock", "source=/,", "src=/,"]
+            .iter()
+            .any(|part| arg.text.contains(part))
+}
+
+/// Whether a mode gives every right to everybody: `777`, `0777`, `a=rwx`, `+rwx`.
+fn opens_to_all(mode: &str) -> bool {
+    let octal = mode.chars().all(|c| c.is_digit(8));
+    octal && mode.ends_with("777")
+        || mode.split(',').any(|part| {
+            let (who, rights) = part.split_once(['+', '=']).unwrap_or((part, ""));
+            let everybody = who.is_empty() || who.contains('a') || who.contains('o');
+            everybody && "rwx".chars().all(|right| rights.contains(right))
+        })
 }
 
 /// Whether a mode sets the set-user-id or set-group-id bit.

@@ -16,6 +16,9 @@ pub(super) static TABLE: LazyLock<Table> = LazyLock::new(Table::read);
 /// Most words between two words that name a wrapper, as in `docker compose -f x exec`.
 const MAX_SUBCOMMAND: usize = 8;
 
+/// Fewest letters of a long option that count as its abbreviation.
+const SHORTEST_OPTION: usize = 3;
+
 /// Everything that is known about programs.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -28,6 +31,10 @@ pub(super) struct Table {
     pub(super) programs: Programs,
     pub(super) writes: Writes,
     interpreters: HashMap<String, Vec<String>>,
+    /// Words after which data is gone, and what must follow them; nothing: the word alone tells.
+    pub(super) destroying: HashMap<String, Vec<String>>,
+    pub(super) git: Git,
+    pub(super) paths: Paths,
     #[serde(skip)]
     pub(super) safe: SafeTable,
     /// Rule and command of each program that is named without a star; there are hundreds.
@@ -36,9 +43,6 @@ pub(super) struct Table {
     /// Programs that are refused whatever they are given.
     #[serde(skip)]
     pub(super) refused: Vec<String>,
-    /// Programs that a pattern is taken for: the refused ones, shells, fetchers, decoders, interpreters.
-    #[serde(skip)]
-    pub(super) known: Vec<String>,
     /// Rule and command of the programs whose name has a star.
     #[serde(skip)]
     by_wildcard: Vec<(usize, usize)>,
@@ -94,6 +98,44 @@ pub(super) struct Programs {
     pub(super) databases: HashSet<String>,
     pub(super) unrememberable: Vec<String>,
     pub(super) builtins: Vec<String>,
+    /// Calls in programs of other languages that remove, send or start something.
+    pub(super) calls: Vec<String>,
+    /// Commands that bring whole trees from elsewhere.
+    brings: Vec<CommandPattern>,
+}
+
+/// What git's words mean.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Git {
+    /// Options before the subcommand that take the next word.
+    pub(super) global_values: Vec<String>,
+    /// The same of `git config`, and the words that ask it for a value.
+    pub(super) config_values: Vec<String>,
+    pub(super) config_reads: Vec<String>,
+    /// Settings that name a program or a place from which code is loaded.
+    pub(super) running_keys: Vec<String>,
+    /// Subcommands that no alias replaces.
+    pub(super) own: Vec<String>,
+}
+
+/// Names of files and directories that matter.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Paths {
+    /// Protected with everything in them, with what is directly in them, and alone.
+    pub(super) system_trees: Vec<String>,
+    pub(super) shared_parents: Vec<String>,
+    pub(super) system_roots: Vec<String>,
+    /// What is in `/dev` without being a disk.
+    pub(super) harmless_devices: Vec<String>,
+    /// What is run later by something else, alone and in a directory.
+    pub(super) run_later: Vec<String>,
+    pub(super) run_later_below: Vec<[String; 2]>,
+    /// Files for secrets, directories of such, and files that are secret in one directory.
+    pub(super) secret_names: Vec<String>,
+    pub(super) secret_directories: Vec<String>,
+    pub(super) secret_below: Vec<[String; 2]>,
 }
 
 /// What programs do to the files they are given.
@@ -210,23 +252,6 @@ impl Table {
                 }
             }
         }
-        let programs = &self.programs;
-        let more = [
-            "eval", "source", "rm", "xargs", "env", "dd", "find", "kill", "git",
-        ]
-        .map(str::to_owned);
-        let mut rest: Vec<&String> = programs
-            .shells
-            .iter()
-            .chain(&programs.fetchers)
-            .chain(&programs.decoders)
-            .chain(&more)
-            .chain(self.interpreters.keys())
-            .collect();
-        // The order decides where there are too many, and has to be the same each time.
-        rest.sort();
-        rest.dedup();
-        self.known = self.refused.iter().chain(rest).cloned().collect();
         self
     }
 
@@ -242,6 +267,7 @@ impl Table {
             || self.wrappers.contains_key(program)
             || has(&self.programs.shells, program)
             || has(&self.programs.builtins, program)
+            || program.starts_with("git-")
     }
 
     /// Returns each rule that names this command.
@@ -256,6 +282,12 @@ impl Table {
                 (meant && command.matches(program, args)).then_some(rule)
             })
             .collect()
+    }
+
+    /// Whether the command brings a whole tree from elsewhere.
+    pub(super) fn brings(&self, program: &str, args: &[Arg]) -> bool {
+        let mut brings = self.programs.brings.iter();
+        brings.any(|command| command.matches(program, args))
     }
 
     /// Returns how this command wraps another one and how many words name the wrapper.
@@ -420,7 +452,7 @@ pub(super) fn is_option(word: &str, option: &str) -> bool {
     }
     if let Some(long) = option.strip_prefix("--") {
         let given = name.strip_prefix("--").unwrap_or_default();
-        return given.len() >= 4 && long.starts_with(given);
+        return given.len() >= SHORTEST_OPTION && !long.contains('=') && long.starts_with(given);
     }
     let mut letters = option.chars().skip(1);
     match (letters.next(), letters.next()) {

@@ -11,6 +11,7 @@ use crate::DangerLevel;
 mod bash_agrees;
 mod disguise;
 mod properties;
+mod specified;
 
 /// A list as a caller has it.
 pub(super) fn secrets() -> &'static Secrets {

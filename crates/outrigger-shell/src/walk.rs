@@ -4,17 +4,17 @@
 //! what is hidden behind a syntax error still counts. What one command means is in [`super::command`].
 
 use super::characters::{deceptive_blank, visible};
-use super::command::Setting;
 use super::expand::{Arg, MAX_WORDS, expand, expand_all, expand_atoms, expand_text, expand_value};
 use super::flow::{Feed, command_output, file_taint, input_of, output_of, stage_output, taint_of};
 use super::functions::looks_like_fork_bomb;
-use super::reader::{MAX_NESTING, Reader};
+use super::plain::Reader;
 use super::scope::{Scope, Value};
-use super::script::{
+use super::table::{TABLE, has};
+use super::tree::{self, MAX_NESTING, Reading};
+use super::types::{
     Assignment, Atom, Compound, CompoundKind, Operator, Redirect, Script, Simple, Stage, Statement,
     Token,
 };
-use super::table::{TABLE, has};
 use super::{Finding, MAX_READ, SimpleCommand, Surroundings, paths};
 use crate::DangerLevel;
 
@@ -41,8 +41,6 @@ pub(super) struct Walk<'a> {
     judged: usize,
     /// Calls of functions that were followed.
     pub(super) calls: usize,
-    /// Programs named by patterns that were followed.
-    pub(super) patterns: usize,
     depth: usize,
 }
 
@@ -65,7 +63,6 @@ impl<'a> Walk<'a> {
             work: 0,
             judged: 0,
             calls: 0,
-            patterns: 0,
             depth: 0,
         }
     }
@@ -131,13 +128,28 @@ impl<'a> Walk<'a> {
             );
         }
         self.deeper(text, |walk| {
-            let mut script = Script::default();
-            let read = Reader::new(text, walk.depth).readable_part(&mut script);
-            walk.script(&script, scope, feed);
-            if read.is_err() {
-                walk.fragments(text, scope);
-            }
+            walk.readings(text, &tree::readings(text), scope, feed);
         });
+    }
+
+    /// Walks what was read of a text; one that was not read to its end is cut into its words as well.
+    pub(super) fn readings(
+        &mut self,
+        text: &str,
+        readings: &[Reading],
+        scope: &mut Scope,
+        feed: &Feed,
+    ) {
+        for (index, reading) in readings.iter().enumerate() {
+            if index == 0 {
+                self.script(&reading.script, scope, feed);
+            } else {
+                self.script(&reading.script, &mut scope.clone(), feed);
+            }
+        }
+        if readings.iter().any(|reading| reading.fault.is_some()) {
+            self.fragments(text, scope);
+        }
     }
 
     /// Judges every run of words in a text that is not a script.
@@ -146,16 +158,14 @@ impl<'a> Walk<'a> {
             self.starts_itself(text);
         }
         let (mut hides, mut runs) = (false, false);
-        let mut setting = Setting::default();
+        let mut input = Feed::default();
         for args in fragments_of(text, scope) {
-            let assigned = args
-                .iter()
-                .take_while(|arg| super::peel::is_assignment(&arg.text))
-                .count();
+            let assigns = |arg: &&Arg| super::peel::is_assignment(&arg.text);
+            let assigned = args.iter().take_while(assigns).count();
             let args = args.get(assigned..).unwrap_or_default();
             // Each piece may feed the next one: what joins them cannot be read.
-            self.command(args, &setting, scope);
-            setting.input = command_output(args, &setting.input, scope);
+            self.command(args, &input, scope);
+            input = command_output(args, &input, scope);
             hides |= command_taint(args).hidden();
             if let Some((program, _)) = super::peel::program(args) {
                 runs |= has(&TABLE.programs.shells, &program)
@@ -184,12 +194,8 @@ impl<'a> Walk<'a> {
         }
         for (index, stage) in statement.stages.iter().enumerate() {
             scope.input = feed.taint;
-            let setting = Setting {
-                input: feed.clone(),
-                parallel,
-            };
             match stage {
-                Stage::Simple(simple) => self.simple(simple, scope, setting),
+                Stage::Simple(simple) => self.simple(simple, scope, &feed, parallel),
                 Stage::Compound(compound) => self.compound(compound, scope, &feed),
                 Stage::Function { name, body } => self.define(name, body, scope, &feed),
             }
@@ -204,30 +210,14 @@ impl<'a> Walk<'a> {
     fn compound(&mut self, compound: &Compound, scope: &mut Scope, feed: &Feed) {
         let input = input_of(&compound.redirects, feed, scope);
         self.redirects(&compound.redirects, &input, &[], scope);
-        self.stores(
-            &compound.redirects,
-            &[],
-            Some(&compound.body),
-            &input,
-            scope,
-        );
+        self.stores(&compound.redirects, scope);
         let looping = scope.in_loop;
         let mut inner = scope.clone();
         match &compound.kind {
             CompoundKind::Each { variable, words } => {
                 words.iter().for_each(|word| self.nested(word, scope, feed));
                 let values = expand_all(words, scope);
-                let known = values.iter().all(|arg| !arg.unknown);
-                let value = Value {
-                    spread: values.iter().any(|arg| arg.glob),
-                    taint: taint_of(&values),
-                    choices: if known {
-                        values.into_iter().map(|arg| arg.text).collect()
-                    } else {
-                        Vec::new()
-                    },
-                };
-                inner.bind(variable, value);
+                inner.bind(variable, Value::of(&values));
                 inner.in_loop = true;
             }
             CompoundKind::Loop => inner.in_loop = true,
@@ -295,13 +285,13 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn simple(&mut self, simple: &Simple, scope: &mut Scope, mut setting: Setting) {
-        setting.input = input_of(&simple.redirects, &setting.input, scope);
+    fn simple(&mut self, simple: &Simple, scope: &mut Scope, feed: &Feed, parallel: bool) {
+        let input = input_of(&simple.redirects, feed, scope);
         let args = expand_all(&simple.words, scope);
         // What a command writes may go into `>(…)`, so that is walked with its output.
         let stage_feed = Feed {
-            taint: setting.input.taint.join(command_taint(&args)),
-            ..setting.input.clone()
+            taint: input.taint.join(command_taint(&args)),
+            ..input.clone()
         };
         for token in &simple.words {
             self.nested(token, scope, &stage_feed);
@@ -314,13 +304,13 @@ impl<'a> Walk<'a> {
             bind_fallbacks(token, scope);
         }
         if args.len() == 1 && args.iter().all(|arg| arg.text == "exec") {
-            scope.opened = scope.opened.join(setting.input.taint);
+            scope.opened = scope.opened.join(input.taint);
         }
-        if setting.parallel || scope.in_loop {
+        if parallel || scope.in_loop {
             self.script_itself(simple, &args);
         }
-        self.stores(&simple.redirects, &args, None, &setting.input, scope);
-        self.command(&args, &setting, scope);
+        self.stores(&simple.redirects, scope);
+        self.command(&args, &input, scope);
         // A first word that may be one of several: each of them may be the program.
         let first = simple.words.first().filter(|token| {
             token
@@ -330,7 +320,7 @@ impl<'a> Walk<'a> {
         });
         let heads = first.map_or(0, |token| expand(token, scope).len());
         for from in 1..heads.min(MAX_HEADS) {
-            self.command(args.get(from..).unwrap_or_default(), &setting, scope);
+            self.command(args.get(from..).unwrap_or_default(), &input, scope);
         }
     }
 
@@ -340,8 +330,8 @@ impl<'a> Walk<'a> {
         if has(&TABLE.environment.runs, &assignment.name) {
             let arg = expand_text(&assignment.value, scope);
             self.code(&arg, scope, &Feed::default());
-            if arg.content.is_some() {
-                self.stored(&arg, None, &[], scope);
+            if let Some(text) = arg.content {
+                self.text(&text, scope, &Feed::default());
             }
         }
         if assignment.appends {
@@ -426,14 +416,15 @@ fn fragments_of(text: &str, scope: &Scope) -> Vec<Vec<Arg>> {
     let plain = text.replace("\\\n", "").replace('\\', "");
     let cut = plain.replace(['"', '\'', '$'], "\n");
     let joined = plain.replace(['"', '\''], "");
-    let separates = |c: char| ";|&()`\n{}<>".contains(c);
-    [cut, joined]
-        .iter()
-        .flat_map(|text| text.split(separates))
+    let separates = |c: char| ";|&()`\n<>".contains(c);
+    let in_braces = |c: char| separates(c) || "{}".contains(c);
+    cut.split(in_braces)
+        .chain(joined.split(in_braces))
+        .chain(joined.split(separates).filter(|text| text.contains('{')))
         .map(|piece| {
             let words = piece.split_whitespace();
             words
-                .flat_map(|word| match Reader::new(word, 0).word() {
+                .flat_map(|word| match Reader::new(word).word() {
                     Ok(Some(token)) => expand(&token, scope),
                     _ => vec![Arg::literal(word)],
                 })

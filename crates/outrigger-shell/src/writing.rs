@@ -1,9 +1,9 @@
 //! Where commands write: disks, system files, and files that something else will run later.
 
-use super::command::{Setting, shown};
+use super::command::{Invocation, shown};
 use super::expand::Arg;
+use super::flow::file_taint;
 use super::paths;
-use super::peel::option_values;
 use super::removal::sources_and_targets;
 use super::scope::Scope;
 use super::table::{TABLE, cluster};
@@ -12,44 +12,31 @@ use crate::DangerLevel::{Blocked, Dangerous};
 
 impl Walk<'_> {
     /// Judges every path that the command writes to.
-    pub(super) fn writing(
-        &mut self,
-        program: &str,
-        args: &[Arg],
-        rest: &[Arg],
-        setting: &Setting,
-        scope: &mut Scope,
-    ) {
-        let words = shown(args);
-        let decodes = TABLE.programs.decoders.contains(program);
-        for target in targets(program, rest) {
+    pub(super) fn writing(&mut self, it: &Invocation<'_>, scope: &Scope) {
+        let words = shown(it.args);
+        let decodes = TABLE.programs.decoders.contains(it.program);
+        for target in targets(it) {
             self.written(&target, &words, scope);
-            if decodes || setting.input.taint.hidden() {
+            if decodes || it.input.taint.hidden() {
                 scope.files.download(&target.text);
                 // `gunzip x.gz` writes `x`.
                 let name = target.text.rsplit_once('.').map(|(name, _)| name);
                 name.iter().for_each(|name| scope.files.download(name));
             }
         }
-        if !TABLE.knows(program) {
+        if !TABLE.knows(it.program) {
             // A program that is not known may write any file that it is given.
-            let files = rest.iter().flat_map(named);
-            if files
-                .into_iter()
-                .any(|file| paths::runs_later(&file, scope))
-            {
+            let mut files = it.rest.iter().flat_map(named);
+            if files.any(|file| paths::runs_later(&file, scope)) {
                 self.find(Dangerous, "sensitive-write", &words, paths::RUNS_LATER);
             }
         }
-        if matches!(program, "cp" | "mv" | "ln" | "install") {
-            let (sources, targets) = sources_and_targets(rest);
-            let fetched = sources
-                .iter()
-                .any(|source| super::flow::file_taint(source, scope).fetched);
-            if fetched {
-                targets
-                    .iter()
-                    .for_each(|target| scope.files.download(&target.text));
+        if matches!(it.program, "cp" | "mv" | "ln" | "install") {
+            let (sources, targets) = sources_and_targets(it);
+            let mut sources = sources.iter();
+            if sources.any(|source| file_taint(source, scope).fetched) {
+                let targets = targets.iter();
+                targets.for_each(|target| scope.files.download(&target.text));
             }
         }
     }
@@ -67,50 +54,41 @@ impl Walk<'_> {
 }
 
 /// Returns the paths that the command writes to, and for directories what it puts there.
-fn targets(program: &str, rest: &[Arg]) -> Vec<Arg> {
+fn targets(it: &Invocation<'_>) -> Vec<Arg> {
     let writes = &TABLE.writes;
-    let own = writes.by_program.get(program).into_iter().flatten();
-    let options = writes.options.iter().chain(own);
-    let mut found: Vec<Arg> = options
-        .flat_map(|option| option_values(rest, option))
-        .collect();
-    if matches!(program, "dd" | "dcfldd" | "dc3dd") {
-        found.extend(rest.iter().filter_map(|arg| behind(arg, "of=")));
+    let own = writes.by_program.get(it.program).into_iter().flatten();
+    let options: Vec<&str> = writes.options.iter().chain(own).map(|it| &**it).collect();
+    let mut found = it.values(&options);
+    if matches!(it.program, "dd" | "dcfldd" | "dc3dd") {
+        found.extend(it.rest.iter().filter_map(|arg| {
+            let text = arg.text.strip_prefix("of=")?.to_owned();
+            Some(Arg {
+                text,
+                ..arg.clone()
+            })
+        }));
     }
-    let operands = || rest.iter().filter(|arg| !arg.text.starts_with('-'));
-    if writes.all.contains(program) || edits_in_place(program, rest) {
-        found.extend(operands().cloned());
-    } else if writes.last.contains(program)
-        || writes.second.contains(program) && operands().count() > 1
+    if writes.all.contains(it.program) || edits_in_place(it) {
+        found.extend(it.operands().cloned());
+    } else if writes.last.contains(it.program)
+        || writes.second.contains(it.program) && it.operands().count() > 1
     {
-        found.extend(copied(rest));
+        found.extend(copied(it));
     }
-    if matches!(program, "tar" | "bsdtar" | "gtar") {
-        found.extend(archive(rest));
+    if matches!(it.program, "tar" | "bsdtar" | "gtar") {
+        found.extend(archive(it));
     }
     found
 }
 
-/// The word without what it begins with, if it begins so.
-fn behind(arg: &Arg, start: &str) -> Option<Arg> {
-    let text = arg.text.strip_prefix(start)?.to_owned();
-    Some(Arg {
-        text,
-        ..arg.clone()
-    })
-}
-
-fn edits_in_place(program: &str, rest: &[Arg]) -> bool {
-    matches!(program, "sed" | "gsed" | "perl" | "ruby" | "yq" | "gawk")
-        && rest.iter().any(|arg| {
-            arg.text.starts_with("--in-place")
-                || cluster(&arg.text).is_some_and(|letters| letters.contains('i'))
-        })
+fn edits_in_place(it: &Invocation<'_>) -> bool {
+    matches!(it.program, "sed" | "gsed" | "perl" | "ruby" | "yq" | "gawk")
+        && (it.has("-i") || it.has("--in-place"))
 }
 
 /// The target of `cp` and its kin, and what the sources become in it.
-fn copied(rest: &[Arg]) -> Vec<Arg> {
-    let (sources, targets) = sources_and_targets(rest);
+fn copied(it: &Invocation<'_>) -> Vec<Arg> {
+    let (sources, targets) = sources_and_targets(it);
     let mut found = Vec::new();
     for target in targets {
         found.extend(sources.iter().filter_map(|source| {
@@ -126,28 +104,20 @@ fn copied(rest: &[Arg]) -> Vec<Arg> {
 }
 
 /// The archive that `tar` makes or changes; its letters may stand without a dash.
-fn archive(rest: &[Arg]) -> Vec<Arg> {
-    let first = rest.first().map_or("", |arg| arg.text.as_str());
+fn archive(it: &Invocation<'_>) -> Vec<Arg> {
+    let first = it.rest.first().map_or("", |arg| arg.text.as_str());
     let bare = !first.starts_with('-');
-    let letters =
-        |arg: &Arg| cluster(&arg.text).is_some_and(|given| given.contains(['c', 'r', 'u']));
-    let long = [
-        "--create",
-        "--append",
-        "--update",
-        "--concatenate",
-        "--delete",
-    ];
     let makes = bare && first.contains(['c', 'r', 'u', 'A'])
-        || rest
+        || ["-c", "-r", "-u", "--create", "--append", "--update"]
             .iter()
-            .any(|arg| letters(arg) || long.contains(&arg.text.as_str()));
+            .any(|option| it.has(option));
     if !makes {
         return Vec::new();
     }
-    let named = option_values(rest, "-f").chain(option_values(rest, "--file"));
-    let second = rest.get(1).filter(|_| bare && first.contains('f'));
-    named.chain(second.cloned()).collect()
+    let second = it.rest.get(1).filter(|_| bare && first.contains('f'));
+    let mut found = it.values(&["-f", "--file"]);
+    found.extend(second.cloned());
+    found
 }
 
 /// Returns what any word may name for a file: itself, or what is joined to an option or a name.

@@ -3,27 +3,9 @@
 //! An allowing pattern stands for exactly its words. A forbidding one must not be got round by another spelling of the
 //! same command: a path to the program, options before the word that matters, a word that is known only when the command runs.
 
-use super::super::git::GLOBAL_VALUES;
 use super::{Pattern, PatternWord};
+use crate::table::{TABLE, has};
 use crate::{SimpleCommand, Word};
-
-/// Subcommands that git 2.47 has itself, which no alias replaces; left out: `for-each-repo`, which runs another one.
-const OWN_COMMANDS: &str = "\
-    add am annotate apply archimport archive bisect blame branch bugreport bundle cat-file check-attr check-ignore \
-    check-mailmap check-ref-format checkout checkout-index cherry cherry-pick clean clone column commit commit-graph \
-    commit-tree config count-objects credential credential-cache credential-store cvsexportcommit cvsimport cvsserver \
-    daemon describe diagnose diff diff-files diff-index diff-tree difftool fast-export fast-import fetch fetch-pack \
-    filter-branch fmt-merge-msg for-each-ref format-patch fsck fsck-objects gc get-tar-commit-id grep hash-object help \
-    hook http-backend http-fetch http-push imap-send index-pack init init-db instaweb interpret-trailers log ls-files \
-    ls-remote ls-tree mailinfo mailsplit maintenance merge merge-base merge-file merge-index merge-octopus \
-    merge-one-file merge-ours merge-recursive merge-recursive-ours merge-recursive-theirs merge-resolve merge-subtree \
-    merge-tree mergetool mktag mktree multi-pack-index mv name-rev notes p4 pack-objects pack-redundant pack-refs \
-    patch-id pickaxe prune prune-packed pull push quiltimport range-diff read-tree rebase receive-pack reflog refs \
-    remote remote-ext remote-fd remote-ftp remote-ftps remote-http remote-https repack replace replay request-pull \
-    rerere reset restore rev-list rev-parse revert rm send-email send-pack shell shortlog show show-branch show-index \
-    show-ref sparse-checkout stage stash status stripspace submodule svn switch symbolic-ref tag unpack-file \
-    unpack-objects update-index update-ref update-server-info upload-archive upload-pack var verify-commit verify-pack \
-    verify-tag version whatchanged worktree write-tree";
 
 /// What a forbidding pattern says of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -146,11 +128,11 @@ fn git_words(words: &[Word]) -> Option<Vec<Word>> {
 }
 
 fn is_own_command(name: &str) -> bool {
-    OWN_COMMANDS.split_whitespace().any(|own| own == name)
+    has(&TABLE.git.own, name)
 }
 
 fn takes_value(option: &str) -> bool {
-    GLOBAL_VALUES.contains(&option)
+    has(&TABLE.git.global_values, option)
 }
 
 #[cfg(test)]

@@ -269,16 +269,6 @@ fn commands_run_by_options_keep_their_level() {
         for runner in runners {
             check(command, &nest(runner, command));
         }
-        for foreign in [
-            format!("awk 'BEGIN{{system(\"{command}\")}}'"),
-            format!("sed -n '1e {command}' f"),
-            format!("perl -e 'system(\"{command}\")'"),
-            format!("python3 -c 'import os; os.system(\"{command}\")'"),
-            format!("ruby -e '`{command}`'"),
-            format!("node -e 'cp.execSync(\"{command}\")'"),
-        ] {
-            check(command, &foreign);
-        }
     }
 }
 

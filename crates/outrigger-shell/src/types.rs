@@ -1,7 +1,7 @@
 //! A shell script as the classifier sees it: order, pipes, words; nothing of it is run or expanded.
 //!
 //! The branches of `if` and `case` and the parts of lists are kept as plain sequences: any of them
-//! may run, so each of them counts. Read [`super::grammar`] next, which builds these.
+//! may run, so each of them counts. Read [`super::tree`] next, which builds these.
 
 use std::cell::OnceCell;
 use std::rc::Rc;
@@ -135,7 +135,44 @@ pub(super) enum Operator {
     Instead,
 }
 
+impl Statement {
+    pub(super) fn of(stages: Vec<Stage>) -> Self {
+        Self {
+            stages,
+            background: false,
+        }
+    }
+}
+
+impl Compound {
+    pub(super) fn new(kind: CompoundKind, statements: Vec<Statement>) -> Self {
+        Self {
+            kind,
+            body: Script { statements },
+            redirects: Vec::new(),
+        }
+    }
+}
+
 impl Atom {
+    /// Returns a character that stands for itself.
+    pub(super) fn quoted(value: char) -> Self {
+        Self::Char {
+            value,
+            quoted: true,
+        }
+    }
+
+    /// Returns a parameter without any operator.
+    pub(super) fn parameter(name: String, quoted: bool) -> Self {
+        Self::Parameter {
+            name,
+            operator: Operator::Otherwise,
+            fallback: Vec::new(),
+            quoted,
+        }
+    }
+
     /// Returns the character where this is one and nothing quotes it.
     pub(super) fn bare(&self) -> Option<char> {
         match self {
@@ -149,6 +186,15 @@ impl Atom {
 }
 
 impl Token {
+    /// Returns a word that stands for itself, character by character.
+    pub(super) fn quoted(text: &str) -> Self {
+        let atoms = text.chars().map(Atom::quoted);
+        Self {
+            atoms: std::iter::once(Atom::Empty).chain(atoms).collect(),
+            source: text.to_owned(),
+        }
+    }
+
     /// Returns the word if it is written without quotes, escapes and expansions.
     pub(super) fn bare(&self) -> Option<String> {
         self.atoms.iter().map(Atom::bare).collect()
