@@ -229,7 +229,7 @@ fn size(chunk: &Chunk) -> usize {
 }
 
 /// Why even a whole call of a turn that stopped so must not run: nobody knows what was to follow
-/// (providers.md 0.1 rule 6 and 3.5, 2026-11-20).
+/// (Anthropic's page "Stop reasons and fallback", 2026-11-20).
 fn fault_of_turn(stop: Option<Stop>) -> Option<Fault> {
     match stop? {
         Stop::MaxTokens => Some(Fault::TurnCut),

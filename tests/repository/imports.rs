@@ -102,6 +102,7 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
     (
         "exchange",
         &[
+            "runtime",
             "mutex",
             "audit",
             "classifier",
