@@ -120,6 +120,13 @@ pub struct Reply {
     pub native: Option<NativeReply>,
 }
 
+impl Reply {
+    /// Returns whether there is nothing in it to be remembered; thinking alone is nothing.
+    pub fn is_empty(&self) -> bool {
+        self.text.is_empty() && self.calls.is_empty() && self.native.is_none()
+    }
+}
+
 /// One tool call as the model made it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ToolCall {

@@ -24,6 +24,19 @@ pub use event::Event;
 /// The version of the contract, told in `session:ready` and in the ready line.
 pub const PROTOCOL_VERSION: u32 = 1;
 
+/// What this daemon offers beyond the first release of the contract, told in `session:ready`: an older daemon lacks the
+/// field, and a client asks for nothing that is not in it.
+pub const FEATURES: [&str; 4] = [
+    // `onViolation` of `session:ready`, workflows and `session:configure-result`.
+    "on_violation",
+    // `inputRequests` of `session:configure`, `chat:tool-input` and its events.
+    "input_requests",
+    // `chat:tool-extend` and `chat:tool-extended`.
+    "tool_extend",
+    // `limit` and `before` of `chat:history`, `nextBefore` of its result.
+    "history_pages",
+];
+
 /// The WebSocket subprotocol offered back to a client that asks for it.
 pub const SUBPROTOCOL: &str = "outrigger.v1";
 

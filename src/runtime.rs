@@ -9,12 +9,19 @@ const LARGE: usize = 256 * 1024;
 
 /// Reads `text` by `work`. While a large one is read, the thread's other tasks run on another thread.
 pub fn block_in_place_if_large<T>(text: &str, work: impl FnOnce(&str) -> T) -> T {
+    match text.len() {
+        LARGE.. => block_in_place(|| work(text)),
+        _ => work(text),
+    }
+}
+
+/// Does work that blocks. The thread's other tasks run on another thread meanwhile, where the runtime has several.
+pub fn block_in_place<T>(work: impl FnOnce() -> T) -> T {
     let has_others = Handle::try_current()
         .is_ok_and(|runtime| runtime.runtime_flavor() == RuntimeFlavor::MultiThread);
-    if text.len() >= LARGE && has_others {
-        tokio::task::block_in_place(|| work(text))
-    } else {
-        work(text)
+    match has_others {
+        true => tokio::task::block_in_place(work),
+        false => work(),
     }
 }
 

@@ -4,8 +4,8 @@
 //! requests, hands what is a conversation's to that conversation, and answers the rest. When its
 //! last socket is gone for longer than the grace period, everything in it is cancelled.
 //!
-//! Read next: [`log`] (numbers, merging, the bound), `account` (what follows a gap), [`resolve`] (what a
-//! send comes to).
+//! Read next: `requests` (what each request does), `sends` and [`resolve`] (what a send comes to), [`log`] (numbers,
+//! merging, the bound), `resync` (what follows a gap).
 
 pub mod defaults;
 pub mod feed;
@@ -30,14 +30,12 @@ use tokio_util::task::TaskTracker;
 use tracing::Instrument as _;
 
 use crate::conversation::{self, Conversation};
-use crate::exchange::ask::Remembered;
-use crate::exchange::context::{ConversationContext, Services, SessionContext};
+use crate::exchange::context::{Context, ConversationContext, Origin, Services, SessionContext};
+use crate::exchange::questions::Remembered;
 use crate::exchange::transcript::Events;
 use crate::message::{ConversationId, Notice, SessionId, Severity};
-use crate::protocol::command::{Command, ToolExtend};
+use crate::protocol::RequestId;
 use crate::protocol::event::{Event, Ready, Sandbox};
-use crate::protocol::input::ToolInput;
-use crate::protocol::{Request, RequestId};
 use crate::provider::registry::{Found, Providers};
 use crate::runtime::sleep_until;
 use crate::telemetry::metrics;
@@ -52,26 +50,29 @@ pub use sessions::{Attachment, Handle, Sessions};
 /// How long a new session waits for the socket that it was made for.
 const FIRST_SOCKET: Duration = Duration::from_secs(10);
 
-/// Requests to providers that are not turns, and to MCP servers, at once in the whole daemon: each holds a
-/// connection for as long as the other side takes.
+/// Most requests to providers that are not turns, and to MCP servers, at once in the whole daemon: each holds a connection
+/// for as long as the other side takes.
 pub const MAX_SIDE_REQUESTS: usize = 16;
+
+/// Most outputs that a session reads from the disk at once: more than a frontend shows.
+const OUTPUT_READS: usize = 64;
 
 /// The most conversations of a session.
 const MAX_CONVERSATIONS: usize = 4_096;
 
-/// What one daemon has, made by `main` and handed down.
+/// What one daemon has, made by [`crate::daemon`] and handed down.
 pub struct Daemon {
-    /// Configuration, tools and file locks.
+    /// What its exchanges share.
     pub services: Services,
     /// Provider instances.
     pub providers: Providers,
     /// The MCP servers.
     pub mcp: crate::mcp::Mcp,
-    /// What is enforced here, found out once and off the way to ready.
+    /// What the sandbox enforces here, found out once and off the way to ready.
     pub sandbox: tokio::sync::OnceCell<Sandbox>,
     /// How to find that out.
     pub probe: Box<dyn Fn() -> futures::future::BoxFuture<'static, Sandbox> + Send + Sync>,
-    /// Places for requests to providers that are not turns, and to MCP servers: [`MAX_SIDE_REQUESTS`] at once.
+    /// Permits for requests to providers that are not turns, and to MCP servers: [`MAX_SIDE_REQUESTS`].
     pub side_requests: Arc<Semaphore>,
     /// Every task there is.
     pub tasks: TaskTracker,
@@ -82,7 +83,7 @@ pub struct Daemon {
 }
 
 impl Daemon {
-    /// What is enforced here; found out where nobody did yet.
+    /// Returns what the sandbox enforces here; found out where nobody did yet.
     pub async fn sandbox(&self) -> &Sandbox {
         self.sandbox.get_or_init(|| (self.probe)()).await
     }
@@ -90,16 +91,16 @@ impl Daemon {
     /// Looks for the first time for a provider that nobody configured; does nothing where that was done.
     pub async fn find_first_provider(&self) {
         let found = self.providers.detect_first().await;
-        self.tell_of_provider(found);
+        self.announce_provider(found);
     }
 
     /// Looks for it where none was found before.
     async fn find_provider(&self) {
         let found = self.providers.detect().await;
-        self.tell_of_provider(found);
+        self.announce_provider(found);
     }
 
-    fn tell_of_provider(&self, found: Option<Found>) {
+    fn announce_provider(&self, found: Option<Found>) {
         let Some(Found { info, model }) = found else {
             return;
         };
@@ -139,6 +140,7 @@ impl Daemon {
             providers: requests::ready_providers(&self.providers),
             tools: self.services.registry.snapshot().keys().cloned().collect(),
             layers: defaults::LAYERS.to_vec(),
+            features: crate::protocol::FEATURES.map(str::to_owned).to_vec(),
             workflows: config.workflows.keys().cloned().collect(),
         }
     }
@@ -150,34 +152,36 @@ struct Session {
     ready: Ready,
     feed: Arc<Feed>,
     inbox: mpsc::Receiver<Message>,
-    /// Told when nobody would miss the session.
+    /// Set when nobody would miss the session.
     spare: Arc<AtomicBool>,
     shared: SessionContext,
     services: Services,
     remembered: Remembered,
     defaults: Defaults,
-    conversations: HashMap<ConversationId, Place>,
-    /// Cancelled when the conversations are gone that were closed and wind up; one of the same name waits for that.
+    conversations: HashMap<ConversationId, ConversationHandle>,
+    /// Closed conversations that still shut down; the token fires when one is done.
     closing: HashMap<ConversationId, CancellationToken>,
     sends: VecDeque<KnownSend>,
     /// Whether a socket was ever on it: the next one resumes it.
     had_socket: bool,
     socket: Option<Socket>,
+    /// Permits for requests that read an output from the disk.
+    output_reads: Arc<Semaphore>,
     /// When the session ends unless a socket comes.
-    lapses: Option<Instant>,
+    ends_at: Option<Instant>,
     cancel: CancellationToken,
 }
 
 /// What the session holds of its socket.
 struct Socket {
-    /// Tells it that another one takes its place.
+    /// Fires when another one takes its place.
     taken_over: CancellationToken,
-    /// Cancelled when it is gone.
+    /// Fires when it is gone.
     disconnected: CancellationToken,
 }
 
-/// The way to a conversation, and the news of its end.
-struct Place {
+/// The way to a conversation; `gone` fires when it has ended.
+struct ConversationHandle {
     inbox: mpsc::Sender<conversation::Command>,
     gone: CancellationToken,
 }
@@ -199,7 +203,8 @@ impl Session {
                 executions: Arc::default(),
                 ids: Arc::default(),
                 quota: Arc::default(),
-                inputs: Arc::default(),
+                questions: Arc::default(),
+                totals: Arc::default(),
             },
             services: Services {
                 // Outputs of other sessions are not pushed out by this one's.
@@ -212,7 +217,8 @@ impl Session {
             sends: VecDeque::new(),
             had_socket: false,
             socket: None,
-            lapses: None,
+            output_reads: Arc::new(Semaphore::new(OUTPUT_READS)),
+            ends_at: None,
             cancel: daemon.stop.child_token(),
             daemon,
             ready,
@@ -226,10 +232,10 @@ impl Session {
         let _counted = metrics::SESSIONS.enter();
         // Also where this task panics: what runs in its conversations ends with it.
         let ends = self.cancel.clone().drop_guard();
-        self.lapses = Instant::now().checked_add(FIRST_SOCKET);
+        self.ends_at = Instant::now().checked_add(FIRST_SOCKET);
         let mut notices = self.daemon.mcp.notices();
         loop {
-            let lapses = self.lapses;
+            let ends_at = self.ends_at;
             let disconnected = self
                 .socket
                 .as_ref()
@@ -246,14 +252,14 @@ impl Session {
                 // One that came too fast to be read is missed; `mcp:list` has how things stand.
                 notice = notices.recv() => {
                     if let Ok(notice) = notice {
-                        self.shared.events.send(Event::SessionNotice(notice));
+                        self.shared.events.emit(Event::SessionNotice(notice));
                     }
                     continue;
                 }
-                () = sleep_until(lapses) => None,
+                () = sleep_until(ends_at) => None,
             };
             match message {
-                Some(Message::Request(request)) => self.request(*request).await,
+                Some(Message::Request(request)) => self.handle(*request).await,
                 Some(Message::Attach(reply)) => self.attach(reply),
                 Some(Message::Resync(after, reply)) => {
                     reply.send(self.resync(after).await).ok();
@@ -264,11 +270,12 @@ impl Session {
             }
         }
         drop(ends);
-        self.leave().await;
+        self.refuse_rest().await;
+        self.shared.totals.log("session");
     }
 
-    /// Answers what was handed over and will not be done: who asks while the daemon ends is told so.
-    async fn leave(&mut self) {
+    /// Answers requests that came too late: an error says that the daemon ends.
+    async fn refuse_rest(&mut self) {
         self.inbox.close();
         while let Some(message) = self.inbox.recv().await {
             if let Message::Request(request) = message
@@ -287,12 +294,12 @@ impl Session {
     /// Begins the grace period.
     fn detach(&mut self) {
         self.socket = None;
-        self.shared.inputs.attach(false);
-        self.lapses = self.grace_from_now();
+        self.shared.questions.attach(false);
+        self.ends_at = self.grace_from_now();
         self.spare.store(!self.is_used(), Ordering::Relaxed);
     }
 
-    /// Whether somebody would miss the session.
+    /// Returns whether somebody would miss the session.
     fn is_used(&self) -> bool {
         self.socket.is_some() || !self.conversations.is_empty()
     }
@@ -306,8 +313,8 @@ impl Session {
             before.taken_over.cancel();
         }
         self.had_socket = true;
-        self.shared.inputs.attach(true);
-        self.lapses = None;
+        self.shared.questions.attach(true);
+        self.ends_at = None;
         self.spare.store(false, Ordering::Relaxed);
         let (taken_over, disconnected) = (CancellationToken::new(), CancellationToken::new());
         self.socket = Some(Socket {
@@ -339,127 +346,51 @@ impl Session {
         );
     }
 
-    async fn request(&mut self, request: Request) {
-        let Request { id, command } = request;
-        let id = id.as_ref();
-        match command {
-            Command::ChatSend(send) => self.send(*send, id).await,
-            Command::ChatCancel(cancel) => {
-                let command = conversation::Command::Cancel {
-                    queued: cancel.queued,
-                    reply_to: id.cloned(),
-                };
-                if !self.tell(&cancel.conversation_id, command).await && id.is_some() {
-                    self.answer(id, requests::nothing_cancelled(cancel.conversation_id));
-                }
-            }
-            Command::ChatToolApprove(verdict) => {
-                let tool_id = verdict.tool_id.clone();
-                let command = conversation::Command::Approve {
-                    verdict,
-                    reply_to: id.cloned(),
-                };
-                let owner = self.shared.executions.conversation_of(&tool_id);
-                let told = match owner {
-                    Some(owner) => self.tell(&owner, command).await,
-                    None => false,
-                };
-                if !told {
-                    let error = conversation::approvals::not_found(&tool_id);
-                    self.answer(id, Event::SessionError(error));
-                }
-            }
-            Command::ChatToolInput(input) => self.input(input, id).await,
-            Command::ChatToolExtend(wanted) => self.extend(wanted, id).await,
-            other => self.about_daemon(other, id).await,
-        }
-    }
-
-    /// Hands an answer to the conversation whose call asked.
-    async fn input(&self, input: ToolInput, id: Option<&RequestId>) {
-        let request_id = input.request_id.clone();
-        let command = conversation::Command::Input {
-            input,
-            reply_to: id.cloned(),
-        };
-        let told = match self.shared.inputs.conversation_of(&request_id) {
-            Some(owner) => self.tell(&owner, command).await,
-            None => false,
-        };
-        if !told {
-            let error = conversation::inputs::not_found(&request_id);
-            self.answer(id, Event::SessionError(error));
-        }
-    }
-
-    /// Has the conversation give its question more time.
-    async fn extend(&self, wanted: ToolExtend, id: Option<&RequestId>) {
-        let (tool_id, request_id) = (wanted.tool_id.clone(), wanted.request_id.clone());
-        let (owner, error) = match &request_id {
-            Some(request) => (
-                self.shared.inputs.conversation_of(request),
-                conversation::inputs::not_open(&tool_id, request),
-            ),
-            None => (
-                self.shared.executions.conversation_of(&tool_id),
-                conversation::approvals::not_found(&tool_id),
-            ),
-        };
-        let command = conversation::Command::Extend {
-            wanted,
-            reply_to: id.cloned(),
-        };
-        let told = match owner {
-            Some(owner) => self.tell(&owner, command).await,
-            None => false,
-        };
-        if !told {
-            self.answer(id, Event::SessionError(error));
-        }
-    }
-
-    /// Returns the way to a conversation, which is made where there is none.
-    fn conversation(&mut self, id: &ConversationId) -> mpsc::Sender<conversation::Command> {
-        if let Some(place) = self.conversations.get(id)
-            && !place.inbox.is_closed()
+    /// Returns the inbox of a conversation, which is made where there is none.
+    fn conversation(
+        &mut self,
+        id: &ConversationId,
+        origin: Origin,
+    ) -> mpsc::Sender<conversation::Command> {
+        if let Some(handle) = self.conversations.get(id)
+            && !handle.inbox.is_closed()
         {
-            return place.inbox.clone();
+            return handle.inbox.clone();
         }
         self.spare.store(false, Ordering::Relaxed);
         let (inbox, commands) = mpsc::channel(conversation::INBOX);
-        let shared = ConversationContext {
-            remembered: self.remembered.for_conversation(),
-            ..ConversationContext::default()
+        let context = Context {
+            services: self.services.clone(),
+            session: self.shared.clone(),
+            conversation: ConversationContext::new(
+                id.clone(),
+                origin,
+                self.services.room.clone(),
+                self.remembered.for_conversation(),
+            ),
         };
-        let conversation = Conversation::new(
-            id.clone(),
-            commands,
-            self.services.clone(),
-            self.shared.clone(),
-            shared,
-            self.cancel.child_token(),
-        );
-        let before = self.closing.remove(id).unwrap_or_else(ended);
+        let conversation = Conversation::new(commands, context, self.cancel.child_token());
+        let predecessor_gone = self.closing.remove(id).unwrap_or_else(already_cancelled);
         let gone = CancellationToken::new();
-        let told = gone.clone().drop_guard();
+        let on_end = gone.clone().drop_guard();
         let span = tracing::info_span!("conversation", conversation_id = %id);
         let run = async move {
-            conversation.run(before).await;
-            drop(told);
+            conversation.run(predecessor_gone).await;
+            drop(on_end);
         };
         self.daemon.tasks.spawn(run.instrument(span));
-        let place = Place {
+        let handle = ConversationHandle {
             inbox: inbox.clone(),
             gone,
         };
-        self.conversations.insert(id.clone(), place);
+        self.conversations.insert(id.clone(), handle);
         inbox
     }
 
-    /// Tells a conversation something; false where there is none.
-    async fn tell(&self, id: &ConversationId, command: conversation::Command) -> bool {
+    /// Sends a command to a conversation; returns false where there is none.
+    async fn command(&self, id: &ConversationId, command: conversation::Command) -> bool {
         match self.conversations.get(id) {
-            Some(place) => place.inbox.send(command).await.is_ok(),
+            Some(handle) => handle.inbox.send(command).await.is_ok(),
             None => false,
         }
     }
@@ -469,11 +400,11 @@ impl Session {
     }
 }
 
-/// The token of what has ended already.
-fn ended() -> CancellationToken {
-    let ended = CancellationToken::new();
-    ended.cancel();
-    ended
+/// Returns a token that is cancelled already.
+fn already_cancelled() -> CancellationToken {
+    let token = CancellationToken::new();
+    token.cancel();
+    token
 }
 
 async fn cancelled(token: Option<CancellationToken>) {

@@ -50,6 +50,11 @@ pub trait Tool: Send + Sync {
     /// What the model and the client are told of it.
     fn spec(&self) -> &ToolSpec;
 
+    /// Returns whether preparing and judging a call looks at files, which may take as long as the file system does.
+    fn looks_at_files(&self) -> bool {
+        true
+    }
+
     /// Parses the input of one call. Looks at no more than where a path leads, changes nothing.
     ///
     /// # Errors

@@ -1,21 +1,19 @@
-//! Where a conversation is told things, whatever else it does.
+//! How a conversation takes commands, whatever else it does.
 //!
-//! There is one way to wait in a conversation, and it listens: what is told is done at once, between two
-//! steps of the work that is waited for.
+//! There is one way to wait in a conversation, and it takes commands: each is done at once, between two steps of the
+//! work that is waited for.
 
 use std::pin::pin;
 
 use tokio::sync::mpsc;
-use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::Command;
-use super::shared::Shared;
 use super::state::ActorState;
+use crate::exchange::context::Context;
 use crate::protocol::event::{By, StopReason};
-use crate::runtime::sleep_until;
 
-/// The inbox, and what is owed by what came in.
+/// The inbox, and what its commands change.
 pub(super) struct Mailbox {
     inbox: mpsc::Receiver<Command>,
     pub(super) state: ActorState,
@@ -32,11 +30,11 @@ impl Mailbox {
         }
     }
 
-    /// Waits for work, and does meanwhile what the conversation is told. Where the conversation is to end,
-    /// the exchange that runs is stopped, which the work has to see to.
-    pub(super) async fn listening<T>(
+    /// Waits for work and takes commands meanwhile. Where the conversation is to end, the exchange that runs is stopped,
+    /// and the work has to end with it.
+    pub(super) async fn take_commands_during<T>(
         &mut self,
-        shared: &Shared,
+        context: &Context,
         work: impl Future<Output = T>,
     ) -> T {
         let Self {
@@ -49,17 +47,12 @@ impl Mailbox {
             tokio::select! {
                 biased;
                 () = cancel.cancelled(), if state.is_live() => {
-                    state.stop(StopReason::Cancelled, By::Shutdown, shared);
+                    state.stop(StopReason::Cancelled, By::Shutdown, context);
                 }
-                () = sleep_until(state.approvals.next_expiry()) => {
-                    state.approvals.expire(Instant::now(), shared.events());
-                }
-                () = sleep_until(state.inputs.next_expiry()) => {
-                    state.inputs.expire(Instant::now(), &shared.session);
-                }
+                due = state.questions.due() => state.questions.settle_due(due, context),
                 // Guarded: a closed inbox is ready for ever and would spin here.
                 command = inbox.recv(), if !state.closed => match command {
-                    Some(command) => state.take(command, shared),
+                    Some(command) => state.take(command, context),
                     None => state.closed = true,
                 },
                 done = &mut work => return done,
@@ -67,12 +60,12 @@ impl Mailbox {
         }
     }
 
-    /// Waits for one thing to be told and does it; false where nothing more comes.
-    pub(super) async fn hear(&mut self, shared: &Shared) -> bool {
+    /// Waits for one command and takes it; returns false where no more come.
+    pub(super) async fn take_next(&mut self, context: &Context) -> bool {
         let command = self.cancel.run_until_cancelled(self.inbox.recv()).await;
         match command.flatten() {
             Some(command) => {
-                self.state.take(command, shared);
+                self.state.take(command, context);
                 true
             }
             None => false,

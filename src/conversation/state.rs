@@ -1,33 +1,29 @@
-//! What a conversation owes while its exchange runs: sends that wait, verdicts, the end of what runs.
+//! What commands change in a conversation: sends that wait, open questions, the end of what runs.
 //!
-//! All of it is changed by the conversation's one task, so nothing here waits and nothing needs a lock.
+//! It belongs to the conversation's one task, so nothing here waits and nothing needs a lock.
 
 use std::collections::VecDeque;
 
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::approvals::Approvals;
-use super::inputs::Inputs;
 use super::queue::{QUEUED, Queue, QueuedSend};
 use super::send_answer::{Answer, Answered};
-use super::shared::{Shared, full, refused};
-use super::{Command, SendRequest, View};
-use crate::exchange::ask::Question;
+use super::{Command, SendRequest, View, drop_send, emit_state};
+use crate::exchange::context::Context;
+use crate::exchange::questions::{Questions, Which};
 use crate::exchange::setup::Setup;
-use crate::message::{MessageId, Part, ToolId};
-use crate::protocol::answer;
-use crate::protocol::command::{ToolExtend, WhenBusy};
-use crate::protocol::event::{By, Event, SessionError, StopReason};
-use crate::protocol::input::ToolInputRequest;
+use crate::message::{ConversationId, MessageId, Notice, Part, Severity, ToolId};
+use crate::protocol::answer::{self, SendState};
+use crate::protocol::command::WhenBusy;
+use crate::protocol::event::{By, ChatError, Event, Queued, StateName, StopReason};
 use crate::protocol::{ChatCode, RequestId};
 
-/// What changes while an exchange runs.
+/// What commands change.
 #[derive(Default)]
 pub(super) struct ActorState {
     pub(super) queue: Queue,
-    pub(super) approvals: Approvals,
-    pub(super) inputs: Inputs,
+    pub(super) questions: Questions,
     pub(super) running: Option<Running>,
     pub(super) closed: bool,
 }
@@ -44,9 +40,10 @@ pub(super) struct Running {
 }
 
 impl ActorState {
-    pub(super) fn take(&mut self, command: Command, shared: &Shared) {
+    /// Does what a command says.
+    pub(super) fn take(&mut self, command: Command, context: &Context) {
         match command {
-            Command::Send(send) => self.admit(*send, shared),
+            Command::Send(send) => self.admit(*send, context),
             Command::Repeat { answer, reply_to } => {
                 let event = match answer.get() {
                     Answered::Admitted(sent) => Event::ChatSendResult(answer::Sent {
@@ -54,130 +51,113 @@ impl ActorState {
                         ..sent
                     }),
                     Answered::Waiting | Answered::Refused => Event::ChatError(Box::new(refused(
-                        &shared.id,
+                        &context.conversation.id,
                         ChatCode::ConversationBusy,
                         "the first send with this id was not admitted",
                     ))),
                 };
-                shared.events().answer(reply_to.as_ref(), event);
+                context.events().answer(reply_to.as_ref(), event);
             }
-            Command::Cancel { queued, reply_to } => self.cancel(queued, reply_to.as_ref(), shared),
-            Command::Approve { verdict, reply_to } => {
-                let answer = self.approvals.answer(
-                    verdict,
-                    &shared.conversation.remembered,
-                    shared.events(),
-                );
-                shared.events().answer(
-                    reply_to.as_ref(),
-                    match answer {
-                        Ok(approved) => Event::ChatToolApproveResult(approved),
-                        Err(error) => Event::SessionError(error),
-                    },
-                );
-            }
-            Command::Input { input, reply_to } => {
-                let taken = self.inputs.answer(input, &shared.session);
-                let event = taken.map_or_else(Event::SessionError, Event::ChatToolInputResult);
-                shared.events().answer(reply_to.as_ref(), event);
-            }
-            Command::Extend { wanted, reply_to } => {
-                let extended = self.extend(&wanted, shared);
-                let answer = extended.unwrap_or_else(Event::SessionError);
-                shared.events().answer(reply_to.as_ref(), answer);
+            Command::Cancel { queued, reply_to } => self.cancel(queued, reply_to.as_ref(), context),
+            Command::Question { action, reply_to } => {
+                self.questions.act(action, reply_to.as_ref(), context);
             }
             Command::CancelTool(id) => {
-                self.void(Some(&id), By::Cancel, shared);
-                shared.session.executions.cancel(&id);
+                let which = Which::Call(id.clone());
+                self.questions.withdraw(&which, By::Cancel, context);
+                context.session.executions.cancel(&id);
             }
-            Command::Look(look) => look(View::new(self, shared)),
+            Command::Look(look) => look(View::new(self, context)),
             Command::Close => {
                 self.closed = true;
-                self.drop_queue(shared);
-                self.stop(StopReason::Cancelled, By::Cancel, shared);
+                self.drop_queue(context);
+                self.stop(StopReason::Cancelled, By::Cancel, context);
             }
         }
     }
 
-    /// Gives an open question more time.
-    fn extend(&mut self, wanted: &ToolExtend, shared: &Shared) -> Result<Event, SessionError> {
-        let (tool_id, rules) = (&wanted.tool_id, &shared.services.config.approval);
-        let extended = match &wanted.request_id {
-            Some(id) => self.inputs.extend(tool_id, id, rules, &shared.session),
-            None => self.approvals.extend(tool_id, rules, shared.events()),
-        };
-        extended.map(Event::ChatToolExtendResult)
-    }
-
-    /// Takes a send: at once, into the running exchange, into the queue, or not at all.
-    fn admit(&mut self, send: SendRequest, shared: &Shared) {
-        let SendRequest {
-            setup,
-            history,
-            when_busy,
-            has_settings,
-            reply_to,
-            answer,
-        } = send;
-        let admitted = match (&mut self.running, when_busy) {
-            (None, _) if self.queue.is_empty() => {
-                let sent = sent(&setup, answer::SendState::Started, None);
-                self.queue.push(QueuedSend::new(setup, history, true));
-                Ok(sent)
-            }
-            (_, WhenBusy::Reject) => Err(refused(
-                &setup.conversation_id,
-                ChatCode::ConversationBusy,
-                "an exchange is running in this conversation",
-            )),
-            // An exchange that was cancelled reads nothing more: what is said then waits for the next one.
-            (Some(running), WhenBusy::Steer) if history.is_none() && running.cause.is_none() => {
-                match running.steer.try_send(setup.content.clone()) {
-                    Ok(()) => {
-                        running.steered.push_back(answer.clone());
-                        if running.steered.len() > QUEUED {
-                            running.steered.pop_front();
-                        }
-                        Ok(answer::Sent {
-                            message_id: running.message_id.clone(),
-                            ..sent(&setup, answer::SendState::Steered, None)
-                        })
-                    }
-                    Err(_) => Err(full(&setup.conversation_id)),
-                }
-            }
-            (_, WhenBusy::Queue | WhenBusy::Steer) if self.queue.is_full() => {
-                Err(full(&setup.conversation_id))
-            }
-            (_, WhenBusy::Queue | WhenBusy::Steer) => {
-                let mut sent = sent(&setup, answer::SendState::Queued, None);
-                sent.position = Some(self.queue.push(QueuedSend::new(setup, history, false)));
-                Ok(sent)
-            }
-        };
-        match admitted {
+    /// Admits a send and answers it.
+    fn admit(&mut self, send: SendRequest, context: &Context) {
+        let (reply_to, answer) = (send.reply_to.clone(), send.answer.clone());
+        let has_settings = send.has_settings;
+        let events = context.events();
+        match self.place(send) {
             Ok(sent) => {
                 answer.set(Answered::Admitted(sent.clone()));
                 if reply_to.is_some() {
                     let event = Event::ChatSendResult(sent.clone());
-                    shared.events().answer(reply_to.as_ref(), event);
+                    events.answer(reply_to.as_ref(), event);
                 }
-                if has_settings && sent.state == answer::SendState::Steered {
-                    shared.tell_settings_ignored(&sent.message_id);
+                if has_settings && sent.state == SendState::Steered {
+                    events.emit(Event::SessionNotice(settings_ignored(&sent)));
                 }
                 if let Some(position) = sent.position {
-                    shared.tell_queued(&sent.message_id, position);
+                    events.emit(Event::ChatQueued(Queued {
+                        conversation_id: sent.conversation_id,
+                        message_id: sent.message_id.clone(),
+                        position,
+                    }));
+                    emit_state(context, Some(&sent.message_id), StateName::Queued);
                 }
             }
             Err(error) => {
                 answer.set(Answered::Refused);
                 let event = Event::ChatError(Box::new(error));
-                shared.events().answer(reply_to.as_ref(), event);
+                events.answer(reply_to.as_ref(), event);
             }
         }
     }
 
-    fn cancel(&mut self, queued: bool, reply_to: Option<&RequestId>, shared: &Shared) {
+    /// Puts a send into the running exchange or into the queue. The first one of an idle conversation is popped from
+    /// the queue at once.
+    fn place(&mut self, send: SendRequest) -> Result<answer::Sent, ChatError> {
+        let SendRequest {
+            setup,
+            history,
+            when_busy,
+            answer,
+            ..
+        } = send;
+        let id = setup.conversation_id.clone();
+        let sent = |message_id: &MessageId, state| answer::Sent {
+            conversation_id: id.clone(),
+            message_id: message_id.clone(),
+            state,
+            position: None,
+            duplicate: false,
+        };
+        match (&mut self.running, when_busy) {
+            (None, _) if self.queue.is_empty() => {
+                let sent = sent(&setup.message_id, SendState::Started);
+                self.queue.push(QueuedSend::new(setup, history, true));
+                Ok(sent)
+            }
+            (_, WhenBusy::Reject) => Err(refused(
+                &id,
+                ChatCode::ConversationBusy,
+                "an exchange is running in this conversation",
+            )),
+            // An exchange that was cancelled reads nothing more: what is said then waits for the next one.
+            (Some(running), WhenBusy::Steer) if history.is_none() && running.cause.is_none() => {
+                if running.steer.try_send(setup.content).is_err() {
+                    return Err(full(&id));
+                }
+                running.steered.push_back(answer);
+                if running.steered.len() > QUEUED {
+                    running.steered.pop_front();
+                }
+                Ok(sent(&running.message_id, SendState::Steered))
+            }
+            (_, WhenBusy::Queue | WhenBusy::Steer) if self.queue.is_full() => Err(full(&id)),
+            (_, WhenBusy::Queue | WhenBusy::Steer) => {
+                let mut sent = sent(&setup.message_id, SendState::Queued);
+                sent.position = Some(self.queue.push(QueuedSend::new(setup, history, false)));
+                Ok(sent)
+            }
+        }
+    }
+
+    fn cancel(&mut self, queued: bool, reply_to: Option<&RequestId>, context: &Context) {
         let running = self
             .running
             .as_ref()
@@ -188,98 +168,57 @@ impl ActorState {
         let dropped = if queued { self.queue.ids().len() } else { 0 };
         if reply_to.is_some() {
             let event = Event::ChatCancelResult(answer::Cancelled {
-                conversation_id: shared.id.clone(),
+                conversation_id: context.conversation.id.clone(),
                 cancelled: running || waiting.is_some(),
-                tool_ids: shared.calls_to_end(),
+                tool_ids: unfinished_calls(context),
                 queued_dropped: dropped,
             });
-            shared.events().answer(reply_to, event);
+            context.events().answer(reply_to, event);
         }
         if let Some(waiting) = waiting {
-            shared.drop_send(waiting);
+            drop_send(context, waiting);
         }
         if queued {
-            self.drop_queue(shared);
+            self.drop_queue(context);
         }
-        self.stop(StopReason::Cancelled, By::Cancel, shared);
-    }
-
-    /// Asks the user, or takes a question back.
-    pub(super) fn ask(&mut self, question: Question, shared: &Shared) {
-        match question {
-            Question::Ask(ask) => {
-                let rules = &shared.services.config.approval;
-                self.approvals.register(*ask, rules, shared.events());
-            }
-            Question::Withdraw { tool_id, settled } => {
-                self.approvals
-                    .void(Some(&tool_id), By::Cancel, shared.events());
-                // Whoever asked waits for this; where it does not, it is over.
-                let _ = settled.send(());
-            }
-            Question::Input(ask) => {
-                let rules = &shared.services.config.approval;
-                self.inputs.register(*ask, rules, &shared.session);
-            }
-            Question::WithdrawInput {
-                tool_id,
-                request_id,
-                settled,
-            } => {
-                let which = |open: &ToolInputRequest| {
-                    open.tool_id == tool_id
-                        && request_id.as_ref().is_none_or(|id| open.request_id == *id)
-                };
-                self.inputs.void(which, By::Cancel, &shared.session);
-                let _ = settled.send(());
-            }
-        }
+        self.stop(StopReason::Cancelled, By::Cancel, context);
     }
 
     /// Cancels the running exchange; the first cause counts.
-    pub(super) fn stop(&mut self, cause: StopReason, by: By, shared: &Shared) {
-        if self.running.is_some() {
-            self.void(None, by, shared);
-        }
+    pub(super) fn stop(&mut self, cause: StopReason, by: By, context: &Context) {
         if let Some(running) = &mut self.running {
+            self.questions.withdraw(&Which::All, by, context);
             running.cause.get_or_insert(cause);
             running.cancel.cancel();
         }
     }
 
-    /// Settles what the user is asked about one call, or about all where none is named.
-    pub(super) fn void(&mut self, id: Option<&ToolId>, by: By, shared: &Shared) {
-        self.approvals.void(id, by, shared.events());
-        let of_call = |open: &ToolInputRequest| id.is_none_or(|id| open.tool_id == *id);
-        self.inputs.void(of_call, by, &shared.session);
-    }
-
-    /// Whether an exchange runs that was not cancelled.
+    /// Returns whether an exchange runs that was not cancelled.
     pub(super) fn is_live(&self) -> bool {
         let running = self.running.as_ref();
         running.is_some_and(|running| !running.cancel.is_cancelled())
     }
 
-    pub(super) fn drop_queue(&mut self, shared: &Shared) {
+    pub(super) fn drop_queue(&mut self, context: &Context) {
         for waiting in self.queue.clear() {
-            shared.drop_send(waiting);
+            drop_send(context, waiting);
         }
     }
 
     /// Makes an exchange of what was to be steered into one that had just ended by itself; `answers` are those
     /// to the last sends that were steered.
-    pub(super) fn take_left_over(
+    pub(super) fn queue_left_over(
         &mut self,
         contents: Vec<Vec<Part>>,
         answers: &VecDeque<Answer>,
         setup: &Setup,
-        shared: &Shared,
+        context: &Context,
     ) {
         if contents.is_empty() || self.closed {
             return;
         }
         let setup = Setup {
-            message_id: shared.session.ids.message(),
+            message_id: context.session.ids.message(),
             content: contents.concat(),
             ..setup.clone()
         };
@@ -293,12 +232,41 @@ impl ActorState {
     }
 }
 
-fn sent(setup: &Setup, state: answer::SendState, position: Option<usize>) -> answer::Sent {
-    answer::Sent {
-        conversation_id: setup.conversation_id.clone(),
-        message_id: setup.message_id.clone(),
-        state,
-        position,
-        duplicate: false,
+/// Returns the calls that a client knows of and that have no result yet, oldest first: the open ones and those whose
+/// input is still streaming.
+fn unfinished_calls(context: &Context) -> Vec<ToolId> {
+    let executions = &context.session.executions;
+    let mut calls = executions.open_of(&context.conversation.id);
+    let mut announced = context.conversation.announced.ids();
+    announced.retain(|id| executions.get(id).is_none());
+    calls.extend(announced);
+    calls
+}
+
+fn settings_ignored(sent: &answer::Sent) -> Notice {
+    Notice {
+        severity: Severity::Warning,
+        code: "steer_settings_ignored".to_owned(),
+        message: format!(
+            "a message was steered into {} of conversation `{}`, which goes on with the settings that it began with; those of the message do not count",
+            sent.message_id, sent.conversation_id
+        ),
+    }
+}
+
+/// The error of a send that finds the queue full.
+fn full(id: &ConversationId) -> ChatError {
+    refused(
+        id,
+        ChatCode::QueueFull,
+        &format!("{QUEUED} sends wait in this conversation already"),
+    )
+}
+
+/// The error of a send that is not admitted, and may be later.
+fn refused(id: &ConversationId, code: ChatCode, message: &str) -> ChatError {
+    ChatError {
+        retryable: true,
+        ..ChatError::new(id, None, code, message)
     }
 }

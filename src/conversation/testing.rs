@@ -8,10 +8,16 @@ use futures::{FutureExt, StreamExt, stream};
 use parking_lot::Mutex;
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
+use tokio::sync::Notify;
 
 use crate::config::Config;
-use crate::exchange::history::is_valid;
-use crate::message::{DangerLevel, MessageId, Model, ToolCategory, ToolId, ToolSpec, Usage};
+use crate::exchange::context::{Context, ConversationContext, Origin, Services, SessionContext};
+use crate::exchange::history::{Room, is_valid};
+use crate::exchange::questions::Remembered;
+use crate::exchange::transcript::Events;
+use crate::message::{
+    ConversationId, DangerLevel, MessageId, Model, ToolCategory, ToolId, ToolSpec, Usage,
+};
 use crate::protocol::ChatCode;
 use crate::protocol::event::Event;
 use crate::provider::{
@@ -43,6 +49,9 @@ pub(crate) enum Finish {
 
 pub(crate) static CONFIG: LazyLock<Arc<Config>> =
     LazyLock::new(|| Arc::new(crate::config::for_tests()));
+
+/// Notified when a call begins to look at a file.
+pub(crate) static OPENING: Notify = Notify::const_new();
 
 const TOOL: &str = "tool";
 const DEEDS: [&str; 6] = ["ok", "fail", "panic", "violate", "hang", "misfit"];
@@ -193,7 +202,13 @@ impl Tool for Deeds {
     fn prepare(&self, input: &Map<String, Value>) -> Result<Box<dyn Prepared>, Refusal> {
         match input.get("do").and_then(Value::as_str) {
             Some("misfit") | None => Err(Refusal::Invalid("misfit".to_owned())),
-            Some(deed) => Ok(Box::new(Deed(deed.to_owned()))),
+            Some(deed) => {
+                if let Some(path) = deed.strip_prefix("open ") {
+                    OPENING.notify_one();
+                    drop(std::fs::File::open(path));
+                }
+                Ok(Box::new(Deed(deed.to_owned())))
+            }
         }
     }
 }
@@ -242,6 +257,37 @@ pub(crate) fn tools() -> Registry {
     };
     let tools: [Arc<dyn Tool>; 1] = [Arc::new(Deeds(spec))];
     Registry::new(tools)
+}
+
+/// A conversation without a client, whose events go to `events`.
+pub(crate) fn context(events: Events, room: Room) -> Context {
+    let services = Services {
+        config: Arc::clone(&CONFIG),
+        registry: Arc::new(tools()),
+        locks: Arc::default(),
+        exchanges: tokio_util::task::TaskTracker::new(),
+        redactor: crate::telemetry::Redactor::default(),
+        first_models: Arc::default(),
+        spill: crate::sandbox::spill::Spill::new(std::env::temp_dir(), 1 << 20),
+        audit: crate::audit::Audit::default(),
+        room: room.clone(),
+    };
+    let session = SessionContext {
+        id: crate::message::SessionId::new("s"),
+        events,
+        executions: Arc::default(),
+        ids: Arc::default(),
+        quota: Arc::default(),
+        questions: Arc::default(),
+        totals: Arc::default(),
+    };
+    let id = ConversationId::new("c");
+    let conversation = ConversationContext::new(id, Origin::Daemon, room, Remembered::default());
+    Context {
+        services,
+        session,
+        conversation,
+    }
 }
 
 /// Checks what must hold of all that was told of whole exchanges, in order.

@@ -5,13 +5,16 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use proptest::prelude::*;
+use serde_json::{Map, Value, json};
 
-use super::testing::{CONFIG, Finish, Move, Scripted, check, finishes, moves, tools};
+use super::testing::{CONFIG, Finish, Move, Scripted, check, finishes, moves};
 use super::*;
-use crate::exchange::history::is_valid;
+use crate::exchange::context::SessionContext;
+use crate::exchange::history::{Room, is_valid};
 use crate::exchange::transcript::Events;
-use crate::message::{Message, OnViolation, Part, TrustLevel};
+use crate::message::{ConversationId, Message, OnViolation, Part, TrustLevel};
 use crate::permission::{PermissionMap, Scope};
+use crate::protocol::command::{ToolApprove, ToolExtend};
 use crate::protocol::event::Event;
 use crate::provider::{Provider, Stop};
 
@@ -21,6 +24,7 @@ enum Act {
     Send(WhenBusy),
     Cancel(bool),
     Verdict(bool),
+    Edit(&'static str),
     Extend,
     CancelTool,
     Close,
@@ -33,6 +37,7 @@ fn acts() -> impl Strategy<Value = Vec<(u8, Act)>> {
         1 => Just(Act::Send(WhenBusy::Reject)),
         2 => any::<bool>().prop_map(Act::Cancel),
         4 => any::<bool>().prop_map(Act::Verdict),
+        1 => prop::sample::select(vec!["fail", "misfit"]).prop_map(Act::Edit),
         1 => Just(Act::Extend),
         1 => Just(Act::CancelTool),
         1 => Just(Act::Close),
@@ -64,37 +69,12 @@ impl Stage {
     fn after(before: CancellationToken, script: Vec<(Vec<Move>, Finish)>) -> Self {
         let told = Told::default();
         let sink = Arc::clone(&told);
-        let session = SessionContext {
-            id: crate::message::SessionId::new("s"),
-            events: Events::new(move |event, _| {
-                sink.lock().push(event);
-            }),
-            executions: Arc::default(),
-            ids: Arc::default(),
-            quota: Arc::default(),
-            inputs: Arc::default(),
-        };
-        let services = Services {
-            config: Arc::clone(&CONFIG),
-            registry: Arc::new(tools()),
-            locks: Arc::default(),
-            exchanges: tokio_util::task::TaskTracker::new(),
-            redactor: crate::telemetry::Redactor::default(),
-            first_models: Arc::default(),
-            spill: crate::sandbox::spill::Spill::new(std::env::temp_dir(), 1 << 20),
-            audit: crate::audit::Audit::default(),
-            room: crate::exchange::history::Room::new(ROOM, ROOM),
-        };
+        let events = Events::new(move |event, _| sink.lock().push(event));
+        let context = testing::context(events, Room::new(ROOM, ROOM));
+        let session = context.session.clone();
         let (inbox, commands) = mpsc::channel(INBOX);
         let cancel = CancellationToken::new();
-        let conversation = Conversation::new(
-            ConversationId::new("c"),
-            commands,
-            services,
-            session.clone(),
-            ConversationContext::default(),
-            cancel.clone(),
-        );
+        let conversation = Conversation::new(commands, context, cancel.clone());
         Self {
             told,
             inbox,
@@ -167,22 +147,13 @@ impl Stage {
                 queued: *queued,
                 reply_to: None,
             }),
-            Act::Verdict(approved) => self.last_asked().map(|tool_id| Command::Approve {
-                verdict: ToolApprove {
-                    unattended: false,
-                    tool_id,
-                    approved: *approved,
-                    input: None,
-                    remember: crate::protocol::command::Remember::Once,
-                    reason: None,
-                },
-                reply_to: None,
-            }),
-            Act::Extend => self.last_asked().map(|tool_id| Command::Extend {
-                wanted: ToolExtend {
+            Act::Verdict(approved) => self.verdict(*approved, None),
+            Act::Edit(deed) => self.verdict(true, json!({ "do": deed }).as_object().cloned()),
+            Act::Extend => self.last_asked().map(|tool_id| Command::Question {
+                action: Action::Extend(ToolExtend {
                     tool_id,
                     request_id: None,
-                },
+                }),
                 reply_to: None,
             }),
             Act::CancelTool => self.last_asked().map(Command::CancelTool),
@@ -192,6 +163,22 @@ impl Stage {
             // A conversation that was closed takes nothing more.
             drop(self.inbox.send(command).await);
         }
+    }
+
+    fn verdict(&self, approved: bool, input: Option<Map<String, Value>>) -> Option<Command> {
+        let tool_id = self.last_asked()?;
+        let verdict = ToolApprove {
+            unattended: false,
+            tool_id,
+            approved,
+            input,
+            remember: crate::protocol::command::Remember::Once,
+            reason: None,
+        };
+        Some(Command::Question {
+            action: Action::Approve(verdict),
+            reply_to: None,
+        })
     }
 
     fn last_asked(&self) -> Option<ToolId> {
@@ -204,7 +191,9 @@ impl Stage {
 
     async fn history(&self) -> Option<Vec<Message>> {
         let (reply, told) = tokio::sync::oneshot::channel();
-        let look = Command::Look(Box::new(|view| drop(reply.send(view.history()))));
+        let look = Command::Look(Box::new(|view| {
+            drop(reply.send(view.newest_history(usize::MAX)))
+        }));
         self.inbox.send(look).await.ok()?;
         let history = told.await.ok()?;
         Some(history.messages.into_iter().map(Message::from).collect())
@@ -366,7 +355,7 @@ async fn the_limit_that_was_reached_is_named() {
             _ => None,
         });
         let error = error.unwrap();
-        assert_eq!(error.code, crate::protocol::ChatCode::ExchangeTimeout);
+        assert_eq!(error.code, ChatCode::ExchangeTimeout);
         assert!(error.hint.unwrap().contains(setting));
         assert_eq!(error.message, "the exchange took longer than 300 s");
     }
@@ -451,7 +440,7 @@ async fn what_a_history_has_no_room_for_is_refused_and_loses_nothing() {
         let [error] = errors.as_slice() else {
             panic!("{told:?}");
         };
-        assert_eq!(error.code, crate::protocol::ChatCode::HistoryFull);
+        assert_eq!(error.code, ChatCode::HistoryFull);
         assert!(error.message.contains("1 MiB"), "{}", error.message);
         assert!(error.hint.is_some());
         stage.told.lock().clear();

@@ -1,62 +1,69 @@
 //! How things stand in a conversation, as its own task sees them at one moment.
 
-use super::shared::Shared;
+use super::history;
 use super::state::ActorState;
+use crate::exchange::context::{Context, Origin};
 use crate::message::ConversationId;
 use crate::protocol::answer;
+use crate::protocol::command::ChatHistory;
 use crate::protocol::event::{StateName, ToolConfirm};
 use crate::protocol::input::ToolInputRequest;
 
 /// A look at a conversation.
 pub struct View<'a> {
     state: &'a ActorState,
-    shared: &'a Shared,
+    context: &'a Context,
 }
 
 impl<'a> View<'a> {
-    pub(super) fn new(state: &'a ActorState, shared: &'a Shared) -> Self {
-        Self { state, shared }
+    pub(super) fn new(state: &'a ActorState, context: &'a Context) -> Self {
+        Self { state, context }
     }
 
-    /// Which conversation.
+    /// Returns its id.
     pub fn id(&self) -> &ConversationId {
-        &self.shared.id
+        &self.context.conversation.id
     }
 
-    /// What it remembers.
-    pub fn history(&self) -> answer::History {
-        self.shared.messages()
+    /// Returns who made it.
+    pub fn origin(&self) -> Origin {
+        self.context.conversation.origin
     }
 
-    /// As many of the newest messages as `most` bytes hold.
+    /// Returns the messages that a request asks for, as many as one frame holds.
+    pub fn history(&self, wanted: &ChatHistory) -> answer::History {
+        history::page(self.context, wanted)
+    }
+
+    /// Returns as many of the newest messages as `most` bytes hold.
     pub fn newest_history(&self, most: usize) -> answer::History {
-        self.shared.newest_messages(most)
+        history::newest_within(self.context, most)
     }
 
-    /// The calls that the user is asked to approve, as they were announced.
+    /// Returns the open approvals as they were announced, oldest first.
     pub fn approvals(&self) -> Vec<ToolConfirm> {
-        self.state.approvals.confirms()
+        self.state.questions.approvals()
     }
 
-    /// What running calls want to be given, as it was announced.
+    /// Returns the open requests for input as they were announced, oldest first.
     pub fn inputs(&self) -> Vec<ToolInputRequest> {
-        self.state.inputs.requests()
+        self.state.questions.inputs()
     }
 
-    /// What it does and what waits.
+    /// Returns what it does and what waits.
     pub fn state(&self) -> answer::ConversationState {
         let running = self.state.running.as_ref();
-        let executions = &self.shared.session.executions;
+        let executions = &self.context.session.executions;
         let state = match running {
             None if !self.state.queue.is_empty() => StateName::Queued,
             None => StateName::Idle,
             Some(_) if !self.approvals().is_empty() => StateName::AwaitingApproval,
             Some(_) if !self.inputs().is_empty() => StateName::AwaitingInput,
-            Some(_) if !executions.open_of(&self.shared.id).is_empty() => StateName::ToolExecuting,
+            Some(_) if !executions.open_of(self.id()).is_empty() => StateName::ToolExecuting,
             Some(_) => StateName::Thinking,
         };
         answer::ConversationState {
-            conversation_id: self.shared.id.clone(),
+            conversation_id: self.id().clone(),
             state,
             message_id: running.map(|running| running.message_id.clone()),
             queue: self.state.queue.ids(),

@@ -1,4 +1,4 @@
-//! The calls that the model writes in the turn that runs: a client knows of them, and they are not open yet.
+//! Calls whose input is still streaming: a client knows of them, and they are not open yet.
 
 use parking_lot::Mutex;
 
@@ -9,7 +9,7 @@ use crate::message::ToolId;
 pub struct AnnouncedCalls(Mutex<Vec<ToolId>>);
 
 impl AnnouncedCalls {
-    /// Takes note of a call that the model begins.
+    /// Notes a call that the model begins.
     pub fn begin(&self, id: ToolId) {
         self.0.lock().push(id);
     }

@@ -1,7 +1,7 @@
 //! One line of the audit log for each call that was settled.
 
-use super::ask::Verdict;
-use super::context::{Services, SessionContext};
+use super::context::Context;
+use super::questions::approval::Verdict;
 use crate::audit::{By, Digested, Entry, Ruling};
 use crate::message::{MessageId, Notice, Severity};
 use crate::protocol::event::Event;
@@ -12,13 +12,15 @@ use crate::protocol::word;
 ///
 /// The first to come after the log failed tells the client.
 pub fn record(
-    services: &Services,
-    session: &SessionContext,
+    context: &Context,
     exchange: &MessageId,
     record: &ExecutionRecord,
     ruling: Ruling,
     output: &str,
 ) {
+    let Context {
+        services, session, ..
+    } = context;
     if !services.audit.is_on() {
         return;
     }
@@ -47,7 +49,7 @@ pub fn record(
         output: Digested::of(output.as_bytes()),
     });
     if let Some(message) = services.audit.news() {
-        session.events.send(Event::SessionNotice(Notice {
+        session.events.emit(Event::SessionNotice(Notice {
             severity: Severity::Error,
             code: "audit_failed".to_owned(),
             message,
@@ -55,7 +57,7 @@ pub fn record(
     }
 }
 
-/// What a verdict decides.
+/// Returns what a verdict decides.
 pub(super) fn ruling(verdict: &Verdict) -> Ruling {
     match verdict {
         Verdict::Approved(input) => Ruling {

@@ -1,21 +1,18 @@
-//! One tool call: prepared, judged, asked for, queued, run, and answered. It always is answered.
+//! The calls of a turn, side by side. Each is answered, whatever happens.
 //!
 //! Nothing here fails: whatever goes wrong is the call's result. The one thing that reaches beyond
 //! the call is a violation, which may end the exchange when the other calls of the turn have ended.
-//!
-//! Here is the turn with its calls side by side; a call's way is `permit` (with `question` where
-//! the user is asked), then `run`, then `settle`.
+//! A call's way is `permit` (with `question` where the user is asked), then `run`, then `settle`.
 
+mod output;
 mod permit;
 mod question;
 mod run;
 mod settle;
 mod turnstile;
 mod user;
-mod view;
 
 use std::panic::AssertUnwindSafe;
-use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt;
@@ -25,26 +22,29 @@ use tokio::sync::Semaphore;
 use tracing::Instrument as _;
 
 use super::accumulator::Fault;
+use super::context::Context;
+use super::turn::TurnRequest;
 use super::{Exchange, Leave, Progress};
 use crate::audit::{By, Ruling};
 use crate::message::{Danger, Message, OnViolation, Part, ToolCall, ToolResult};
 use crate::protocol::ChatCode;
-use crate::protocol::event::ChatError;
+use crate::protocol::event::{ChatError, StopReason};
 use crate::protocol::record::ExecutionStatus;
 use crate::telemetry::Redactor;
 use crate::tool::{Facts, Metadata, Prepared, ToolSet, Violation};
 
 use settle::Settled;
+pub use settle::settle_open;
 use turnstile::{Place, Turnstile};
 
-/// What the model is told of a tool that panicked.
-const FAULT: &str = "the tool failed by a fault of its own; see the log";
+/// The result of a tool that panicked.
+pub(super) const FAULT: &str = "the tool failed by a fault of its own; see the log";
 
-/// What paths may name.
+/// Says what paths may name.
 const REACH: &str = "tools reach only the project and its central storage, less the deny list";
 
-/// Violations of one exchange, the last of which ends it though the model may read them: it is not told what is
-/// outside by trying.
+/// Most violations of one exchange, the last of which ends it though the model may read them: it cannot find out by trying what is
+/// outside.
 const MAX_VIOLATIONS: u32 = 3;
 
 /// Most bytes of an edited input that the model is shown: it says what ran, and is no copy of a file.
@@ -55,7 +55,7 @@ struct Calls<'a> {
     exchange: &'a Exchange<'a>,
     turn: u32,
     tools: &'a ToolSet,
-    /// How many may run at once.
+    /// Permits for those that run at once.
     slots: Semaphore,
     violations: Mutex<Violations>,
 }
@@ -81,19 +81,18 @@ struct Cleared {
 impl Exchange<'_> {
     /// Runs the calls of a turn side by side and remembers their results in the order of the calls.
     pub(super) async fn run_calls(
-        &self,
-        turn: u32,
-        tools: &Arc<ToolSet>,
+        &mut self,
+        request: &TurnRequest,
         calls: Vec<ToolCall>,
         faults: Vec<Option<Fault>>,
-        progress: &mut Progress,
-    ) -> Option<Leave> {
-        progress.ended.tool_calls += u32::try_from(calls.len()).unwrap_or(u32::MAX);
+        progress: &mut Progress<'_>,
+    ) -> Result<(), Leave> {
+        progress.count_calls(calls.len());
         let shared = Calls {
             exchange: self,
-            turn,
-            tools,
-            slots: Semaphore::new(self.services.config.tools.max_concurrent.max(1)),
+            turn: request.turn,
+            tools: &request.offer.tools,
+            slots: Semaphore::new(self.context.services.config.tools.max_concurrent.max(1)),
             violations: Mutex::new(Violations {
                 count: progress.violations,
                 ends: None,
@@ -102,8 +101,8 @@ impl Exchange<'_> {
         let questions = Turnstile::new(calls.len());
         let running = calls.into_iter().zip(faults).enumerate();
         let running = running.map(|(position, (call, fault))| {
-            let repeated = self.conversation.repeats.count(&call);
-            let span = self.span_of(&call);
+            let repeated = self.context.conversation.repeats.count(&call);
+            let span = span_of(self.context, &call);
             let place = questions.place(position);
             shared.run(call, fault, repeated, place).instrument(span)
         });
@@ -111,50 +110,35 @@ impl Exchange<'_> {
         let violations = shared.violations.into_inner();
         progress.violations = violations.count;
         let results: Vec<Message> = results.into_iter().map(Message::ToolResult).collect();
-        progress.budget.injected(&results);
+        progress.ledger.add_messages(&results);
         for result in results {
-            self.remember(result);
+            self.transcript.record(result);
         }
-        let ends = violations.ends?;
-        Some(Leave::Violated(self.violated(&ends)))
+        match violations.ends {
+            Some(violation) => {
+                let error = self.violated(&violation);
+                Err(Leave::Failed(StopReason::SandboxViolation, error))
+            }
+            None => Ok(()),
+        }
     }
 
     /// Answers calls that will not run.
-    pub(super) fn refuse_calls(&self, calls: &[ToolCall], reason: &str, metadata: &Metadata) {
+    pub(super) fn refuse_calls(&mut self, calls: &[ToolCall], reason: &str, metadata: &Metadata) {
         let status = if metadata.cancelled {
             ExecutionStatus::Cancelled
         } else {
             ExecutionStatus::Error
         };
-        let tools = self.services.registry.snapshot();
+        let tools = self.context.services.registry.snapshot();
         for call in calls {
             let tool = tools.get(&call.name);
-            self.open(call, tool, self.cancel.child_token());
+            self.open_record(call, tool, self.cancel.child_token());
             let settled = Settled::unrun(reason, status, metadata.clone());
-            let result = self.span_of(call).in_scope(|| self.settle(call, settled));
-            self.remember(Message::ToolResult(result));
+            let span = span_of(self.context, call);
+            let result = span.in_scope(|| self.settle(call, settled));
+            self.transcript.record(Message::ToolResult(result));
         }
-    }
-
-    /// A call's place in the tree of spans; what the model wrote is not in it.
-    fn span_of(&self, call: &ToolCall) -> tracing::Span {
-        tracing::info_span!("call", tool_id = %call.id, tool = self.known(&call.name))
-    }
-
-    /// The name of a tool, where there is one of this name.
-    fn known<'n>(&self, name: &'n str) -> &'n str {
-        let tools = self.services.registry.snapshot();
-        if tools.contains_key(name) {
-            name
-        } else {
-            "unknown"
-        }
-    }
-
-    /// What is remembered of a call that ran with an input of the user's: the call itself stays as the model made it, since
-    /// providers sign what a model wrote.
-    fn edited(&self, input: Map<String, Value>) -> Part {
-        Part::text(shown_edit(input, &self.services.redactor))
     }
 
     fn violated(&self, violation: &Violation) -> ChatError {
@@ -170,7 +154,21 @@ impl Exchange<'_> {
     }
 }
 
-/// Says with which input of the user's a call ran, without secrets: first these go, then what is too long.
+/// Returns a call's span; what the model wrote is not in it.
+fn span_of(context: &Context, call: &ToolCall) -> tracing::Span {
+    tracing::info_span!("call", tool_id = %call.id, tool = known(context, &call.name))
+}
+
+/// Returns the name of a tool, where there is one of this name.
+fn known<'n>(context: &Context, name: &'n str) -> &'n str {
+    match context.services.registry.snapshot().contains_key(name) {
+        true => name,
+        false => "unknown",
+    }
+}
+
+/// Says with which input of the user's a call ran, without secrets: first these go, then what is too long. The call itself
+/// stays as the model made it, since providers sign what a model wrote.
 fn shown_edit(input: Map<String, Value>, redactor: &Redactor) -> String {
     let input = Value::Object(input).to_string();
     let mut input = redactor.redact(&input).into_owned();
@@ -182,6 +180,7 @@ fn shown_edit(input: Map<String, Value>, redactor: &Redactor) -> String {
 }
 
 impl Calls<'_> {
+    /// Runs one call from the permission to the result.
     async fn run(
         &self,
         call: ToolCall,
@@ -191,20 +190,21 @@ impl Calls<'_> {
     ) -> ToolResult {
         let cancel = self.exchange.cancel.child_token();
         let tool = self.tools.get(&call.name);
-        self.exchange.open(&call, tool, cancel.clone());
+        self.exchange.open_record(&call, tool, cancel.clone());
         let clear = self.clear(&call, tool, fault, repeated, place, &cancel);
         let mut edited = None;
         let settled = match AssertUnwindSafe(clear).catch_unwind().await {
             Ok(Ok(cleared)) => {
                 edited = (cleared.input != call.input).then(|| cleared.input.clone());
-                self.execute(&call, cleared, &cancel).await
+                self.run_cleared(&call, cleared, &cancel).await
             }
             Ok(Err(settled)) => settled,
             Err(_) => Settled::failed(FAULT),
         };
         let mut result = self.exchange.settle(&call, settled);
         if let Some(input) = edited {
-            result.content.push(self.exchange.edited(input));
+            let redactor = &self.exchange.context.services.redactor;
+            result.content.push(Part::text(shown_edit(input, redactor)));
         }
         result
     }
@@ -226,7 +226,8 @@ impl Calls<'_> {
     }
 
     fn rule(&self, call: &ToolCall, ruling: Ruling) {
-        self.exchange.session.executions.rule(&call.id, ruling);
+        let executions = &self.exchange.context.session.executions;
+        executions.rule(&call.id, ruling);
     }
 }
 

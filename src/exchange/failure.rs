@@ -1,8 +1,9 @@
-//! What a client is told where an exchange goes wrong.
+//! The errors that a client gets where an exchange goes wrong.
 
 use std::time::Duration;
 
 use super::history::Full;
+use super::setup::Setup;
 use crate::message::{ConversationId, MessageId};
 use crate::protocol::ChatCode;
 use crate::protocol::event::ChatError;
@@ -10,7 +11,16 @@ use crate::provider::retry::may_pass;
 use crate::provider::{ErrorKind, ProviderError, WiderWindow};
 
 /// Turns a provider's failure into the client's words.
-pub fn from_provider(
+pub fn from_provider(error: &ProviderError, setup: &Setup) -> ChatError {
+    from_instance(
+        error,
+        &setup.provider_id,
+        &setup.conversation_id,
+        &setup.message_id,
+    )
+}
+
+fn from_instance(
     error: &ProviderError,
     provider: &str,
     conversation_id: &ConversationId,
@@ -32,11 +42,7 @@ pub fn from_provider(
 }
 
 /// The error of an exchange whose messages there is no room to remember.
-pub fn history_full(
-    full: Full,
-    conversation_id: &ConversationId,
-    message_id: &MessageId,
-) -> ChatError {
+pub fn history_full(full: Full, setup: &Setup) -> ChatError {
     let hint = match full {
         Full::Conversation(_) => {
             "send it in another conversation, or with a `history` of fewer messages; what is remembered stays"
@@ -46,8 +52,8 @@ pub fn history_full(
     ChatError {
         hint: Some(hint.to_owned()),
         ..ChatError::new(
-            conversation_id,
-            Some(message_id),
+            &setup.conversation_id,
+            Some(&setup.message_id),
             ChatCode::HistoryFull,
             full.to_string(),
         )
@@ -118,8 +124,8 @@ mod tests {
         let (conversation, message) = (ConversationId::new("c"), MessageId::new("m1"));
         let mut error = ProviderError::new(ErrorKind::ContextLength, "too long");
         error.widens = Some(WiderWindow::Ollama);
-        let told = from_provider(&error, "local", &conversation, &message);
-        let hint = told.hint.unwrap();
+        let shown = from_instance(&error, "local", &conversation, &message);
+        let hint = shown.hint.unwrap();
         assert!(hint.contains("larger providers.local.num_ctx"), "{hint}");
     }
 
@@ -131,8 +137,8 @@ mod tests {
                 ..ProviderError::new(ErrorKind::Timeout, "slow")
             };
             let (conversation, message) = (ConversationId::new("c"), MessageId::new("m1"));
-            let told = from_provider(&error, "p", &conversation, &message);
-            assert_eq!(told.hint.is_some(), has_hint, "{status:?}");
+            let shown = from_instance(&error, "p", &conversation, &message);
+            assert_eq!(shown.hint.is_some(), has_hint, "{status:?}");
         }
     }
 }

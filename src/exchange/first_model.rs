@@ -32,9 +32,9 @@ impl FirstModels {
         let (provider, id) = (&setup.provider, &setup.provider_id);
         let known = self.known(provider, id);
         let found = known.get_or_try_init(|| first(&**provider, id)).await;
-        found.cloned().map_err(|problem| {
-            failure::from_provider(&problem, id, &setup.conversation_id, &setup.message_id)
-        })
+        found
+            .cloned()
+            .map_err(|problem| failure::from_provider(&problem, setup))
     }
 
     fn known(&self, provider: &Arc<dyn Provider>, id: &str) -> Arc<OnceCell<String>> {

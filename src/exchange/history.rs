@@ -13,8 +13,8 @@ pub use room::{Full, Room, bytes_of_parts};
 
 /// The messages of a conversation.
 ///
-/// A plain mutex: the conversation's own task reads it for a client while its exchange is in flight;
-/// both hold it for a push or a pointer's copy. A snapshot costs no copy of the messages.
+/// The exchange appends to it while its conversation reads it for a client, in one task: the mutex is never waited for.
+/// A snapshot costs no copy of the messages.
 #[derive(Debug, Default)]
 pub struct History {
     kept: Mutex<Kept>,
@@ -25,6 +25,17 @@ pub struct History {
 struct Kept {
     messages: Arc<Vec<Message>>,
     bytes: usize,
+}
+
+/// What a model is shown of a history, as it is at one moment.
+#[derive(Clone, Debug)]
+pub struct HistoryView(Arc<Vec<Message>>);
+
+impl HistoryView {
+    /// Returns the messages, valid for a request.
+    pub fn messages(&self) -> &[Message] {
+        &self.0
+    }
 }
 
 /// What [`repair`] had to change.
@@ -44,7 +55,7 @@ impl Repairs {
 }
 
 impl History {
-    /// An empty history that shares the room for all.
+    /// Returns an empty history that shares the room for all.
     pub fn new(room: Room) -> Self {
         Self {
             kept: Mutex::default(),
@@ -93,11 +104,11 @@ impl History {
         Ok(repairs)
     }
 
-    /// Returns the messages for a request, repaired where they are not valid.
+    /// Returns the messages for a request to the model, repaired where they are not valid.
     ///
     /// They always are, by construction; a provider would refuse everything that follows if they
     /// once were not, so it is looked at each time.
-    pub fn for_request(&self) -> Arc<Vec<Message>> {
+    pub fn view(&self) -> HistoryView {
         let mut kept = self.kept.lock();
         if !is_valid(&kept.messages) {
             let (repaired, repairs) = repair(kept.messages.to_vec());
@@ -106,7 +117,7 @@ impl History {
             kept.messages = Arc::new(repaired);
             self.resize(&mut kept, bytes);
         }
-        Arc::clone(&kept.messages)
+        HistoryView(Arc::clone(&kept.messages))
     }
 
     fn resize(&self, kept: &mut Kept, bytes: usize) {
@@ -121,24 +132,26 @@ impl Drop for History {
     }
 }
 
-/// Whether every call is answered exactly once, right after its reply and in the order of the calls.
+/// Returns whether every call is answered exactly once, right after its reply and in the order of the calls.
 pub fn is_valid(messages: &[Message]) -> bool {
-    let mut owed: &[ToolCall] = &[];
+    let mut pending: &[ToolCall] = &[];
     for message in messages {
-        match (message, owed) {
-            (Message::ToolResult(result), [call, rest @ ..]) if result.id == call.id => owed = rest,
+        match (message, pending) {
+            (Message::ToolResult(result), [call, rest @ ..]) if result.id == call.id => {
+                pending = rest
+            }
             (Message::ToolResult(_), _) | (_, [_, ..]) => return false,
             (Message::Reply(reply), []) => {
                 let mut seen = HashSet::new();
                 if !reply.calls.iter().all(|call| seen.insert(&call.id)) {
                     return false;
                 }
-                owed = &reply.calls;
+                pending = &reply.calls;
             }
             (Message::User(_), []) => {}
         }
     }
-    owed.is_empty()
+    pending.is_empty()
 }
 
 /// Makes a history valid: calls without a result get an error result, results without a call are

@@ -86,7 +86,7 @@ impl Recording {
         self.recorded.finish();
     }
 
-    /// Returns a range as `tool:output` answers with it.
+    /// Returns a range as `tool:output` answers with it. Blocks until the disk has answered.
     ///
     /// # Errors
     ///
@@ -107,8 +107,8 @@ impl Recording {
     }
 
     fn keep(&self, pipe: Pipe, clean: &str) {
-        if !clean.is_empty() {
-            self.recorded.push(pipe, clean);
+        if !clean.is_empty() && self.recorded.push(pipe, clean).is_err() {
+            crate::runtime::block_in_place(|| self.recorded.push_waiting(pipe, clean));
         }
     }
 }

@@ -1,16 +1,24 @@
-//! What an exchange emits and remembers: a message that is remembered is emitted too.
+//! What an exchange emits and remembers, from its first event to its last.
+//!
+//! A message that is remembered is emitted too. A reply without calls may be the last: its event is held back, so that
+//! it can say what the exchange came to.
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use super::Ended;
+use super::context::Context;
 use super::history::History;
-use crate::message::{ConversationId, Message, MessageId, Part};
-use crate::protocol::RequestId;
+use super::setup::Setup;
+use crate::message::{ConversationId, Message, MessageId, Part, Reply};
 use crate::protocol::content::{Content, WireMessage};
-use crate::protocol::event::{Event, Steered, WholeMessage};
+use crate::protocol::event::{Event, Steered, StopReason, StreamEnd, StreamStart, WholeMessage};
+use crate::protocol::{RequestId, word};
+use crate::telemetry::metrics;
 
 type Sink = dyn Fn(Event, Option<&RequestId>) + Send + Sync;
 
-/// Takes events in order; never waits, never fails.
+/// The way of events to whoever follows a session: takes them in order, never waits, never fails.
 #[derive(Clone)]
 pub struct Events(Arc<Sink>);
 
@@ -20,12 +28,12 @@ impl Events {
         Self(Arc::new(sink))
     }
 
-    /// Tells an event.
-    pub fn send(&self, event: Event) {
+    /// Emits an event.
+    pub fn emit(&self, event: Event) {
         (self.0)(event, None);
     }
 
-    /// Tells the answer to a request.
+    /// Emits the answer to a request.
     pub fn answer(&self, reply_to: Option<&RequestId>, event: Event) {
         (self.0)(event, reply_to);
     }
@@ -37,47 +45,125 @@ impl std::fmt::Debug for Events {
     }
 }
 
-/// The messages of one exchange.
-#[derive(Clone, Copy, Debug)]
-pub struct Transcript<'a> {
-    /// Where events go.
-    pub events: &'a Events,
-    /// What its conversation remembers.
-    pub history: &'a History,
-    /// Which conversation.
-    pub conversation_id: &'a ConversationId,
-    /// Which exchange.
-    pub message_id: &'a MessageId,
+/// One exchange as its client sees it and its conversation remembers it. Whoever makes one ends it.
+#[derive(Debug)]
+#[must_use = "an exchange has an end"]
+pub struct Transcript {
+    events: Events,
+    history: Arc<History>,
+    conversation_id: ConversationId,
+    message_id: MessageId,
+    /// A reply without calls, remembered already, which is emitted with what comes next.
+    held_back: Option<WireMessage>,
 }
 
-impl Transcript<'_> {
-    /// Remembers a message and tells it.
-    pub fn remember(&self, message: Message) {
-        self.tell(WireMessage::from(&message));
+impl Transcript {
+    /// Returns the transcript of an exchange that has emitted nothing.
+    pub fn new(context: &Context, message_id: &MessageId) -> Self {
+        Self {
+            events: context.events().clone(),
+            history: Arc::clone(&context.conversation.history),
+            conversation_id: context.conversation.id.clone(),
+            message_id: message_id.clone(),
+            held_back: None,
+        }
+    }
+
+    /// Emits that the exchange began, and that it answers what was steered too late into the one before.
+    pub fn begin(&self, setup: &Setup, steered: &[Vec<Part>]) {
+        // Not at `info`: what it would say its end says too, and it would be written before the provider is asked.
+        tracing::debug!(parts = setup.content.len(), "exchange began");
+        self.events.emit(Event::ChatStreamStart(StreamStart {
+            conversation_id: self.conversation_id.clone(),
+            message_id: self.message_id.clone(),
+            provider: setup.provider_id.clone(),
+            model: setup.model.clone(),
+        }));
+        for content in steered {
+            self.emit_steered(content);
+        }
+    }
+
+    /// Remembers a message and emits it.
+    pub fn record(&mut self, message: Message) {
+        self.emit_held_back();
+        self.emit_message(WireMessage::from(&message));
         self.history.extend([message]);
     }
 
-    /// Tells a message that is remembered already.
-    pub fn tell(&self, message: WireMessage) {
-        let whole = WholeMessage::new(self.conversation_id, self.message_id, message);
-        self.events.send(Event::ChatMessage(Box::new(whole)));
+    /// Remembers a reply, unless it is empty. One without calls may be the last, and its event is held back.
+    pub fn record_reply(&mut self, reply: Reply) {
+        self.emit_held_back();
+        if reply.is_empty() {
+            return;
+        }
+        if !reply.calls.is_empty() {
+            return self.record(Message::Reply(reply));
+        }
+        let message = Message::Reply(reply);
+        self.held_back = Some(WireMessage::from(&message));
+        self.history.extend([message]);
     }
 
-    /// Tells that what the user said is part of the exchange from here on.
-    pub fn tell_steered(&self, content: &[Part]) {
-        self.events.send(Event::ChatSteered(Steered {
+    /// Makes what the user said meanwhile part of the exchange.
+    pub fn record_steered(&mut self, content: Vec<Part>) {
+        self.emit_steered(&content);
+        self.record(Message::User(content));
+    }
+
+    /// Emits how the exchange ended: its error, its last message, its end. One that never ran took no time.
+    pub fn end(self, ended: Ended, took: Option<Duration>) {
+        let stop_reason = ended.stop.unwrap_or(StopReason::Error);
+        let duration_ms = u64::try_from(took.unwrap_or_default().as_millis()).unwrap_or(u64::MAX);
+        if let Some(error) = ended.error {
+            self.events.emit(Event::ChatError(Box::new(error)));
+        }
+        tracing::info!(
+            end = word(&stop_reason),
+            turns = ended.turns,
+            tool_calls = ended.tool_calls,
+            duration_ms,
+            "exchange ended"
+        );
+        let end = StreamEnd {
+            conversation_id: self.conversation_id.clone(),
+            message_id: self.message_id.clone(),
+            stop_reason,
+            partial: ended.partial,
+            turns: ended.turns,
+            tool_calls: ended.tool_calls,
+            usage: ended.spent.usage.into(),
+            cost_usd: ended.spent.cost.dollars(),
+            duration_ms,
+        };
+        if let Some(message) = self.held_back {
+            let whole = WholeMessage {
+                exchange: Some(end.clone()),
+                ..WholeMessage::new(&self.conversation_id, &self.message_id, message)
+            };
+            self.events.emit(Event::ChatMessage(Box::new(whole)));
+        }
+        metrics::exchange_ended(&word(&end.stop_reason), took);
+        self.events.emit(Event::ChatStreamEnd(Box::new(end)));
+    }
+
+    /// Emits a reply that turned out not to be the last.
+    fn emit_held_back(&mut self) {
+        if let Some(message) = self.held_back.take() {
+            self.emit_message(message);
+        }
+    }
+
+    fn emit_message(&self, message: WireMessage) {
+        let whole = WholeMessage::new(&self.conversation_id, &self.message_id, message);
+        self.events.emit(Event::ChatMessage(Box::new(whole)));
+    }
+
+    fn emit_steered(&self, content: &[Part]) {
+        self.events.emit(Event::ChatSteered(Steered {
             conversation_id: self.conversation_id.clone(),
             message_id: self.message_id.clone(),
             content: Content::from(content),
         }));
-    }
-
-    /// Takes in what the user said meanwhile. It comes after `closing`, the reply that was taken for the last.
-    pub fn steered(&self, content: Vec<Part>, closing: &mut Option<WireMessage>) {
-        self.tell_steered(&content);
-        if let Some(closing) = closing.take() {
-            self.tell(closing);
-        }
-        self.remember(Message::User(content));
     }
 }

@@ -1,6 +1,7 @@
-//! One turn of the model: asked for, received, retried, and given up.
+//! One turn of the model: requested, received, retried, and given up.
 
 use std::pin::pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::{FutureExt, StreamExt};
@@ -9,10 +10,13 @@ use tokio::time::Instant;
 use super::accumulator::{Accumulator, ClientDelta, Turn};
 use super::budget::{estimate, estimate_head, estimate_reply};
 use super::failure;
+use super::history::HistoryView;
+use super::offer::ToolOffer;
+use super::setup::Setup;
 use super::{Exchange, Leave, Progress};
-use crate::message::{Message, ToolCall, ToolSpec, Usage};
+use crate::message::ToolCall;
 use crate::protocol::event::{
-    Delta, Event, State, StateName, ToolInputDelta, TurnDiscarded, TurnUsage,
+    Delta, Event, State, StateName, StopReason, ToolInputDelta, TurnDiscarded, TurnUsage,
 };
 use crate::protocol::word;
 use crate::provider::retry::{Failures, Policy};
@@ -27,50 +31,69 @@ enum Attempt {
     Cancelled(Accumulator),
 }
 
-/// What the attempts of one turn share.
-struct TurnRequest<'t> {
-    turn: u32,
-    offered: &'t [ToolSpec],
+/// What one turn asks of the model; its attempts share it.
+pub(super) struct TurnRequest {
+    pub(super) turn: u32,
+    pub(super) offer: Arc<ToolOffer>,
     choice: ToolChoice,
 }
 
+impl TurnRequest {
+    pub(super) fn new(turn: u32, offer: &Arc<ToolOffer>, choice: ToolChoice) -> Self {
+        Self {
+            turn,
+            offer: Arc::clone(offer),
+            choice,
+        }
+    }
+
+    /// Returns the provider's request, made of the history and the tools as they are at one moment.
+    fn to_provider<'r>(&'r self, setup: &'r Setup, history: &'r HistoryView) -> Request<'r> {
+        Request {
+            model: &setup.model,
+            system: &setup.system,
+            messages: history.messages(),
+            tools: &self.offer.specs,
+            tool_choice: self.choice,
+            max_tokens: setup.max_tokens,
+            temperature: setup.temperature,
+            thinking: setup.thinking,
+            cache_key: &setup.cache_key,
+        }
+    }
+}
+
 impl Exchange<'_> {
-    /// Streams one turn, retried as the policy allows; says how to leave where it came to nothing.
+    /// Streams one turn, retried as the policy allows; an error says how to leave where it came to nothing.
     ///
     /// An attempt that failed before a client saw anything of it is repeated in silence; one that
     /// failed later is discarded and run again, a bounded number of times.
     pub(super) async fn stream_turn(
         &mut self,
-        turn: u32,
-        offered: &[ToolSpec],
-        choice: ToolChoice,
-        progress: &mut Progress,
+        request: &TurnRequest,
+        progress: &mut Progress<'_>,
     ) -> Result<Turn, Leave> {
-        let request = TurnRequest {
-            turn,
-            offered,
-            choice,
-        };
+        let provider = &self.setup.provider_id;
         let policy = Policy::new(self.setup.max_retries);
         let restart_policy = Policy::new(self.setup.restarts);
         let (mut failures, mut retries, mut restarts) = (Failures::default(), 0, 0);
         loop {
-            match self.attempt(&request, progress).await {
+            match self.attempt(request, progress).await {
                 Attempt::Whole(received) => {
-                    metrics::provider_answered(&self.setup.provider_id, "ok");
-                    return Ok(self.take_reply(&request, received, progress));
+                    metrics::provider_answered(provider, "ok");
+                    return Ok(self.finish_turn(request, received, progress));
                 }
                 Attempt::Cancelled(received) => {
-                    metrics::provider_answered(&self.setup.provider_id, "cancelled");
+                    metrics::provider_answered(provider, "cancelled");
                     self.abandon(received, "cancelled", &cancelled(), progress);
-                    return Err(Leave::Cancelled);
+                    return Err(Leave::Stop(StopReason::Cancelled));
                 }
                 Attempt::Broken(received, error) => {
                     let failure = word(&failure::meaning(error.kind).0);
                     if error.not_sent {
                         tracing::debug!(kind = ?error.kind, "turn waits for the provider");
                     } else {
-                        metrics::provider_answered(&self.setup.provider_id, &failure);
+                        metrics::provider_answered(provider, &failure);
                         tracing::warn!(kind = ?error.kind, status = error.status, "turn failed");
                     }
                     let again = if received.has_output() {
@@ -84,11 +107,11 @@ impl Exchange<'_> {
                         return Err(self.give_up(received, &error, progress));
                     };
                     if received.has_output() {
-                        progress.ended.cost.add_unknown();
-                        self.discard(turn, &error);
+                        progress.ledger.add_broken_turn();
+                        self.discard(request.turn, &error);
                     }
                     if !error.not_sent {
-                        metrics::provider_retried(&self.setup.provider_id, &failure);
+                        metrics::provider_retried(provider, &failure);
                     }
                     self.wait_to_retry(retries + restarts, delay, &error)
                         .await?;
@@ -97,21 +120,20 @@ impl Exchange<'_> {
         }
     }
 
-    async fn attempt(&self, request: &TurnRequest<'_>, progress: &mut Progress) -> Attempt {
+    async fn attempt(&self, request: &TurnRequest, progress: &mut Progress<'_>) -> Attempt {
         let mut received = Accumulator::default();
-        self.conversation.announced.clear();
+        self.context.conversation.announced.clear();
         let mut cancelled = pin!(self.cancel.cancelled());
-        self.events()
-            .send(Event::ChatState(self.state(StateName::Thinking)));
-        let messages = self.history.for_request();
+        self.emit(Event::ChatState(self.state(StateName::Thinking)));
+        let history = self.context.conversation.history.view();
         let mut sent_at = Some(Instant::now());
-        let provider_request = self.provider_request(request, &messages);
         let opened = tokio::select! {
             biased;
             () = &mut cancelled => return Attempt::Cancelled(received),
-            opened = self.setup.provider.stream(provider_request) => opened,
+            opened = self.setup.provider.stream(request.to_provider(self.setup, &history)) => opened,
         };
-        drop(messages);
+        // The history is appended to in place only where nobody else holds it.
+        drop(history);
         let mut stream = match opened {
             Ok(stream) => stream,
             Err(error) => return Attempt::Broken(received, error),
@@ -135,7 +157,7 @@ impl Exchange<'_> {
                         return Attempt::Broken(received, error);
                     }
                     if done {
-                        self.let_go(stream);
+                        self.read_rest(stream);
                         return Attempt::Whole(received);
                     }
                 }
@@ -152,56 +174,36 @@ impl Exchange<'_> {
     }
 
     /// Has the rest of an answer read, so that its connection can be used again; nobody waits for it.
-    fn let_go(&self, mut stream: ChunkStream) {
+    fn read_rest(&self, mut stream: ChunkStream) {
         if stream.next().now_or_never().is_none() {
             let rest = async move { drop(stream.next().await) };
-            self.services.exchanges.spawn(rest);
+            self.context.services.exchanges.spawn(rest);
         }
     }
 
-    fn provider_request<'r>(
-        &'r self,
-        request: &TurnRequest<'r>,
-        messages: &'r [Message],
-    ) -> Request<'r> {
-        Request {
-            model: &self.setup.model,
-            system: &self.setup.system,
-            messages,
-            tools: request.offered,
-            tool_choice: request.choice,
-            max_tokens: self.setup.max_tokens,
-            temperature: self.setup.temperature,
-            thinking: self.setup.thinking,
-            cache_key: &self.setup.cache_key,
-        }
-    }
-
-    /// Takes a chunk and tells the client what it means.
+    /// Adds a chunk to the turn and emits what it means to the client.
     fn receive(
         &self,
         turn: u32,
         chunk: Chunk,
         received: &mut Accumulator,
-        progress: &mut Progress,
+        progress: &mut Progress<'_>,
     ) {
         if let Chunk::Notice(notice) = chunk {
-            self.events().send(Event::SessionNotice(notice));
-            return;
+            return self.emit(Event::SessionNotice(notice));
         }
         let first_text = !received.has_text();
-        match received.push(chunk, || self.session.ids.tool()) {
+        match received.push(chunk, || self.context.session.ids.tool()) {
             ClientDelta::Text(content) => {
                 if first_text {
-                    self.events()
-                        .send(Event::ChatState(self.state(StateName::Responding)));
+                    self.emit(Event::ChatState(self.state(StateName::Responding)));
                 }
                 let delta = self.delta(turn, &mut progress.text_index, content);
-                self.events().send(Event::ChatTextDelta(delta));
+                self.emit(Event::ChatTextDelta(delta));
             }
             ClientDelta::Thinking(content) => {
                 let delta = self.delta(turn, &mut progress.thinking_index, content);
-                self.events().send(Event::ChatThinkingDelta(delta));
+                self.emit(Event::ChatThinkingDelta(delta));
             }
             ClientDelta::CallInput {
                 id,
@@ -210,21 +212,20 @@ impl Exchange<'_> {
                 begins,
             } => {
                 if begins {
-                    self.conversation.announced.begin(id.clone());
-                    self.events().send(Event::ChatState(State {
+                    self.context.conversation.announced.begin(id.clone());
+                    self.emit(Event::ChatState(State {
                         tool_id: Some(id.clone()),
                         ..self.state(StateName::ToolPlanned)
                     }));
                 }
-                self.events()
-                    .send(Event::ChatToolInputDelta(ToolInputDelta {
-                        conversation_id: self.setup.conversation_id.clone(),
-                        message_id: self.setup.message_id.clone(),
-                        turn,
-                        tool_id: id,
-                        tool_name: name,
-                        chunk,
-                    }));
+                self.emit(Event::ChatToolInputDelta(ToolInputDelta {
+                    conversation_id: self.setup.conversation_id.clone(),
+                    message_id: self.setup.message_id.clone(),
+                    turn,
+                    tool_id: id,
+                    tool_name: name,
+                    chunk,
+                }));
             }
             ClientDelta::Nothing => {}
         }
@@ -243,57 +244,36 @@ impl Exchange<'_> {
     }
 
     /// Closes a turn that ended well.
-    fn take_reply(
+    fn finish_turn(
         &self,
-        request: &TurnRequest<'_>,
+        request: &TurnRequest,
         received: Accumulator,
-        progress: &mut Progress,
+        progress: &mut Progress<'_>,
     ) -> Turn {
-        let turn = request.turn;
         let stop = received.raw_stop().map(str::to_owned);
         let whole = received.finish();
         let estimated = || {
-            estimate_head(&self.setup.system, request.offered)
-                + estimate(&self.history.snapshot())
+            estimate_head(&self.setup.system, &request.offer.specs)
+                + estimate(&self.context.conversation.history.snapshot())
                 + estimate_reply(&whole.reply)
         };
         let model = self.setup.provider.model(&self.setup.model);
-        progress.budget.learn_window(model.context_window);
-        progress.budget.counted(&whole.usage, estimated);
-        progress.ended.turns += 1;
-        progress.ended.usage = progress.ended.usage.plus(whole.usage);
-        let pricing = model.pricing.as_ref();
-        progress.ended.cost.add(&whole.usage, pricing);
-        let Usage {
-            input,
-            output,
-            cache_read,
-            cache_write,
-            ..
-        } = whole.usage;
-        for (kind, count) in [
-            ("input", input),
-            ("output", output),
-            ("cache_read", cache_read),
-            ("cache_write", cache_write),
-        ] {
-            if let Some(count) = count {
-                metrics::tokens(&self.setup.provider_id, kind, count);
-            }
-        }
-        self.events().send(Event::ChatUsage(TurnUsage {
+        progress.ledger.add_turn(&whole.usage, &model, estimated);
+        progress.turns += 1;
+        let usage = &whole.usage;
+        self.emit(Event::ChatUsage(TurnUsage {
             conversation_id: self.setup.conversation_id.clone(),
             message_id: self.setup.message_id.clone(),
-            turn,
-            input_tokens: input,
-            output_tokens: output,
-            cache_read_tokens: cache_read,
-            cache_write_tokens: cache_write,
-            context: progress.budget.context(),
+            turn: request.turn,
+            input_tokens: usage.input,
+            output_tokens: usage.output,
+            cache_read_tokens: usage.cache_read,
+            cache_write_tokens: usage.cache_write,
+            context: progress.ledger.gauge(),
         }));
         tracing::info!(
-            input,
-            output,
+            input = usage.input,
+            output = usage.output,
             calls = whole.reply.calls.len(),
             stop,
             "turn ended"
@@ -303,60 +283,55 @@ impl Exchange<'_> {
 
     /// Remembers what came of a turn that will not be whole, each of its calls answered.
     fn abandon(
-        &self,
+        &mut self,
         received: Accumulator,
         reason: &str,
         metadata: &Metadata,
-        progress: &mut Progress,
+        progress: &mut Progress<'_>,
     ) {
-        progress.ended.partial |= received.has_text();
+        progress.partial |= received.has_text();
         if !received.has_output() {
             return;
         }
-        progress.ended.cost.add_unknown();
+        progress.ledger.add_broken_turn();
         let turn = received.finish();
         let calls: Vec<ToolCall> = turn.reply.calls.clone();
-        progress.ended.tool_calls += u32::try_from(calls.len()).unwrap_or(u32::MAX);
-        self.remember_reply(turn.reply, progress);
+        progress.count_calls(calls.len());
+        self.transcript.record_reply(turn.reply);
         self.refuse_calls(&calls, reason, metadata);
     }
 
     fn give_up(
-        &self,
+        &mut self,
         received: Accumulator,
         error: &ProviderError,
-        progress: &mut Progress,
+        progress: &mut Progress<'_>,
     ) -> Leave {
         // Also where the client was shown no text: what it was shown is not whole.
-        progress.ended.partial |= received.has_output();
+        progress.partial |= received.has_output();
         self.abandon(
             received,
             "the model's answer broke off before this call could run",
             &Metadata::default(),
             progress,
         );
-        let mut told = failure::from_provider(
-            error,
-            &self.setup.provider_id,
-            &self.setup.conversation_id,
-            &self.setup.message_id,
-        );
-        told.message = self.safe(&told.message);
-        Leave::Failed(told)
+        let mut shown = failure::from_provider(error, self.setup);
+        shown.message = self.redacted(&shown.message);
+        Leave::Failed(StopReason::Error, shown)
     }
 
-    /// A provider's words without any secret of the daemon, in whatever form they have it.
-    fn safe(&self, message: &str) -> String {
-        self.services.redactor.redact(message).into_owned()
+    /// Returns a provider's words without any secret of the daemon, in whatever form they have it.
+    fn redacted(&self, message: &str) -> String {
+        self.context.services.redactor.redact(message).into_owned()
     }
 
     fn discard(&self, turn: u32, error: &ProviderError) {
-        self.conversation.announced.clear();
-        self.events().send(Event::ChatTurnDiscarded(TurnDiscarded {
+        self.context.conversation.announced.clear();
+        self.emit(Event::ChatTurnDiscarded(TurnDiscarded {
             conversation_id: self.setup.conversation_id.clone(),
             message_id: self.setup.message_id.clone(),
             turn,
-            reason: self.safe(&error.message),
+            reason: self.redacted(&error.message),
         }));
     }
 
@@ -366,16 +341,14 @@ impl Exchange<'_> {
         delay: Duration,
         error: &ProviderError,
     ) -> Result<(), Leave> {
-        self.events().send(Event::ChatState(State {
+        self.emit(Event::ChatState(State {
             attempt: Some(failures + 1),
             delay_ms: Some(u64::try_from(delay.as_millis()).unwrap_or(u64::MAX)),
-            reason: Some(self.safe(&error.message)),
+            reason: Some(self.redacted(&error.message)),
             ..self.state(StateName::Retrying)
         }));
-        self.cancel
-            .run_until_cancelled(error.wait(delay))
-            .await
-            .ok_or(Leave::Cancelled)
+        let waited = self.cancel.run_until_cancelled(error.wait(delay)).await;
+        waited.ok_or(Leave::Stop(StopReason::Cancelled))
     }
 }
 
@@ -387,7 +360,7 @@ pub(super) fn cancelled() -> Metadata {
     }
 }
 
-/// A random number from 0 to 1, to spread retries.
+/// Returns a random number from 0 to 1, to spread retries.
 fn jitter() -> f64 {
     let bits = getrandom::u32().unwrap_or(u32::MAX / 2);
     f64::from(bits) / f64::from(u32::MAX)

@@ -62,6 +62,10 @@ impl Tool for McpTool {
         &self.definition.spec
     }
 
+    fn looks_at_files(&self) -> bool {
+        false
+    }
+
     /// Takes any object: the schema is the server's, and so is the check against it.
     fn prepare(&self, input: &Map<String, Value>) -> Result<Box<dyn Prepared>, Refusal> {
         Ok(Box::new(Call {

@@ -2,7 +2,7 @@
 
 use crate::message::{ConversationId, TrustLevel};
 use crate::protocol::Command;
-use crate::protocol::command::{Configure, Conversation, Empty, ModelList};
+use crate::protocol::command::{ChatHistory, Configure, Empty, ModelList};
 
 /// What `/help` says of the commands that both have.
 pub(crate) const COMMANDS: &str = "\
@@ -45,9 +45,9 @@ impl Line {
         match (word, argument) {
             ("help", _) => Self::Help,
             ("quit" | "exit", "") => Self::Quit,
-            ("history", "") => Self::Ask(Command::ChatHistory(Conversation {
-                conversation_id: conversation.clone(),
-            })),
+            ("history", "") => Self::Ask(Command::ChatHistory(ChatHistory::newest(
+                conversation.clone(),
+            ))),
             ("model", "") => Self::Ask(Command::ModelList(ModelList::default())),
             ("model", id) => configure(Configure {
                 model: Some(id.to_owned()),
@@ -97,9 +97,7 @@ mod tests {
             ("/help", Line::Help),
             (
                 "/history",
-                Line::Ask(Command::ChatHistory(Conversation {
-                    conversation_id: here.clone(),
-                })),
+                Line::Ask(Command::ChatHistory(ChatHistory::newest(here.clone()))),
             ),
             (
                 "/model",

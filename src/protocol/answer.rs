@@ -112,13 +112,16 @@ pub struct Cancelled {
 pub struct History {
     /// Which conversation.
     pub conversation_id: ConversationId,
-    /// All that the daemon remembers of it.
+    /// What the daemon remembers of it, or the page asked for, the oldest first.
     pub messages: Vec<WireMessage>,
     /// Something is left out for its size: the oldest messages where all do not fit one frame
     /// (`server.max_frame_bytes`); after a gap already where they are more than their share, or the beginning of
     /// what the running turn has said.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub truncated: bool,
+    /// There are older messages: the `before` of the request for them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_before: Option<usize>,
 }
 
 /// Payload of `chat:close-result`.

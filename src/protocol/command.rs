@@ -41,7 +41,7 @@ pub enum Command {
     ChatCancel(ChatCancel),
     /// Asks for what the daemon remembers.
     #[serde(rename = "chat:history")]
-    ChatHistory(Conversation),
+    ChatHistory(ChatHistory),
     /// Cancels and forgets a conversation.
     #[serde(rename = "chat:close")]
     ChatClose(Conversation),
@@ -243,6 +243,32 @@ pub struct ChatCancel {
     /// Whether queued sends are dropped too.
     #[serde(default)]
     pub queued: bool,
+}
+
+/// Payload of `chat:history`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ChatHistory {
+    /// Which conversation.
+    #[serde(alias = "conversation_id", default = "default_conversation")]
+    pub conversation_id: ConversationId,
+    /// Most messages of the answer, 1 at least; without it as many as one frame holds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<usize>,
+    /// The `nextBefore` of an earlier answer: only messages older than those.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before: Option<usize>,
+}
+
+impl ChatHistory {
+    /// Asks for the newest messages of a conversation.
+    pub fn newest(conversation_id: ConversationId) -> Self {
+        Self {
+            conversation_id,
+            limit: None,
+            before: None,
+        }
+    }
 }
 
 /// A payload that names a conversation.

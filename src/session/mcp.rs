@@ -48,31 +48,31 @@ impl Session {
             return self.answer(id, Event::SessionError(refused));
         }
         let daemon = Arc::clone(&self.daemon);
-        self.ask(id, async move {
-            told(daemon.mcp.remove(&name).await.map(Event::McpRemoveResult))
+        self.answer_later(id, async move {
+            answered(daemon.mcp.remove(&name).await.map(Event::McpRemoveResult))
         });
     }
 
     /// Reads a resource.
     pub(super) fn read_resource(&self, wanted: McpReadResource, id: Option<&RequestId>) {
         let daemon = Arc::clone(&self.daemon);
-        self.ask(id, async move {
+        self.answer_later(id, async move {
             let read = daemon.mcp.read_resource(&wanted.server, &wanted.uri).await;
-            told(read.map(Event::McpReadResourceResult))
+            answered(read.map(Event::McpReadResourceResult))
         });
     }
 
     /// Gets a prompt.
     pub(super) fn get_prompt(&self, wanted: McpGetPrompt, id: Option<&RequestId>) {
         let daemon = Arc::clone(&self.daemon);
-        self.ask(id, async move {
+        self.answer_later(id, async move {
             let McpGetPrompt {
                 server,
                 name,
                 arguments,
             } = wanted;
             let got = daemon.mcp.get_prompt(&server, &name, arguments).await;
-            told(got.map(Event::McpGetPromptResult))
+            answered(got.map(Event::McpGetPromptResult))
         });
     }
 
@@ -87,7 +87,7 @@ impl Session {
     }
 }
 
-fn told(outcome: Result<Event, crate::mcp::McpError>) -> Event {
+fn answered(outcome: Result<Event, crate::mcp::McpError>) -> Event {
     outcome.unwrap_or_else(|problem| {
         Event::SessionError(error(SessionCode::McpError, &problem.to_string()))
     })

@@ -1,34 +1,46 @@
-//! Requests about the session and the daemon, and their answers.
+//! What each request does, and its answer.
 
 use std::sync::Arc;
 
 use secrecy::{ExposeSecret as _, SecretString};
-use tokio::sync::oneshot;
+use tokio::sync::{Semaphore, oneshot};
 
 use super::{Session, defaults, resolve};
 use crate::config::NamedValue;
 use crate::conversation::{self, View};
+use crate::exchange::context::Origin;
 use crate::exchange::executions::NoOutput;
 use crate::exchange::failure;
+use crate::exchange::questions::Action;
 use crate::message::{ConversationId, Notice, Severity};
 use crate::protocol::command::{self, Command};
 use crate::protocol::event::{Event, ReadyProvider, SessionError};
-use crate::protocol::{RequestId, SessionCode, answer};
+use crate::protocol::{Request, RequestId, SessionCode, answer};
 use crate::provider::registry::{ProviderInfo, Providers};
 use crate::telemetry::Redactor;
 
 impl Session {
-    /// Answers what is no conversation's business.
-    pub(super) async fn about_daemon(&mut self, command: Command, id: Option<&RequestId>) {
-        let answer = match command {
+    /// Does what a request asks for. What is a conversation's is passed on and answered there.
+    pub(super) async fn handle(&mut self, request: Request) {
+        let id = request.id.as_ref();
+        let answer = match request.command {
+            Command::ChatSend(send) => return self.send(*send, id).await,
+            Command::ChatCancel(cancel) => return self.cancel(cancel, id).await,
+            Command::ChatToolApprove(verdict) => {
+                return self.question(Action::Approve(verdict), id).await;
+            }
+            Command::ChatToolInput(input) => return self.question(Action::Input(input), id).await,
+            Command::ChatToolExtend(extend) => {
+                return self.question(Action::Extend(extend), id).await;
+            }
             Command::SessionConfigure(wanted) => self.configure(&wanted),
             Command::SessionResume(_) => Err(error(
                 SessionCode::InvalidPayload,
                 "session:resume must be the first frame of a socket and name another session",
             )),
             Command::SessionPing(_) => Ok(Event::SessionPingResult(command::Empty {})),
-            Command::SessionState(_) => return self.tell_state(id).await,
-            Command::ChatHistory(wanted) => return self.history(&wanted.conversation_id, id).await,
+            Command::SessionState(_) => return self.state(id).await,
+            Command::ChatHistory(wanted) => return self.history(wanted, id).await,
             Command::ChatClose(wanted) => Ok(self.close(wanted.conversation_id).await),
             Command::ProviderList(_) => Ok(Event::ProviderListResult(answer::Providers {
                 providers: self.daemon.providers.list().into_iter().map(row).collect(),
@@ -56,7 +68,7 @@ impl Session {
             Command::ToolMetrics(_) => {
                 Ok(Event::ToolMetricsResult(self.shared.executions.metrics()))
             }
-            Command::ToolOutput(wanted) => self.output(&wanted),
+            Command::ToolOutput(wanted) => return self.output(wanted, id),
             Command::McpList(_) => Ok(Event::McpListResult(answer::McpServers {
                 servers: self.daemon.mcp.list(),
             })),
@@ -64,20 +76,48 @@ impl Session {
             Command::McpRemove(wanted) => return self.remove_server(wanted.name, id),
             Command::McpReadResource(wanted) => return self.read_resource(wanted, id),
             Command::McpGetPrompt(wanted) => return self.get_prompt(wanted, id),
-            // Taken before; there is nobody else to take them.
-            Command::ChatSend(_)
-            | Command::ChatCancel(_)
-            | Command::ChatToolApprove(_)
-            | Command::ChatToolInput(_)
-            | Command::ChatToolExtend(_) => return,
         };
         self.answer(id, answer.unwrap_or_else(Event::SessionError));
     }
 
-    /// The values now in force.
+    /// Has a conversation stop what runs in it.
+    async fn cancel(&self, wanted: command::ChatCancel, id: Option<&RequestId>) {
+        let cancel = conversation::Command::Cancel {
+            queued: wanted.queued,
+            reply_to: id.cloned(),
+        };
+        if !self.command(&wanted.conversation_id, cancel).await && id.is_some() {
+            let nothing = answer::Cancelled {
+                conversation_id: wanted.conversation_id,
+                cancelled: false,
+                tool_ids: Vec::new(),
+                queued_dropped: 0,
+            };
+            self.answer(id, Event::ChatCancelResult(nothing));
+        }
+    }
+
+    /// Passes an answer to a question, or more time for it, on to the conversation that asks.
+    async fn question(&self, action: Action, id: Option<&RequestId>) {
+        let error = action.not_found();
+        let owner = self.shared.questions.conversation_of(&action.question());
+        let command = conversation::Command::Question {
+            action,
+            reply_to: id.cloned(),
+        };
+        let passed_on = match owner {
+            Some(owner) => self.command(&owner, command).await,
+            None => false,
+        };
+        if !passed_on {
+            self.answer(id, Event::SessionError(error));
+        }
+    }
+
+    /// Returns the values now in force.
     pub(super) fn in_force(&self) -> answer::Configured {
         answer::Configured {
-            input_requests: self.shared.inputs.is_wanted(),
+            input_requests: self.shared.questions.wants_inputs(),
             ..self.defaults.in_force(
                 &self.daemon.services.config,
                 self.daemon.providers.default_id(),
@@ -86,9 +126,9 @@ impl Session {
         }
     }
 
-    /// Tells every conversation and every open question, as they are between the events before the answer and those
-    /// after it.
-    async fn tell_state(&self, reply_to: Option<&RequestId>) {
+    /// Answers with every conversation and every open question, as they are between the events before the answer and
+    /// those after it.
+    async fn state(&self, reply_to: Option<&RequestId>) {
         let mut state = answer::SessionState {
             conversations: Vec::new(),
             approvals: Vec::new(),
@@ -99,22 +139,26 @@ impl Session {
         for id in &ids {
             let feed = Arc::clone(&self.feed);
             let look = move |view: View<'_>| {
-                let told = feed.defer(view.id());
-                (view.state(), view.approvals(), view.inputs(), told)
+                let emitted = feed.defer(view.id());
+                let questions = (view.approvals(), view.inputs());
+                (view.origin(), view.state(), questions, emitted)
             };
-            let Some((mut conversation, approvals, inputs, told)) = self.look(id, look).await
+            let Some((origin, mut conversation, (approvals, inputs), emitted)) =
+                self.look(id, look).await
             else {
                 continue;
             };
-            // A question outweighs what was told last of another call beside it.
-            if let (true, true, Some(told)) = (
+            // A question outweighs the state emitted last, of another call beside it.
+            if let (true, true, Some(emitted)) = (
                 conversation.message_id.is_some(),
                 approvals.is_empty() && inputs.is_empty(),
-                told,
+                emitted,
             ) {
-                conversation.state = told;
+                conversation.state = emitted;
             }
-            state.conversations.push(conversation);
+            if origin == Origin::Client {
+                state.conversations.push(conversation);
+            }
             state.approvals.extend(approvals);
             state.inputs.extend(inputs);
         }
@@ -122,44 +166,51 @@ impl Session {
             .flush_deferred(Event::SessionStateResult(state), reply_to);
     }
 
-    /// Tells what a conversation remembers.
-    async fn history(&self, id: &ConversationId, reply_to: Option<&RequestId>) {
+    /// Answers with what a conversation remembers.
+    async fn history(&self, wanted: command::ChatHistory, reply_to: Option<&RequestId>) {
+        if wanted.limit == Some(0) {
+            let message = "chat:history: field `limit` must be 1 at least";
+            let problem = error(SessionCode::InvalidPayload, message);
+            return self.answer(reply_to, Event::SessionError(problem));
+        }
         let feed = Arc::clone(&self.feed);
+        let id = wanted.conversation_id.clone();
         let look = move |view: View<'_>| {
             feed.defer(view.id());
-            view.history()
+            view.history(&wanted)
         };
-        let answer = match self.look(id, look).await {
+        let answer = match self.look(&id, look).await {
             Some(history) => Event::ChatHistoryResult(history),
             // Nothing was said yet, and asking makes no conversation.
             None => Event::ChatHistoryResult(answer::History {
-                conversation_id: id.clone(),
+                conversation_id: id,
                 messages: Vec::new(),
                 truncated: false,
+                next_before: None,
             }),
         };
         self.feed.flush_deferred(answer, reply_to);
     }
 
-    /// Has somebody look at a conversation from its own task; `None` where there is none any more.
+    /// Looks at a conversation from its own task; `None` where there is none any more.
     pub(super) async fn look<T: Send + 'static>(
         &self,
         id: &ConversationId,
         look: impl FnOnce(View<'_>) -> T + Send + 'static,
     ) -> Option<T> {
-        let (tell, told) = oneshot::channel();
-        let look = move |view: View<'_>| drop(tell.send(look(view)));
-        self.tell(id, conversation::Command::Look(Box::new(look)))
+        let (found, seen) = oneshot::channel();
+        let look = move |view: View<'_>| drop(found.send(look(view)));
+        self.command(id, conversation::Command::Look(Box::new(look)))
             .await;
-        told.await.ok()
+        seen.await.ok()
     }
 
     async fn close(&mut self, conversation_id: ConversationId) -> Event {
         let closed = self
-            .tell(&conversation_id, conversation::Command::Close)
+            .command(&conversation_id, conversation::Command::Close)
             .await;
-        if let Some(place) = self.conversations.remove(&conversation_id) {
-            self.closing.insert(conversation_id.clone(), place.gone);
+        if let Some(handle) = self.conversations.remove(&conversation_id) {
+            self.closing.insert(conversation_id.clone(), handle.gone);
         }
         Event::ChatCloseResult(answer::Closed {
             conversation_id,
@@ -183,7 +234,7 @@ impl Session {
             self.feed.set_layers(defaults::layers(wanted));
         }
         if let Some(wanted) = wanted.input_requests {
-            self.shared.inputs.want(wanted);
+            self.shared.questions.want_inputs(wanted);
         }
         Ok(Event::SessionConfigureResult(self.in_force()))
     }
@@ -239,7 +290,7 @@ impl Session {
         };
         let name = name.to_owned();
         let redactor = self.daemon.services.redactor.clone();
-        self.ask(id, async move {
+        self.answer_later(id, async move {
             let outcome = provider.validate().await;
             let (code, message) = match &outcome {
                 Ok(()) => (None, None),
@@ -263,17 +314,17 @@ impl Session {
             Some(name) => vec![name],
             None => configured(self.daemon.providers.list()),
         };
-        let mut asked = Vec::new();
+        let mut chosen = Vec::new();
         for name in names {
             match self.daemon.providers.get(&name) {
-                Some(provider) => asked.push((name, provider)),
+                Some(provider) => chosen.push((name, provider)),
                 None => return self.answer(id, Event::SessionError(no_provider(&name))),
             }
         }
         let events = self.shared.events.clone();
         let redactor = self.daemon.services.redactor.clone();
-        self.ask(id, async move {
-            let answers = asked
+        self.answer_later(id, async move {
+            let answers = chosen
                 .iter()
                 .map(|(name, provider)| async move { (name, provider.models().await) });
             let mut models = Vec::new();
@@ -286,7 +337,7 @@ impl Session {
                         return Event::SessionError(error(code, &message));
                     }
                     Err(problem) => {
-                        events.send(Event::SessionNotice(Notice {
+                        events.emit(Event::SessionNotice(Notice {
                             severity: Severity::Warning,
                             code: "models_unlisted".to_owned(),
                             message: unlisted(name, &problem.message, &redactor),
@@ -298,17 +349,27 @@ impl Session {
         });
     }
 
-    /// Answers later what a provider or a server has to be asked for first.
-    pub(super) fn ask(
+    /// Answers later, with what a provider or a server says.
+    pub(super) fn answer_later(
         &self,
         id: Option<&RequestId>,
         work: impl Future<Output = Event> + Send + 'static,
     ) {
-        let Ok(place) = Arc::clone(&self.daemon.side_requests).try_acquire_owned() else {
-            let problem = error(
-                SessionCode::RateLimited,
-                "too many requests to providers and MCP servers at once; try again",
-            );
+        let permits = &self.daemon.side_requests;
+        let problem = "too many requests to providers and MCP servers at once; try again";
+        self.answer_with_permit(permits, problem, id, work);
+    }
+
+    /// Answers later, where there is a permit for it; `problem` says that there is none.
+    fn answer_with_permit(
+        &self,
+        permits: &Arc<Semaphore>,
+        problem: &str,
+        id: Option<&RequestId>,
+        work: impl Future<Output = Event> + Send + 'static,
+    ) {
+        let Ok(permit) = Arc::clone(permits).try_acquire_owned() else {
+            let problem = error(SessionCode::RateLimited, problem);
             return self.answer(id, Event::SessionError(problem));
         };
         let (id, events) = (id.cloned(), self.shared.events.clone());
@@ -317,7 +378,7 @@ impl Session {
             if let Some(event) = cancel.run_until_cancelled(work).await {
                 events.answer(id.as_ref(), event);
             }
-            drop(place);
+            drop(permit);
         });
     }
 
@@ -340,24 +401,29 @@ impl Session {
         }))
     }
 
-    fn output(&self, wanted: &command::ToolOutput) -> Result<Event, SessionError> {
+    /// Answers with a range of a call's output, which is on the disk.
+    fn output(&self, wanted: command::ToolOutput, id: Option<&RequestId>) {
         if wanted.limit == Some(0) {
-            return Err(error(
-                SessionCode::InvalidPayload,
-                "tool:output: field `limit` must be 1 at least",
-            ));
+            let message = "tool:output: field `limit` must be 1 at least";
+            let problem = error(SessionCode::InvalidPayload, message);
+            return self.answer(id, Event::SessionError(problem));
         }
-        let id = wanted.tool_id.as_str();
-        match self.shared.executions.output(wanted) {
-            Ok(range) => Ok(Event::ToolOutputResult(range)),
-            Err(NoOutput::Unknown) => Err(no_tool(id)),
-            Err(NoOutput::Dropped) => Err(error(
-                SessionCode::ToolNotFound,
-                &format!(
-                    "the output of `{id}` is no longer kept: newer ones needed the room, or the disk had none; the result holds its head and tail"
-                ),
-            )),
-        }
+        let executions = Arc::clone(&self.shared.executions);
+        let problem = "too many requests for outputs at once; try again";
+        self.answer_with_permit(&self.output_reads, problem, id, async move {
+            let tool_id = wanted.tool_id.clone();
+            let read = tokio::task::spawn_blocking(move || executions.output(&wanted)).await;
+            match read.unwrap_or(Err(NoOutput::Dropped)) {
+                Ok(range) => Event::ToolOutputResult(range),
+                Err(NoOutput::Unknown) => Event::SessionError(no_tool(tool_id.as_str())),
+                Err(NoOutput::Dropped) => Event::SessionError(error(
+                    SessionCode::ToolNotFound,
+                    &format!(
+                        "the output of `{tool_id}` is no longer kept: newer ones needed the room, or the disk had none; the result holds its head and tail"
+                    ),
+                )),
+            }
+        });
     }
 
     async fn cancel_tool(&self, tool_id: crate::message::ToolId) -> Result<Event, SessionError> {
@@ -368,7 +434,7 @@ impl Session {
         let cancelled = match owner {
             Some(owner) => {
                 let command = conversation::Command::CancelTool(tool_id.clone());
-                self.tell(&owner, command).await
+                self.command(&owner, command).await
             }
             None => false,
         };
@@ -379,7 +445,7 @@ impl Session {
     }
 }
 
-/// The provider instances as `session:ready` has them.
+/// Returns the provider instances as `session:ready` has them.
 pub(super) fn ready_providers(providers: &Providers) -> Vec<ReadyProvider> {
     providers
         .list()
@@ -389,16 +455,6 @@ pub(super) fn ready_providers(providers: &Providers) -> Vec<ReadyProvider> {
             configured: info.configured,
         })
         .collect()
-}
-
-/// The answer to a cancel that found no conversation.
-pub(super) fn nothing_cancelled(conversation_id: ConversationId) -> Event {
-    Event::ChatCancelResult(answer::Cancelled {
-        conversation_id,
-        cancelled: false,
-        tool_ids: Vec::new(),
-        queued_dropped: 0,
-    })
 }
 
 fn configured(providers: Vec<ProviderInfo>) -> Vec<String> {

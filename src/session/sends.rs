@@ -5,6 +5,7 @@ use std::io;
 
 use super::{MAX_CONVERSATIONS, Session, resolve};
 use crate::conversation::{self, Answer, Answered};
+use crate::exchange::context::Origin;
 use crate::message::ConversationId;
 use crate::permission::Limits;
 use crate::protocol::command::ChatSend;
@@ -25,7 +26,7 @@ pub(super) struct KnownSend {
 }
 
 impl Session {
-    /// Sends on a `chat:send`, once where it comes again under the id that a client gave it.
+    /// Passes a `chat:send` on to its conversation, once where it comes again under the same id.
     pub(super) async fn send(&mut self, send: ChatSend, id: Option<&RequestId>) {
         let known = id.map(|id| (id.clone(), digest(&send)));
         if let Some((id, digest)) = &known
@@ -81,7 +82,7 @@ impl Session {
                 self.shared.ids.taken(&call.id);
             }
         }
-        let inbox = self.conversation(&conversation_id);
+        let inbox = self.conversation(&conversation_id, Origin::Client);
         let send = conversation::SendRequest {
             setup,
             has_settings: has_settings(&send),
@@ -127,7 +128,7 @@ impl Session {
                     answer,
                     reply_to: Some(id.clone()),
                 };
-                self.tell(&conversation, repeat).await;
+                self.command(&conversation, repeat).await;
             }
         }
         true
@@ -166,7 +167,7 @@ pub fn shutting_down() -> SessionError {
     }
 }
 
-/// Whether a send says how it is to be answered.
+/// Returns whether a send says how it is to be answered.
 fn has_settings(send: &ChatSend) -> bool {
     send.provider.is_some()
         || send.model.is_some()

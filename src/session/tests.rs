@@ -4,6 +4,7 @@
 //! The client here does what [`crate::connection`] does with a session: attach, read the log, account for a gap. Time
 //! is paused, so nothing waits. `OUTRIGGER_CASES` asks for more cases.
 
+mod hang;
 mod judge;
 
 use std::collections::BTreeMap;

@@ -131,6 +131,10 @@ impl Tool for WebSearch {
         &self.spec
     }
 
+    fn looks_at_files(&self) -> bool {
+        false
+    }
+
     fn prepare(&self, input: &Map<String, Value>) -> Result<Box<dyn Prepared>, Refusal> {
         let input: Input = input::parse(&self.spec, input)?;
         let query = input.query.split_whitespace().collect::<Vec<_>>().join(" ");

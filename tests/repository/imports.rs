@@ -87,6 +87,7 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
     (
         "exchange",
         &[
+            "runtime",
             "audit",
             "classifier",
             "message",

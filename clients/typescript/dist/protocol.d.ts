@@ -17,7 +17,7 @@ export interface Commands {
     /** Stops the running exchange. */
     "chat:cancel": ChatCancel;
     /** Asks for what the daemon remembers. */
-    "chat:history": Conversation;
+    "chat:history": ChatHistory;
     /** Cancels and forgets a conversation. */
     "chat:close": Conversation;
     /** Answers a `chat:tool-confirm`. */
@@ -392,6 +392,15 @@ export interface ChatCancel {
     /** Whether queued sends are dropped too. */
     queued?: boolean;
 }
+/** Payload of `chat:history`. */
+export interface ChatHistory {
+    /** Which conversation. */
+    conversationId?: ConversationId;
+    /** Most messages of the answer, 1 at least; without it as many as one frame holds. */
+    limit?: number | null;
+    /** The `nextBefore` of an earlier answer: only messages older than those. */
+    before?: number | null;
+}
 /** A payload that names a conversation. */
 export interface Conversation {
     /** Which conversation. */
@@ -584,6 +593,8 @@ export interface Ready {
     tools: string[];
     /** The layers of events that are sent. */
     layers: Layer[];
+    /** What this daemon offers beyond the first release of the contract; a client that does not know one ignores it. */
+    features: string[];
     /** Names of the workflows there are; absent where there are none. */
     workflows?: string[];
 }
@@ -890,7 +901,7 @@ export interface Cancelled {
 export interface History {
     /** Which conversation. */
     conversationId: ConversationId;
-    /** All that the daemon remembers of it. */
+    /** What the daemon remembers of it, or the page asked for, the oldest first. */
     messages: WireMessage[];
     /**
      * Something is left out for its size: the oldest messages where all do not fit one frame
@@ -898,6 +909,8 @@ export interface History {
      * what the running turn has said.
      */
     truncated?: boolean;
+    /** There are older messages: the `before` of the request for them. */
+    nextBefore?: number;
 }
 /** Payload of `chat:close-result`. */
 export interface Closed {

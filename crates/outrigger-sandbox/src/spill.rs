@@ -8,58 +8,75 @@
 //!
 //! What is kept is text that its writer has cleaned of secrets; how calls are named is not known here.
 
-use std::collections::BTreeMap;
-use std::fs::{File, OpenOptions};
-use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
+mod file;
+
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc};
+use std::time::Duration;
 
 use super::output::Stream;
+use file::State;
 
 /// Most bytes on disk for one daemon: twice what the longest output may have.
 pub const QUOTA_BYTES: u64 = 256 * 1024 * 1024;
 
-/// The file is used in pieces of this size: little is lost with the small outputs that most are.
-const BLOCK_BYTES: usize = 16 * 1024;
+/// Most bytes that wait to be written, for the daemon: what a command writes in a tenth of a second.
+const MAX_QUEUED: usize = 16 * 1024 * 1024;
 
-/// How often an output may change between its two streams before they are no longer told apart: 1 MiB of index.
-const MAX_PIECES: usize = 64 * 1024;
+/// What a job in the queue costs besides its text, in bytes.
+const JOB_BYTES: usize = 128;
+
+/// How long a writer waits for a place in the queue before its output is given up.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// The place where outputs are kept, for one owner. Clones share it.
+///
+/// A thread of its own does what touches the disk, which may hang; only [`Recorded::read`] waits for it.
 #[derive(Clone, Debug)]
 pub struct Spill {
-    shared: Arc<Shared>,
+    writer: Arc<Writer>,
     owner: u64,
 }
 
+/// The way to the thread that writes; it ends with the last handle.
 #[derive(Debug)]
-struct Shared {
-    folder: PathBuf,
-    most_blocks: usize,
-    /// Held for one read or write of the file, which is one copy from or to the system's cache.
-    state: Mutex<State>,
+struct Writer {
+    /// Bounded by `queued`; what ends an output always goes in, once for each that was begun.
+    jobs: mpsc::Sender<Job>,
+    queued: Arc<Queued>,
+    /// The next output's number, or owner's.
+    next: AtomicU64,
 }
 
+/// Bytes that wait to be written.
 #[derive(Debug, Default)]
-struct State {
-    file: Option<File>,
-    /// Blocks of the file so far, and those of them that are free again.
-    blocks: usize,
-    free: Vec<usize>,
-    /// By age.
-    kept: BTreeMap<u64, Kept>,
-    next: u64,
-    owners: u64,
+struct Queued {
+    bytes: Mutex<usize>,
+    freed: Condvar,
 }
 
-#[derive(Debug, Default)]
-struct Kept {
-    owner: u64,
-    blocks: Vec<usize>,
-    bytes: u64,
-    /// Where the stream changes.
-    pieces: Vec<(u64, Stream)>,
-    whole: bool,
+enum Job {
+    Begin {
+        number: u64,
+        owner: u64,
+    },
+    Append(u64, Stream, String),
+    Finish(u64),
+    Forget(u64),
+    Read(u64, u64, usize, mpsc::SyncSender<Result<Range, Gone>>),
+    /// Hangs, as a disk may, until somebody receives.
+    #[cfg(test)]
+    Hang(mpsc::SyncSender<()>),
+}
+
+impl Job {
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Append(_, _, text) => JOB_BYTES + text.len(),
+            _ => JOB_BYTES,
+        }
+    }
 }
 
 /// One output that is kept; forgotten when dropped.
@@ -67,6 +84,8 @@ struct Kept {
 pub struct Recorded {
     spill: Spill,
     number: u64,
+    /// Half of an output would be taken for the whole: once a piece was refused, all of it is.
+    given_up: AtomicBool,
 }
 
 /// A piece of an output, of one stream.
@@ -89,87 +108,134 @@ pub struct Range {
 #[error("the output is no longer kept")]
 pub struct Gone;
 
+/// Too much waits to be written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("more waits to be written than the queue holds")]
+pub struct QueueFull;
+
 impl Spill {
     /// Will keep outputs of up to `quota` bytes in a file in `folder`, which has to exist by then.
     pub fn new(folder: PathBuf, quota: u64) -> Self {
+        let (jobs, todo) = mpsc::channel::<Job>();
+        let queued = Arc::<Queued>::default();
+        let freed = Arc::clone(&queued);
+        let mut state = State::new(folder, quota);
+        let work = move || {
+            for job in todo {
+                let bytes = job.bytes();
+                state.work(job);
+                freed.remove(bytes);
+            }
+        };
+        let thread = std::thread::Builder::new().name("spill".to_owned());
+        if let Err(error) = thread.spawn(work) {
+            // Without it every job is refused, and no output is kept.
+            tracing::warn!(%error, "no thread to keep outputs with");
+        }
         Self {
-            shared: Arc::new(Shared {
-                folder,
-                most_blocks: usize::try_from(quota / BLOCK_BYTES as u64).unwrap_or(usize::MAX),
-                state: Mutex::default(),
+            writer: Arc::new(Writer {
+                jobs,
+                queued,
+                next: AtomicU64::new(1),
             }),
             owner: 0,
         }
     }
 
-    /// The same place for another owner.
+    /// Returns the same place for another owner.
     #[must_use]
     pub fn for_another(&self) -> Self {
-        let mut state = self.lock();
-        state.owners += 1;
         Self {
-            shared: Arc::clone(&self.shared),
-            owner: state.owners,
+            writer: Arc::clone(&self.writer),
+            owner: self.writer.next.fetch_add(1, Ordering::Relaxed),
         }
     }
 
     /// Begins to keep an output. Nothing is written yet.
     pub fn record(&self) -> Recorded {
-        let mut state = self.lock();
-        let number = state.next;
-        state.next += 1;
-        let kept = Kept {
-            owner: self.owner,
-            ..Kept::default()
-        };
-        state.kept.insert(number, kept);
+        let number = self.writer.next.fetch_add(1, Ordering::Relaxed);
+        let owner = self.owner;
+        let begun = self.writer.offer(Job::Begin { number, owner });
         Recorded {
             spill: self.clone(),
             number,
+            given_up: AtomicBool::new(begun.is_err()),
         }
     }
+}
 
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.shared
-            .state
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+impl Writer {
+    /// Queues a job where there is room.
+    fn offer(&self, job: Job) -> Result<(), Job> {
+        {
+            let mut queued = self.queued.lock();
+            if *queued + job.bytes() > MAX_QUEUED {
+                return Err(job);
+            }
+            *queued += job.bytes();
+        }
+        self.jobs.send(job).map_err(|mpsc::SendError(job)| job)
+    }
+
+    /// Queues a job that must not be lost.
+    fn send(&self, job: Job) {
+        *self.queued.lock() += job.bytes();
+        // Without a thread nothing is kept.
+        drop(self.jobs.send(job));
+    }
+}
+
+impl Queued {
+    fn lock(&self) -> MutexGuard<'_, usize> {
+        self.bytes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn remove(&self, bytes: usize) {
+        *self.lock() -= bytes;
+        self.freed.notify_all();
+    }
+
+    /// Waits until so many bytes have room, but not for ever.
+    fn wait_for(&self, bytes: usize) {
+        let is_full = |queued: &mut usize| *queued + bytes > MAX_QUEUED;
+        drop(
+            self.freed
+                .wait_timeout_while(self.lock(), PATIENCE, is_full),
+        );
     }
 }
 
 impl Recorded {
-    /// Appends text. Where it cannot be kept the whole output is forgotten: half of one would be taken for the whole.
-    pub fn push(&self, stream: Stream, text: &str) {
-        let shared = &*self.spill.shared;
-        let mut state = self.spill.lock();
-        if let Err(error) = state.append(self.number, stream, text.as_bytes(), shared) {
-            tracing::warn!(%error, "an output is not kept");
-            state.forget(self.number);
+    /// Appends text. Where it cannot be kept the whole output is forgotten.
+    ///
+    /// # Errors
+    ///
+    /// [`QueueFull`] where nothing was appended: the disk is slower than whoever writes.
+    /// [`push_waiting`](Self::push_waiting) waits for it.
+    pub fn push(&self, stream: Stream, text: &str) -> Result<(), QueueFull> {
+        if self.given_up.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        let job = Job::Append(self.number, stream, text.to_owned());
+        self.spill.writer.offer(job).map_err(|_| QueueFull)
+    }
+
+    /// Appends text. Blocks for a moment while the queue is full; where it stays full, the output is given up.
+    pub fn push_waiting(&self, stream: Stream, text: &str) {
+        self.spill.writer.queued.wait_for(JOB_BYTES + text.len());
+        if self.push(stream, text).is_err() {
+            tracing::warn!("an output is not kept: the disk is too slow");
+            self.given_up.store(true, Ordering::Relaxed);
+            self.spill.writer.send(Job::Forget(self.number));
         }
     }
 
     /// Says that nothing more will come.
     pub fn finish(&self) {
-        if let Some(kept) = self.spill.lock().kept.get_mut(&self.number) {
-            kept.whole = true;
-        }
+        self.spill.writer.send(Job::Finish(self.number));
     }
 
-    /// Returns the bytes so far; `None` where they are no longer kept.
-    pub fn len(&self) -> Option<u64> {
-        self.spill
-            .lock()
-            .kept
-            .get(&self.number)
-            .map(|kept| kept.bytes)
-    }
-
-    /// Whether nothing was kept.
-    pub fn is_empty(&self) -> bool {
-        self.len().is_none_or(|bytes| bytes == 0)
-    }
-
-    /// Returns up to `limit` bytes of one stream from `offset` on.
+    /// Returns up to `limit` bytes of one stream from `offset` on. Blocks until the disk has answered.
     ///
     /// A character is never cut: a range begins with the character that `offset` lies in, ends before one that would
     /// go beyond `limit`, and holds one at least. Past the end it is empty.
@@ -178,204 +244,17 @@ impl Recorded {
     ///
     /// [`Gone`].
     pub fn read(&self, offset: u64, limit: usize) -> Result<Range, Gone> {
-        let mut state = self.spill.lock();
-        let kept = state.kept.get(&self.number).ok_or(Gone)?;
-        let (total, whole) = (kept.bytes, kept.whole);
-        let offset = offset.min(total);
-        let after = kept.pieces.partition_point(|(start, _)| *start <= offset);
-        let (start, stream) = match after.checked_sub(1).and_then(|at| kept.pieces.get(at)) {
-            Some(piece) => *piece,
-            None => (0, Stream::Stdout),
-        };
-        let end = kept.pieces.get(after).map_or(total, |(start, _)| *start);
-        // Up to three bytes before and after belong to characters at the ends.
-        let from = offset.saturating_sub(3).max(start);
-        let wanted = offset.saturating_add(limit.max(1) as u64).saturating_add(3);
-        let bytes = state
-            .copy(self.number, from, wanted.min(end))
-            .map_err(|error| {
-                tracing::warn!(%error, "a kept output cannot be read");
-                Gone
-            })?;
-        let (first, text) = characters(&bytes, usize_of(offset - from), limit.max(1));
-        let first = from + first as u64;
-        let reached = first + text.len() as u64;
-        Ok(Range {
-            stream,
-            next: (reached < total || !whole).then_some(reached),
-            text,
-            offset: first,
-            total,
-        })
+        let (reply, range) = mpsc::sync_channel(1);
+        let job = Job::Read(self.number, offset, limit, reply);
+        self.spill.writer.send(job);
+        range.recv().unwrap_or(Err(Gone))
     }
 }
 
 impl Drop for Recorded {
     fn drop(&mut self) {
-        self.spill.lock().forget(self.number);
+        self.spill.writer.send(Job::Forget(self.number));
     }
-}
-
-impl State {
-    fn append(
-        &mut self,
-        number: u64,
-        stream: Stream,
-        mut bytes: &[u8],
-        shared: &Shared,
-    ) -> io::Result<()> {
-        let Some(kept) = self.kept.get_mut(&number) else {
-            return Ok(());
-        };
-        let changed = kept.pieces.last().is_none_or(|(_, last)| *last != stream);
-        if changed && !bytes.is_empty() && kept.pieces.len() < MAX_PIECES {
-            kept.pieces.push((kept.bytes, stream));
-        }
-        while !bytes.is_empty() {
-            let (within, held) = match self.kept.get(&number) {
-                Some(kept) => (
-                    usize_of(kept.bytes) % BLOCK_BYTES,
-                    kept.blocks.last().copied(),
-                ),
-                // It was the oldest itself.
-                None => return Err(io::ErrorKind::StorageFull.into()),
-            };
-            let block = match held {
-                Some(block) if within > 0 => block,
-                _ => {
-                    // Its own at once: where nothing can be written, it is given back with the others.
-                    let block = self.block(number, shared)?;
-                    if let Some(kept) = self.kept.get_mut(&number) {
-                        kept.blocks.push(block);
-                    }
-                    block
-                }
-            };
-            let (now, later) = bytes.split_at(bytes.len().min(BLOCK_BYTES - within));
-            let file = self.file.as_mut().ok_or(io::ErrorKind::NotFound)?;
-            file.seek(SeekFrom::Start((block * BLOCK_BYTES + within) as u64))?;
-            file.write_all(now)?;
-            let kept = self
-                .kept
-                .get_mut(&number)
-                .ok_or(io::ErrorKind::StorageFull)?;
-            kept.bytes += now.len() as u64;
-            bytes = later;
-        }
-        Ok(())
-    }
-
-    /// The oldest output of the owner who has most.
-    fn first_to_go(&self) -> Option<u64> {
-        let mut blocks = BTreeMap::new();
-        for kept in self.kept.values() {
-            *blocks.entry(kept.owner).or_insert(0) += kept.blocks.len();
-        }
-        let (most, _) = blocks.into_iter().max_by_key(|(_, blocks)| *blocks)?;
-        let mut theirs = self
-            .kept
-            .iter()
-            .filter(|(_, kept)| kept.owner == most && !kept.blocks.is_empty());
-        theirs.next().map(|(number, _)| *number)
-    }
-
-    /// Takes a block for an output; where there is none left, another output gives up its own.
-    fn block(&mut self, number: u64, shared: &Shared) -> io::Result<usize> {
-        if self.file.is_none() {
-            self.file = Some(unnamed(&shared.folder)?);
-        }
-        loop {
-            if let Some(block) = self.free.pop() {
-                return Ok(block);
-            }
-            if self.blocks < shared.most_blocks {
-                self.blocks += 1;
-                return Ok(self.blocks - 1);
-            }
-            match self.first_to_go() {
-                Some(first) if first != number => self.forget(first),
-                _ => return Err(io::ErrorKind::StorageFull.into()),
-            }
-        }
-    }
-
-    fn forget(&mut self, number: u64) {
-        let Some(kept) = self.kept.remove(&number) else {
-            return;
-        };
-        self.free.extend(kept.blocks);
-        if self.blocks > 0 && self.free.len() == self.blocks {
-            self.free.clear();
-            self.blocks = 0;
-            // Closing it is what gives the room back: it has no name.
-            self.file = None;
-        }
-    }
-
-    fn copy(&mut self, number: u64, from: u64, to: u64) -> io::Result<Vec<u8>> {
-        let mut bytes = Vec::with_capacity(usize_of(to.saturating_sub(from)));
-        let mut at = from;
-        while at < to {
-            let within = usize_of(at) % BLOCK_BYTES;
-            let block = self
-                .kept
-                .get(&number)
-                .and_then(|kept| kept.blocks.get(usize_of(at) / BLOCK_BYTES).copied())
-                .ok_or(io::ErrorKind::UnexpectedEof)?;
-            let file = self.file.as_mut().ok_or(io::ErrorKind::NotFound)?;
-            file.seek(SeekFrom::Start((block * BLOCK_BYTES + within) as u64))?;
-            let count = (to - at).min((BLOCK_BYTES - within) as u64);
-            if file.take(count).read_to_end(&mut bytes)? as u64 != count {
-                return Err(io::ErrorKind::UnexpectedEof.into());
-            }
-            at += count;
-        }
-        Ok(bytes)
-    }
-}
-
-/// Finds the whole characters from the one that byte `at` lies in, up to `limit` bytes but one at least; returns
-/// where they begin.
-fn characters(bytes: &[u8], at: usize, limit: usize) -> (usize, String) {
-    let continues = |at: usize| {
-        bytes
-            .get(at)
-            .is_some_and(|byte| byte & 0b1100_0000 == 0b1000_0000)
-    };
-    let mut first = at;
-    while first > 0 && continues(first) {
-        first -= 1;
-    }
-    let mut end = first.saturating_add(limit).min(bytes.len());
-    while end > first && continues(end) {
-        end -= 1;
-    }
-    if end == first && first < bytes.len() {
-        end = first + 1;
-        while continues(end) {
-            end += 1;
-        }
-    }
-    let text = String::from_utf8_lossy(bytes.get(first..end).unwrap_or_default());
-    (first, text.into_owned())
-}
-
-/// What is kept is far smaller than any address space but the smallest, where a read then fails.
-fn usize_of(number: u64) -> usize {
-    usize::try_from(number).unwrap_or(usize::MAX)
-}
-
-/// Makes a file that has no name any more, so that only its descriptor leads to it.
-fn unnamed(folder: &std::path::Path) -> io::Result<File> {
-    let number = getrandom::u64().map_err(io::Error::other)?;
-    let path = folder.join(format!("outrigger-{number:016x}.spill"));
-    let mut options = OpenOptions::new();
-    options.read(true).write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let file = options.open(&path)?;
-    std::fs::remove_file(&path)?;
-    Ok(file)
 }
 
 #[cfg(test)]

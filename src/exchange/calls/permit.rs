@@ -11,17 +11,17 @@ use super::{Calls, Cleared, FAULT};
 use crate::audit::{By, Ruling};
 use crate::config::Unattended;
 use crate::exchange::accumulator::Fault;
-use crate::message::{ToolCall, ToolCategory};
+use crate::message::ToolCall;
 use crate::permission::decision::{Rules, decide};
 use crate::permission::{Decision, Subject};
-use crate::tool::{Refusal, Tool};
+use crate::tool::{Facts, Prepared, Refusal, Tool};
 
-/// An input with more text than this is parsed on a thread of its own: beyond it, a command line takes
-/// the classifier more than about a millisecond.
+/// An input with more text than this is parsed on a thread for blocking work: beyond it, a command line takes the
+/// classifier more than about a millisecond.
 const LONG_INPUT: usize = 8 * 1024;
 
 impl Calls<'_> {
-    /// Finds out whether the call may run, asking the user where need be. `place` is given up as soon as later calls
+    /// Decides whether the call may run, asking the user where need be. `place` is given up as soon as later calls
     /// may ask: with the question, or with what makes it needless.
     pub(super) async fn clear(
         &self,
@@ -56,7 +56,7 @@ impl Calls<'_> {
             None => {}
         }
         let tool = tool.ok_or_else(|| self.unknown(&call.name))?;
-        let cleared = self.prepare(call, tool, call.input.clone()).await?;
+        let cleared = self.prepare(call, tool, call.input.clone(), cancel).await?;
         match self.decide(call, tool, &cleared, repeated) {
             Decision::Run { remembered } => {
                 let by = match remembered {
@@ -71,7 +71,7 @@ impl Calls<'_> {
                 Err(Settled::denied(format!("not allowed: {reason}")))
             }
             Decision::Ask(reason) => {
-                if self.exchange.services.config.approval.unattended == Unattended::Deny {
+                if self.exchange.context.services.config.approval.unattended == Unattended::Deny {
                     self.rule(call, Ruling::refused(By::Unattended));
                     return Err(Settled::denied(format!(
                         "not allowed: {reason}, and nobody is there to answer; do without this call"
@@ -96,30 +96,32 @@ impl Calls<'_> {
         ))
     }
 
-    /// Parses the input of a call and records how much harm it may do. A long one is parsed beside the
-    /// others, since a command line is read letter by letter, and so is any command: what it names is looked at.
+    /// Parses the input of a call, looks at what it names, and records how much harm it may do. A file system may take
+    /// long, and so may a long command line: only what is neither is done on the runtime's own thread.
     pub(super) async fn prepare(
         &self,
         call: &ToolCall,
         tool: &Arc<dyn Tool>,
         input: Map<String, Value>,
+        cancel: &CancellationToken,
     ) -> Result<Cleared, Settled> {
-        let looks_at_files = tool.spec().category == ToolCategory::Exec;
-        let prepared = if looks_at_files || weight(&input) > LONG_INPUT {
+        let prepared = if tool.looks_at_files() || weight(&input) > LONG_INPUT {
             let (tool, input) = (Arc::clone(tool), input.clone());
-            match tokio::task::spawn_blocking(move || tool.prepare(&input)).await {
-                Ok(prepared) => prepared,
-                Err(_) => return Err(Settled::failed(FAULT)),
+            let prepared = tokio::task::spawn_blocking(move || with_facts(&*tool, &input));
+            match cancel.run_until_cancelled(prepared).await {
+                Some(Ok(prepared)) => prepared,
+                Some(Err(_)) => return Err(Settled::failed(FAULT)),
+                None => return Err(Settled::cancelled()),
             }
         } else {
-            tool.prepare(&input)
+            with_facts(&**tool, &input)
         };
         match prepared {
-            Ok(prepared) => {
-                let facts = prepared.facts();
-                let appraised = prepared.appraise().await;
+            Ok((prepared, facts)) => {
+                let appraised = cancel.run_until_cancelled(prepared.appraise()).await;
+                let appraised = appraised.ok_or_else(Settled::cancelled)?;
                 let danger = appraised.unwrap_or_else(|| facts.danger.clone());
-                let executions = &self.exchange.session.executions;
+                let executions = &self.exchange.context.session.executions;
                 executions.update(&call.id, |record| record.danger = danger.clone());
                 Ok(Cleared {
                     prepared,
@@ -133,7 +135,7 @@ impl Calls<'_> {
         }
     }
 
-    /// What the policy says of a call that the model has made so often in a row.
+    /// Returns what the policy says of a call that the model has made so often in a row.
     pub(super) fn decide(
         &self,
         call: &ToolCall,
@@ -141,12 +143,12 @@ impl Calls<'_> {
         cleared: &Cleared,
         repeated: u32,
     ) -> Decision {
-        let config = &self.exchange.services.config;
-        let remembered = &self.exchange.conversation.remembered;
+        let config = &self.exchange.context.services.config;
+        let remembered = &self.exchange.context.conversation.remembered;
         let facts = &cleared.facts;
         let search = cleared.prepared.query().map(|query| {
-            let searches = &self.exchange.conversation.searches;
-            let history = self.exchange.history.snapshot();
+            let searches = &self.exchange.context.conversation.searches;
+            let history = self.exchange.context.conversation.history.snapshot();
             searches.judge(&call.id, query, &history, &config.tools.web_search)
         });
         let subject = Subject {
@@ -173,7 +175,17 @@ impl Calls<'_> {
     }
 }
 
-/// How much text an input holds, in bytes, near enough.
+/// Prepares a call and judges it.
+fn with_facts(
+    tool: &dyn Tool,
+    input: &Map<String, Value>,
+) -> Result<(Box<dyn Prepared>, Facts), Refusal> {
+    let prepared = tool.prepare(input)?;
+    let facts = prepared.facts();
+    Ok((prepared, facts))
+}
+
+/// Returns how much text an input holds, in bytes, near enough.
 fn weight(input: &Map<String, Value>) -> usize {
     fn of(value: &Value) -> usize {
         match value {

@@ -1,5 +1,5 @@
-//! The user is asked whether a call may run. When a question lapses and which answer counts is the
-//! conversation's affair (`crate::conversation::approvals`).
+//! The question whether a call may run. When it expires and which answer counts is decided in the table of open
+//! questions (`crate::exchange::questions`).
 
 use std::sync::Arc;
 
@@ -12,8 +12,9 @@ use super::turnstile::Place;
 use super::{Calls, Cleared, millis};
 use crate::audit::{By, Ruling};
 use crate::classifier::Word;
-use crate::exchange::ask::{Ask, Question, Verdict};
 use crate::exchange::audited;
+use crate::exchange::questions::approval::{Approval as Question, Verdict};
+use crate::exchange::questions::{self, QuestionRequest, Which};
 use crate::message::{ToolCall, ToolId, TrustLevel};
 use crate::permission::Decision;
 use crate::protocol::event::{Event, Outcome, State, StateName, ToolConfirm, TriggeredRule};
@@ -23,6 +24,7 @@ use crate::telemetry::metrics;
 use crate::tool::{Facts, Metadata, Tool};
 
 impl Calls<'_> {
+    /// Asks the user whether the call may run.
     pub(super) async fn ask(
         &self,
         call: &ToolCall,
@@ -34,17 +36,18 @@ impl Calls<'_> {
     ) -> Result<Cleared, Settled> {
         let exchange = self.exchange;
         let _pause = exchange.stopwatch.pause();
-        let asked = Instant::now();
+        let since = Instant::now();
         let (verdict, answer) = oneshot::channel();
-        let redactor = &exchange.services.redactor;
-        let preview = cleared.prepared.preview().await;
+        let redactor = &exchange.context.services.redactor;
+        let preview = cancel.run_until_cancelled(cleared.prepared.preview()).await;
+        let preview = preview.ok_or_else(Settled::cancelled)?;
         let preview = preview.map(|diff| redactor.redact(&diff).into_owned());
         place.first().await;
-        exchange.events().send(Event::ChatState(State {
+        exchange.emit(Event::ChatState(State {
             tool_id: Some(call.id.clone()),
             ..exchange.state(StateName::AwaitingApproval)
         }));
-        let ask = Ask {
+        let question = Question {
             confirm: ToolConfirm {
                 conversation_id: exchange.setup.conversation_id.clone(),
                 message_id: exchange.setup.message_id.clone(),
@@ -63,11 +66,12 @@ impl Calls<'_> {
             may_remember: exchange.setup.trust != TrustLevel::Supervised,
             verdict,
         };
-        let question = Question::Ask(Box::new(ask));
-        let executions = &exchange.session.executions;
+        let question = questions::Question::Approval(Box::new(question));
+        let executions = &exchange.context.session.executions;
         executions.update(&call.id, |record| record.approval.asked = true);
         let waits = metrics::OPEN_APPROVALS.enter();
-        let sent = exchange.asks.send(question).await;
+        let request = QuestionRequest::Ask(question);
+        let sent = exchange.questions.send(request).await;
         drop(place);
         let verdict = match sent {
             Ok(()) => tokio::select! {
@@ -80,44 +84,45 @@ impl Calls<'_> {
         drop(waits);
         let outcome = outcome(&verdict);
         tracing::info!(outcome = word(&outcome), "approval settled");
-        metrics::approval_settled(&word(&outcome), asked.elapsed());
+        metrics::approval_settled(&word(&outcome), since.elapsed());
         executions.update(&call.id, |record| {
             record.approval = Approval {
                 asked: true,
                 outcome: Some(outcome),
-                waited_ms: millis(asked.elapsed()),
+                waited_ms: millis(since.elapsed()),
             };
         });
         self.rule(call, audited::ruling(&verdict));
-        self.judge(call, tool, cleared, verdict).await
+        self.judge(call, tool, cleared, verdict, cancel).await
     }
 
-    /// Takes a question back and waits until it is settled.
+    /// Withdraws a question and waits until it is settled.
     async fn withdraw(&self, tool_id: &ToolId) -> Verdict {
         let (settled, done) = oneshot::channel();
-        let question = Question::Withdraw {
-            tool_id: tool_id.clone(),
+        let request = QuestionRequest::Withdraw {
+            which: Which::Call(tool_id.clone()),
             settled,
         };
-        if self.exchange.asks.send(question).await.is_ok() {
+        if self.exchange.questions.send(request).await.is_ok() {
             // An error means that it was settled before.
             drop(done.await);
         }
         Verdict::Cancelled
     }
 
-    /// Makes of a verdict a call that runs, or its refusal.
+    /// Turns a verdict into a call that may run, or its refusal.
     async fn judge(
         &self,
         call: &ToolCall,
         tool: &Arc<dyn Tool>,
         cleared: Cleared,
         verdict: Verdict,
+        cancel: &CancellationToken,
     ) -> Result<Cleared, Settled> {
         match verdict {
             Verdict::Approved(None) => Ok(cleared),
             Verdict::Approved(Some(input)) => {
-                let edited = self.prepare(call, tool, input).await?;
+                let edited = self.prepare(call, tool, input, cancel).await?;
                 // The user wrote it, so nothing is asked again; what is refused stays refused.
                 match self.decide(call, tool, &edited, 1) {
                     Decision::Refuse(reason) => {
@@ -147,7 +152,7 @@ impl Calls<'_> {
     }
 }
 
-/// The words of each command, as the user is shown them.
+/// Returns the words of each command, as the user is shown them.
 fn commands(facts: &Facts) -> Vec<Vec<String>> {
     let text = |word: &Word| match word {
         Word::Literal(text) | Word::Dynamic(text) => text.clone(),
@@ -159,7 +164,7 @@ fn commands(facts: &Facts) -> Vec<Vec<String>> {
         .collect()
 }
 
-/// The rules that were triggered, worst first.
+/// Returns the rules that were triggered, worst first.
 fn rules(facts: &Facts) -> Vec<TriggeredRule> {
     let mut rules: Vec<TriggeredRule> = facts
         .findings

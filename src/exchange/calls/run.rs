@@ -1,4 +1,4 @@
-//! A call that may run: it waits for a place and for its files, and runs under a clock.
+//! A call that may run: it waits for a permit and for its files, and runs under a clock.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -9,9 +9,9 @@ use tokio::sync::SemaphorePermit;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use super::output::CallOutput;
 use super::settle::Settled;
 use super::user::User;
-use super::view::View;
 use super::{Calls, Cleared, FAULT, millis};
 use crate::exchange::stopwatch::Stopwatch;
 use crate::message::ToolCall;
@@ -20,12 +20,12 @@ use crate::protocol::record::ExecutionStatus;
 use crate::telemetry::metrics;
 use crate::tool::{Facts, Output, Run, Visible};
 
-/// How long a tool may take to end by itself after it was told to; then its future is dropped.
+/// How long a tool may take to end by itself after it was cancelled; then its future is dropped.
 const END_GRACE: Duration = Duration::from_secs(10);
 
 impl Calls<'_> {
-    /// Waits for a place and for the files, then runs the call.
-    pub(super) async fn execute(
+    /// Waits for a permit and for the files, then runs the call.
+    pub(super) async fn run_cleared(
         &self,
         call: &ToolCall,
         cleared: Cleared,
@@ -37,7 +37,7 @@ impl Calls<'_> {
             return Settled::cancelled();
         };
         let claims = cleared.prepared.claims();
-        let locks = &self.exchange.services.locks;
+        let locks = &self.exchange.context.services.locks;
         let blockers = locks.blockers(&claims);
         if !blockers.is_empty() {
             self.queued(call, format!("waits for {}", blockers.join(", ")));
@@ -51,19 +51,20 @@ impl Calls<'_> {
         };
         drop(waits);
         let _counted = metrics::RUNNING_CALLS.enter();
-        self.exchange.session.executions.update(&call.id, |record| {
+        let executions = &self.exchange.context.session.executions;
+        executions.update(&call.id, |record| {
             record.queued_ms = millis(queued.elapsed());
             record.status = ExecutionStatus::Running;
             record.input.clone_from(&cleared.input);
         });
-        let settled = self.perform(call, cleared, cancel).await;
+        let settled = self.run_tool(call, cleared, cancel).await;
         drop(files);
         drop(slot);
         settled
     }
 
-    /// Takes a place among the running calls, waiting for it as long as others run: a call that was approved runs.
-    /// `None` on a cancel. What holds a place may wait for files, but what waits for a place holds none.
+    /// Takes a permit to run, waiting for it as long as others run: a call that was approved runs. `None` on a cancel.
+    /// What holds a permit may wait for files, but what waits for a permit holds none.
     async fn slot(
         &self,
         call: &ToolCall,
@@ -78,15 +79,15 @@ impl Calls<'_> {
     }
 
     fn queued(&self, call: &ToolCall, reason: String) {
-        self.exchange.events().send(Event::ChatState(State {
+        self.exchange.emit(Event::ChatState(State {
             tool_id: Some(call.id.clone()),
             reason: Some(reason),
             ..self.exchange.state(StateName::ToolQueued)
         }));
     }
 
-    /// Runs the call, seen by the client as it goes on, until it ends or is given up.
-    async fn perform(
+    /// Runs the tool until it ends or is given up; its output is streamed.
+    async fn run_tool(
         &self,
         call: &ToolCall,
         cleared: Cleared,
@@ -94,7 +95,7 @@ impl Calls<'_> {
     ) -> Settled {
         let exchange = self.exchange;
         tracing::debug!("call runs");
-        exchange.events().send(Event::ChatToolStart(ToolStart {
+        exchange.emit(Event::ChatToolStart(ToolStart {
             conversation_id: exchange.setup.conversation_id.clone(),
             message_id: exchange.setup.message_id.clone(),
             turn: self.turn,
@@ -102,12 +103,12 @@ impl Calls<'_> {
             tool_name: call.name.clone(),
             input: cleared.input,
         }));
-        exchange.events().send(Event::ChatState(State {
+        exchange.emit(Event::ChatState(State {
             tool_id: Some(call.id.clone()),
             ..exchange.state(StateName::ToolExecuting)
         }));
-        let view = View::new(exchange, &call.id);
-        let emit = |stream, chunk: &str| view.emit(stream, chunk);
+        let streamed = CallOutput::new(exchange, &call.id);
+        let emit = |stream, chunk: &str| streamed.push(stream, chunk);
         let timeout = self.timeout(call, &cleared.facts);
         let clock = Stopwatch::start(timeout.saturating_add(END_GRACE));
         let user = User::new(exchange, &call.id, &clock);
@@ -115,9 +116,9 @@ impl Calls<'_> {
             emit: &emit,
             cancel: cancel.clone(),
             timeout,
-            seen: &exchange.conversation.seen,
-            redactor: &exchange.services.redactor,
-            quota: &exchange.session.quota,
+            seen: &exchange.context.conversation.seen,
+            redactor: &exchange.context.services.redactor,
+            quota: &exchange.context.session.quota,
             visible: self.visible(call),
             user: Some(&user),
         };
@@ -134,12 +135,12 @@ impl Calls<'_> {
             }
         };
         // A question is over before its call is answered, here as everywhere.
-        user.leave().await;
+        user.withdraw().await;
         let output = match outcome {
             Ok(output) => Box::new(output),
             Err(violation) => self.violate(call, violation).output,
         };
-        view.finish(&output);
+        streamed.finish(&output);
         Settled {
             status: status(&output),
             output,
@@ -147,7 +148,7 @@ impl Calls<'_> {
         }
     }
 
-    /// What a call that looks through folders may see by the scope.
+    /// Returns what a call that looks through folders may see by the scope.
     fn visible(&self, call: &ToolCall) -> Visible {
         let scope = &self.exchange.setup.scope;
         let grant = self.tools.get(&call.name).and_then(|tool| {
@@ -157,11 +158,11 @@ impl Calls<'_> {
         Arc::new(move |path| grant.as_ref().is_some_and(|grant| grant.shows(path)))
     }
 
-    /// The longest the call may run: what it asks for, or the default, up to the permission's cap.
+    /// Returns how long the call may run: what it asks for, or the default, up to the permission's cap.
     fn timeout(&self, call: &ToolCall, facts: &Facts) -> Duration {
         let wanted = facts
             .timeout
-            .unwrap_or(self.exchange.services.config.tools.timeout);
+            .unwrap_or(self.exchange.context.services.config.tools.timeout);
         self.tools
             .get(&call.name)
             .and_then(|tool| {

@@ -1,4 +1,4 @@
-//! What a call came to, told to everyone: the record, the metrics, the audit log, the client and the model.
+//! What a call came to, for everyone: the record, the metrics, the audit log, the client and the model.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -6,15 +6,18 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-use super::millis;
+use super::{known, millis};
+use crate::exchange::context::Context;
 use crate::exchange::turn::cancelled;
 use crate::exchange::{Exchange, audited};
-use crate::message::{Danger, DangerLevel, Part, ToolCall, ToolCategory, ToolResult};
+use crate::message::{
+    Danger, DangerLevel, MessageId, Part, ToolCall, ToolCategory, ToolId, ToolResult,
+};
 use crate::protocol::envelope::Timestamp;
 use crate::protocol::event::{Event, ResultStatus, State, StateName, ToolOutcome};
 use crate::protocol::record::{Approval, ExecutionRecord, ExecutionStatus, Resources};
 use crate::protocol::word;
-use crate::telemetry::metrics;
+use crate::telemetry::{Redactor, metrics};
 use crate::tool::{Metadata, Output, Tool};
 
 /// What a call that did not run, or ran, came to.
@@ -60,8 +63,8 @@ impl Settled {
 }
 
 impl Exchange<'_> {
-    /// Takes up the record of a call.
-    pub(super) fn open(
+    /// Opens the record of a call.
+    pub(super) fn open_record(
         &self,
         call: &ToolCall,
         tool: Option<&Arc<dyn Tool>>,
@@ -92,98 +95,124 @@ impl Exchange<'_> {
             resources: None,
             started_at: Timestamp::now().to_string(),
         };
-        self.session.executions.open(record, cancel);
+        self.context.session.executions.open(record, cancel);
     }
 
-    /// Tells the client and the record what a call came to, and makes the model's result of it.
+    /// Settles a call and returns the model's result of it.
     pub(super) fn settle(&self, call: &ToolCall, settled: Settled) -> ToolResult {
-        let Settled {
-            mut output,
-            status,
-            ran,
-        } = settled;
-        self.redact(&mut output);
-        let duration_ms = ran.map_or(0, millis);
-        let text = text_of(&output.content);
-        let settled = self.session.executions.settle(&call.id, |record| {
-            record.status = status;
-            record.duration_ms = duration_ms;
-            record.exit_code = output.metadata.exit_code;
-            // A call that did not run has no output; its text is ours.
-            let said = ran.map_or(0, |_| text.len());
-            let total = output.metadata.total_bytes.unwrap_or(said as u64);
-            record.stderr_bytes = output.metadata.stderr_bytes.unwrap_or(0);
-            record.stdout_bytes = total.saturating_sub(record.stderr_bytes);
-            record.truncated = output.metadata.truncated;
-            record.sandbox.clone_from(&output.metadata.sandbox);
-            record.resources = output.metadata.cpu_ms.map(|cpu_ms| Resources {
-                cpu_ms,
-                max_rss_bytes: output.metadata.max_rss_bytes.unwrap_or(0),
-            });
-        });
-        let status = word(&status);
-        metrics::tool_settled(self.known(&call.name), &status, ran);
-        tracing::info!(status, duration_ms, "call settled");
-        if let Some((record, ruling)) = settled {
-            audited::record(
-                self.services,
-                self.session,
-                &self.setup.message_id,
-                &record,
-                ruling,
-                &text,
-            );
-        }
-        let has_facts = output.metadata != Metadata::default();
-        self.events()
-            .send(Event::ChatToolResult(Box::new(ToolOutcome {
-                conversation_id: self.setup.conversation_id.clone(),
-                message_id: self.setup.message_id.clone(),
-                tool_id: call.id.clone(),
-                tool_name: call.name.clone(),
-                status: if output.is_error {
-                    ResultStatus::Error
-                } else {
-                    ResultStatus::Success
-                },
-                result: text,
-                duration_ms,
-                metadata: has_facts.then_some(output.metadata),
-            })));
-        self.events().send(Event::ChatState(State {
-            tool_id: Some(call.id.clone()),
-            ..self.state(StateName::ToolCompleted)
-        }));
-        ToolResult {
-            id: call.id.clone(),
-            name: call.name.clone(),
-            content: output.content,
-            is_error: output.is_error,
-        }
-    }
-
-    /// Takes secrets out of what a tool returned, for model and client alike, and counts them with those that the tool
-    /// took out itself before it cut its output.
-    fn redact(&self, output: &mut Output) {
-        let mut masked = output.metadata.redacted.unwrap_or(0);
-        for part in &mut output.content {
-            if let Part::Text { text } = part
-                && let (Cow::Owned(redacted), count) = self.services.redactor.redact_counted(text)
-            {
-                *text = redacted;
-                masked += count;
-            }
-        }
-        // What the model never sees, but the wire does.
-        if let Some(diff) = &mut output.metadata.diff
-            && let Cow::Owned(redacted) = self.services.redactor.redact(diff)
-        {
-            *diff = redacted;
-        }
-        output.metadata.redacted = Some(masked).filter(|masked| *masked > 0);
+        settle(
+            self.context,
+            &self.setup.message_id,
+            (&call.id, &call.name),
+            settled,
+        )
     }
 }
 
+/// Answers the open calls of a conversation whose exchange failed by a fault of the daemon.
+pub fn settle_open(context: &Context, message_id: &MessageId) {
+    let executions = &context.session.executions;
+    for id in executions.open_of(&context.conversation.id) {
+        let name = executions.get(&id).map(|record| record.tool_name);
+        let settled = Settled::failed("interrupted by a fault of the daemon");
+        settle(
+            context,
+            message_id,
+            (&id, &name.unwrap_or_default()),
+            settled,
+        );
+    }
+}
+
+/// Notes what a call came to in its record, emits it, and returns the model's result.
+fn settle(
+    context: &Context,
+    message_id: &MessageId,
+    (tool_id, tool_name): (&ToolId, &str),
+    settled: Settled,
+) -> ToolResult {
+    let Settled {
+        mut output,
+        status,
+        ran,
+    } = settled;
+    redact(&context.services.redactor, &mut output);
+    let duration_ms = ran.map_or(0, millis);
+    let text = text_of(&output.content);
+    let executions = &context.session.executions;
+    let settled = executions.settle(tool_id, |record| {
+        record.status = status;
+        record.duration_ms = duration_ms;
+        record.exit_code = output.metadata.exit_code;
+        // A call that did not run has no output; its text is ours.
+        let said = ran.map_or(0, |_| text.len());
+        let total = output.metadata.total_bytes.unwrap_or(said as u64);
+        record.stderr_bytes = output.metadata.stderr_bytes.unwrap_or(0);
+        record.stdout_bytes = total.saturating_sub(record.stderr_bytes);
+        record.truncated = output.metadata.truncated;
+        record.sandbox.clone_from(&output.metadata.sandbox);
+        record.resources = output.metadata.cpu_ms.map(|cpu_ms| Resources {
+            cpu_ms,
+            max_rss_bytes: output.metadata.max_rss_bytes.unwrap_or(0),
+        });
+    });
+    let status = word(&status);
+    metrics::tool_settled(known(context, tool_name), &status, ran);
+    tracing::info!(status, duration_ms, "call settled");
+    if let Some((record, ruling)) = settled {
+        audited::record(context, message_id, &record, ruling, &text);
+    }
+    let conversation_id = &context.conversation.id;
+    let has_facts = output.metadata != Metadata::default();
+    let outcome = ToolOutcome {
+        conversation_id: conversation_id.clone(),
+        message_id: message_id.clone(),
+        tool_id: tool_id.clone(),
+        tool_name: tool_name.to_owned(),
+        status: match output.is_error {
+            true => ResultStatus::Error,
+            false => ResultStatus::Success,
+        },
+        result: text,
+        duration_ms,
+        metadata: has_facts.then_some(output.metadata),
+    };
+    let events = context.events();
+    events.emit(Event::ChatToolResult(Box::new(outcome)));
+    events.emit(Event::ChatState(State {
+        tool_id: Some(tool_id.clone()),
+        ..State::new(conversation_id, Some(message_id), StateName::ToolCompleted)
+    }));
+    ToolResult {
+        id: tool_id.clone(),
+        name: tool_name.to_owned(),
+        content: output.content,
+        is_error: output.is_error,
+    }
+}
+
+/// Takes secrets out of what a tool returned, for model and client alike, and counts them with those that the tool
+/// took out itself before it cut its output.
+fn redact(redactor: &Redactor, output: &mut Output) {
+    let mut masked = output.metadata.redacted.unwrap_or(0);
+    for part in &mut output.content {
+        if let Part::Text { text } = part
+            && let (Cow::Owned(redacted), count) = redactor.redact_counted(text)
+        {
+            *text = redacted;
+            masked += count;
+        }
+    }
+    // What the model never sees, but the wire does.
+    if let Some(diff) = &mut output.metadata.diff
+        && let Cow::Owned(redacted) = redactor.redact(diff)
+    {
+        *diff = redacted;
+    }
+    output.metadata.redacted = Some(masked).filter(|masked| *masked > 0);
+}
+
+/// Returns the text of a result; pictures are named.
 pub(super) fn text_of(content: &[Part]) -> String {
     let mut text = String::new();
     for part in content {

@@ -1,5 +1,5 @@
-//! A call that runs asks the user for something. Which answer counts, and when the question lapses, is the
-//! conversation's affair (`crate::conversation::inputs`).
+//! What a running call asks the user for. When a question expires and which answer counts is decided in the table of
+//! open questions (`crate::exchange::questions`).
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -9,7 +9,8 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::config::Unattended;
 use crate::exchange::Exchange;
-use crate::exchange::ask::{AskInput, Question};
+use crate::exchange::questions::input::InputQuestion;
+use crate::exchange::questions::{Question, QuestionId, QuestionRequest, Which};
 use crate::exchange::stopwatch::Stopwatch;
 use crate::message::{InputId, ToolId};
 use crate::protocol::event::{Event, State, StateName};
@@ -40,25 +41,24 @@ impl<'a> User<'a> {
         }
     }
 
-    /// Takes back what is still open, because the call is over.
-    pub(super) async fn leave(&self) {
+    /// Withdraws what is still open, because the call is over.
+    pub(super) async fn withdraw(&self) {
         if !self.asked.load(Ordering::Relaxed) {
             return;
         }
         let (settled, done) = oneshot::channel();
-        let question = Question::WithdrawInput {
-            tool_id: self.tool_id.clone(),
-            request_id: None,
+        let request = QuestionRequest::Withdraw {
+            which: Which::Call(self.tool_id.clone()),
             settled,
         };
-        if self.exchange.asks.send(question).await.is_ok() {
+        if self.exchange.questions.send(request).await.is_ok() {
             // An error means that it was settled before.
             drop(done.await);
         }
     }
 
     fn state(&self, state: StateName) {
-        self.exchange.events().send(Event::ChatState(State {
+        self.exchange.emit(Event::ChatState(State {
             tool_id: Some(self.tool_id.clone()),
             ..self.exchange.state(state)
         }));
@@ -87,31 +87,31 @@ impl<'a> User<'a> {
 
 impl AskUser for User<'_> {
     fn unable(&self) -> Option<String> {
-        if self.exchange.services.config.approval.unattended == Unattended::Deny {
+        if self.exchange.context.services.config.approval.unattended == Unattended::Deny {
             return Some("nobody is there to answer (approval.unattended)".to_owned());
         }
-        self.exchange.session.inputs.unable()
+        self.exchange.context.session.questions.unable()
     }
 
     fn ask(&self, wanted: Wanted) -> BoxFuture<'_, Given> {
         async move {
             let _pauses = (self.exchange.stopwatch.pause(), self.clock.pause());
             self.asked.store(true, Ordering::Relaxed);
-            let request_id = self.exchange.session.ids.input();
+            let request_id = self.exchange.context.session.ids.input();
             let (given, answer) = oneshot::channel();
-            let ask = AskInput {
+            let question = Question::Input(Box::new(InputQuestion {
                 request: self.request(request_id.clone(), wanted),
                 given,
-            };
+            }));
             self.state(StateName::AwaitingInput);
-            let asks = &self.exchange.asks;
-            if asks.send(Question::Input(Box::new(ask))).await.is_err() {
+            let questions = &self.exchange.questions;
+            let request = QuestionRequest::Ask(question);
+            if questions.send(request).await.is_err() {
                 return Given::Cancelled;
             }
             let open = Open {
-                asks,
-                tool_id: self.tool_id,
-                request_id: Some(request_id),
+                questions,
+                id: Some(QuestionId::Input(request_id)),
             };
             let given = answer.await.unwrap_or(Given::Cancelled);
             open.settled();
@@ -122,29 +122,27 @@ impl AskUser for User<'_> {
     }
 }
 
-/// Takes a question back when whoever waits for it is gone.
+/// Withdraws a question when whoever waits for it is gone.
 struct Open<'a> {
-    asks: &'a mpsc::Sender<Question>,
-    tool_id: &'a ToolId,
-    request_id: Option<InputId>,
+    questions: &'a mpsc::Sender<QuestionRequest>,
+    id: Option<QuestionId>,
 }
 
 impl Open<'_> {
     fn settled(mut self) {
-        self.request_id = None;
+        self.id = None;
     }
 }
 
 impl Drop for Open<'_> {
     fn drop(&mut self) {
-        if let Some(id) = self.request_id.take() {
-            let question = Question::WithdrawInput {
-                tool_id: self.tool_id.clone(),
-                request_id: Some(id),
+        if let Some(id) = self.id.take() {
+            let request = QuestionRequest::Withdraw {
+                which: Which::One(id),
                 settled: oneshot::channel().0,
             };
             // Where there is no room it stays open for a while: the end of the call settles it.
-            drop(self.asks.try_send(question));
+            drop(self.questions.try_send(request));
         }
     }
 }

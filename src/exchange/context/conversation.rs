@@ -1,18 +1,28 @@
 //! What all exchanges of a conversation share.
 
+use std::sync::Arc;
+
 use serde_json::{Map, Value};
 
 use crate::exchange::announced::AnnouncedCalls;
-use crate::exchange::ask::Remembered;
 use crate::exchange::budget::estimate;
+use crate::exchange::history::{History, Room};
+use crate::exchange::ledger::Totals;
+use crate::exchange::questions::Remembered;
 use crate::exchange::searches::Searches;
-use crate::message::{Message, ToolCall};
+use crate::message::{ConversationId, Message, ToolCall};
 use crate::sandbox::seen::SeenFiles;
 use parking_lot::Mutex;
 
 /// A conversation, as its exchanges see it.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct ConversationContext {
+    /// Its id.
+    pub id: ConversationId,
+    /// Who made it.
+    pub origin: Origin,
+    /// Its messages.
+    pub history: Arc<History>,
     /// What it has seen of files.
     pub seen: SeenFiles,
     /// What it need not ask again.
@@ -25,6 +35,35 @@ pub struct ConversationContext {
     pub announced: AnnouncedCalls,
     /// How full the model's context is.
     pub context_tokens: ContextTokens,
+    /// What its exchanges have used.
+    pub totals: Totals,
+}
+
+/// Who made a conversation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// A client, by sending something; `session:state` lists it.
+    Client,
+    /// The daemon, for work of its own; only its events are seen.
+    Daemon,
+}
+
+impl ConversationContext {
+    /// Returns a conversation without messages, whose history shares the room for all.
+    pub fn new(id: ConversationId, origin: Origin, room: Room, remembered: Remembered) -> Self {
+        Self {
+            id,
+            origin,
+            history: Arc::new(History::new(room)),
+            seen: SeenFiles::default(),
+            remembered,
+            repeats: Repeats::default(),
+            searches: Searches::default(),
+            announced: AnnouncedCalls::default(),
+            context_tokens: ContextTokens::default(),
+            totals: Totals::default(),
+        }
+    }
 }
 
 /// What a conversation's messages come to in tokens: as the provider counted them last, and how many messages

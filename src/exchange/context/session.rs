@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::exchange::executions::Executions;
-use crate::exchange::inputs::Inputs;
+use crate::exchange::ledger::Totals;
+use crate::exchange::questions::QuestionRegistry;
 use crate::exchange::transcript::Events;
 use crate::message::{InputId, MessageId, SessionId, ToolId};
 use crate::sandbox::quota::WriteQuota;
@@ -16,14 +17,16 @@ pub struct SessionContext {
     pub id: SessionId,
     /// Where events go.
     pub events: Events,
-    /// What became of each call.
+    /// The records of its calls.
     pub executions: Arc<Executions>,
     /// Mints the ids of exchanges and calls.
     pub ids: Arc<Ids>,
     /// What the session may still write.
     pub quota: Arc<WriteQuota>,
-    /// Whether its client answers what calls ask for, and what is open of that.
-    pub inputs: Arc<Inputs>,
+    /// Whose open question is whose.
+    pub questions: Arc<QuestionRegistry>,
+    /// What its exchanges have used.
+    pub totals: Arc<Totals>,
 }
 
 /// Mints the ids of a session: short, so that a person can type them.
@@ -59,7 +62,7 @@ impl Ids {
         ))
     }
 
-    /// Takes note of a call that a client's own history has: no later call gets its id.
+    /// Notes a call that a client's own history has: no later call gets its id.
     pub fn taken(&self, id: &ToolId) {
         let number = id.as_str().strip_prefix('t').map(str::parse::<u32>);
         if let Some(Ok(number)) = number {

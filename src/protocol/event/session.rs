@@ -38,6 +38,9 @@ pub struct Ready {
     pub tools: Vec<String>,
     /// The layers of events that are sent.
     pub layers: Vec<Layer>,
+    /// What this daemon offers beyond the first release of the contract; a client that does not know one ignores it.
+    #[serde(default)]
+    pub features: Vec<String>,
     /// Names of the workflows there are; absent where there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub workflows: Vec<String>,

@@ -1,7 +1,10 @@
 //! Whatever is written comes back by ranges, whole characters of one stream each, and the quota holds.
 
+use std::fs::File;
+
 use proptest::prelude::*;
 
+use super::file::BLOCK_BYTES;
 use super::*;
 
 /// Reads everything, `limit` bytes at a time.
@@ -31,9 +34,9 @@ fn ranges_have_whole_characters_of_one_stream() {
     let folder = tempfile::tempdir().unwrap();
     let spill = Spill::new(folder.path().to_owned(), QUOTA_BYTES);
     let output = spill.record();
-    output.push(Stream::Stdout, "aä€\u{1f600}");
-    output.push(Stream::Stderr, "oh");
-    output.push(Stream::Stdout, "b");
+    output.push(Stream::Stdout, "aä€\u{1f600}").unwrap();
+    output.push(Stream::Stderr, "oh").unwrap();
+    output.push(Stream::Stdout, "b").unwrap();
     for (offset, limit, stream, text, first, next) in [
         (0, 100, Stream::Stdout, "aä€\u{1f600}", 0, Some(10)),
         (0, 2, Stream::Stdout, "a", 0, Some(1)),
@@ -68,7 +71,7 @@ fn the_oldest_output_makes_room() {
     let spill = Spill::new(folder.path().to_owned(), 4 * BLOCK_BYTES as u64);
     let outputs: Vec<_> = (0..6).map(|_| spill.record()).collect();
     for (index, output) in outputs.iter().enumerate() {
-        output.push(Stream::Stdout, &index.to_string());
+        output.push(Stream::Stdout, &index.to_string()).unwrap();
         output.finish();
     }
     assert_eq!(outputs[0].read(0, 9), Err(Gone));
@@ -78,12 +81,10 @@ fn the_oldest_output_makes_room() {
     }
     // One that alone is too much is not kept in half.
     let large = spill.record();
-    large.push(Stream::Stdout, &"x".repeat(5 * BLOCK_BYTES));
+    large
+        .push(Stream::Stdout, &"x".repeat(5 * BLOCK_BYTES))
+        .unwrap();
     assert_eq!(large.read(0, 9), Err(Gone));
-    drop(outputs);
-    let state = spill.lock();
-    assert_eq!((state.blocks, state.free.len()), (0, 0));
-    assert!(state.file.is_none());
 }
 
 #[test]
@@ -92,10 +93,10 @@ fn a_flood_pushes_out_nobody_elses() {
     let spill = Spill::new(folder.path().to_owned(), 4 * BLOCK_BYTES as u64);
     let (calm, flooding) = (spill.for_another(), spill.for_another());
     let small = calm.record();
-    small.push(Stream::Stdout, "small");
+    small.push(Stream::Stdout, "small").unwrap();
     let floods: Vec<_> = (0..6).map(|_| flooding.record()).collect();
     for flood in &floods {
-        flood.push(Stream::Stdout, "flood");
+        flood.push(Stream::Stdout, "flood").unwrap();
     }
     assert_eq!(small.read(0, 9).unwrap().text, "small");
     assert_eq!(floods[2].read(0, 9), Err(Gone));
@@ -106,8 +107,8 @@ fn a_flood_pushes_out_nobody_elses() {
 fn a_folder_that_is_not_there_costs_the_output_and_nothing_else() {
     let spill = Spill::new(PathBuf::from("/nonexistent/folder"), QUOTA_BYTES);
     let output = spill.record();
-    output.push(Stream::Stdout, "a");
-    output.push(Stream::Stdout, "b");
+    output.push(Stream::Stdout, "a").unwrap();
+    output.push(Stream::Stdout, "b").unwrap();
     assert_eq!(output.read(0, 9), Err(Gone));
 }
 
@@ -128,10 +129,10 @@ fn a_hundred_megabytes_cost_no_memory() {
     let piece = "0123456789abcde\n".repeat(4_096);
     let before = resident();
     for _ in 0..100_000_000 / piece.len() {
-        output.push(Stream::Stdout, &piece);
+        output.push_waiting(Stream::Stdout, &piece);
     }
     output.finish();
-    let total = output.len().unwrap();
+    let total = output.read(0, 1).unwrap().total;
     assert!(total > 99_000_000);
     assert_eq!(
         output.read(total - 16, 64).unwrap().text,
@@ -153,13 +154,13 @@ proptest! {
         let (mut stdout, mut stderr) = (String::new(), String::new());
         for (is_error, text, times) in &pieces {
             let text = text.repeat(*times);
-            first.push(Stream::Stdout, "in between");
+            first.push(Stream::Stdout, "in between").unwrap();
             let (stream, whole) = match is_error {
                 true => (Stream::Stderr, &mut stderr),
                 false => (Stream::Stdout, &mut stdout),
             };
             whole.push_str(&text);
-            output.push(stream, &text);
+            output.push(stream, &text).unwrap();
         }
         output.finish();
         let read = all(&output, limit);
@@ -168,16 +169,55 @@ proptest! {
     }
 }
 
+#[test]
+fn what_is_forgotten_gives_its_room_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut state = State::new(folder.path().to_owned(), QUOTA_BYTES);
+    for number in 0..3 {
+        state.work(Job::Begin { number, owner: 0 });
+        state.work(Job::Append(number, Stream::Stdout, "text".to_owned()));
+    }
+    assert_eq!((state.blocks, state.file.is_some()), (3, true));
+    for number in 0..3 {
+        state.work(Job::Forget(number));
+    }
+    assert_eq!((state.blocks, state.free.len()), (0, 0));
+    assert!(state.file.is_none());
+}
+
 #[cfg(target_os = "linux")]
 #[test]
 fn a_full_disk_keeps_no_file_open() {
+    let mut state = State::new(PathBuf::from("/nonexistent"), QUOTA_BYTES);
+    let full = File::options().read(true).write(true).open("/dev/full");
+    state.file = Some(full.unwrap());
+    state.work(Job::Begin {
+        number: 1,
+        owner: 0,
+    });
+    let text = "no room for this".to_owned();
+    state.work(Job::Append(1, Stream::Stdout, text));
+    assert_eq!(state.read(1, 0, 9), Err(Gone));
+    assert_eq!((state.file.is_none(), state.blocks), (true, 0));
+}
+
+#[test]
+fn a_disk_that_hangs_costs_the_output_and_holds_up_nobody() {
     let folder = tempfile::tempdir().unwrap();
     let spill = Spill::new(folder.path().to_owned(), QUOTA_BYTES);
-    let full = File::options().read(true).write(true).open("/dev/full");
-    spill.lock().file = Some(full.unwrap());
-    let output = spill.record();
-    output.push(Stream::Stdout, "no room for this");
-    assert_eq!(output.read(0, 9), Err(Gone));
-    let state = spill.lock();
-    assert_eq!((state.file.is_none(), state.blocks), (true, 0));
+    let (hang, release) = mpsc::sync_channel(0);
+    let hangs = spill.record();
+    spill.writer.send(Job::Hang(hang));
+    let piece = "x".repeat(1024 * 1024);
+    let refused = (0..64).find(|_| hangs.push(Stream::Stdout, &piece).is_err());
+    assert!(refused.is_some());
+    hangs.push_waiting(Stream::Stdout, &piece);
+    let other = spill.record();
+    release.recv().unwrap();
+    assert_eq!(hangs.read(0, 9), Err(Gone));
+    // What is begun when there is room again is kept.
+    let later = spill.record();
+    later.push(Stream::Stdout, "text").unwrap();
+    assert_eq!(later.read(0, 9).unwrap().text, "text");
+    drop(other);
 }

@@ -1,4 +1,4 @@
-//! What is seen of a call that runs: its output as it comes, and the whole of it later.
+//! The output of a running call: streamed to the client as it comes, and kept whole for `tool:output`.
 
 use std::sync::Arc;
 
@@ -12,8 +12,8 @@ use crate::message::ToolId;
 use crate::protocol::event::{Event, ToolDelta};
 use crate::tool::{Output, OutputStream};
 
-/// The view of one running call.
-pub(super) struct View<'a> {
+/// The output of one running call.
+pub(super) struct CallOutput<'a> {
     exchange: &'a Exchange<'a>,
     tool_id: &'a ToolId,
     recording: Arc<Recording>,
@@ -21,12 +21,12 @@ pub(super) struct View<'a> {
     live: Mutex<Live>,
 }
 
-impl<'a> View<'a> {
+impl<'a> CallOutput<'a> {
     /// Begins to keep the call's output.
     pub(super) fn new(exchange: &'a Exchange<'a>, tool_id: &'a ToolId) -> Self {
-        let services = exchange.services;
+        let services = &exchange.context.services;
         let recording = Arc::new(Recording::new(&services.spill, &services.redactor));
-        let executions = &exchange.session.executions;
+        let executions = &exchange.context.session.executions;
         executions.keep(tool_id, Arc::clone(&recording));
         Self {
             exchange,
@@ -37,7 +37,7 @@ impl<'a> View<'a> {
     }
 
     /// Takes a piece of output.
-    pub(super) fn emit(&self, stream: OutputStream, chunk: &str) {
+    pub(super) fn push(&self, stream: OutputStream, chunk: &str) {
         self.recording.push(stream, chunk);
         let mut live = self.live.lock();
         self.show(stream, live.push(stream, chunk));
@@ -52,7 +52,7 @@ impl<'a> View<'a> {
         for (stream, chunk) in rest {
             self.show(stream, chunk);
         }
-        // A command that wrote nothing has no output, whatever the model is told of that.
+        // A command that wrote nothing has no output, whatever the result says of that.
         let text = text_of(&output.content);
         let result = (output.metadata.total_bytes != Some(0)).then_some(&*text);
         self.recording.finish(result);
@@ -70,6 +70,6 @@ impl<'a> View<'a> {
             chunk,
             stream,
         };
-        self.exchange.events().send(Event::ChatToolDelta(delta));
+        self.exchange.emit(Event::ChatToolDelta(delta));
     }
 }

@@ -1,4 +1,4 @@
-//! When a question to the user lapses, and how far a client may move that.
+//! When a question to the user expires, and how far a client may move that.
 
 use tokio::time::Instant;
 
@@ -7,38 +7,38 @@ use crate::config::ApprovalConfig;
 /// The deadline of an open question.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Deadline {
-    asked: Instant,
+    opened: Instant,
     at: Option<Instant>,
 }
 
 impl Deadline {
-    /// Returns the deadline of a question that is asked now.
+    /// Returns the deadline of a question that is opened now.
     pub(super) fn new(now: Instant, rules: &ApprovalConfig) -> Self {
         Self {
-            asked: now,
+            opened: now,
             at: rules.timeout.and_then(|timeout| now.checked_add(timeout)),
         }
     }
 
     /// Moves the deadline to `approval.timeout` from now, but not beyond `approval.max_timeout` after the question
-    /// was asked, and never back. Returns whether it moved.
+    /// was opened, and never back. Returns whether it moved.
     pub(super) fn extend(&mut self, now: Instant, rules: &ApprovalConfig) -> bool {
         let (Some(at), Some(timeout)) = (self.at, rules.timeout) else {
             return false;
         };
         let wanted = now.checked_add(timeout);
-        let last = self.asked.checked_add(rules.max_timeout);
+        let last = self.opened.checked_add(rules.max_timeout);
         let moved = wanted.min(last).filter(|moved| *moved > at);
         self.at = moved.or(self.at);
         moved.is_some()
     }
 
-    /// Returns when the question lapses; `None` for never.
+    /// Returns when the question expires; `None` for never.
     pub(super) fn at(&self) -> Option<Instant> {
         self.at
     }
 
-    /// Whether the question has lapsed.
+    /// Returns whether the question has expired.
     pub(super) fn has_passed(&self, now: Instant) -> bool {
         self.at.is_some_and(|at| at <= now)
     }

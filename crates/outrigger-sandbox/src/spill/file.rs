@@ -1,0 +1,264 @@
+//! The file of outputs, its blocks, and whose they are.
+
+use std::collections::BTreeMap;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
+use std::path::PathBuf;
+
+use super::super::output::Stream;
+use super::{Gone, Job, Range};
+
+/// The file is used in pieces of this size: little is lost with the small outputs that most are.
+pub(super) const BLOCK_BYTES: usize = 16 * 1024;
+
+/// How often an output may change between its two streams before they are no longer told apart: 1 MiB of index.
+const MAX_PIECES: usize = 64 * 1024;
+
+/// What the thread has. The file is made with the first output, and closed when none is kept.
+#[derive(Debug)]
+pub(super) struct State {
+    folder: PathBuf,
+    most_blocks: usize,
+    pub(super) file: Option<File>,
+    /// Blocks of the file so far, and those of them that are free again.
+    pub(super) blocks: usize,
+    pub(super) free: Vec<usize>,
+    /// By age.
+    kept: BTreeMap<u64, Kept>,
+}
+
+#[derive(Debug, Default)]
+struct Kept {
+    owner: u64,
+    blocks: Vec<usize>,
+    bytes: u64,
+    /// Where the stream changes.
+    pieces: Vec<(u64, Stream)>,
+    whole: bool,
+}
+
+impl State {
+    pub(super) fn new(folder: PathBuf, quota: u64) -> Self {
+        Self {
+            folder,
+            most_blocks: usize::try_from(quota / BLOCK_BYTES as u64).unwrap_or(usize::MAX),
+            file: None,
+            blocks: 0,
+            free: Vec::new(),
+            kept: BTreeMap::new(),
+        }
+    }
+
+    pub(super) fn work(&mut self, job: Job) {
+        match job {
+            Job::Begin { number, owner } => {
+                let kept = Kept {
+                    owner,
+                    ..Kept::default()
+                };
+                self.kept.insert(number, kept);
+            }
+            Job::Append(number, stream, text) => {
+                if let Err(error) = self.append(number, stream, text.as_bytes()) {
+                    tracing::warn!(%error, "an output is not kept");
+                    self.forget(number);
+                }
+            }
+            Job::Finish(number) => {
+                if let Some(kept) = self.kept.get_mut(&number) {
+                    kept.whole = true;
+                }
+            }
+            Job::Forget(number) => self.forget(number),
+            // Who asked may be gone.
+            Job::Read(number, offset, limit, reply) => {
+                drop(reply.try_send(self.read(number, offset, limit)));
+            }
+            #[cfg(test)]
+            Job::Hang(released) => drop(released.send(())),
+        }
+    }
+
+    pub(super) fn read(&mut self, number: u64, offset: u64, limit: usize) -> Result<Range, Gone> {
+        let kept = self.kept.get(&number).ok_or(Gone)?;
+        let (total, whole) = (kept.bytes, kept.whole);
+        let offset = offset.min(total);
+        let after = kept.pieces.partition_point(|(start, _)| *start <= offset);
+        let (start, stream) = match after.checked_sub(1).and_then(|at| kept.pieces.get(at)) {
+            Some(piece) => *piece,
+            None => (0, Stream::Stdout),
+        };
+        let end = kept.pieces.get(after).map_or(total, |(start, _)| *start);
+        // Up to three bytes before and after belong to characters at the ends.
+        let from = offset.saturating_sub(3).max(start);
+        let wanted = offset.saturating_add(limit.max(1) as u64).saturating_add(3);
+        let bytes = self.copy(number, from, wanted.min(end)).map_err(|error| {
+            tracing::warn!(%error, "a kept output cannot be read");
+            Gone
+        })?;
+        let (first, text) = characters(&bytes, usize_of(offset - from), limit.max(1));
+        let first = from + first as u64;
+        let reached = first + text.len() as u64;
+        Ok(Range {
+            stream,
+            next: (reached < total || !whole).then_some(reached),
+            text,
+            offset: first,
+            total,
+        })
+    }
+
+    fn append(&mut self, number: u64, stream: Stream, mut bytes: &[u8]) -> io::Result<()> {
+        let Some(kept) = self.kept.get_mut(&number) else {
+            return Ok(());
+        };
+        let changed = kept.pieces.last().is_none_or(|(_, last)| *last != stream);
+        if changed && !bytes.is_empty() && kept.pieces.len() < MAX_PIECES {
+            kept.pieces.push((kept.bytes, stream));
+        }
+        while !bytes.is_empty() {
+            let (within, held) = match self.kept.get(&number) {
+                Some(kept) => (
+                    usize_of(kept.bytes) % BLOCK_BYTES,
+                    kept.blocks.last().copied(),
+                ),
+                // It was the oldest itself.
+                None => return Err(io::ErrorKind::StorageFull.into()),
+            };
+            let block = match held {
+                Some(block) if within > 0 => block,
+                _ => {
+                    // Its own at once: where nothing can be written, it is given back with the others.
+                    let block = self.block(number)?;
+                    if let Some(kept) = self.kept.get_mut(&number) {
+                        kept.blocks.push(block);
+                    }
+                    block
+                }
+            };
+            let (now, later) = bytes.split_at(bytes.len().min(BLOCK_BYTES - within));
+            let file = self.file.as_mut().ok_or(io::ErrorKind::NotFound)?;
+            file.seek(SeekFrom::Start((block * BLOCK_BYTES + within) as u64))?;
+            file.write_all(now)?;
+            let kept = self
+                .kept
+                .get_mut(&number)
+                .ok_or(io::ErrorKind::StorageFull)?;
+            kept.bytes += now.len() as u64;
+            bytes = later;
+        }
+        Ok(())
+    }
+
+    /// The oldest output of the owner who has most.
+    fn first_to_go(&self) -> Option<u64> {
+        let mut blocks = BTreeMap::new();
+        for kept in self.kept.values() {
+            *blocks.entry(kept.owner).or_insert(0) += kept.blocks.len();
+        }
+        let (most, _) = blocks.into_iter().max_by_key(|(_, blocks)| *blocks)?;
+        let mut theirs = self
+            .kept
+            .iter()
+            .filter(|(_, kept)| kept.owner == most && !kept.blocks.is_empty());
+        theirs.next().map(|(number, _)| *number)
+    }
+
+    /// Takes a block for an output; where there is none left, another output gives up its own.
+    fn block(&mut self, number: u64) -> io::Result<usize> {
+        if self.file.is_none() {
+            self.file = Some(unnamed(&self.folder)?);
+        }
+        loop {
+            if let Some(block) = self.free.pop() {
+                return Ok(block);
+            }
+            if self.blocks < self.most_blocks {
+                self.blocks += 1;
+                return Ok(self.blocks - 1);
+            }
+            match self.first_to_go() {
+                Some(first) if first != number => self.forget(first),
+                _ => return Err(io::ErrorKind::StorageFull.into()),
+            }
+        }
+    }
+
+    fn forget(&mut self, number: u64) {
+        let Some(kept) = self.kept.remove(&number) else {
+            return;
+        };
+        self.free.extend(kept.blocks);
+        if self.blocks > 0 && self.free.len() == self.blocks {
+            self.free.clear();
+            self.blocks = 0;
+            // Closing it is what gives the room back: it has no name.
+            self.file = None;
+        }
+    }
+
+    fn copy(&mut self, number: u64, from: u64, to: u64) -> io::Result<Vec<u8>> {
+        let mut bytes = Vec::with_capacity(usize_of(to.saturating_sub(from)));
+        let mut at = from;
+        while at < to {
+            let within = usize_of(at) % BLOCK_BYTES;
+            let block = self
+                .kept
+                .get(&number)
+                .and_then(|kept| kept.blocks.get(usize_of(at) / BLOCK_BYTES).copied())
+                .ok_or(io::ErrorKind::UnexpectedEof)?;
+            let file = self.file.as_mut().ok_or(io::ErrorKind::NotFound)?;
+            file.seek(SeekFrom::Start((block * BLOCK_BYTES + within) as u64))?;
+            let count = (to - at).min((BLOCK_BYTES - within) as u64);
+            if file.take(count).read_to_end(&mut bytes)? as u64 != count {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+            at += count;
+        }
+        Ok(bytes)
+    }
+}
+
+/// Finds the whole characters from the one that byte `at` lies in, up to `limit` bytes but one at least; returns
+/// where they begin.
+fn characters(bytes: &[u8], at: usize, limit: usize) -> (usize, String) {
+    let continues = |at: usize| {
+        bytes
+            .get(at)
+            .is_some_and(|byte| byte & 0b1100_0000 == 0b1000_0000)
+    };
+    let mut first = at;
+    while first > 0 && continues(first) {
+        first -= 1;
+    }
+    let mut end = first.saturating_add(limit).min(bytes.len());
+    while end > first && continues(end) {
+        end -= 1;
+    }
+    if end == first && first < bytes.len() {
+        end = first + 1;
+        while continues(end) {
+            end += 1;
+        }
+    }
+    let text = String::from_utf8_lossy(bytes.get(first..end).unwrap_or_default());
+    (first, text.into_owned())
+}
+
+/// What is kept is far smaller than any address space but the smallest, where a read then fails.
+fn usize_of(number: u64) -> usize {
+    usize::try_from(number).unwrap_or(usize::MAX)
+}
+
+/// Makes a file that has no name any more, so that only its descriptor leads to it.
+fn unnamed(folder: &std::path::Path) -> io::Result<File> {
+    let number = getrandom::u64().map_err(io::Error::other)?;
+    let path = folder.join(format!("outrigger-{number:016x}.spill"));
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let file = options.open(&path)?;
+    std::fs::remove_file(&path)?;
+    Ok(file)
+}

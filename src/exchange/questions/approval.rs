@@ -1,0 +1,197 @@
+//! Questions whether a call may run.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+use tokio::sync::oneshot;
+
+use super::{Action, Check, Open, Question, QuestionId, Questions, Unanswered};
+use crate::exchange::calls::FAULT;
+use crate::exchange::context::Context;
+use crate::protocol::answer::Approved;
+use crate::protocol::command::{Remember, ToolApprove};
+use crate::protocol::event::{By, Event, Outcome, SessionError, ToolConfirm, ToolResolved};
+use crate::protocol::{RequestId, SessionCode};
+use crate::tool::{Refusal, RememberKey, Tool};
+
+/// A question whether a call may run.
+pub struct Approval {
+    /// What the user is shown; its deadline is set when it is announced.
+    pub confirm: ToolConfirm,
+    /// The tool, to check an edited input with.
+    pub tool: Arc<dyn Tool>,
+    /// What an approval with `remember` stands for.
+    pub remember: Option<RememberKey>,
+    /// Whether an approval may be remembered: not under `supervised`, where every call is asked for.
+    pub may_remember: bool,
+    /// Where the verdict goes.
+    pub verdict: oneshot::Sender<Verdict>,
+}
+
+/// How an approval was settled.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Verdict {
+    /// The call runs, with another input where one is given.
+    Approved(Option<Map<String, Value>>),
+    /// The call does not run; the user may have said why.
+    Denied(Option<String>),
+    /// The call does not run: nobody was there to be asked.
+    Unattended,
+    /// Nobody answered in time.
+    Expired,
+    /// The exchange ended first.
+    Cancelled,
+}
+
+/// What the check of an edited input found.
+pub struct Checked {
+    id: QuestionId,
+    /// What an approval of it with `remember` stands for.
+    outcome: Result<Option<RememberKey>, String>,
+}
+
+impl Questions {
+    /// Takes a verdict and returns the answer to it; `None` where an edited input has to be checked first. The question
+    /// stays open meanwhile: the check looks at files, and may take as long as they do.
+    pub(super) fn approve(
+        &mut self,
+        mut verdict: ToolApprove,
+        reply_to: Option<&RequestId>,
+        context: &Context,
+    ) -> Option<Result<Event, SessionError>> {
+        let checks = self.checks.clone();
+        let id = QuestionId::Approval(verdict.tool_id.clone());
+        let Some(Open {
+            question: Question::Approval(approval),
+            check,
+            ..
+        }) = self.find(&id)
+        else {
+            return Some(Err(Action::Approve(verdict).not_found()));
+        };
+        verdict.input = verdict
+            .input
+            .filter(|input| verdict.approved && *input != approval.confirm.input);
+        let Some(input) = verdict.input.clone() else {
+            let key = approval.remember.clone();
+            return Some(self.settle_approval(verdict, key, context));
+        };
+        if check.is_some() {
+            return Some(Err(SessionError {
+                code: SessionCode::RateLimited,
+                message: format!(
+                    "an edited input of `{}` is being checked; answer again when that is done",
+                    verdict.tool_id
+                ),
+            }));
+        }
+        let tool = Arc::clone(&approval.tool);
+        *check = Some(Check {
+            verdict,
+            reply_to: reply_to.cloned(),
+        });
+        tokio::task::spawn_blocking(move || {
+            let outcome = catch_unwind(AssertUnwindSafe(|| check_edit(&*tool, &input)));
+            let outcome = outcome.unwrap_or_else(|_| Err(FAULT.to_owned()));
+            // Where the conversation has ended nobody waits for it.
+            drop(checks.blocking_send(Checked { id, outcome }));
+        });
+        None
+    }
+
+    /// Settles the approval whose edited input was checked, where it is still open.
+    pub(super) fn take_checked(&mut self, checked: Checked, context: &Context) {
+        let Checked { id, outcome } = checked;
+        let waiting = self.find(&id).and_then(|open| open.check.take());
+        let Some(Check { verdict, reply_to }) = waiting else {
+            return;
+        };
+        let answer = match outcome {
+            Ok(key) => self.settle_approval(verdict, key, context),
+            Err(problem) => Err(SessionError {
+                code: SessionCode::InvalidPayload,
+                message: format!("field `input`: {problem}; the approval stays open"),
+            }),
+        };
+        let answer = answer.unwrap_or_else(Event::SessionError);
+        context.events().answer(reply_to.as_ref(), answer);
+    }
+
+    /// Settles an approval by a verdict, whose input is what the user changed; `key` is what `remember` stands for.
+    fn settle_approval(
+        &mut self,
+        verdict: ToolApprove,
+        key: Option<RememberKey>,
+        context: &Context,
+    ) -> Result<Event, SessionError> {
+        let id = QuestionId::Approval(verdict.tool_id.clone());
+        let Some(Question::Approval(approval)) = self.close(&id, context) else {
+            return Err(Action::Approve(verdict).not_found());
+        };
+        let ToolApprove {
+            tool_id,
+            approved,
+            input,
+            remember,
+            reason,
+            unattended,
+        } = verdict;
+        let remembered = &context.conversation.remembered;
+        let reach = match key {
+            Some(key) if approved && approval.may_remember => remembered.add(key, remember),
+            _ => Remember::Once,
+        };
+        let outcome = match approved {
+            true => Outcome::Approved,
+            false => Outcome::Denied,
+        };
+        let resolved = ToolResolved {
+            remember: (reach != Remember::Once).then_some(reach),
+            edited: input.is_some(),
+            ..approval.resolved(outcome, By::User)
+        };
+        context.events().emit(Event::ChatToolResolved(resolved));
+        let verdict = match (approved, unattended) {
+            (true, _) => Verdict::Approved(input),
+            (false, false) => Verdict::Denied(reason),
+            (false, true) => Verdict::Unattended,
+        };
+        let accepted = approval.verdict.send(verdict).is_ok();
+        Ok(Event::ChatToolApproveResult(Approved { tool_id, accepted }))
+    }
+}
+
+impl Approval {
+    pub(super) fn settle_unanswered(self, how: Unanswered, context: &Context) {
+        let (outcome, by, verdict) = match how {
+            Unanswered::Expired => (Outcome::Expired, By::Timeout, Verdict::Expired),
+            Unanswered::Withdrawn(by) => (Outcome::Cancelled, by, Verdict::Cancelled),
+        };
+        let resolved = self.resolved(outcome, by);
+        context.events().emit(Event::ChatToolResolved(resolved));
+        // Who waited may be gone.
+        drop(self.verdict.send(verdict));
+    }
+
+    fn resolved(&self, outcome: Outcome, by: By) -> ToolResolved {
+        ToolResolved {
+            conversation_id: self.confirm.conversation_id.clone(),
+            message_id: self.confirm.message_id.clone(),
+            tool_id: self.confirm.tool_id.clone(),
+            outcome,
+            by,
+            remember: None,
+            edited: false,
+        }
+    }
+}
+
+/// Checks an edited input. Returns what an approval of it with `remember` stands for: what the user approved.
+fn check_edit(tool: &dyn Tool, input: &Map<String, Value>) -> Result<Option<RememberKey>, String> {
+    match tool.prepare(input) {
+        Ok(prepared) => Ok(prepared.facts().remember),
+        Err(Refusal::Invalid(message)) => Err(message),
+        Err(Refusal::Violation(violation)) => Err(violation.message),
+    }
+}

@@ -1,0 +1,108 @@
+//! Whose open question is whose in a session, and whether its client answers what calls ask for.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::QuestionId;
+use parking_lot::Mutex;
+
+use crate::message::ConversationId;
+
+/// The most requests for input that are open in one session: more than a person would answer.
+pub(super) const MAX_INPUTS: usize = 16;
+
+/// What a session knows of its open questions.
+#[derive(Debug, Default)]
+pub struct QuestionRegistry {
+    wants_inputs: AtomicBool,
+    attached: AtomicBool,
+    /// As many as its conversations have open, each at most [`super::MAX_OPEN`].
+    open: Mutex<HashMap<QuestionId, ConversationId>>,
+}
+
+impl QuestionRegistry {
+    /// Notes whether the client answers requests for input (`inputRequests`).
+    pub fn want_inputs(&self, wanted: bool) {
+        self.wants_inputs.store(wanted, Ordering::Relaxed);
+    }
+
+    /// Returns whether the client answers requests for input.
+    pub fn wants_inputs(&self) -> bool {
+        self.wants_inputs.load(Ordering::Relaxed)
+    }
+
+    /// Notes a socket that came or went.
+    pub fn attach(&self, attached: bool) {
+        self.attached.store(attached, Ordering::Relaxed);
+    }
+
+    /// Returns why no call can ask for input now; `None` where one can.
+    pub fn unable(&self) -> Option<String> {
+        if !self.wants_inputs() {
+            return Some(
+                "the client does not answer such questions (inputRequests of session:configure)"
+                    .to_owned(),
+            );
+        }
+        if !self.attached.load(Ordering::Relaxed) {
+            return Some("no client is connected".to_owned());
+        }
+        (inputs(&self.open.lock()) >= MAX_INPUTS)
+            .then(|| format!("{MAX_INPUTS} such questions are open already"))
+    }
+
+    /// Notes whose a question is; returns false where too many are open.
+    pub(super) fn open(&self, id: QuestionId, conversation: ConversationId) -> bool {
+        let mut open = self.open.lock();
+        let fits = !matches!(id, QuestionId::Input(_)) || inputs(&open) < MAX_INPUTS;
+        if fits {
+            open.insert(id, conversation);
+        }
+        fits
+    }
+
+    /// Forgets a question that is settled.
+    pub(super) fn close(&self, id: &QuestionId) {
+        self.open.lock().remove(id);
+    }
+
+    /// Returns the conversation whose open question this is.
+    pub fn conversation_of(&self, id: &QuestionId) -> Option<ConversationId> {
+        self.open.lock().get(id).cloned()
+    }
+}
+
+fn inputs(open: &HashMap<QuestionId, ConversationId>) -> usize {
+    let is_input = |id: &&QuestionId| matches!(id, QuestionId::Input(_));
+    open.keys().filter(is_input).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::message::{InputId, ToolId};
+
+    #[test]
+    fn a_client_has_to_want_inputs_be_there_and_not_be_flooded() {
+        let questions = QuestionRegistry::default();
+        assert!(questions.unable().unwrap().contains("inputRequests"));
+        questions.want_inputs(true);
+        assert!(questions.unable().unwrap().contains("connected"));
+        questions.attach(true);
+        assert_eq!(questions.unable(), None);
+        let id = |number: usize| QuestionId::Input(InputId::new(format!("i{number}")));
+        let open = |id: QuestionId| questions.open(id, ConversationId::new("c"));
+        for number in 0..MAX_INPUTS {
+            assert!(open(id(number)));
+        }
+        assert!(questions.unable().unwrap().contains("open already"));
+        assert!(!open(id(MAX_INPUTS)));
+        // Approvals are no requests for input.
+        assert!(open(QuestionId::Approval(ToolId::new("t1"))));
+        let owner = questions.conversation_of(&id(3));
+        assert_eq!(owner, Some(ConversationId::new("c")));
+        questions.close(&id(3));
+        assert_eq!(questions.conversation_of(&id(3)), None);
+        assert_eq!(questions.unable(), None);
+    }
+}
