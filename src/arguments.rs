@@ -323,7 +323,7 @@ fn set(
     sources: &mut Sources,
     flag: &str,
     key: &'static str,
-    value: Option<impl Into<figment::value::Value>>,
+    value: Option<impl Into<serde_json::Value>>,
 ) {
     sources
         .flags

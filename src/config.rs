@@ -6,6 +6,7 @@
 mod check;
 mod error;
 mod file;
+pub(crate) mod format;
 mod keys;
 mod layers;
 mod load;

@@ -25,7 +25,8 @@
 //! 6. [`mcp`]: servers of others whose tools the model may call; start with `mcp/server.rs`.
 //! 7. [`provider`]: four wire formats behind one trait; start with `provider/anthropic.rs`.
 //! 8. [`config`], [`telemetry`], and the rest around it: [`daemon`] is the whole life of the process.
-//! 9. [`chat`] is a client of the protocol in the terminal: it uses nothing of the above but its words.
+//! 9. [`chat`] is a client of the protocol in the terminal: it uses nothing of the above but its words, and shows them
+//!    as text mode does (`plain_text`).
 //!
 //! # Invariants
 //!

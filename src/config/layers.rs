@@ -1,72 +1,38 @@
 //! Puts the sources on top of each other: defaults, files, environment, flags.
 
-use std::collections::BTreeMap;
-
-use figment::value::{Dict, Map, Tag, Value};
-use figment::{Figment, Metadata, Profile, Provider};
+use serde_json::{Map, Value};
 
 use super::error::ConfigError;
 use super::file::{self, FileLayer};
 use super::load::Sources;
-use super::merged::{self, Merged};
+use super::merged::Merged;
 use super::origin::Origin;
 use super::variables;
 
 /// The compiled-in defaults, which hold every key that has one.
 pub(crate) const DEFAULTS: &str = include_str!("../../config/default.toml");
 
-struct Layer<'a> {
-    origin: &'a Origin,
-    values: Dict,
-}
-
-impl Provider for Layer<'_> {
-    fn metadata(&self) -> Metadata {
-        self.origin.to_metadata()
-    }
-
-    fn data(&self) -> figment::error::Result<Map<Profile, Dict>> {
-        Ok(Profile::Default.collect(self.values.clone()))
-    }
-}
-
 /// Reads every source, or says of each that cannot be read why.
 pub(crate) fn merge(sources: &Sources) -> Result<Merged, Vec<ConfigError>> {
-    let defaults = defaults().map_err(|error| vec![error])?;
-    let mut figment = Figment::from(Layer {
-        origin: &Origin::Default,
-        values: defaults.clone(),
-    });
-    let mut providers = Vec::new();
-    let files = read_files(sources)?;
-    for layer in files {
-        providers.extend(layer.providers);
-        figment = figment.merge(Layer {
-            origin: &layer.origin,
-            values: layer.values,
-        });
+    let mut merged = Merged::new(defaults().map_err(|error| vec![error])?);
+    for layer in read_files(sources)? {
+        merged.add(layer.values, &layer.origin);
     }
-    let lower = Value::Dict(Tag::Default, merged::data(&figment));
-    for variable in variables::read(&sources.environment, &lower)? {
-        figment = figment.merge(Layer {
-            origin: &Origin::Variable(variable.name),
-            values: nested(&variable.path, Value::from(variable.text)),
-        });
+    for variable in variables::read(&sources.environment, &merged.values)? {
+        let values = nested(&variable.path, Value::from(variable.text));
+        merged.add(values, &Origin::Variable(variable.name));
     }
     for flag in &sources.flags {
         let path: Vec<String> = flag.key.split('.').map(str::to_owned).collect();
-        figment = figment.merge(Layer {
-            origin: &Origin::Flag(flag.flag.clone()),
-            values: nested(&path, flag.value.clone()),
-        });
+        let values = nested(&path, flag.value.clone());
+        merged.add(values, &Origin::Flag(flag.flag.clone()));
     }
-    Ok(Merged::new(figment, defaults, providers))
+    Ok(merged)
 }
 
 /// Reads the compiled-in defaults.
-fn defaults() -> Result<Dict, ConfigError> {
-    use figment::providers::{Format, Toml};
-    Toml::from_str(DEFAULTS).map_err(|error| ConfigError::Section {
+pub(crate) fn defaults() -> Result<Map<String, Value>, ConfigError> {
+    toml::from_str(DEFAULTS).map_err(|error| ConfigError::Section {
         key: "config/default.toml".to_owned(),
         message: error.to_string(),
     })
@@ -117,18 +83,17 @@ fn defined_twice(earlier: &[FileLayer], workflow: &FileLayer) -> Option<ConfigEr
 }
 
 fn workflows(layer: &FileLayer) -> impl Iterator<Item = &String> {
-    let table = layer.values.get("workflows").and_then(Value::as_dict);
-    table.into_iter().flat_map(BTreeMap::keys)
+    let table = layer.values.get("workflows").and_then(Value::as_object);
+    table.into_iter().flat_map(Map::keys)
 }
 
 /// Wraps a value in the tables of its path.
-fn nested(path: &[String], value: Value) -> Dict {
-    let mut parts = path.iter().rev();
-    let Some(last) = parts.next() else {
-        return Dict::new();
+fn nested(path: &[String], value: Value) -> Map<String, Value> {
+    let Some((last, parents)) = path.split_last() else {
+        return Map::new();
     };
-    let innermost = Dict::from([(last.clone(), value)]);
-    parts.fold(innermost, |inner, part| {
-        Dict::from([(part.clone(), Value::from(inner))])
+    let innermost = Map::from_iter([(last.clone(), value)]);
+    parents.iter().rev().fold(innermost, |inner, part| {
+        Map::from_iter([(part.clone(), Value::Object(inner))])
     })
 }

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use figment::value::Value;
 use secrecy::SecretString;
+use serde_json::Value;
 
 use super::error::ConfigErrors;
 use super::show::Shown;

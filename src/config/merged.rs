@@ -1,30 +1,47 @@
 //! The values of all sources together: what is set, where it came from, what the default is.
 
-use figment::value::{Dict, Tag, Value};
-use figment::{Figment, Profile, Provider};
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value};
 
 use super::origin::Origin;
 
 /// All values, the later source over the earlier, each with its origin.
 pub(crate) struct Merged {
-    figment: Figment,
     /// The values, a table.
     pub(crate) values: Value,
     /// The compiled-in ones alone.
     pub(crate) defaults: Value,
-    /// The provider instances that a file names, in its order.
-    pub(crate) providers: Vec<String>,
+    /// Where values came from that are no default, by their path; a table speaks for what is in it.
+    origins: BTreeMap<Vec<String>, Origin>,
 }
 
 impl Merged {
-    /// Takes the values out of what was put together.
-    pub(crate) fn new(figment: Figment, defaults: Dict, providers: Vec<String>) -> Self {
+    /// Begins with the compiled-in values.
+    pub(crate) fn new(defaults: Map<String, Value>) -> Self {
+        let defaults = Value::Object(defaults);
         Self {
-            values: Value::Dict(Tag::Default, data(&figment)),
-            defaults: Value::Dict(Tag::Default, defaults),
-            figment,
-            providers,
+            values: defaults.clone(),
+            defaults,
+            origins: BTreeMap::new(),
         }
+    }
+
+    /// Puts the values of a source over those that are there.
+    pub(crate) fn add(&mut self, values: Map<String, Value>, origin: &Origin) {
+        let mut mark = |path: &[String]| drop(self.origins.insert(path.to_vec(), origin.clone()));
+        put_over(
+            &mut self.values,
+            Value::Object(values),
+            &mut Vec::new(),
+            &mut mark,
+        );
+    }
+
+    /// Returns the names in a table, in the order in which they came.
+    pub(crate) fn names(&self, path: &[&str]) -> Vec<String> {
+        let table = self.get(path).and_then(Value::as_object);
+        table.into_iter().flat_map(Map::keys).cloned().collect()
     }
 
     /// Returns the value at a path.
@@ -35,20 +52,15 @@ impl Merged {
     /// Returns where the value at a path came from; that of the nearest table around it where the
     /// value itself is not there.
     pub(crate) fn origin(&self, path: &[&str]) -> Origin {
-        let mut value = &self.values;
-        let mut tag = value.tag();
-        for part in path {
-            let Some(inner) = child(value, part) else {
-                break;
-            };
-            value = inner;
-            if !value.tag().is_default() {
-                tag = value.tag();
+        let mut path: Vec<String> = path.iter().map(|part| (*part).to_owned()).collect();
+        loop {
+            if let Some(origin) = self.origins.get(&path) {
+                return origin.clone();
+            }
+            if path.pop().is_none() {
+                return Origin::Default;
             }
         }
-        self.figment
-            .get_metadata(tag)
-            .map_or(Origin::Default, Origin::from_metadata)
     }
 
     /// Replaces the value at a path, or what is around it in a list.
@@ -74,17 +86,40 @@ impl Merged {
     }
 }
 
-fn child<'a>(value: &'a Value, part: &str) -> Option<&'a Value> {
-    match value {
-        Value::Dict(_, table) => table.get(part),
-        Value::Array(_, values) => values.get(part.parse::<usize>().ok()?),
-        _ => None,
+/// Merges tables and replaces everything else; `mark` gets the path of what was put there.
+fn put_over(
+    lower: &mut Value,
+    upper: Value,
+    path: &mut Vec<String>,
+    mark: &mut impl FnMut(&[String]),
+) {
+    match (lower, upper) {
+        (Value::Object(lower), Value::Object(upper)) => {
+            for (key, value) in upper {
+                path.push(key.clone());
+                match lower.get_mut(&key) {
+                    Some(lower) => put_over(lower, value, path, mark),
+                    None => {
+                        mark(path);
+                        lower.insert(key, value);
+                    }
+                }
+                path.pop();
+            }
+        }
+        (lower, upper) => {
+            mark(path);
+            *lower = upper;
+        }
     }
 }
 
 fn find<'a>(value: &'a Value, path: &[&str]) -> Option<&'a Value> {
-    path.iter()
-        .try_fold(value, |value, part| child(value, part))
+    path.iter().try_fold(value, |value, part| match value {
+        Value::Object(table) => table.get(*part),
+        Value::Array(values) => values.get(part.parse::<usize>().ok()?),
+        _ => None,
+    })
 }
 
 /// Sets or removes an entry of a table that is there; `false` where it is not.
@@ -92,27 +127,14 @@ fn set(root: &mut Value, path: &[&str], value: Option<Value>) -> bool {
     let Some((last, parents)) = path.split_last() else {
         return false;
     };
-    let mut table = root;
-    for part in parents {
-        let Value::Dict(_, entries) = table else {
-            return false;
-        };
-        let Some(inner) = entries.get_mut(*part) else {
-            return false;
-        };
-        table = inner;
-    }
-    let Value::Dict(_, entries) = table else {
+    let table = parents
+        .iter()
+        .try_fold(root, |table, part| table.as_object_mut()?.get_mut(*part));
+    let Some(Value::Object(entries)) = table else {
         return false;
     };
     match value {
         Some(value) => entries.insert((*last).to_owned(), value).is_some(),
         None => entries.remove(*last).is_some(),
     }
-}
-
-/// The values that figment has put together so far.
-pub(crate) fn data(figment: &Figment) -> Dict {
-    let mut profiles = figment.data().unwrap_or_default();
-    profiles.remove(&Profile::Default).unwrap_or_default()
 }

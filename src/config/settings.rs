@@ -460,7 +460,7 @@ impl From<String> for Secret {
     }
 }
 
-/// Reads a word of an enum; figment by itself takes the number of a variant too.
+/// Reads a word of an enum, so that anything else is said to be no text.
 fn word<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<T, D::Error> {
     let text = String::deserialize(deserializer)?;
     T::deserialize(text.into_deserializer())

@@ -3,8 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use figment::value::Value;
-use serde_json::json as object;
+use serde_json::{Value, json as object};
 
 use super::check::Checked;
 use super::merged::Merged;
@@ -17,7 +16,7 @@ pub struct Shown {
     /// The key, with dots between its parts.
     pub key: String,
     /// The value; `"***"` for a secret.
-    pub value: serde_json::Value,
+    pub value: Value,
     /// Where it came from.
     pub origin: Origin,
 }
@@ -39,7 +38,7 @@ fn flatten<'a>(
     value: &'a Value,
     all: &mut BTreeMap<String, Shown>,
 ) {
-    if let Value::Dict(_, table) = value {
+    if let Value::Object(table) = value {
         for (key, value) in table {
             path.push(key);
             flatten(merged, path, value, all);
@@ -75,7 +74,7 @@ pub fn text(values: &[Shown]) -> String {
 const WIDEST: usize = 64;
 
 /// Returns an object with `{"value": …, "source": "…"}` for each key.
-pub fn json(values: &[Shown]) -> serde_json::Value {
+pub fn json(values: &[Shown]) -> Value {
     values
         .iter()
         .map(|shown| {

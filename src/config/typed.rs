@@ -3,9 +3,9 @@
 //! serde stops at the first error. So what is wrong is noted, its default put back, and all is
 //! read again until nothing is wrong any more.
 
-use figment::error::{Actual, Kind};
-use figment::value::{Dict, Value};
 use serde::Deserialize;
+use serde_json::{Map, Value};
+use serde_path_to_error::{Deserializer, Path, Segment, Track};
 
 use super::error::{ConfigError, nearest, one_of};
 use super::merged::Merged;
@@ -15,20 +15,63 @@ use super::settings::Settings;
 /// Most errors that are looked for; each costs one more reading of all values.
 const MAX_ERRORS: usize = 100;
 
+/// What is wrong with a value, in serde's words.
+enum Fault<'e> {
+    UnknownField(&'e str, Vec<&'e str>),
+    UnknownVariant(&'e str, Vec<&'e str>),
+    /// Wanted is the second, a type or the form of a text, and this is there.
+    Unexpected(&'e str, &'e str),
+    MissingField(&'e str),
+    DuplicateField(&'e str),
+    Other(&'e str),
+}
+
+impl<'e> Fault<'e> {
+    /// Reads the message of an error; `serde::de::Error` writes all of these in one place each.
+    fn read(message: &'e str) -> Self {
+        let quoted = |text: &'e str| text.split('`').skip(1).step_by(2).collect::<Vec<&str>>();
+        let named = |start| {
+            let (name, rest) = message.strip_prefix(start)?.split_once("`, ")?;
+            Some((name, quoted(rest)))
+        };
+        let field = |start| message.strip_prefix(start)?.strip_suffix('`');
+        let unexpected = || {
+            let rest = message.strip_prefix("invalid type: ");
+            let rest = rest.or_else(|| message.strip_prefix("invalid value: "))?;
+            rest.rsplit_once(", expected ")
+        };
+        if let Some((name, known)) = named("unknown field `") {
+            Self::UnknownField(name, known)
+        } else if let Some((word, known)) = named("unknown variant `") {
+            Self::UnknownVariant(word, known)
+        } else if let Some((actual, expected)) = unexpected() {
+            Self::Unexpected(actual, expected)
+        } else if let Some(name) = field("missing field `") {
+            Self::MissingField(name)
+        } else if let Some(name) = field("duplicate field `") {
+            Self::DuplicateField(name)
+        } else {
+            Self::Other(message)
+        }
+    }
+}
+
 /// Reads the settings and adds what is wrong to `errors`.
 ///
 /// `None` where so much is wrong that nothing can be read; `errors` is not empty then.
 pub(crate) fn settings(merged: &mut Merged, errors: &mut Vec<ConfigError>) -> Option<Settings> {
     while errors.len() < MAX_ERRORS {
-        let error = match Settings::deserialize(&merged.values) {
+        let mut track = Track::new();
+        let error = match Settings::deserialize(Deserializer::new(&merged.values, &mut track)) {
             Ok(settings) => return Some(settings),
-            Err(error) => error,
+            Err(error) => error.to_string(),
         };
-        let path: Vec<&str> = error.path.iter().map(String::as_str).collect();
-        if read_again(merged, &path, &error.kind) {
+        let (path, fault) = (parts(&track.path()), Fault::read(&error));
+        let path: Vec<&str> = path.iter().map(String::as_str).collect();
+        if read_again(merged, &path, &fault) {
             continue;
         }
-        errors.push(explained(merged, &path, &error.kind));
+        errors.push(explained(merged, &path, &fault));
         if !merged.restore(&path) {
             return None;
         }
@@ -36,41 +79,45 @@ pub(crate) fn settings(merged: &mut Merged, errors: &mut Vec<ConfigError>) -> Op
     None
 }
 
+/// Returns the keys and places in lists that lead to a value.
+fn parts(path: &Path) -> Vec<String> {
+    path.iter()
+        .filter_map(|segment| match segment {
+            Segment::Map { key } => Some(key.clone()),
+            Segment::Seq { index } => Some(index.to_string()),
+            Segment::Enum { .. } | Segment::Unknown => None,
+        })
+        .collect()
+}
+
 /// Takes the text of an environment variable for the JSON, the list or the truth value it is.
 ///
 /// `false` where the value is none of it, or not from the environment.
-fn read_again(merged: &mut Merged, path: &[&str], kind: &Kind) -> bool {
-    let (Kind::InvalidType(_, expected), Some(Value::String(tag, text)), Origin::Variable(_)) =
-        (kind, merged.get(path), merged.origin(path))
+fn read_again(merged: &mut Merged, path: &[&str], fault: &Fault<'_>) -> bool {
+    let (Fault::Unexpected(_, expected), Some(Value::String(text)), Origin::Variable(_)) =
+        (fault, merged.get(path), merged.origin(path))
     else {
         return false;
     };
-    let (tag, text) = (*tag, text.trim());
-    let value = match serde_json::from_str(text) {
-        Ok(Value::Bool(_, truth)) => Value::Bool(tag, truth),
-        Ok(Value::Num(_, number)) if expected == "a boolean" => {
-            match Value::Num(tag, number).to_bool_lossy() {
-                Some(truth) => Value::Bool(tag, truth),
-                None => return false,
-            }
+    let text = text.trim();
+    let value = match (serde_json::from_str(text), *expected) {
+        (Ok(Value::Number(number)), "a boolean") => match number.as_u64() {
+            Some(0) => Value::Bool(false),
+            Some(1) => Value::Bool(true),
+            _ => return false,
+        },
+        (Ok(value @ Value::Bool(_)), "a boolean") | (Ok(value @ Value::Array(_)), "a sequence") => {
+            value
         }
-        Ok(Value::Num(_, number)) => Value::Num(tag, number),
-        Ok(Value::Array(_, values)) => Value::Array(tag, values),
-        Ok(Value::Dict(_, table)) => Value::Dict(tag, table),
-        _ if expected == "a sequence" => Value::Array(tag, comma_separated(text)),
+        (_, "a sequence") => comma_separated(text),
+        (Ok(value @ Value::Number(_)), expected) if is_number(expected) => value,
+        (Ok(value @ Value::Object(_)), expected) if is_table(expected) => value,
         _ => return false,
     };
-    // A value of the wrong type would come back here for ever.
-    let same_type = matches!(
-        (expected.as_str(), &value),
-        ("a sequence", Value::Array(..)) | ("a boolean", Value::Bool(..))
-    );
-    let number = matches!(value, Value::Num(..)) && is_number(expected);
-    let table = matches!(value, Value::Dict(..)) && is_table(expected);
-    (same_type || number || table) && merged.replace(path, value)
+    merged.replace(path, value)
 }
 
-fn comma_separated(text: &str) -> Vec<Value> {
+fn comma_separated(text: &str) -> Value {
     text.split(',')
         .map(str::trim)
         .filter(|item| !item.is_empty())
@@ -86,26 +133,25 @@ fn is_table(expected: &str) -> bool {
     expected == "a map" || expected.starts_with("struct ")
 }
 
-fn explained(merged: &Merged, path: &[&str], kind: &Kind) -> ConfigError {
+fn explained(merged: &Merged, path: &[&str], fault: &Fault<'_>) -> ConfigError {
     let key = written(path);
     let origin = merged.origin(path);
-    let message = match kind {
-        Kind::UnknownField(name, known) => {
+    let message = match fault {
+        Fault::UnknownField(name, known) => {
             return ConfigError::UnknownKey {
                 key,
                 origin,
                 hint: hint(merged, name, known),
             };
         }
-        Kind::UnknownVariant(word, words) => one_of(word, words.iter().copied()),
-        Kind::InvalidType(actual, expected) | Kind::InvalidValue(actual, expected) => {
+        Fault::UnknownVariant(word, words) => one_of(word, words.iter().copied()),
+        Fault::Unexpected(actual, expected) => {
             format!("expected {}", expectation(actual, expected))
         }
-        Kind::MissingField(field) => format!("`{field}` is missing"),
-        Kind::DuplicateField(field) => format!("`{field}` is given twice"),
-        _ if is_secret(path) => "expected a text".to_owned(),
-        Kind::Message(message) => message.clone(),
-        other => other.to_string(),
+        Fault::MissingField(field) => format!("`{field}` is missing"),
+        Fault::DuplicateField(field) => format!("`{field}` is given twice"),
+        Fault::Other(_) if is_secret(path) => "expected a text".to_owned(),
+        Fault::Other(message) => (*message).to_owned(),
     };
     match merged.get(path) {
         Some(value) => ConfigError::Value {
@@ -119,16 +165,14 @@ fn explained(merged: &Merged, path: &[&str], kind: &Kind) -> ConfigError {
 }
 
 /// Says in words what Rust's type names mean.
-fn expectation(actual: &Actual, expected: &str) -> String {
+fn expectation(actual: &str, expected: &str) -> String {
     match expected {
         "a boolean" => "true or false".to_owned(),
         "a string" => "a text in quotes".to_owned(),
         "a sequence" => "a list, as in [\"a\", \"b\"]".to_owned(),
         _ if is_number(expected) => "a whole number, 0 or more".to_owned(),
         _ if is_table(expected) => "a table of keys".to_owned(),
-        _ if expected.starts_with("a duration")
-            && matches!(actual, Actual::Unsigned(_) | Actual::Signed(_)) =>
-        {
+        _ if expected.starts_with("a duration") && actual.starts_with("integer ") => {
             format!("{expected}; a bare number has no unit")
         }
         _ => expected.to_owned(),
@@ -141,8 +185,8 @@ fn hint(merged: &Merged, name: &str, known: &[&str]) -> String {
         return format!("did you mean {near:?}?");
     }
     let mut elsewhere = None;
-    for (section, values) in merged.defaults.as_dict().into_iter().flatten() {
-        let keys = values.as_dict().into_iter().flat_map(Dict::keys);
+    for (section, values) in merged.defaults.as_object().into_iter().flatten() {
+        let keys = values.as_object().into_iter().flat_map(Map::keys);
         if let Some(key) = nearest(name, keys.map(String::as_str)) {
             let exact = key == name;
             if exact || elsewhere.is_none() {

@@ -1,6 +1,6 @@
 //! Reads the environment: which variable sets which key.
 
-use figment::value::Value;
+use serde_json::Value;
 
 use super::error::{ConfigError, nearest};
 use super::keys::{self, TOKEN_VARIABLE as TOKEN};
@@ -136,10 +136,10 @@ fn meant(name: &str, known: &[String]) -> Option<String> {
 
 /// Lists the variables of all keys that have a default.
 fn leaves(value: &Value, prefix: &str, all: &mut Vec<String>) {
-    for (name, value) in value.as_dict().into_iter().flatten() {
+    for (name, value) in value.as_object().into_iter().flatten() {
         let name = format!("{prefix}{}", name.to_uppercase());
         match value {
-            Value::Dict(..) => leaves(value, &format!("{name}{SEPARATOR}"), all),
+            Value::Object(_) => leaves(value, &format!("{name}{SEPARATOR}"), all),
             _ => all.push(name),
         }
     }
@@ -154,7 +154,7 @@ fn variable_path(key: &str, lower: &Value) -> Vec<String> {
     let mut table = Some(lower);
     for part in key.splitn(MAX_PARTS, SEPARATOR) {
         let part = spelled(part, table);
-        table = table.and_then(|table| table.as_dict()?.get(&part));
+        table = table.and_then(|table| table.as_object()?.get(&part));
         path.push(part);
     }
     let lower_case: Vec<&str> = path.iter().map(String::as_str).collect();
@@ -168,7 +168,7 @@ fn variable_path(key: &str, lower: &Value) -> Vec<String> {
 
 fn spelled(part: &str, table: Option<&Value>) -> String {
     let part = part.to_lowercase();
-    let Some(table) = table.and_then(Value::as_dict) else {
+    let Some(table) = table.and_then(Value::as_object) else {
         return part;
     };
     if table.contains_key(&part) {

@@ -6,8 +6,6 @@
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-use figment::Figment;
-use figment::providers::{Format, Toml};
 use serde::Deserialize;
 
 use crate::message::{Model, Pricing, Usage};
@@ -23,7 +21,7 @@ type Table = BTreeMap<String, BTreeMap<String, KnownModel>>;
     reason = "the file is compiled in, and a test reads all of it"
 )]
 static TABLE: LazyLock<Table> = LazyLock::new(|| {
-    parse(include_str!("../../config/models.toml")).expect("a table that is read in tests")
+    toml::from_str(include_str!("../../config/models.toml")).expect("a table that is read in tests")
 });
 
 /// One entry of the table. What no source says is `None`.
@@ -133,12 +131,6 @@ fn for_prompt(pricing: &Pricing, input: u64) -> Pricing {
         },
         None => *pricing,
     }
-}
-
-fn parse(text: &str) -> Result<Table, Box<figment::Error>> {
-    Figment::from(Toml::string(text))
-        .extract()
-        .map_err(Box::new)
 }
 
 fn fill(model: &mut Model, known: &KnownModel) {

@@ -1,16 +1,12 @@
 //! What the container's files set is a valid configuration. What they do is `.ci/docker`'s to show, in a real engine.
 
-use figment::Figment;
-use figment::providers::{Format as _, Yaml};
 use outrigger::config::{Environment, Sources, load};
 use serde_json::Value;
 
 use super::support::read;
 
 fn yaml(path: &str) -> Value {
-    Figment::from(Yaml::string(&read(path)))
-        .extract()
-        .unwrap_or_else(|error| panic!("{path}: {error}"))
+    serde_saphyr::from_str(&read(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
 /// The instructions of the Dockerfile, continued lines joined, comments gone.

@@ -38,13 +38,10 @@ pub(super) fn check(
     findings: &mut Findings<'_>,
 ) -> Vec<ProviderConfig> {
     let mut instances = Vec::new();
-    for name in findings.merged.providers.clone() {
+    for name in findings.merged.names(&["providers"]) {
         if let Some(settings) = settings.remove(&name) {
             instances.extend(instance(&name, settings, findings));
         }
-    }
-    for (name, settings) in settings {
-        instances.extend(instance(&name, settings, findings));
     }
     for preset in presets::all() {
         if is_in_environment(preset, findings) {

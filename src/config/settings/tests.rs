@@ -2,8 +2,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::path::Path;
 
-use figment::providers::{Format, Toml};
-use figment::value::{Dict, Value};
 use serde_json::Value as Json;
 
 use super::*;
@@ -100,9 +98,8 @@ fn kind(root: &Json, schema: &Json) -> String {
     .to_owned()
 }
 
-fn defaults() -> Value {
-    let values: Dict = Toml::from_str(DEFAULTS).expect("valid TOML");
-    Value::from(values)
+fn defaults() -> Json {
+    toml::from_str(DEFAULTS).expect("valid TOML")
 }
 
 #[test]
@@ -117,12 +114,12 @@ fn the_compiled_in_file_holds_exactly_the_keys_of_the_settings() {
     assert_eq!(found, expected);
 }
 
-fn leaves(value: &Value, prefix: &str, all: &mut BTreeSet<String>) {
-    for (name, value) in value.as_dict().expect("a table") {
+fn leaves(value: &Json, prefix: &str, all: &mut BTreeSet<String>) {
+    for (name, value) in value.as_object().expect("a table") {
         let separator = if prefix.is_empty() { "" } else { "." };
         let key = format!("{prefix}{separator}{name}");
         match value {
-            Value::Dict(..) => leaves(value, &key, all),
+            Json::Object(_) => leaves(value, &key, all),
             _ => drop(all.insert(key)),
         }
     }
@@ -164,8 +161,8 @@ fn each_default_with_a_unit_says_in_its_comment_what_it_is() {
 
 #[test]
 fn what_can_be_locked_is_what_conversations_have_defaults_for() {
-    let chat = defaults().find("chat").expect("there");
-    let keys = chat.as_dict().expect("a table").keys();
+    let chat = defaults()["chat"].clone();
+    let keys = chat.as_object().expect("a table").keys();
     // What the daemon looks for by itself is no client's to change.
     let keys = keys.filter(|key| *key != "detect_ollama");
     let mut expected: BTreeSet<String> = keys.map(|key| format!("chat.{key}")).collect();
@@ -213,7 +210,7 @@ fn documentation() -> String {
             .chain([&key.name])
             .map(String::as_str)
             .collect();
-        let default = match defaults().find_ref(&path.join(".")) {
+        let default = match defaults().pointer(&format!("/{}", path.join("/"))) {
             Some(value) => format!("`{}`", shown(&path, value)),
             None => String::new(),
         };

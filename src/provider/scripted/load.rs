@@ -4,11 +4,9 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use figment::Figment;
-use figment::providers::{Format, Json, Toml, Yaml};
-
 use super::recording::{MANIFEST, Recorded};
 use super::script::Script;
+use crate::config::format::Format;
 use crate::provider::{ErrorKind, ProviderError};
 
 /// The script that is compiled in.
@@ -51,7 +49,7 @@ fn directory(path: &Path) -> Result<Script, ProviderError> {
     let entries = std::fs::read_dir(path).map_err(|error| broken(path, &error))?;
     let mut files: Vec<PathBuf> = entries
         .filter_map(|entry| Some(entry.ok()?.path()))
-        .filter(|file| is_script(file))
+        .filter(|file| Format::of(file).is_some())
         .collect();
     files.sort();
     let mut whole: Option<Script> = None;
@@ -65,24 +63,15 @@ fn directory(path: &Path) -> Result<Script, ProviderError> {
     whole.ok_or_else(|| broken(path, &"the directory holds no script (.yaml, .toml, .json)"))
 }
 
-fn is_script(file: &Path) -> bool {
-    let ending = file.extension().and_then(|ending| ending.to_str());
-    matches!(ending, Some("yaml" | "yml" | "toml" | "json"))
-}
-
 fn read_script(path: &Path) -> Result<Script, ProviderError> {
     parse(&read_text(path, MAX_SCRIPT_BYTES)?, path)
 }
 
 fn parse(text: &str, path: &Path) -> Result<Script, ProviderError> {
-    let ending = path.extension().and_then(|ending| ending.to_str());
-    let figment = match ending {
-        Some("toml") => Figment::from(Toml::string(text)),
-        Some("json") => Figment::from(Json::string(text)),
-        Some("yaml" | "yml") => Figment::from(Yaml::string(text)),
-        _ => return Err(broken(path, &"a script ends in .yaml, .toml or .json")),
+    let Some(format) = Format::of(path) else {
+        return Err(broken(path, &"a script ends in .yaml, .toml or .json"));
     };
-    let mut script: Script = figment.extract().map_err(|error| broken(path, &error))?;
+    let mut script: Script = format.read(text).map_err(|error| broken(path, &error))?;
     script.check().map_err(|reason| broken(path, &reason))?;
     let folder = path.parent().unwrap_or(Path::new("."));
     for step in &mut script.steps {

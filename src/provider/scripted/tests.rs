@@ -117,7 +117,7 @@ async fn the_demonstration_answers_anything_and_shows_tools_and_approval() {
     history.push(user("Show me a DEMO"));
     let reads = turn(&demo, &history, &tools).await;
     assert!(
-        reads.contains("[file_read{\"limit\":40,\"path\":\"README.md\"}] ToolUse"),
+        reads.contains("[file_read{\"path\":\"README.md\",\"limit\":40}] ToolUse"),
         "{reads}"
     );
     assert!(
