@@ -4,6 +4,7 @@
 //! milliseconds; only a permission's `timeout`, which is on the wire too, takes milliseconds.
 
 use std::fmt;
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use schemars::JsonSchema;
@@ -37,9 +38,13 @@ const SIZE_UNITS: [(&str, u64); 7] = [
 ///
 /// `None` where it has no unit, an unknown one, a fraction, or exceeds 2^64 ms.
 pub fn parse_duration(text: &str) -> Option<Duration> {
+    parse_millis(text).map(Duration::from_millis)
+}
+
+fn parse_millis(text: &str) -> Option<u64> {
     let mut rest = text.trim();
     if rest == "0" {
-        return Some(Duration::ZERO);
+        return Some(0);
     }
     if rest.is_empty() {
         return None;
@@ -55,7 +60,7 @@ pub fn parse_duration(text: &str) -> Option<Duration> {
         total = total.checked_add(number.checked_mul(*factor)?)?;
         rest = tail.trim_start();
     }
-    Some(Duration::from_millis(total))
+    Some(total)
 }
 
 /// Reads a size in bytes: `"16MiB"`, `"100 KiB"`, `"1GB"`, `"4096"`.
@@ -83,7 +88,10 @@ fn split_number(text: &str) -> Option<(u64, &str)> {
 
 /// Writes a duration in the largest unit that divides it, so that it can be read again.
 pub fn format_duration(duration: Duration) -> String {
-    let millis = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
+    format_millis(u64::try_from(duration.as_millis()).unwrap_or(u64::MAX))
+}
+
+fn format_millis(millis: u64) -> String {
     if millis == 0 {
         return "0s".to_owned();
     }
@@ -105,78 +113,150 @@ pub fn format_size(bytes: u64) -> String {
     bytes.to_string()
 }
 
-/// A duration in a configuration file.
+/// Milliseconds of a day: the longest of most durations.
+pub(crate) const DAY: u64 = 24 * 60 * 60 * 1000;
+/// Bytes of a KiB and a MiB.
+pub(crate) const KIB: u64 = 1 << 10;
+pub(crate) const MIB: u64 = 1 << 20;
+
+/// A duration in a configuration file, from and up to so many milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema)]
 #[schemars(inline, extend("format" = "duration-text"))]
-pub(crate) struct Span(#[schemars(with = "String")] pub(crate) Duration);
+pub(crate) struct Span<const LEAST: u64, const MOST: u64>(
+    #[schemars(with = "String")] pub(crate) Duration,
+);
 
-impl<'de> Deserialize<'de> for Span {
+impl<'de, const LEAST: u64, const MOST: u64> Deserialize<'de> for Span<LEAST, MOST> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        read(deserializer, DURATION_FORM, parse_duration, None).map(Self)
+        let millis = DURATION.read(deserializer, LEAST..=MOST)?;
+        Ok(Self(Duration::from_millis(millis)))
     }
 }
 
-/// A number of bytes in a configuration file.
+/// A number of bytes in a configuration file, in a range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema)]
 #[schemars(inline, extend("type" = ["string", "integer"], "format" = "size-text"))]
-pub(crate) struct Size(#[schemars(with = "String")] pub(crate) u64);
+pub(crate) struct Size<const LEAST: u64, const MOST: u64>(
+    #[schemars(with = "String")] pub(crate) u64,
+);
 
-impl<'de> Deserialize<'de> for Size {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        read(deserializer, SIZE_FORM, parse_size, Some(|bytes| bytes)).map(Self)
+impl<const LEAST: u64, const MOST: u64> Size<LEAST, MOST> {
+    /// Returns the bytes as a length in memory.
+    pub(crate) fn bytes(self) -> usize {
+        usize::try_from(self.0).unwrap_or(usize::MAX)
     }
 }
 
-/// The time limit of a permission: `"120s"` or milliseconds.
+impl<'de, const LEAST: u64, const MOST: u64> Deserialize<'de> for Size<LEAST, MOST> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        SIZE.read(deserializer, LEAST..=MOST).map(Self)
+    }
+}
+
+/// A number in a configuration file, in a range.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema)]
+#[schemars(inline)]
+pub(crate) struct Number<const LEAST: u64, const MOST: u64>(pub(crate) u64);
+
+impl<const LEAST: u64, const MOST: u64> Number<LEAST, MOST> {
+    /// Returns the number in the type that the range was chosen for.
+    pub(crate) fn get<T: TryFrom<u64> + Default>(self) -> T {
+        T::try_from(self.0).unwrap_or_default()
+    }
+}
+
+impl<'de, const LEAST: u64, const MOST: u64> Deserialize<'de> for Number<LEAST, MOST> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let number = u64::deserialize(deserializer)?;
+        within(number, LEAST..=MOST, |number| number.to_string()).map(Self)
+    }
+}
+
+/// The time limit of a permission, `"120s"` or milliseconds, from and up to so many milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema)]
 #[schemars(inline, extend("type" = ["string", "integer"], "format" = "timeout-text"))]
-pub(crate) struct Timeout(#[schemars(with = "String")] pub(crate) Duration);
+pub(crate) struct Timeout<const LEAST: u64 = 0, const MOST: u64 = { u64::MAX }>(
+    #[schemars(with = "String")] pub(crate) Duration,
+);
 
-impl<'de> Deserialize<'de> for Timeout {
+impl<'de, const LEAST: u64, const MOST: u64> Deserialize<'de> for Timeout<LEAST, MOST> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let millis = Some(Duration::from_millis as fn(u64) -> Duration);
-        read(deserializer, TIMEOUT_FORM, parse_duration, millis).map(Self)
+        let millis = TIMEOUT.read(deserializer, LEAST..=MOST)?;
+        Ok(Self(Duration::from_millis(millis)))
     }
 }
 
-/// Reads a text, or a whole number where one has a meaning; `form` is what an error says was expected.
-fn read<'de, T, D: Deserializer<'de>>(
-    deserializer: D,
-    form: &'static str,
-    of_text: fn(&str) -> Option<T>,
-    of_number: Option<fn(u64) -> T>,
-) -> Result<T, D::Error> {
-    struct Reader<T> {
-        form: &'static str,
-        of_text: fn(&str) -> Option<T>,
-        of_number: Option<fn(u64) -> T>,
+/// How an amount is written.
+#[derive(Clone, Copy)]
+struct Form {
+    /// What an error says was expected.
+    says: &'static str,
+    parse: fn(&str) -> Option<u64>,
+    /// Whether a bare number is an amount.
+    bare: bool,
+    write: fn(u64) -> String,
+}
+
+const DURATION: Form = Form {
+    says: DURATION_FORM,
+    parse: parse_millis,
+    bare: false,
+    write: format_millis,
+};
+const SIZE: Form = Form {
+    says: SIZE_FORM,
+    parse: parse_size,
+    bare: true,
+    write: format_size,
+};
+const TIMEOUT: Form = Form {
+    says: TIMEOUT_FORM,
+    bare: true,
+    ..DURATION
+};
+
+impl Form {
+    fn read<'de, D: Deserializer<'de>>(
+        self,
+        deserializer: D,
+        range: RangeInclusive<u64>,
+    ) -> Result<u64, D::Error> {
+        within(deserializer.deserialize_any(self)?, range, self.write)
     }
-    impl<T> Visitor<'_> for Reader<T> {
-        type Value = T;
-        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            f.write_str(self.form)
-        }
-        fn visit_u64<E: de::Error>(self, number: u64) -> Result<T, E> {
-            match self.of_number {
-                Some(of_number) => Ok(of_number(number)),
-                None => Err(E::invalid_type(de::Unexpected::Unsigned(number), &self)),
-            }
-        }
-        fn visit_i64<E: de::Error>(self, number: i64) -> Result<T, E> {
-            match u64::try_from(number) {
-                Ok(number) => self.visit_u64(number),
-                Err(_) => Err(E::invalid_value(de::Unexpected::Signed(number), &self)),
-            }
-        }
-        fn visit_str<E: de::Error>(self, text: &str) -> Result<T, E> {
-            (self.of_text)(text).ok_or_else(|| E::invalid_value(de::Unexpected::Str(text), &self))
+}
+
+impl Visitor<'_> for Form {
+    type Value = u64;
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.says)
+    }
+    fn visit_u64<E: de::Error>(self, number: u64) -> Result<u64, E> {
+        match self.bare {
+            true => Ok(number),
+            false => Err(E::invalid_type(de::Unexpected::Unsigned(number), &self)),
         }
     }
-    deserializer.deserialize_any(Reader {
-        form,
-        of_text,
-        of_number,
-    })
+    fn visit_i64<E: de::Error>(self, number: i64) -> Result<u64, E> {
+        match u64::try_from(number) {
+            Ok(number) => self.visit_u64(number),
+            Err(_) => Err(E::invalid_value(de::Unexpected::Signed(number), &self)),
+        }
+    }
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<u64, E> {
+        (self.parse)(text).ok_or_else(|| E::invalid_value(de::Unexpected::Str(text), &self))
+    }
+}
+
+fn within<E: de::Error>(
+    amount: u64,
+    range: RangeInclusive<u64>,
+    write: fn(u64) -> String,
+) -> Result<u64, E> {
+    if range.contains(&amount) {
+        return Ok(amount);
+    }
+    let (least, most) = (write(*range.start()), write(*range.end()));
+    Err(E::custom(format!("allowed: {least} to {most}")))
 }
 
 /// Serde of an optional time limit: `"120s"` or milliseconds in, milliseconds out.
@@ -204,7 +284,8 @@ pub(crate) mod optional_timeout {
     pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
         deserializer: D,
     ) -> Result<Option<Duration>, D::Error> {
-        Ok(Option::<Timeout>::deserialize(deserializer)?.map(|timeout| timeout.0))
+        let timeout: Option<Timeout> = Option::deserialize(deserializer)?;
+        Ok(timeout.map(|timeout| timeout.0))
     }
 }
 

@@ -12,12 +12,9 @@ mod providers;
 mod server;
 mod workflows;
 
-use std::ops::RangeInclusive;
-use std::time::Duration;
-
 use secrecy::{ExposeSecret, SecretString};
 
-use self::findings::{DAY, Findings};
+use self::findings::Findings;
 use super::error::{ConfigError, one_of};
 use super::keys::{self, BRAVE_VARIABLE, SECRET_FORM};
 use super::load::Sources;
@@ -31,7 +28,7 @@ use super::{
     ApprovalConfig, AuditConfig, BashConfig, ChatConfig, Config, FileReadConfig, LogConfig,
     ProviderConfig, ToolsConfig, WebSearchConfig,
 };
-use crate::audit::MAX_KEPT;
+use crate::units::format_duration;
 
 /// The tools that are compiled in.
 const CORE_TOOLS: [&str; 8] = [
@@ -44,16 +41,6 @@ const CORE_TOOLS: [&str; 8] = [
     "git",
     "web_search",
 ];
-/// Turns that an exchange may have.
-const MAX_TURNS: RangeInclusive<u64> = 1..=200;
-/// Tokens that may be kept free for the last answer.
-const CONTEXT_RESERVE: RangeInclusive<u64> = 0..=1_000_000;
-/// Longest time that running exchanges may get to end.
-const LONGEST_GRACE: Duration = Duration::from_secs(10 * 60);
-
-const KIB: u64 = 1 << 10;
-const MIB: u64 = 1 << 20;
-
 pub use self::mcp::{AddedServer, mcp_server};
 #[cfg(test)]
 pub(crate) use self::server::LOCKABLE;
@@ -97,8 +84,7 @@ pub(crate) fn check(
     }
     let server = server::server(settings.server, findings);
     let project = project::check(&settings.project, findings);
-    let approval_timeout =
-        findings.duration_or_zero(&["approval", "timeout"], settings.approval.timeout, DAY);
+    let approval_timeout = settings.approval.timeout.0;
     let config = Config {
         server: server?,
         project: project?,
@@ -106,11 +92,7 @@ pub(crate) fn check(
         chat,
         approval: ApprovalConfig {
             timeout: (!approval_timeout.is_zero()).then_some(approval_timeout),
-            max_timeout: findings.duration_or_zero(
-                &["approval", "max_timeout"],
-                settings.approval.max_timeout,
-                DAY,
-            ),
+            max_timeout: settings.approval.max_timeout.0,
             auto_approve_safe_commands: settings.approval.auto_approve_safe_commands,
             unattended: settings.approval.unattended,
         },
@@ -123,11 +105,7 @@ pub(crate) fn check(
             format: settings.log.format,
         },
         audit: audit(&settings.audit, findings),
-        shutdown_grace: findings.duration_or_zero(
-            &["shutdown", "grace"],
-            settings.shutdown.grace,
-            LONGEST_GRACE,
-        ),
+        shutdown_grace: settings.shutdown.grace.0,
         environment_secrets: keys::in_environment(&sources.environment),
     };
     Some(Checked {
@@ -138,18 +116,12 @@ pub(crate) fn check(
 }
 
 fn audit(settings: &AuditSettings, findings: &mut Findings<'_>) -> Option<AuditConfig> {
-    let max_bytes = findings.size(
-        &["audit", "max_bytes"],
-        settings.max_bytes,
-        &(64 * KIB..=1024 * MIB),
-    );
-    let keep = findings.number(&["audit", "keep"], settings.keep, &(1..=MAX_KEPT));
     match settings.path.trim() {
         "" => None,
         path => Some(AuditConfig {
             path: findings.absolute(path),
-            max_bytes: max_bytes as u64,
-            keep,
+            max_bytes: settings.max_bytes.0,
+            keep: settings.keep.get(),
         }),
     }
 }
@@ -180,14 +152,10 @@ fn chat(
         trust_level: settings.trust_level,
         workflow: settings.workflow.trim().to_owned(),
         system_prompt: settings.system_prompt,
-        max_turns: findings.number(&["chat", "max_turns"], settings.max_turns, &MAX_TURNS),
-        context_reserve: findings.number(
-            &["chat", "context_reserve"],
-            settings.context_reserve,
-            &CONTEXT_RESERVE,
-        ),
-        timeout_plain: findings.duration(&["chat", "timeout_plain"], settings.timeout_plain, DAY),
-        timeout_tools: findings.duration(&["chat", "timeout_tools"], settings.timeout_tools, DAY),
+        max_turns: settings.max_turns.get(),
+        context_reserve: settings.context_reserve.get(),
+        timeout_plain: settings.timeout_plain.0,
+        timeout_tools: settings.timeout_tools.0,
     }
 }
 
@@ -209,7 +177,6 @@ fn tools(settings: ToolsSettings, findings: &mut Findings<'_>) -> ToolsConfig {
             findings.refuse(&["tools", "file_read", "allowed_extensions"], message);
         }
     }
-    let _: u64 = findings.number(&["tools", "max_queued"], settings.max_queued, &(0..=1000));
     if findings.merged.origin(&["tools", "max_queued"]) != Origin::Default {
         findings.warnings.push(
             "tools.max_queued has no effect any more: calls of a turn wait for their place whatever their number; remove it"
@@ -217,24 +184,12 @@ fn tools(settings: ToolsSettings, findings: &mut Findings<'_>) -> ToolsConfig {
         );
     }
     ToolsConfig {
-        max_concurrent: findings.number(
-            &["tools", "max_concurrent"],
-            settings.max_concurrent,
-            &(1..=64),
-        ),
+        max_concurrent: settings.max_concurrent.get(),
         on_violation: settings.on_violation,
-        timeout: findings.duration(&["tools", "timeout"], settings.timeout, DAY),
-        output_cap: findings.size(
-            &["tools", "output_cap"],
-            settings.output_cap,
-            &(KIB..=16 * MIB),
-        ),
+        timeout: settings.timeout.0,
+        output_cap: settings.output_cap.bytes(),
         file_read: FileReadConfig {
-            max_bytes: findings.size(
-                &["tools", "file_read", "max_bytes"],
-                settings.file_read.max_bytes,
-                &(KIB..=64 * MIB),
-            ),
+            max_bytes: settings.file_read.max_bytes.bytes(),
             allowed_extensions: extensions,
         },
         bash: bash(&settings.bash, findings),
@@ -249,18 +204,20 @@ fn tools(settings: ToolsSettings, findings: &mut Findings<'_>) -> ToolsConfig {
 }
 
 fn bash(settings: &BashSettings, findings: &mut Findings<'_>) -> BashConfig {
-    let most = ["tools", "bash", "max_timeout"];
-    let max_timeout = findings.duration(&most, settings.max_timeout, DAY);
+    let (timeout, max_timeout) = (settings.timeout.0, settings.max_timeout.0);
+    if timeout > max_timeout {
+        let most = format_duration(max_timeout);
+        findings.refuse(
+            &["tools", "bash", "timeout"],
+            format!("allowed: 1ms to {most}"),
+        );
+    }
     BashConfig {
-        timeout: findings.duration(&["tools", "bash", "timeout"], settings.timeout, max_timeout),
+        timeout,
         max_timeout,
         network: settings.network,
         sandbox: settings.sandbox,
-        tmp_size: findings.size(
-            &["tools", "bash", "tmp_size"],
-            settings.tmp_size,
-            &(MIB..=64 * 1024 * MIB),
-        ),
+        tmp_size: settings.tmp_size.bytes(),
     }
 }
 
@@ -275,17 +232,9 @@ fn web_search(settings: WebSearchSettings, findings: &mut Findings<'_>) -> WebSe
         engines: settings.engines,
         brave_api_key: brave_key(settings.brave_api_key.0.expose_secret(), findings),
         brave_url: settings.brave_url.trim().to_owned(),
-        cache_ttl: findings.duration_or_zero(
-            &["tools", "web_search", "cache_ttl"],
-            settings.cache_ttl,
-            DAY,
-        ),
+        cache_ttl: settings.cache_ttl.0,
         ask: settings.ask,
-        limit: findings.number(
-            &["tools", "web_search", "limit"],
-            settings.limit,
-            &(0..=1000),
-        ),
+        limit: settings.limit.get(),
     }
 }
 

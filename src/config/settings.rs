@@ -1,6 +1,6 @@
 //! The configuration as it is read: one struct per section, in the words of the file.
 //!
-//! Nothing is checked here but names and types; ranges, paths and references are the business of
+//! Nothing is checked here but names, types and ranges; paths and references are the business of
 //! `check`. The doc comments are the text of `docs/configuration.md`. Defaults are not here
 //! but in `config/default.toml`; keys that have none there are optional.
 
@@ -13,8 +13,16 @@ use serde::de::{Deserializer, IntoDeserializer};
 
 use super::named_value::NamedValue;
 use super::{AskSearch, LogFormat, NetworkPolicy, SandboxPolicy, Unattended};
+use crate::audit::MAX_KEPT;
 use crate::message::{DangerLevel, OnViolation, TrustLevel};
-use crate::units::{Size, Span, Timeout};
+use crate::units::{DAY, KIB, MIB, Number, Size, Span, Timeout};
+
+/// Turns that an exchange may have.
+type Turns = Number<1, 200>;
+/// Tokens that may be kept free for the last answer.
+type Reserve = Number<0, 1_000_000>;
+/// Milliseconds of an hour: the longest wait for a server.
+const HOUR: u64 = 60 * 60 * 1000;
 
 /// Everything that can be set.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -53,16 +61,16 @@ pub(crate) struct ServerSettings {
     /// IP address to listen on, or `localhost`. Anything but loopback needs a token that was given.
     pub(crate) host: String,
     /// TCP port, 0 to 65535; 0 takes a free one.
-    pub(crate) port: u64,
+    pub(crate) port: Number<0, 65_535>,
     /// Browser origins accepted besides loopback ones, literally as browsers send them:
     /// `https://example.org`, `app://x`, `file://`, `null`.
     pub(crate) allowed_origins: Vec<String>,
     /// Host names accepted besides loopback ones, without port.
     pub(crate) allowed_hosts: Vec<String>,
     /// Largest frame from a client; 1KiB to 256MiB.
-    pub(crate) max_frame_bytes: Size,
+    pub(crate) max_frame_bytes: Size<KIB, { 256 * MIB }>,
     /// Most sockets open at once; 1 to 10000.
-    pub(crate) max_connections: u64,
+    pub(crate) max_connections: Number<1, 10_000>,
     /// Whether `GET /` serves the console page. The default holds on loopback; anywhere else it is
     /// served only where this is set.
     pub(crate) console: bool,
@@ -86,9 +94,9 @@ pub(crate) struct ProjectSettings {
 #[serde(deny_unknown_fields)]
 pub(crate) struct SessionSettings {
     /// How long a session outlives its last socket; up to 24h.
-    pub(crate) resume_grace: Span,
+    pub(crate) resume_grace: Span<0, DAY>,
     /// Size of the events kept for a resume; 64KiB to 1GiB.
-    pub(crate) buffer_bytes: Size,
+    pub(crate) buffer_bytes: Size<{ 64 * KIB }, { 1024 * MIB }>,
     /// Keys of `[chat]`, e.g. `chat.trust_level`, that no client may loosen; `providers` for keys,
     /// addresses and the choice of a provider.
     pub(crate) locked: Vec<String>,
@@ -111,13 +119,13 @@ pub(crate) struct ChatSettings {
     /// The system prompt; empty for the built-in one.
     pub(crate) system_prompt: String,
     /// Most turns of one exchange; 1 to 200.
-    pub(crate) max_turns: u64,
+    pub(crate) max_turns: Turns,
     /// Tokens of context kept free for the last answer; up to 1000000.
-    pub(crate) context_reserve: u64,
+    pub(crate) context_reserve: Reserve,
     /// Longest exchange that offers no tools; up to 24h. Waiting for the user does not count.
-    pub(crate) timeout_plain: Span,
+    pub(crate) timeout_plain: Span<1, DAY>,
     /// Longest exchange with tools; up to 24h. Waiting for the user does not count.
-    pub(crate) timeout_tools: Span,
+    pub(crate) timeout_tools: Span<1, DAY>,
     /// Where an Ollama is looked for that answers while no provider is configured and `provider` is
     /// empty: at the start, and before each message as long as there is none. Empty for nowhere.
     pub(crate) detect_ollama: String,
@@ -128,10 +136,10 @@ pub(crate) struct ChatSettings {
 #[serde(deny_unknown_fields)]
 pub(crate) struct ApprovalSettings {
     /// How long an approval stays open, up to 24h; `0s` for ever.
-    pub(crate) timeout: Span,
+    pub(crate) timeout: Span<0, DAY>,
     /// How long clients may keep one open while somebody is at it (`chat:tool-extend`), up to 24h; `0s` for no longer
     /// than `timeout`.
-    pub(crate) max_timeout: Span,
+    pub(crate) max_timeout: Span<0, DAY>,
     /// Whether bash commands that are proven read-only run without asking.
     pub(crate) auto_approve_safe_commands: bool,
     /// What happens where the user would be asked: `ask`, or `deny` where nobody can answer.
@@ -159,15 +167,15 @@ pub(crate) struct ProviderSettings {
     /// Headers added to each request: texts, or `{value = "…", secret = true}`. None is shown.
     pub(crate) headers: BTreeMap<String, NamedValue>,
     /// Longest wait for the response headers, up to 1h. Default: 120s, on this machine 600s.
-    pub(crate) timeout_first_byte: Option<Span>,
+    pub(crate) timeout_first_byte: Option<Span<1, HOUR>>,
     /// Longest silence within a response, up to 1h. Default: 120s, on this machine 600s.
-    pub(crate) timeout_idle: Option<Span>,
+    pub(crate) timeout_idle: Option<Span<1, HOUR>>,
     /// Most retries of a turn; 0 to 10. Default: 4.
-    pub(crate) max_retries: Option<u64>,
+    pub(crate) max_retries: Option<Number<0, 10>>,
     /// How often a turn that broke off after output was sent on is run again; 0 to 3. Default: 1.
-    pub(crate) restart_after_partial: Option<u64>,
+    pub(crate) restart_after_partial: Option<Number<0, 3>>,
     /// Ollama only: context size in tokens, 256 to 10000000. Default: the server's.
-    pub(crate) num_ctx: Option<u64>,
+    pub(crate) num_ctx: Option<Number<256, 10_000_000>>,
     /// Scripted only: a script file or a directory of them. Default: the built-in demonstration.
     pub(crate) script: Option<String>,
     /// A PEM file with a certificate authority to trust besides the usual ones.
@@ -189,17 +197,18 @@ pub(crate) enum Wire {
 #[serde(deny_unknown_fields)]
 pub(crate) struct ToolsSettings {
     /// Most executions of one conversation at once; 1 to 64.
-    pub(crate) max_concurrent: u64,
+    pub(crate) max_concurrent: Number<1, 64>,
     /// Without effect: calls of a turn wait for their place whatever their number. Still read, so that older files work.
-    pub(crate) max_queued: u64,
+    #[expect(dead_code, reason = "kept for files that have it")]
+    pub(crate) max_queued: Number<0, 1000>,
     /// What becomes of an exchange in which a call's path leaves the project and its central storage or is denied: `stop` ends
     /// it; with `error` the model reads why and goes on, and the third such call ends it.
     #[serde(deserialize_with = "word")]
     pub(crate) on_violation: OnViolation,
     /// Longest run of a tool that has no limit of its own; up to 24h.
-    pub(crate) timeout: Span,
+    pub(crate) timeout: Span<1, DAY>,
     /// Size of the output given to the model, head and tail of what is longer; 1KiB to 16MiB.
-    pub(crate) output_cap: Size,
+    pub(crate) output_cap: Size<KIB, { 16 * MIB }>,
     /// Reads files.
     pub(crate) file_read: FileReadSettings,
     /// Writes files.
@@ -242,7 +251,7 @@ pub(crate) struct CustomToolSettings {
     #[serde(deserialize_with = "optional_word")]
     pub(crate) danger: Option<DangerLevel>,
     /// Longest run of one call, up to 24h. Default: `tools.timeout`.
-    pub(crate) timeout: Option<Span>,
+    pub(crate) timeout: Option<Span<1, DAY>>,
     /// Whether it may use the network. Default: false.
     pub(crate) network: bool,
 }
@@ -262,7 +271,7 @@ pub(crate) struct FileReadSettings {
     /// Whether the tool is offered.
     pub(crate) enabled: bool,
     /// Size of one answer; 1KiB to 64MiB.
-    pub(crate) max_bytes: Size,
+    pub(crate) max_bytes: Size<KIB, { 64 * MIB }>,
     /// Extensions that may be read, without dot; empty for all.
     pub(crate) allowed_extensions: Vec<String>,
 }
@@ -274,9 +283,9 @@ pub(crate) struct BashSettings {
     /// Whether the tool is offered.
     pub(crate) enabled: bool,
     /// How long a command may run that asks for nothing else; up to `max_timeout`.
-    pub(crate) timeout: Span,
+    pub(crate) timeout: Span<1, DAY>,
     /// The longest a command may ask for; up to 24h.
-    pub(crate) max_timeout: Span,
+    pub(crate) max_timeout: Span<1, DAY>,
     /// Whether commands may use the network: `ask` (the command asks for it and the user decides),
     /// `on` or `off`.
     #[serde(deserialize_with = "word")]
@@ -286,7 +295,7 @@ pub(crate) struct BashSettings {
     pub(crate) sandbox: SandboxPolicy,
     /// Most of its temporary files, which are in memory where the sandbox is `full`; 1MiB to 64GiB. As much again for
     /// its home.
-    pub(crate) tmp_size: Size,
+    pub(crate) tmp_size: Size<MIB, { 64 * 1024 * MIB }>,
 }
 
 /// Settings of `web_search`.
@@ -304,13 +313,13 @@ pub(crate) struct WebSearchSettings {
     /// The whole endpoint of the Brave Search API.
     pub(crate) brave_url: String,
     /// How long the answer to a query is kept, up to 24h; `0s` for not at all.
-    pub(crate) cache_ttl: Span,
+    pub(crate) cache_ttl: Span<0, DAY>,
     /// When the user is asked before a search, at every trust level: `never`, `new_words` (where the
     /// query has words that the user did not write in this conversation) or `always`.
     #[serde(deserialize_with = "word")]
     pub(crate) ask: AskSearch,
     /// Searches of one exchange; 0 to 1000. Each further one is asked for, at every trust level.
-    pub(crate) limit: u64,
+    pub(crate) limit: Number<0, 1000>,
 }
 
 /// MCP servers.
@@ -344,7 +353,7 @@ pub(crate) struct McpServerSettings {
     /// Tools of it that only read, so that they need no approval under `guided`.
     pub(crate) safe_tools: Vec<String>,
     /// Longest run of one call, up to 24h. Default: 60s.
-    pub(crate) timeout: Option<Span>,
+    pub(crate) timeout: Option<Span<1, DAY>>,
     /// Whether the program may use the network. Default: true.
     pub(crate) network: Option<bool>,
     /// TCP ports it may connect to besides 22, 80, 443 and 9418.
@@ -387,12 +396,12 @@ pub(crate) struct WorkflowSettings {
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct LimitSettings {
     /// Most turns; 1 to 200.
-    pub(crate) max_turns: Option<u64>,
+    pub(crate) max_turns: Option<Turns>,
     /// Longest exchange, up to 24h, waiting for the user not counted: `"10m"` or milliseconds.
     #[serde(alias = "timeout_ms")]
-    pub(crate) timeout: Option<Timeout>,
+    pub(crate) timeout: Option<Timeout<1, DAY>>,
     /// Tokens of context kept free for the last answer; up to 1000000.
-    pub(crate) context_reserve: Option<u64>,
+    pub(crate) context_reserve: Option<Reserve>,
 }
 
 /// What one tool may do in a workflow.
@@ -405,7 +414,7 @@ pub(crate) struct PermissionSettings {
     /// all paths.
     pub(crate) paths: Option<Vec<String>>,
     /// Longest run of one call, up to 24h: `"120s"` or milliseconds. Default: the tool's.
-    pub(crate) timeout: Option<Timeout>,
+    pub(crate) timeout: Option<Timeout<1, DAY>>,
     /// Patterns over the words of each command (`*` one word, `**` any rest): where all match, it
     /// is not asked.
     pub(crate) allow: Vec<String>,
@@ -435,9 +444,9 @@ pub(crate) struct AuditSettings {
     /// Its file, outside the project and its central storage; empty for no audit log.
     pub(crate) path: String,
     /// Size at which the file becomes `FILE.1` and a new one is begun; 64KiB to 1GiB.
-    pub(crate) max_bytes: Size,
+    pub(crate) max_bytes: Size<{ 64 * KIB }, { 1024 * MIB }>,
     /// How many older files are kept; 1 to 100.
-    pub(crate) keep: u64,
+    pub(crate) keep: Number<1, MAX_KEPT>,
 }
 
 /// How the daemon ends.
@@ -445,7 +454,7 @@ pub(crate) struct AuditSettings {
 #[serde(deny_unknown_fields)]
 pub(crate) struct ShutdownSettings {
     /// How long running exchanges may take to end; up to 10m.
-    pub(crate) grace: Span,
+    pub(crate) grace: Span<0, { 10 * 60 * 1000 }>,
 }
 
 /// A text that is never shown.

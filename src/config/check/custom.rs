@@ -8,7 +8,7 @@ use super::super::settings::CustomToolSettings;
 use super::super::template::{Piece, pieces};
 use super::super::{CustomCommand, CustomToolConfig};
 use super::CORE_TOOLS;
-use super::findings::{DAY, Findings};
+use super::findings::Findings;
 use crate::message::DangerLevel;
 
 /// The longest name that every provider takes, in bytes.
@@ -79,15 +79,12 @@ fn check_tool(
     if settings.danger == Some(DangerLevel::Blocked) {
         findings.refuse(&key("danger"), "allowed: safe, warning, dangerous");
     }
-    let timeout = settings
-        .timeout
-        .map(|timeout| findings.duration(&key("timeout"), timeout, DAY));
     Some(CustomToolConfig {
         description: settings.description.trim().to_owned(),
         input_schema,
         command,
         danger: settings.danger.unwrap_or(DangerLevel::Dangerous),
-        timeout,
+        timeout: settings.timeout.map(|timeout| timeout.0),
         network: settings.network,
         name,
     })

@@ -1,8 +1,6 @@
 //! What checking comes to besides the configuration: errors, warnings, and values that were derived.
 
-use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use super::super::error::ConfigError;
 use super::super::load::Sources;
@@ -10,12 +8,6 @@ use super::super::merged::Merged;
 use super::super::origin::{Origin, shown, without_password};
 use super::super::show::Shown;
 use super::super::typed::written;
-use crate::units::{Size, Span, format_duration, format_size};
-
-/// Longest duration of anything that has no limit of its own.
-pub(super) const DAY: Duration = Duration::from_secs(24 * 60 * 60);
-/// Shortest duration of anything that may not be zero.
-const INSTANT: Duration = Duration::from_millis(1);
 
 /// Gathers what checking finds.
 pub(super) struct Findings<'a> {
@@ -59,62 +51,6 @@ impl Findings<'_> {
             value: value.into(),
             origin,
         });
-    }
-
-    /// Returns a number that must be in a range.
-    pub(super) fn number<T: TryFrom<u64> + Default>(
-        &mut self,
-        path: &[&str],
-        number: u64,
-        range: &RangeInclusive<u64>,
-    ) -> T {
-        if !range.contains(&number) {
-            self.refuse(
-                path,
-                format!("allowed: {} to {}", range.start(), range.end()),
-            );
-        }
-        T::try_from(number).unwrap_or_default()
-    }
-
-    /// Returns a size in bytes that must be in a range.
-    pub(super) fn size(&mut self, path: &[&str], size: Size, range: &RangeInclusive<u64>) -> usize {
-        if !range.contains(&size.0) {
-            let (least, most) = (format_size(*range.start()), format_size(*range.end()));
-            self.refuse(path, format!("allowed: {least} to {most}"));
-        }
-        usize::try_from(size.0).unwrap_or(usize::MAX)
-    }
-
-    /// Returns a duration that must be between 1 ms and a limit.
-    pub(super) fn duration(&mut self, path: &[&str], span: Span, most: Duration) -> Duration {
-        self.duration_between(path, span.0, INSTANT..=most)
-    }
-
-    /// Returns a duration up to a limit; zero means something of its own.
-    pub(super) fn duration_or_zero(
-        &mut self,
-        path: &[&str],
-        span: Span,
-        most: Duration,
-    ) -> Duration {
-        self.duration_between(path, span.0, Duration::ZERO..=most)
-    }
-
-    fn duration_between(
-        &mut self,
-        path: &[&str],
-        duration: Duration,
-        range: RangeInclusive<Duration>,
-    ) -> Duration {
-        if !range.contains(&duration) {
-            let (least, most) = (
-                format_duration(*range.start()),
-                format_duration(*range.end()),
-            );
-            self.refuse(path, format!("allowed: {least} to {most}"));
-        }
-        duration
     }
 
     /// Makes a path absolute: `~/` is the home directory, anything else relative to where the

@@ -6,11 +6,10 @@ use std::time::Duration;
 
 use super::super::settings::{McpServerSettings, McpSettings};
 use super::super::{HttpServer, McpConfig, McpServerConfig, McpTransport, NamedValue, StdioServer};
-use super::findings::{DAY, Findings};
-use crate::units::Span;
+use super::findings::Findings;
 
 /// Longest run of one call where the server has no limit of its own.
-const CALL_TIMEOUT: Span = Span(Duration::from_secs(60));
+const CALL_TIMEOUT: Duration = Duration::from_secs(60);
 /// Longest name of a server, in bytes: it is a part of its tools' names.
 const MAX_NAME_BYTES: usize = 64;
 
@@ -41,8 +40,7 @@ fn check_server(
         let message = format!("a server's name has 1 to {MAX_NAME_BYTES} bytes");
         findings.refuse(&path, message);
     }
-    let timeout = settings.timeout.unwrap_or(CALL_TIMEOUT);
-    let timeout = findings.duration(&["mcp", "servers", name, "timeout"], timeout, DAY);
+    let timeout = settings.timeout.map_or(CALL_TIMEOUT, |timeout| timeout.0);
     let safe_tools = settings.safe_tools.clone();
     let transport = transport(name, settings, findings)?;
     Some(McpServerConfig {
@@ -228,7 +226,7 @@ pub fn mcp_server(name: &str, added: AddedServer) -> Result<McpServerConfig, Str
     Ok(McpServerConfig {
         transport,
         safe_tools: Vec::new(),
-        timeout: CALL_TIMEOUT.0,
+        timeout: CALL_TIMEOUT,
     })
 }
 

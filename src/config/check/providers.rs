@@ -15,19 +15,18 @@ use super::super::settings::{ProviderSettings, Secret};
 use super::super::{ProviderConfig, ProviderKind};
 use super::endpoint::{base_url, host, is_local, is_nearby, wire};
 use super::findings::Findings;
-use crate::units::{Span, format_duration};
+use crate::units::{Number, Span, format_duration};
 
 /// The name and kind of the instance that needs no network.
 const SCRIPTED: &str = "scripted";
-/// Longest wait for headers, and longest silence, that may be set.
-const HOUR: Duration = Duration::from_secs(60 * 60);
-/// The same where nothing is set and the server is on this machine: it loads its model first.
+/// Longest wait for headers, and longest silence, where nothing is set and the server is on this machine: it loads its
+/// model first.
 const LOCAL_TIMEOUT: Duration = Duration::from_secs(600);
 /// Longest name of an instance, in bytes.
 const MAX_NAME_BYTES: usize = 64;
 
-const MAX_RETRIES: u64 = 4;
-const RESTART_AFTER_PARTIAL: u64 = 1;
+const MAX_RETRIES: u32 = 4;
+const RESTART_AFTER_PARTIAL: u32 = 1;
 
 /// Checks all instances.
 ///
@@ -222,16 +221,19 @@ fn remote(
             idle,
             findings,
         ),
-        max_retries: retries(name, "max_retries", settings.max_retries, findings),
-        restart_after_partial: retries(
-            name,
-            "restart_after_partial",
-            settings.restart_after_partial,
+        max_retries: retries(
+            &["providers", name, "max_retries"],
+            settings.max_retries,
+            MAX_RETRIES,
             findings,
         ),
-        num_ctx: settings.num_ctx.map(|tokens| {
-            findings.number(&["providers", name, "num_ctx"], tokens, &(256..=10_000_000))
-        }),
+        restart_after_partial: retries(
+            &["providers", name, "restart_after_partial"],
+            settings.restart_after_partial,
+            RESTART_AFTER_PARTIAL,
+            findings,
+        ),
+        num_ctx: settings.num_ctx.map(Number::get),
         script: None,
         ca_file: ca_file(name, settings.ca_file.as_deref(), findings),
         record: findings.sources.record.clone(),
@@ -288,29 +290,30 @@ fn model(
     preset.model.to_owned()
 }
 
-fn timeout(
+fn timeout<const MOST: u64>(
     path: &[&str],
-    set: Option<Span>,
+    set: Option<Span<1, MOST>>,
     default: Duration,
     findings: &mut Findings<'_>,
 ) -> Duration {
     if let Some(span) = set {
-        return findings.duration(path, span, HOUR);
+        return span.0;
     }
     findings.derive(path, format_duration(default), Origin::Default);
     default
 }
 
-fn retries(name: &str, key: &str, set: Option<u64>, findings: &mut Findings<'_>) -> u32 {
-    let (default, range) = match key {
-        "max_retries" => (MAX_RETRIES, 0..=10),
-        _ => (RESTART_AFTER_PARTIAL, 0..=3),
-    };
-    let path = ["providers", name, key];
-    if set.is_none() {
-        findings.derive(&path, default, Origin::Default);
+fn retries<const MOST: u64>(
+    path: &[&str],
+    set: Option<Number<0, MOST>>,
+    default: u32,
+    findings: &mut Findings<'_>,
+) -> u32 {
+    if let Some(number) = set {
+        return number.get();
     }
-    findings.number(&path, set.unwrap_or(default), &range)
+    findings.derive(path, default, Origin::Default);
+    default
 }
 
 fn ca_file(name: &str, set: Option<&str>, findings: &mut Findings<'_>) -> Option<PathBuf> {
@@ -370,11 +373,16 @@ fn scripted(
             findings,
         ),
         timeout_idle: timeout(&idle, settings.timeout_idle, LOCAL_TIMEOUT, findings),
-        max_retries: retries(name, "max_retries", settings.max_retries, findings),
+        max_retries: retries(
+            &["providers", name, "max_retries"],
+            settings.max_retries,
+            MAX_RETRIES,
+            findings,
+        ),
         restart_after_partial: retries(
-            name,
-            "restart_after_partial",
+            &["providers", name, "restart_after_partial"],
             settings.restart_after_partial,
+            RESTART_AFTER_PARTIAL,
             findings,
         ),
         num_ctx: None,

@@ -6,8 +6,7 @@ use super::super::error::one_of;
 use super::super::origin::Origin;
 use super::super::settings::{ServerSettings, SessionSettings};
 use super::super::{ServerConfig, SessionConfig};
-use super::findings::{DAY, Findings};
-use super::{KIB, MIB};
+use super::findings::Findings;
 
 /// Locks keys, addresses and the choice of a provider at once.
 pub(crate) const PROVIDERS: &str = "providers";
@@ -41,7 +40,7 @@ pub(super) fn server(
         let message = "expected an IP address, such as 127.0.0.1, ::1 or 0.0.0.0, or localhost";
         findings.refuse(&["server", "host"], message);
     }
-    let port = findings.number(&["server", "port"], settings.port, &(0..=65_535));
+    let port = settings.port.get();
     for origin in &settings.allowed_origins {
         if let Some(problem) = origin_problem(origin) {
             findings.refuse(
@@ -60,16 +59,8 @@ pub(super) fn server(
     let is_wanted = findings.merged.origin(&["server", "console"]) != Origin::Default;
     let is_near = address.is_some_and(|address| address.is_loopback());
     Some(ServerConfig {
-        max_frame_bytes: findings.size(
-            &["server", "max_frame_bytes"],
-            settings.max_frame_bytes,
-            &(KIB..=256 * MIB),
-        ),
-        max_connections: findings.number(
-            &["server", "max_connections"],
-            settings.max_connections,
-            &(1..=10_000),
-        ),
+        max_frame_bytes: settings.max_frame_bytes.bytes(),
+        max_connections: settings.max_connections.get(),
         allowed_origins: settings.allowed_origins,
         allowed_hosts: settings.allowed_hosts,
         console: settings.console && (is_near || is_wanted),
@@ -104,16 +95,8 @@ pub(super) fn session(settings: SessionSettings, findings: &mut Findings<'_>) ->
         }
     }
     SessionConfig {
-        resume_grace: findings.duration_or_zero(
-            &["session", "resume_grace"],
-            settings.resume_grace,
-            DAY,
-        ),
-        buffer_bytes: findings.size(
-            &["session", "buffer_bytes"],
-            settings.buffer_bytes,
-            &(64 * KIB..=1024 * MIB),
-        ),
+        resume_grace: settings.resume_grace.0,
+        buffer_bytes: settings.buffer_bytes.bytes(),
         locked: settings.locked,
     }
 }

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use super::super::ProviderConfig;
 use super::super::error::nearest;
 use super::super::settings::{LimitSettings, PermissionSettings, WorkflowSettings};
-use super::findings::{DAY, Findings};
-use super::{CONTEXT_RESERVE, CORE_TOOLS, MAX_TURNS, providers};
+use super::findings::Findings;
+use super::{CORE_TOOLS, providers};
 use crate::permission::{Limits, Permission, PermissionMap, Workflow};
-use crate::units::{Span, Timeout};
+use crate::units::Number;
 
 /// Longest name of a workflow, in bytes.
 const MAX_NAME_BYTES: usize = 64;
@@ -54,29 +54,18 @@ fn workflow(
         on_violation: settings.on_violation,
         provider,
         model: some(settings.model),
-        limits: limits(name, &settings.limits, findings),
+        limits: limits(&settings.limits),
         permissions: permissions(name, settings.tool_permissions, findings),
     }
 }
 
-fn limits(workflow: &str, settings: &LimitSettings, findings: &mut Findings<'_>) -> Limits {
-    let path = |key| ["workflows", workflow, "limits", key];
-    // The value stands under the name that was used.
-    let timeout_key = match findings.merged.get(&path("timeout_ms")) {
-        Some(_) => "timeout_ms",
-        None => "timeout",
-    };
+fn limits(settings: &LimitSettings) -> Limits {
     Limits {
-        max_turns: settings
-            .max_turns
-            .map(|turns| findings.number(&path("max_turns"), turns, &MAX_TURNS)),
-        timeout_ms: settings.timeout.map(|Timeout(timeout)| {
-            let timeout = findings.duration(&path(timeout_key), Span(timeout), DAY);
-            u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX)
-        }),
-        context_reserve: settings
-            .context_reserve
-            .map(|tokens| findings.number(&path("context_reserve"), tokens, &CONTEXT_RESERVE)),
+        max_turns: settings.max_turns.map(Number::get),
+        timeout_ms: settings
+            .timeout
+            .map(|timeout| u64::try_from(timeout.0.as_millis()).unwrap_or(u64::MAX)),
+        context_reserve: settings.context_reserve.map(Number::get),
     }
 }
 
@@ -131,9 +120,7 @@ fn permission(
     Permission {
         allowed: settings.allowed,
         paths: settings.paths,
-        timeout: settings
-            .timeout
-            .map(|Timeout(timeout)| findings.duration(&path("timeout"), Span(timeout), DAY)),
+        timeout: settings.timeout.map(|timeout| timeout.0),
         allow: settings.allow,
         deny: settings.deny,
         allow_dangerous: settings.allow_dangerous,
