@@ -120,16 +120,13 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
     (
         "conversation",
         &[
-            "runtime",
             "mutex",
-            "config",
             "exchange",
             "message",
             "protocol",
             "telemetry",
-            "tool",
         ],
-        "what the exchange it drives may import, but for the providers",
+        "`telemetry` for figures",
     ),
     (
         "session",
