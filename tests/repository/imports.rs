@@ -119,13 +119,7 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
     ),
     (
         "conversation",
-        &[
-            "mutex",
-            "exchange",
-            "message",
-            "protocol",
-            "telemetry",
-        ],
+        &["mutex", "exchange", "message", "protocol", "telemetry"],
         "`telemetry` for figures",
     ),
     (
