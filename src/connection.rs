@@ -124,7 +124,7 @@ pub async fn serve(
                 close(&mut sink, close::TOO_BIG, reason).await;
             }
             DisconnectReason::NoText => {
-                close(&mut sink, close::NO_TEXT, "text that is not UTF-8").await
+                close(&mut sink, close::NO_TEXT, "text that is not UTF-8").await;
             }
             DisconnectReason::TakenOver => close(&mut sink, close::TAKEN_OVER, "taken_over").await,
             DisconnectReason::Stopped => close(&mut sink, close::AWAY, "shutdown").await,
@@ -382,7 +382,7 @@ impl Writer<'_> {
         }
     }
 
-    /// A frame as this socket wants it; `None` where there is nothing to write.
+    /// Returns a frame as this socket wants it; `None` where there is nothing to write.
     fn form(&self, frame: Utf8Bytes) -> Option<Utf8Bytes> {
         match self.text {
             None => Some(frame),
@@ -405,7 +405,7 @@ fn lock(text: &Mutex<Text>) -> MutexGuard<'_, Text> {
     text.lock()
 }
 
-/// What a failed read means.
+/// Returns what a failed read means.
 fn failed(error: axum::Error) -> DisconnectReason {
     use tokio_tungstenite::tungstenite::Error;
 

@@ -108,8 +108,8 @@ pub async fn run(config: Config, options: Options) -> Result<(), Fatal> {
         console: config.server.console,
     });
     let mut signals = Signals::catch();
-    let told = made_up.then(|| token.expose_secret().to_owned());
-    let line = ReadyLine::new(address, told, config.server.console);
+    let shown_token = made_up.then(|| token.expose_secret().to_owned());
+    let line = ReadyLine::new(address, shown_token, config.server.console);
     let ready_file = options
         .ready_file
         .map(|path| ReadyFile::write(path, &line))
@@ -169,7 +169,7 @@ fn audit(config: Option<&AuditConfig>, roots: &Roots) -> Result<Audit, Fatal> {
     })
 }
 
-/// The path with the links of what exists of it resolved.
+/// Returns the path with the links of what exists of it resolved.
 fn real_path(path: &Path) -> PathBuf {
     path.ancestors()
         .find_map(|above| {
@@ -200,7 +200,7 @@ async fn bind(address: SocketAddr, has_token: bool) -> Result<Bound, Fatal> {
         })
 }
 
-/// The token, and whether it was made up here.
+/// Returns the token, and whether it was made up here.
 fn token(given: Option<SecretString>, address: SocketAddr) -> Result<(SecretString, bool), Fatal> {
     let Some(given) = given else {
         let mut bytes = [0; 32];
@@ -326,7 +326,7 @@ fn build(
         sandbox: OnceCell::new(),
         probe: Box::new(move || {
             let sandbox = sandbox.clone();
-            Box::pin(async move { told(&sandbox.report().await) })
+            Box::pin(async move { ready_sandbox(&sandbox.report().await) })
         }),
         side_requests: Arc::new(Semaphore::new(session::MAX_SIDE_REQUESTS)),
         tasks,
@@ -345,8 +345,8 @@ fn secrets(config: &Config, token: &SecretString) -> Vec<String> {
         .collect()
 }
 
-/// What a client is told of the sandbox.
-fn told(report: &sandbox::SandboxReport) -> event::Sandbox {
+/// Returns the sandbox as `session:ready` has it.
+fn ready_sandbox(report: &sandbox::SandboxReport) -> event::Sandbox {
     event::Sandbox {
         mode: report.mode.to_string(),
         paths: if cfg!(target_os = "linux") {
@@ -397,7 +397,7 @@ async fn require_sandbox(daemon: &Daemon, least: Option<Mode>) -> Result<(), Fat
 }
 
 /// Lets exchanges end by themselves for a while, then ends them, and closes the sockets only when
-/// their clients can have been told.
+/// their clients can know.
 async fn drain(daemon: &Daemon, why: Ending, close: &CancellationToken) {
     let grace = daemon.services.config.shutdown_grace;
     let exchanges = &daemon.services.exchanges;

@@ -12,7 +12,6 @@ pub mod announced;
 pub mod audited;
 pub mod budget;
 pub mod calls;
-mod clean;
 pub mod context;
 pub mod cost;
 pub mod executions;
@@ -95,7 +94,7 @@ impl<'a> Exchange<'a> {
     /// Streams turns until the model is done or a limit is reached.
     async fn turns(&mut self, progress: &mut Progress<'a>) -> Leave {
         let mut tools = ToolOffer::current(self.context, self.setup);
-        if progress.ledger.is_context_spent_at_once() {
+        if progress.ledger.gauge.is_spent_at_once() {
             return self
                 .answer_without_tools(0, &tools, StopReason::ContextBudget, progress)
                 .await;
@@ -114,7 +113,7 @@ impl<'a> Exchange<'a> {
             if self.cancel.is_cancelled() {
                 return Leave::Stop(StopReason::Cancelled);
             }
-            if progress.ledger.is_context_spent() {
+            if progress.ledger.gauge.is_spent() {
                 let stop = StopReason::ContextBudget;
                 return self
                     .answer_without_tools(turn + 1, &tools, stop, progress)
@@ -209,7 +208,7 @@ impl<'a> Exchange<'a> {
         }
         progress.nudged = true;
         let content = vec![Part::text(NUDGE)];
-        progress.ledger.add_content(&content);
+        progress.ledger.gauge.said(&content);
         self.transcript.record(Message::User(content));
         true
     }
@@ -219,7 +218,7 @@ impl<'a> Exchange<'a> {
         let mut any = false;
         while let Ok(content) = self.steered.try_recv() {
             any = true;
-            progress.ledger.add_content(&content);
+            progress.ledger.gauge.said(&content);
             self.transcript.record_steered(content);
         }
         any

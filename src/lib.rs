@@ -32,7 +32,7 @@
 //!
 //! - **A call that the model made has one result**: output, refusal or "cancelled", never silence. The
 //!   function that runs calls cannot fail, and [`exchange::history`] is checked before each request.
-//! - **An exchange has one end**: its first and last event are sent by its one caller, in [`conversation`].
+//! - **An exchange has one end**: [`exchange::transcript`] emits its first and its last event, and is ended by value.
 //! - **No provider's wire type leaves its module**; what must go back unchanged travels as opaque
 //!   [`message::NativeReply`].
 //! - **Tools reach files and processes through [`sandbox`] only**, and every path through an open directory.

@@ -12,6 +12,7 @@ pub mod feed;
 pub mod live;
 pub mod log;
 mod mcp;
+mod providers;
 mod requests;
 pub mod resolve;
 mod resync;
@@ -60,7 +61,7 @@ const OUTPUT_READS: usize = 64;
 /// The most conversations of a session.
 const MAX_CONVERSATIONS: usize = 4_096;
 
-/// What one daemon has, made by [`crate::daemon`] and handed down.
+/// What one daemon has, made by `daemon::build` and handed down.
 pub struct Daemon {
     /// What its exchanges share.
     pub services: Services,
@@ -137,7 +138,7 @@ impl Daemon {
                 central: config.project.central.clone(),
             },
             sandbox: self.sandbox().await.clone(),
-            providers: requests::ready_providers(&self.providers),
+            providers: providers::ready(&self.providers),
             tools: self.services.registry.snapshot().keys().cloned().collect(),
             layers: defaults::LAYERS.to_vec(),
             features: crate::protocol::FEATURES.map(str::to_owned).to_vec(),
@@ -331,7 +332,7 @@ impl Session {
                     trust_level: in_force.trust_level,
                     on_violation: in_force.on_violation,
                     layers: in_force.layers,
-                    providers: requests::ready_providers(&self.daemon.providers),
+                    providers: providers::ready(&self.daemon.providers),
                     tools: self
                         .daemon
                         .services

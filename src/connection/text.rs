@@ -41,7 +41,7 @@ pub(super) enum Typed {
     Nothing,
     /// A request.
     Request(Box<Command>),
-    /// Something to tell whoever typed it.
+    /// A notice for whoever typed it.
     Notice(Notice),
     /// The socket is to be closed.
     Quit,
@@ -143,7 +143,7 @@ impl Text {
     pub(super) fn typed(&self, line: &str) -> Typed {
         let line = line.trim();
         if line == "/cancel" {
-            return ask(Command::ChatCancel(ChatCancel {
+            return request(Command::ChatCancel(ChatCancel {
                 conversation_id: self.conversation.clone(),
                 queued: false,
             }));
@@ -160,18 +160,18 @@ impl Text {
             Line::Empty => Typed::Nothing,
             Line::Say(text) => {
                 let send = ChatSend::text(self.conversation.clone(), text);
-                ask(Command::ChatSend(Box::new(send)))
+                request(Command::ChatSend(Box::new(send)))
             }
-            Line::Ask(command) => ask(command),
-            Line::Help => tell(&format!(
+            Line::Ask(command) => request(command),
+            Line::Help => notice(&format!(
                 "{HELP}\n{COMMANDS}\n/quit             close the socket"
             )),
             Line::Quit => Typed::Quit,
-            Line::Wrong(problem) => tell(&problem),
+            Line::Wrong(problem) => notice(&problem),
         }
     }
 
-    /// A verdict; `None` where the line is none.
+    /// Returns a verdict; `None` where the line is none.
     fn answer(&self, line: &str) -> Option<Typed> {
         let (word, rest) = match line.split_once(char::is_whitespace) {
             Some((word, rest)) => (word, rest.trim()),
@@ -179,7 +179,7 @@ impl Text {
         };
         if self.questions.is_empty() && matches!(word, "e" | "n") {
             // Meant for a question that is answered already; said to the model it would be odd at best.
-            return Some(tell("nothing is asked"));
+            return Some(notice("nothing is asked"));
         }
         let (named, rest) = self.named(rest);
         let reply = match Reply::read(&format!("{word} {rest}")) {
@@ -188,7 +188,7 @@ impl Text {
         };
         let Some(first) = self.questions.front() else {
             // A late answer is no message; a line such as `no idea` is one.
-            return rest.is_empty().then(|| tell("nothing is asked"));
+            return rest.is_empty().then(|| notice("nothing is asked"));
         };
         let confirm = match named {
             Some(confirm) => confirm,
@@ -200,14 +200,14 @@ impl Text {
                     ids.join(" and "),
                     first.tool_id
                 );
-                return Some(tell(&several));
+                return Some(notice(&several));
             }
             None => first,
         };
         Some(verdict(confirm, reply))
     }
 
-    /// The open question that a line names, and what comes after its name.
+    /// Returns the open question that a line names, and what comes after its name.
     fn named<'t>(&self, rest: &'t str) -> (Option<&ToolConfirm>, &'t str) {
         let (word, after) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
         let mut open = self.questions.iter();
@@ -229,18 +229,18 @@ fn verdict(confirm: &ToolConfirm, reply: Reply) -> Typed {
         }
         Reply::Edit(text) => match question::edited(&text.unwrap_or_default()) {
             Ok(input) => approve.input = Some(input),
-            Err(problem) => return tell(&format!("e takes the whole input as JSON: {problem}")),
+            Err(problem) => return notice(&format!("e takes the whole input as JSON: {problem}")),
         },
         Reply::Unclear => return Typed::Nothing,
     }
-    ask(Command::ChatToolApprove(approve))
+    request(Command::ChatToolApprove(approve))
 }
 
-fn ask(command: Command) -> Typed {
+fn request(command: Command) -> Typed {
     Typed::Request(Box::new(command))
 }
 
-fn tell(message: &str) -> Typed {
+fn notice(message: &str) -> Typed {
     Typed::Notice(Notice {
         severity: Severity::Info,
         code: "text_mode".to_owned(),

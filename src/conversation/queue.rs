@@ -40,12 +40,12 @@ impl QueuedSend {
 pub(super) struct Queue(VecDeque<QueuedSend>);
 
 impl Queue {
-    /// Whether nothing waits.
+    /// Returns whether nothing waits.
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Whether another send would not be admitted.
+    /// Returns whether another send would not be admitted.
     pub(super) fn is_full(&self) -> bool {
         self.0.len() >= QUEUED
     }

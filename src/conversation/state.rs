@@ -50,11 +50,11 @@ impl ActorState {
                         duplicate: true,
                         ..sent
                     }),
-                    Answered::Waiting | Answered::Refused => Event::ChatError(Box::new(refused(
+                    Answered::Waiting | Answered::Refused => Event::ChatError(refused(
                         &context.conversation.id,
                         ChatCode::ConversationBusy,
                         "the first send with this id was not admitted",
-                    ))),
+                    )),
                 };
                 context.events().answer(reply_to.as_ref(), event);
             }
@@ -102,15 +102,14 @@ impl ActorState {
             }
             Err(error) => {
                 answer.set(Answered::Refused);
-                let event = Event::ChatError(Box::new(error));
-                events.answer(reply_to.as_ref(), event);
+                events.answer(reply_to.as_ref(), Event::ChatError(error));
             }
         }
     }
 
     /// Puts a send into the running exchange or into the queue. The first one of an idle conversation is popped from
     /// the queue at once.
-    fn place(&mut self, send: SendRequest) -> Result<answer::Sent, ChatError> {
+    fn place(&mut self, send: SendRequest) -> Result<answer::Sent, Box<ChatError>> {
         let SendRequest {
             setup,
             history,
@@ -254,8 +253,8 @@ fn settings_ignored(sent: &answer::Sent) -> Notice {
     }
 }
 
-/// The error of a send that finds the queue full.
-fn full(id: &ConversationId) -> ChatError {
+/// Returns the error of a send that finds the queue full.
+fn full(id: &ConversationId) -> Box<ChatError> {
     refused(
         id,
         ChatCode::QueueFull,
@@ -263,10 +262,10 @@ fn full(id: &ConversationId) -> ChatError {
     )
 }
 
-/// The error of a send that is not admitted, and may be later.
-fn refused(id: &ConversationId, code: ChatCode, message: &str) -> ChatError {
-    ChatError {
+/// Returns the error of a send that is not admitted, and may be later.
+fn refused(id: &ConversationId, code: ChatCode, message: &str) -> Box<ChatError> {
+    Box::new(ChatError {
         retryable: true,
         ..ChatError::new(id, None, code, message)
-    }
+    })
 }

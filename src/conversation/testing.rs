@@ -245,7 +245,7 @@ impl Prepared for Deed {
     }
 }
 
-/// The specification of the tool that follows the script.
+/// Returns the specification of the tool that follows the script.
 pub(crate) fn tools() -> Registry {
     let spec = ToolSpec {
         name: TOOL.to_owned(),
@@ -259,7 +259,7 @@ pub(crate) fn tools() -> Registry {
     Registry::new(tools)
 }
 
-/// A conversation without a client, whose events go to `events`.
+/// Returns a conversation without a client, whose events go to `events`.
 pub(crate) fn context(events: Events, room: Room) -> Context {
     let services = Services {
         config: Arc::clone(&CONFIG),

@@ -65,7 +65,7 @@ impl Stage {
         Self::after(ended(), script)
     }
 
-    /// A conversation that begins nothing before another has wound up.
+    /// Returns a conversation that begins nothing before another has wound up.
     fn after(before: CancellationToken, script: Vec<(Vec<Move>, Finish)>) -> Self {
         let told = Told::default();
         let sink = Arc::clone(&told);
@@ -192,7 +192,7 @@ impl Stage {
     async fn history(&self) -> Option<Vec<Message>> {
         let (reply, told) = tokio::sync::oneshot::channel();
         let look = Command::Look(Box::new(|view| {
-            drop(reply.send(view.newest_history(usize::MAX)))
+            drop(reply.send(view.newest_history(usize::MAX)));
         }));
         self.inbox.send(look).await.ok()?;
         let history = told.await.ok()?;
@@ -200,7 +200,7 @@ impl Stage {
     }
 }
 
-/// The token of a conversation that ended long ago.
+/// Returns the token of a conversation that ended long ago.
 fn ended() -> CancellationToken {
     let ended = CancellationToken::new();
     ended.cancel();

@@ -46,7 +46,7 @@ pub enum ClientDelta {
         /// Whether the call begins with it.
         begins: bool,
     },
-    /// Nothing to tell.
+    /// Nothing to show.
     Nothing,
 }
 
@@ -139,7 +139,7 @@ impl Accumulator {
         }
     }
 
-    /// Whether something came that a client was shown.
+    /// Returns whether something came that a client was shown.
     pub fn has_output(&self) -> bool {
         !(self.text.is_empty() && self.thinking.is_empty() && self.calls.is_empty())
     }
@@ -163,12 +163,12 @@ impl Accumulator {
         Ok(())
     }
 
-    /// Whether text came.
+    /// Returns whether text came.
     pub fn has_text(&self) -> bool {
         !self.text.is_empty()
     }
 
-    /// The provider's own word for why the model stopped.
+    /// Returns the provider's own word for why the model stopped.
     pub fn raw_stop(&self) -> Option<&str> {
         self.end.as_ref()?.raw_stop.as_deref()
     }
@@ -228,7 +228,7 @@ fn size(chunk: &Chunk) -> usize {
     }
 }
 
-/// Why even a whole call of a turn that stopped so must not run: nobody knows what was to follow
+/// Returns why even a whole call of a turn that stopped so must not run: nobody knows what was to follow
 /// (`docs/providers.md`, "Stop reasons").
 fn fault_of_turn(stop: Option<Stop>) -> Option<Fault> {
     match stop? {
@@ -281,12 +281,12 @@ mod tests {
 
     /// Pushes calls until that is refused; returns how many were taken, and the refusal.
     fn fill(fragment: &str) -> (usize, ProviderError) {
-        let mut heard = Accumulator::default();
+        let mut turn = Accumulator::default();
         for index in 0.. {
             for chunk in call(index, fragment) {
-                heard.push(chunk, || ToolId::new(format!("t{index}")));
+                turn.push(chunk, || ToolId::new(format!("t{index}")));
             }
-            if let Err(error) = heard.check() {
+            if let Err(error) = turn.check() {
                 return (index, error);
             }
         }

@@ -10,7 +10,7 @@ use crate::protocol::word;
 
 /// Records a call that was settled; `output` is its result as the model is given it.
 ///
-/// The first to come after the log failed tells the client.
+/// The first one after the log failed notifies the client.
 pub fn record(
     context: &Context,
     exchange: &MessageId,

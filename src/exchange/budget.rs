@@ -23,7 +23,8 @@ pub struct Budget {
 }
 
 impl Budget {
-    /// A gauge for a model's window, with tokens kept free for the last answer, of which so many are used already.
+    /// Returns a gauge for a model's window, of which `reserve` tokens are kept free for the last answer and `used` are
+    /// taken.
     pub fn new(window: Option<u64>, reserve: u64, used: u64) -> Self {
         Self {
             window,
@@ -60,13 +61,13 @@ impl Budget {
         self.used = self.used.saturating_add(parts_tokens(content));
     }
 
-    /// Whether the model must answer now.
+    /// Returns whether the model must answer now.
     pub fn is_spent(&self) -> bool {
         self.window
             .is_some_and(|window| self.used.saturating_add(self.reserve) >= window)
     }
 
-    /// Whether the model must answer already in the first turn. Here the reserve is a quarter of the window at most:
+    /// Returns whether the model must answer already in the first turn. The reserve is a quarter of the window at most:
     /// where it is as large as a small window, no tool would ever run.
     pub fn is_spent_at_once(&self) -> bool {
         self.window.is_some_and(|window| {
@@ -75,7 +76,7 @@ impl Budget {
         })
     }
 
-    /// The gauge for a client.
+    /// Returns the gauge for a client.
     pub fn context(&self) -> Context {
         Context {
             used: self.used,

@@ -43,8 +43,8 @@ pub(super) const FAULT: &str = "the tool failed by a fault of its own; see the l
 /// Says what paths may name.
 const REACH: &str = "tools reach only the project and its central storage, less the deny list";
 
-/// Most violations of one exchange, the last of which ends it though the model may read them: it cannot find out by trying what is
-/// outside.
+/// Most violations of one exchange, the last of which ends it though the model may read them: it cannot find out by
+/// trying what is outside.
 const MAX_VIOLATIONS: u32 = 3;
 
 /// Most bytes of an edited input that the model is shown: it says what ran, and is no copy of a file.
@@ -110,7 +110,7 @@ impl Exchange<'_> {
         let violations = shared.violations.into_inner();
         progress.violations = violations.count;
         let results: Vec<Message> = results.into_iter().map(Message::ToolResult).collect();
-        progress.ledger.add_messages(&results);
+        progress.ledger.gauge.injected(&results);
         for result in results {
             self.transcript.record(result);
         }

@@ -52,7 +52,7 @@ struct Call {
 }
 
 impl Call {
-    /// The record as it is now: of a call that runs, with what it has come to.
+    /// Returns the record as it is now: of a call that runs, with what it has come to.
     fn so_far(&self) -> ExecutionRecord {
         let mut record = self.record.clone();
         if record.status == ExecutionStatus::Running
@@ -228,7 +228,7 @@ impl Executions {
 }
 
 impl State {
-    /// The newest call of this id.
+    /// Returns the newest call of this id.
     fn call(&mut self, id: &ToolId) -> Option<&mut Call> {
         let mut newest = self.calls.iter_mut().rev();
         newest.find(|call| call.record.tool_id == *id)

@@ -41,7 +41,7 @@ fn from_instance(
     }
 }
 
-/// The error of an exchange whose messages there is no room to remember.
+/// Returns the error of an exchange whose messages there is no room to remember.
 pub fn history_full(full: Full, setup: &Setup) -> ChatError {
     let hint = match full {
         Full::Conversation(_) => {
@@ -65,7 +65,7 @@ fn whole_milliseconds(delay: Duration) -> u64 {
     u64::try_from(delay.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX)
 }
 
-/// The code of a failure, and what to do about it.
+/// Returns the code of a failure, and what to do about it.
 pub fn meaning(kind: ErrorKind) -> (ChatCode, Option<&'static str>) {
     match kind {
         ErrorKind::Connect => (

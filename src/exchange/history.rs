@@ -48,7 +48,7 @@ pub struct Repairs {
 }
 
 impl Repairs {
-    /// Whether nothing had to change.
+    /// Returns whether nothing had to change.
     pub fn is_empty(self) -> bool {
         self == Self::default()
     }
@@ -138,7 +138,7 @@ pub fn is_valid(messages: &[Message]) -> bool {
     for message in messages {
         match (message, pending) {
             (Message::ToolResult(result), [call, rest @ ..]) if result.id == call.id => {
-                pending = rest
+                pending = rest;
             }
             (Message::ToolResult(_), _) | (_, [_, ..]) => return false,
             (Message::Reply(reply), []) => {
@@ -211,7 +211,7 @@ fn answer(calls: &[ToolCall], mut results: Vec<ToolResult>, repairs: &mut Repair
     answers
 }
 
-/// The result of a call of which nobody knows what became.
+/// Returns the result of a call of which nobody knows what became.
 fn unanswered(call: &ToolCall) -> ToolResult {
     ToolResult {
         id: call.id.clone(),

@@ -6,8 +6,7 @@ use super::budget::Budget;
 use super::context::Context;
 use super::cost::Cost;
 use super::setup::Setup;
-use crate::message::{Message, Model, Part, Usage};
-use crate::protocol::event::Context as ContextGauge;
+use crate::message::{Model, Usage};
 use crate::telemetry::metrics;
 
 /// Tokens and what they cost.
@@ -50,7 +49,8 @@ pub struct Ledger<'a> {
     context: &'a Context,
     provider_id: &'a str,
     spent: Spent,
-    gauge: Budget,
+    /// How full the model's context is.
+    pub gauge: Budget,
 }
 
 impl<'a> Ledger<'a> {
@@ -94,16 +94,6 @@ impl<'a> Ledger<'a> {
         self.add(|spent| spent.cost.add_unknown());
     }
 
-    /// Adds an estimate of messages that go to the model with the next turn.
-    pub fn add_messages(&mut self, messages: &[Message]) {
-        self.gauge.injected(messages);
-    }
-
-    /// Adds an estimate of what a user said.
-    pub fn add_content(&mut self, content: &[Part]) {
-        self.gauge.said(content);
-    }
-
     /// Keeps the count for the next exchange: that of all messages, the reply recorded last included.
     pub fn keep_context_tokens(&self) {
         let conversation = &self.context.conversation;
@@ -111,21 +101,6 @@ impl<'a> Ledger<'a> {
         conversation
             .context_tokens
             .keep(self.gauge.used(), messages);
-    }
-
-    /// Returns how full the model's context is.
-    pub fn gauge(&self) -> ContextGauge {
-        self.gauge.context()
-    }
-
-    /// Returns whether the model must answer now.
-    pub fn is_context_spent(&self) -> bool {
-        self.gauge.is_spent()
-    }
-
-    /// Returns whether the model must answer in the first turn already.
-    pub fn is_context_spent_at_once(&self) -> bool {
-        self.gauge.is_spent_at_once()
     }
 
     /// Returns what the exchange has used so far.

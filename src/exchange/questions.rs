@@ -143,6 +143,7 @@ pub struct Questions {
 
 struct Open {
     id: QuestionId,
+    tool_id: ToolId,
     question: Question,
     deadline: Deadline,
     /// The approval whose edited input is being checked.
@@ -198,7 +199,8 @@ impl Questions {
     /// cancelled.
     fn ask(&mut self, mut question: Question, context: &Context) {
         let registry = &context.session.questions;
-        let (id, conversation) = (question.id(), context.conversation.id.clone());
+        let (id, tool_id) = question.ids();
+        let conversation = context.conversation.id.clone();
         if question.is_abandoned()
             || self.open.len() >= MAX_OPEN
             || !registry.open(id.clone(), conversation)
@@ -211,6 +213,7 @@ impl Questions {
         let announcement = question.announcement();
         self.open.push(Open {
             id,
+            tool_id,
             question,
             deadline,
             check: None,
@@ -239,7 +242,7 @@ impl Questions {
         let action = Action::Extend(extend);
         let id = action.question();
         let found = self.find(&id);
-        let Some(open) = found.filter(|open| *open.question.tool_id() == tool_id) else {
+        let Some(open) = found.filter(|open| open.tool_id == tool_id) else {
             return Err(action.not_found());
         };
         let now = Instant::now();
@@ -284,7 +287,7 @@ impl Questions {
     pub fn withdraw(&mut self, which: &Which, by: By, context: &Context) {
         let ids = match which {
             Which::One(id) => vec![id.clone()],
-            Which::Call(tool_id) => self.ids(|open| open.question.tool_id() == tool_id),
+            Which::Call(tool_id) => self.ids(|open| open.tool_id == *tool_id),
             Which::All => self.ids(|_| true),
         };
         self.settle_unanswered(ids, Unanswered::Withdrawn(by), context);
@@ -342,17 +345,21 @@ impl Questions {
 }
 
 impl Question {
-    fn id(&self) -> QuestionId {
+    /// Returns its id, and whose call's it is.
+    fn ids(&self) -> (QuestionId, ToolId) {
         match self {
-            Self::Approval(approval) => QuestionId::Approval(approval.confirm.tool_id.clone()),
-            Self::Input(input) => QuestionId::Input(input.request.request_id.clone()),
-        }
-    }
-
-    fn tool_id(&self) -> &ToolId {
-        match self {
-            Self::Approval(approval) => &approval.confirm.tool_id,
-            Self::Input(input) => &input.request.tool_id,
+            Self::Approval(approval) => {
+                let tool_id = approval.confirm.tool_id.clone();
+                (QuestionId::Approval(tool_id.clone()), tool_id)
+            }
+            Self::Input(input) => {
+                let ToolInputRequest {
+                    request_id,
+                    tool_id,
+                    ..
+                } = &input.request;
+                (QuestionId::Input(request_id.clone()), tool_id.clone())
+            }
         }
     }
 
@@ -378,22 +385,37 @@ impl Question {
         }
     }
 
+    /// Returns the event that says when it expires now.
     fn extended(&self) -> ToolExtended {
-        match self {
-            Self::Approval(approval) => ToolExtended {
-                conversation_id: approval.confirm.conversation_id.clone(),
-                message_id: approval.confirm.message_id.clone(),
-                tool_id: approval.confirm.tool_id.clone(),
-                request_id: None,
-                expires_at: approval.confirm.expires_at.clone(),
-            },
-            Self::Input(input) => ToolExtended {
-                conversation_id: input.request.conversation_id.clone(),
-                message_id: input.request.message_id.clone(),
-                tool_id: input.request.tool_id.clone(),
-                request_id: Some(input.request.request_id.clone()),
-                expires_at: input.request.expires_at.clone(),
-            },
+        let (conversation_id, message_id, tool_id, request_id, expires_at) = match self {
+            Self::Approval(approval) => {
+                let it = &approval.confirm;
+                (
+                    &it.conversation_id,
+                    &it.message_id,
+                    &it.tool_id,
+                    None,
+                    &it.expires_at,
+                )
+            }
+            Self::Input(input) => {
+                let it = &input.request;
+                let id = Some(it.request_id.clone());
+                (
+                    &it.conversation_id,
+                    &it.message_id,
+                    &it.tool_id,
+                    id,
+                    &it.expires_at,
+                )
+            }
+        };
+        ToolExtended {
+            conversation_id: conversation_id.clone(),
+            message_id: message_id.clone(),
+            tool_id: tool_id.clone(),
+            request_id,
+            expires_at: expires_at.clone(),
         }
     }
 }

@@ -68,7 +68,7 @@ impl Searches {
     }
 }
 
-/// The words of a query that are not the user's, each once.
+/// Returns the words of a query that are not the user's, each once.
 fn new_words(query: &str, history: &[Message]) -> Vec<String> {
     let texts = history.iter().filter_map(|message| match message {
         Message::User(parts) => Some(parts),
@@ -91,8 +91,8 @@ fn new_words(query: &str, history: &[Message]) -> Vec<String> {
     new
 }
 
-/// The words of a text in lower case: runs of letters and digits, and each sign by itself where a script puts no
-/// blanks between words.
+/// Returns the words of a text in lower case: runs of letters and digits, and each sign by itself where a script puts
+/// no blanks between words.
 fn words(text: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     for c in text.chars() {
@@ -112,7 +112,7 @@ fn words(text: &str) -> Vec<String> {
     words
 }
 
-/// Whether two words are the same but for an ending.
+/// Returns whether two words are the same but for an ending.
 fn is_form(word: &str, other: &str) -> bool {
     let (short, long) = match word.len() <= other.len() {
         true => (word, other),

@@ -269,7 +269,7 @@ impl Exchange<'_> {
             output_tokens: usage.output,
             cache_read_tokens: usage.cache_read,
             cache_write_tokens: usage.cache_write,
-            context: progress.ledger.gauge(),
+            context: progress.ledger.gauge.context(),
         }));
         tracing::info!(
             input = usage.input,
@@ -352,7 +352,7 @@ impl Exchange<'_> {
     }
 }
 
-/// The metadata of a call that a cancel ended.
+/// Returns the metadata of a call that a cancel ended.
 pub(super) fn cancelled() -> Metadata {
     Metadata {
         cancelled: true,

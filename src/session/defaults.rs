@@ -25,7 +25,7 @@ pub struct Defaults {
 }
 
 impl Defaults {
-    /// A fresh session's.
+    /// Returns a fresh session's.
     pub fn new(config: &Config) -> Self {
         Self {
             trust_level: None,
@@ -149,7 +149,7 @@ impl Defaults {
     }
 }
 
-/// The layers to send where a client wants these.
+/// Returns the layers to send where a client wants these.
 pub fn layers(wanted: &[Layer]) -> Vec<Layer> {
     let mut layers: Vec<Layer> = wanted
         .iter()
@@ -161,7 +161,7 @@ pub fn layers(wanted: &[Layer]) -> Vec<Layer> {
     layers
 }
 
-/// A locked trust level may still be tightened.
+/// Fails where the operator locked the trust level and `wanted` is looser.
 fn allow_trust(wanted: TrustLevel, config: &Config) -> Result<(), SessionError> {
     let freedom = |trust| match trust {
         TrustLevel::Supervised => 0,

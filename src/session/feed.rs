@@ -24,7 +24,7 @@ pub struct Feed {
 }
 
 impl Feed {
-    /// An empty feed that keeps about `bound` bytes.
+    /// Returns an empty feed that keeps about `bound` bytes.
     pub fn new(bound: usize, layers: Vec<Layer>) -> Self {
         Self {
             log: Mutex::new(Log::new(bound, layers)),

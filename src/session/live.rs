@@ -182,7 +182,7 @@ impl Live {
 }
 
 impl Running {
-    /// The running turn, where it is this one; another one begins with nothing.
+    /// Returns the running turn, where it is this one; another one begins with nothing.
     fn at(&mut self, turn: u32) -> &mut Self {
         if self.turn != turn {
             self.turn = turn;

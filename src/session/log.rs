@@ -167,7 +167,7 @@ pub enum Read {
 }
 
 impl Log {
-    /// An empty log that keeps about `bound` bytes.
+    /// Returns an empty log that keeps about `bound` bytes.
     pub fn new(bound: usize, layers: Vec<Layer>) -> Self {
         Self {
             entries: VecDeque::new(),
@@ -420,7 +420,7 @@ impl Log {
         self.entry(seq).map(|entry| entry.frame(seq))
     }
 
-    /// The size of the largest event that nobody has read; 0 where none is large.
+    /// Returns the size of the largest event that nobody has read; 0 where none is large.
     fn large_unread(&mut self) -> usize {
         let gone = self.first.max(self.read + 1);
         while self.large.front().is_some_and(|(seq, _)| *seq < gone) {
@@ -448,7 +448,7 @@ impl Log {
     }
 }
 
-/// Whether an event tells how an exchange ended.
+/// Returns whether an event says how an exchange ended.
 fn is_ending(event: &Event) -> bool {
     match event {
         Event::ChatStreamEnd(_) => true,

@@ -89,7 +89,7 @@ pub fn setup(
     })
 }
 
-/// What a workflow and a client's map come to.
+/// Returns what a workflow and a client's map come to.
 ///
 /// # Errors
 ///
@@ -164,7 +164,7 @@ fn check(send: &ChatSend) -> Result<(), SessionError> {
     Ok(())
 }
 
-/// Refuses pictures that no model takes, here, where whoever sent them can be told.
+/// Refuses pictures that no model takes, here, where whoever sent them gets the error.
 fn check_images(content: &Content) -> Result<(), SessionError> {
     let Content::Parts(parts) = content else {
         return Ok(());
@@ -192,7 +192,7 @@ fn check_images(content: &Content) -> Result<(), SessionError> {
     Ok(())
 }
 
-/// A workflow's limits may be narrowed by a send, not widened.
+/// Returns the limits of a workflow as a send narrows them; it cannot widen them.
 fn limits(send: Limits, workflow: Option<&Workflow>) -> Limits {
     let theirs = workflow.map(|workflow| workflow.limits).unwrap_or_default();
     Limits {

@@ -43,13 +43,12 @@ fn gap() -> Event {
     })
 }
 
-/// How a conversation stands, as events, with as many of its newest messages as `most` bytes hold.
+/// Returns how a conversation stands, as events, with as many of its newest messages as `most` bytes hold.
 fn events(view: &View<'_>, most: usize, live: LiveSnapshot) -> Vec<Event> {
     let (mut history, state) = (view.newest_history(most), view.state());
-    let (mut approvals, inputs) = (view.approvals(), view.inputs());
+    let (approvals, inputs) = (view.approvals(), view.inputs());
     let id = state.conversation_id.clone();
     history.truncated |= live.cut;
-    approvals.sort_by(|a, b| a.expires_at.cmp(&b.expires_at));
     let mut events = vec![Event::ChatHistoryResult(history)];
     events.extend(live.events);
     let approvals = approvals.into_iter();

@@ -157,7 +157,7 @@ fn digest(send: &ChatSend) -> u64 {
     digest.0.finish()
 }
 
-/// The error of a request that comes too late.
+/// Returns the error of a request that comes too late.
 pub fn shutting_down() -> SessionError {
     SessionError {
         code: SessionCode::ShuttingDown,

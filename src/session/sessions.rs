@@ -125,7 +125,7 @@ impl Sessions {
         }
     }
 
-    /// Whether every session ends because the daemon does.
+    /// Returns whether every session ends because the daemon does.
     pub fn is_stopping(&self) -> bool {
         self.daemon.stop.is_cancelled()
     }

@@ -72,7 +72,7 @@ fn acts() -> impl Strategy<Value = Vec<Act>> {
     prop::collection::vec(one, 0..40)
 }
 
-/// What servers would be started with; none is.
+/// Returns what servers would be started with; none is.
 fn no_servers(tasks: &TaskTracker) -> Mcp {
     static EXEC: LazyLock<Exec> = LazyLock::new(|| {
         let folder = tempfile::tempdir().unwrap();
@@ -93,7 +93,7 @@ fn no_servers(tasks: &TaskTracker) -> Mcp {
     Mcp::new(context, tasks.clone())
 }
 
-/// A daemon without a port.
+/// Returns a daemon without a port.
 pub(super) fn daemon(script: Vec<(Vec<Move>, Finish)>, buffer_bytes: usize) -> Arc<Daemon> {
     let mut config = Config::clone(&CONFIG);
     config.session.buffer_bytes = buffer_bytes;

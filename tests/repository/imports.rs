@@ -103,16 +103,8 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
     ),
     (
         "conversation",
-        &[
-            "runtime",
-            "config",
-            "exchange",
-            "message",
-            "protocol",
-            "telemetry",
-            "tool",
-        ],
-        "what the exchange it drives may import, but for the providers",
+        &["exchange", "message", "protocol", "telemetry"],
+        "`telemetry` for figures",
     ),
     (
         "session",

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::{Typed, ask, tell};
+use super::{Typed, notice, request};
 use crate::message::InputId;
 use crate::plain_text::exposed;
 use crate::plain_text::style::{Piece, Style};
@@ -47,7 +47,7 @@ fn fields(schema: &Map<String, Value>) -> impl Iterator<Item = String> {
     })
 }
 
-/// What a line means that answers a question, or says whether any are wanted; `None` for other lines.
+/// Returns what a line means that answers a question, or says whether any are wanted; `None` for other lines.
 pub(super) fn typed<'a>(
     line: &str,
     mut open: impl Iterator<Item = &'a ToolInputRequest>,
@@ -58,12 +58,12 @@ pub(super) fn typed<'a>(
     };
     let action = match (word, rest) {
         ("/input", "on" | "off") => {
-            return Some(ask(Command::SessionConfigure(Configure {
+            return Some(request(Command::SessionConfigure(Configure {
                 input_requests: Some(rest == "on"),
                 ..Configure::default()
             })));
         }
-        ("/input", _) => return Some(tell("/input takes on or off")),
+        ("/input", _) => return Some(notice("/input takes on or off")),
         ("/answer", _) => InputAction::Accept,
         ("/decline", _) => InputAction::Decline,
         _ => return None,
@@ -73,19 +73,21 @@ pub(super) fn typed<'a>(
     let (request_id, rest) = match (is_named, open.next(), open.next()) {
         (true, ..) => (InputId::new(name), after.trim()),
         (false, Some(only), None) => (only.request_id.clone(), rest),
-        (false, None, _) => return Some(tell("no server asks for anything")),
+        (false, None, _) => return Some(notice("no server asks for anything")),
         (false, Some(_), Some(_)) => {
-            return Some(tell(&format!("several are open; say which: {word} i1")));
+            return Some(notice(&format!("several are open; say which: {word} i1")));
         }
     };
     let content = match rest {
         "" => None,
         json => match serde_json::from_str(json) {
             Ok(content) => Some(content),
-            Err(error) => return Some(tell(&format!("{word} takes the fields as JSON: {error}"))),
+            Err(error) => {
+                return Some(notice(&format!("{word} takes the fields as JSON: {error}")));
+            }
         },
     };
-    Some(ask(Command::ChatToolInput(ToolInput {
+    Some(request(Command::ChatToolInput(ToolInput {
         request_id,
         action,
         content,

@@ -117,7 +117,7 @@ fn a_question_is_shown_whole_and_answered_by_a_line() {
     for (line, expected) in cases {
         assert_eq!(
             text.typed(line),
-            ask(Command::ChatToolApprove(expected)),
+            request(Command::ChatToolApprove(expected)),
             "{line}"
         );
     }
@@ -139,7 +139,7 @@ fn several_questions_want_to_be_named_and_none_is_said() {
     assert_eq!(told(text.typed("y")), "t3 and t4 are open; say which: y t3");
     assert_eq!(
         text.typed("y t4"),
-        ask(Command::ChatToolApprove(approve("t4")))
+        request(Command::ChatToolApprove(approve("t4")))
     );
     let resolved = frame(
         "chat:tool-resolved",
@@ -148,7 +148,7 @@ fn several_questions_want_to_be_named_and_none_is_said() {
     text.show(&resolved, now());
     assert_eq!(
         text.typed("y"),
-        ask(Command::ChatToolApprove(approve("t4")))
+        request(Command::ChatToolApprove(approve("t4")))
     );
 }
 
@@ -189,7 +189,7 @@ fn a_gap_takes_questions_back_and_the_greeting_leaves_paths_alone() {
     text.show(&confirm("t4"), now());
     assert_eq!(
         text.typed("y"),
-        ask(Command::ChatToolApprove(approve("t4")))
+        request(Command::ChatToolApprove(approve("t4")))
     );
     let ready = frame(
         "session:ready",
@@ -215,7 +215,7 @@ fn asks(id: &str) -> String {
 }
 
 fn gives(id: &str, action: InputAction, content: Option<&serde_json::Value>) -> Typed {
-    ask(Command::ChatToolInput(ToolInput {
+    request(Command::ChatToolInput(ToolInput {
         request_id: InputId::new(id),
         action,
         content: content.and_then(serde_json::Value::as_object).cloned(),
@@ -255,7 +255,7 @@ fn what_servers_ask_is_answered_by_lines() {
     );
     assert_eq!(
         text.typed("/input on"),
-        ask(Command::SessionConfigure(Configure {
+        request(Command::SessionConfigure(Configure {
             input_requests: Some(true),
             ..Configure::default()
         }))

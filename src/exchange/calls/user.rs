@@ -24,7 +24,7 @@ pub(super) struct User<'a> {
     /// The call's own clock.
     clock: &'a Stopwatch,
     /// Whether anything was asked.
-    asked: AtomicBool,
+    has_asked: AtomicBool,
 }
 
 impl<'a> User<'a> {
@@ -37,13 +37,13 @@ impl<'a> User<'a> {
             exchange,
             tool_id,
             clock,
-            asked: AtomicBool::new(false),
+            has_asked: AtomicBool::new(false),
         }
     }
 
     /// Withdraws what is still open, because the call is over.
     pub(super) async fn withdraw(&self) {
-        if !self.asked.load(Ordering::Relaxed) {
+        if !self.has_asked.load(Ordering::Relaxed) {
             return;
         }
         let (settled, done) = oneshot::channel();
@@ -96,7 +96,7 @@ impl AskUser for User<'_> {
     fn ask(&self, wanted: Wanted) -> BoxFuture<'_, Given> {
         async move {
             let _pauses = (self.exchange.stopwatch.pause(), self.clock.pause());
-            self.asked.store(true, Ordering::Relaxed);
+            self.has_asked.store(true, Ordering::Relaxed);
             let request_id = self.exchange.context.session.ids.input();
             let (given, answer) = oneshot::channel();
             let question = Question::Input(Box::new(InputQuestion {

@@ -16,7 +16,7 @@ const PAGE_BYTES: usize = 1024 * 1024;
 
 /// What a request wants to see.
 pub(super) struct Wanted<'a> {
-    asked: &'a ToolHistory,
+    request: &'a ToolHistory,
     limit: usize,
     before: u64,
     since: Option<Timestamp>,
@@ -29,11 +29,11 @@ impl<'a> Wanted<'a> {
     /// # Errors
     ///
     /// What is wrong with which field.
-    pub(super) fn read(asked: &'a ToolHistory) -> Result<Self, String> {
-        if asked.limit == Some(0) {
+    pub(super) fn read(request: &'a ToolHistory) -> Result<Self, String> {
+        if request.limit == Some(0) {
             return Err("field `limit` must be 1 at least".to_owned());
         }
-        let before = match asked.cursor.as_deref().map(str::parse::<u64>) {
+        let before = match request.cursor.as_deref().map(str::parse::<u64>) {
             None => u64::MAX,
             Some(Ok(before)) => before,
             Some(Err(_)) => {
@@ -41,11 +41,11 @@ impl<'a> Wanted<'a> {
             }
         };
         Ok(Self {
-            asked,
-            limit: asked.limit.unwrap_or(PAGE).min(KEPT),
+            request,
+            limit: request.limit.unwrap_or(PAGE).min(KEPT),
             before,
-            since: time("since", asked.since.as_deref())?,
-            until: time("until", asked.until.as_deref())?,
+            since: time("since", request.since.as_deref())?,
+            until: time("until", request.until.as_deref())?,
         })
     }
 
@@ -71,17 +71,17 @@ impl<'a> Wanted<'a> {
 
     fn fits(&self, record: &ExecutionRecord) -> bool {
         let Self {
-            asked,
+            request,
             since,
             until,
             ..
         } = self;
-        let conversation = asked.conversation_id.as_ref();
-        let (provider, tool) = (asked.provider.as_ref(), asked.tool_name.as_ref());
+        let conversation = request.conversation_id.as_ref();
+        let (provider, tool) = (request.provider.as_ref(), request.tool_name.as_ref());
         conversation.is_none_or(|id| *id == record.conversation_id)
             && provider.is_none_or(|provider| *provider == record.provider)
             && tool.is_none_or(|tool| *tool == record.tool_name)
-            && asked.status.is_none_or(|status| status == record.status)
+            && request.status.is_none_or(|status| status == record.status)
             && ((since.is_none() && until.is_none())
                 || record.started_at.parse::<Timestamp>().is_ok_and(|at| {
                     since.is_none_or(|since| at >= since) && until.is_none_or(|until| at < until)

@@ -8,7 +8,7 @@ use crate::protocol::record::{ExecutionStatus, Sums, ToolMetrics};
 /// The sums of one name, and of the calls that ran how many there are and for how many milliseconds they did.
 #[derive(Default)]
 struct Sum {
-    told: Sums,
+    sums: Sums,
     ran: u64,
     ran_ms: u64,
 }
@@ -36,16 +36,16 @@ pub(super) fn of<'c>(calls: impl Iterator<Item = &'c Call>) -> ToolMetrics {
 fn add(sums: &mut HashMap<String, Sum>, name: &str, call: &Call) {
     let record = &call.record;
     let sum = sums.entry(name.to_owned()).or_default();
-    sum.told.count += 1;
+    sum.sums.count += 1;
     match record.status {
-        ExecutionStatus::Error => sum.told.failed += 1,
-        ExecutionStatus::Denied => sum.told.denied += 1,
-        ExecutionStatus::Cancelled => sum.told.cancelled += 1,
+        ExecutionStatus::Error => sum.sums.failed += 1,
+        ExecutionStatus::Denied => sum.sums.denied += 1,
+        ExecutionStatus::Cancelled => sum.sums.cancelled += 1,
         ExecutionStatus::Success | ExecutionStatus::Running | ExecutionStatus::Queued => {}
     }
     sum.ran += u64::from(call.output.is_some());
     sum.ran_ms += record.duration_ms;
-    sum.told.max_duration_ms = sum.told.max_duration_ms.max(record.duration_ms);
+    sum.sums.max_duration_ms = sum.sums.max_duration_ms.max(record.duration_ms);
 }
 
 #[expect(
@@ -57,9 +57,9 @@ fn sorted(sums: HashMap<String, Sum>) -> Vec<Sums> {
         .into_iter()
         .map(|(name, sum)| Sums {
             name,
-            failure_rate: sum.told.failed as f64 / sum.told.count.max(1) as f64,
+            failure_rate: sum.sums.failed as f64 / sum.sums.count.max(1) as f64,
             mean_duration_ms: sum.ran_ms as f64 / sum.ran.max(1) as f64,
-            ..sum.told
+            ..sum.sums
         })
         .collect();
     all.sort_by(|a, b| a.name.cmp(&b.name));

@@ -121,7 +121,7 @@ fn bytes_of_map(map: &Map<String, Value>) -> usize {
         .sum()
 }
 
-/// What JSON was read from is nested no deeper than its reader allows, so this may recurse.
+/// Returns the bytes of a value. JSON that was read is nested no deeper than its reader allows, so this may recurse.
 fn bytes_of_value(value: &Value) -> usize {
     let inner = match value {
         Value::String(text) => text.len(),

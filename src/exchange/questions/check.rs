@@ -118,7 +118,7 @@ fn length(field: &Fields, what: &str, count: u64, unit: &str) -> Result<(), Stri
     }
 }
 
-/// What may be chosen; `None` where anything may be said.
+/// Returns what may be chosen; `None` where anything may be said.
 fn choices(field: &Fields) -> Option<Vec<&str>> {
     if let Some(values) = field.get("enum") {
         return Some(strings(Some(values)).collect());

@@ -34,7 +34,7 @@ fn end() -> Event {
     )
 }
 
-/// The types of what is told, each with what it says.
+/// Returns the types of what is told, each with what it says.
 fn told(events: &[Event]) -> Vec<String> {
     let mut live = Live::default();
     for event in events {

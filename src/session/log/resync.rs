@@ -28,7 +28,7 @@ pub(super) struct Resync {
 }
 
 impl Resync {
-    /// A resync of nothing yet, whose first entry will have this number.
+    /// Returns a resync of nothing yet, whose first entry will have this number.
     pub(super) fn from(first: u64) -> Self {
         Self {
             first,
@@ -46,7 +46,7 @@ impl Resync {
         self.entries.get(index)
     }
 
-    /// The number after the last entry's.
+    /// Returns the number after the last entry's.
     pub(super) fn end(&self) -> u64 {
         self.first + self.entries.len() as u64
     }
@@ -55,7 +55,7 @@ impl Resync {
         self.bytes
     }
 
-    /// The entries with their numbers.
+    /// Returns the entries with their numbers.
     pub(super) fn into_entries(self) -> impl Iterator<Item = (u64, Entry)> {
         (self.first..).zip(self.entries)
     }
@@ -84,7 +84,7 @@ pub(super) struct ResyncBuilder {
     endings: Vec<Event>,
     /// What runs and what waits.
     rest: Vec<Event>,
-    /// Conversations that have not said yet how they stand. What they tell is part of that, but for
+    /// Conversations that have not said yet how they stand. What they emit is part of that, but for
     /// ends and answers.
     awaited: HashSet<ConversationId>,
     /// What comes after the resync.
@@ -143,7 +143,7 @@ impl ResyncBuilder {
     }
 }
 
-/// Whether an answer says how things stood, so that the resync has to come after it.
+/// Returns whether an answer says how things stood, so that the resync has to come after it.
 fn is_superseded(event: &Event) -> bool {
     matches!(
         event,

@@ -162,7 +162,7 @@ fn show(
     Ok(())
 }
 
-/// What the model wrote in each exchange: as its deltas say, and as its messages do.
+/// Returns what the model wrote in each exchange: as its deltas say, and as its messages do.
 fn texts(events: &[Event]) -> (BTreeMap<String, String>, BTreeMap<String, String>) {
     let (mut turns, mut whole) = (BTreeMap::new(), BTreeMap::new());
     for event in events {

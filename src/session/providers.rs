@@ -1,0 +1,171 @@
+//! Requests about providers.
+
+use secrecy::{ExposeSecret as _, SecretString};
+
+use super::Session;
+use super::requests::error;
+use crate::config::NamedValue;
+use crate::exchange::failure;
+use crate::message::{Notice, Severity};
+use crate::protocol::event::{Event, ReadyProvider, SessionError};
+use crate::protocol::{RequestId, SessionCode, answer, command};
+use crate::provider::registry::{ProviderInfo, Providers};
+use crate::telemetry::Redactor;
+
+impl Session {
+    /// Sets a provider's key or address.
+    pub(super) fn configure_provider(
+        &self,
+        wanted: command::ProviderConfigure,
+    ) -> Result<Event, SessionError> {
+        let config = &self.daemon.services.config;
+        if config.session.locks_providers() {
+            return Err(error(
+                SessionCode::Forbidden,
+                "`providers` is locked by the operator's configuration (session.locked)",
+            ));
+        }
+        if let Some(key) = &wanted.api_key {
+            if !key.trim().chars().all(|c| c.is_ascii_graphic()) {
+                return Err(error(
+                    SessionCode::InvalidPayload,
+                    "field `apiKey` holds white space or characters that no header can carry",
+                ));
+            }
+            for secret in NamedValue::from(key.as_str()).secrets("api_key") {
+                self.daemon.services.redactor.add(secret.expose_secret());
+            }
+        }
+        let key = wanted.api_key.map(SecretString::from);
+        self.daemon
+            .providers
+            .configure(&wanted.provider, key, wanted.base_url.as_deref())
+            .map(|info| {
+                Event::ProviderConfigureResult(answer::ProviderConfigured {
+                    provider: info.id,
+                    configured: info.configured,
+                })
+            })
+            .map_err(|problem| {
+                let code = match problem {
+                    crate::provider::registry::ConfigureError::Unknown { .. } => {
+                        SessionCode::ProviderNotFound
+                    }
+                    crate::provider::registry::ConfigureError::BaseUrl { .. } => {
+                        SessionCode::InvalidPayload
+                    }
+                };
+                error(code, &problem.to_string())
+            })
+    }
+
+    /// Answers with whether a provider takes its key.
+    pub(super) fn validate(&self, name: &str, id: Option<&RequestId>) {
+        let Some(provider) = self.daemon.providers.get(name) else {
+            return self.answer(id, Event::SessionError(not_found(name)));
+        };
+        let name = name.to_owned();
+        let redactor = self.daemon.services.redactor.clone();
+        self.answer_later(id, async move {
+            let outcome = provider.validate().await;
+            let (code, message) = match &outcome {
+                Ok(()) => (None, None),
+                Err(problem) => (
+                    Some(failure::meaning(problem.kind).0),
+                    Some(redactor.redact(&problem.message).into_owned()),
+                ),
+            };
+            Event::ProviderValidateResult(answer::ProviderValidated {
+                provider: name,
+                ok: outcome.is_ok(),
+                code,
+                message,
+            })
+        });
+    }
+
+    /// Answers with the models of one provider, or of all that are configured.
+    pub(super) fn models(&self, name: Option<String>, id: Option<&RequestId>) {
+        let one = name.is_some();
+        let names: Vec<String> = match name {
+            Some(name) => vec![name],
+            None => configured(self.daemon.providers.list()),
+        };
+        let mut chosen = Vec::new();
+        for name in names {
+            match self.daemon.providers.get(&name) {
+                Some(provider) => chosen.push((name, provider)),
+                None => return self.answer(id, Event::SessionError(not_found(&name))),
+            }
+        }
+        let events = self.shared.events.clone();
+        let redactor = self.daemon.services.redactor.clone();
+        self.answer_later(id, async move {
+            let answers = chosen
+                .iter()
+                .map(|(name, provider)| async move { (name, provider.models().await) });
+            let mut models = Vec::new();
+            for (name, answer) in futures::future::join_all(answers).await {
+                match answer {
+                    Ok(more) => models.extend(more),
+                    Err(problem) if one => {
+                        let code = failure::meaning(problem.kind).0.into();
+                        let message = unlisted(name, &problem.to_string(), &redactor);
+                        return Event::SessionError(error(code, &message));
+                    }
+                    Err(problem) => {
+                        events.emit(Event::SessionNotice(Notice {
+                            severity: Severity::Warning,
+                            code: "models_unlisted".to_owned(),
+                            message: unlisted(name, &problem.message, &redactor),
+                        }));
+                    }
+                }
+            }
+            Event::ModelListResult(answer::Models { models })
+        });
+    }
+}
+
+/// Returns the provider instances as `session:ready` has them.
+pub(super) fn ready(providers: &Providers) -> Vec<ReadyProvider> {
+    providers
+        .list()
+        .into_iter()
+        .map(|info| ReadyProvider {
+            id: info.id,
+            configured: info.configured,
+        })
+        .collect()
+}
+
+fn configured(providers: Vec<ProviderInfo>) -> Vec<String> {
+    providers
+        .into_iter()
+        .filter(|info| info.configured)
+        .map(|info| info.id)
+        .collect()
+}
+
+pub(super) fn row(info: ProviderInfo) -> answer::Provider {
+    answer::Provider {
+        id: info.id,
+        kind: info.kind,
+        base_url: info.base_url,
+        configured: info.configured,
+        default: info.default,
+    }
+}
+
+/// Says why a provider's models are not known, in its words but for secrets of the daemon.
+fn unlisted(provider: &str, message: &str, redactor: &Redactor) -> String {
+    let message = redactor.redact(message);
+    format!("provider `{provider}` did not list its models: {message}")
+}
+
+pub(super) fn not_found(name: &str) -> SessionError {
+    error(
+        SessionCode::ProviderNotFound,
+        &format!("there is no provider `{name}`; ask for them with provider:list"),
+    )
+}
