@@ -121,9 +121,12 @@ impl Walk<'_> {
     fn judge(&mut self, it: &Invocation<'_>, scope: &mut Scope) {
         self.itself(it.args, scope);
         self.downloaded(it.args, scope);
-        let mut inside = self.inside(it, scope);
+        if matches!(it.program, "env" | "genv" | "strace") {
+            // What is set so counts for the rest of the line as well: that is only stricter.
+            let assigned = it.rest.iter().filter(|arg| peel::is_assignment(&arg.text));
+            assigned.for_each(|arg| self.definition("export", arg, scope));
+        }
         for inner in peel::peel(it.program, it.rest, it.input) {
-            let scope = inside.as_mut().unwrap_or(scope);
             match inner {
                 Peeled::Command(inner) => {
                     let denied = |arg: &Arg| paths::denied(arg, scope).is_some();
@@ -171,25 +174,6 @@ impl Walk<'_> {
         }
     }
 
-    /// `env NAME=value`, `env -C directory`: what the command inside sees; `None` where nothing is set.
-    fn inside(&mut self, it: &Invocation<'_>, scope: &Scope) -> Option<Scope> {
-        let sets = matches!(it.program, "env" | "genv" | "strace");
-        let assigns = |arg: &&Arg| sets && peel::is_assignment(&arg.text);
-        let set: Vec<&Arg> = it.rest.iter().filter(assigns).collect();
-        let directories = peel::directories(it.program, it.rest);
-        if set.is_empty() && directories.is_empty() {
-            return None;
-        }
-        let mut inside = scope.clone();
-        for directory in directories {
-            inside.change_directory(directory.as_known());
-        }
-        for arg in set {
-            self.definition("export", arg, &mut inside);
-        }
-        Some(inside)
-    }
-
     fn shell(&mut self, it: &Invocation<'_>, scope: &mut Scope) {
         self.signs.shell = true;
         for file in it.values(&["--rcfile", "--init-file"]) {
@@ -231,7 +215,7 @@ impl Walk<'_> {
             self.hidden(it.args);
         }
         self.stored(it.input.taint, it.args);
-        for text in it.input.texts() {
+        if let Some(text) = it.input.likely() {
             self.text(text, &mut scope.clone(), &Feed::default());
         }
     }
@@ -316,11 +300,8 @@ impl Walk<'_> {
         let Some((name, value)) = arg.text.split_once('=') else {
             return;
         };
-        let text = Arg {
-            text: value.to_owned(),
-            ..arg.clone()
-        };
-        if program == "alias" || has(&TABLE.environment.runs, name) {
+        let text = arg.with(value);
+        if program == "alias" || has(&TABLE.programs.variables, name) {
             self.code(&text, scope, &Feed::default());
         }
         if program == "alias" {

@@ -5,7 +5,7 @@
 //! returned: the worst decides.
 
 use super::Word;
-use super::flow::output_of;
+use super::flow::{output_of, taint_of};
 use super::scope::{Scope, Taint, Value};
 use super::types::{Atom, Operator, Script, Token, globs, has_braces};
 
@@ -50,6 +50,14 @@ impl Arg {
             word: Some(Word::Literal(text.clone())),
             text,
             ..Self::default()
+        }
+    }
+
+    /// Returns the same word with another text.
+    pub(super) fn with(&self, text: impl Into<String>) -> Self {
+        Self {
+            text: text.into(),
+            ..self.clone()
         }
     }
 
@@ -103,57 +111,37 @@ pub(super) fn expand(token: &Token, scope: &Scope) -> Vec<Arg> {
     args
 }
 
-/// Expands a word that is one value: an assigned value or the target of a redirection.
-pub(super) fn expand_value(token: &Token, scope: &Scope) -> Value {
-    expand_atoms(&token.atoms, scope)
-}
-
-/// Expands atoms that are one value.
-pub(super) fn expand_atoms(atoms: &[Atom], scope: &Scope) -> Value {
-    let atoms: Vec<&Atom> = atoms.iter().collect();
-    let mut expansion = Expansion::new(scope, false);
-    expansion.splits = false;
-    let args = expansion.run(&atoms);
-    let taint = args
-        .iter()
-        .fold(Taint::default(), |taint, arg| taint.join(arg.taint));
-    let known = args.iter().all(|arg| !arg.unknown);
-    Value {
-        choices: if args.is_empty() {
-            vec![String::new()]
-        } else if known {
-            args.into_iter().map(|arg| arg.text).collect()
-        } else {
-            Vec::new()
-        },
-        taint,
-        spread: false,
-    }
+/// Expands atoms that are one value: an assigned value, the fallback of a parameter.
+pub(super) fn expand_value(atoms: &[Atom], scope: &Scope) -> Value {
+    let args = expand_whole(atoms, scope);
+    let mut value = Value::of(&args);
+    value.choices.extend(args.is_empty().then(String::new));
+    value.spread = false;
+    value
 }
 
 /// Expands a word as text, with [`UNKNOWN`] where it is not known.
 pub(super) fn expand_text(token: &Token, scope: &Scope) -> Arg {
-    let atoms: Vec<&Atom> = token.atoms.iter().collect();
-    let mut expansion = Expansion::new(scope, false);
-    expansion.splits = false;
-    let args = expansion.run(&atoms);
-    let taint = args
-        .iter()
-        .fold(Taint::default(), |taint, arg| taint.join(arg.taint));
-    let mut joined = Arg {
-        taint,
-        ..Arg::default()
-    };
-    for (index, arg) in args.into_iter().enumerate() {
-        if index > 0 {
-            joined.text.push('\n');
-        }
+    let mut args = expand_whole(&token.atoms, scope).into_iter();
+    let mut joined = args.next().unwrap_or_default();
+    joined.glob = false;
+    for arg in args {
+        joined.text.push('\n');
+        joined.text.push_str(&arg.text);
         joined.unknown |= arg.unknown;
         joined.made |= arg.made;
+        joined.taint = joined.taint.join(arg.taint);
         joined.content = joined.content.or(arg.content);
-        joined.text.push_str(&arg.text);
     }
     joined
+}
+
+/// Expands atoms that the shell does not split into words.
+fn expand_whole(atoms: &[Atom], scope: &Scope) -> Vec<Arg> {
+    let atoms: Vec<&Atom> = atoms.iter().collect();
+    let mut expansion = Expansion::new(scope, false);
+    expansion.splits = false;
+    expansion.run(&atoms)
 }
 
 /// Expands the first brace group, then the rest; `false` if there were too many.
@@ -310,9 +298,7 @@ impl<'s> Expansion<'s> {
                 }
             }
             Atom::Opaque { inner, quoted } => {
-                let taint = inner.iter().fold(Taint::default(), |taint, atom| {
-                    taint.join(atom_taint(atom, self.scope))
-                });
+                let taint = taint_of(&expand_whole(inner, self.scope));
                 self.unknown(*quoted, taint, true);
             }
         }
@@ -366,13 +352,8 @@ impl<'s> Expansion<'s> {
 
     /// Appends an unquoted value: blanks in it end the word, stars in it are globs.
     fn split(&mut self, text: &str) {
-        let separators = self.scope.value("IFS");
-        let also = |c: char| {
-            separators
-                .iter()
-                .flat_map(|value| &value.choices)
-                .any(|choice| choice.contains(c))
-        };
+        let separators = self.scope.value("IFS").unwrap_or_default();
+        let also = |c| separators.choices.iter().any(|choice| choice.contains(c));
         for c in text.chars() {
             if c.is_ascii_whitespace() || also(c) {
                 self.end_word();
@@ -417,22 +398,5 @@ impl<'s> Expansion<'s> {
             .filter(|arg| self.present || !arg.text.is_empty());
         self.finished.extend(kept);
         self.present = false;
-    }
-}
-
-fn atom_taint(atom: &Atom, scope: &Scope) -> Taint {
-    match atom {
-        Atom::Output { script, .. } | Atom::Stream { script, .. } => output_of(script, scope).taint,
-        Atom::Parameter { name, fallback, .. } => fallback.iter().fold(
-            scope
-                .value(name)
-                .map(|value| value.taint)
-                .unwrap_or_default(),
-            |taint, atom| taint.join(atom_taint(atom, scope)),
-        ),
-        Atom::Opaque { inner, .. } => inner.iter().fold(Taint::default(), |taint, atom| {
-            taint.join(atom_taint(atom, scope))
-        }),
-        Atom::Char { .. } | Atom::Empty => Taint::default(),
     }
 }

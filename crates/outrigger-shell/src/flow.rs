@@ -6,15 +6,11 @@ use super::expand::{Arg, expand_all, expand_text};
 use super::paths;
 use super::peel::{self, Peeled};
 use super::scope::{Scope, Taint};
-use super::stored;
 use super::table::TABLE;
 use super::types::{Redirect, Script, Stage};
 
 /// Most calls of functions in one line whose output is followed.
 const MAX_OUTPUTS: usize = 64;
-
-/// Most parts of a text that are kept.
-const MAX_PARTS: usize = 64;
 
 /// Files that are what is read anyway.
 const STANDARD_INPUT: [&str; 3] = ["/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"];
@@ -30,8 +26,8 @@ pub(super) struct Feed {
     pub(super) taint: Taint,
     /// Something is connected at all.
     pub(super) connected: bool,
-    /// Texts that may be a part of it, where the whole is not known.
-    pub(super) parts: Vec<String>,
+    /// A text that went into it, where what came out is not known.
+    pub(super) passed: Option<String>,
 }
 
 impl Feed {
@@ -41,13 +37,13 @@ impl Feed {
             text,
             taint,
             connected: true,
-            parts: Vec::new(),
+            passed: None,
         }
     }
 
-    /// Returns the text, or what may be a part of it.
-    pub(super) fn texts(&self) -> impl Iterator<Item = &String> {
-        self.text.iter().chain(&self.parts)
+    /// Returns the text, or one that may be a part of it.
+    pub(super) fn likely(&self) -> Option<&str> {
+        self.text.as_deref().or(self.passed.as_deref())
     }
 }
 
@@ -64,23 +60,19 @@ pub(super) fn output_of(script: &Script, scope: &Scope) -> Feed {
 fn output_from(script: &Script, input: &Feed, scope: &Scope) -> Feed {
     let mut taint = Taint::default();
     let mut text = Some(String::new()).filter(|_| !script.statements.is_empty());
-    let mut parts = Vec::new();
+    let mut passed = None;
     for statement in &script.statements {
         let mut feed = input.clone();
         for stage in &statement.stages {
             feed = stage_output(stage, &feed, scope);
         }
         taint = taint.join(feed.taint);
-        parts.extend(feed.texts().cloned());
+        passed = passed.or_else(|| feed.likely().map(str::to_owned));
         text = text.zip(feed.text).map(|(text, more)| text + &more);
     }
-    if text.is_some() {
-        parts.clear();
-    }
-    parts.truncate(MAX_PARTS);
     let text = text.map(|text| text.trim_end_matches('\n').to_owned());
     Feed {
-        parts,
+        passed,
         ..Feed::connected(text, taint)
     }
 }
@@ -136,9 +128,8 @@ pub(super) fn input_of(redirects: &[Redirect], feed: &Feed, scope: &Scope) -> Fe
 
 /// Returns what kind of text the file holds.
 pub(super) fn file_taint(arg: &Arg, scope: &Scope) -> Taint {
-    let downloaded = scope.files.is_download(&arg.text);
     Taint {
-        fetched: downloaded || stored::unpacked(arg, scope),
+        fetched: scope.files.is_download(&arg.text),
         decoded: false,
         secret: paths::denied(arg, scope).is_some(),
         written: scope.files.is_written(&arg.text),
@@ -182,12 +173,10 @@ fn unwrapped_output(args: &[Arg], input: &Feed, scope: &Scope, wrappers: usize) 
             for arg in rest {
                 taint = taint.join(named_taint(arg, scope));
             }
-            let filters = matches!(program, "cat" | "head" | "tail" | "sort" | "uniq");
-            let passes = filters && rest.iter().all(|arg| arg.text.starts_with('-'))
-                || matches!(program, "tee" | "sponge" | "pv");
-            let contents = rest.iter().filter(|_| filters);
-            let content = contents.filter_map(|arg| arg.content.clone()).next();
-            input.text.clone().filter(|_| passes).or(content)
+            let plain = ["cat", "head", "tail", "sort", "uniq", "tee", "sponge", "pv"];
+            let passes = plain.contains(&program);
+            let content = rest.iter().find_map(|arg| arg.content.clone());
+            content.or_else(|| input.text.clone()).filter(|_| passes)
         }
     };
     if matches!(program, "echo" | "printf") {
@@ -198,9 +187,9 @@ fn unwrapped_output(args: &[Arg], input: &Feed, scope: &Scope, wrappers: usize) 
     taint.decoded |= programs.decoders.contains(program);
     taint.secret |= programs.telling.contains(program);
     // What goes through a filter may come out of it.
-    let parts = input.texts().filter(|_| text.is_none()).cloned().collect();
+    let passed = input.likely().map(str::to_owned);
     Feed {
-        parts,
+        passed,
         ..Feed::connected(text, taint)
     }
 }

@@ -8,11 +8,8 @@ use super::expand::Arg;
 use super::flow::taint_of;
 use super::peel::{joined, option_values};
 use super::scope::Scope;
-use super::table::{TABLE, cluster, has};
+use super::table::{TABLE, has};
 use super::walk::Walk;
-
-/// Most letters of options that are written together with a value.
-const MAX_CLUSTER: usize = 6;
 
 impl Walk<'_> {
     /// Interpreters and clients that are given a program.
@@ -36,20 +33,16 @@ impl Walk<'_> {
                 if it.input.taint.hidden() {
                     self.hidden(it.args);
                 }
-                given.extend(it.input.texts().map(String::as_str));
+                given.extend(it.input.likely());
             }
             if given.into_iter().any(acts) {
                 let reason = "runs code that removes, sends or starts something";
                 self.dangerous(it.args, "code", reason);
             }
         }
-        let makes = matches!(it.program, "make" | "gmake" | "bmake" | "just" | "ninja");
-        if makes && it.names(&["-", "/dev/stdin"]) {
-            let reason = "runs rules that are only known when it runs";
-            self.dangerous(it.args, "stored-code", reason);
-            if it.input.taint.hidden() {
-                self.hidden(it.args);
-            }
+        let rules = matches!(it.program, "make" | "gmake" | "bmake" | "just" | "ninja");
+        if rules && it.input.taint.hidden() {
+            self.hidden(it.args);
         }
         if TABLE.programs.databases.contains(it.program) {
             self.statements(it);
@@ -62,15 +55,7 @@ impl Walk<'_> {
     /// Judges what a database client is told.
     fn statements(&mut self, it: &Invocation<'_>) {
         let mut text = joined(it.rest).text;
-        for arg in it.rest {
-            // `-tAcDROP …`: where the letters of the options end is not known.
-            let letters = cluster(&arg.text).unwrap_or_default();
-            for (at, _) in letters.char_indices().skip(1).take(MAX_CLUSTER) {
-                text.push('\n');
-                text.push_str(letters.get(at..).unwrap_or_default());
-            }
-        }
-        for input in it.input.texts() {
+        if let Some(input) = it.input.likely() {
             text.push('\n');
             text.push_str(input);
         }
@@ -135,8 +120,10 @@ fn destroys_data(text: &str) -> bool {
         || lower.contains(".remove(")
         || words_on.any(|(index, word)| {
             let next = words.get(index + 1);
-            TABLE.destroying.get(*word).is_some_and(|objects| {
-                objects.is_empty() || next.is_some_and(|next| has(objects, next))
+            // `-tAcDROP …`: the letters of options may stand before it.
+            TABLE.destroying.iter().any(|(verb, objects)| {
+                word.ends_with(verb.as_str())
+                    && (objects.is_empty() || next.is_some_and(|next| has(objects, next)))
             })
         })
 }

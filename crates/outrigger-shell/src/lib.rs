@@ -8,6 +8,13 @@
 //! the tables of `table`; the worst finding is the level. A line without findings is safe only if
 //! both readers agree on its words and `safe` proves that each command only reads.
 
+#![forbid(unsafe_code)]
+
+/// The examples of the README are run as tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
 mod allowed;
 mod ansi;
 mod characters;
@@ -19,6 +26,7 @@ mod git;
 mod interpret;
 mod names;
 mod network;
+mod parse;
 mod paths;
 mod pattern;
 mod peel;
@@ -34,6 +42,7 @@ mod table;
 mod tree;
 mod types;
 mod walk;
+mod words;
 mod writing;
 
 #[cfg(test)]

@@ -4,11 +4,8 @@ use super::expand::{Arg, UNKNOWN};
 use super::flow::Feed;
 use super::paths::plain_glob;
 use super::scope::Scope;
-use super::table::{TABLE, has, wildcard};
+use super::table::{TABLE, wildcard};
 use super::walk::Walk;
-
-/// Shortest name that is looked for inside other text; `su` is in too many words.
-const SHORTEST_INSIDE: usize = 4;
 
 const UNKNOWN_PROGRAM: &str = "runs a program that is only known when it runs";
 
@@ -25,8 +22,8 @@ impl Walk<'_> {
         }
         let name = first.text.rsplit('/').next().unwrap_or_default();
         let pattern = plain_glob(&name.to_ascii_lowercase());
-        let refused = TABLE.refused.iter().any(|known| wildcard(&pattern, known));
-        if refused && pattern.contains(|c: char| c.is_ascii_alphanumeric()) {
+        let names = |known: &String| pattern.contains(spells) && wildcard(&pattern, known);
+        if TABLE.refused.iter().any(names) {
             let reason = "may run a program that is refused";
             self.blocked(args, "hidden-program", reason);
         } else if input.taint.hidden() {
@@ -43,10 +40,7 @@ impl Walk<'_> {
         }
         // What comes over a connection may be what it runs.
         self.signs.shell |= first.unknown;
-        if first.made && scope.texts().any(reveals) {
-            let reason = "runs a program that the line hides, and names one that is refused";
-            self.blocked(args, "hidden-program", reason);
-        } else if first.made {
+        if first.made {
             self.dangerous(args, "dynamic-program", UNKNOWN_PROGRAM);
         }
         // Unquoted words may turn out empty: then the first that cannot is the program.
@@ -66,14 +60,4 @@ impl Walk<'_> {
             self.command(&args, input, scope);
         }
     }
-}
-
-/// Whether a text that the line has set names a refused program.
-fn reveals(text: &str) -> bool {
-    let text = text.to_ascii_lowercase();
-    let mut words = text.split(|c: char| !c.is_ascii_alphanumeric() && !"-_.".contains(c));
-    words.any(|word| {
-        let inside = |name: &String| name.len() >= SHORTEST_INSIDE && word.contains(name.as_str());
-        has(&TABLE.refused, word) || TABLE.refused.iter().any(inside)
-    })
 }

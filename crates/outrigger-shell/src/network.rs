@@ -4,7 +4,6 @@ use super::command::Invocation;
 use super::expand::{Arg, UNKNOWN};
 use super::flow::taint_of;
 use super::paths;
-use super::peel::joined;
 use super::scope::Scope;
 use super::table::TABLE;
 use super::walk::Walk;
@@ -37,7 +36,6 @@ const FILE_OPTIONS: [&str; 5] = [
 impl Walk<'_> {
     /// Programs that talk to other machines.
     pub(super) fn network(&mut self, it: &Invocation<'_>, scope: &Scope) {
-        self.connects_shell(it);
         if TABLE.programs.fetchers.contains(it.program) {
             for name in download_names(it) {
                 scope.files.download(&name);
@@ -45,23 +43,6 @@ impl Walk<'_> {
         }
         if TABLE.programs.senders.contains(it.program) {
             self.upload(it, scope);
-        }
-    }
-
-    fn connects_shell(&mut self, it: &Invocation<'_>) {
-        let text = joined(it.rest).text.to_ascii_lowercase();
-        let runs = match it.program {
-            "nc" | "ncat" | "netcat" | "nc.traditional" | "nc.openbsd" => {
-                it.has("-e") || it.has("-c") || text.contains("-exec")
-            }
-            "socat" => ["exec:", "system:", "shell:"]
-                .iter()
-                .any(|kind| text.contains(kind)),
-            _ => false,
-        };
-        if runs {
-            let reason = "connects a program to the network";
-            self.blocked(it.args, "reverse-shell", reason);
         }
     }
 
@@ -97,12 +78,6 @@ impl Walk<'_> {
         });
         if named || taint_of(it.rest).secret || it.input.taint.secret {
             self.dangerous(it.args, "upload", "sends a secret away");
-        }
-        let methods = it.values(&["-X", "--request", "--method"]);
-        let is_delete = |value: &Arg| value.text.eq_ignore_ascii_case("delete");
-        if methods.iter().any(is_delete) || it.program.starts_with("http") && it.names(&["DELETE"])
-        {
-            self.dangerous(it.args, "remote-deletion", "deletes on another machine");
         }
     }
 }

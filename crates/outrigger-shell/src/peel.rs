@@ -41,10 +41,8 @@ pub(super) fn peel(program: &str, args: &[Arg], input: &Feed) -> Vec<Peeled> {
     for option in TABLE.runner(program) {
         found.extend(option_values(args, option).map(Peeled::Text));
     }
-    match program {
-        "find" | "gfind" => find_commands(args, &mut found),
-        "fd" | "fdfind" => fd_commands(args, &mut found),
-        _ => {}
+    if matches!(program, "find" | "gfind") {
+        find_commands(args, &mut found);
     }
     found
 }
@@ -53,66 +51,33 @@ fn unwrap(program: &str, wrapper: &Wrapper, args: &[Arg], input: &Feed, found: &
     for option in &wrapper.code {
         found.extend(option_values(args, option).map(Peeled::Text));
     }
-    if !wrapper.runs.is_empty() {
-        let behind = args.iter().skip_while(|arg| arg.text != wrapper.separator);
-        let given = behind.skip(1).cloned();
-        let words = std::iter::once(Arg::literal(&wrapper.runs)).chain(given);
-        return found.push(Peeled::Command(words.collect()));
-    }
-    if !wrapper.separator.is_empty()
-        && let Some(at) = args.iter().position(|arg| arg.text == wrapper.separator)
-    {
-        let side = if wrapper.ends {
-            args.get(..at)
-        } else {
-            args.get(at + 1..)
-        };
-        if !wrapper.ends {
-            found.push(Peeled::Command(side.unwrap_or_default().to_vec()));
-            return;
-        }
-        let items = args.get(at + 1..).unwrap_or_default();
-        return starts(wrapper, side.unwrap_or_default())
-            .into_iter()
-            .for_each(|inner| {
-                let inner = [inner, items].concat();
-                found.push(inside(wrapper, &inner));
-            });
-    }
-    for inner in starts(wrapper, args) {
-        if matches!(program, "xargs" | "gxargs") {
-            // Without a command it only prints.
-            if inner.is_empty() {
-                continue;
-            }
-            found.push(Peeled::Command(with_items(args, inner, input)));
-        } else if program == "parallel" && input.connected {
-            found.push(inside(wrapper, &with_items(args, inner, input)));
-        } else if !inner.is_empty() {
-            found.push(inside(wrapper, inner));
-        }
-    }
-}
-
-/// Returns the directories that a wrapper's own options name for the command inside.
-pub(super) fn directories(program: &str, args: &[Arg]) -> Vec<Arg> {
-    let Some((wrapper, skipped)) = TABLE.wrapper(program, args) else {
-        return Vec::new();
+    let separators = || wrapper.separator.split('|').filter(|it| !it.is_empty());
+    let separates = |arg: &Arg| separators().any(|separator| arg.text == separator);
+    let at = args.iter().position(separates);
+    let (before, behind) = match at.and_then(|at| args.split_at_checked(at)) {
+        Some((before, [_, behind @ ..])) => (before, behind),
+        _ => (args, &[][..]),
     };
-    let args = args.get(skipped..).unwrap_or_default();
-    let inner = starts(wrapper, args).first().map_or(0, |inner| inner.len());
-    let own = args.get(..args.len() - inner).unwrap_or_default();
-    let options = wrapper.directory.iter();
-    options
-        .flat_map(|option| option_values(own, option))
-        .collect()
-}
-
-fn inside(wrapper: &Wrapper, inner: &[Arg]) -> Peeled {
-    if wrapper.text {
-        Peeled::Text(joined(inner))
-    } else {
-        Peeled::Command(inner.to_vec())
+    if !wrapper.runs.is_empty() {
+        let words = [&[Arg::literal(&wrapper.runs)], behind].concat();
+        return found.push(Peeled::Command(words));
+    }
+    if at.is_some() && !wrapper.ends {
+        return found.push(Peeled::Command(behind.to_vec()));
+    }
+    let fills = matches!(program, "xargs" | "gxargs") || program == "parallel" && input.connected;
+    for inner in starts(wrapper, before) {
+        let words = match inner {
+            // Without a command it only prints.
+            [] => continue,
+            inner if fills => with_items(args, inner, input),
+            inner => [inner, behind].concat(),
+        };
+        found.push(if wrapper.text {
+            Peeled::Text(joined(&words))
+        } else {
+            Peeled::Command(words)
+        });
     }
 }
 
@@ -188,25 +153,19 @@ pub(super) fn is_assignment(text: &str) -> bool {
 
 /// Whether the option's value is joined to it: `-I{}`.
 fn has_value(wrapper: &Wrapper, text: &str) -> bool {
-    let Some(letter) = cluster(text).and_then(|letters| letters.chars().next()) else {
-        return false;
-    };
-    text.chars().count() > 2 && has(&wrapper.values, &format!("-{letter}"))
+    let mut letters = cluster(text).unwrap_or_default().chars();
+    let first = letters.next();
+    first.is_some_and(|letter| has(&wrapper.values, &format!("-{letter}")))
+        && letters.next().is_some()
 }
 
-/// Whether the option's value is the next word.
+/// Whether the option's value is the next word; in a cluster such as `-rn` the last letter may take it.
 fn takes_next(wrapper: &Wrapper, text: &str) -> bool {
-    if has(&wrapper.values, text) || has(&wrapper.code, text) {
-        return true;
-    }
-    // In a cluster such as -rn the last letter may take the value.
-    cluster(text)
-        .and_then(|letters| letters.chars().last())
-        .is_some_and(|last| has(&wrapper.values, &format!("-{last}")))
-        && !text
-            .chars()
-            .nth(1)
-            .is_some_and(|first| has(&wrapper.values, &format!("-{first}")))
+    let last = cluster(text).and_then(|letters| letters.chars().last());
+    has(&wrapper.values, text)
+        || has(&wrapper.code, text)
+        || last.is_some_and(|last| has(&wrapper.values, &format!("-{last}")))
+            && !has_value(wrapper, text)
 }
 
 /// Returns each value of an option: the next word, what follows `=`, or the rest of a cluster.
@@ -215,48 +174,38 @@ pub(super) fn option_values<'a>(
     option: &'a str,
 ) -> impl Iterator<Item = Arg> + 'a {
     let suffix = |arg: &Arg, text: &str| Arg {
-        text: text.to_owned(),
         word: None,
-        ..arg.clone()
+        ..arg.with(text)
     };
     args.iter().enumerate().filter_map(move |(index, arg)| {
         let text = arg.text.as_str();
-        if option.ends_with('=') {
-            return text.strip_prefix(option).map(|value| suffix(arg, value));
-        }
-        if let Some((name, value)) = text.split_once('=')
-            && (name == option
-                || is_long_prefix(name, option)
-                || (option.contains('=') && text.starts_with(option)))
+        let next = args.get(index + 1);
+        if let Some(value) = text.strip_prefix(option)
+            && (option.ends_with('=') || value.starts_with('='))
         {
-            let value = text
-                .strip_prefix(option)
-                .and_then(|rest| rest.strip_prefix('='))
-                .unwrap_or(value);
-            return Some(suffix(arg, value));
+            return Some(suffix(arg, value.strip_prefix('=').unwrap_or(value)));
         }
         if let Some((name, value)) = option.split_once('=') {
             // `--checkpoint-action exec=…`
-            return (text == name)
-                .then(|| args.get(index + 1))
-                .flatten()
-                .and_then(|next| {
-                    let rest = next.text.strip_prefix(value)?.strip_prefix('=')?;
-                    Some(suffix(next, rest))
-                });
+            let next = next.filter(|_| text == name && !value.is_empty())?;
+            let rest = next.text.strip_prefix(value)?.strip_prefix('=')?;
+            return Some(suffix(next, rest));
         }
         if text == option || is_long_prefix(text, option) {
-            return args.get(index + 1).cloned();
+            return next.cloned();
         }
-        let letter = option
-            .strip_prefix('-')
-            .filter(|rest| rest.chars().count() == 1 && *rest != "-")?;
+        if let Some((name, value)) = text.split_once('=')
+            && is_long_prefix(name, option)
+        {
+            return Some(suffix(arg, value));
+        }
+        let letter = option.strip_prefix('-').filter(|rest| rest.len() == 1)?;
         let (before, value) = cluster(text)?.split_once(letter)?;
         if !before.chars().all(|c| c.is_ascii_alphabetic()) {
             return None;
         }
         if value.is_empty() {
-            args.get(index + 1).cloned()
+            next.cloned()
         } else {
             Some(suffix(arg, value))
         }
@@ -272,18 +221,17 @@ const MAX_FILLED: usize = 4_096;
 
 /// Adds what `xargs` reads to the words of its command.
 fn with_items(args: &[Arg], inner: &[Arg], input: &Feed) -> Vec<Arg> {
-    let mut items: Vec<Arg> = match &input.text {
-        Some(text) => items_of(text, args),
-        None => vec![Arg {
+    let mut items = items_of(input.likely().unwrap_or_default(), args);
+    if input.text.is_none() {
+        items.push(Arg {
             text: UNKNOWN.to_string(),
             unknown: true,
             loose: true,
             made: true,
             taint: input.taint,
             ..Arg::default()
-        }],
-    };
-    items.extend(input.parts.iter().flat_map(|text| items_of(text, args)));
+        });
+    }
     let placeholder = option_values(args, "-I")
         .chain(option_values(args, "--replace"))
         .next();
@@ -300,13 +248,12 @@ fn with_items(args: &[Arg], inner: &[Arg], input: &Feed) -> Vec<Arg> {
                 return vec![arg.clone()];
             }
             let filled = |item: &Arg| Arg {
-                text: arg.text.replace(&placeholder.text, &item.text),
                 glob: arg.glob || item.glob,
                 unknown: arg.unknown || item.unknown,
                 made: arg.made || item.made,
                 loose: arg.loose || item.loose,
                 taint: arg.taint.join(item.taint),
-                ..arg.clone()
+                ..arg.with(arg.text.replace(&placeholder.text, &item.text))
             };
             items.iter().map(filled).collect()
         })
@@ -382,21 +329,4 @@ fn filled(arg: &Arg, roots: &[Arg]) -> Vec<Arg> {
         text: arg.text.replace("{}", &names.join(" ")),
         ..arg.clone()
     }]
-}
-
-fn fd_commands(args: &[Arg], found: &mut Vec<Peeled>) {
-    let runs = |arg: &Arg| matches!(arg.text.as_str(), "-x" | "-X" | "--exec" | "--exec-batch");
-    let at = args.iter().position(runs);
-    if let Some(inner) = at.and_then(|at| args.get(at + 1..)) {
-        let own = args.iter().take_while(|arg| !runs(arg));
-        // The first operand is what is looked for.
-        let operands = own.filter(|arg| !arg.text.starts_with('-')).skip(1);
-        let roots: Vec<Arg> = std::iter::once(Arg::literal("."))
-            .chain(operands.cloned())
-            .collect();
-        let names = roots.iter().map(everything_under);
-        found.push(Peeled::Command(
-            inner.iter().cloned().chain(names).collect(),
-        ));
-    }
 }

@@ -210,10 +210,11 @@ impl Reader {
             }
             simple.words.push(word);
         }
-        if simple.words.is_empty() && simple.redirects.is_empty() {
-            return Err(Outside::Syntax("an operator without its command"));
+        match (simple.words.is_empty(), simple.redirects.is_empty()) {
+            (true, true) => Err(Outside::Syntax("an operator without its command")),
+            (true, false) => outside("a redirection without a command"),
+            (false, _) => Ok(simple),
         }
-        Ok(simple)
     }
 
     /// Reads one word; `None` where an operator or the end comes first.

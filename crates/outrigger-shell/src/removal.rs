@@ -44,11 +44,6 @@ impl Walk<'_> {
                     self.dangerous(it.args, "removal", "empties a file");
                 }
             }
-            "tar" | "bsdtar" | "zip"
-                if it.names(&["--remove-files", "--move", "--recursive-unlink"]) =>
-            {
-                self.dangerous(it.args, "removal", "removes what it packs");
-            }
             _ => {}
         }
     }

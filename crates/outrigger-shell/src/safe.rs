@@ -222,13 +222,7 @@ impl Prover<'_> {
             .map(|(_, value)| value)
             .or_else(|| arg.text.get(2..).filter(|_| cluster(&arg.text).is_some()));
         match attached {
-            Some(value) => self.readable(
-                &Arg {
-                    text: value.to_owned(),
-                    ..arg.clone()
-                },
-                source,
-            ),
+            Some(value) => self.readable(&arg.with(value), source),
             None => Ok(()),
         }
     }

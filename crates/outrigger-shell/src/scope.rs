@@ -56,6 +56,14 @@ pub(super) struct Value {
 }
 
 impl Value {
+    /// Returns a value that the line does not tell.
+    pub(super) fn unknown(taint: Taint) -> Self {
+        Self {
+            taint,
+            ..Self::default()
+        }
+    }
+
     /// Returns what a variable holds that is set to these words.
     pub(super) fn of(args: &[Arg]) -> Self {
         let known = args.iter().all(|arg| !arg.unknown);
@@ -74,8 +82,6 @@ pub(super) struct Scope {
     variables: HashMap<String, Rc<Value>>,
     /// Where the shell is; `None` once that is not known.
     pub(super) directory: Option<PathBuf>,
-    /// The line changed the directory.
-    pub(super) moved: bool,
     pub(super) files: Files,
     /// What the descriptors hold that `exec` opened.
     pub(super) opened: Taint,
@@ -118,7 +124,6 @@ impl Scope {
         let mut scope = Self {
             variables: HashMap::new(),
             directory: Some(root.clone()),
-            moved: false,
             files: Files::default(),
             opened: Taint::default(),
             input: Taint::default(),
@@ -158,56 +163,23 @@ impl Scope {
         self.variables.insert(name.to_owned(), Rc::new(value));
     }
 
-    /// Lets a variable hold what it holds and one of these values behind it.
-    pub(super) fn append(&mut self, name: &str, value: Value) {
-        let Some(old) = self.value(name) else {
-            return self.bind(name, value);
-        };
-        let known = old.choices.len() * value.choices.len() <= MAX_ELEMENTS;
-        let choices = old.choices.iter().filter(|_| known).flat_map(|before| {
-            let long = value.choices.iter();
-            long.filter(|after| before.len() + after.len() <= super::MAX_READ)
-                .map(move |after| format!("{before}{after}"))
-        });
-        let joined = Value {
-            choices: choices.collect(),
-            taint: old.taint.join(value.taint),
-            spread: old.spread || value.spread,
-        };
-        self.bind(name, joined);
-    }
-
     /// Returns what the variable may hold, if it is set; `name[]` is any element of an array.
     pub(super) fn value(&self, name: &str) -> Option<Rc<Value>> {
         let Some(array) = name.strip_suffix("[]") else {
             return self.variables.get(name).map(Rc::clone);
         };
-        let value = self.variables.get(array)?;
-        let elements = value
-            .choices
-            .iter()
-            .flat_map(|text| text.split_whitespace());
-        let mut choices: Vec<String> = elements.take(MAX_ELEMENTS + 1).map(str::to_owned).collect();
-        if choices.len() > MAX_ELEMENTS {
-            choices.clear();
-        }
-        Some(Rc::new(Value {
-            choices,
-            ..Value::clone(value)
-        }))
+        let mut value = Value::clone(self.variables.get(array)?);
+        let elements = value.choices.iter().flat_map(|text| text.split(' '));
+        let elements: Vec<String> = elements.map(str::to_owned).collect();
+        let known = elements.len() <= MAX_ELEMENTS;
+        value.choices = elements.into_iter().filter(|_| known).collect();
+        Some(Rc::new(value))
     }
 
     /// Whether the variable may hold one of several values.
     pub(super) fn is_choice(&self, name: &str) -> bool {
         self.value(name)
             .is_some_and(|value| value.choices.len() > 1)
-    }
-
-    /// Returns every text that a variable of the line may hold.
-    pub(super) fn texts(&self) -> impl Iterator<Item = &str> {
-        self.variables
-            .values()
-            .flat_map(|value| value.choices.iter().map(String::as_str))
     }
 
     /// Makes a path absolute and drops `.` and `..` without looking at any file.
@@ -229,11 +201,9 @@ impl Scope {
             .extend(variables.filter(|(name, _)| named(name)));
         self.bodies = inner.bodies;
         self.directory = inner.directory;
-        self.moved = inner.moved;
     }
 
     pub(super) fn change_directory(&mut self, path: Option<&str>) {
-        self.moved = true;
         self.directory = path.and_then(|path| self.resolve(path));
         match &self.directory {
             Some(directory) => {

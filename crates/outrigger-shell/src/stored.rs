@@ -1,4 +1,4 @@
-//! Files that a line writes, downloads or unpacks, and then runs.
+//! Files that a line writes or downloads, and then runs.
 //!
 //! They are on the disk: what a subshell or a shell string does to them is there for the rest of the line, so all
 //! scopes of a line share them.
@@ -8,23 +8,16 @@ use std::collections::HashSet;
 use std::rc::Rc;
 
 use super::command::Invocation;
-use super::expand::{Arg, UNKNOWN, expand_text};
+use super::expand::{Arg, UNKNOWN};
 use super::flow::file_taint;
 use super::paths::plain_glob;
 use super::removal::sources_and_targets;
 use super::scope::{Scope, Taint};
-use super::table::{TABLE, has, wildcard};
-use super::types::Redirect;
+use super::table::{TABLE, wildcard};
 use super::walk::Walk;
 
 /// Most files that are kept in mind; beyond, any file may be one of them.
 const MAX_STORED: usize = 64;
-
-/// Programs that unpack archives into trees.
-const UNPACKERS: [&str; 12] = [
-    "tar", "bsdtar", "gtar", "unzip", "7z", "7za", "7zr", "cpio", "unar", "bsdunzip", "jar",
-    "dpkg-deb",
-];
 
 /// What the line did to files so far; a clone is the same files.
 #[derive(Clone, Debug, Default)]
@@ -48,11 +41,13 @@ impl Files {
 
     /// Whether the file, or one that the pattern matches, may hold what was downloaded or decoded.
     pub(super) fn is_download(&self, path: &str) -> bool {
-        may_hold(&self.0.borrow().downloads, path)
+        let known = self.0.borrow();
+        known.tree && path.contains('/') && !path.starts_with(['/', '-'])
+            || may_hold(&known.downloads, path)
     }
 
     /// Keeps in mind that the line writes the file.
-    fn write(&self, path: &str) {
+    pub(super) fn write(&self, path: &str) {
         if !path.starts_with("/dev/") {
             insert(&mut self.0.borrow_mut().written, path);
         }
@@ -90,48 +85,29 @@ fn last_part(path: &str) -> &str {
     }
 }
 
-/// Whether the file may be of a tree that the line downloaded.
-pub(super) fn unpacked(arg: &Arg, scope: &Scope) -> bool {
-    let system = ["-", "/bin/", "/usr/", "/sbin/", "/dev/", "/opt/", "/lib"];
-    scope.files.0.borrow().tree
-        && !system.iter().any(|prefix| arg.text.starts_with(prefix))
-        && (arg.text.contains('/') || scope.moved)
-}
-
 impl Walk<'_> {
-    /// Keeps in mind what the redirections of a command or a group write.
-    pub(super) fn stores(&self, redirects: &[Redirect], scope: &Scope) {
-        for redirect in redirects {
-            if let Redirect::Write(token) = redirect {
-                scope.files.write(&expand_text(token, scope).text);
-            }
-        }
-    }
-
-    /// Programs that bring whole trees or copy what the line wrote.
-    pub(super) fn brings(&mut self, it: &Invocation<'_>, scope: &Scope) {
+    /// Programs that bring whole trees or copy what the line wrote or downloaded.
+    pub(super) fn brings(&self, it: &Invocation<'_>, scope: &Scope) {
         let fetched = |arg: &Arg| arg.taint.fetched || file_taint(arg, scope).fetched;
-        let unpacks = UNPACKERS.contains(&it.program)
+        let unpacks = TABLE.programs.unpackers.contains(it.program)
             && (it.input.taint.fetched || it.rest.iter().any(fetched));
         let brings = unpacks || TABLE.brings(it.program, it.rest);
         scope.files.0.borrow_mut().tree |= brings;
         if matches!(it.program, "tee" | "sponge") {
             it.operands().for_each(|arg| scope.files.write(&arg.text));
         }
-        if !matches!(it.program, "cp" | "mv" | "ln" | "install") {
-            return;
-        }
-        let (sources, targets) = sources_and_targets(it);
-        for source in &sources {
-            let name = source.text.rsplit('/').next().unwrap_or_default();
-            let found = matches!(&source.word, Some(super::Word::Dynamic(_)));
-            if (found || source.text.contains("bin/")) && has(&TABLE.refused, name) {
-                let reason = "gives a refused program another name";
-                self.blocked(it.args, "hidden-program", reason);
-            }
-            if scope.files.is_written(&source.text) || source.content.is_some() {
-                let targets = targets.iter();
-                targets.for_each(|target| scope.files.write(&target.text));
+        if matches!(it.program, "cp" | "mv" | "ln" | "install") {
+            let (sources, targets) = sources_and_targets(it);
+            let taint = sources.iter().fold(Taint::default(), |taint, it| {
+                taint.join(file_taint(it, scope))
+            });
+            for target in targets {
+                if taint.written || sources.iter().any(|source| source.content.is_some()) {
+                    scope.files.write(&target.text);
+                }
+                if taint.fetched {
+                    scope.files.download(&target.text);
+                }
             }
         }
     }

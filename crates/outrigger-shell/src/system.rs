@@ -2,7 +2,6 @@
 
 use super::Word;
 use super::command::Invocation;
-use super::expand::Arg;
 use super::paths;
 use super::scope::Scope;
 use super::walk::Walk;
@@ -16,13 +15,6 @@ impl Walk<'_> {
             "mkfifo" | "mknod" => self.signs.named_pipe = true,
             "nc" | "ncat" | "netcat" | "telnet" | "socat" => self.signs.netcat = true,
             "openssl" if it.names(&["s_client"]) => self.signs.netcat = true,
-            "crontab" if !it.names(&["-l", "-e"]) => {
-                self.dangerous(it.args, "schedule", "replaces the schedule of the user");
-            }
-            "docker" | "podman" | "nerdctl" if it.rest.iter().any(mounts_machine) => {
-                let reason = "gives a container the whole machine";
-                self.dangerous(it.args, "container", reason);
-            }
             _ => {}
         }
         let script = it.args.first();
@@ -78,14 +70,6 @@ impl Walk<'_> {
             self.dangerous(it.args, "mode", reason);
         }
     }
-}
-
-fn mounts_machine(arg: &Arg) -> bool {
-    let volume = arg.text.trim_start_matches("-v");
-    volume.trim_start_matches("--volume=").starts_with("/:")
-        || ["docker.sock", "source=/,", "src=/,"]
-            .iter()
-            .any(|part| arg.text.contains(part))
 }
 
 /// Whether a mode gives every right to everybody: `777`, `0777`, `a=rwx`, `+rwx`.

@@ -27,7 +27,6 @@ pub(super) struct Table {
     wrappers: HashMap<String, Wrapper>,
     subwrappers: HashMap<String, Wrapper>,
     runners: HashMap<String, Vec<String>>,
-    pub(super) environment: Environment,
     pub(super) programs: Programs,
     pub(super) writes: Writes,
     interpreters: HashMap<String, Vec<String>>,
@@ -71,19 +70,10 @@ pub(super) struct Wrapper {
     pub(super) text: bool,
     pub(super) ends: bool,
     pub(super) safe: bool,
-    /// Options that name the directory in which the inner command runs.
-    pub(super) directory: Vec<String>,
     /// The program that is given the rest as its arguments.
     pub(super) runs: String,
     /// `-5` is an option.
     pub(super) number: bool,
-}
-
-/// Environment variables that matter.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Environment {
-    pub(super) runs: Vec<String>,
 }
 
 /// Programs by what they do.
@@ -98,9 +88,12 @@ pub(super) struct Programs {
     pub(super) databases: HashSet<String>,
     pub(super) unrememberable: Vec<String>,
     pub(super) builtins: Vec<String>,
+    /// Environment variables whose value is run or loaded.
+    pub(super) variables: Vec<String>,
     /// Calls in programs of other languages that remove, send or start something.
     pub(super) calls: Vec<String>,
-    /// Commands that bring whole trees from elsewhere.
+    /// Programs that unpack archives, and commands that bring whole trees from elsewhere.
+    pub(super) unpackers: HashSet<String>,
     brings: Vec<CommandPattern>,
 }
 

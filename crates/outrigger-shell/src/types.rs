@@ -44,8 +44,6 @@ pub(super) enum CompoundKind {
     Subshell,
     /// Braces, `if`, `case`.
     Group,
-    /// What it writes can be read from `COPROC`.
-    Coprocess,
     /// `while`, `until`, arithmetic `for`.
     Loop,
     /// `for` and `select` with their words.

@@ -4,8 +4,8 @@
 //! what is hidden behind a syntax error still counts. What one command means is in [`super::command`].
 
 use super::characters::{deceptive_blank, visible};
-use super::expand::{Arg, MAX_WORDS, expand, expand_all, expand_atoms, expand_text, expand_value};
-use super::flow::{Feed, command_output, file_taint, input_of, output_of, stage_output, taint_of};
+use super::expand::{Arg, MAX_WORDS, expand, expand_all, expand_text, expand_value};
+use super::flow::{Feed, command_output, file_taint, input_of, stage_output, taint_of};
 use super::functions::looks_like_fork_bomb;
 use super::plain::Reader;
 use super::scope::{Scope, Value};
@@ -16,7 +16,7 @@ use super::types::{
     Token,
 };
 use super::{Finding, MAX_READ, SimpleCommand, Surroundings, paths};
-use crate::DangerLevel;
+use crate::DangerLevel::{self, Blocked, Warning};
 
 /// Most bytes of nested text that are read for one line: its parts are read again for each level of
 /// quoting around them.
@@ -96,19 +96,11 @@ impl<'a> Walk<'a> {
     /// Runs a step one level deeper; beyond the deepest level it is not run, and that is a finding.
     pub(super) fn deeper(&mut self, words: &str, step: impl FnOnce(&mut Self)) {
         if self.judged >= MAX_JUDGED {
-            self.find(
-                DangerLevel::Blocked,
-                "limit-work",
-                words,
-                "holds more commands than can be looked at",
-            );
+            let reason = "holds more commands than can be looked at";
+            self.find(Blocked, "limit-work", words, reason);
         } else if self.depth >= MAX_NESTING {
-            self.find(
-                DangerLevel::Blocked,
-                "limit-nesting",
-                words,
-                "is nested too deeply to be looked at",
-            );
+            let reason = "is nested too deeply to be looked at";
+            self.find(Blocked, "limit-nesting", words, reason);
         } else {
             self.depth += 1;
             step(self);
@@ -120,12 +112,8 @@ impl<'a> Walk<'a> {
     pub(super) fn text(&mut self, text: &str, scope: &mut Scope, feed: &Feed) {
         self.work = self.work.saturating_add(text.len());
         if self.work > MAX_WORK {
-            return self.find(
-                DangerLevel::Blocked,
-                "limit-work",
-                text,
-                "holds more nested text than can be looked at",
-            );
+            let reason = "holds more nested text than can be looked at";
+            return self.find(Blocked, "limit-work", text, reason);
         }
         self.deeper(text, |walk| {
             walk.readings(text, &tree::readings(text), scope, feed);
@@ -210,7 +198,6 @@ impl<'a> Walk<'a> {
     fn compound(&mut self, compound: &Compound, scope: &mut Scope, feed: &Feed) {
         let input = input_of(&compound.redirects, feed, scope);
         self.redirects(&compound.redirects, &input, &[], scope);
-        self.stores(&compound.redirects, scope);
         let looping = scope.in_loop;
         let mut inner = scope.clone();
         match &compound.kind {
@@ -221,13 +208,6 @@ impl<'a> Walk<'a> {
                 inner.in_loop = true;
             }
             CompoundKind::Loop => inner.in_loop = true,
-            CompoundKind::Coprocess => inner.bind(
-                "COPROC",
-                Value {
-                    taint: output_of(&compound.body, scope).taint,
-                    ..Value::default()
-                },
-            ),
             CompoundKind::Group | CompoundKind::Subshell => {}
         }
         self.deeper("", |walk| walk.script(&compound.body, &mut inner, &input));
@@ -243,42 +223,31 @@ impl<'a> Walk<'a> {
             self.nested_atom(atom, scope, feed);
         }
         if let Some(blank) = deceptive_blank(token) {
-            self.find(
-                DangerLevel::Warning,
-                "deceptive-text",
-                &token.source,
-                format!(
-                    "has a blank that is none to the shell (U+{:04X})",
-                    blank as u32
-                ),
-            );
+            let code = blank as u32;
+            let reason = format!("has a blank that is none to the shell (U+{code:04X})");
+            self.find(Warning, "deceptive-text", &token.source, reason);
         }
     }
 
     fn nested_atom(&mut self, atom: &Atom, scope: &Scope, feed: &Feed) {
         match atom {
-            Atom::Output { script, .. }
-            | Atom::Stream {
-                script,
-                receives: false,
-            } => {
+            Atom::Output { script, .. } | Atom::Stream { script, .. } => {
                 let mut scope = scope.clone();
                 scope.fork();
-                self.deeper("", |walk| walk.script(script, &mut scope, &Feed::default()));
-            }
-            Atom::Stream { script, .. } => {
-                let mut scope = scope.clone();
-                scope.fork();
+                let nothing = Feed::default();
+                let feed = match atom {
+                    Atom::Stream { receives: true, .. } => feed,
+                    _ => &nothing,
+                };
                 self.deeper("", |walk| walk.script(script, &mut scope, feed));
             }
             Atom::Parameter {
                 fallback: inner, ..
             }
             | Atom::Opaque { inner, .. } => {
+                let inner = inner.iter();
                 self.deeper("", |walk| {
-                    inner
-                        .iter()
-                        .for_each(|atom| walk.nested_atom(atom, scope, feed));
+                    inner.for_each(|atom| walk.nested_atom(atom, scope, feed));
                 });
             }
             Atom::Char { .. } | Atom::Empty => {}
@@ -309,7 +278,6 @@ impl<'a> Walk<'a> {
         if parallel || scope.in_loop {
             self.script_itself(simple, &args);
         }
-        self.stores(&simple.redirects, scope);
         self.command(&args, &input, scope);
         // A first word that may be one of several: each of them may be the program.
         let first = simple.words.first().filter(|token| {
@@ -326,19 +294,20 @@ impl<'a> Walk<'a> {
 
     fn assignment(&mut self, assignment: &Assignment, scope: &mut Scope) {
         self.nested(&assignment.value, scope, &Feed::default());
-        let value = expand_value(&assignment.value, scope);
-        if has(&TABLE.environment.runs, &assignment.name) {
+        let value = expand_value(&assignment.value.atoms, scope);
+        if has(&TABLE.programs.variables, &assignment.name) {
             let arg = expand_text(&assignment.value, scope);
             self.code(&arg, scope, &Feed::default());
             if let Some(text) = arg.content {
                 self.text(&text, scope, &Feed::default());
             }
         }
-        if assignment.appends {
-            scope.append(&assignment.name, value);
-        } else {
-            scope.bind(&assignment.name, value);
-        }
+        let value = match scope.value(&assignment.name) {
+            // What it holds and this behind it: what that makes is not followed.
+            Some(old) if assignment.appends => Value::unknown(old.taint.join(value.taint)),
+            _ => value,
+        };
+        scope.bind(&assignment.name, value);
     }
 
     fn redirects(&mut self, redirects: &[Redirect], feed: &Feed, args: &[Arg], scope: &mut Scope) {
@@ -347,6 +316,7 @@ impl<'a> Walk<'a> {
                 Redirect::Write(token) => {
                     self.nested(token, scope, feed);
                     let target = expand_text(token, scope);
+                    scope.files.write(&target.text);
                     if feed.taint.hidden() {
                         scope.files.download(&target.text);
                     }
@@ -358,12 +328,8 @@ impl<'a> Walk<'a> {
                     let source = expand_text(token, scope);
                     self.signs.network_path |= paths::network_path(&source);
                     if file_taint(&source, scope).secret {
-                        self.find(
-                            DangerLevel::Warning,
-                            "secret",
-                            &token.source,
-                            "reads a file that may hold secrets",
-                        );
+                        let reason = "reads a file that may hold secrets";
+                        self.find(Warning, "secret", &token.source, reason);
                     }
                 }
                 Redirect::Text(body) => {
@@ -382,12 +348,8 @@ impl<'a> Walk<'a> {
         let signs = &self.signs;
         let reverse = signs.shell && (signs.network_path || (signs.named_pipe && signs.netcat));
         if reverse {
-            self.find(
-                DangerLevel::Blocked,
-                "reverse-shell",
-                "",
-                "connects a shell to the network",
-            );
+            let reason = "connects a shell to the network";
+            self.find(Blocked, "reverse-shell", "", reason);
         }
     }
 }
@@ -403,7 +365,7 @@ fn bind_fallbacks(token: &Token, scope: &mut Scope) {
         } = atom
             && scope.value(name).is_none()
         {
-            let value = expand_atoms(fallback, scope);
+            let value = expand_value(fallback, scope);
             scope.bind(name, value);
         }
     }

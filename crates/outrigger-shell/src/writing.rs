@@ -2,11 +2,10 @@
 
 use super::command::{Invocation, shown};
 use super::expand::Arg;
-use super::flow::file_taint;
 use super::paths;
 use super::removal::sources_and_targets;
 use super::scope::Scope;
-use super::table::{TABLE, cluster};
+use super::table::TABLE;
 use super::walk::Walk;
 use crate::DangerLevel::{Blocked, Dangerous};
 
@@ -24,20 +23,10 @@ impl Walk<'_> {
                 name.iter().for_each(|name| scope.files.download(name));
             }
         }
-        if !TABLE.knows(it.program) {
-            // A program that is not known may write any file that it is given.
-            let mut files = it.rest.iter().flat_map(named);
-            if files.any(|file| paths::runs_later(&file, scope)) {
-                self.find(Dangerous, "sensitive-write", &words, paths::RUNS_LATER);
-            }
-        }
-        if matches!(it.program, "cp" | "mv" | "ln" | "install") {
-            let (sources, targets) = sources_and_targets(it);
-            let mut sources = sources.iter();
-            if sources.any(|source| file_taint(source, scope).fetched) {
-                let targets = targets.iter();
-                targets.for_each(|target| scope.files.download(&target.text));
-            }
+        // A program that is not known may write any file that it is given.
+        let writes = |file: &Arg| paths::runs_later(file, scope);
+        if !TABLE.knows(it.program) && it.operands().any(writes) {
+            self.find(Dangerous, "sensitive-write", &words, paths::RUNS_LATER);
         }
     }
 
@@ -107,28 +96,12 @@ fn copied(it: &Invocation<'_>) -> Vec<Arg> {
 fn archive(it: &Invocation<'_>) -> Vec<Arg> {
     let first = it.rest.first().map_or("", |arg| arg.text.as_str());
     let bare = !first.starts_with('-');
-    let makes = bare && first.contains(['c', 'r', 'u', 'A'])
-        || ["-c", "-r", "-u", "--create", "--append", "--update"]
-            .iter()
-            .any(|option| it.has(option));
-    if !makes {
-        return Vec::new();
-    }
+    let long = ["-c", "-r", "-u", "--create", "--append", "--update"];
+    let makes =
+        bare && first.contains(['c', 'r', 'u', 'A']) || long.iter().any(|option| it.has(option));
     let second = it.rest.get(1).filter(|_| bare && first.contains('f'));
     let mut found = it.values(&["-f", "--file"]);
     found.extend(second.cloned());
+    found.retain(|_| makes);
     found
-}
-
-/// Returns what any word may name for a file: itself, or what is joined to an option or a name.
-fn named(arg: &Arg) -> impl Iterator<Item = Arg> {
-    let joined = arg.text.split_once('=').map(|(_, value)| value);
-    let letters = cluster(&arg.text).and_then(|letters| letters.get(1..));
-    let whole = (!arg.text.starts_with('-')).then_some(arg.text.as_str());
-    let texts = whole.into_iter().chain(joined).chain(letters);
-    let args = texts.map(|text| Arg {
-        text: text.to_owned(),
-        ..arg.clone()
-    });
-    args.collect::<Vec<_>>().into_iter()
 }

@@ -1,0 +1,361 @@
+//! What the words in a tree are made of: quotes, escapes, expansions, here-documents.
+
+use std::cell::OnceCell;
+use std::ops::Range;
+
+use tree_sitter::Node;
+
+use super::ansi::unescape;
+use super::parse::parse;
+use super::plain::is_name;
+use super::tree::{Builder, Fault, Redirected, children, is_statement};
+use super::types::{Assignment, Atom, Operator, Script, Simple, Stage, Statement, Token};
+
+/// How the text between the expansions of a word is quoted.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Quoting {
+    Bare,
+    Double,
+    /// The body of a here-document.
+    Here,
+}
+
+impl Builder<'_> {
+    /// Reads the body of a here-document, if it ends where bash ends it.
+    pub(super) fn here_document(&mut self, operator: &str, parts: &[Node<'_>]) -> OnceCell<Token> {
+        let part = |kind| parts.iter().find(|part| part.kind() == kind);
+        let start = part("heredoc_start").map_or("", |node| self.source(*node));
+        let delimiter = start.replace(['\'', '"', '\\'], "");
+        let end = part("heredoc_end").map_or("", |node| self.source(*node).trim_start());
+        let Some(body) = part("heredoc_body") else {
+            return OnceCell::from(Token::quoted(""));
+        };
+        let text = self.source(*body);
+        let strips = operator == "<<-";
+        let closes = |line: &str| {
+            let line = if strips {
+                line.trim_start_matches('\t')
+            } else {
+                line
+            };
+            line == delimiter
+        };
+        if end != delimiter || start.contains('$') || text.lines().any(closes) {
+            self.fault = Some(Fault::Syntax);
+        }
+        if delimiter != start {
+            return OnceCell::from(Token::quoted(text));
+        }
+        let mut atoms = vec![Atom::Empty];
+        self.parts(*body, body.byte_range(), Quoting::Here, &mut atoms);
+        OnceCell::from(Token {
+            atoms,
+            source: text.to_owned(),
+        })
+    }
+
+    pub(super) fn assignment(&mut self, node: Node<'_>) -> Assignment {
+        let mut assignment = Assignment {
+            name: String::new(),
+            appends: false,
+            value: Token {
+                atoms: Vec::new(),
+                source: self.source(node).to_owned(),
+            },
+        };
+        let mut subscript = Vec::new();
+        for child in children(node) {
+            match child.kind() {
+                "variable_name" if assignment.name.is_empty() => {
+                    self.source(child).clone_into(&mut assignment.name);
+                }
+                "subscript" if assignment.name.is_empty() => {
+                    let name = child.child_by_field_name("name");
+                    assignment.name = name.map_or("", |name| self.source(name)).to_owned();
+                    self.nested(child, &mut subscript);
+                }
+                "=" => {}
+                "+=" => assignment.appends = true,
+                _ => self.atoms(child, false, &mut assignment.value.atoms),
+            }
+        }
+        if !subscript.is_empty() {
+            // What is nested in a subscript runs as well.
+            assignment.value.atoms.push(Atom::Opaque {
+                inner: subscript,
+                quoted: true,
+            });
+        }
+        assignment
+    }
+
+    pub(super) fn token(&mut self, node: Node<'_>) -> Token {
+        let mut atoms = Vec::new();
+        self.atoms(node, false, &mut atoms);
+        Token {
+            atoms,
+            source: self.source(node).to_owned(),
+        }
+    }
+
+    /// Appends what a word, or a part of one, is made of.
+    fn atoms(&mut self, node: Node<'_>, quoted: bool, atoms: &mut Vec<Atom>) {
+        let text = self.source(node);
+        match node.kind() {
+            "raw_string" => {
+                let inner = text.get(1..text.len().saturating_sub(1));
+                atoms.append(&mut Token::quoted(inner.unwrap_or_default()).atoms);
+            }
+            "ansi_c_string" => {
+                let inner = text.get(2..text.len().saturating_sub(1));
+                // Bash ends the word's text at a NUL; what is after it is lost.
+                let decoded = unescape(inner.unwrap_or_default(), 2);
+                let kept = decoded.split('\0').next().unwrap_or_default();
+                atoms.append(&mut Token::quoted(kept).atoms);
+            }
+            "string" => {
+                atoms.push(Atom::Empty);
+                let range = node.byte_range();
+                let inner = range.start + 1..range.end.saturating_sub(1).max(range.start + 1);
+                self.deeper(|builder| builder.parts(node, inner, Quoting::Double, atoms));
+            }
+            "translated_string" => {
+                for child in children(node).filter(Node::is_named) {
+                    self.atoms(child, quoted, atoms);
+                }
+            }
+            "simple_expansion" => {
+                let name = text.strip_prefix('$').unwrap_or_default().to_owned();
+                atoms.push(Atom::parameter(name, quoted));
+            }
+            "expansion" => {
+                let atom = self.deeper(|builder| Some(builder.expansion(node, quoted)));
+                atoms.extend(atom);
+            }
+            "command_substitution" => {
+                let script = match text.strip_prefix('`') {
+                    Some(inner) => self.backquoted(inner, quoted),
+                    None => self.deeper(|builder| builder.substituted(node)),
+                };
+                atoms.push(Atom::Output { script, quoted });
+            }
+            "process_substitution" => {
+                let script = self.script(node);
+                let receives = text.starts_with('>');
+                atoms.push(Atom::Stream { script, receives });
+            }
+            "arithmetic_expansion" => {
+                let mut inner = Vec::new();
+                for child in children(node) {
+                    self.nested(child, &mut inner);
+                }
+                atoms.push(Atom::Opaque { inner, quoted });
+            }
+            "array" => {
+                for child in children(node).filter(Node::is_named) {
+                    self.atoms(child, quoted, atoms);
+                    atoms.push(Atom::quoted(' '));
+                }
+            }
+            _ => {
+                let quoting = if quoted {
+                    Quoting::Double
+                } else {
+                    Quoting::Bare
+                };
+                self.deeper(|builder| builder.parts(node, node.byte_range(), quoting, atoms));
+            }
+        }
+    }
+
+    /// `$(…)`: a script, or the file of `$(<file)`.
+    fn substituted(&mut self, node: Node<'_>) -> Script {
+        let mut statements = Vec::new();
+        let mut simple = Simple::default();
+        for child in children(node) {
+            if child.kind() == "file_redirect" {
+                let mut found = Redirected::default();
+                self.redirect(child, &mut found);
+                simple.redirects.append(&mut found.redirects);
+            } else {
+                self.statement(child, &mut statements);
+            }
+        }
+        if !simple.redirects.is_empty() {
+            statements.push(Statement::of(vec![Stage::Simple(simple)]));
+        }
+        Script { statements }
+    }
+
+    /// The text of backquotes is unescaped once and read as a text of its own.
+    fn backquoted(&mut self, inner: &str, quoted: bool) -> Script {
+        let mut text = String::new();
+        let mut chars = inner.strip_suffix('`').unwrap_or(inner).chars();
+        while let Some(c) = chars.next() {
+            match (c, chars.clone().next()) {
+                ('\\', Some(next)) if "$`\\".contains(next) || quoted && next == '"' => {
+                    text.push(next);
+                    chars.next();
+                }
+                _ => text.push(c),
+            }
+        }
+        self.deeper(|builder| {
+            let Some(tree) = parse(&text) else {
+                builder.fault = Some(Fault::Syntax);
+                return Script::default();
+            };
+            let mut inner = Builder {
+                text: &text,
+                fault: tree.root_node().has_error().then_some(Fault::Syntax),
+                depth: builder.depth,
+            };
+            let script = inner.script(tree.root_node());
+            builder.fault = builder.fault.or(inner.fault);
+            script
+        })
+    }
+
+    /// Appends the expansions in a range of the node's text, and the text between them.
+    fn parts(
+        &mut self,
+        node: Node<'_>,
+        range: Range<usize>,
+        quoting: Quoting,
+        atoms: &mut Vec<Atom>,
+    ) {
+        let mut at = range.start;
+        for child in children(node) {
+            if child.start_byte() < at || !is_part(child.kind()) {
+                continue;
+            }
+            self.literal(at..child.start_byte(), quoting, atoms);
+            self.atoms(child, quoting != Quoting::Bare, atoms);
+            at = child.end_byte();
+        }
+        self.literal(at..range.end, quoting, atoms);
+    }
+
+    /// Appends text without expansions; one that is there all the same was not understood.
+    fn literal(&mut self, range: Range<usize>, quoting: Quoting, atoms: &mut Vec<Atom>) {
+        let bare = quoting == Quoting::Bare;
+        let mut chars = self.slice(range).chars().peekable();
+        while let Some(c) = chars.next() {
+            match (c, chars.peek()) {
+                ('\\', Some(_)) if bare => atoms.extend(chars.next().map(Atom::quoted)),
+                ('\\', Some('$' | '`' | '\\')) => atoms.extend(chars.next().map(Atom::quoted)),
+                ('\\', Some('"')) if quoting == Quoting::Double => {
+                    atoms.extend(chars.next().map(Atom::quoted));
+                }
+                ('$', Some('(' | '{')) | ('`', _) => self.fault = Some(Fault::Syntax),
+                ('$', _) => atoms.push(Atom::quoted(c)),
+                (value, _) => atoms.push(Atom::Char {
+                    value,
+                    quoted: !bare,
+                }),
+            }
+        }
+    }
+
+    /// Reads `${…}`.
+    fn expansion(&mut self, node: Node<'_>, quoted: bool) -> Atom {
+        let range = node.byte_range();
+        let inner = range.start + 2..range.end.saturating_sub(1);
+        let text = self.slice(inner.clone());
+        let name: String = text.chars().take_while(|c| is_name(*c)).collect();
+        let rest = text.get(name.len()..).unwrap_or_default();
+        if rest.is_empty() && !name.is_empty() {
+            return Atom::parameter(name, quoted);
+        }
+        if let Some(subscript) = rest.strip_prefix('[').and_then(|it| it.strip_suffix(']'))
+            && !name.is_empty()
+            && subscript.chars().all(|c| is_name(c) || "@*-$".contains(c))
+        {
+            let whole = matches!(subscript, "@" | "*");
+            let name = if whole { name } else { format!("{name}[]") };
+            // All of an array is several words even in quotes.
+            return Atom::parameter(name, quoted && !whole);
+        }
+        let sign = rest.trim_start_matches(':');
+        let operator = match sign.chars().next() {
+            Some('-' | '?') => Some(Operator::Otherwise),
+            Some('=') => Some(Operator::Assigns),
+            Some('+') => Some(Operator::Instead),
+            _ => None,
+        };
+        if let Some(operator) = operator.filter(|_| !name.is_empty() && rest.len() - sign.len() < 2)
+        {
+            let mut fallback = Vec::new();
+            let quoting = if quoted {
+                Quoting::Double
+            } else {
+                Quoting::Bare
+            };
+            let from = inner.end - sign.len() + 1;
+            self.parts(node, from..inner.end, quoting, &mut fallback);
+            return Atom::Parameter {
+                name,
+                operator,
+                fallback,
+                quoted,
+            };
+        }
+        let mut nested = Vec::new();
+        for child in children(node) {
+            self.nested(child, &mut nested);
+        }
+        Atom::Opaque {
+            inner: nested,
+            quoted,
+        }
+    }
+
+    /// Appends every expansion at any depth of a node.
+    pub(super) fn nested(&mut self, node: Node<'_>, atoms: &mut Vec<Atom>) {
+        let mut open = vec![node];
+        while let Some(node) = open.pop() {
+            match node.kind() {
+                "command_substitution"
+                | "process_substitution"
+                | "simple_expansion"
+                | "expansion" => self.atoms(node, true, atoms),
+                kind if is_statement(kind) => {
+                    let script = self.script(node);
+                    atoms.push(Atom::Output {
+                        script,
+                        quoted: true,
+                    });
+                }
+                // The grammar does not look into patterns.
+                "regex" | "extglob_pattern"
+                    if ["`", "$("].iter().any(|it| self.source(node).contains(it)) =>
+                {
+                    self.fault = Some(Fault::Syntax);
+                }
+                _ => open.extend(children(node)),
+            }
+        }
+    }
+}
+
+/// Whether a node is a part of a word that stands for something else than its text.
+fn is_part(kind: &str) -> bool {
+    matches!(
+        kind,
+        "string"
+            | "raw_string"
+            | "ansi_c_string"
+            | "translated_string"
+            | "concatenation"
+            | "simple_expansion"
+            | "expansion"
+            | "command_substitution"
+            | "process_substitution"
+            | "arithmetic_expansion"
+            | "array"
+    )
+}
+
+pub(super) fn is_word(kind: &str) -> bool {
+    is_part(kind) || matches!(kind, "word" | "number" | "brace_expression")
+}
