@@ -34,7 +34,7 @@ fn flags_set_the_keys_they_are_documented_for() {
         ("", vec![]),
         (
             "serve --port 0",
-            vec![("--port", "server.port", "Num(U16(0))")],
+            vec![("--port", "server.port", "Number(0)")],
         ),
         ("--port 1", vec![("--port", "server.port", "Num(U16(1))")]),
         (
