@@ -75,7 +75,7 @@ async fn a_secret_is_hidden_from_bash_wherever_it_is() {
         "cat k/config",
         "ln .env hard.txt; cat hard.txt",
         "grep -r THE-SECRET . ; find . -type f -exec cat {} +",
-        "chmod 777 .env sub; cat .env",
+        "chmod 755 .env sub; cat .env",
         "cp .env copy; cat copy",
         "ln -s .env link; cat link",
     ] {

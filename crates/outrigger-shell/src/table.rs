@@ -39,7 +39,6 @@ pub(super) struct Table {
     /// Rule and command of each program that is named without a star; there are hundreds.
     #[serde(skip)]
     by_program: HashMap<String, Vec<(usize, usize)>>,
-    /// Programs that are refused whatever they are given.
     #[serde(skip)]
     pub(super) refused: Vec<String>,
     /// Rule and command of the programs whose name has a star.
@@ -313,8 +312,8 @@ impl Table {
     }
 
     /// Returns the options that hold program text, if this is an interpreter.
-    pub(super) fn interpreter(&self, program: &str) -> Option<&[String]> {
-        self.interpreters.get(program).map(Vec::as_slice)
+    pub(super) fn interpreter(&self, program: &str) -> Option<&Vec<String>> {
+        self.interpreters.get(program)
     }
 }
 
