@@ -256,6 +256,7 @@ fn bash(settings: &BashSettings, findings: &mut Findings<'_>) -> BashConfig {
         max_timeout,
         network: settings.network,
         sandbox: settings.sandbox,
+        git: settings.git,
         tmp_size: findings.size(
             &["tools", "bash", "tmp_size"],
             settings.tmp_size,

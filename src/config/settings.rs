@@ -13,7 +13,7 @@ use serde::de::{Deserializer, IntoDeserializer};
 
 use super::named_value::NamedValue;
 use super::units::{Size, Span, Timeout};
-use super::{AskSearch, LogFormat, NetworkPolicy, SandboxPolicy, Unattended};
+use super::{AskSearch, GitPolicy, LogFormat, NetworkPolicy, SandboxPolicy, Unattended};
 use crate::message::{DangerLevel, OnViolation, TrustLevel};
 
 /// Everything that can be set.
@@ -284,6 +284,10 @@ pub(crate) struct BashSettings {
     /// `auto` for the strongest sandbox that works here, `off` for none.
     #[serde(deserialize_with = "word")]
     pub(crate) sandbox: SandboxPolicy,
+    /// What commands may do to git repositories, where the sandbox is `full`: `read`, or `write` for all but settings
+    /// and hooks. The tool `git` may always write.
+    #[serde(deserialize_with = "word")]
+    pub(crate) git: GitPolicy,
     /// Most of its temporary files, which are in memory where the sandbox is `full`; 1MiB to 64GiB. As much again for
     /// its home.
     pub(crate) tmp_size: Size,
