@@ -309,8 +309,23 @@ pub struct BashConfig {
     pub network: NetworkPolicy,
     /// Whether commands run in the sandbox.
     pub sandbox: SandboxPolicy,
+    /// What commands may do to git repositories.
+    pub git: GitPolicy,
     /// Most bytes of temporary files of a command in the mode `full`.
     pub tmp_size: usize,
+}
+
+/// What commands of `bash` may do to git repositories.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum GitPolicy {
+    /// They read them.
+    #[default]
+    Read,
+    /// They change them, but not their settings and hooks.
+    Write,
 }
 
 /// Whether commands run in the sandbox.

@@ -218,6 +218,7 @@ fn bash(settings: &BashSettings, findings: &mut Findings<'_>) -> BashConfig {
         network: settings.network,
         sandbox: settings.sandbox,
         tmp_size: settings.tmp_size.bytes(),
+        git: settings.git,
     }
 }
 

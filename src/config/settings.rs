@@ -12,7 +12,7 @@ use serde::Deserialize;
 use serde::de::{Deserializer, IntoDeserializer};
 
 use super::named_value::NamedValue;
-use super::{AskSearch, LogFormat, NetworkPolicy, SandboxPolicy, Unattended};
+use super::{AskSearch, GitPolicy, LogFormat, NetworkPolicy, SandboxPolicy, Unattended};
 use crate::audit::MAX_KEPT;
 use crate::message::{DangerLevel, OnViolation, TrustLevel};
 use crate::units::{DAY, KIB, MIB, Number, Size, Span, Timeout};
@@ -293,6 +293,10 @@ pub(crate) struct BashSettings {
     /// `auto` for the strongest sandbox that works here, `off` for none.
     #[serde(deserialize_with = "word")]
     pub(crate) sandbox: SandboxPolicy,
+    /// What commands may do to git repositories, where the sandbox is `full`: `read`, or `write` for all but settings
+    /// and hooks. The tool `git` may always write.
+    #[serde(deserialize_with = "word")]
+    pub(crate) git: GitPolicy,
     /// Most of its temporary files, which are in memory where the sandbox is `full`; 1MiB to 64GiB. As much again for
     /// its home.
     pub(crate) tmp_size: Size<MIB, { 64 * 1024 * MIB }>,

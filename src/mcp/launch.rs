@@ -14,7 +14,7 @@ use crate::config::{NamedValue, SandboxPolicy, StdioServer};
 use crate::sandbox::paths::RootName;
 use crate::sandbox::python;
 use crate::sandbox::{
-    Command, DEFAULT_PORTS, Mode, Network, Process, Sandbox, SpawnError, Stdin, Upkeep,
+    Command, DEFAULT_PORTS, GitAccess, Network, Process, Sandbox, SpawnError, Stdin,
 };
 use crate::tool::exec::Exec;
 
@@ -74,11 +74,9 @@ impl Launcher {
             SandboxPolicy::Auto => self.exec.sandbox(),
             SandboxPolicy::Off => &self.unconfined,
         };
-        // Where they cannot be hidden, secrets are known from here on all the same.
-        let hidden = self.exec.hidden().await;
-        if sandbox.report().await.mode == Mode::Full {
-            command.hidden = hidden.map_err(SpawnError::Command)?;
-        }
+        let mode = sandbox.report().await.mode;
+        let covered = self.exec.cover(&mut command, mode).await;
+        covered.map_err(SpawnError::Command)?;
         sandbox.spawn(&command).await
     }
 
@@ -109,7 +107,7 @@ impl Launcher {
                 Network::Off
             },
             stdin: Stdin::Piped,
-            upkeep: Upkeep::ReadOnly,
+            git: GitAccess::ExistingReadOnly,
             read_write,
             read_only,
             held: self.exec.roots().held(),

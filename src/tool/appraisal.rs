@@ -92,8 +92,8 @@ pub(super) enum Before {
         /// Its lines; `None` where it is no text, or too large.
         lines: Option<usize>,
         is_executable: bool,
-        /// Whether git keeps it; `None` where that is not known.
-        is_tracked: Option<bool>,
+        /// Whether git keeps it.
+        is_tracked: bool,
     },
 }
 
@@ -129,7 +129,7 @@ pub(super) fn appraise(change: &Change<'_>) -> Danger {
                 (None, _) => {
                     worse("the old content is not text or very large, and is lost as a whole");
                 }
-                (Some(old), Some(false))
+                (Some(old), false)
                     if removed > 0 && (removed >= MANY_UNTRACKED_LINES || most(old)) =>
                 {
                     worse(
@@ -169,10 +169,10 @@ fn lines(count: usize) -> String {
 mod tests {
     use super::*;
 
-    const TRACKED: Option<bool> = Some(true);
-    const UNTRACKED: Option<bool> = Some(false);
+    const TRACKED: bool = true;
+    const UNTRACKED: bool = false;
 
-    fn file(lines: usize, is_tracked: Option<bool>) -> Before {
+    fn file(lines: usize, is_tracked: bool) -> Before {
         Before::File {
             lines: Some(lines),
             is_executable: false,
@@ -237,7 +237,7 @@ mod tests {
             ),
             (
                 "src/a.rs",
-                file(30, None),
+                file(30, TRACKED),
                 1,
                 1,
                 Warning,

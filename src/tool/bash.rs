@@ -13,12 +13,12 @@ use super::input;
 use super::secrets::SECRETS;
 use super::{Facts, Output, Prepared, Refusal, Run, Tool, Violation};
 use crate::classifier::{Classification, Surroundings, classify};
-use crate::config::{BashConfig, NetworkPolicy};
-use crate::message::{DangerLevel, ToolCategory, ToolSpec};
-use crate::sandbox::Mode;
+use crate::config::{BashConfig, GitPolicy, NetworkPolicy};
+use crate::message::{DangerLevel, Part, ToolCategory, ToolSpec};
 use crate::sandbox::deny::Access;
 use crate::sandbox::environment::neutral_git;
 use crate::sandbox::paths::{Found, PathError, RootName, Roots};
+use crate::sandbox::{GitAccess, Mode};
 
 /// The longest command line, in bytes: the system takes no longer argument.
 const MAX_COMMAND: usize = 100 * 1024;
@@ -28,6 +28,12 @@ const SHELLS: [(&str, &[&str]); 2] = [
     ("/bin/bash", &["--noprofile", "--norc", "-c"]),
     ("/bin/sh", &["-c"]),
 ];
+
+/// What the model reads of repositories, in the description and where a command failed for it.
+const GIT_IS_READ_ONLY: &str = "Git repositories are read-only to commands here: use the tool `git` to change one (add, commit, switch, merge, init, ...).";
+
+/// What programs say of a file that they may not write, and of a folder that cannot be moved.
+const NOT_WRITTEN: [&str; 2] = ["Read-only file system", "Device or resource busy"];
 
 /// Runs a command line with bash in the project's folder. Standard input is empty and there is no
 /// terminal. The output is returned when the command ends, long output shortened in the middle;
@@ -56,8 +62,13 @@ pub struct Bash {
 impl Bash {
     /// Makes the tool; `home` is the user's home directory.
     pub fn new(exec: Exec, config: BashConfig, home: Option<PathBuf>) -> Self {
+        let mut spec = input::spec_of::<Input>("bash", ToolCategory::Exec, DangerLevel::Dangerous);
+        if config.git == GitPolicy::Read {
+            spec.description.push(' ');
+            spec.description.push_str(GIT_IS_READ_ONLY);
+        }
         Self {
-            spec: input::spec_of::<Input>("bash", ToolCategory::Exec, DangerLevel::Dangerous),
+            spec,
             exec,
             config,
             home,
@@ -148,6 +159,7 @@ impl Tool for Bash {
             timeout,
             network: asked || self.config.network == NetworkPolicy::On,
             command: input.command,
+            git: self.config.git,
         }))
     }
 }
@@ -158,6 +170,7 @@ struct Call {
     classified: Classification,
     timeout: Duration,
     network: bool,
+    git: GitPolicy,
 }
 
 impl Prepared for Call {
@@ -185,9 +198,28 @@ impl Prepared for Call {
             if self.classified.level == DangerLevel::Safe {
                 command.env.extend(neutral_git());
             }
-            Ok(self.exec.run(command, &run).await)
+            if self.git == GitPolicy::Write {
+                command.git = GitAccess::Write;
+            }
+            let mut output = self.exec.run(command, &run).await;
+            if self.git == GitPolicy::Read && output.is_error && says_read_only(&output) {
+                output
+                    .content
+                    .push(Part::text(format!("\n[{GIT_IS_READ_ONLY}]")));
+            }
+            Ok(output)
         })
     }
+}
+
+/// Whether a command failed at a repository that is read-only to it.
+fn says_read_only(output: &Output) -> bool {
+    output.content.iter().any(|part| match part {
+        Part::Text { text } => text.lines().any(|line| {
+            line.contains(".git") && NOT_WRITTEN.iter().any(|word| line.contains(word))
+        }),
+        Part::Image { .. } => false,
+    })
 }
 
 /// How long a call may run that asks for so many seconds.

@@ -6,7 +6,6 @@ mod tracked;
 mod view;
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -144,22 +143,14 @@ impl Exec {
     async fn run_with(&self, mut command: Command, run: &Run<'_>, tracked: Tracked) -> Output {
         let mode = self.sandbox.report().await.mode;
         self.sandbox.expect_command();
-        let hide = async {
-            let hidden = self.hidden().await;
-            match mode {
-                Mode::Full => hidden,
-                // They cannot be hidden there. What they are is known from here on all the same, so that a command that
-                // gives one another name does not have it shown by the next.
-                Mode::Fallback | Mode::Limits | Mode::None => Ok(Vec::new()),
-            }
-        };
         // Each of them waits for a thread that looks at files.
-        let (hidden, settings) = tokio::join!(hide, self.settings());
-        command.hidden = match (hidden, tracked) {
-            (Ok(hidden), Tracked::Seen) => self.without_tracked(hidden, run).await,
-            (Ok(hidden), Tracked::Hidden) => hidden,
-            (Err(reason), _) => return Output::error(reason),
-        };
+        let (covered, settings) = tokio::join!(self.cover(&mut command, mode), self.settings());
+        if let Err(reason) = covered {
+            return Output::error(reason);
+        }
+        if tracked == Tracked::Seen {
+            command.hidden = self.without_tracked(command.hidden, run).await;
+        }
         command.limits.cpu = run.timeout.checked_mul(2);
         let mut process = match self.sandbox.spawn(&command).await {
             Ok(process) => process,
@@ -215,16 +206,23 @@ impl Exec {
             .unwrap_or_default()
     }
 
-    /// Files that a program must not read, found anew each time: the program before may have made one.
+    /// Names in a command the files that it must not read and the repositories in the roots, found anew each time: the
+    /// program before may have made one. Below [`Mode::Full`] it is not kept from them; what they are is known from here
+    /// on all the same, so that a command that gives one another name does not have it shown by the next.
     ///
     /// # Errors
     ///
     /// Why not all of them can be known, in which case nothing may run, and what to do.
-    pub async fn hidden(&self) -> Result<Vec<PathBuf>, String> {
+    pub async fn cover(&self, command: &mut Command, mode: Mode) -> Result<(), String> {
         let roots = Arc::clone(&self.roots);
         let walked = tokio::task::spawn_blocking(move || roots.hidden()).await;
         match walked {
-            Ok(hidden) if hidden.complete => Ok(hidden.paths),
+            _ if mode < Mode::Full => Ok(()),
+            Ok(hidden) if hidden.complete => {
+                command.hidden = hidden.paths;
+                command.repositories = hidden.repositories;
+                Ok(())
+            }
             Ok(_) => Err(
                 "not run: the project has more than 1,000,000 files and folders, or had more than 100,000 secrets since the daemon started, or changes while it is looked through, so not every secret in it can be hidden from the command; choose a smaller folder as the project, or move generated folders out of it, and start the daemon again".to_owned(),
             ),

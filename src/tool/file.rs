@@ -3,6 +3,7 @@
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
+use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 
 use super::listed::{listed, named};
@@ -137,9 +138,10 @@ impl PathArgument {
             .spelling(self.target.root(), self.target.relative())
     }
 
-    /// Whether git keeps the file at this path below the root; `None` where that is not known. Reads files.
-    pub(super) fn is_tracked(&self, relative: &str) -> Option<bool> {
-        is_tracked(self.roots.path(self.target.root()), relative)
+    /// Returns whether git keeps the file at this path below the root. Waits for git; for a thread that may block.
+    pub(super) fn is_tracked(&self, relative: &str) -> bool {
+        let answer = is_tracked(self.roots.path(self.target.root()), relative);
+        Handle::try_current().is_ok_and(|runtime| runtime.block_on(answer))
     }
 
     /// Returns the path below its root.

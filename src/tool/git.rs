@@ -32,8 +32,9 @@ use crate::sandbox::environment::git_alone;
 use crate::sandbox::paths::{RootName, Roots};
 
 /// Runs git in the project's folder, without a shell: `args` are the words after `git`, for example
-/// ["log", "--oneline", "-5"]. Commands that only read run at once. No hook, pager, editor, alias or
-/// external program runs; use `bash` where one is wanted. Files for passwords and keys are left out of what is shown.
+/// ["log", "--oneline", "-5"]. The tool to change a repository with; its settings (`config`, `remote add`) and hooks
+/// stay as they are. Commands that only read run at once. No hook, pager, editor, alias or external program runs; use
+/// `bash` where one is wanted. Files for passwords and keys are left out of what is shown.
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Input {
@@ -182,6 +183,7 @@ impl Prepared for Call {
             let args = self.arguments.hardened();
             let mut command = self.exec.command("git", args, self.network);
             command.env.extend(git_alone(&root, self.network));
+            command.git = self.arguments.access();
             Ok(self.exec.run_git(command, &run).await)
         })
     }

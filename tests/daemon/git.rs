@@ -1,6 +1,7 @@
 //! The `git` tool in repositories that would have git run something.
 
 mod contents;
+mod everyday;
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -53,10 +54,14 @@ fn git(words: &[&str]) -> Turn {
     Turn::call("git", &json!({ "args": words }))
 }
 
-/// Has the model call git once and returns the result.
 /// Has git called, approves it where that is asked for, and returns the result.
 async fn call(provider: &Provider, client: &mut Client, words: &[&str]) -> Value {
-    provider.then(git(words)).then(Turn::text("done"));
+    perform(provider, client, git(words)).await
+}
+
+/// Has the model make one call, approves it where that is asked for, and returns the result.
+async fn perform(provider: &Provider, client: &mut Client, turn: Turn) -> Value {
+    provider.then(turn).then(Turn::text("done"));
     client.say("go").await;
     let before = client.all("chat:tool-result").len();
     loop {
@@ -74,7 +79,7 @@ async fn call(provider: &Provider, client: &mut Client, words: &[&str]) -> Value
     let told = client.all("chat:error");
     results
         .get(before)
-        .unwrap_or_else(|| panic!("{words:?} {told:?}"))
+        .unwrap_or_else(|| panic!("{told:?}"))
         .clone()
 }
 

@@ -180,14 +180,11 @@ async fn a_link_that_leads_away_is_refused_before_anybody_is_asked() {
 }
 
 #[tokio::test]
-async fn hooks_in_the_work_tree_are_put_back_and_settings_of_others_are_told() {
+async fn hooks_in_the_work_tree_are_read_only_and_settings_of_others_are_told() {
     let (daemon, mut client, provider) = world(json!({})).await;
     let project = daemon.project();
-    daemon.file(".git/HEAD", "ref: refs/heads/main\n");
-    daemon.file(
-        ".git/config",
-        "[core]\n\tbare = false\n\thooksPath = tools/githooks\n",
-    );
+    git(&project, "init -q");
+    git(&project, "config core.hooksPath tools/githooks");
     daemon.file("tools/githooks/pre-commit", "good\n");
     daemon.file(".husky/pre-commit", "good\n");
     let result = run(

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use outrigger::config::{BashConfig, NetworkPolicy, SandboxPolicy};
+use outrigger::config::{BashConfig, GitPolicy, NetworkPolicy, SandboxPolicy};
 use outrigger::message::Part;
 use outrigger::sandbox::Mode;
 use outrigger::sandbox::paths::Roots;
@@ -13,7 +13,7 @@ use outrigger::tool::{Run, Tool};
 use serde_json::json;
 
 use crate::attempts::{Targets, on_files, on_processes, on_sockets};
-use crate::support::World;
+use crate::support::{World, as_ordinary_user};
 
 /// Bytes of output that are kept.
 const CAP: usize = 100 * 1024;
@@ -42,6 +42,7 @@ async fn run(world: &World, mode: Mode, line: &str) -> String {
         max_timeout: PATIENCE,
         network: NetworkPolicy::Off,
         sandbox: SandboxPolicy::Auto,
+        git: GitPolicy::Read,
         tmp_size: outrigger::sandbox::PRIVATE_BYTES,
     };
     let tool = Bash::new(exec, config, Some(home));
@@ -85,4 +86,9 @@ async fn the_battery() {
         }
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+#[test]
+fn the_battery_as_an_ordinary_user() {
+    as_ordinary_user(&["through_bash::the_battery"]);
 }

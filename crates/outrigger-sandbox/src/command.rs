@@ -33,8 +33,10 @@ pub struct Command {
     pub read_only: Vec<PathBuf>,
     /// Files and directories inside `read_write` that it must not read. Enforced in [`Mode::Full`](super::Mode) only.
     pub hidden: Vec<PathBuf>,
-    /// What becomes of its changes to what git runs.
-    pub upkeep: Upkeep,
+    /// What it may do to git repositories. Enforced in [`Mode::Full`](super::Mode) only.
+    pub git: GitAccess,
+    /// Further `.git` entries, below the top of `read_write`: of submodules and nested repositories. Absolute.
+    pub repositories: Vec<PathBuf>,
     /// Limits of the kernel for each of its processes.
     pub limits: Limits,
     /// Gives it a directory of its own as `TMPDIR` and `XDG_RUNTIME_DIR`, removed when it ends.
@@ -55,20 +57,27 @@ impl Command {
             held: Vec::new(),
             read_only: Vec::new(),
             hidden: Vec::new(),
-            upkeep: Upkeep::PutBack,
+            git: GitAccess::ReadOnly,
+            repositories: Vec::new(),
             limits: Limits::default(),
             private_tmp: true,
         }
     }
 }
 
-/// How the user's git is kept from running what a program left in a repository.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Upkeep {
-    /// What it changed is put back after its end, and what the user changed meanwhile with it: for what ends soon.
-    PutBack,
-    /// Repositories and hooks are read-only to it, in [`Mode::Full`](super::Mode) only: for what runs for hours.
+/// What a command may do to the repositories in the directories that it may change; the later, the more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum GitAccess {
+    /// Every repository is read-only, and none can be made at the top of a root.
     ReadOnly,
+    /// Repositories that exist are read-only: for programs that run for hours, beside which the user works.
+    ExistingReadOnly,
+    /// Repositories that exist may be changed, but not their settings and hooks; none can be made at the top of a root.
+    Write,
+    /// The same, and repositories may be made anywhere: for `git` without a shell.
+    Create,
+    /// The same, and linked worktrees and submodules may be set up and removed: for a `git` that does only that.
+    Nested,
 }
 
 /// Whether a command may talk to the network.

@@ -17,10 +17,10 @@ mod limits;
 mod mounts;
 mod namespaces;
 mod opened;
+mod placeholders;
 mod places;
 pub(super) mod raw;
 mod removal;
-mod repository;
 mod seccomp;
 mod supervisor;
 mod tree;
@@ -34,10 +34,10 @@ use std::process::ExitCode;
 
 use self::control::Control;
 use self::opened::Opened;
-use self::repository::{Junk, Repositories};
+use self::placeholders::Placeholders;
 use super::Mode;
 use super::layers::Step;
-use super::policy::{Leavings, Policy};
+use super::policy::{Leavings, Notice, Policy};
 
 /// Exit code of a helper that could not do its work; what went wrong is in the notice it sent.
 const FAILED: u8 = 126;
@@ -93,35 +93,29 @@ pub fn main() -> ExitCode {
         false => None,
     };
     let places = task.policy.as_ref().map(|policy| policy.places.clone());
-    let opened = Opened::receive(places.unwrap_or_default(), &mut descriptors)
+    let received = Opened::receive(places.unwrap_or_default(), &mut descriptors)
         .during(Step::Prepare, "receiving the folders of the command");
-    let received = Repositories::receive(&task.leavings.noted, &mut descriptors)
-        .during(Step::Prepare, "receiving what git runs");
-    let (repositories, received) = match received {
-        Ok(repositories) => (repositories, Ok(())),
-        Err(error) => (Repositories::default(), Err(error)),
-    };
-    let is_successor = task.policy.is_none();
-    let outcome = received.and(opened).and_then(|opened| match &task.policy {
-        Some(policy) => {
-            let group = task.leavings.cgroup.as_deref();
-            run(policy, &opened, input, &control, group)
+    let mut placeholders = Placeholders::default();
+    let outcome = received.and_then(|opened| {
+        placeholders = Placeholders::take(&task.leavings.placeholders, &opened).during(
+            Step::Prepare,
+            "keeping names that git reads from the command",
+        )?;
+        match &task.policy {
+            Some(policy) => {
+                let group = task.leavings.cgroup.as_deref();
+                run(policy, &opened, input, &control, group)
+            }
+            // Another helper was killed; this one tidies up.
+            None => Ok(()),
         }
-        None => Ok(()),
     });
     if let Err(error) = &outcome {
         control.failed(error);
     }
-    let (mut restored, junk) = if is_successor {
-        repositories.put_back_twice()
-    } else {
-        repositories.put_back()
-    };
-    if let (true, Err(error)) = (is_successor, &outcome) {
-        restored.failure = Some(error.reason.clone());
-    }
-    control.send(&restored.into());
-    clean_up(&task.leavings, junk);
+    placeholders.release();
+    control.send(&Notice::Dead {});
+    clean_up(&task.leavings);
     outcome.map_or(ExitCode::from(FAILED), |()| ExitCode::SUCCESS)
 }
 
@@ -150,9 +144,8 @@ fn run(
     }
 }
 
-/// What may take as long as a command liked, after what git would run is put back and told.
-fn clean_up(leavings: &Leavings, junk: Junk) {
-    junk.remove();
+/// What may take as long as a command liked.
+fn clean_up(leavings: &Leavings) {
     if let Some(directory) = &leavings.private_tmp {
         removal::remove(directory);
     }

@@ -1,9 +1,9 @@
-//! The only door through which tools start processes: controlled always, confined where the kernel can.
+//! Processes under control, confined where the kernel can, and files by handles.
 //!
 //! [`Sandbox::spawn`] runs a [`Command`] under a small supervising process (this same binary, see
-//! `helper`) that applies the layers of the [`Mode`] and kills the whole tree when the command or the
-//! daemon ends. Which mode works is found by trying it. What is not here: whether a command may run at
-//! all (that is `permission`) and the reading and writing of files by the daemon itself.
+//! [`helper`]) that applies the layers of the [`Mode`] and kills the whole tree when the command or the
+//! daemon ends. Which mode works is found by trying it. [`paths`] opens files beneath the roots, [`deny`] says which
+//! of them are secret. Whether a command may run at all is decided elsewhere.
 
 #[cfg(target_os = "linux")]
 mod cgroup;
@@ -14,6 +14,8 @@ pub mod deny;
 #[cfg(target_os = "linux")]
 mod directory;
 pub mod environment;
+#[cfg(target_os = "linux")]
+mod git;
 mod held;
 #[cfg(target_os = "linux")]
 pub mod helper;
@@ -29,8 +31,6 @@ pub mod python;
 pub mod quota;
 #[cfg(target_os = "linux")]
 mod real;
-#[cfg(target_os = "linux")]
-mod repository;
 pub mod secret;
 pub mod seen;
 pub mod spill;
@@ -43,18 +43,19 @@ use std::sync::{Arc, OnceLock};
 use serde::{Deserialize, Serialize};
 use tokio::sync::OnceCell;
 
-pub use command::{Command, DEFAULT_PORTS, Limits, Network, Stdin, Upkeep};
+pub use command::{Command, DEFAULT_PORTS, GitAccess, Limits, Network, Stdin};
 pub use held::Held;
 pub use layers::Step;
 pub use process::{Exit, Process, Resources, Restored, SpawnError};
 
 #[cfg(target_os = "linux")]
-pub use repository::is_tracked;
+pub use git::is_tracked;
 
-/// Whether git keeps what a file holds; not known on this system.
+/// Returns whether git keeps what a file holds. On this system git is not asked.
 #[cfg(not(target_os = "linux"))]
-pub fn is_tracked(_root: &Path, _relative: &str) -> Option<bool> {
-    None
+#[expect(clippy::unused_async, reason = "asynchronous on Linux")]
+pub async fn is_tracked(_root: &Path, _relative: &str) -> bool {
+    false
 }
 
 /// First argument with which the binary is the sandbox helper instead of the daemon.
@@ -215,7 +216,9 @@ struct Shared {
     #[cfg(target_os = "linux")]
     ahead: Arc<process::supervised::ahead::Ahead>,
     #[cfg(target_os = "linux")]
-    epochs: repository::Epochs,
+    references: Arc<git::Cache>,
+    #[cfg(target_os = "linux")]
+    watches: git::watch::Watches,
     #[cfg(target_os = "linux")]
     closed: closed::Closed,
 }
@@ -237,7 +240,9 @@ impl Sandbox {
                 #[cfg(target_os = "linux")]
                 delegated: OnceLock::new(),
                 #[cfg(target_os = "linux")]
-                epochs: repository::Epochs::default(),
+                references: Arc::default(),
+                #[cfg(target_os = "linux")]
+                watches: git::watch::Watches::default(),
                 #[cfg(target_os = "linux")]
                 closed: closed::Closed::default(),
             }),
@@ -371,3 +376,8 @@ mod tests {
         assert!(!is_in_memory(&moved.temporary), "{moved:?}");
     }
 }
+
+/// Has the README's example compiled.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -115,6 +115,8 @@ impl Target {
 pub struct Hidden {
     /// Absolute canonical paths of files and folders.
     pub paths: Vec<PathBuf>,
+    /// The entries `.git` of both roots and of folders in them, but for those in what is hidden.
+    pub repositories: Vec<PathBuf>,
     /// Whether everything was looked at; where not, nothing may run, since secrets could be seen.
     pub complete: bool,
 }

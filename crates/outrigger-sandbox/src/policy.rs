@@ -1,8 +1,8 @@
 //! What the daemon and its helper process say to each other: the policy one way, notices the other way.
 //!
 //! The helper's standard input is a stream socket. Its first message is one byte that carries descriptors: the
-//! [`Task`] as JSON in a memory file, the program's standard input if it is a pipe, one for each of [`Policy::places`],
-//! and what goes with each of [`Leavings::noted`]. After that the daemon sends [`TERMINATE`]; the end of the stream means "kill everything",
+//! [`Task`] as JSON in a memory file, the program's standard input if it is a pipe, and one for each of
+//! [`Policy::places`]. After that the daemon sends [`TERMINATE`]; the end of the stream means "kill everything",
 //! whether the daemon asked for it or died. The helper answers with one [`Notice`] per line.
 
 use std::collections::BTreeMap;
@@ -10,8 +10,8 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use super::git::Placeholder;
 use super::layers::{Layers, Step};
-use super::repository::MAX_NOTED;
 use super::{Limits, Mode};
 
 /// Asks the helper to send SIGTERM to every process of the command.
@@ -23,8 +23,8 @@ pub(super) const MAX_NOTICE_BYTES: usize = 64 * 1024;
 /// Most places below held folders that a command may be given: the roots, and what an operator names for a server.
 pub(super) const MAX_PLACES: usize = 64;
 
-/// Most descriptors of the first message: the task, the input, the places, and four for each root. The kernel takes 253.
-pub(super) const MAX_DESCRIPTORS: usize = 2 + MAX_PLACES + 4 * MAX_NOTED;
+/// Most descriptors of the first message: the task, the input and the places. The kernel takes 253.
+pub(super) const MAX_DESCRIPTORS: usize = 2 + MAX_PLACES;
 
 /// What a helper is for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -41,8 +41,8 @@ pub(super) struct Task {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Leavings {
-    /// A baseline each: whether its fourth descriptor, the open `.git`, is there.
-    pub(super) noted: Vec<bool>,
+    /// Names that are taken while the command runs.
+    pub(super) placeholders: Vec<Placeholder>,
     /// The command's own temporary directory, removed at the end.
     pub(super) private_tmp: Option<PathBuf>,
     /// The command's own control group, made by the daemon; the helper joins it and removes it.
@@ -56,18 +56,15 @@ pub(super) struct Pin {
     pub(super) what: Pinned,
 }
 
-/// How it is pinned.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+/// How it is pinned; the stricter, the later.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(super) enum Pinned {
     /// Cannot be moved.
     Folder,
-    /// A directory of git: cannot be moved, and settings, hooks and `commondir` in it are read-only.
-    Repository {
-        /// Whether `config.worktree` is read.
-        worktree_config: bool,
-    },
-    /// The directory of a linked worktree, likewise.
+    /// The directory of a linked worktree: cannot be moved, and the files that say where settings are are read-only.
     Worktree,
+    /// A directory of git, likewise, and its settings and hooks.
+    Repository,
     /// Read-only as a whole.
     ReadOnly,
 }
@@ -111,13 +108,8 @@ pub(super) enum Notice {
     Started { group: Option<i32> },
     /// A step failed and the program did not start.
     Failed { step: Step, reason: String },
-    /// What git would run is what it was before. Always sent, after the death of all processes.
-    Restored {
-        /// What was changed back, or should have been: paths below their root, the first few.
-        paths: Vec<String>,
-        /// The first of what could not be put back, and why.
-        failure: Option<String>,
-    },
+    /// No process of the command is left. Always sent; what follows is tidying up.
+    Dead {},
     /// The program ended; its tree is dead or about to be killed by the kernel.
     Exited {
         status: i32,

@@ -71,7 +71,8 @@ pub struct Resources {
     pub max_rss_bytes: u64,
 }
 
-/// What a command changed in a repository to have git run it later, and what was changed back after its end.
+/// What a command changed of what git runs, and what of that was changed back after its end. Where nothing can be
+/// mounted; in [`Mode::Full`] nothing can be changed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Restored {
     /// Paths below their root, the first few.
@@ -107,7 +108,7 @@ impl Process {
         self.tree.exited().await
     }
 
-    /// What was put back in a repository; known once [`Process::wait`] has returned.
+    /// Returns what was changed back in a repository; known once [`Process::wait`] has returned.
     pub fn restored(&self) -> Option<&Restored> {
         self.tree.restored()
     }

@@ -31,11 +31,6 @@ pub(super) fn open_below(from: BorrowedFd<'_>, below: &Path, shown: &Path) -> io
         .map_err(|error| not_there(shown, &error))
 }
 
-/// The same for a directory that is looked into.
-pub(super) fn open_dir(path: &Path) -> io::Result<Dir> {
-    readable(&open(path)?)
-}
-
 /// An open place as a directory that is looked into.
 pub(super) fn readable(place: &OwnedFd) -> io::Result<Dir> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -95,7 +90,8 @@ mod tests {
         ] {
             assert_eq!(open(&place.join(path)).is_ok(), opens, "{path}");
         }
-        assert!(open_dir(&place.join("a/b")).unwrap().exists("file"));
+        let opened = open(&place.join("a/b")).unwrap();
+        assert!(readable(&opened).unwrap().exists("file"));
         let error = open(&place.join("link/b")).unwrap_err().to_string();
         assert!(error.ends_with("/link/b is not the place it was: link is a link"));
         assert!(open(Path::new("relative")).is_err());

@@ -9,10 +9,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::{Exec, Run};
-use crate::sandbox::Command;
 use crate::sandbox::environment::git_alone;
 use crate::sandbox::output::{self, Caps};
 use crate::sandbox::paths::{RootName, Roots};
+use crate::sandbox::{Command, GitAccess};
 
 /// Most hidden files that git is asked about: they are arguments.
 const MAX_ASKED: usize = 500;
@@ -62,6 +62,7 @@ impl Exec {
         let mut command = self.command("git", args.chain(asked.iter().cloned()).collect(), false);
         command.env.extend(git_alone(project, false));
         command.hidden = hidden.to_vec();
+        command.git = GitAccess::ExistingReadOnly;
         let output = self.quietly(command, run).await?;
         // `mode object stage\tpath`; a path with odd characters is quoted, matches nothing and stays hidden.
         let entry = |line: &str| {

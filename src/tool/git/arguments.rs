@@ -3,6 +3,7 @@
 use super::super::{Refusal, Violation};
 use super::shown;
 use super::words::{Item, Role, SUBCOMMANDS, TEXTS, Words};
+use crate::sandbox::GitAccess;
 use crate::sandbox::deny::Access;
 use crate::sandbox::paths::{Found, PathError, RootName, Roots};
 
@@ -79,6 +80,16 @@ impl Arguments {
         Ok(Self { words, paths })
     }
 
+    /// Returns what the call may do to repositories.
+    pub(super) fn access(&self) -> GitAccess {
+        let words = Words::read(&self.words);
+        match (words.subcommand, words.first()) {
+            ("clean" | "rm" | "submodule", _)
+            | ("worktree", "move" | "prune" | "remove" | "repair") => GitAccess::Nested,
+            _ => GitAccess::Create,
+        }
+    }
+
     /// Returns the words git is run with: converters of the repository's off, submodules not entered, since the filters of
     /// each would run, files of the deny list excluded.
     pub(super) fn hardened(&self) -> Vec<String> {
@@ -96,12 +107,26 @@ impl Arguments {
             "status" => added.push("--ignore-submodules=dirty"),
             _ => {}
         }
+        let updates = (words.subcommand, words.first()) == ("submodule", "update")
+            && words.items.iter().any(|item| item.word == "--init");
+        // It would write to the settings, which are read-only; without it, git takes what `.gitmodules` says.
+        let initializes = |item: &&Item<'_>| updates && item.word == "--init";
+        let first = match updates {
+            true => ["--no-pager", "-c", "submodule.active=."].as_slice(),
+            false => &["--no-pager"],
+        };
         let (leading, rest) = words.items.split_at(words.leading());
-        ["--no-pager", words.subcommand]
-            .into_iter()
+        first
+            .iter()
+            .copied()
+            .chain([words.subcommand])
             .chain(leading.iter().map(|item| item.word))
             .chain(added)
-            .chain(rest.iter().map(|item| item.word))
+            .chain(
+                rest.iter()
+                    .filter(|item| !initializes(item))
+                    .map(|item| item.word),
+            )
             .map(str::to_owned)
             .chain(shown::excluded(&words))
             .collect()

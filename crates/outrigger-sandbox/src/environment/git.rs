@@ -12,8 +12,10 @@ use std::path::Path;
 /// An empty `diff.external` makes `git diff` fail (git 2.47, tried 2026-11-20), so that is switched off by an
 /// option. `log.showSignature` would have `git log` run the checker that the signature's kind names, `log.diffMerges` a
 /// merge driver. `commit.verbose` and `stash.showPatch` show what is in files where nobody asked for that.
-const NEUTRAL: [(&str, &str); 23] = [
+const NEUTRAL: [(&str, &str); 24] = [
     ("core.fsmonitor", "false"),
+    // It would write into `config`, which is read-only to the git tool, and fail after the work is done.
+    ("branch.autoSetupMerge", "false"),
     ("core.hooksPath", "/dev/null"),
     ("core.pager", "cat"),
     ("core.editor", "false"),

@@ -45,6 +45,18 @@ impl Opened {
         }
     }
 
+    /// The same for a path that may lie below one of the folders.
+    pub(super) fn open_below(&self, path: &Path) -> io::Result<OwnedFd> {
+        let mut above = path.ancestors();
+        match above.find_map(|folder| Some((folder, self.get(folder)?))) {
+            Some((folder, opened)) => {
+                let below = path.strip_prefix(folder).unwrap_or(path);
+                real::open_below(opened, below, path)
+            }
+            None => real::open(path),
+        }
+    }
+
     /// What is at the path in this mount namespace: the folder that came, where one did.
     ///
     /// # Errors

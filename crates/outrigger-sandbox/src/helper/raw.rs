@@ -8,6 +8,7 @@
 use std::io;
 use std::mem::{size_of, zeroed};
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::process::{Pid, RawPid};
 use rustix::thread::UnshareFlags;
@@ -45,17 +46,29 @@ pub(super) fn fork() -> io::Result<Fork> {
 }
 
 /// Moves the process into new namespaces.
+///
+/// # Errors
+/// Refused for `CLONE_FILES`, which is no namespace; else what `unshare` says.
 pub(super) fn unshare(namespaces: UnshareFlags) -> io::Result<()> {
-    debug_assert!(!namespaces.contains(UnshareFlags::FILES));
-    // SAFETY: the call is unsafe only for `CLONE_FILES`, which makes descriptors of one thread invalid in another; no
-    // caller passes it, and the helper has one thread.
+    if namespaces.contains(UnshareFlags::FILES) {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    // SAFETY: the call is unsafe only for `CLONE_FILES`, which makes descriptors of one thread invalid in another; it
+    // was just ruled out.
     Ok(unsafe { rustix::thread::unshare_unsafe(namespaces) }?)
 }
 
 /// Closes every descriptor from `first` up.
 ///
 /// To be called before the helper owns any descriptor above the standard ones.
+///
+/// # Errors
+/// Refused a second time; else what `close_range` says.
 pub(super) fn close_from(first: u32) -> io::Result<()> {
+    static IS_DONE: AtomicBool = AtomicBool::new(false);
+    if IS_DONE.swap(true, Ordering::Relaxed) {
+        return Err(io::Error::other("descriptors were closed already"));
+    }
     // SAFETY: `close_range` takes no pointer. It is called once, first thing in the helper, when no Rust object owns a
     // descriptor at or above `first`; what it closes was leaked to us by whoever started the daemon.
     match unsafe { libc::close_range(first, u32::MAX, 0) } {

@@ -4,7 +4,7 @@
 //! memory, stack or descriptors: what is found in a directory below the top is moved up to the top, so that there are
 //! never more than two levels to look at.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::fd::AsRawFd;
 use std::path::Path;
@@ -13,8 +13,6 @@ use cap_std::ambient_authority;
 use cap_std::fs::Dir;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
-
-use crate::repository::{kind, names};
 
 /// Names that are taken from a directory at once.
 const BATCH: usize = 1_024;
@@ -30,6 +28,18 @@ impl Free {
         self.number += 1;
         format!(".outrigger-{:016x}-{}", self.prefix, self.number)
     }
+}
+
+/// What is at a name, no link followed; `None` where nothing is or nothing can be seen.
+fn kind(dir: &Dir, name: &OsStr) -> Option<FileType> {
+    let found = rustix::fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
+    Some(FileType::from_raw_mode(found.st_mode))
+}
+
+/// The names in a directory, at most so many.
+fn names(dir: &Dir, most: usize) -> Vec<OsString> {
+    let entries = dir.entries().into_iter().flatten().flatten();
+    entries.take(most).map(|entry| entry.file_name()).collect()
 }
 
 /// Removes the directory and all in it, as far as that is possible.

@@ -106,6 +106,7 @@ impl Roots {
         let mut walked = Walked {
             hidden: Hidden {
                 paths: Vec::new(),
+                repositories: Vec::new(),
                 complete: true,
             },
             folders: Vec::new(),
@@ -185,8 +186,12 @@ impl Walk<'_, '_> {
         memory::keep(&mut self.new, self.now, relative, folder);
     }
 
-    /// Takes note of what is secret in a folder by its name, and of links to secrets.
+    /// Takes note of what is secret in a folder by its name, of links to secrets, and of a repository.
     fn secrets_in(&mut self, folder: &Folder, relative: &Path, cover: Cover) {
+        if folder.has_git && cover == Cover::No {
+            let dot = self.root.path.join(relative).join(".git");
+            self.walked.hidden.repositories.push(dot);
+        }
         for secret in &folder.secrets {
             if let Some(identity) = secret.identity {
                 self.known.add(identity);

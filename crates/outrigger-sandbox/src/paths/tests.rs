@@ -393,6 +393,7 @@ fn secrets_are_listed_for_masking() {
     assert_eq!(
         hidden,
         Hidden {
+            repositories: vec![base.join(".git")],
             paths: vec![base.join(".env"), base.join("sub/.ssh")],
             complete: true
         }

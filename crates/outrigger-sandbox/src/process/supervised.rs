@@ -16,6 +16,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use futures::future::join_all;
 use rustix::process::{Pid, Signal};
 use tokio::net::UnixStream;
 use tokio::net::unix::pipe;
@@ -29,36 +30,37 @@ use self::link::{Leavings, Link};
 use self::places::Places;
 use super::{Exit, Process, Resources, Restored, SpawnError};
 use crate::cgroup::Delegated;
+use crate::git::watch::Watch;
+use crate::git::{self, Protection, References};
 use crate::layers::{Layers, Step};
 use crate::policy::{Notice, Policy, Task};
-use crate::{Command, Mode, Network, Shared, Stdin, Upkeep, directory, repository};
+use crate::{Command, GitAccess, Mode, Network, Shared, Stdin, directory};
 
 pub(super) type StdinPipe = pipe::Sender;
 
 /// How long the helper may take to start a program: milliseconds usually, more on a machine out of memory.
 const START_PATIENCE: Duration = Duration::from_secs(20);
 
-/// How long the helper may take to have put back what git runs, from the death that was asked for or has happened.
-/// Milliseconds usually, and little work whatever the command did; a machine may be slow.
-const PUT_BACK_PATIENCE: Duration = Duration::from_secs(20);
+/// How long the helper may take to say that all processes are dead, from the death that was asked for or has happened.
+/// Milliseconds usually; a machine may be slow.
+const DEATH_PATIENCE: Duration = Duration::from_secs(20);
 
 /// How long anybody waits for the removal of temporary files, which goes on without him.
 const REMOVAL_PATIENCE: Duration = Duration::from_secs(1);
 
-/// The helper process, the socket to it, and what is told of it.
+/// The helper process, the socket to it, and what is known of it.
 #[derive(Debug)]
 pub(super) struct Tree {
     /// Nothing once its end is somebody else's to see to.
     link: Option<Link>,
-    /// Sees to the end of the helper.
+    /// Sees to the end of the helper, then to what the command changed.
     ending: Option<JoinHandle<()>>,
-    /// What was put back by another helper, where the command's own could not.
-    late: Option<oneshot::Receiver<Restored>>,
+    restored: Option<oneshot::Receiver<Restored>>,
     killed: AtomicBool,
     group: Option<Pid>,
     reported: Option<Exit>,
-    ended: Option<Exit>,
-    restored: Option<Restored>,
+    is_dead: bool,
+    ended: Option<(Exit, Restored)>,
 }
 
 /// What the helper said until the program ran.
@@ -73,9 +75,9 @@ pub(super) async fn spawn(
     mode: Mode,
     closed: &[PathBuf],
 ) -> Result<Process, SpawnError> {
-    let home = shared.settings.home.as_deref();
     let places = places::open(command).await?;
-    let kept = kept(shared, command, mode, home).await?;
+    let references = references(shared, command, mode).await;
+    let protection = protection(command, mode, &references).await?;
     let is_private = command.private_tmp;
     // Full mode's is in a file system of the command's own.
     let private_tmp = (is_private && mode < Mode::Full)
@@ -97,14 +99,19 @@ pub(super) async fn spawn(
     };
     let mut policy = policy(shared, command, mode, own_tmp);
     policy.places = places.paths();
-    match command.upkeep {
-        Upkeep::PutBack => policy.read_write.extend(kept.outside),
-        Upkeep::ReadOnly => policy.read_only.extend(kept.outside),
+    if command.git >= GitAccess::Write {
+        policy.read_write.extend(protection.outside);
+        let identity = references.first().map(References::identity);
+        for (name, value) in identity.into_iter().flatten() {
+            policy.env.entry(name).or_insert(value);
+        }
+    } else {
+        policy.read_only.extend(protection.outside);
     }
-    policy.pins = kept.pins;
+    policy.pins = protection.pins;
     policy.hidden.extend_from_slice(closed);
     let leavings = Leavings {
-        writers: kept.writers,
+        placeholders: protection.placeholders,
         private_tmp,
         cgroup: if mode > Mode::None {
             make_group(shared, command)
@@ -113,24 +120,26 @@ pub(super) async fn spawn(
         },
         ahead: Arc::clone(&shared.ahead),
     };
+    let watch = watch(shared, command, mode).await;
     let (mut helper, socket, stdin) = match start_helper(policy, &places, command.stdin, &leavings)
     {
         Ok(started) => started,
         Err(error) => {
             leavings.drop_unused();
+            watch.end().await;
             return Err(error);
         }
     };
     let (stdout, stderr) = (helper.stdout.take(), helper.stderr.take());
     let mut tree = Tree {
-        link: Some(Link::new(helper, socket, leavings)),
+        link: Some(Link::new(helper, socket, leavings, watch)),
         ending: None,
-        late: None,
+        restored: None,
         killed: AtomicBool::new(false),
         group: None,
         reported: None,
+        is_dead: false,
         ended: None,
-        restored: None,
     };
     let started = match timeout(START_PATIENCE, tree.started()).await {
         Ok(started) => started,
@@ -155,33 +164,48 @@ pub(super) async fn spawn(
     }
 }
 
-/// The baselines of what the command may change, or what is pinned for one whose changes stay.
-async fn kept(
-    shared: &Shared,
+/// Returns what the user's settings of git name in each root; nothing where nobody needs it.
+async fn references(shared: &Shared, command: &Command, mode: Mode) -> Vec<References> {
+    if mode != Mode::Full && command.git < GitAccess::Write {
+        return Vec::new();
+    }
+    let home = shared.settings.home.as_deref();
+    let roots = command.read_write.iter();
+    join_all(roots.map(|root| shared.references.references(root, home))).await
+}
+
+/// Returns what protects the user's repositories from the command, by mounts.
+async fn protection(
     command: &Command,
     mode: Mode,
-    home: Option<&Path>,
-) -> Result<repository::Started, SpawnError> {
-    let refused = |error: io::Error| SpawnError::Refused {
-        step: Step::Prepare,
-        reason: format!("looking at what git runs: {error}"),
-    };
-    match command.upkeep {
-        _ if mode == Mode::None => Ok(repository::Started::default()),
-        Upkeep::PutBack => shared
-            .epochs
-            .begin(&command.read_write, &command.held, mode == Mode::Full, home)
-            .await
-            .map_err(refused),
-        Upkeep::ReadOnly if mode < Mode::Full => Ok(repository::Started::default()),
-        Upkeep::ReadOnly => {
-            let (roots, held) = (command.read_write.clone(), command.held.clone());
-            let home = home.map(Path::to_owned);
-            let look = move || repository::Started::read_only(&roots, &held, home.as_deref());
-            tokio::task::spawn_blocking(look)
+    references: &[References],
+) -> Result<Protection, SpawnError> {
+    if mode != Mode::Full {
+        return Ok(Protection::default());
+    }
+    let (roots, nested) = (command.read_write.clone(), command.repositories.clone());
+    let (access, references) = (command.git, references.to_vec());
+    tokio::task::spawn_blocking(move || git::protect(&roots, &nested, access, &references))
+        .await
+        .unwrap_or_else(|error| Err(io::Error::other(error)))
+        .map_err(|error| SpawnError::Refused {
+            step: Step::Prepare,
+            reason: error.to_string(),
+        })
+}
+
+/// Takes note of what is restored after the command, where no mount protects it. Not for programs that run for hours:
+/// the user changes it meanwhile.
+async fn watch(shared: &Shared, command: &Command, mode: Mode) -> Watch {
+    let is_lasting = command.git == GitAccess::ExistingReadOnly;
+    match mode {
+        Mode::Fallback | Mode::Limits if !is_lasting => {
+            shared
+                .watches
+                .begin(&command.read_write, &command.held)
                 .await
-                .map_err(|error| refused(io::Error::other(error)))
         }
+        _ => Watch::default(),
     }
 }
 
@@ -251,7 +275,7 @@ fn start_helper(
     };
     let task = serde_json::to_vec(&task).map_err(|error| SpawnError::Command(error.to_string()))?;
     let helper = leavings.ahead.helper().map_err(SpawnError::Helper)?;
-    let descriptors: Vec<_> = places.descriptors().chain(leavings.descriptors()).collect();
+    let descriptors: Vec<_> = places.descriptors().collect();
     helper
         .employ(&task, stdin, &descriptors)
         .map_err(SpawnError::Helper)
@@ -282,7 +306,7 @@ impl Tree {
                 Some(Notice::Failed { step, reason }) => {
                     return Err(SpawnError::Refused { step, reason });
                 }
-                Some(Notice::Exited { .. } | Notice::Restored { .. }) | None => {
+                Some(Notice::Exited { .. } | Notice::Dead {}) | None => {
                     return Err(SpawnError::Helper(io::ErrorKind::UnexpectedEof.into()));
                 }
             }
@@ -295,26 +319,26 @@ impl Tree {
     }
 
     pub(super) async fn wait(&mut self) -> Exit {
-        if let Some(exit) = self.ended {
-            return exit;
+        if let Some((exit, _)) = &self.ended {
+            return *exit;
         }
         if !self.killed.load(Ordering::Relaxed) {
             self.exited().await;
         }
-        let is_in_time = timeout(PUT_BACK_PATIENCE, self.put_back()).await.is_ok();
+        let is_in_time = timeout(DEATH_PATIENCE, self.dead()).await.is_ok();
         if let Some(link) = self.link.take() {
-            let (tell, told) = oneshot::channel();
-            let is_put_back = self.restored.is_some();
+            let (tell, restored) = oneshot::channel();
             // The one of a namespace may be killed, and all with it; the other kind is the only one that can find its
             // processes, and goes on killing them for as long as it takes.
             let is_left_alone = !is_in_time && self.group.is_some();
-            self.late = (!is_put_back).then_some(told);
-            self.ending = Some(tokio::spawn(link.end(is_put_back, is_left_alone, tell)));
+            self.restored = Some(restored);
+            self.ending = Some(tokio::spawn(link.end(self.is_dead, is_left_alone, tell)));
         }
-        if let Some(late) = &mut self.late {
-            self.restored = Some(late.await.unwrap_or_default());
-            self.late = None;
-        }
+        let restored = match &mut self.restored {
+            Some(restored) => restored.await.unwrap_or_default(),
+            None => Restored::default(),
+        };
+        self.restored = None;
         if let Some(ending) = &mut self.ending {
             timeout(REMOVAL_PATIENCE, ending)
                 .await
@@ -322,7 +346,7 @@ impl Tree {
             self.ending = None;
         }
         let exit = self.reported.unwrap_or_else(|| self.end_without_report());
-        self.ended = Some(exit);
+        self.ended = Some((exit, restored));
         exit
     }
 
@@ -332,9 +356,9 @@ impl Tree {
         self.reported.unwrap_or_else(|| self.end_without_report())
     }
 
-    /// Waits until what git runs is put back, or for the helper to be gone before that.
-    async fn put_back(&mut self) {
-        while self.restored.is_none() && self.hear().await {}
+    /// Waits for the death of all processes, or for the helper to be gone before that.
+    async fn dead(&mut self) {
+        while !self.is_dead && self.hear().await {}
     }
 
     /// Takes in the next notice; false when the helper has ended.
@@ -358,9 +382,7 @@ impl Tree {
                     },
                 });
             }
-            Notice::Restored { paths, failure } => {
-                self.restored = Some(Restored { paths, failure });
-            }
+            Notice::Dead {} => self.is_dead = true,
             Notice::Confined(_) | Notice::Started { .. } | Notice::Failed { .. } => {}
         }
         true
@@ -380,8 +402,9 @@ impl Tree {
 
     /// What was changed back, where anything was.
     pub(super) fn restored(&self) -> Option<&Restored> {
-        self.restored
+        self.ended
             .as_ref()
+            .map(|(_, restored)| restored)
             .filter(|restored| !restored.paths.is_empty() || restored.failure.is_some())
     }
 
@@ -401,7 +424,7 @@ impl Tree {
 
 impl Drop for Tree {
     fn drop(&mut self) {
-        // Its baseline holds until it is put back; without a runtime nothing can be started that would rely on another.
+        // Without a runtime the daemon ends, and the helper sees that by itself.
         if let (Some(link), Ok(runtime)) = (self.link.take(), Handle::try_current()) {
             link.kill();
             let left_alone = self.group.is_some();

@@ -1,12 +1,9 @@
 //! Attempts to get out. Each must succeed without the sandbox, or its failure inside would show nothing.
 
-use std::fs;
-use std::process::Stdio;
-
 use outrigger_sandbox::Mode;
 
 use crate::attempts::{Attempt, Targets, on_files, on_processes, on_sockets};
-use crate::support::{PLACE, World, eventually, is_own_process, own_process, run};
+use crate::support::{World, as_ordinary_user, run};
 
 async fn escapes(attempt: &Attempt, mode: Mode) -> (bool, String) {
     let mut targets = Targets::new();
@@ -58,47 +55,17 @@ async fn sockets() {
 /// Root is the harder case for files, an ordinary user for namespaces: what holds for one need not for the other.
 #[test]
 fn all_of_it_as_an_ordinary_user() {
-    if is_own_process() || !rustix::process::geteuid().is_root() {
-        return;
-    }
-    let place = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-    std::os::unix::fs::chown(place.path(), Some(1000), Some(1000)).unwrap();
-    let mut failed = Vec::new();
-    for test in ["files", "processes", "sockets"]
-        .map(|test| format!("battery::{test}"))
-        .into_iter()
-        .chain([
-            "longer::further_attempts".to_owned(),
-            "longer::calls_off_the_list_are_refused".to_owned(),
-        ])
-        .chain([
-            "control::output_and_exit_code_come_back_in_every_mode".to_owned(),
-            "control::what_a_command_leaves_running_dies_with_it_and_holds_nobody_up".to_owned(),
-            "work::ordinary_work_goes_on_in_every_mode".to_owned(),
-        ])
-    {
-        let program = own_process(&test);
-        let output = std::process::Command::new("setpriv")
-            .args(["--reuid", "1000", "--regid", "1000", "--clear-groups", "--"])
-            .arg(program.get_program())
-            .args(program.get_args())
-            .env(PLACE, place.path())
-            .stdin(Stdio::null())
-            .output()
-            .unwrap();
-        if !output.status.success() || !String::from_utf8_lossy(&output.stdout).contains("1 passed")
-        {
-            failed.push(format!(
-                "{test}: {}{}",
-                String::from_utf8_lossy(&output.stdout),
-                String::from_utf8_lossy(&output.stderr)
-            ));
-        }
-    }
-    assert!(failed.is_empty(), "{}", failed.join("\n"));
-    eventually("an empty place", || {
-        fs::read_dir(place.path()).unwrap().next().is_none()
-    });
+    as_ordinary_user(&[
+        "battery::files",
+        "battery::processes",
+        "battery::sockets",
+        "longer::further_attempts",
+        "longer::calls_off_the_list_are_refused",
+        "control::output_and_exit_code_come_back_in_every_mode",
+        "control::what_a_command_leaves_running_dies_with_it_and_holds_nobody_up",
+        "repositories::with_write_access_settings_and_hooks_stay_what_they_are",
+        "work::ordinary_work_goes_on_in_every_mode",
+    ]);
 }
 
 /// The filter itself answers, not a kernel that happens to lack the family.

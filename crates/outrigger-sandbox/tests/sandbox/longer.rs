@@ -22,7 +22,7 @@ fn killed(targets: &mut Targets, output: &str) -> bool {
 }
 
 fn attempts() -> Vec<Attempt> {
-    use Mode::{Fallback, Limits};
+    use Mode::{Fallback, Full, Limits};
     let mut attempts = vec![
         attempt(
             "a secret through another process's root",
@@ -138,13 +138,13 @@ fn attempts() -> Vec<Attempt> {
         attempt(
             "a link in the place of the repository",
             "mv .git old; mkdir -p evil/hooks; echo x > evil/hooks/post-commit; ln -s evil .git",
-            Limits,
+            Full,
             |targets, _| targets.project(".git/hooks/post-commit").exists(),
         ),
         attempt(
             "settings of a worktree",
             "mkdir -p .git/worktrees/x; echo ../../../evil > .git/worktrees/x/commondir",
-            Limits,
+            Full,
             |targets, _| {
                 fs::read_to_string(targets.project(".git/worktrees/x/commondir"))
                     .unwrap_or_default()

@@ -20,14 +20,14 @@ mod limits;
 mod longer;
 #[cfg(test)]
 mod network;
+#[cfg(test)]
 mod older;
 #[cfg(test)]
 mod repositories;
 #[cfg(test)]
 mod roots;
-mod signals;
 #[cfg(test)]
-mod submodules;
+mod signals;
 #[cfg(test)]
 mod surroundings;
 #[cfg(test)]

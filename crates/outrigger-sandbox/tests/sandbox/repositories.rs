@@ -1,11 +1,12 @@
-//! What git would run outside of the sandbox is, after a command, what it was before: whatever the command tried, and
-//! whoever else ran beside it or was killed.
+//! What git would run outside of the sandbox is, after a command, what it was before: in full mode because it cannot be
+//! changed, elsewhere because it is restored.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-use outrigger_sandbox::{Mode, Process, Sandbox, Upkeep};
+use outrigger_sandbox::paths::Roots;
+use outrigger_sandbox::{Command, GitAccess, Mode, Process, Sandbox};
 
 use crate::control::{descends, line};
 use crate::support::{
@@ -13,8 +14,8 @@ use crate::support::{
     run,
 };
 
-/// Modes in which things are put back.
-const MODES: [Mode; 3] = [Mode::Full, Mode::Fallback, Mode::Limits];
+/// Modes in which nothing can be mounted, so that settings and hooks are restored.
+const RESTORING: [Mode; 2] = [Mode::Fallback, Mode::Limits];
 
 const EVIL: &str = "git config core.fsmonitor evil; echo evil > .git/hooks/post-commit; echo evil > .husky/pre-commit";
 
@@ -76,197 +77,136 @@ fn kill_helper(mark: &str) {
     }
 }
 
-#[tokio::test]
-async fn nothing_planted_stays_and_the_users_changes_between_commands_do() {
-    for mode in MODES {
-        let world = World::new();
-        let project = project(&world);
-        let before = state(&project);
-        let sandbox = world.sandbox(mode);
-        for attempt in [
-            EVIL,
-            "mkdir -p evil; cp .git/config evil; echo ../evil > .git/commondir; echo evil > .git/config.worktree; echo evil > .git/gitdir",
-            "git init -q --bare b; mv b/* .; rmdir b; git config -f config core.fsmonitor evil; rm -f HEAD",
-            "mkdir -p .git/modules/m/hooks; cd .git/modules/m; echo x > HEAD; echo evil > config; cd hooks; touch $(seq -f %g.sample 3000)",
-            // The one after it finds its place full.
-            EVIL,
-            "mkdir e; rm -rf .git/hooks; ln -s ../e .git/hooks; echo evil > e/post-commit",
-            "for i in $(seq 300); do mkdir -p .git/hooks/$i/x; done",
-        ] {
-            let mut process = sandbox.spawn(&world.bash(attempt)).await.unwrap();
-            finish(&mut process).await;
-            let failure = process
-                .restored()
-                .and_then(|restored| restored.failure.clone());
-            assert_eq!(failure, None, "{mode}: {attempt}");
-            git(&project, &["status"]);
-            fs::remove_dir_all(project.join("e")).unwrap_or_default();
-            fs::remove_dir_all(project.join("evil")).unwrap_or_default();
-            for name in [
-                "config",
-                "hooks",
-                "objects",
-                "refs",
-                "info",
-                "branches",
-                "description",
-            ] {
-                fs::remove_dir_all(project.join(name)).unwrap_or_default();
-                fs::remove_file(project.join(name)).unwrap_or_default();
-            }
-            let after = state(&project);
-            for known in before.lines() {
-                assert!(
-                    after.contains(known),
-                    "{mode}: {attempt}: {known} of {after}"
-                );
-            }
-            assert!(!after.contains("evil"), "{mode}: {attempt}");
-        }
-        git(&project, &["config", "user.name", "changed"]);
-        let mine = state(&project);
-        run(&sandbox, &world.bash("true")).await;
-        assert_eq!(state(&project), mine, "{mode}");
-    }
+/// A line of bash that may change repositories, as the git tool may.
+fn writing(world: &World, line: &str) -> Command {
+    let mut command = world.bash(line);
+    command.git = GitAccess::Write;
+    command
 }
 
-/// The second command starts when the first has planted, and ends when the first has been cleaned up after.
-#[tokio::test]
-async fn two_commands_at_once_do_not_take_each_others_plants_for_the_users_files() {
-    for mode in MODES {
-        let world = World::new();
-        let project = project(&world);
-        let before = state(&project);
-        let sandbox = world.sandbox(mode);
-        let mut first = start(&world, &sandbox, &format!("{EVIL}; echo ready; cat go")).await;
-        let mut second = start(
-            &world,
-            &sandbox,
-            "echo ready; until [ -e go ]; do sleep 0.01; done",
-        )
-        .await;
-        first.kill();
-        first.wait().await;
-        assert!(!state(&project).contains("evil"), "{mode}");
-        fs::write(project.join("go"), "").unwrap();
-        finish(&mut second).await;
-        assert_eq!(state(&project), before, "{mode}");
-    }
-}
-
-/// A repository that was not there is not an original either.
-#[tokio::test]
-async fn nor_does_a_new_repository_come_back() {
-    for mode in MODES {
-        let world = World::new();
-        let sandbox = world.sandbox(mode);
-        let plant = "git init -q; git config core.fsmonitor evil; echo ready; sleep 600";
-        let mut first = start(&world, &sandbox, plant).await;
-        let mut second = start(&world, &sandbox, "echo ready; sleep 600").await;
-        for process in [&mut first, &mut second] {
-            process.kill();
-            process.wait().await;
-            let config = fs::read_to_string(world.project().join(".git/config")).unwrap();
-            assert!(!config.contains("evil"), "{mode}: {config}");
-        }
-    }
+/// Names the repositories in the project, as the tools do.
+fn cover(world: &World, mut command: Command) -> Command {
+    let roots = Roots::open(&world.project(), &world.outside(), None).unwrap();
+    command.repositories = roots.hidden().repositories;
+    command
 }
 
 #[tokio::test]
-async fn a_helper_that_is_killed_has_a_successor() {
-    for mode in MODES {
-        let world = World::new();
-        let project = project(&world);
-        let before = state(&project);
-        let mark = format!("killed-helper-{mode}-{}", std::process::id());
-        // Deep enough for more descriptors than anybody has, who walks through it with one for each level.
-        let text = format!(
-            "echo evil > .husky/pre-commit; mkdir -p .git/modules/m; echo x > .git/modules/m/HEAD; echo evil > .git/modules/m/config; cd $TMPDIR; perl -e 'for (1..3000) {{ mkdir \"d\"; chdir \"d\" }}'; echo ready; exec -a {mark} sleep 600"
-        );
-        let mut process = start(&world, &world.sandbox(mode), &text).await;
-        eventually("the start", || !processes_with(&mark).is_empty());
-        kill_helper(&mark);
-        assert_eq!(process.wait().await.signal, Some(9), "{mode}");
-        let restored = process.restored().unwrap();
-        assert_eq!(restored.failure, None, "{mode}: {restored:?}");
-        assert!(
-            restored.paths.contains(&".husky".to_owned()),
-            "{restored:?}"
-        );
-        assert!(!state(&project).contains("evil"), "{mode}");
-        assert!(before.contains("good") && state(&project).contains("good"));
-        eventually("the removal of the private directory", || {
-            is_empty(&world.temporary())
-        });
-    }
-}
-
-/// However much there is to remove, that comes after what matters.
-#[tokio::test]
-async fn what_is_slow_to_remove_is_put_back_first() {
-    for mode in MODES {
-        let world = World::new();
-        let project = project(&world);
-        let before = state(&project);
-        let text = "mkdir .git/gitdir; echo evil > .husky/pre-commit; perl -e 'chdir \".git/gitdir\"; for (1..3000) { mkdir \"d\"; chdir \"d\" }'; echo ready; sleep 600";
-        let mut process = start(&world, &world.sandbox(mode), text).await;
-        process.kill();
-        process.wait().await;
-        assert_eq!(process.restored().unwrap().failure, None, "{mode}");
-        assert_eq!(state(&project), before, "{mode}");
-        eventually("the removal of what was moved aside", || {
-            let mut entries = fs::read_dir(project.join(".git")).unwrap();
-            !entries.any(|entry| {
-                let name = entry.unwrap().file_name();
-                name.to_string_lossy().starts_with(".outrigger")
-            })
-        });
-    }
-}
-
-#[tokio::test]
-async fn a_daemon_that_is_killed_leaves_nothing_planted() {
-    const NAME: &str = "repositories::a_daemon_that_is_killed_leaves_nothing_planted";
+async fn in_full_mode_a_repository_is_read_only_and_the_users_changes_stay() {
     let world = World::new();
+    let project = project(&world);
+    let before = state(&project);
+    let sandbox = world.sandbox(Mode::Full);
+    for attempt in [
+        EVIL,
+        "echo evil > .git/commondir; echo evil > .git/config.worktree; echo evil > .git/gitdir",
+        "mv .git old; mkdir .git; mv old/* .git; git config core.fsmonitor evil",
+        "mv .husky husky; mkdir .husky; echo evil > .husky/pre-commit",
+        "rm -rf .git .husky",
+        "mkdir -p .git/modules/m/hooks; echo evil > .git/modules/m/config",
+        "mount -o remount,rw,bind .git; umount .git; unshare -Urm umount .git; echo evil > .git/config",
+        "echo x > f; git add f; git -c user.name=n -c user.email=e commit -q -m evil; git update-ref refs/heads/evil HEAD",
+    ] {
+        let mut process = sandbox.spawn(&world.bash(attempt)).await.unwrap();
+        finish(&mut process).await;
+        assert_eq!(process.restored(), None, "{attempt}");
+        assert_eq!(state(&project), before, "{attempt}");
+        assert!(
+            !git(&project, &["log", "--all", "--format=%s%D"]).contains("evil"),
+            "{attempt}"
+        );
+    }
+    // Reading works, and the user's own changes are seen and stay while a command runs.
+    let mut process = start(
+        &world,
+        &sandbox,
+        "git status --short -uno; echo ready; sleep 600",
+    )
+    .await;
+    git(&project, &["config", "user.name", "changed"]);
+    let mine = state(&project);
+    process.kill();
+    process.wait().await;
+    assert_eq!(state(&project), mine);
+}
+
+#[tokio::test]
+async fn where_there_is_no_repository_a_command_makes_none() {
+    let world = World::new();
+    let project = world.project();
+    let sandbox = world.sandbox(Mode::Full);
+    let plant = "git init -q; git config core.fsmonitor evil; mkdir -p .git/hooks; mv .git x; rmdir .git; echo ready; cat go";
+    let mut first = start(&world, &sandbox, &format!("{plant}; sleep 600")).await;
+    let mut second = start(&world, &sandbox, &format!("{plant}; sleep 600")).await;
+    assert_eq!(fs::read_dir(project.join(".git")).unwrap().count(), 0);
+    first.kill();
+    first.wait().await;
+    assert!(project.join(".git").exists(), "the second one still runs");
+    // The user makes one meanwhile, and it stays.
+    git(&project, &["init", "-q", "--template="]);
+    second.kill();
+    second.wait().await;
+    assert!(project.join(".git/config").exists());
+    fs::remove_dir_all(project.join(".git")).unwrap();
+    run(&sandbox, &world.bash(plant)).await;
+    eventually("the end of the placeholder", || {
+        !project.join(".git").exists()
+    });
+    // The git tool may.
+    let mut command = world.bash("git init -q --template=");
+    command.git = GitAccess::Create;
+    run(&sandbox, &command).await;
+    assert!(project.join(".git/config").exists());
+}
+
+#[tokio::test]
+async fn a_placeholder_goes_though_helper_or_daemon_is_killed() {
+    const NAME: &str = "repositories::a_placeholder_goes_though_helper_or_daemon_is_killed";
+    let world = World::new();
+    let project = world.project();
+    let mark = format!("killed-helper-{}", std::process::id());
+    let text = format!("echo ready; exec -a {mark} sleep 600");
     if is_own_process() {
-        let mode: Mode = serde_json::from_str(&std::env::var("MODE").unwrap()).unwrap();
-        let project = project(&world);
-        let text = format!("{EVIL}; echo ready; sleep 600");
-        let mut process = start(&world, &world.sandbox(mode), &text).await;
+        let mut process = start(&world, &world.sandbox(Mode::Full), &text).await;
         println!("PROJECT {}", project.display());
         // Until it is killed.
         process.wait().await;
         return;
     }
-    for mode in MODES {
-        let mut daemon = own_process(NAME)
-            .env("MODE", serde_json::to_string(&mode).unwrap())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let lines = std::io::BufRead::lines(std::io::BufReader::new(daemon.stdout.take().unwrap()));
-        let project = lines
-            .map_while(Result::ok)
-            .find_map(|line| Some(PathBuf::from(line.split_once("PROJECT ")?.1)))
-            .unwrap();
-        assert!(state(&project).contains("evil"));
-        daemon.kill().unwrap();
-        daemon.wait().unwrap();
-        eventually("the end of what was planted", || {
-            !state(&project).contains("evil")
-        });
-        assert!(state(&project).contains("good"));
-        let place = project.parent().unwrap().parent().unwrap();
-        eventually("the removal of the private directory", || {
-            is_empty(&place.join("temporary"))
-        });
-        fs::remove_dir_all(place).unwrap();
-    }
+    let mut process = start(&world, &world.sandbox(Mode::Full), &text).await;
+    eventually("the start", || !processes_with(&mark).is_empty());
+    assert!(project.join(".git").exists());
+    kill_helper(&mark);
+    assert_eq!(process.wait().await.signal, Some(9));
+    eventually("the end of the placeholder", || {
+        !project.join(".git").exists()
+    });
+    eventually("the removal of the private directory", || {
+        is_empty(&world.temporary())
+    });
+
+    let mut daemon = own_process(NAME).stdout(Stdio::piped()).spawn().unwrap();
+    let lines = std::io::BufRead::lines(std::io::BufReader::new(daemon.stdout.take().unwrap()));
+    let project = lines
+        .map_while(Result::ok)
+        .find_map(|line| Some(PathBuf::from(line.split_once("PROJECT ")?.1)))
+        .unwrap();
+    assert!(project.join(".git").exists());
+    daemon.kill().unwrap();
+    daemon.wait().unwrap();
+    eventually("the end of the placeholder", || {
+        !project.join(".git").exists()
+    });
+    let place = project.parent().unwrap().parent().unwrap();
+    eventually("the removal of the private directory", || {
+        is_empty(&place.join("temporary"))
+    });
+    fs::remove_dir_all(place).unwrap();
 }
 
-/// git run by the user *while* a command runs takes nothing from it, in full mode.
+/// What may be changed by the git tool; git run by the user *while* it runs takes nothing from it.
 #[tokio::test]
-async fn settings_cannot_be_planted_while_a_command_runs() {
+async fn with_write_access_settings_and_hooks_stay_what_they_are() {
     let world = World::new();
     let project = project(&world);
     fs::create_dir_all(project.join(".git/modules/m/hooks")).unwrap();
@@ -276,13 +216,14 @@ async fn settings_cannot_be_planted_while_a_command_runs() {
     git(&project, &["config", "extensions.worktreeConfig", "true"]);
     let before = state(&project);
     let text = "
+        exec 2> /dev/null
         mkdir evil; cp -r .git/objects .git/refs .git/HEAD evil/; cp .git/config evil/config; git config -f evil/config core.fsmonitor evil
         echo $PWD/evil > .git/commondir; rm -f .git/commondir; mv -f evil/config .git/config; echo evil > .git/config.worktree
         mv .git old; mv .git/modules .git/x; mv .git/modules/m .git/modules/y; echo evil > .git/modules/m/config; echo evil > .git/modules/m/hooks/x
-        echo evil > .git/modules/m/commondir; echo evil > .git/worktrees/tree/commondir; mv .git/worktrees .git/y
+        echo evil > .git/hooks/post-commit; echo evil > .husky/pre-commit
+        echo evil > .git/modules/m/commondir; echo evil > .git/worktrees/tree/commondir; mv .git/worktrees .git/y; echo evil > tree/.git
         git -c user.name=n -c user.email=e commit -q --allow-empty -m 'from inside' && git -C tree status --short && echo ready; sleep 600";
-    let mut command = world.bash(text);
-    command.args[3] = format!("exec 2> /dev/null; {text}");
+    let command = cover(&world, writing(&world, text));
     let mut process = world.sandbox(Mode::Full).spawn(&command).await.unwrap();
     assert_eq!(line(&mut process).await, "ready\n");
     let during = state(&project);
@@ -294,12 +235,12 @@ async fn settings_cannot_be_planted_while_a_command_runs() {
     );
     process.kill();
     process.wait().await;
-    // What was put at missing names to be pinned is gone.
+    // What was put at missing names is gone.
     assert_eq!(state(&project), before);
     assert_eq!(process.restored(), None);
 }
 
-/// A linked worktree writes to a repository outside of the project, whose other places are covered as well.
+/// A linked worktree has its repository outside of the project.
 #[tokio::test]
 async fn the_repository_of_a_linked_worktree_is_covered() {
     let world = World::new();
@@ -318,40 +259,101 @@ async fn the_repository_of_a_linked_worktree_is_covered() {
     }
     fs::create_dir(main.join(".husky")).unwrap();
     let before = state(&main);
-    let mut command = world.bash(
-        "C=$(git rev-parse --git-common-dir); G=$(git rev-parse --git-dir); mkdir evil; echo $PWD/evil > $G/commondir; echo evil > $G/config.worktree
-         for m in $C/modules/*; do echo evil > $m/config; mkdir -p $m/hooks; echo evil > $m/hooks/post-commit; done; echo evil > $C/commondir; echo evil > $C/hooks/x",
-    );
-    command.cwd = tree.clone();
-    command.read_write = vec![tree.clone()];
     let sandbox = world.sandbox(Mode::Full);
-    run(&sandbox, &command).await;
-    assert_eq!(state(&main), before);
-    git(&tree, &["status"]);
+    for access in [
+        GitAccess::ReadOnly,
+        GitAccess::ExistingReadOnly,
+        GitAccess::Write,
+    ] {
+        let mut command = world.bash(
+            "C=$(git rev-parse --git-common-dir); G=$(git rev-parse --git-dir); mkdir evil; echo $PWD/evil > $G/commondir; echo evil > $G/config.worktree
+             for m in $C/modules/*; do echo evil > $m/config; mkdir -p $m/hooks; echo evil > $m/hooks/post-commit; done; echo evil > $C/commondir; echo evil > $C/hooks/x; echo evil > .git
+             git -c user.name=n -c user.email=e commit -q --allow-empty -m 'from inside'",
+        );
+        command.cwd = tree.clone();
+        command.read_write = vec![tree.clone()];
+        command.git = access;
+        run(&sandbox, &command).await;
+        assert_eq!(state(&main), before, "{access:?}");
+        git(&tree, &["status"]);
+        let last = git(&tree, &["log", "-1", "--format=%s"]);
+        assert_eq!(
+            last == "from inside\n",
+            access == GitAccess::Write,
+            "{access:?}"
+        );
+    }
 }
 
 /// Whatever the user's own settings name in the project is covered, and what they include.
 #[tokio::test]
-async fn hooks_and_settings_by_reference_are_put_back() {
-    for mode in MODES {
-        let world = World::new();
-        let project = project(&world);
-        fs::write(
-            world.home().join(".gitconfig"),
-            "[core]\n\thooksPath = .githooks\n",
+async fn hooks_and_settings_by_reference_are_covered() {
+    let world = World::new();
+    let project = project(&world);
+    fs::write(
+        world.home().join(".gitconfig"),
+        "[core]\n\thooksPath = tools/../.githooks\n",
+    )
+    .unwrap();
+    git(&project, &["config", "include.path", "../.gitconfig"]);
+    let sandbox = world.sandbox(Mode::Full);
+    let plant = "mkdir .githooks; echo evil > .githooks/pre-commit; echo evil > .gitconfig; mv .githooks x; mv .gitconfig y; mkdir .githooks; echo evil > .githooks/pre-commit; echo evil > .gitconfig";
+    run(&sandbox, &world.bash(plant)).await;
+    eventually("the end of the placeholders", || {
+        !project.join(".githooks").exists() && !project.join(".gitconfig").exists()
+    });
+    // Also where they are there by now.
+    fs::create_dir(project.join(".githooks")).unwrap();
+    fs::write(project.join(".gitconfig"), "[alias]\n").unwrap();
+    run(&sandbox, &world.bash(plant)).await;
+    assert_eq!(fs::read_dir(project.join(".githooks")).unwrap().count(), 0);
+    assert_eq!(
+        fs::read_to_string(project.join(".gitconfig")).unwrap(),
+        "[alias]\n"
+    );
+    // A change of the user's is seen by the next command.
+    git(&project, &["config", "core.hooksPath", "other"]);
+    fs::create_dir(project.join("other")).unwrap();
+    run(&sandbox, &world.bash("echo evil > other/pre-commit")).await;
+    assert_eq!(fs::read_dir(project.join("other")).unwrap().count(), 0);
+}
+
+/// Links in the place of what is protected: neither they nor what they lead to can be changed.
+#[tokio::test]
+async fn links_to_repositories_and_hooks_stay_what_they_are() {
+    let world = World::new();
+    let project = project(&world);
+    for (name, target) in [(".git", "own"), (".husky", "own-husky")] {
+        fs::rename(project.join(name), project.join(target)).unwrap();
+        std::os::unix::fs::symlink(target, project.join(name)).unwrap();
+    }
+    let state = || {
+        let links = [".git", ".husky"].map(|name| fs::read_link(project.join(name)).ok());
+        let files = ["own/config", "own-husky/pre-commit"];
+        (
+            links,
+            files.map(|name| fs::read_to_string(project.join(name)).unwrap()),
         )
-        .unwrap();
-        git(&project, &["config", "include.path", "../.gitconfig"]);
-        let sandbox = world.sandbox(mode);
-        let plant = "mkdir .githooks; echo evil > .githooks/pre-commit; echo evil > .gitconfig";
-        run(&sandbox, &world.bash(plant)).await;
-        assert!(!project.join(".githooks").exists(), "{mode}");
-        assert!(!project.join(".gitconfig").exists(), "{mode}");
+    };
+    let before = state();
+    let sandbox = world.sandbox(Mode::Full);
+    for access in [
+        GitAccess::ReadOnly,
+        GitAccess::ExistingReadOnly,
+        GitAccess::Write,
+    ] {
+        let line = format!(
+            "mkdir -p x; {EVIL}; ln -sfn x .git; rm -f .git .husky; mv .git y; mv own z; mv own-husky w; echo evil > own/config; mkdir .husky; git log --format=%s"
+        );
+        let mut command = cover(&world, world.bash(&line));
+        command.git = access;
+        let output = run(&sandbox, &command).await;
+        assert_eq!(output.stdout.text, "x\n", "{access:?} {output:?}");
+        assert_eq!(state(), before, "{access:?}");
     }
 }
 
-/// What runs for hours: nothing is put back, so that the user's own work stays, and in full mode repositories are
-/// read-only to it.
+/// What runs for hours: the user works beside it.
 #[tokio::test]
 async fn a_lasting_program_changes_no_repository_and_undoes_none_of_the_users_work() {
     for mode in [Mode::Full, Mode::Fallback] {
@@ -361,7 +363,7 @@ async fn a_lasting_program_changes_no_repository_and_undoes_none_of_the_users_wo
         let mut command = world.bash(
             "exec 2> /dev/null; echo evil > .git/hooks/post-commit; echo evil > .git/commondir; echo evil > .husky/pre-commit; mv .git old; mv .husky old2; touch allowed; echo ready; sleep 600",
         );
-        command.upkeep = Upkeep::ReadOnly;
+        command.git = GitAccess::ExistingReadOnly;
         let mut process = world.sandbox(mode).spawn(&command).await.unwrap();
         assert_eq!(line(&mut process).await, "ready\n");
         assert!(project.join("allowed").exists());
@@ -378,5 +380,201 @@ async fn a_lasting_program_changes_no_repository_and_undoes_none_of_the_users_wo
         process.wait().await;
         assert_eq!(state(&project), mine, "{mode}");
         assert_eq!(process.restored(), None, "{mode}");
+    }
+}
+
+/// What the user has, what a command does, and what the user does then. Each runs what the command planted where
+/// nothing protects the repositories.
+const ATTEMPTS: [(&str, &str, &str); 10] = [
+    // The project's folder as a repository without a work tree around it.
+    (
+        "rm -rf .git",
+        "git init -q new; cp -r new/.git/. .; git config -f config core.worktree $PWD; git config -f config core.fsmonitor $PWD/evil",
+        "git status",
+    ),
+    (
+        "",
+        "made new; git add new; git -C new config core.fsmonitor $PWD/evil",
+        "git status",
+    ),
+    (
+        "",
+        "made new; git update-index --add --cacheinfo 160000,$(git rev-parse HEAD),new; git -C new config core.fsmonitor $PWD/evil",
+        "git diff",
+    ),
+    (
+        "",
+        "made out; made out/new; git -C out add new; git -C out commit -qm x; git add out; git -C out/new config core.fsmonitor $PWD/evil",
+        "git status",
+    ),
+    (
+        "made old; git add old",
+        "git config -f old/.git/config core.fsmonitor $PWD/evil",
+        "git status",
+    ),
+    (
+        "made old; git add old",
+        "mkdir -p old/.git/hooks; cp evil old/.git/hooks/post-commit",
+        "cd old; git commit -q --allow-empty -m y",
+    ),
+    (
+        "made mod; git add mod; git config -f .gitmodules submodule.mod.path mod; git submodule absorbgitdirs",
+        "rm mod/.git; cp -r .git/modules/mod mod/.git; git config -f mod/.git/config --unset core.worktree; git config -f mod/.git/config core.fsmonitor $PWD/evil",
+        "git status",
+    ),
+    (
+        "made mod; git add mod; git config -f .gitmodules submodule.mod.path mod; git submodule absorbgitdirs",
+        "mv mod away; made mod; git -C mod config core.fsmonitor $PWD/evil",
+        "git status",
+    ),
+    (
+        "conflict",
+        "printf '\\tx ./evil' >> .git/rebase-merge/git-rebase-todo",
+        "git checkout -q --ours f; git add f; git rebase --continue",
+    ),
+    (
+        "conflict",
+        "mkdir git-merge-x; cp evil git-merge-x/evil; echo x/evil > .git/rebase-merge/strategy; printf 'pick %s\\n' $(git rev-parse main~1) >> .git/rebase-merge/git-rebase-todo",
+        "git checkout -q --ours f; git add f; git rebase --continue",
+    ),
+];
+
+const PRELUDE: &str = "exec 2> /dev/null
+export GIT_CONFIG_GLOBAL=/dev/null GIT_EDITOR=true GIT_AUTHOR_NAME=n GIT_AUTHOR_EMAIL=e GIT_COMMITTER_NAME=n GIT_COMMITTER_EMAIL=e
+made() { git init -q \"$1\"; git -C \"$1\" commit -q --allow-empty -m x; }
+change() { echo $1 > f; git add f; git commit -qm $1; }
+conflict() { change a; git checkout -q -b b; change b; git checkout -q main; change c; git checkout -q b; git rebase -q main; }
+";
+
+fn as_user(project: &Path, text: &str) {
+    std::process::Command::new("bash")
+        .args(["-c", &format!("{PRELUDE}{text}")])
+        .current_dir(project)
+        .output()
+        .unwrap();
+}
+
+#[tokio::test]
+async fn nothing_that_a_command_planted_is_run_from_the_top() {
+    for mode in [Mode::None, Mode::Full] {
+        for (before, plant, later) in ATTEMPTS {
+            let world = World::new();
+            let project = world.project();
+            let ran = world.outside().join("ran");
+            let evil = format!("#!/bin/sh\ntouch {}\n", ran.display());
+            fs::write(project.join("evil"), evil).unwrap();
+            as_user(
+                &project,
+                &format!(
+                    "chmod +x evil; git init -q -b main; git commit -q --allow-empty -m x; {before}"
+                ),
+            );
+            let command = cover(&world, world.bash(&format!("{PRELUDE}{plant}")));
+            run(&world.sandbox(mode), &command).await;
+            // What ran in the command itself was in the sandbox.
+            fs::remove_file(&ran).unwrap_or_default();
+            as_user(&project, later);
+            assert_eq!(ran.exists(), mode == Mode::None, "{mode}: {plant}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn elsewhere_settings_and_hooks_are_restored_and_that_is_said() {
+    for mode in RESTORING {
+        let world = World::new();
+        let project = project(&world);
+        let before = state(&project);
+        let sandbox = world.sandbox(mode);
+        for (attempt, named) in [
+            ("git config core.fsmonitor evil", ".git/config"),
+            ("echo evil > .git/config.worktree", ".git/config.worktree"),
+            (
+                "echo evil > .git/hooks/post-commit",
+                ".git/hooks/post-commit",
+            ),
+            ("rm -r .git/hooks; echo evil > .git/hooks", ".git/hooks"),
+            (
+                "mkdir e; rm -rf .git/hooks; ln -s ../e .git/hooks",
+                ".git/hooks",
+            ),
+            ("rm .git/config; ln -s ../evil .git/config", ".git/config"),
+            ("rm .git/config; mkdir -p .git/config/x", ".git/config"),
+            (
+                "mkdir -p .git/hooks/x/y; touch .git/hooks/x/y/evil",
+                ".git/hooks/x",
+            ),
+        ] {
+            let mut process = sandbox.spawn(&world.bash(attempt)).await.unwrap();
+            finish(&mut process).await;
+            let restored = process.restored().unwrap();
+            assert_eq!(restored.failure, None, "{mode}: {attempt}");
+            assert!(
+                restored.paths.contains(&named.to_owned()),
+                "{mode}: {attempt}: {restored:?}"
+            );
+            assert_eq!(state(&project), before, "{mode}: {attempt}");
+        }
+        let replace = "mv .git x; cp -r x .git; git config core.fsmonitor evil";
+        run(&sandbox, &world.bash(replace)).await;
+        assert_eq!(state(&project), before, "{mode}");
+        let gone = "rm -rf x; mv .git x; ln -s x .git";
+        let mut process = sandbox.spawn(&world.bash(gone)).await.unwrap();
+        finish(&mut process).await;
+        assert!(process.restored().unwrap().failure.is_some(), "{mode}");
+        fs::remove_file(project.join(".git")).unwrap();
+        fs::rename(project.join("x"), project.join(".git")).unwrap();
+        git(&project, &["config", "user.name", "changed"]);
+        let mine = state(&project);
+        let mut process = sandbox.spawn(&world.bash("true")).await.unwrap();
+        finish(&mut process).await;
+        assert_eq!(process.restored(), None, "{mode}");
+        assert_eq!(state(&project), mine, "{mode}");
+    }
+}
+
+/// The second command starts when the first has planted; the last one's end restores.
+#[tokio::test]
+async fn two_commands_at_once_do_not_take_each_others_plants_for_the_users_files() {
+    for mode in RESTORING {
+        let world = World::new();
+        let project = project(&world);
+        let before = state(&project);
+        let sandbox = world.sandbox(mode);
+        let plant = "git config core.fsmonitor evil; echo ready; sleep 600";
+        let mut first = start(&world, &sandbox, plant).await;
+        let mut second = start(&world, &sandbox, "echo ready; sleep 600").await;
+        first.kill();
+        first.wait().await;
+        assert_eq!(first.restored(), None, "{mode}");
+        // Though nobody waits for it.
+        drop(second.stdout.take());
+        second.kill();
+        second.wait().await;
+        assert!(second.restored().is_some(), "{mode}");
+        assert_eq!(state(&project), before, "{mode}");
+    }
+}
+
+#[tokio::test]
+async fn what_a_command_planted_is_restored_though_its_helper_is_killed() {
+    for mode in RESTORING {
+        let world = World::new();
+        let project = project(&world);
+        let before = state(&project);
+        let mark = format!("killed-helper-{mode}-{}", std::process::id());
+        // Deep enough for more descriptors than anybody has, who walks through it with one for each level.
+        let text = format!(
+            "git config core.fsmonitor evil; cd $TMPDIR; perl -e 'for (1..3000) {{ mkdir \"d\"; chdir \"d\" }}'; echo ready; exec -a {mark} sleep 600"
+        );
+        let mut process = start(&world, &world.sandbox(mode), &text).await;
+        eventually("the start", || !processes_with(&mark).is_empty());
+        kill_helper(&mark);
+        assert_eq!(process.wait().await.signal, Some(9), "{mode}");
+        assert_eq!(process.restored().unwrap().failure, None, "{mode}");
+        assert_eq!(state(&project), before, "{mode}");
+        eventually("the removal of the private directory", || {
+            is_empty(&world.temporary())
+        });
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use outrigger_sandbox::output::{Caps, Output, collect};
@@ -169,4 +170,34 @@ pub(crate) fn own_process(test: &str) -> std::process::Command {
         .args(["--exact", test, "--nocapture", "--test-threads=1"])
         .env(ROLE, "1");
     command
+}
+
+/// Runs these tests once more as an ordinary user, where this one is root.
+pub(crate) fn as_ordinary_user(tests: &[&str]) {
+    if is_own_process() || !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let place = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    std::os::unix::fs::chown(place.path(), Some(1000), Some(1000)).unwrap();
+    let mut failed = Vec::new();
+    for test in tests {
+        let program = own_process(test);
+        let output = std::process::Command::new("setpriv")
+            .args(["--reuid", "1000", "--regid", "1000", "--clear-groups", "--"])
+            .arg(program.get_program())
+            .args(program.get_args())
+            .env(PLACE, place.path())
+            .stdin(Stdio::null())
+            .output()
+            .unwrap();
+        let (stdout, stderr) = (
+            String::from_utf8_lossy(&output.stdout),
+            String::from_utf8_lossy(&output.stderr),
+        );
+        if !output.status.success() || !stdout.contains("1 passed") {
+            failed.push(format!("{test}: {stdout}{stderr}"));
+        }
+    }
+    assert!(failed.is_empty(), "{}", failed.join("\n"));
+    eventually("an empty place", || is_empty(place.path()));
 }

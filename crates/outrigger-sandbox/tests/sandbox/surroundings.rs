@@ -3,7 +3,7 @@
 use std::fs;
 use std::process::Stdio;
 
-use outrigger_sandbox::Mode;
+use outrigger_sandbox::{GitAccess, Mode};
 use rustix::process::DumpableBehavior;
 
 use crate::support::{PLACE, SECRET, World, is_own_process, own_process, run};
@@ -150,15 +150,13 @@ async fn commits_work_in_a_repository_whose_hooks_and_settings_are_closed() {
     git(&world.project(), &["init", "-q"]);
     fs::remove_dir_all(world.project().join(".git/hooks")).unwrap();
     let sandbox = world.sandbox(Mode::Full);
-    let output = run(&sandbox, &world.bash(COMMIT)).await;
+    let mut command = world.bash(COMMIT);
+    command.git = GitAccess::Write;
+    let output = run(&sandbox, &command).await;
     assert_eq!(output.stdout.text, "work\n", "{output:?}");
-    let output = run(
-        &sandbox,
-        &world.bash(
-            "git config core.fsmonitor evil; echo evil > .git/hooks/pre-commit; ls .git/hooks",
-        ),
-    )
-    .await;
+    let plant = "git config core.fsmonitor evil; echo evil > .git/hooks/pre-commit; ls .git/hooks";
+    command.args[3] = plant.to_owned();
+    let output = run(&sandbox, &command).await;
     assert_eq!(output.stdout.text, "", "{output:?}");
     let settings = fs::read_to_string(world.project().join(".git/config")).unwrap();
     assert!(!settings.contains("evil"), "{settings}");
@@ -188,6 +186,7 @@ async fn commits_work_in_a_linked_worktree_and_its_repository_is_closed_too() {
     let mut command = world.bash(COMMIT);
     command.cwd = tree.clone();
     command.read_write = vec![tree.clone()];
+    command.git = GitAccess::Write;
     let output = run(&sandbox, &command).await;
     assert_eq!(output.stdout.text, "work\n", "{output:?}");
     command.args[3] = format!(

@@ -52,6 +52,8 @@ pub(super) struct Folder {
     pub(super) stamp: Stamp,
     /// Whether all in it is secret.
     pub(super) secret: bool,
+    /// Whether it has an entry `.git`, of whatever kind.
+    pub(super) has_git: bool,
     pub(super) entries: usize,
     pub(super) folders: Vec<OsString>,
     pub(super) secrets: Vec<Secret>,
@@ -124,6 +126,7 @@ impl Folder {
         let mut folder = Self {
             stamp,
             secret,
+            has_git: false,
             entries: 0,
             folders: Vec::new(),
             secrets: Vec::new(),
@@ -152,7 +155,9 @@ impl Folder {
             EntryKind::Folder => self.secret || deny::hidden_folder(&path),
             EntryKind::Other => false,
         };
-        if is_folder && name != ".git" {
+        if name == ".git" {
+            self.has_git = true;
+        } else if is_folder {
             self.folders.push(name.clone());
         }
         if kind == EntryKind::Link && (secret || deny::hides_within(&path)) {

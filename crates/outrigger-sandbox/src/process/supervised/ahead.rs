@@ -122,12 +122,12 @@ impl Helper {
         })
     }
 
-    /// Gives the helper its task, the command's standard input, and what else belongs to the task.
+    /// Gives the helper its task, the command's standard input and the places that it is given.
     pub(super) fn employ(
         self,
         task: &[u8],
         stdin: Stdin,
-        more: &[BorrowedFd<'_>],
+        places: &[BorrowedFd<'_>],
     ) -> io::Result<(Child, UnixStream, Option<StdinPipe>)> {
         let memory = rustix::fs::memfd_create("outrigger-policy", MemfdFlags::CLOEXEC)?;
         std::fs::File::from(memory.try_clone()?).write_all(task)?;
@@ -137,7 +137,7 @@ impl Helper {
         };
         let mut descriptors = vec![memory.as_fd()];
         descriptors.extend(input.as_ref().map(|(reader, _)| reader.as_fd()));
-        descriptors.extend(more);
+        descriptors.extend(places);
         send_descriptors(&self.socket, &descriptors)?;
         self.socket.set_nonblocking(true)?;
         let stdin = match input {

@@ -1,0 +1,381 @@
+//! Keeps commands from changing what git runs outside of the sandbox: hooks, and settings that name programs.
+//!
+//! In [`Mode::Full`](super::Mode) this is done with mounts, so nothing can change and nothing has to be undone:
+//! - a command sees every repository read-only ([`GitAccess::ReadOnly`]);
+//! - the git tool may change repositories, but not their settings and hooks ([`GitAccess::Create`]);
+//! - a name that is free, and would lead git elsewhere, is taken by a placeholder while a command runs.
+//!
+//! Where nothing can be mounted, [`watch`] compares settings and hooks before and after, and restores them.
+//!
+//! Here is what the daemon does: it finds the places. The helper mounts them (`helper::mounts::pins`) and holds the
+//! placeholders (`helper::placeholders`).
+
+mod ask;
+mod references;
+mod snapshot;
+pub(super) mod watch;
+
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+pub use self::ask::is_tracked;
+use self::ask::{Answer, ask};
+pub(super) use self::references::{Cache, References};
+use super::GitAccess;
+use super::policy::{Pin, Pinned};
+
+/// Most places that are pinned for one command; each costs three system calls at its start. A project with more
+/// repositories than fit is not run in.
+const MAX_PINS: usize = 4_096;
+
+/// Most directories that are looked into below `worktrees` and `modules` of one repository.
+const MAX_EXAMINED: usize = 4_096;
+
+/// Deepest path of a submodule's directory: names of submodules may hold slashes.
+const MAX_DEPTH: usize = 12;
+
+/// Longest `.git` or `commondir` file that is read, in bytes: one line with a path.
+const MAX_POINTER_BYTES: u64 = 8 * 1024;
+
+/// A name that is taken while a command runs, so that the command cannot take it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Placeholder {
+    pub(super) path: PathBuf,
+    pub(super) kind: PlaceholderKind,
+}
+
+/// What stands at the name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum PlaceholderKind {
+    /// An empty directory.
+    Directory,
+    /// A file of settings that says nothing.
+    Settings,
+    /// A `commondir` that says "this directory".
+    Commondir,
+}
+
+impl PlaceholderKind {
+    /// Returns the content of the file; `None` for a directory. By it a file is known as ours, also after a power cut.
+    pub(super) fn content(self) -> Option<&'static [u8]> {
+        match self {
+            Self::Directory => None,
+            Self::Settings => {
+                Some(b"# Placeholder of Outrigger: stands here while a command runs.\n")
+            }
+            // The odd spelling is read as `.` by git 2.47, libgit2 1.9.7, gitoxide (gix 0.87.1) and dulwich 1.2.21,
+            // tried 2026-11-22.
+            Self::Commondir => Some(b"./././\n"),
+        }
+    }
+}
+
+/// What protects the repositories from one command.
+#[derive(Debug, Default)]
+pub(super) struct Protection {
+    /// Outer places first, each once.
+    pub(super) pins: Vec<Pin>,
+    pub(super) placeholders: Vec<Placeholder>,
+    /// Repositories of linked worktrees, outside of the roots.
+    pub(super) outside: Vec<PathBuf>,
+}
+
+/// Finds what protects the repositories in `roots`, which the command may change. `nested` are further `.git` entries
+/// below them. Looks at files; for a thread that may block.
+///
+/// # Errors
+///
+/// In words for the user, where there are too many repositories to protect them all. The command must not start.
+pub(super) fn protect(
+    roots: &[PathBuf],
+    nested: &[PathBuf],
+    access: GitAccess,
+    references: &[References],
+) -> io::Result<Protection> {
+    let mut found = Finder {
+        roots,
+        access,
+        protection: Protection::default(),
+    };
+    for root in roots {
+        found.root(root);
+    }
+    // What says of a linked worktree or a submodule where its repository is may go with it.
+    let stays = |dot: &&PathBuf| access != GitAccess::Nested || dot.is_dir();
+    for dot in nested.iter().filter(stays) {
+        if let Some(root) = found.root_of(dot) {
+            found.on_the_way(root, dot);
+            found.dot(dot);
+        }
+    }
+    for reference in references.iter().flat_map(References::places) {
+        if let Some(root) = found.root_of(&reference.path) {
+            found.reference(root, reference);
+        }
+    }
+    found.finish()
+}
+
+struct Finder<'a> {
+    roots: &'a [PathBuf],
+    access: GitAccess,
+    protection: Protection,
+}
+
+impl<'a> Finder<'a> {
+    fn root(&mut self, root: &Path) {
+        let dot = root.join(".git");
+        if let Some(repository) = worktree_outside(root, &dot) {
+            if self.access >= GitAccess::Write {
+                self.directory(&repository);
+            }
+            self.protection.outside.push(repository);
+        }
+        let is_repository = is_git_directory(root);
+        if is_repository {
+            // A root without a work tree: what else is in it stays open.
+            self.settings(root);
+        }
+        let may_make = match self.access {
+            GitAccess::ReadOnly | GitAccess::Write => false,
+            // While a server runs for hours, the user may want the name.
+            GitAccess::ExistingReadOnly | GitAccess::Create | GitAccess::Nested => true,
+        };
+        if has_repository(&dot) {
+            self.dot(&dot);
+        } else if !is_repository && !may_make {
+            // Without `HEAD` the root itself is not taken for a repository either.
+            for (path, kind) in [
+                (dot, PlaceholderKind::Directory),
+                (root.join("HEAD"), PlaceholderKind::Settings),
+            ] {
+                self.pin(path.clone(), Pinned::ReadOnly);
+                self.placeholder(path, kind);
+            }
+        }
+    }
+
+    /// Protects what settings name in a root. The git tool may change hooks in the work tree: a checkout does.
+    fn reference(&mut self, root: &Path, reference: &Placeholder) {
+        if self.access >= GitAccess::Create && reference.kind == PlaceholderKind::Directory {
+            return;
+        }
+        let real = reference.path.canonicalize().ok();
+        let real = real.filter(|real| self.root_of(real).is_some());
+        for path in real.iter().chain([&reference.path]) {
+            self.on_the_way(root, path);
+            self.pin(path.clone(), Pinned::ReadOnly);
+        }
+        if self.access != GitAccess::ExistingReadOnly {
+            self.protection.placeholders.push(reference.clone());
+        }
+    }
+
+    /// Protects a `.git`, and what it names.
+    fn dot(&mut self, dot: &Path) {
+        let Ok(metadata) = dot.symlink_metadata() else {
+            return;
+        };
+        if metadata.is_dir() {
+            return self.directory(dot);
+        }
+        self.pin(dot.to_owned(), Pinned::ReadOnly);
+        let git = match metadata.is_symlink() {
+            true => dot.canonicalize().ok().filter(|git| git.is_dir()),
+            false => named_by(dot),
+        };
+        let Some(git) = git else {
+            return;
+        };
+        let common = pointed(&git.join("commondir"), &git);
+        for directory in std::iter::once(git).chain(common) {
+            if let Some(root) = self.root_of(&directory) {
+                self.on_the_way(root, &directory);
+                // Of a linked worktree it is pinned with its repository.
+                if !is_of_worktree(&directory) {
+                    self.directory(&directory);
+                }
+            }
+        }
+    }
+
+    /// Protects a directory of git.
+    fn directory(&mut self, git: &Path) {
+        if self.access < GitAccess::Write {
+            return self.pin(git.to_owned(), Pinned::ReadOnly);
+        }
+        self.settings(git);
+        if self.access == GitAccess::Nested {
+            return;
+        }
+        let mut examined = 0;
+        let mut waiting = vec![git.join("worktrees"), git.join("modules")];
+        while let Some(folder) = waiting.pop() {
+            let is_of_worktrees = folder.ends_with("worktrees");
+            for entry in folders_in(&folder) {
+                examined += 1;
+                let depth = entry
+                    .strip_prefix(git)
+                    .map_or(0, |below| below.components().count());
+                if examined > MAX_EXAMINED || depth > MAX_DEPTH {
+                    // More than can be looked at: closed as a whole.
+                    self.pin(folder.clone(), Pinned::ReadOnly);
+                    break;
+                }
+                self.on_the_way(git, &entry);
+                if is_of_worktrees {
+                    self.pin(entry.clone(), Pinned::Worktree);
+                    self.placeholder(entry.join("config.worktree"), PlaceholderKind::Settings);
+                    // Submodules of a linked worktree.
+                    waiting.push(entry.join("modules"));
+                } else if entry.join("HEAD").symlink_metadata().is_ok() {
+                    self.settings(&entry);
+                    waiting.extend(["worktrees", "modules"].map(|name| entry.join(name)));
+                } else {
+                    waiting.push(entry);
+                }
+            }
+        }
+    }
+
+    /// Protects settings and hooks of a directory of git, which may be changed otherwise.
+    fn settings(&mut self, git: &Path) {
+        self.pin(git.to_owned(), Pinned::Repository);
+        for (name, kind) in [
+            ("config", PlaceholderKind::Settings),
+            ("config.worktree", PlaceholderKind::Settings),
+            ("commondir", PlaceholderKind::Commondir),
+            ("hooks", PlaceholderKind::Directory),
+        ] {
+            self.placeholder(git.join(name), kind);
+        }
+    }
+
+    /// Pins the folders between: one above a mount could be moved, and another put in its place.
+    fn on_the_way(&mut self, from: &Path, to: &Path) {
+        let above = to.ancestors().skip(1);
+        let between: Vec<PathBuf> = above
+            .take_while(|folder| *folder != from)
+            .map(Path::to_owned)
+            .collect();
+        for folder in between {
+            self.pin(folder, Pinned::Folder);
+        }
+    }
+
+    fn pin(&mut self, path: PathBuf, what: Pinned) {
+        self.protection.pins.push(Pin { path, what });
+    }
+
+    fn placeholder(&mut self, path: PathBuf, kind: PlaceholderKind) {
+        self.protection
+            .placeholders
+            .push(Placeholder { path, kind });
+    }
+
+    fn root_of(&self, path: &Path) -> Option<&'a Path> {
+        let mut roots = self.roots.iter().map(PathBuf::as_path);
+        roots.find(|root| path.starts_with(root) && path != *root)
+    }
+
+    fn finish(mut self) -> io::Result<Protection> {
+        let pins = &mut self.protection.pins;
+        // Outer ones first: what is pinned below goes on top. Of two at a place the stricter one is kept.
+        pins.sort_by(|one, other| one.path.cmp(&other.path).then(other.what.cmp(&one.what)));
+        pins.dedup_by(|one, other| one.path == other.path);
+        // What is below a read-only place is read-only with it, and cannot be moved.
+        let mut closed: Option<PathBuf> = None;
+        pins.retain(|pin| {
+            if closed
+                .as_ref()
+                .is_some_and(|closed| pin.path.starts_with(closed))
+            {
+                return false;
+            }
+            if pin.what == Pinned::ReadOnly {
+                closed = Some(pin.path.clone());
+            }
+            true
+        });
+        if pins.len() > MAX_PINS {
+            return Err(io::Error::other(format!(
+                "the project has more git repositories than can be protected from a command ({MAX_PINS} places); choose a smaller folder as the project"
+            )));
+        }
+        Ok(self.protection)
+    }
+}
+
+/// Returns the directory that a `.git` file names.
+fn named_by(dot: &Path) -> Option<PathBuf> {
+    let text = read_pointer(dot)?;
+    let named = text.strip_prefix("gitdir:")?.trim();
+    dot.parent()?.join(named).canonicalize().ok()
+}
+
+/// Returns the directory that a file such as `commondir` names.
+fn pointed(file: &Path, from: &Path) -> Option<PathBuf> {
+    from.join(read_pointer(file)?.trim()).canonicalize().ok()
+}
+
+fn read_pointer(file: &Path) -> Option<String> {
+    if !file.symlink_metadata().ok()?.is_file() {
+        return None;
+    }
+    let mut text = String::new();
+    let opened = std::fs::File::open(file).ok()?;
+    opened
+        .take(MAX_POINTER_BYTES)
+        .read_to_string(&mut text)
+        .ok()?;
+    Some(text)
+}
+
+/// Returns the repository that a linked worktree belongs to, where that lies outside of the worktree.
+///
+/// The worktree's `.git` file is believed only where the repository points back to it: a command may have written the
+/// file in an earlier run, but nothing outside of the root.
+fn worktree_outside(root: &Path, dot: &Path) -> Option<PathBuf> {
+    let administration = named_by(dot)?;
+    let back = read_pointer(&administration.join("gitdir"))?;
+    if Path::new(back.trim()) != dot || administration.starts_with(root) {
+        return None;
+    }
+    let common = pointed(&administration.join("commondir"), &administration)?;
+    // The administration of a worktree always lies in its repository.
+    (common.join("HEAD").is_file() && administration.starts_with(common.join("worktrees")))
+        .then_some(common)
+}
+
+/// Whether git may take what is at a `.git` for a repository: not a placeholder of another command.
+fn has_repository(dot: &Path) -> bool {
+    let found = dot.symlink_metadata();
+    found.is_ok_and(|found| !found.is_dir() || dot.join("HEAD").symlink_metadata().is_ok())
+}
+
+/// Whether a directory is that of a linked worktree in its repository.
+fn is_of_worktree(directory: &Path) -> bool {
+    let above = directory.parent().and_then(Path::file_name);
+    above.is_some_and(|name| name == "worktrees") && directory.join("commondir").is_file()
+}
+
+/// Whether git takes a directory for a repository of its own, one without a work tree around it.
+fn is_git_directory(directory: &Path) -> bool {
+    let has = |name: &str| directory.join(name).symlink_metadata().is_ok();
+    has("HEAD") && (has("commondir") || (has("objects") && has("refs")))
+}
+
+/// Returns the folders in a folder, no link among them.
+fn folders_in(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    entries
+        .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))
+        .take(MAX_EXAMINED + 1)
+        .map(|entry| entry.path())
+        .collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,247 @@
+//! What settings of git name in a root: the folder of `core.hooksPath`, and further files of settings.
+//!
+//! Git itself is asked, so that its rules hold: the user's and the system's settings count, and conditions of includes.
+//! The answer is remembered as long as none of the files that it came from changes.
+
+use std::collections::HashMap;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Component, Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::{Answer, Placeholder, PlaceholderKind, ask};
+
+/// Where husky has its hooks.
+const HUSKY: &str = ".husky";
+
+/// Most roots that are remembered.
+const MAX_ROOTS: usize = 64;
+
+/// Most files that an answer is said to come from.
+const MAX_FILES: usize = 256;
+
+/// What tells whether a file is the one it was: device, inode, length and time of the last change.
+type Stamp = Option<(u64, u64, u64, (i64, i64))>;
+
+/// What the settings of one root name in it.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct References(Arc<Settings>);
+
+#[derive(Debug, Default)]
+struct Settings {
+    places: Vec<Placeholder>,
+    /// `user.name` and `user.email`.
+    identity: [Option<String>; 2],
+    sources: Vec<(PathBuf, Stamp)>,
+}
+
+impl References {
+    /// Returns the places, each with what stands there while nothing else does.
+    pub(super) fn places(&self) -> &[Placeholder] {
+        &self.0.places
+    }
+
+    /// Returns the variables that tell git who commits: the user's own settings are out of a command's sight.
+    pub(crate) fn identity(&self) -> impl Iterator<Item = (String, String)> {
+        let names = ["NAME", "EMAIL"].into_iter().zip(&self.0.identity);
+        names.flat_map(|(suffix, value)| {
+            let roles = ["AUTHOR", "COMMITTER"].into_iter();
+            roles.filter_map(move |role| Some((format!("GIT_{role}_{suffix}"), value.clone()?)))
+        })
+    }
+
+    fn is_current(&self) -> bool {
+        let mut sources = self.0.sources.iter();
+        sources.all(|(file, stamp)| stamp_of(file) == *stamp)
+    }
+}
+
+/// The answers of git, by root.
+#[derive(Debug, Default)]
+pub(crate) struct Cache(Mutex<HashMap<PathBuf, References>>);
+
+impl Cache {
+    /// Returns what the settings of a root name in it. Where git does not answer, what it answered before.
+    pub(crate) async fn references(&self, root: &Path, home: Option<&Path>) -> References {
+        let known = self.known(root);
+        let look = move || known.filter(References::is_current).ok_or(());
+        let before = self.known(root).unwrap_or_default();
+        if let Ok(Ok(current)) = tokio::task::spawn_blocking(look).await {
+            return current;
+        }
+        let words = ["config", "--list", "--show-origin", "--null"];
+        let mut variables = vec![("GIT_CONFIG_COUNT", "1".as_ref())];
+        // Another user's project is read as well.
+        variables.extend([
+            ("GIT_CONFIG_KEY_0", "safe.directory".as_ref()),
+            ("GIT_CONFIG_VALUE_0", "*".as_ref()),
+        ]);
+        variables.extend(home.map(|home| ("HOME", home.as_os_str())));
+        let listed = match ask(root, &words, variables).await {
+            Ok(Some(Answer { text, .. })) => text,
+            // There is no git: nobody runs it here.
+            Ok(None) => return References::default(),
+            Err(error) => {
+                tracing::warn!(root = %root.display(), %error, "git does not say where its hooks are; those it named before are protected");
+                return before;
+            }
+        };
+        let (of, home) = (root.to_owned(), home.map(Path::to_owned));
+        let read = move || References(Arc::new(read(&of, home.as_deref(), &listed)));
+        let references = tokio::task::spawn_blocking(read).await.unwrap_or(before);
+        self.remember(root, references.clone());
+        references
+    }
+
+    fn known(&self, root: &Path) -> Option<References> {
+        let roots = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        roots.get(root).cloned()
+    }
+
+    fn remember(&self, root: &Path, references: References) {
+        let mut roots = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if roots.len() >= MAX_ROOTS {
+            roots.clear();
+        }
+        roots.insert(root.to_owned(), references);
+    }
+}
+
+/// Reads git's list: `file:PATH NUL key LF value NUL`, again and again.
+fn read(root: &Path, home: Option<&Path>, listed: &[u8]) -> Settings {
+    // Files that may appear, beside those that git names.
+    let own = [".git/config", ".git/config.worktree"].map(|name| root.join(name));
+    let users = [".gitconfig", ".config/git/config"];
+    let users = users.iter().filter_map(|name| Some(home?.join(name)));
+    let mut sources: Vec<PathBuf> = own.into_iter().chain(users).collect();
+    sources.push(PathBuf::from("/etc/gitconfig"));
+    let mut places = Vec::new();
+    let husky = root.join(HUSKY);
+    if husky.symlink_metadata().is_ok() {
+        places.push(place(husky, PlaceholderKind::Directory));
+    }
+    let mut hooks = None;
+    let [mut name, mut email] = [None, None];
+    let mut words = listed.split(|byte| *byte == 0).map(String::from_utf8_lossy);
+    while let (Some(origin), Some(setting)) = (words.next(), words.next()) {
+        let Some(file) = origin.strip_prefix("file:") else {
+            continue;
+        };
+        let file = root.join(file);
+        // Of a setting that is there again the last one counts.
+        match setting.split_once('\n') {
+            Some(("user.name", value)) => name = Some(value.to_owned()),
+            Some(("user.email", value)) => email = Some(value.to_owned()),
+            // A relative one is below the top of the work tree.
+            Some(("core.hookspath", value)) => hooks = Some(resolve(root, value, home)),
+            Some((key, value)) if is_include(key) => {
+                let included = resolve(file.parent().unwrap_or(root), value, home);
+                sources.push(included.clone());
+                places.push(place(included, PlaceholderKind::Settings));
+            }
+            _ => {}
+        }
+        sources.push(file);
+    }
+    places.extend(hooks.map(|hooks| place(hooks, PlaceholderKind::Directory)));
+    let git = root.join(".git");
+    places.retain(|place| {
+        place.path != root && place.path.starts_with(root) && !place.path.starts_with(&git)
+    });
+    for place in &mut places {
+        *place = first_missing(root, place);
+    }
+    sources.sort();
+    sources.dedup();
+    sources.truncate(MAX_FILES);
+    let stamped = |file: PathBuf| (stamp_of(&file), file);
+    let sources = sources.into_iter().map(stamped);
+    Settings {
+        places,
+        identity: [name, email],
+        sources: sources.map(|(stamp, file)| (file, stamp)).collect(),
+    }
+}
+
+fn is_include(key: &str) -> bool {
+    key == "include.path" || key.starts_with("includeif.") && key.ends_with(".path")
+}
+
+fn place(path: PathBuf, kind: PlaceholderKind) -> Placeholder {
+    Placeholder { path, kind }
+}
+
+/// Returns the outermost missing folder above a place, which is what a command could make; the place itself where its
+/// folder is there.
+fn first_missing(root: &Path, named: &Placeholder) -> Placeholder {
+    let inside = named.path.ancestors().take_while(|path| *path != root);
+    let mut missing = inside.filter(|path| path.symlink_metadata().is_err());
+    match missing.by_ref().last() {
+        Some(missing) if missing != named.path => {
+            place(missing.to_owned(), PlaceholderKind::Directory)
+        }
+        _ => named.clone(),
+    }
+}
+
+/// Returns a path as git reads it, with `.` and `..` taken out.
+fn resolve(folder: &Path, value: &str, home: Option<&Path>) -> PathBuf {
+    let named = match (value.strip_prefix("~/"), home) {
+        (Some(below), Some(home)) => home.join(below),
+        _ => folder.join(value),
+    };
+    let mut path = PathBuf::new();
+    for component in named.components() {
+        match component {
+            Component::CurDir => {}
+            Component::ParentDir => {
+                path.pop();
+            }
+            component => path.push(component),
+        }
+    }
+    path
+}
+
+fn stamp_of(file: &Path) -> Stamp {
+    let found = file.metadata().ok()?;
+    let changed = (found.ctime(), found.ctime_nsec());
+    Some((found.dev(), found.ino(), found.len(), changed))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    fn places(listed: &str, root: &Path) -> Vec<(String, PlaceholderKind)> {
+        let settings = read(root, Some(Path::new("/home/me")), listed.as_bytes());
+        let below = |place: &Placeholder| {
+            let path = place.path.strip_prefix(root).unwrap();
+            (path.display().to_string(), place.kind)
+        };
+        settings.places.iter().map(below).collect()
+    }
+
+    #[test]
+    fn hooks_and_includes_in_the_work_tree_are_found() {
+        let place = tempfile::tempdir().unwrap();
+        let root = place.path();
+        let directory = |path: &str| (path.to_owned(), PlaceholderKind::Directory);
+        let outside = "file:/home/me/.gitconfig\0core.hookspath\n~/hooks\0";
+        assert_eq!(places(outside, root), []);
+        let inside = "file:/home/me/.gitconfig\0core.hookspath\nfirst\0file:.git/config\0core.hookspath\n./a/../hooks\0";
+        assert_eq!(places(inside, root), [directory("hooks")]);
+        let included = "file:.git/config\0include.path\n../settings\0file:.git/config\0includeif.gitdir:x.path\nbelow\0";
+        let settings = ("settings".to_owned(), PlaceholderKind::Settings);
+        assert_eq!(places(included, root), [settings]);
+        // Of a deep place the outermost missing folder is taken.
+        let deep = "file:.git/config\0core.hookspath\n.husky/_\0";
+        assert_eq!(places(deep, root), [directory(".husky")]);
+        fs::create_dir(root.join(".husky")).unwrap();
+        let expected = [".husky", ".husky/_"].map(directory);
+        assert_eq!(places(deep, root), expected);
+        let deep = "file:.git/config\0core.hookspath\ntools/git/hooks\0";
+        assert_eq!(places(deep, root), [".husky", "tools"].map(directory));
+    }
+}

@@ -1,0 +1,216 @@
+//! Settings and hooks of one repository as they were, to be compared and restored.
+//!
+//! For modes in which nothing can be mounted. What this leaves open is a paragraph of SECURITY.md.
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::io::{self, Read, Write};
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Path, PathBuf};
+
+use cap_fs_ext::DirExt;
+use cap_std::fs::Dir;
+use rustix::fs::{AtFlags, FileType, Mode, OFlags};
+use rustix::io::Errno;
+
+use crate::process::Restored;
+use crate::{Held, held};
+
+/// The directory of git, below a root.
+const GIT: &str = ".git";
+
+/// What is compared in it.
+const NAMES: [&str; 4] = ["config", "config.worktree", "commondir", "hooks"];
+
+/// Most bytes that are kept; hooks are scripts, settings a page.
+const MAX_BYTES: usize = 4 * 1024 * 1024;
+
+/// Most entries that are kept.
+const MAX_ENTRIES: usize = 1_024;
+
+/// Deepest folder of hooks that is looked into.
+const MAX_DEPTH: usize = 4;
+
+/// Most paths that are named to the user.
+const MAX_NAMED: usize = 10;
+
+/// What is at a path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Entry {
+    File {
+        mode: u32,
+        content: Vec<u8>,
+    },
+    Link(OsString),
+    Directory,
+    /// Neither of these, or more than is kept.
+    Other,
+}
+
+/// A repository's settings and hooks.
+#[derive(Debug)]
+pub(super) struct Snapshot {
+    root: Dir,
+    entries: BTreeMap<PathBuf, Entry>,
+}
+
+impl Snapshot {
+    /// Looks at the repository at the top of a root; `None` where there is none. Blocks.
+    pub(super) fn take(root: &Path, held: &[Held]) -> Option<Self> {
+        let root = held::open_dir(root, held).ok()?;
+        let entries = look(&root.open_dir_nofollow(GIT).ok()?);
+        Some(Self { root, entries })
+    }
+
+    /// Makes the settings and hooks of what is the repository now what they were. Blocks; nothing may write there
+    /// meanwhile.
+    pub(super) fn restore(&self) -> Restored {
+        let mut restored = Restored::default();
+        let git = match self.root.open_dir_nofollow(GIT) {
+            Ok(git) => git,
+            Err(error) => {
+                restored.paths.push(GIT.to_owned());
+                restored.note(Err(error));
+                return restored;
+            }
+        };
+        let now = look(&git);
+        let mut changed: Vec<&PathBuf> = self.entries.keys().chain(now.keys()).collect();
+        changed.sort();
+        changed.dedup();
+        changed.retain(|path| self.entries.get(*path) != now.get(*path));
+        // What is in the way goes from the inside out, what was there comes back from the outside in.
+        let is_there = |path: &&&PathBuf| now.contains_key(**path);
+        for path in changed.iter().rev().filter(is_there) {
+            restored.note(remove(&git, path));
+        }
+        for path in &changed {
+            if let Some(entry) = self.entries.get(*path) {
+                restored.note(write(&git, path, entry));
+            }
+        }
+        let named = changed.iter().take(MAX_NAMED);
+        restored.paths = named
+            .map(|path| format!("{GIT}/{}", path.display()))
+            .collect();
+        restored
+    }
+}
+
+fn remove(git: &Dir, path: &Path) -> io::Result<()> {
+    let (dir, name) = at(git, path)?;
+    match rustix::fs::unlinkat(&dir, &name, AtFlags::empty()) {
+        Err(Errno::ISDIR | Errno::PERM) => {
+            Ok(rustix::fs::unlinkat(&dir, &name, AtFlags::REMOVEDIR)?)
+        }
+        other => Ok(other?),
+    }
+}
+
+/// Makes what was there, at a name that is free.
+fn write(git: &Dir, path: &Path, entry: &Entry) -> io::Result<()> {
+    let (dir, name) = at(git, path)?;
+    match entry {
+        Entry::Directory => {
+            let mode = Mode::from_raw_mode(0o755);
+            Ok(rustix::fs::mkdirat(&dir, &name, mode)?)
+        }
+        Entry::Link(target) => Ok(rustix::fs::symlinkat(target, &dir, &name)?),
+        Entry::File { mode, content } => {
+            let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+            let made = rustix::fs::openat(&dir, &name, flags, Mode::from_raw_mode(0o600))?;
+            std::fs::File::from(made.try_clone()?).write_all(content)?;
+            Ok(rustix::fs::fchmod(&made, Mode::from_raw_mode(*mode))?)
+        }
+        Entry::Other => Err(io::Error::other("it was too large to be kept")),
+    }
+}
+
+/// Returns the folder that holds a path, and its name there; no link is followed.
+fn at(git: &Dir, path: &Path) -> io::Result<(Dir, OsString)> {
+    let mut names: Vec<_> = path.iter().map(OsString::from).collect();
+    let name = names.pop().ok_or(io::ErrorKind::InvalidInput)?;
+    let mut dir = git.try_clone()?;
+    for name in names {
+        dir = dir.open_dir_nofollow(name)?;
+    }
+    Ok((dir, name))
+}
+
+impl Restored {
+    fn note(&mut self, done: io::Result<()>) {
+        if let (Err(error), None) = (done, &self.failure) {
+            self.failure = Some(error.to_string());
+        }
+    }
+}
+
+/// What is left of the bounds.
+struct Look {
+    entries: BTreeMap<PathBuf, Entry>,
+    bytes: usize,
+}
+
+fn look(git: &Dir) -> BTreeMap<PathBuf, Entry> {
+    let mut look = Look {
+        entries: BTreeMap::new(),
+        bytes: MAX_BYTES,
+    };
+    for name in NAMES {
+        look.add(git, OsStr::new(name), Path::new(name), 0);
+    }
+    look.entries
+}
+
+impl Look {
+    fn add(&mut self, dir: &Dir, name: &OsStr, path: &Path, depth: usize) {
+        let Ok(found) = rustix::fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW) else {
+            return;
+        };
+        if self.entries.len() >= MAX_ENTRIES {
+            return;
+        }
+        let entry = match FileType::from_raw_mode(found.st_mode) {
+            FileType::Directory => Entry::Directory,
+            FileType::Symlink => rustix::fs::readlinkat(dir, name, Vec::new())
+                .map_or(Entry::Other, |target| {
+                    Entry::Link(OsString::from_vec(target.into_bytes()))
+                }),
+            FileType::RegularFile => self.read(dir, name).unwrap_or(Entry::Other),
+            _ => Entry::Other,
+        };
+        let is_directory = entry == Entry::Directory;
+        self.entries.insert(path.to_owned(), entry);
+        if is_directory
+            && depth < MAX_DEPTH
+            && let Ok(inner) = dir.open_dir_nofollow(name)
+        {
+            let entries = inner.entries().into_iter().flatten().flatten();
+            let mut names: Vec<OsString> = entries
+                .take(MAX_ENTRIES)
+                .map(|entry| entry.file_name())
+                .collect();
+            names.sort();
+            for name in names {
+                let path = path.join(&name);
+                self.add(&inner, &name, &path, depth + 1);
+            }
+        }
+    }
+
+    fn read(&mut self, dir: &Dir, name: &OsStr) -> io::Result<Entry> {
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let opened = rustix::fs::openat(dir, name, flags, Mode::empty())?;
+        let mode = rustix::fs::fstat(&opened)?.st_mode & 0o7777;
+        let mut content = Vec::new();
+        let most = self.bytes;
+        std::fs::File::from(opened)
+            .take(most as u64 + 1)
+            .read_to_end(&mut content)?;
+        if content.len() > most {
+            return Ok(Entry::Other);
+        }
+        self.bytes -= content.len();
+        Ok(Entry::File { mode, content })
+    }
+}

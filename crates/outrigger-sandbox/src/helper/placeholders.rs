@@ -1,0 +1,175 @@
+//! Takes names while a command runs, so that the command cannot take them, and frees them after the last command.
+//!
+//! Every helper holds a shared lock on each placeholder; the one that gets it alone is the last. The kernel gives the
+//! locks of a killed helper back, and the next one that comes by removes what it left.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+
+use rustix::fs::{AtFlags, FileType, FlockOperation, Mode, OFlags, RenameFlags, flock};
+use rustix::io::Errno;
+
+use super::opened::Opened;
+use crate::git::{Placeholder, PlaceholderKind};
+
+/// How often a name is tried again that another helper frees at the same moment.
+const TRIES: usize = 100;
+
+/// How long it waits before it tries again.
+const PAUSE: Duration = Duration::from_millis(2);
+
+/// The mode of a directory of ours: one of a user's own that is empty looks different.
+const DIRECTORY_MODE: u32 = 0o1555;
+
+/// The placeholders that one command relies on.
+#[derive(Default)]
+pub(super) struct Placeholders(Vec<Taken>);
+
+/// A name that is taken.
+struct Taken {
+    place: Place,
+    /// What stands there, with a lock on it.
+    file: File,
+}
+
+/// A name in an open folder.
+struct Place {
+    folder: OwnedFd,
+    name: OsString,
+    kind: PlaceholderKind,
+}
+
+impl Placeholders {
+    /// Takes the names that are free. A name where something is needs none, nor one in a folder that cannot be
+    /// written to: the command cannot either.
+    pub(super) fn take(wanted: &[Placeholder], opened: &Opened) -> io::Result<Self> {
+        // The mode of a directory is what it is known by.
+        let mask = rustix::process::umask(Mode::empty());
+        let places = wanted.iter().filter_map(|wanted| Place::of(wanted, opened));
+        let taken: io::Result<Vec<_>> = places
+            .filter_map(|place| place.take().transpose())
+            .collect();
+        rustix::process::umask(mask);
+        Ok(Self(taken?))
+    }
+
+    /// Frees those that nobody else holds. To be called when no process of the command is left.
+    pub(super) fn release(self) {
+        for Taken { place, file } in &self.0 {
+            if flock(file, FlockOperation::NonBlockingLockExclusive).is_ok() {
+                place.free(file).unwrap_or_default();
+            }
+        }
+    }
+}
+
+impl Place {
+    /// Opens the folder of a placeholder; `None` where there is none.
+    fn of(wanted: &Placeholder, opened: &Opened) -> Option<Self> {
+        Some(Self {
+            folder: opened.open_below(wanted.path.parent()?).ok()?,
+            name: wanted.path.file_name()?.to_owned(),
+            kind: wanted.kind,
+        })
+    }
+
+    fn take(self) -> io::Result<Option<Taken>> {
+        for _ in 0..TRIES {
+            match self.make() {
+                Ok(()) | Err(Errno::EXIST) => {}
+                Err(Errno::ACCESS | Errno::PERM | Errno::ROFS | Errno::NOTDIR) => return Ok(None),
+                Err(error) => return Err(error.into()),
+            }
+            let Some(file) = self.open_ours()? else {
+                // The user's, or it went between the two.
+                match self.is_free() {
+                    true => continue,
+                    false => return Ok(None),
+                }
+            };
+            // Never waited for: a command may lock what it sees.
+            let is_locked = flock(&file, FlockOperation::NonBlockingLockShared).is_ok();
+            if is_locked && self.holds(&file) {
+                return Ok(Some(Taken { place: self, file }));
+            }
+            std::thread::sleep(PAUSE);
+        }
+        let name = self.name.display();
+        Err(io::Error::other(format!(
+            "{name} is locked by another command"
+        )))
+    }
+
+    fn make(&self) -> Result<(), Errno> {
+        let Some(content) = self.kind.content() else {
+            let mode = Mode::from_raw_mode(DIRECTORY_MODE);
+            return rustix::fs::mkdirat(&self.folder, &self.name, mode);
+        };
+        // It appears whole: half of one would be taken for the user's.
+        let half = format!(".outrigger-{:016x}", getrandom::u64().unwrap_or_default());
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+        let made = rustix::fs::openat(&self.folder, &half, flags, Mode::from_raw_mode(0o644))?;
+        let written = File::from(made).write_all(content);
+        let written = written.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO));
+        let renamed = written.and_then(|()| {
+            let flags = RenameFlags::NOREPLACE;
+            rustix::fs::renameat_with(&self.folder, &half, &self.folder, &self.name, flags)
+        });
+        if renamed.is_err() {
+            rustix::fs::unlinkat(&self.folder, &half, AtFlags::empty()).unwrap_or_default();
+        }
+        renamed
+    }
+
+    fn is_free(&self) -> bool {
+        let found = rustix::fs::statat(&self.folder, &self.name, AtFlags::SYMLINK_NOFOLLOW);
+        matches!(found, Err(Errno::NOENT))
+    }
+
+    /// Opens what is at the name, if it is a placeholder.
+    fn open_ours(&self) -> io::Result<Option<File>> {
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let Ok(opened) = rustix::fs::openat(&self.folder, &self.name, flags, Mode::empty()) else {
+            return Ok(None);
+        };
+        let found = rustix::fs::fstat(&opened)?;
+        let (kind, mode) = (
+            FileType::from_raw_mode(found.st_mode),
+            found.st_mode & 0o7777,
+        );
+        let mut file = File::from(opened);
+        let is_ours = match self.kind.content() {
+            None => kind == FileType::Directory && mode == DIRECTORY_MODE,
+            Some(content) => {
+                let mut read = Vec::new();
+                kind == FileType::RegularFile
+                    && usize::try_from(found.st_size) == Ok(content.len())
+                    && file.read_to_end(&mut read).is_ok()
+                    && read == content
+            }
+        };
+        Ok(is_ours.then_some(file))
+    }
+
+    /// Whether an open placeholder is still the one at the name.
+    fn holds(&self, file: &File) -> bool {
+        let there = rustix::fs::statat(&self.folder, &self.name, AtFlags::SYMLINK_NOFOLLOW);
+        let open = rustix::fs::fstat(file);
+        matches!((there, open), (Ok(there), Ok(open)) if (there.st_dev, there.st_ino) == (open.st_dev, open.st_ino))
+    }
+
+    fn free(&self, file: &File) -> io::Result<()> {
+        // The user may have written to it meanwhile. A directory that is not empty stays by itself.
+        if !self.holds(file) || self.open_ours()?.is_none() {
+            return Ok(());
+        }
+        let flags = match self.kind.content() {
+            None => AtFlags::REMOVEDIR,
+            Some(_) => AtFlags::empty(),
+        };
+        Ok(rustix::fs::unlinkat(&self.folder, &self.name, flags)?)
+    }
+}
