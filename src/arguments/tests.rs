@@ -36,7 +36,7 @@ fn flags_set_the_keys_they_are_documented_for() {
             "serve --port 0",
             vec![("--port", "server.port", "Number(0)")],
         ),
-        ("--port 1", vec![("--port", "server.port", "Num(U16(1))")]),
+        ("--port 1", vec![("--port", "server.port", "Number(1)")]),
         (
             "--host ::1",
             vec![("--host", "server.host", "String(\"::1\")")],

@@ -102,7 +102,7 @@ async fn a_conversation_asks_before_a_command_runs() {
     assert_eq!(output.status.code(), Some(0), "{shown}");
     for words in [
         "? t2 wants to run bash\n  command: ls -la\n",
-        "✗ t2 bash",
+        "– t2 bash",
         "you: demo\n",
         "there is no command /nonsense",
     ] {

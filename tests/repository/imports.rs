@@ -24,11 +24,6 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
     ("lifecycle", &[], "signals and handles alone"),
     ("http", &[], "clients for providers and search engines"),
     (
-        "classifier",
-        &["message", "sandbox", "terminal_text"],
-        "judges text; knows the levels of danger, and asks `sandbox::deny` what is a secret",
-    ),
-    (
         "permission",
         &["message", "classifier", "units"],
         "`classifier` for the words of a command",
