@@ -53,7 +53,7 @@ fn flags_set_the_keys_they_are_documented_for() {
             vec![(
                 "--allow-origin",
                 "server.allowed_origins",
-                "Array([String(\"null\"), String(\"app://x\")])",
+                "Array [String(\"null\"), String(\"app://x\")]",
             )],
         ),
         (

@@ -223,7 +223,11 @@ pub fn classify(line: &str, surroundings: &Surroundings<'_>) -> Classification {
     let mut scope = Scope::new(surroundings);
     walk.readings(line, &readings, &mut scope, &Feed::default());
     let fault = readings.iter().find_map(|reading| reading.fault);
-    if let Some((rule, reason)) = unreadable(&plain, fault) {
+    if fault == Some(Fault::TooLong) {
+        // What it does is not known, not even in part.
+        let reason = "takes too many steps to be read".to_owned();
+        walk.find(DangerLevel::Dangerous, "limit-steps", "", reason);
+    } else if let Some((rule, reason)) = unreadable(&plain, fault) {
         walk.find(DangerLevel::Warning, rule, line, reason);
     }
     if walk.commands.len() > MAX_COMMANDS {
@@ -289,6 +293,7 @@ fn unreadable(
     fault: Option<Fault>,
 ) -> Option<(&'static str, String)> {
     match (plain, fault) {
+        (_, Some(Fault::TooLong)) => None,
         (_, Some(Fault::TooDeep)) => Some(("limit-nesting", "is nested too deeply".to_owned())),
         (Err(Outside::Syntax(what)), _) => {
             Some(("syntax", format!("cannot be read: it has {what}")))

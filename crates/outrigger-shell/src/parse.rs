@@ -10,8 +10,31 @@ const CHECKS_AT_LEAST: usize = 1_000;
 /// And once more for so many bytes. Error recovery may take time quadratic in the text: it is counted, not timed.
 const BYTES_PER_CHECK: usize = 16;
 
+/// How many bytes the parser is given at once.
+const CHUNK: usize = 1_024;
+
+/// How often it may ask for a chunk however short the text is. The grammar's scanner may go through all of the text for
+/// each token, which no step counts.
+const CHUNKS_AT_LEAST: usize = 4_000;
+
+/// And once more for so many bytes.
+const BYTES_PER_CHUNK: usize = 16;
+
+/// Most `<<` of a text. The grammar's scanner copies all here-documents that are open at each of them, which no step
+/// counts: 64 KiB of `<` took it twelve seconds.
+const MAX_HERE_DOCUMENTS: usize = 2_048;
+
+/// Tells a text that would take the scanner too long.
+fn has_too_many_here_documents(text: &str) -> bool {
+    let pairs = text.as_bytes().windows(2).filter(|pair| pair == b"<<");
+    pairs.take(MAX_HERE_DOCUMENTS + 1).count() > MAX_HERE_DOCUMENTS
+}
+
 /// Parses the text; `None` if that takes too many steps, or the grammar cannot be loaded.
 pub(super) fn parse(text: &str) -> Option<Tree> {
+    if has_too_many_here_documents(text) {
+        return None;
+    }
     let mut parser = Parser::new();
     parser
         .set_language(&tree_sitter_bash::LANGUAGE.into())
@@ -27,8 +50,14 @@ pub(super) fn parse(text: &str) -> Option<Tree> {
     };
     let options = ParseOptions::new().progress_callback(&mut progress);
     let ascii = adapted(text);
-    let mut input = |at: usize, _| ascii.get(at..).unwrap_or_default();
-    parser.parse_with_options(&mut input, None, Some(options))
+    let mut chunks = CHUNKS_AT_LEAST + text.len() / BYTES_PER_CHUNK;
+    let mut input = |at: usize, _| {
+        chunks = chunks.saturating_sub(1);
+        let rest = ascii.get(at..).filter(|_| chunks > 0).unwrap_or_default();
+        rest.get(..CHUNK).unwrap_or(rest)
+    };
+    let tree = parser.parse_with_options(&mut input, None, Some(options))?;
+    (chunks > 0).then_some(tree)
 }
 
 /// Returns the text as the grammar reads it right, byte for byte; the words are taken from the text itself.

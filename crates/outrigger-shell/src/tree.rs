@@ -31,6 +31,8 @@ pub(super) struct Reading {
 pub(super) enum Fault {
     Syntax,
     TooDeep,
+    /// The parser gave up, so nothing of the text was read.
+    TooLong,
 }
 
 /// Reads a text that a shell would run.
@@ -63,7 +65,7 @@ pub(super) fn readings(text: &str) -> Vec<Reading> {
 fn read(text: &str) -> Reading {
     let Some(tree) = parse(text) else {
         return Reading {
-            fault: Some(Fault::Syntax),
+            fault: Some(Fault::TooLong),
             ..Reading::default()
         };
     };

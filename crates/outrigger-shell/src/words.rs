@@ -202,7 +202,7 @@ impl Builder<'_> {
         }
         self.deeper(|builder| {
             let Some(tree) = parse(&text) else {
-                builder.fault = Some(Fault::Syntax);
+                builder.fault = Some(Fault::TooLong);
                 return Script::default();
             };
             let mut inner = Builder {

@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 
 use super::{judge, rows};
+use crate::DangerLevel;
 
 /// Pieces of shell that meet in every order.
 const PIECES: [&str; 48] = [
@@ -104,5 +105,14 @@ fn the_level_of_each_known_line_only_rises() {
         .step_by(5)
     {
         check(line).unwrap();
+    }
+}
+
+/// The parser takes time quadratic in what these repeat, so it gives up. What the line may do is not known then.
+#[test]
+fn a_line_that_takes_too_many_steps_is_dangerous() {
+    for unit in ["<", "cat <<E ", ")", ")("] {
+        let line = format!("ls; {}", unit.repeat(64 * 1024 / unit.len()));
+        assert_eq!(judge(&line).level, DangerLevel::Dangerous, "{unit:?}");
     }
 }
