@@ -218,7 +218,7 @@ impl Log {
         builder.take((event, reply_to.cloned(), timestamp));
     }
 
-    /// Defers what a conversation emits from here on until [`release`]X, so that an answer that says how
+    /// Defers what a conversation emits from here on until [`Self::flush_deferred`], so that an answer that says how
     /// several of them stand comes before it. Returns the state emitted last; `None` where nothing runs.
     pub fn defer(&mut self, conversation: &ConversationId) -> Option<StateName> {
         self.deferring.insert(conversation.clone());
