@@ -16,8 +16,9 @@ import argparse, asyncio, base64, json, multiprocessing, os, re, subprocess, sys
 DELTAS = 60
 # What memory may grow by from the tenth second on: records of executions, of which the last 1,000 are kept, and the allocator.
 GROWTH_MB = 24
-# What a session keeps for a resume. With the default, 8 MiB for each of 50 sessions, memory would grow for a minute to that bound.
-BUFFER = "512KiB"
+# What a session keeps for a resume: so little that it is full, and grows no more, within the ten seconds. With the default,
+# 8 MiB for each of 50 sessions, memory would grow for many minutes to that bound.
+BUFFER = "64KiB"
 # What has to be gone when every client is.
 GONE = ("sessions", "conversations", "connections", "exchanges_running")
 

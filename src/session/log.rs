@@ -389,6 +389,10 @@ impl Log {
     fn push(&mut self, entry: Entry) {
         let bytes = entry.bytes();
         self.bytes += bytes;
+        if self.entries.len() == self.entries.capacity() {
+            // By an eighth: room for twice as many would be as much again as the bound, and is never used.
+            self.entries.reserve_exact(64.max(self.entries.len() / 8));
+        }
         self.entries.push_back(entry);
         if bytes > self.bound / LARGE_PART {
             self.large.push_back((self.last(), bytes));
@@ -409,7 +413,10 @@ impl Log {
             reply_to: None,
             timestamp,
         };
-        Utf8Bytes::from(envelope::write(event, &stamp))
+        let mut frame = envelope::write(event, &stamp);
+        // It is kept: what it was written with has room for up to as much again.
+        frame.shrink_to_fit();
+        Utf8Bytes::from(frame)
     }
 
     /// Returns the frame numbered `seq`.
