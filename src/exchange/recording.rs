@@ -18,7 +18,7 @@ use crate::tool::OutputStream;
 
 /// The output of one call. It outlives the call, so what cleans it is the [`Recorder`]'s.
 #[derive(Debug)]
-pub struct Recording {
+pub(crate) struct Recording {
     recorded: Recorded,
     began: Instant,
     /// Bytes that came so far.
@@ -26,16 +26,15 @@ pub struct Recording {
     stderr_bytes: AtomicU64,
 }
 
-/// Writes a recording while the call runs.
 #[derive(Debug)]
-pub struct Recorder {
+pub(crate) struct Recorder {
     recording: Arc<Recording>,
     lines: CleanOutput,
 }
 
 /// The two streams of a running call, clean of secrets.
 #[derive(Debug)]
-pub struct CleanOutput {
+pub(crate) struct CleanOutput {
     redactor: Redactor,
     stdout: Stream,
     stderr: Stream,
@@ -43,7 +42,7 @@ pub struct CleanOutput {
 
 impl CleanOutput {
     /// Returns the streams of a call that has written nothing; `unit` says how much is held back.
-    pub fn new(redactor: &Redactor, unit: Unit) -> Self {
+    pub(crate) fn new(redactor: &Redactor, unit: Unit) -> Self {
         Self {
             redactor: redactor.clone(),
             stdout: Stream::new(redactor, unit),
@@ -52,7 +51,7 @@ impl CleanOutput {
     }
 
     /// Takes a piece and returns what is clean of the stream by now, perhaps nothing.
-    pub fn push(&mut self, stream: OutputStream, chunk: &str) -> String {
+    pub(crate) fn push(&mut self, stream: OutputStream, chunk: &str) -> String {
         match stream {
             OutputStream::Stdout => self.stdout.push(chunk),
             OutputStream::Stderr => self.stderr.push(chunk),
@@ -61,8 +60,7 @@ impl CleanOutput {
         }
     }
 
-    /// Returns what was held back, at the end.
-    pub fn finish(&mut self) -> [(OutputStream, String); 2] {
+    pub(crate) fn finish(&mut self) -> [(OutputStream, String); 2] {
         [
             (OutputStream::Stdout, self.stdout.finish()),
             (OutputStream::Stderr, self.stderr.finish()),
@@ -71,8 +69,7 @@ impl CleanOutput {
 }
 
 impl Recorder {
-    /// Begins to keep an output.
-    pub fn new(spill: &Spill, redactor: &Redactor) -> Self {
+    pub(crate) fn new(spill: &Spill, redactor: &Redactor) -> Self {
         Self {
             recording: Arc::new(Recording {
                 recorded: spill.record(),
@@ -84,13 +81,12 @@ impl Recorder {
         }
     }
 
-    /// Returns what is kept so far, and will be.
-    pub fn recording(&self) -> Arc<Recording> {
+    pub(crate) fn recording(&self) -> Arc<Recording> {
         Arc::clone(&self.recording)
     }
 
     /// Takes a piece of output as it comes; progress is none.
-    pub fn push(&mut self, stream: OutputStream, chunk: &str) {
+    pub(crate) fn push(&mut self, stream: OutputStream, chunk: &str) {
         let bytes = match stream {
             OutputStream::Stdout => &self.recording.stdout_bytes,
             OutputStream::Stderr => &self.recording.stderr_bytes,
@@ -102,7 +98,7 @@ impl Recorder {
     }
 
     /// Ends it; `result` is the output of a tool that wrote nothing while it ran.
-    pub fn finish(mut self, result: Option<&str>) {
+    pub(crate) fn finish(mut self, result: Option<&str>) {
         for (stream, rest) in self.lines.finish() {
             self.recording.keep(stream, &rest);
         }
@@ -116,18 +112,20 @@ impl Recorder {
 
 impl Recording {
     /// Notes in the record of the call, which still runs, what it has come to.
-    pub fn so_far(&self, record: &mut ExecutionRecord) {
+    pub(crate) fn so_far(&self, record: &mut ExecutionRecord) {
         record.duration_ms = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
         record.stdout_bytes = self.stdout_bytes.load(Ordering::Relaxed);
         record.stderr_bytes = self.stderr_bytes.load(Ordering::Relaxed);
     }
 
     /// Returns a range as `tool:output` answers with it. Blocks until the disk has answered.
-    ///
-    /// # Errors
-    ///
-    /// [`Gone`] where newer outputs needed the room.
-    pub fn range(&self, tool_id: &ToolId, offset: u64, limit: usize) -> Result<OutputRange, Gone> {
+    /// Fails where newer outputs needed the room.
+    pub(crate) fn range(
+        &self,
+        tool_id: &ToolId,
+        offset: u64,
+        limit: usize,
+    ) -> Result<OutputRange, Gone> {
         let range = self.recorded.read(offset, limit)?;
         Ok(OutputRange {
             tool_id: tool_id.clone(),

@@ -10,7 +10,6 @@ use crate::protocol::event::{Event, ToolDelta};
 use crate::telemetry::Unit;
 use crate::tool::{Output, OutputStream};
 
-/// The output of one running call.
 pub(super) struct CallOutput<'a> {
     exchange: &'a Exchange<'a>,
     tool_id: &'a ToolId,
@@ -19,7 +18,6 @@ pub(super) struct CallOutput<'a> {
 }
 
 impl<'a> CallOutput<'a> {
-    /// Begins to keep the call's output.
     pub(super) fn new(exchange: &'a Exchange<'a>, tool_id: &'a ToolId) -> Self {
         let services = &exchange.context.services;
         let recorder = Recorder::new(&services.spill, &services.redactor);
@@ -33,7 +31,6 @@ impl<'a> CallOutput<'a> {
         }
     }
 
-    /// Takes a piece of output.
     pub(super) fn push(&self, stream: OutputStream, chunk: &str) {
         let mut streams = self.streams.lock();
         let (recorder, live) = &mut *streams;
