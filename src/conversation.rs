@@ -1,14 +1,9 @@
 //! The actor of one conversation: its inbox, its queue, one exchange at a time.
 //!
-//! It takes commands while an exchange runs. The exchange borrows the context and sends its questions over a channel;
-//! the queue and the open questions are the actor's alone, so they need no lock. Each exchange gets its [`Transcript`]
-//! here, which is begun and ended here.
+//! It takes commands while an exchange runs, which borrows the context. Each exchange gets its `Transcript` here, which
+//! is begun and ended here.
 
-mod history;
-mod limit;
 mod mailbox;
-pub mod queue;
-mod send_answer;
 mod state;
 #[cfg(test)]
 pub(crate) mod testing;
@@ -18,8 +13,10 @@ use std::collections::VecDeque;
 use std::panic::AssertUnwindSafe;
 use std::pin::pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::FutureExt;
+use parking_lot::Mutex;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -27,57 +24,45 @@ use tracing::Instrument as _;
 
 use crate::exchange::calls::settle_open;
 use crate::exchange::context::Context;
-use crate::exchange::questions::{Action, QuestionRequest, Which};
+use crate::exchange::history::{Full, bytes_of_parts};
+use crate::exchange::questions::Action;
 use crate::exchange::setup::Setup;
 use crate::exchange::stopwatch::Stopwatch;
 use crate::exchange::transcript::Transcript;
 use crate::exchange::{Ended, Exchange, failure};
-use crate::message::{Message, MessageId, Part, ToolId};
+use crate::message::{Message, MessageId, Notice, Part, Severity, ToolId};
+use crate::protocol::answer::Sent;
 use crate::protocol::command::WhenBusy;
 use crate::protocol::content::WireMessage;
 use crate::protocol::event::{By, ChatError, Event, State, StateName, StopReason};
 use crate::protocol::{ChatCode, RequestId};
 use crate::telemetry::metrics;
 
-use limit::Limit;
 use mailbox::Mailbox;
-use queue::{QUEUED, QueuedSend};
-pub use send_answer::{Answer, Answered};
-use state::Running;
-pub use view::View;
+use state::{QUEUED, QueuedSend, Running};
+pub(crate) use view::View;
 
 /// Commands that wait for a conversation: its actor takes them at once, so this is slack, not a queue.
-pub const INBOX: usize = 64;
-
-/// Requests of one exchange about questions that wait to be taken: one a call, taken at once.
-const QUESTIONS: usize = 64;
+pub(crate) const INBOX: usize = 64;
 
 /// What is sent to a conversation.
-pub enum Command {
-    /// Says something.
+pub(crate) enum Command {
     Send(Box<SendRequest>),
     /// Repeats the answer to a send that was sent again.
     Repeat {
         /// The answer, set once the first send was taken.
         answer: Answer,
-        /// The request to answer.
         reply_to: Option<RequestId>,
     },
-    /// Stops the running exchange.
     Cancel {
-        /// Whether queued sends are dropped too.
         queued: bool,
         /// The request to answer; `None` for no answer.
         reply_to: Option<RequestId>,
     },
-    /// Answers or extends an open question.
     Question {
-        /// What is done about which question.
         action: Action,
-        /// The request to answer.
         reply_to: Option<RequestId>,
     },
-    /// Ends one call.
     CancelTool(ToolId),
     /// Looks at how things stand, here and now: nothing happens in the conversation meanwhile.
     Look(Box<dyn FnOnce(View<'_>) + Send>),
@@ -86,30 +71,42 @@ pub enum Command {
 }
 
 /// A send, resolved.
-pub struct SendRequest {
+pub(crate) struct SendRequest {
     /// What the exchange is to do; its id is minted already.
     pub setup: Setup,
     /// Messages that replace what is remembered.
     pub history: Option<Vec<WireMessage>>,
-    /// What to do while an exchange runs.
     pub when_busy: WhenBusy,
     /// Whether the client gave settings of its own, which a steered message cannot have.
     pub has_settings: bool,
     /// The request to answer; `None` for no answer.
     pub reply_to: Option<RequestId>,
-    /// Where the answer is kept.
     pub answer: Answer,
 }
 
+/// The answer to a `chat:send`, shared by who gives it and who remembers it, so that the same send is not run twice.
+pub(crate) type Answer = Arc<Mutex<Answered>>;
+
+/// What is known of an answer.
+#[derive(Clone, Debug, Default)]
+pub(crate) enum Answered {
+    /// The conversation has not taken the send yet.
+    #[default]
+    Waiting,
+    Admitted(Sent),
+    /// It was not admitted and may be sent again.
+    Refused,
+}
+
 /// A conversation's actor.
-pub struct Conversation {
+pub(crate) struct Conversation {
     mailbox: Mailbox,
     context: Context,
 }
 
 impl Conversation {
     /// Makes an actor that lives until it is closed, its inbox is, or `cancel` is cancelled.
-    pub fn new(
+    pub(crate) fn new(
         inbox: mpsc::Receiver<Command>,
         context: Context,
         cancel: CancellationToken,
@@ -124,7 +121,7 @@ impl Conversation {
     ///
     /// Commands are taken at once, but no exchange begins before `predecessor_gone` is cancelled: once the closed
     /// conversation with the same id has finished.
-    pub async fn run(mut self, predecessor_gone: CancellationToken) {
+    pub(crate) async fn run(mut self, predecessor_gone: CancellationToken) {
         let _counted = metrics::CONVERSATIONS.enter();
         let Self { mailbox, context } = &mut self;
         let cancel = mailbox.cancel.clone();
@@ -134,7 +131,7 @@ impl Conversation {
             if cancel.is_cancelled() {
                 return mailbox.state.drop_queue(context);
             }
-            if let Some(send) = mailbox.state.queue.pop() {
+            if let Some(send) = mailbox.state.queue.pop_front() {
                 exchange(mailbox, context, send).await;
                 emit_state(context, None, StateName::Idle);
             } else if mailbox.state.closed || !mailbox.take_next(context).await {
@@ -144,7 +141,6 @@ impl Conversation {
     }
 }
 
-/// Runs one exchange from its first event to its last, taking commands meanwhile.
 async fn exchange(mailbox: &mut Mailbox, context: &Context, send: QueuedSend) {
     let QueuedSend {
         mut setup,
@@ -167,9 +163,10 @@ async fn exchange(mailbox: &mut Mailbox, context: &Context, send: QueuedSend) {
         steered: VecDeque::new(),
         cause: None,
     });
-    let limit = Limit::of(&setup, context);
-    let stopwatch = Stopwatch::start(limit.time);
-    let found = find_model(mailbox, context, &mut setup, &stopwatch, &cancel).await;
+    let (limit, setting) = time_limit(&setup, context);
+    let stopwatch = Stopwatch::start(limit);
+    let find = find_model(context, &mut setup, &cancel);
+    let found = drive(mailbox, context, &stopwatch, &cancel, find).await;
     let span = tracing::info_span!(
         "exchange",
         message_id = %setup.message_id,
@@ -178,33 +175,41 @@ async fn exchange(mailbox: &mut Mailbox, context: &Context, send: QueuedSend) {
     );
     let mut transcript = Transcript::new(context, &setup.message_id);
     let begun = span.in_scope(|| begin(&transcript, context, &setup, history, &steered_before));
-    let mut ended = match (begun, found) {
-        (Err(full), _) => *full,
-        (Ok(()), Err(error)) => end_unsent(&mut transcript, context, &setup, error),
-        (Ok(()), Ok(())) => {
-            let (questions, mut requests) = mpsc::channel(QUESTIONS);
-            let exchange = Exchange {
-                setup: &setup,
-                context,
-                transcript: &mut transcript,
-                questions,
-                steered: &mut steered,
-                stopwatch: &stopwatch,
-                cancel: &cancel,
+    let ended = match (begun, found) {
+        (Err(full), _) => Some(*full),
+        (Ok(()), None) => None,
+        (Ok(()), Some(Err(error))) => Some(end_unsent(&mut transcript, context, &setup, error)),
+        (Ok(()), Some(Ok(()))) => {
+            let (transcript, steered) = (&mut transcript, &mut steered);
+            let (setup, stopwatch, cancel) = (&setup, &stopwatch, &cancel);
+            let run = async move {
+                Exchange::begin(setup, context, transcript, steered, stopwatch, cancel)
+                    .run()
+                    .await
             };
-            drive(mailbox, context, exchange, &mut requests, &span).await
+            drive(
+                mailbox,
+                context,
+                stopwatch,
+                cancel,
+                run.instrument(span.clone()),
+            )
+            .await
         }
     };
+    // A question is settled before its call is, here as everywhere.
+    let questions = &context.conversation.questions;
+    questions.withdraw(|_| true, By::Cancel, context);
+    let mut ended = ended.unwrap_or_else(|| end_by_fault(context, &setup));
+    context.conversation.announced.lock().clear();
     let state = &mut mailbox.state;
-    state.questions.withdraw(&Which::All, By::Cancel, context);
-    context.conversation.announced.clear();
     let (cause, answers) = match state.running.take() {
         Some(running) => (running.cause, running.steered),
         None => (None, VecDeque::new()),
     };
     if ended.stop == Some(StopReason::Cancelled) {
         if cause == Some(StopReason::Timeout) {
-            ended.error = Some(limit.error(&setup));
+            ended.error = Some(overdue(&setup, limit, setting));
         }
         ended.stop = cause.or(ended.stop);
     }
@@ -220,104 +225,83 @@ async fn exchange(mailbox: &mut Mailbox, context: &Context, send: QueuedSend) {
     state.queue_left_over(left_over, &answers, &setup, context);
 }
 
-/// Runs what has begun to its end, and takes commands and questions meanwhile.
-async fn drive(
-    mailbox: &mut Mailbox,
-    context: &Context,
-    exchange: Exchange<'_>,
-    requests: &mut mpsc::Receiver<QuestionRequest>,
-    span: &tracing::Span,
-) -> Ended {
-    let (setup, stopwatch, cancel) = (exchange.setup, exchange.stopwatch, exchange.cancel);
-    let run = exchange.run().instrument(span.clone());
-    let mut run = pin!(AssertUnwindSafe(run).catch_unwind());
-    let mut expired = pin!(stopwatch.expired());
-    let ended = loop {
-        let live = !cancel.is_cancelled();
-        let step = async {
-            tokio::select! {
-                biased;
-                Some(request) = requests.recv() => Step::Question(request),
-                () = &mut expired, if live => Step::Overdue,
-                ended = &mut run => Step::Ended(ended),
-            }
-        };
-        match mailbox.take_commands_during(context, step).await {
-            Step::Question(request) => mailbox.state.questions.take(request, context),
-            Step::Overdue => mailbox.state.stop(StopReason::Timeout, By::Cancel, context),
-            Step::Ended(ended) => break ended,
-        }
-    };
-    ended.unwrap_or_else(|_| {
-        tracing::error!("an exchange panicked");
-        // A question is settled before its call is, here as everywhere.
-        let questions = &mut mailbox.state.questions;
-        questions.withdraw(&Which::All, By::Cancel, context);
-        settle_open(context, &setup.message_id);
-        Ended {
-            stop: Some(StopReason::Error),
-            error: Some(ChatError {
-                retryable: true,
-                ..ChatError::new(
-                    &setup.conversation_id,
-                    Some(&setup.message_id),
-                    ChatCode::Internal,
-                    "the daemon failed; see its log",
-                )
-            }),
-            ..Ended::default()
-        }
-    })
+/// Returns how long an exchange that begins now may take, and the setting that says so: tools come and go, and it stays.
+fn time_limit(setup: &Setup, context: &Context) -> (Duration, &'static str) {
+    let tools = context.services.registry.snapshot();
+    match tools.values().any(|tool| setup.scope.allows(tool.spec())) {
+        true => (setup.timeout_tools, "chat.timeout_tools"),
+        false => (setup.timeout_plain, "chat.timeout_plain"),
+    }
 }
 
-/// What a running exchange comes to next; `T` is its end.
-enum Step<T> {
-    Question(QuestionRequest),
-    Overdue,
-    Ended(T),
+/// Returns the error of an exchange that took longer.
+fn overdue(setup: &Setup, limit: Duration, setting: &str) -> ChatError {
+    let seconds = limit.as_secs_f64();
+    ChatError {
+        hint: Some(format!("raise limits.timeoutMs or {setting}")),
+        retryable: true,
+        ..setup.error(
+            ChatCode::ExchangeTimeout,
+            format!("the exchange took longer than {seconds} s"),
+        )
+    }
+}
+
+/// Does what an exchange does and takes commands meanwhile; stops it when its time is up. Returns what the work came to,
+/// `None` where it panicked.
+async fn drive<T>(
+    mailbox: &mut Mailbox,
+    context: &Context,
+    stopwatch: &Stopwatch,
+    cancel: &CancellationToken,
+    work: impl Future<Output = T>,
+) -> Option<T> {
+    let mut work = pin!(AssertUnwindSafe(work).catch_unwind());
+    let mut expired = pin!(stopwatch.expired());
+    loop {
+        let live = !cancel.is_cancelled();
+        let done_in_time = async {
+            tokio::select! {
+                biased;
+                () = &mut expired, if live => None,
+                done = &mut work => Some(done),
+            }
+        };
+        match mailbox.take_commands_during(context, done_in_time).await {
+            Some(done) => return done.ok(),
+            None => mailbox.state.stop(StopReason::Timeout, By::Cancel, context),
+        }
+    }
+}
+
+/// Answers the calls of an exchange that panicked, and says what it came to.
+fn end_by_fault(context: &Context, setup: &Setup) -> Ended {
+    tracing::error!("an exchange panicked");
+    settle_open(context, &setup.message_id);
+    Ended {
+        stop: Some(StopReason::Error),
+        error: Some(ChatError {
+            retryable: true,
+            ..setup.error(ChatCode::Internal, "the daemon failed; see its log")
+        }),
+        ..Ended::default()
+    }
 }
 
 /// Asks the provider for a model where nobody names one; the time that it takes is the exchange's. Returns why there is
 /// none, `None` for a cancel.
 async fn find_model(
-    mailbox: &mut Mailbox,
     context: &Context,
     setup: &mut Setup,
-    stopwatch: &Stopwatch,
     cancel: &CancellationToken,
 ) -> Result<(), Option<ChatError>> {
-    if !setup.model.is_empty() {
-        return Ok(());
+    if setup.model.is_empty() {
+        emit_state(context, Some(&setup.message_id), StateName::Thinking);
+        let find = context.services.first_models.find(setup);
+        let found = cancel.run_until_cancelled(find).await;
+        setup.model = found.ok_or(None)?.map_err(Some)?;
     }
-    emit_state(context, Some(&setup.message_id), StateName::Thinking);
-    let models = Arc::clone(&context.services.first_models);
-    let wanted = setup.clone();
-    let find = async {
-        tokio::select! {
-            biased;
-            () = cancel.cancelled() => ModelSearch::Cancelled,
-            () = stopwatch.expired() => ModelSearch::Overdue,
-            found = models.find(&wanted) => ModelSearch::Done(found),
-        }
-    };
-    match mailbox.take_commands_during(context, find).await {
-        ModelSearch::Done(found) => {
-            setup.model = found.map_err(Some)?;
-            Ok(())
-        }
-        ModelSearch::Cancelled => Err(None),
-        ModelSearch::Overdue => {
-            mailbox.state.stop(StopReason::Timeout, By::Cancel, context);
-            Err(None)
-        }
-    }
-}
-
-/// What a search for a model comes to.
-enum ModelSearch {
-    Done(Result<String, ChatError>),
-    Cancelled,
-    Overdue,
+    Ok(())
 }
 
 /// Takes a client's history and emits that the exchange began. An error is what the exchange comes to where there is no
@@ -329,8 +313,9 @@ fn begin(
     history: Option<Vec<WireMessage>>,
     steered: &[Vec<Part>],
 ) -> Result<(), Box<Ended>> {
-    let replaced = history.map_or(Ok(()), |history| history::replace(context, history));
-    let has_room = replaced.and_then(|()| history::room_for(context, &setup.content));
+    let replaced = history.map_or(Ok(()), |history| replace_history(context, history));
+    let remembered = &context.conversation.history;
+    let has_room = replaced.and_then(|()| remembered.room_for(bytes_of_parts(&setup.content)));
     transcript.begin(setup, steered);
     has_room.map_err(|full| {
         Box::new(Ended {
@@ -339,6 +324,24 @@ fn begin(
             ..Ended::default()
         })
     })
+}
+
+fn replace_history(context: &Context, history: Vec<WireMessage>) -> Result<(), Full> {
+    let messages = history.into_iter().map(Message::from).collect();
+    let conversation = &context.conversation;
+    let repairs = conversation.history.replace(messages)?;
+    conversation.context_tokens.forget();
+    if !repairs.is_empty() {
+        context.events().emit(Event::SessionNotice(Notice {
+            severity: Severity::Warning,
+            code: "history_repaired".to_owned(),
+            message: format!(
+                "the history sent was not valid: {} calls without a result got an error result, {} results without a call were dropped",
+                repairs.answered, repairs.dropped
+            ),
+        }));
+    }
+    Ok(())
 }
 
 /// Remembers what was said in an exchange that has begun and whose model is not asked: its provider named none, which is
@@ -350,12 +353,9 @@ fn end_unsent(
     error: Option<ChatError>,
 ) -> Ended {
     transcript.record(Message::User(setup.content.clone()));
+    let redactor = &context.services.redactor;
     let error = error.map(|error| ChatError {
-        message: context
-            .services
-            .redactor
-            .redact(&error.message)
-            .into_owned(),
+        message: redactor.redact(&error.message).into_owned(),
         ..error
     });
     let stop = match error {
@@ -388,7 +388,6 @@ fn drop_send(context: &Context, send: QueuedSend) {
     transcript.end(ended, None);
 }
 
-/// Emits what the conversation does, and for which exchange.
 fn emit_state(context: &Context, message_id: Option<&MessageId>, state: StateName) {
     let state = State::new(&context.conversation.id, message_id, state);
     context.events().emit(Event::ChatState(state));

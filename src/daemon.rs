@@ -9,8 +9,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use base64::Engine as _;
+use futures::FutureExt as _;
 use secrecy::{ExposeSecret, SecretString};
-use tokio::sync::{OnceCell, Semaphore};
+use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -29,7 +31,7 @@ use crate::sandbox::paths::{RootName, Roots};
 use crate::sandbox::spill::{QUOTA_BYTES, Spill};
 use crate::sandbox::{self, Mode, NetworkReport, Sandbox};
 use crate::server::auth::Gate;
-use crate::server::{Bound, Shared};
+use crate::server::{self, Shared};
 use crate::session::{self, Daemon, Sessions};
 use crate::telemetry::Redactor;
 use crate::tool::Registry;
@@ -69,8 +71,7 @@ pub struct Options {
 /// [`Fatal`] where it cannot start.
 pub async fn run(config: Config, options: Options) -> Result<(), Fatal> {
     let (stop, close) = (CancellationToken::new(), CancellationToken::new());
-    let bound = bind(config.server.address, options.token.is_some()).await?;
-    let address = bound.address;
+    let (listener, address) = bind(config.server.address, options.token.is_some()).await?;
     let (token, made_up) = token(options.token.clone(), address)?;
     options.redactor.add(token.expose_secret());
     let roots = roots(&config, options.home.as_deref())?;
@@ -87,10 +88,8 @@ pub async fn run(config: Config, options: Options) -> Result<(), Fatal> {
     );
     let draining = daemon.draining.clone();
     // Beside the way to ready: it takes longer than the rest, and the first session waits for it.
-    let probing = Arc::clone(&daemon);
-    daemon.tasks.spawn(async move {
-        probing.sandbox().await;
-    });
+    let probing = daemon.sandbox.clone();
+    daemon.tasks.spawn(async move { drop(probing.await) });
     require_sandbox(&daemon, options.require_sandbox).await?;
     let config = Arc::clone(&daemon.services.config);
     let shared = Arc::new(Shared {
@@ -106,6 +105,7 @@ pub async fn run(config: Config, options: Options) -> Result<(), Fatal> {
         sockets: Arc::new(Semaphore::new(config.server.max_connections)),
         max_frame_bytes: config.server.max_frame_bytes,
         console: config.server.console,
+        waiting: Arc::default(),
     });
     let mut signals = Signals::catch();
     let shown_token = made_up.then(|| token.expose_secret().to_owned());
@@ -114,7 +114,7 @@ pub async fn run(config: Config, options: Options) -> Result<(), Fatal> {
         .ready_file
         .map(|path| ReadyFile::write(path, &line))
         .transpose()?;
-    let serving = daemon.tasks.spawn(bound.serve(shared));
+    let serving = daemon.tasks.spawn(server::serve(listener, shared));
     line.print()?;
     // Off the way to ready: each takes as long as it takes.
     daemon.mcp.start(&config.mcp.servers);
@@ -179,7 +179,7 @@ fn real_path(path: &Path) -> PathBuf {
         .unwrap_or_else(|| path.to_owned())
 }
 
-async fn bind(address: SocketAddr, has_token: bool) -> Result<Bound, Fatal> {
+async fn bind(address: SocketAddr, has_token: bool) -> Result<(TcpListener, SocketAddr), Fatal> {
     if !address.ip().is_loopback() && !has_token {
         return Err(Fatal::configuration(
             format!(
@@ -189,8 +189,9 @@ async fn bind(address: SocketAddr, has_token: bool) -> Result<Bound, Fatal> {
             "set OUTRIGGER_TOKEN, --token-file or --token-stdin, or listen on 127.0.0.1",
         ));
     }
-    Bound::new(address)
-        .await
+    let listener = TcpListener::bind(address).await;
+    listener
+        .and_then(|listener| listener.local_addr().map(|address| (listener, address)))
         .map_err(|error| match error.kind() {
             std::io::ErrorKind::AddrInUse => Fatal::port_in_use(address),
             _ => Fatal::configuration(
@@ -278,7 +279,11 @@ fn build(
         SandboxPolicy::Off => unconfined.clone(),
     };
     sandbox.keep_off_port(port);
-    let secrets = secrets(&config, token);
+    let known = config.secrets();
+    let known = known.iter().chain([token]);
+    let secrets: Vec<String> = known
+        .map(|secret| secret.expose_secret().to_owned())
+        .collect();
     for secret in &secrets {
         options.redactor.add(secret);
     }
@@ -323,26 +328,14 @@ fn build(
             room: Room::default(),
         },
         providers,
-        sandbox: OnceCell::new(),
-        probe: Box::new(move || {
-            let sandbox = sandbox.clone();
-            Box::pin(async move { ready_sandbox(&sandbox.report().await) })
-        }),
+        sandbox: async move { ready_sandbox(&sandbox.report().await) }
+            .boxed()
+            .shared(),
         side_requests: Arc::new(Semaphore::new(session::MAX_SIDE_REQUESTS)),
         tasks,
         draining: CancellationToken::new(),
         stop: stop.clone(),
     })
-}
-
-/// Every secret that is known at the start, never to be passed on or shown.
-fn secrets(config: &Config, token: &SecretString) -> Vec<String> {
-    config
-        .secrets()
-        .iter()
-        .chain([token])
-        .map(|secret| secret.expose_secret().to_owned())
-        .collect()
 }
 
 /// Returns the sandbox as `session:ready` has it.
@@ -355,11 +348,7 @@ fn ready_sandbox(report: &sandbox::SandboxReport) -> event::Sandbox {
             "process"
         }
         .to_owned(),
-        commands: report
-            .commands
-            .iter()
-            .map(|layer| (*layer).to_owned())
-            .collect(),
+        commands: report.commands.iter().map(ToString::to_string).collect(),
         network: match report.network {
             NetworkReport::Off => "off",
             NetworkReport::Unenforced => "unenforced",
@@ -367,11 +356,7 @@ fn ready_sandbox(report: &sandbox::SandboxReport) -> event::Sandbox {
         .to_owned(),
         landlock: report.landlock.as_ref().map(|landlock| event::Landlock {
             abi: landlock.abi,
-            missing: landlock
-                .missing
-                .iter()
-                .map(|what| (*what).to_owned())
-                .collect(),
+            missing: landlock.missing.iter().map(ToString::to_string).collect(),
         }),
     }
 }
@@ -380,7 +365,7 @@ async fn require_sandbox(daemon: &Daemon, least: Option<Mode>) -> Result<(), Fat
     let Some(least) = least else {
         return Ok(());
     };
-    let found = daemon.sandbox().await;
+    let found = daemon.sandbox.clone().await;
     let mode = [Mode::Full, Mode::Fallback, Mode::Limits]
         .into_iter()
         .find(|mode| mode.to_string() == found.mode)

@@ -1,32 +1,28 @@
 //! The main flow, top to bottom: stream the model's turn, run its calls, add the results, again.
 //!
-//! One exchange is one send of the user and all that follows from it. It ends in [`Ended`] whatever
+//! One exchange is one send of the user and all that follows from it. It ends in `Ended` whatever
 //! happened: a failure of a tool is a result that the model reads, a failure of the provider ends it
 //! with an error, a cancelled token ends it soon. Its first and its last event are emitted by its
-//! [`Transcript`], which its conversation makes and ends, so there is exactly one of each.
+//! `Transcript`, which its conversation makes and ends, so there is exactly one of each.
 //!
-//! Read next: `turn` (one turn of the model), [`calls`] (its calls), [`transcript`] (what is emitted and remembered).
+//! Read next: `turn` (one turn of the model), `calls` (its calls), `transcript` (what is emitted and remembered).
 
-pub mod accumulator;
-pub mod announced;
-pub mod audited;
-pub mod budget;
-pub mod calls;
-pub mod context;
-pub mod cost;
-pub mod executions;
-pub mod failure;
-pub mod first_model;
-pub mod history;
-pub mod ledger;
-mod offer;
+pub(crate) mod accumulator;
+pub(crate) mod budget;
+pub(crate) mod calls;
+pub(crate) mod context;
+pub(crate) mod executions;
+pub(crate) mod failure;
+pub(crate) mod first_model;
+pub(crate) mod history;
+pub(crate) mod ledger;
 mod progress;
-pub mod questions;
-pub mod recording;
-pub mod searches;
-pub mod setup;
-pub mod stopwatch;
-pub mod transcript;
+pub(crate) mod questions;
+pub(crate) mod recording;
+pub(crate) mod searches;
+pub(crate) mod setup;
+pub(crate) mod stopwatch;
+pub(crate) mod transcript;
 mod turn;
 
 use std::sync::Arc;
@@ -35,7 +31,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
-use crate::message::{Message, Part};
+use crate::message::{Message, Part, ToolId};
 use crate::protocol::event::{Event, State, StateName, StopReason};
 use crate::provider::{Stop, ToolChoice};
 use crate::tool::Metadata;
@@ -43,14 +39,11 @@ use crate::tool::Metadata;
 use accumulator::{Fault, Turn};
 use context::Context;
 use ledger::Ledger;
-use offer::ToolOffer;
-pub use progress::Ended;
+pub(crate) use progress::Ended;
 use progress::{Leave, Progress};
-use questions::QuestionRequest;
 use setup::Setup;
 use stopwatch::Stopwatch;
 use transcript::Transcript;
-use turn::TurnRequest;
 
 /// Most continuations where the provider pauses (`pause_turn`) during the final answer, which has no tools.
 const MAX_FINAL_TURNS: u32 = 4;
@@ -58,45 +51,64 @@ const MAX_FINAL_TURNS: u32 = 4;
 /// The nudge sent when the model answers tool results with an empty reply.
 const NUDGE: &str = "Continue.";
 
-/// One exchange in flight.
-pub struct Exchange<'a> {
-    /// What it is to do.
-    pub setup: &'a Setup,
-    /// Where it runs.
-    pub context: &'a Context,
-    /// What it emits and remembers.
-    pub transcript: &'a mut Transcript,
-    /// Where questions to the user go.
-    pub questions: mpsc::Sender<QuestionRequest>,
+pub(crate) struct Exchange<'a> {
+    setup: &'a Setup,
+    context: &'a Context,
+    transcript: &'a mut Transcript,
     /// Messages of the user for the next turn boundary.
-    pub steered: &'a mut mpsc::Receiver<Vec<Part>>,
+    steered: &'a mut mpsc::Receiver<Vec<Part>>,
     /// The time limit, which stands still while the user is asked.
-    pub stopwatch: &'a Stopwatch,
-    /// Ends the exchange.
-    pub cancel: &'a CancellationToken,
+    stopwatch: &'a Stopwatch,
+    cancel: &'a CancellationToken,
+    ledger: Ledger<'a>,
+    progress: Progress,
 }
 
 impl<'a> Exchange<'a> {
+    pub(crate) fn begin(
+        setup: &'a Setup,
+        context: &'a Context,
+        transcript: &'a mut Transcript,
+        steered: &'a mut mpsc::Receiver<Vec<Part>>,
+        stopwatch: &'a Stopwatch,
+        cancel: &'a CancellationToken,
+    ) -> Self {
+        transcript.record(Message::User(setup.content.clone()));
+        context.conversation.repeats.restart();
+        context.conversation.searches.restart();
+        Self {
+            setup,
+            context,
+            transcript,
+            steered,
+            stopwatch,
+            cancel,
+            ledger: Ledger::new(context, setup),
+            progress: Progress::default(),
+        }
+    }
+
     /// Runs the exchange to its end.
     ///
     /// Ends soon after the token is cancelled, with nothing left running and a valid history.
-    pub async fn run(mut self) -> Ended {
-        let content = self.setup.content.clone();
-        self.transcript.record(Message::User(content));
-        self.context.conversation.repeats.restart();
-        self.context.conversation.searches.restart();
+    pub(crate) async fn run(mut self) -> Ended {
         self.look_up_model();
-        let mut progress = Progress::new(Ledger::new(self.context, self.setup));
-        let leave = self.turns(&mut progress).await;
-        progress.end(leave)
+        let (stop, error) = match self.turns().await {
+            Leave::Stop(stop) => (stop, None),
+            Leave::Failed(stop, error) => (stop, Some(error)),
+        };
+        Ended {
+            stop: Some(stop),
+            error,
+            spent: self.ledger.spent(),
+            ..self.progress.ended
+        }
     }
 
-    /// Streams turns until the model is done or a limit is reached.
-    async fn turns(&mut self, progress: &mut Progress<'a>) -> Leave {
-        let mut tools = ToolOffer::current(self.context, self.setup);
-        if progress.ledger.gauge.is_spent_at_once() {
+    async fn turns(&mut self) -> Leave {
+        if self.ledger.gauge.is_spent_at_once() {
             return self
-                .answer_without_tools(0, &tools, StopReason::ContextBudget, progress)
+                .answer_without_tools(0, StopReason::ContextBudget)
                 .await;
         }
         for turn in 0..self.setup.max_turns {
@@ -104,50 +116,40 @@ impl<'a> Exchange<'a> {
                 let error = failure::history_full(full, self.setup);
                 return Leave::Failed(StopReason::Error, error);
             }
-            tools = tools.refreshed(self.context, self.setup);
             let span = tracing::info_span!("turn", turn);
-            let run = self.turn(turn, &tools, progress).instrument(span);
-            if let Err(leave) = run.await {
+            if let Err(leave) = self.turn(turn).instrument(span).await {
                 return leave;
             }
             if self.cancel.is_cancelled() {
                 return Leave::Stop(StopReason::Cancelled);
             }
-            if progress.ledger.gauge.is_spent() {
+            if self.ledger.gauge.is_spent() {
                 let stop = StopReason::ContextBudget;
-                return self
-                    .answer_without_tools(turn + 1, &tools, stop, progress)
-                    .await;
+                return self.answer_without_tools(turn + 1, stop).await;
             }
         }
-        let (turn, stop) = (self.setup.max_turns, StopReason::MaxTurns);
-        self.answer_without_tools(turn, &tools, stop, progress)
+        self.answer_without_tools(self.setup.max_turns, StopReason::MaxTurns)
             .await
     }
 
     /// Streams one turn, remembers the reply and runs its calls. Where it returns no reason to leave, another turn
     /// follows.
-    async fn turn(
-        &mut self,
-        turn: u32,
-        tools: &Arc<ToolOffer>,
-        progress: &mut Progress<'a>,
-    ) -> Result<(), Leave> {
-        let request = TurnRequest::new(turn, tools, ToolChoice::Auto);
+    async fn turn(&mut self, turn: u32) -> Result<(), Leave> {
+        let request = self.request(turn, ToolChoice::Auto);
         let Turn {
             reply,
             faults,
             stop,
             ..
-        } = self.stream_turn(&request, progress).await?;
+        } = self.stream_turn(&request).await?;
         let (calls, is_empty) = (reply.calls.clone(), reply.is_empty());
         self.transcript.record_reply(reply);
-        progress.ledger.keep_context_tokens();
+        self.ledger.keep_context_tokens();
         if calls.is_empty() {
-            let goes_on = self.take_steered(progress)
+            let goes_on = self.take_steered()
                 || stop == Stop::Pause
-                || (stop == Stop::EndTurn && is_empty && self.nudge(progress));
-            progress.after_results = false;
+                || (stop == Stop::EndTurn && is_empty && self.nudge());
+            self.progress.after_results = false;
             return match goes_on {
                 true => Ok(()),
                 false => Err(Leave::Stop(stop_reason(stop))),
@@ -156,41 +158,32 @@ impl<'a> Exchange<'a> {
         let is_cut =
             |fault: &Option<Fault>| matches!(fault, Some(Fault::Truncated | Fault::TurnCut));
         let truncated = faults.iter().any(is_cut);
-        self.run_calls(&request, calls, faults, progress).await?;
+        self.run_calls(&request, calls, faults).await?;
         if matches!(stop, Stop::Refusal | Stop::ContentFilter) {
             return Err(Leave::Stop(stop_reason(stop)));
         }
-        progress.after_results = true;
-        if truncated && progress.truncated {
+        self.progress.after_results = true;
+        if truncated && self.progress.truncated {
             return Err(Leave::Stop(StopReason::MaxTokens));
         }
-        progress.truncated = truncated;
-        self.take_steered(progress);
+        self.progress.truncated = truncated;
+        self.take_steered();
         Ok(())
     }
 
     /// Has the model answer in text alone, because a limit was reached; `stop` is that limit.
-    async fn answer_without_tools(
-        &mut self,
-        first: u32,
-        tools: &Arc<ToolOffer>,
-        stop: StopReason,
-        progress: &mut Progress<'a>,
-    ) -> Leave {
+    async fn answer_without_tools(&mut self, first: u32, stop: StopReason) -> Leave {
         for turn in first..first.saturating_add(MAX_FINAL_TURNS) {
             let span = tracing::info_span!("turn", turn, forced = true);
-            let request = TurnRequest::new(turn, tools, ToolChoice::None);
-            let streamed = self
-                .stream_turn(&request, progress)
-                .instrument(span.clone());
+            let request = self.request(turn, ToolChoice::None);
+            let streamed = self.stream_turn(&request).instrument(span.clone());
             let turn = match streamed.await {
                 Ok(turn) => turn,
                 Err(leave) => return leave,
             };
             let calls = turn.reply.calls.clone();
-            progress.count_calls(calls.len());
             self.transcript.record_reply(turn.reply);
-            progress.ledger.keep_context_tokens();
+            self.ledger.keep_context_tokens();
             let reason = "no more calls are possible in this exchange";
             span.in_scope(|| self.refuse_calls(&calls, reason, &Metadata::default()));
             if turn.stop != Stop::Pause {
@@ -202,23 +195,23 @@ impl<'a> Exchange<'a> {
 
     /// Asks a model that answered results with nothing at all to go on, once in an exchange; returns whether it did
     /// (`docs/providers.md`, "Stop reasons").
-    fn nudge(&mut self, progress: &mut Progress<'a>) -> bool {
-        if !progress.after_results || progress.nudged {
+    fn nudge(&mut self) -> bool {
+        if !self.progress.after_results || self.progress.nudged {
             return false;
         }
-        progress.nudged = true;
+        self.progress.nudged = true;
         let content = vec![Part::text(NUDGE)];
-        progress.ledger.gauge.said(&content);
+        self.ledger.gauge.said(&content);
         self.transcript.record(Message::User(content));
         true
     }
 
     /// Adds what the user said meanwhile; returns whether there was something.
-    fn take_steered(&mut self, progress: &mut Progress<'a>) -> bool {
+    fn take_steered(&mut self) -> bool {
         let mut any = false;
         while let Ok(content) = self.steered.try_recv() {
             any = true;
-            progress.ledger.gauge.said(&content);
+            self.ledger.gauge.said(&content);
             self.transcript.record_steered(content);
         }
         any
@@ -239,6 +232,13 @@ impl<'a> Exchange<'a> {
     fn state(&self, state: StateName) -> State {
         let id = &self.setup.conversation_id;
         State::new(id, Some(&self.setup.message_id), state)
+    }
+
+    fn emit_call_state(&self, tool_id: &ToolId, state: StateName) {
+        self.emit(Event::ChatState(State {
+            tool_id: Some(tool_id.clone()),
+            ..self.state(state)
+        }));
     }
 }
 

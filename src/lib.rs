@@ -31,8 +31,8 @@
 //! # Invariants
 //!
 //! - **A call that the model made has one result**: output, refusal or "cancelled", never silence. The
-//!   function that runs calls cannot fail, and [`exchange::history`] is checked before each request.
-//! - **An exchange has one end**: [`exchange::transcript`] emits its first and its last event, and is ended by value.
+//!   function that runs calls cannot fail, and `exchange::history` is checked before each request.
+//! - **An exchange has one end**: `exchange::transcript` emits its first and its last event, and is ended by value.
 //! - **No provider's wire type leaves its module**; what must go back unchanged travels as opaque
 //!   [`message::NativeReply`].
 //! - **Tools reach files and processes through [`sandbox`] only**, and every path through an open directory.

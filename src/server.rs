@@ -4,13 +4,11 @@
 //! here: heads that never end are given up after `HEAD_TIMEOUT`, and the task of an upgraded socket
 //! is tracked from before the upgrade, since a graceful shutdown does not wait for it.
 
-pub mod auth;
+pub(crate) mod auth;
 mod console;
 mod routes;
 mod waiting;
 
-use std::io;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -28,7 +26,8 @@ use tokio_util::task::TaskTracker;
 use crate::connection::LastActivity;
 use crate::session::Sessions;
 use auth::Gate;
-use waiting::{Place, Waiting};
+use waiting::Place;
+pub(crate) use waiting::Waiting;
 
 /// How long a request's head may take.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(5);
@@ -39,71 +38,44 @@ const HEAD_BYTES: usize = 16 * 1024;
 /// How long to wait where the system has no descriptor left for another connection.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// What the routes share.
-pub struct Shared {
-    /// Who is let in.
+pub(crate) struct Shared {
     pub gate: Gate,
-    /// The sessions there are.
     pub sessions: Arc<Sessions>,
-    /// Every task there is.
     pub tasks: TaskTracker,
     /// Cancelled when sockets have to close.
     pub stop: CancellationToken,
     /// Cancelled when no new sockets are taken.
     pub draining: CancellationToken,
-    /// Places for sockets.
     pub sockets: Arc<Semaphore>,
-    /// Largest frame from a client, in bytes.
     pub max_frame_bytes: usize,
-    /// Whether the console page is served.
     pub console: bool,
+    /// Connections that have not shown the token yet.
+    pub waiting: Arc<Waiting>,
 }
 
-/// A port that listens and does not serve yet.
-#[derive(Debug)]
-pub struct Bound {
-    listener: TcpListener,
-    /// Where it listens.
-    pub address: SocketAddr,
-}
-
-impl Bound {
-    /// Listens.
-    ///
-    /// # Errors
-    ///
-    /// The system's, e.g. that the port is in use.
-    pub async fn new(address: SocketAddr) -> io::Result<Self> {
-        let listener = TcpListener::bind(address).await?;
-        let address = listener.local_addr()?;
-        Ok(Self { listener, address })
-    }
-
-    /// Serves until `stop` is cancelled: while the daemon drains, whoever asks is told so.
-    ///
-    /// Connections without the token have places of their own, see `waiting`; those with it are sockets,
-    /// which have theirs, or end with their answer.
-    pub async fn serve(self, shared: Arc<Shared>) {
-        let waiting = Arc::new(Waiting::default());
-        let service = routes::router(Arc::clone(&shared), Arc::clone(&waiting));
-        loop {
-            let accepted = tokio::select! {
-                accepted = self.listener.accept() => accepted,
-                () = shared.stop.cancelled() => return,
-            };
-            let stream = match accepted {
-                Ok((stream, _)) => stream,
-                Err(error) => {
-                    tracing::warn!(%error, "a connection could not be accepted");
-                    tokio::time::sleep(ACCEPT_PAUSE).await;
-                    continue;
-                }
-            };
-            let place = waiting.enter();
-            let service = TowerToHyperService::new(service.clone());
-            let stop = shared.stop.clone();
-            shared.tasks.spawn(connect(stream, service, place, stop));
-        }
+/// Serves until `stop` is cancelled: while the daemon drains, whoever asks is told so.
+///
+/// Connections without the token have places of their own, see `waiting`; those with it are sockets,
+/// which have theirs, or end with their answer.
+pub(crate) async fn serve(listener: TcpListener, shared: Arc<Shared>) {
+    let service = routes::router(Arc::clone(&shared));
+    loop {
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            () = shared.stop.cancelled() => return,
+        };
+        let stream = match accepted {
+            Ok((stream, _)) => stream,
+            Err(error) => {
+                tracing::warn!(%error, "a connection could not be accepted");
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+                continue;
+            }
+        };
+        let place = shared.waiting.enter();
+        let service = TowerToHyperService::new(service.clone());
+        let stop = shared.stop.clone();
+        shared.tasks.spawn(connect(stream, service, place, stop));
     }
 }
 

@@ -1,20 +1,20 @@
 //! A session: it outlives its sockets, holds conversations and their defaults, numbers every event.
 //!
-//! Conversations append to its [`feed`]; one socket at a time reads there. The actor here takes
+//! Conversations append to its `feed`; one socket at a time reads there. The actor here takes
 //! requests, hands what is a conversation's to that conversation, and answers the rest. When its
 //! last socket is gone for longer than the grace period, everything in it is cancelled.
 //!
-//! Read next: `requests` (what each request does), `sends` and [`resolve`] (what a send comes to), [`log`] (numbers,
+//! Read next: `requests` (what each request does), `sends` and `resolve` (what a send comes to), [`log`] (numbers,
 //! merging, the bound), `resync` (what follows a gap).
 
-pub mod defaults;
-pub mod feed;
-pub mod live;
+pub(crate) mod defaults;
+pub(crate) mod feed;
+pub(crate) mod live;
 pub mod log;
 mod mcp;
 mod providers;
 mod requests;
-pub mod resolve;
+pub(crate) mod resolve;
 mod resync;
 mod sends;
 mod sessions;
@@ -24,6 +24,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use futures::future::{BoxFuture, Shared};
 use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -44,7 +45,7 @@ use crate::telemetry::metrics;
 use defaults::Defaults;
 use feed::Feed;
 use sends::KnownSend;
-pub use sends::shutting_down;
+pub(crate) use sends::shutting_down;
 use sessions::Message;
 pub use sessions::{Attachment, Handle, Sessions};
 
@@ -53,7 +54,7 @@ const FIRST_SOCKET: Duration = Duration::from_secs(10);
 
 /// Most requests to providers that are not turns, and to MCP servers, at once in the whole daemon: each holds a connection
 /// for as long as the other side takes.
-pub const MAX_SIDE_REQUESTS: usize = 16;
+pub(crate) const MAX_SIDE_REQUESTS: usize = 16;
 
 /// Most outputs that a session reads from the disk at once: more than a frontend shows.
 const OUTPUT_READS: usize = 64;
@@ -63,34 +64,23 @@ const MAX_CONVERSATIONS: usize = 4_096;
 
 /// What one daemon has, made by `daemon::build` and handed down.
 pub struct Daemon {
-    /// What its exchanges share.
-    pub services: Services,
-    /// Provider instances.
-    pub providers: Providers,
-    /// The MCP servers.
-    pub mcp: crate::mcp::Mcp,
+    pub(crate) services: Services,
+    pub(crate) providers: Providers,
+    pub(crate) mcp: crate::mcp::Mcp,
     /// What the sandbox enforces here, found out once and off the way to ready.
-    pub sandbox: tokio::sync::OnceCell<Sandbox>,
-    /// How to find that out.
-    pub probe: Box<dyn Fn() -> futures::future::BoxFuture<'static, Sandbox> + Send + Sync>,
+    pub(crate) sandbox: Shared<BoxFuture<'static, Sandbox>>,
     /// Permits for requests to providers that are not turns, and to MCP servers: [`MAX_SIDE_REQUESTS`].
-    pub side_requests: Arc<Semaphore>,
-    /// Every task there is.
-    pub tasks: TaskTracker,
+    pub(crate) side_requests: Arc<Semaphore>,
+    pub(crate) tasks: TaskTracker,
     /// Cancelled when nothing new is begun.
-    pub draining: CancellationToken,
+    pub(crate) draining: CancellationToken,
     /// Cancelled when everything has to end.
-    pub stop: CancellationToken,
+    pub(crate) stop: CancellationToken,
 }
 
 impl Daemon {
-    /// Returns what the sandbox enforces here; found out where nobody did yet.
-    pub async fn sandbox(&self) -> &Sandbox {
-        self.sandbox.get_or_init(|| (self.probe)()).await
-    }
-
     /// Looks for the first time for a provider that nobody configured; does nothing where that was done.
-    pub async fn find_first_provider(&self) {
+    pub(crate) async fn find_first_provider(&self) {
         let found = self.providers.detect_first().await;
         self.announce_provider(found);
     }
@@ -117,6 +107,10 @@ impl Daemon {
         });
     }
 
+    fn tool_names(&self) -> Vec<String> {
+        self.services.registry.snapshot().keys().cloned().collect()
+    }
+
     async fn ready(&self, session_id: SessionId) -> Ready {
         self.find_first_provider().await;
         let config = &self.services.config;
@@ -137,9 +131,9 @@ impl Daemon {
                 root: config.project.root.clone(),
                 central: config.project.central.clone(),
             },
-            sandbox: self.sandbox().await.clone(),
+            sandbox: self.sandbox.clone().await,
             providers: providers::ready(&self.providers),
-            tools: self.services.registry.snapshot().keys().cloned().collect(),
+            tools: self.tool_names(),
             layers: defaults::LAYERS.to_vec(),
             features: crate::protocol::FEATURES.map(str::to_owned).to_vec(),
             workflows: config.workflows.keys().cloned().collect(),
@@ -147,7 +141,6 @@ impl Daemon {
     }
 }
 
-/// A session's actor.
 struct Session {
     daemon: Arc<Daemon>,
     ready: Ready,
@@ -292,7 +285,6 @@ impl Session {
         Instant::now().checked_add(self.daemon.services.config.session.resume_grace)
     }
 
-    /// Begins the grace period.
     fn detach(&mut self) {
         self.socket = None;
         self.shared.questions.attach(false);
@@ -300,7 +292,6 @@ impl Session {
         self.spare.store(!self.is_used(), Ordering::Relaxed);
     }
 
-    /// Returns whether somebody would miss the session.
     fn is_used(&self) -> bool {
         self.socket.is_some() || !self.conversations.is_empty()
     }
@@ -323,28 +314,19 @@ impl Session {
             disconnected: disconnected.clone(),
         });
         let in_force = self.in_force();
-        drop(
-            reply.send(Attachment {
-                _on_disconnect: disconnected.drop_guard(),
-                taken_over,
-                ready: Ready {
-                    resumed: true,
-                    trust_level: in_force.trust_level,
-                    on_violation: in_force.on_violation,
-                    layers: in_force.layers,
-                    providers: providers::ready(&self.daemon.providers),
-                    tools: self
-                        .daemon
-                        .services
-                        .registry
-                        .snapshot()
-                        .keys()
-                        .cloned()
-                        .collect(),
-                    ..self.ready.clone()
-                },
-            }),
-        );
+        drop(reply.send(Attachment {
+            _on_disconnect: disconnected.drop_guard(),
+            taken_over,
+            ready: Ready {
+                resumed: true,
+                trust_level: in_force.trust_level,
+                on_violation: in_force.on_violation,
+                layers: in_force.layers,
+                providers: providers::ready(&self.daemon.providers),
+                tools: self.daemon.tool_names(),
+                ..self.ready.clone()
+            },
+        }));
     }
 
     /// Returns the inbox of a conversation, which is made where there is none.
@@ -401,7 +383,6 @@ impl Session {
     }
 }
 
-/// Returns a token that is cancelled already.
 fn already_cancelled() -> CancellationToken {
     let token = CancellationToken::new();
     token.cancel();

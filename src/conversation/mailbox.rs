@@ -17,7 +17,6 @@ use crate::protocol::event::{By, StopReason};
 pub(super) struct Mailbox {
     inbox: mpsc::Receiver<Command>,
     pub(super) state: ActorState,
-    /// Ends the conversation.
     pub(super) cancel: CancellationToken,
 }
 
@@ -42,6 +41,7 @@ impl Mailbox {
             state,
             cancel,
         } = self;
+        let questions = &context.conversation.questions;
         let mut work = pin!(work);
         loop {
             tokio::select! {
@@ -49,7 +49,7 @@ impl Mailbox {
                 () = cancel.cancelled(), if state.is_live() => {
                     state.stop(StopReason::Cancelled, By::Shutdown, context);
                 }
-                due = state.questions.due() => state.questions.settle_due(due, context),
+                due = questions.due() => questions.settle_due(due, context),
                 // Guarded: a closed inbox is ready for ever and would spin here.
                 command = inbox.recv(), if !state.closed => match command {
                     Some(command) => state.take(command, context),

@@ -1,31 +1,58 @@
 //! What commands change in a conversation: sends that wait, open questions, the end of what runs.
 //!
-//! It belongs to the conversation's one task, so nothing here waits and nothing needs a lock.
+//! It belongs to the conversation's one task, and nothing here waits.
 
 use std::collections::VecDeque;
 
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::queue::{QUEUED, Queue, QueuedSend};
-use super::send_answer::{Answer, Answered};
-use super::{Command, SendRequest, View, drop_send, emit_state};
+use super::{Answer, Answered, Command, SendRequest, View, drop_send, emit_state};
 use crate::exchange::context::Context;
-use crate::exchange::questions::{Questions, Which};
+use crate::exchange::questions::Open;
 use crate::exchange::setup::Setup;
 use crate::message::{ConversationId, MessageId, Notice, Part, Severity, ToolId};
 use crate::protocol::answer::{self, SendState};
 use crate::protocol::command::WhenBusy;
+use crate::protocol::content::WireMessage;
 use crate::protocol::event::{By, ChatError, Event, Queued, StateName, StopReason};
 use crate::protocol::{ChatCode, RequestId};
+use crate::telemetry::metrics::{self, Counted};
 
-/// What commands change.
+/// The most sends that wait in one conversation.
+pub(super) const QUEUED: usize = 10;
+
 #[derive(Default)]
 pub(super) struct ActorState {
-    pub(super) queue: Queue,
-    pub(super) questions: Questions,
+    /// What waits, first come first served.
+    pub(super) queue: VecDeque<QueuedSend>,
     pub(super) running: Option<Running>,
     pub(super) closed: bool,
+}
+
+/// A send that waits, or what is left over of an exchange.
+pub(super) struct QueuedSend {
+    pub(super) setup: Setup,
+    /// Messages that replace what is remembered.
+    pub(super) history: Option<Vec<WireMessage>>,
+    /// What was steered into the exchange before, too late.
+    pub(super) steered: Vec<Vec<Part>>,
+    /// Whether its client takes it for begun: it was answered so, or was part of what ran.
+    pub(super) started: bool,
+    /// Counts it while it waits.
+    pub(super) counted: Counted,
+}
+
+impl QueuedSend {
+    fn new(setup: Setup, history: Option<Vec<WireMessage>>, started: bool) -> Self {
+        Self {
+            setup,
+            history,
+            steered: Vec::new(),
+            started,
+            counted: metrics::QUEUED_SENDS.enter(),
+        }
+    }
 }
 
 /// What the actor holds of the running exchange.
@@ -40,12 +67,12 @@ pub(super) struct Running {
 }
 
 impl ActorState {
-    /// Does what a command says.
     pub(super) fn take(&mut self, command: Command, context: &Context) {
         match command {
             Command::Send(send) => self.admit(*send, context),
             Command::Repeat { answer, reply_to } => {
-                let event = match answer.get() {
+                let answered = answer.lock().clone();
+                let event = match answered {
                     Answered::Admitted(sent) => Event::ChatSendResult(answer::Sent {
                         duplicate: true,
                         ..sent
@@ -60,11 +87,13 @@ impl ActorState {
             }
             Command::Cancel { queued, reply_to } => self.cancel(queued, reply_to.as_ref(), context),
             Command::Question { action, reply_to } => {
-                self.questions.act(action, reply_to.as_ref(), context);
+                let questions = &context.conversation.questions;
+                questions.act(action, reply_to.as_ref(), context);
             }
             Command::CancelTool(id) => {
-                let which = Which::Call(id.clone());
-                self.questions.withdraw(&which, By::Cancel, context);
+                let its = |open: &Open| open.tool_id == id;
+                let questions = &context.conversation.questions;
+                questions.withdraw(its, By::Cancel, context);
                 context.session.executions.cancel(&id);
             }
             Command::Look(look) => look(View::new(self, context)),
@@ -76,14 +105,13 @@ impl ActorState {
         }
     }
 
-    /// Admits a send and answers it.
     fn admit(&mut self, send: SendRequest, context: &Context) {
         let (reply_to, answer) = (send.reply_to.clone(), send.answer.clone());
         let has_settings = send.has_settings;
         let events = context.events();
         match self.place(send) {
             Ok(sent) => {
-                answer.set(Answered::Admitted(sent.clone()));
+                *answer.lock() = Answered::Admitted(sent.clone());
                 if reply_to.is_some() {
                     let event = Event::ChatSendResult(sent.clone());
                     events.answer(reply_to.as_ref(), event);
@@ -101,7 +129,7 @@ impl ActorState {
                 }
             }
             Err(error) => {
-                answer.set(Answered::Refused);
+                *answer.lock() = Answered::Refused;
                 events.answer(reply_to.as_ref(), Event::ChatError(error));
             }
         }
@@ -128,7 +156,7 @@ impl ActorState {
         match (&mut self.running, when_busy) {
             (None, _) if self.queue.is_empty() => {
                 let sent = sent(&setup.message_id, SendState::Started);
-                self.queue.push(QueuedSend::new(setup, history, true));
+                self.queue.push_back(QueuedSend::new(setup, history, true));
                 Ok(sent)
             }
             (_, WhenBusy::Reject) => Err(refused(
@@ -147,10 +175,12 @@ impl ActorState {
                 }
                 Ok(sent(&running.message_id, SendState::Steered))
             }
-            (_, WhenBusy::Queue | WhenBusy::Steer) if self.queue.is_full() => Err(full(&id)),
+            (_, WhenBusy::Queue | WhenBusy::Steer) if self.queue.len() >= QUEUED => Err(full(&id)),
             (_, WhenBusy::Queue | WhenBusy::Steer) => {
                 let mut sent = sent(&setup.message_id, SendState::Queued);
-                sent.position = Some(self.queue.push(QueuedSend::new(setup, history, false)));
+                self.queue.push_back(QueuedSend::new(setup, history, false));
+                let waiting = self.queue.iter().filter(|waiting| !waiting.started);
+                sent.position = Some(waiting.count());
                 Ok(sent)
             }
         }
@@ -163,8 +193,8 @@ impl ActorState {
             .is_some_and(|running| running.cause.is_none());
         // While a conversation of the same name winds up, the first send waits that was answered with `started`:
         // its client cancels it as one that runs, and without `queued` nothing else would.
-        let waiting = self.queue.pop_started();
-        let dropped = if queued { self.queue.ids().len() } else { 0 };
+        let waiting = self.queue.pop_front_if(|first| first.started);
+        let dropped = if queued { self.queue.len() } else { 0 };
         if reply_to.is_some() {
             let event = Event::ChatCancelResult(answer::Cancelled {
                 conversation_id: context.conversation.id.clone(),
@@ -186,7 +216,8 @@ impl ActorState {
     /// Cancels the running exchange; the first cause counts.
     pub(super) fn stop(&mut self, cause: StopReason, by: By, context: &Context) {
         if let Some(running) = &mut self.running {
-            self.questions.withdraw(&Which::All, by, context);
+            let questions = &context.conversation.questions;
+            questions.withdraw(|_| true, by, context);
             running.cause.get_or_insert(cause);
             running.cancel.cancel();
         }
@@ -199,7 +230,7 @@ impl ActorState {
     }
 
     pub(super) fn drop_queue(&mut self, context: &Context) {
-        for waiting in self.queue.clear() {
+        for waiting in std::mem::take(&mut self.queue) {
             drop_send(context, waiting);
         }
     }
@@ -222,7 +253,9 @@ impl ActorState {
             ..setup.clone()
         };
         for answer in answers.iter().rev().take(contents.len()) {
-            answer.moved(&setup.message_id);
+            if let Answered::Admitted(sent) = &mut *answer.lock() {
+                sent.message_id.clone_from(&setup.message_id);
+            }
         }
         self.queue.push_front(QueuedSend {
             steered: contents,
@@ -236,7 +269,7 @@ impl ActorState {
 fn unfinished_calls(context: &Context) -> Vec<ToolId> {
     let executions = &context.session.executions;
     let mut calls = executions.open_of(&context.conversation.id);
-    let mut announced = context.conversation.announced.ids();
+    let mut announced = context.conversation.announced.lock().clone();
     announced.retain(|id| executions.get(id).is_none());
     calls.extend(announced);
     calls
@@ -253,7 +286,6 @@ fn settings_ignored(sent: &answer::Sent) -> Notice {
     }
 }
 
-/// Returns the error of a send that finds the queue full.
 fn full(id: &ConversationId) -> Box<ChatError> {
     refused(
         id,
@@ -262,7 +294,6 @@ fn full(id: &ConversationId) -> Box<ChatError> {
     )
 }
 
-/// Returns the error of a send that is not admitted, and may be later.
 fn refused(id: &ConversationId, code: ChatCode, message: &str) -> Box<ChatError> {
     Box::new(ChatError {
         retryable: true,

@@ -1,18 +1,18 @@
 //! How things stand in a conversation, as its own task sees them at one moment.
 
-use super::history;
 use super::state::ActorState;
-use crate::exchange::context::{Context, Origin};
-use crate::message::ConversationId;
+use crate::exchange::context::Context;
 use crate::protocol::answer;
 use crate::protocol::command::ChatHistory;
-use crate::protocol::event::{StateName, ToolConfirm};
-use crate::protocol::input::ToolInputRequest;
+use crate::protocol::content::WireMessage;
+use crate::protocol::event::StateName;
 
-/// A look at a conversation.
-pub struct View<'a> {
+/// Bytes of an answer besides the messages in it, more than enough.
+const ENVELOPE_BYTES: usize = 512;
+
+pub(crate) struct View<'a> {
     state: &'a ActorState,
-    context: &'a Context,
+    pub context: &'a Context,
 }
 
 impl<'a> View<'a> {
@@ -20,53 +20,138 @@ impl<'a> View<'a> {
         Self { state, context }
     }
 
-    /// Returns its id.
-    pub fn id(&self) -> &ConversationId {
-        &self.context.conversation.id
-    }
-
-    /// Returns who made it.
-    pub fn origin(&self) -> Origin {
-        self.context.conversation.origin
-    }
-
-    /// Returns the messages that a request asks for, as many as one frame holds.
-    pub fn history(&self, wanted: &ChatHistory) -> answer::History {
-        history::page(self.context, wanted)
+    /// Returns the page of messages that a request asks for, as much of it as one frame holds.
+    pub(crate) fn history(&self, wanted: &ChatHistory) -> answer::History {
+        let frame = self.context.services.config.server.max_frame_bytes;
+        let most = frame.saturating_sub(ENVELOPE_BYTES);
+        let limit = wanted.limit.unwrap_or(usize::MAX);
+        page(self.context, limit, wanted.before, most)
     }
 
     /// Returns as many of the newest messages as `most` bytes hold.
-    pub fn newest_history(&self, most: usize) -> answer::History {
-        history::newest_within(self.context, most)
+    pub(crate) fn newest_history(&self, most: usize) -> answer::History {
+        page(self.context, usize::MAX, None, most)
     }
 
-    /// Returns the open approvals as they were announced, oldest first.
-    pub fn approvals(&self) -> Vec<ToolConfirm> {
-        self.state.questions.approvals()
-    }
-
-    /// Returns the open requests for input as they were announced, oldest first.
-    pub fn inputs(&self) -> Vec<ToolInputRequest> {
-        self.state.questions.inputs()
-    }
-
-    /// Returns what it does and what waits.
-    pub fn state(&self) -> answer::ConversationState {
+    pub(crate) fn state(&self) -> answer::ConversationState {
         let running = self.state.running.as_ref();
         let executions = &self.context.session.executions;
+        let conversation = &self.context.conversation;
+        let questions = &conversation.questions;
         let state = match running {
             None if !self.state.queue.is_empty() => StateName::Queued,
             None => StateName::Idle,
-            Some(_) if !self.approvals().is_empty() => StateName::AwaitingApproval,
-            Some(_) if !self.inputs().is_empty() => StateName::AwaitingInput,
-            Some(_) if !executions.open_of(self.id()).is_empty() => StateName::ToolExecuting,
+            Some(_) if !questions.approvals().is_empty() => StateName::AwaitingApproval,
+            Some(_) if !questions.inputs().is_empty() => StateName::AwaitingInput,
+            Some(_) if !executions.open_of(&conversation.id).is_empty() => StateName::ToolExecuting,
             Some(_) => StateName::Thinking,
         };
+        let queue = self.state.queue.iter();
         answer::ConversationState {
-            conversation_id: self.id().clone(),
+            conversation_id: conversation.id.clone(),
             state,
             message_id: running.map(|running| running.message_id.clone()),
-            queue: self.state.queue.ids(),
+            queue: queue
+                .map(|waiting| waiting.setup.message_id.clone())
+                .collect(),
+        }
+    }
+}
+
+fn page(context: &Context, limit: usize, before: Option<usize>, most: usize) -> answer::History {
+    let remembered = context.conversation.history.snapshot();
+    let end = before.unwrap_or(usize::MAX).min(remembered.len());
+    let mut bytes = 0;
+    let older = remembered.iter().take(end).rev();
+    let mut messages: Vec<WireMessage> = older
+        .take(limit)
+        .map(WireMessage::from)
+        .take_while(|message| {
+            // With the comma between two.
+            bytes = size(message).saturating_add(bytes).saturating_add(1);
+            bytes <= most
+        })
+        .collect();
+    messages.reverse();
+    let truncated = messages.len() < end.min(limit);
+    // One that alone is too large is left out, so that each page leads further back.
+    let skipped = usize::from(truncated && messages.is_empty());
+    let next_before = end.saturating_sub(messages.len() + skipped);
+    answer::History {
+        conversation_id: context.conversation.id.clone(),
+        truncated,
+        messages,
+        next_before: (next_before > 0).then_some(next_before),
+    }
+}
+
+fn size(message: &WireMessage) -> usize {
+    serde_json::to_vec(message).map_or(usize::MAX, |json| json.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::conversation::testing;
+    use crate::exchange::history::Room;
+    use crate::exchange::transcript::Events;
+    use crate::message::{Message, Part};
+
+    fn said(context: &Context, text: &str) {
+        let message = Message::User(vec![Part::text(text)]);
+        context.conversation.history.extend([message]);
+    }
+
+    fn texts(page: &answer::History) -> Vec<String> {
+        let messages = page.messages.iter().cloned().map(Message::from);
+        let texts = messages.map(|message| match message {
+            Message::User(parts) => match parts.as_slice() {
+                [Part::Text { text }] => text.chars().take(3).collect(),
+                _ => unreachable!(),
+            },
+            _ => unreachable!(),
+        });
+        texts.collect()
+    }
+
+    #[test]
+    fn pages_lead_back_to_the_first_message() {
+        let context = testing::context(Events::new(|_, _| {}), Room::default());
+        for number in 1..=5 {
+            said(&context, &format!("m{number}"));
+        }
+        let mut before = None;
+        for (expected, next) in [
+            (vec!["m4", "m5"], Some(3)),
+            (vec!["m2", "m3"], Some(1)),
+            (vec!["m1"], None),
+        ] {
+            let page = page(&context, 2, before, 10_000);
+            assert_eq!(texts(&page), expected);
+            assert_eq!((page.next_before, page.truncated), (next, false));
+            before = page.next_before;
+        }
+        let beyond = page(&context, 9, Some(99), 10_000);
+        assert_eq!((beyond.messages.len(), beyond.next_before), (5, None));
+    }
+
+    #[test]
+    fn a_page_ends_where_its_bytes_do_and_the_next_one_goes_on() {
+        let context = testing::context(Events::new(|_, _| {}), Room::default());
+        for text in ["m1", &"x".repeat(1_000), "m3", "m4"] {
+            said(&context, text);
+        }
+        let mut before = None;
+        for (expected, next, truncated) in [
+            (vec!["m3", "m4"], Some(2), true),
+            // It alone is larger than a page.
+            (vec![], Some(1), true),
+            (vec!["m1"], None, false),
+        ] {
+            let page = page(&context, 9, before, 300);
+            assert_eq!(texts(&page), expected);
+            assert_eq!((page.next_before, page.truncated), (next, truncated));
+            before = page.next_before;
         }
     }
 }

@@ -3,15 +3,14 @@
 use serde_json::Map;
 
 use crate::message::{Reply, ToolCall, ToolId, Usage};
-use crate::provider::{CallInput, Chunk, End, ErrorKind, MAX_CALLS, ProviderError, Stop};
+use crate::provider::{CallInput, End, ErrorKind, MAX_CALLS, ProviderError, Stop};
 
 /// The longest answer of one turn, in bytes of text, thinking and calls: several times what the largest output
 /// limits allow.
-pub const MAX_REPLY_BYTES: usize = 16 * 1024 * 1024;
+pub(crate) const MAX_REPLY_BYTES: usize = 16 * 1024 * 1024;
 
-/// A turn as far as it has come.
 #[derive(Debug, Default)]
-pub struct Accumulator {
+pub(crate) struct Accumulator {
     bytes: usize,
     text: String,
     thinking: String,
@@ -19,53 +18,30 @@ pub struct Accumulator {
     end: Option<End>,
 }
 
+/// A call whose input is still streaming.
 #[derive(Debug)]
-struct Call {
+pub(crate) struct Call {
     index: usize,
-    id: ToolId,
+    pub id: ToolId,
+    pub name: String,
     provider_call_id: Option<String>,
-    name: String,
     input: Option<CallInput>,
 }
 
-/// What a chunk means to a client.
-#[derive(Debug, PartialEq)]
-pub enum ClientDelta {
-    /// More text.
-    Text(String),
-    /// More thinking.
-    Thinking(String),
-    /// A call began, or more of its input came.
-    CallInput {
-        /// Which call.
-        id: ToolId,
-        /// The tool's name.
-        name: String,
-        /// A piece of JSON text; empty where the call only began.
-        chunk: String,
-        /// Whether the call begins with it.
-        begins: bool,
-    },
-    /// Nothing to show.
-    Nothing,
-}
-
-/// A whole turn.
 #[derive(Debug)]
-pub struct Turn {
-    /// The reply, as it is remembered.
+pub(crate) struct Turn {
     pub reply: Reply,
     /// For each call of the reply, in order, why it must not run; `None` where it may.
     pub faults: Vec<Option<Fault>>,
-    /// Why the model stopped.
     pub stop: Stop,
-    /// The provider's figures.
+    /// The provider's own word for that.
+    pub raw_stop: Option<String>,
     pub usage: Usage,
 }
 
 /// Why a call of the model must not run.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Fault {
+pub(crate) enum Fault {
     /// Its input is no JSON object.
     Invalid(String),
     /// The token limit, or the end of the stream, cut it off.
@@ -77,79 +53,66 @@ pub enum Fault {
 }
 
 impl Accumulator {
-    /// Takes a chunk; `mint` makes the daemon's id of a new call.
-    pub fn push(&mut self, chunk: Chunk, mint: impl FnOnce() -> ToolId) -> ClientDelta {
-        self.bytes = self.bytes.saturating_add(size(&chunk));
-        match chunk {
-            Chunk::Text(text) => {
-                self.text.push_str(&text);
-                ClientDelta::Text(text)
-            }
-            Chunk::Thinking(text) => {
-                self.thinking.push_str(&text);
-                ClientDelta::Thinking(text)
-            }
-            Chunk::ToolCallStart {
-                index,
-                provider_call_id,
-                name,
-            } => {
-                let id = mint();
-                self.calls.push(Call {
-                    index,
-                    id: id.clone(),
-                    provider_call_id,
-                    name: name.clone(),
-                    input: None,
-                });
-                ClientDelta::CallInput {
-                    id,
-                    name,
-                    chunk: String::new(),
-                    begins: true,
-                }
-            }
-            Chunk::ToolCallDelta { index, fragment } => match self.call(index) {
-                // Contract: never empty. One that is says nothing.
-                Some(_) if fragment.is_empty() => ClientDelta::Nothing,
-                Some(call) => ClientDelta::CallInput {
-                    id: call.id.clone(),
-                    name: call.name.clone(),
-                    chunk: fragment,
-                    begins: false,
-                },
-                None => ClientDelta::Nothing,
-            },
-            Chunk::ToolCallEnd {
-                index,
-                provider_call_id,
-                input,
-            } => {
-                if let Some(call) = self.call(index) {
-                    call.input = Some(input);
-                    call.provider_call_id = provider_call_id.or(call.provider_call_id.take());
-                }
-                ClientDelta::Nothing
-            }
-            Chunk::End(end) => {
-                self.end = Some(end);
-                ClientDelta::Nothing
-            }
-            Chunk::Start { .. } | Chunk::Notice(_) => ClientDelta::Nothing,
+    pub(crate) fn add_text(&mut self, text: &str) {
+        self.bytes += text.len();
+        self.text.push_str(text);
+    }
+
+    pub(crate) fn add_thinking(&mut self, text: &str) {
+        self.bytes += text.len();
+        self.thinking.push_str(text);
+    }
+
+    pub(crate) fn begin_call(
+        &mut self,
+        index: usize,
+        id: ToolId,
+        name: String,
+        provider_call_id: Option<String>,
+    ) {
+        self.bytes += name.len() + provider_call_id.as_ref().map_or(0, String::len);
+        self.calls.push(Call {
+            index,
+            id,
+            name,
+            provider_call_id,
+            input: None,
+        });
+    }
+
+    /// Counts a piece of a call's input, which comes whole at its end; returns the call, where there is something new
+    /// to show of it.
+    pub(crate) fn add_input(&mut self, index: usize, fragment: &str) -> Option<&Call> {
+        self.bytes += fragment.len();
+        // Contract: never empty. One that is says nothing.
+        self.call(index)
+            .filter(|_| !fragment.is_empty())
+            .map(|call| &*call)
+    }
+
+    pub(crate) fn end_call(
+        &mut self,
+        index: usize,
+        provider_call_id: Option<String>,
+        input: CallInput,
+    ) {
+        self.bytes += provider_call_id.as_ref().map_or(0, String::len);
+        if let Some(call) = self.call(index) {
+            call.input = Some(input);
+            call.provider_call_id = provider_call_id.or(call.provider_call_id.take());
         }
     }
 
-    /// Returns whether something came that a client was shown.
-    pub fn has_output(&self) -> bool {
+    pub(crate) fn end(&mut self, end: End) {
+        self.end = Some(end);
+    }
+
+    pub(crate) fn has_output(&self) -> bool {
         !(self.text.is_empty() && self.thinking.is_empty() && self.calls.is_empty())
     }
 
     /// Fails where the turn has more than any answer of a model.
-    ///
-    /// # Errors
-    ///
-    /// One that says which limit it is.
-    pub fn check(&self) -> Result<(), ProviderError> {
+    pub(crate) fn check(&self) -> Result<(), ProviderError> {
         if self.calls.len() > MAX_CALLS {
             return Err(ProviderError::too_many_calls());
         }
@@ -163,22 +126,16 @@ impl Accumulator {
         Ok(())
     }
 
-    /// Returns whether text came.
-    pub fn has_text(&self) -> bool {
+    pub(crate) fn has_text(&self) -> bool {
         !self.text.is_empty()
-    }
-
-    /// Returns the provider's own word for why the model stopped.
-    pub fn raw_stop(&self) -> Option<&str> {
-        self.end.as_ref()?.raw_stop.as_deref()
     }
 
     /// Closes the turn. One that has no [`Chunk::End`] broke off: none of its calls may run, and
     /// nothing of it goes back to the provider in its own form.
-    pub fn finish(self) -> Turn {
-        let (stop, usage, native) = match self.end {
-            Some(end) => (Some(end.stop), end.usage, end.native),
-            None => (None, Usage::default(), None),
+    pub(crate) fn finish(self) -> Turn {
+        let (stop, raw_stop, usage, native) = match self.end {
+            Some(end) => (Some(end.stop), end.raw_stop, end.usage, end.native),
+            None => (None, None, Usage::default(), None),
         };
         let (calls, faults): (Vec<_>, Vec<_>) = self
             .calls
@@ -200,31 +157,13 @@ impl Accumulator {
             },
             faults,
             stop,
+            raw_stop,
             usage,
         }
     }
 
     fn call(&mut self, index: usize) -> Option<&mut Call> {
         self.calls.iter_mut().rev().find(|call| call.index == index)
-    }
-}
-
-/// Bytes that a chunk adds to what is kept or passed on.
-fn size(chunk: &Chunk) -> usize {
-    let id = |id: &Option<String>| id.as_ref().map_or(0, String::len);
-    match chunk {
-        Chunk::Text(text) | Chunk::Thinking(text) => text.len(),
-        Chunk::ToolCallStart {
-            provider_call_id,
-            name,
-            ..
-        } => name.len() + id(provider_call_id),
-        // The input of a call's end is what the fragments came to.
-        Chunk::ToolCallDelta { fragment, .. } => fragment.len(),
-        Chunk::ToolCallEnd {
-            provider_call_id, ..
-        } => id(provider_call_id),
-        Chunk::Start { .. } | Chunk::Notice(_) | Chunk::End(_) => 0,
     }
 }
 
@@ -260,32 +199,14 @@ impl Call {
 mod tests {
     use super::*;
 
-    fn call(index: usize, fragment: &str) -> [Chunk; 3] {
-        [
-            Chunk::ToolCallStart {
-                index,
-                provider_call_id: None,
-                name: "f".to_owned(),
-            },
-            Chunk::ToolCallDelta {
-                index,
-                fragment: fragment.to_owned(),
-            },
-            Chunk::ToolCallEnd {
-                index,
-                provider_call_id: None,
-                input: CallInput::Object(Map::new()),
-            },
-        ]
-    }
-
-    /// Pushes calls until that is refused; returns how many were taken, and the refusal.
+    /// Adds calls until that is refused; returns how many were taken, and the refusal.
     fn fill(fragment: &str) -> (usize, ProviderError) {
         let mut turn = Accumulator::default();
         for index in 0.. {
-            for chunk in call(index, fragment) {
-                turn.push(chunk, || ToolId::new(format!("t{index}")));
-            }
+            let id = ToolId::new(format!("t{index}"));
+            turn.begin_call(index, id, "f".to_owned(), None);
+            turn.add_input(index, fragment);
+            turn.end_call(index, None, CallInput::Object(Map::new()));
             if let Err(error) = turn.check() {
                 return (index, error);
             }

@@ -14,9 +14,8 @@ const IMAGE_TOKENS: u64 = 1_600;
 /// The part of a window that the reserve takes at most before the first turn.
 const FIRST_RESERVE: u64 = 4;
 
-/// The context gauge of one exchange.
 #[derive(Clone, Copy, Debug)]
-pub struct Budget {
+pub(crate) struct Budget {
     window: Option<u64>,
     reserve: u64,
     used: u64,
@@ -25,7 +24,7 @@ pub struct Budget {
 impl Budget {
     /// Returns a gauge for a model's window, of which `reserve` tokens are kept free for the last answer and `used` are
     /// taken.
-    pub fn new(window: Option<u64>, reserve: u64, used: u64) -> Self {
+    pub(crate) fn new(window: Option<u64>, reserve: u64, used: u64) -> Self {
         Self {
             window,
             reserve,
@@ -33,51 +32,46 @@ impl Budget {
         }
     }
 
-    /// Tokens that are used.
-    pub fn used(&self) -> u64 {
+    pub(crate) fn used(&self) -> u64 {
         self.used
     }
 
     /// Takes the model's window as it is known by now: some servers tell it only when they are asked.
-    pub fn learn_window(&mut self, window: Option<u64>) {
+    pub(crate) fn learn_window(&mut self, window: Option<u64>) {
         self.window = window.or(self.window);
     }
 
     /// Takes the provider's own figures for a turn, or an estimate of what was sent and said.
-    pub fn counted(&mut self, usage: &Usage, estimate: impl FnOnce() -> u64) {
+    pub(crate) fn counted(&mut self, usage: &Usage, estimate: impl FnOnce() -> u64) {
         self.used = match usage.input {
             Some(input) => input.saturating_add(usage.output.unwrap_or(0)),
             None => estimate(),
         };
     }
 
-    /// Adds an estimate of what was injected since the provider counted.
-    pub fn injected(&mut self, messages: &[Message]) {
+    pub(crate) fn injected(&mut self, messages: &[Message]) {
         self.used = self.used.saturating_add(estimate(messages));
     }
 
-    /// The same for what a user said.
-    pub fn said(&mut self, content: &[Part]) {
+    pub(crate) fn said(&mut self, content: &[Part]) {
         self.used = self.used.saturating_add(parts_tokens(content));
     }
 
-    /// Returns whether the model must answer now.
-    pub fn is_spent(&self) -> bool {
+    pub(crate) fn is_spent(&self) -> bool {
         self.window
             .is_some_and(|window| self.used.saturating_add(self.reserve) >= window)
     }
 
     /// Returns whether the model must answer already in the first turn. The reserve is a quarter of the window at most:
     /// where it is as large as a small window, no tool would ever run.
-    pub fn is_spent_at_once(&self) -> bool {
+    pub(crate) fn is_spent_at_once(&self) -> bool {
         self.window.is_some_and(|window| {
             let reserve = self.reserve.min(window / FIRST_RESERVE);
             self.used.saturating_add(reserve) >= window
         })
     }
 
-    /// Returns the gauge for a client.
-    pub fn context(&self) -> Context {
+    pub(crate) fn context(&self) -> Context {
         Context {
             used: self.used,
             window: self.window,
@@ -86,8 +80,7 @@ impl Budget {
     }
 }
 
-/// Estimates the tokens of what goes before the messages of each request.
-pub fn estimate_head(system: &str, tools: &[ToolSpec]) -> u64 {
+pub(crate) fn estimate_head(system: &str, tools: &[ToolSpec]) -> u64 {
     let tools: usize = tools
         .iter()
         .map(|tool| tool.name.len() + tool.description.len() + tool.input_schema.to_string().len())
@@ -95,8 +88,7 @@ pub fn estimate_head(system: &str, tools: &[ToolSpec]) -> u64 {
     text_tokens(system.len() + tools)
 }
 
-/// Estimates the tokens of messages.
-pub fn estimate(messages: &[Message]) -> u64 {
+pub(crate) fn estimate(messages: &[Message]) -> u64 {
     messages.iter().map(message_tokens).sum()
 }
 
@@ -108,8 +100,7 @@ fn message_tokens(message: &Message) -> u64 {
     }
 }
 
-/// Estimates the tokens of a reply.
-pub fn estimate_reply(reply: &Reply) -> u64 {
+pub(crate) fn estimate_reply(reply: &Reply) -> u64 {
     let inputs: usize = reply
         .calls
         .iter()

@@ -9,7 +9,6 @@ mod permit;
 mod question;
 mod run;
 mod settle;
-mod turnstile;
 mod user;
 
 use std::panic::AssertUnwindSafe;
@@ -24,18 +23,18 @@ use tracing::Instrument as _;
 use super::accumulator::Fault;
 use super::context::Context;
 use super::turn::TurnRequest;
-use super::{Exchange, Leave, Progress};
+use super::{Exchange, Leave};
 use crate::audit::{By, Ruling};
 use crate::message::{Danger, Message, OnViolation, Part, ToolCall, ToolResult};
 use crate::protocol::ChatCode;
 use crate::protocol::event::{ChatError, StopReason};
-use crate::protocol::record::ExecutionStatus;
 use crate::telemetry::Redactor;
-use crate::tool::{Facts, Metadata, Prepared, ToolSet, Violation};
+use crate::tool::{Facts, Metadata, Output, Prepared, ToolSet, Violation};
 
-use settle::Settled;
-pub use settle::settle_open;
-use turnstile::{Place, Turnstile};
+use question::Place;
+pub(super) use settle::cancelled;
+pub(crate) use settle::settle_open;
+use settle::{denied, failed};
 
 /// The result of a tool that panicked.
 pub(super) const FAULT: &str = "the tool failed by a fault of its own; see the log";
@@ -50,7 +49,6 @@ const MAX_VIOLATIONS: u32 = 3;
 /// Most bytes of an edited input that the model is shown: it says what ran, and is no copy of a file.
 const SHOWN_EDIT: usize = 16 * 1024;
 
-/// The calls of one turn.
 struct Calls<'a> {
     exchange: &'a Exchange<'a>,
     turn: u32,
@@ -63,13 +61,10 @@ struct Calls<'a> {
 /// Calls whose path left the roots or is denied.
 #[derive(Default)]
 struct Violations {
-    /// How many of this exchange.
     count: u32,
-    /// The first one that ends it.
     ends: Option<Violation>,
 }
 
-/// A call that may run.
 struct Cleared {
     prepared: Box<dyn Prepared>,
     facts: Facts,
@@ -85,32 +80,30 @@ impl Exchange<'_> {
         request: &TurnRequest,
         calls: Vec<ToolCall>,
         faults: Vec<Option<Fault>>,
-        progress: &mut Progress<'_>,
     ) -> Result<(), Leave> {
-        progress.count_calls(calls.len());
+        self.progress.count_calls(calls.len());
         let shared = Calls {
             exchange: self,
             turn: request.turn,
             tools: &request.offer.tools,
             slots: Semaphore::new(self.context.services.config.tools.max_concurrent.max(1)),
             violations: Mutex::new(Violations {
-                count: progress.violations,
+                count: self.progress.violations,
                 ends: None,
             }),
         };
-        let questions = Turnstile::new(calls.len());
-        let running = calls.into_iter().zip(faults).enumerate();
-        let running = running.map(|(position, (call, fault))| {
+        let places = Place::in_order(calls.len());
+        let running = calls.into_iter().zip(faults).zip(places);
+        let running = running.map(|((call, fault), place)| {
             let repeated = self.context.conversation.repeats.count(&call);
             let span = span_of(self.context, &call);
-            let place = questions.place(position);
             shared.run(call, fault, repeated, place).instrument(span)
         });
         let results = futures::future::join_all(running).await;
         let violations = shared.violations.into_inner();
-        progress.violations = violations.count;
+        self.progress.violations = violations.count;
         let results: Vec<Message> = results.into_iter().map(Message::ToolResult).collect();
-        progress.ledger.gauge.injected(&results);
+        self.ledger.gauge.injected(&results);
         for result in results {
             self.transcript.record(result);
         }
@@ -123,20 +116,15 @@ impl Exchange<'_> {
         }
     }
 
-    /// Answers calls that will not run.
     pub(super) fn refuse_calls(&mut self, calls: &[ToolCall], reason: &str, metadata: &Metadata) {
-        let status = if metadata.cancelled {
-            ExecutionStatus::Cancelled
-        } else {
-            ExecutionStatus::Error
-        };
+        self.progress.count_calls(calls.len());
         let tools = self.context.services.registry.snapshot();
         for call in calls {
             let tool = tools.get(&call.name);
             self.open_record(call, tool, self.cancel.child_token());
-            let settled = Settled::unrun(reason, status, metadata.clone());
+            let output = Output::error(reason).with(metadata.clone());
             let span = span_of(self.context, call);
-            let result = span.in_scope(|| self.settle(call, settled));
+            let result = span.in_scope(|| self.settle(call, output, None));
             self.transcript.record(Message::ToolResult(result));
         }
     }
@@ -144,12 +132,9 @@ impl Exchange<'_> {
     fn violated(&self, violation: &Violation) -> ChatError {
         ChatError {
             hint: Some(REACH.to_owned()),
-            ..ChatError::new(
-                &self.setup.conversation_id,
-                Some(&self.setup.message_id),
-                ChatCode::SandboxViolation,
-                &violation.message,
-            )
+            ..self
+                .setup
+                .error(ChatCode::SandboxViolation, &violation.message)
         }
     }
 }
@@ -180,7 +165,6 @@ fn shown_edit(input: Map<String, Value>, redactor: &Redactor) -> String {
 }
 
 impl Calls<'_> {
-    /// Runs one call from the permission to the result.
     async fn run(
         &self,
         call: ToolCall,
@@ -193,15 +177,15 @@ impl Calls<'_> {
         self.exchange.open_record(&call, tool, cancel.clone());
         let clear = self.clear(&call, tool, fault, repeated, place, &cancel);
         let mut edited = None;
-        let settled = match AssertUnwindSafe(clear).catch_unwind().await {
+        let (output, ran) = match AssertUnwindSafe(clear).catch_unwind().await {
             Ok(Ok(cleared)) => {
                 edited = (cleared.input != call.input).then(|| cleared.input.clone());
                 self.run_cleared(&call, cleared, &cancel).await
             }
-            Ok(Err(settled)) => settled,
-            Err(_) => Settled::failed(FAULT),
+            Ok(Err(unrun)) => (*unrun, None),
+            Err(_) => (*failed(FAULT), None),
         };
-        let mut result = self.exchange.settle(&call, settled);
+        let mut result = self.exchange.settle(&call, output, ran);
         if let Some(input) = edited {
             let redactor = &self.exchange.context.services.redactor;
             result.content.push(Part::text(shown_edit(input, redactor)));
@@ -209,20 +193,20 @@ impl Calls<'_> {
         result
     }
 
-    fn violate(&self, call: &ToolCall, violation: Violation) -> Settled {
+    fn violate(&self, call: &ToolCall, violation: Violation) -> Box<Output> {
         self.rule(call, Ruling::refused(By::Sandbox));
         let mut violations = self.violations.lock();
         violations.count += 1;
         let count = violations.count;
         if self.exchange.setup.on_violation == OnViolation::Error && count < MAX_VIOLATIONS {
-            return Settled::denied(format!(
+            return denied(format!(
                 "{}; {REACH}. This is violation {count} of {MAX_VIOLATIONS}: the last one ends the exchange",
                 violation.message
             ));
         }
-        let settled = Settled::denied(violation.message.clone());
+        let output = denied(violation.message.clone());
         violations.ends.get_or_insert(violation);
-        settled
+        output
     }
 
     fn rule(&self, call: &ToolCall, ruling: Ruling) {

@@ -1,28 +1,224 @@
 //! What exchanges share, by owner: the daemon's services, what a session has, what a conversation has.
 
-mod conversation;
-mod services;
-mod session;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-pub use conversation::{ContextTokens, ConversationContext, Origin, Repeats};
-pub use services::Services;
-pub use session::{Ids, SessionContext};
+use parking_lot::Mutex;
+use serde_json::{Map, Value};
+use tokio_util::task::TaskTracker;
 
+use super::budget::estimate;
+use super::executions::Executions;
+use super::first_model::FirstModels;
+use super::history::{History, Room};
+use super::ledger::Totals;
+use super::questions::{QuestionRegistry, Questions, Remembered};
+use super::searches::Searches;
 use super::transcript::Events;
+use crate::audit::Audit;
+use crate::config::Config;
+use crate::message::{ConversationId, InputId, Message, MessageId, SessionId, ToolCall, ToolId};
+use crate::sandbox::quota::WriteQuota;
+use crate::sandbox::seen::SeenFiles;
+use crate::sandbox::spill::Spill;
+use crate::telemetry::Redactor;
+use crate::tool::Registry;
+use crate::tool::locks::Locks;
 
-/// Where an exchange runs.
-pub struct Context {
-    /// The daemon's services.
+pub(crate) struct Context {
     pub services: Services,
-    /// Its session.
     pub session: SessionContext,
-    /// Its conversation.
     pub conversation: ConversationContext,
 }
 
 impl Context {
-    /// Returns where events go.
-    pub fn events(&self) -> &Events {
+    pub(crate) fn events(&self) -> &Events {
         &self.session.events
+    }
+}
+
+#[derive(Clone)]
+pub(crate) struct Services {
+    pub config: Arc<Config>,
+    pub registry: Arc<Registry>,
+    pub locks: Arc<Locks>,
+    /// The exchanges that run, for a shutdown to wait for.
+    pub exchanges: TaskTracker,
+    pub redactor: Redactor,
+    /// The models of instances for which nobody names one.
+    pub first_models: Arc<FirstModels>,
+    pub spill: Spill,
+    pub audit: Audit,
+    pub room: Room,
+}
+
+#[derive(Clone)]
+pub(crate) struct SessionContext {
+    pub id: SessionId,
+    pub events: Events,
+    pub executions: Arc<Executions>,
+    pub ids: Arc<Ids>,
+    pub quota: Arc<WriteQuota>,
+    /// Whose open question is whose.
+    pub questions: Arc<QuestionRegistry>,
+    pub totals: Arc<Totals>,
+}
+
+pub(crate) struct ConversationContext {
+    pub id: ConversationId,
+    pub origin: Origin,
+    pub history: Arc<History>,
+    pub seen: SeenFiles,
+    pub remembered: Remembered,
+    pub repeats: Repeats,
+    pub searches: Searches,
+    pub questions: Questions,
+    /// Calls of the turn whose input is still streaming: a client knows of them. The oldest first; some may be open by now.
+    pub announced: Mutex<Vec<ToolId>>,
+    pub context_tokens: ContextTokens,
+    pub totals: Totals,
+}
+
+/// Who made a conversation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Origin {
+    /// A client, by sending something; `session:state` lists it.
+    Client,
+    /// The daemon, for work of its own; only its events are seen.
+    #[cfg_attr(not(test), expect(dead_code, reason = "the seam for later work"))]
+    Daemon,
+}
+
+impl ConversationContext {
+    pub(crate) fn new(
+        id: ConversationId,
+        origin: Origin,
+        room: Room,
+        remembered: Remembered,
+    ) -> Self {
+        Self {
+            id,
+            origin,
+            history: Arc::new(History::new(room)),
+            seen: SeenFiles::default(),
+            remembered,
+            repeats: Repeats::default(),
+            searches: Searches::default(),
+            questions: Questions::default(),
+            announced: Mutex::default(),
+            context_tokens: ContextTokens::default(),
+            totals: Totals::default(),
+        }
+    }
+}
+
+/// What a conversation's messages come to in tokens: as the provider counted them last, and how many messages
+/// that was.
+#[derive(Debug, Default)]
+pub(crate) struct ContextTokens(Mutex<Option<(u64, usize)>>);
+
+impl ContextTokens {
+    /// Takes the count of the first so many messages.
+    pub(crate) fn keep(&self, tokens: u64, messages: usize) {
+        *self.0.lock() = Some((tokens, messages));
+    }
+
+    pub(crate) fn forget(&self) {
+        *self.0.lock() = None;
+    }
+
+    /// Returns the count with an estimate of the messages since; `None` where nothing was counted.
+    pub(crate) fn tokens(&self, messages: &[Message]) -> Option<u64> {
+        let (tokens, counted) = (*self.0.lock())?;
+        let since = messages.get(counted..).unwrap_or_default();
+        Some(tokens.saturating_add(estimate(since)))
+    }
+}
+
+/// The last call of a conversation and how often in a row the model has made it in the exchange that runs.
+#[derive(Debug, Default)]
+pub(crate) struct Repeats(Mutex<Option<Repeat>>);
+
+/// A tool's name, the input, and how often.
+type Repeat = (String, Map<String, Value>, u32);
+
+impl Repeats {
+    /// Begins anew: the user spoke, so what follows is no loop of the model.
+    pub(crate) fn restart(&self) {
+        *self.0.lock() = None;
+    }
+
+    /// Counts how often in a row this very call was made, this one included.
+    pub(crate) fn count(&self, call: &ToolCall) -> u32 {
+        let mut last = self.0.lock();
+        if let Some((name, input, count)) = &mut *last
+            && *name == call.name
+            && *input == call.input
+        {
+            *count += 1;
+            return *count;
+        }
+        *last = Some((call.name.clone(), call.input.clone(), 1));
+        1
+    }
+}
+
+/// Mints the ids of a session: short, so that a person can type them.
+#[derive(Debug, Default)]
+pub(crate) struct Ids {
+    messages: AtomicU64,
+    tools: AtomicU64,
+    inputs: AtomicU64,
+}
+
+impl Ids {
+    /// Returns the next exchange's id: `m1`, `m2`, ….
+    pub(crate) fn message(&self) -> MessageId {
+        MessageId::new(format!("m{}", next(&self.messages)))
+    }
+
+    /// Returns the next call's id: `t1`, `t2`, …; see also [`Ids::taken`].
+    pub(crate) fn tool(&self) -> ToolId {
+        ToolId::new(format!("t{}", next(&self.tools)))
+    }
+
+    /// Returns the next request's for input: `i1`, `i2`, ….
+    pub(crate) fn input(&self) -> InputId {
+        InputId::new(format!("i{}", next(&self.inputs)))
+    }
+
+    /// Notes a call that a client's own history has: no later call gets its id.
+    pub(crate) fn taken(&self, id: &ToolId) {
+        let number = id.as_str().strip_prefix('t').map(str::parse::<u32>);
+        if let Some(Ok(number)) = number {
+            self.tools.fetch_max(u64::from(number), Ordering::Relaxed);
+        }
+    }
+}
+
+fn next(ids: &AtomicU64) -> u64 {
+    ids.fetch_add(1, Ordering::Relaxed) + 1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_call_gets_an_id_that_a_history_has() {
+        let ids = Ids::default();
+        assert_eq!(ids.tool().as_str(), "t1");
+        for (taken, next) in [
+            ("t4", "t5"),
+            ("t2", "t6"),
+            ("t", "t7"),
+            ("call_9", "t8"),
+            // No daemon comes so far.
+            ("t99999999999999999999", "t9"),
+            ("t18446744073709551615", "t10"),
+        ] {
+            ids.taken(&ToolId::new(taken));
+            assert_eq!(ids.tool().as_str(), next, "{taken}");
+        }
     }
 }

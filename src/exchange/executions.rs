@@ -6,7 +6,7 @@
 mod page;
 mod sums;
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
@@ -18,7 +18,6 @@ use crate::message::{ConversationId, ToolId};
 use crate::protocol::answer::{Executions as Page, OutputRange};
 use crate::protocol::command::{ToolHistory, ToolOutput};
 use crate::protocol::record::{ExecutionRecord, ExecutionStatus, ToolMetrics};
-use page::Wanted;
 
 /// The most records kept.
 const KEPT: usize = 1_000;
@@ -29,19 +28,16 @@ const RANGE: usize = 64 * 1024;
 /// The most bytes of output in one answer: more would crowd the events out of the session's log.
 const MAX_RANGE: usize = 1024 * 1024;
 
-/// The executions of a session.
 #[derive(Debug, Default)]
-pub struct Executions(Mutex<State>);
+pub(crate) struct Executions(Mutex<State>);
 
 #[derive(Debug, Default)]
 struct State {
     /// Oldest first.
     calls: VecDeque<Call>,
     next: u64,
-    open: HashMap<ToolId, Open>,
 }
 
-/// What is kept of a call.
 #[derive(Debug)]
 struct Call {
     /// What a cursor names.
@@ -49,6 +45,8 @@ struct Call {
     record: ExecutionRecord,
     /// Its output, from when it begins to run; a call that did not run has none.
     output: Option<Arc<Recording>>,
+    /// What ends it, and what was decided about it; `None` once it is settled.
+    open: Option<(CancellationToken, Ruling)>,
 }
 
 impl Call {
@@ -66,67 +64,46 @@ impl Call {
 
 /// Why there is no output to be had.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NoOutput {
-    /// No such call is known.
+pub(crate) enum NoOutput {
     Unknown,
     /// The call is known, and its output had to make room for newer ones.
     Dropped,
 }
 
-#[derive(Debug)]
-struct Open {
-    conversation: ConversationId,
-    cancel: CancellationToken,
-    ruling: Ruling,
-}
-
 impl Executions {
     /// Takes up a call that the model has made; `cancel` ends it.
-    pub fn open(&self, record: ExecutionRecord, cancel: CancellationToken) {
+    pub(crate) fn open(&self, record: ExecutionRecord, cancel: CancellationToken) {
         let mut state = self.0.lock();
-        let open = Open {
-            conversation: record.conversation_id.clone(),
-            cancel,
-            ruling: Ruling::default(),
-        };
-        state.open.insert(record.tool_id.clone(), open);
         let number = state.next;
         state.next += 1;
         state.calls.push_back(Call {
             number,
             record,
             output: None,
+            open: Some((cancel, Ruling::default())),
         });
         while state.calls.len() > KEPT {
-            let open = &state.open;
-            let settled = |call: &Call| !open.contains_key(&call.record.tool_id);
-            let Some(oldest) = state.calls.iter().position(settled) else {
+            let Some(oldest) = state.calls.iter().position(|call| call.open.is_none()) else {
                 break;
             };
             state.calls.remove(oldest);
         }
     }
 
-    /// Changes the record of a call.
-    pub fn update(&self, id: &ToolId, change: impl FnOnce(&mut ExecutionRecord)) {
+    pub(crate) fn update(&self, id: &ToolId, change: impl FnOnce(&mut ExecutionRecord)) {
         if let Some(call) = self.0.lock().call(id) {
             change(&mut call.record);
         }
     }
 
-    /// Keeps the output of a call that begins to run.
-    pub fn keep(&self, id: &ToolId, recording: Arc<Recording>) {
+    pub(crate) fn keep(&self, id: &ToolId, recording: Arc<Recording>) {
         if let Some(call) = self.0.lock().call(id) {
             call.output = Some(recording);
         }
     }
 
     /// Returns a range of a call's output; one that did not run has none, which is an empty range.
-    ///
-    /// # Errors
-    ///
-    /// [`NoOutput`].
-    pub fn output(&self, wanted: &ToolOutput) -> Result<OutputRange, NoOutput> {
+    pub(crate) fn output(&self, wanted: &ToolOutput) -> Result<OutputRange, NoOutput> {
         let call = self
             .0
             .lock()
@@ -151,78 +128,67 @@ impl Executions {
         }
     }
 
-    /// Notes what was decided about a call that is open.
-    pub fn rule(&self, id: &ToolId, ruling: Ruling) {
-        if let Some(open) = self.0.lock().open.get_mut(id) {
-            open.ruling = ruling;
+    pub(crate) fn rule(&self, id: &ToolId, ruling: Ruling) {
+        if let Some(Call {
+            open: Some((_, decided)),
+            ..
+        }) = self.0.lock().call(id)
+        {
+            *decided = ruling;
         }
     }
 
     /// Changes the record of a call for the last time; returns it with what was decided about the call.
     ///
     /// `None` where the call was settled before.
-    pub fn settle(
+    pub(crate) fn settle(
         &self,
         id: &ToolId,
         change: impl FnOnce(&mut ExecutionRecord),
     ) -> Option<(ExecutionRecord, Ruling)> {
         let mut state = self.0.lock();
-        let open = state.open.remove(id)?;
-        let record = &mut state.call(id)?.record;
-        change(record);
-        Some((record.clone(), open.ruling))
+        let call = state.call(id)?;
+        let (_, ruling) = call.open.take()?;
+        change(&mut call.record);
+        Some((call.record.clone(), ruling))
     }
 
-    /// Returns the record of a call.
-    pub fn get(&self, id: &ToolId) -> Option<ExecutionRecord> {
+    pub(crate) fn get(&self, id: &ToolId) -> Option<ExecutionRecord> {
         self.0.lock().call(id).map(|call| call.so_far())
     }
 
     /// Returns the conversation whose open call this is.
-    pub fn conversation_of(&self, id: &ToolId) -> Option<ConversationId> {
-        self.0
-            .lock()
-            .open
-            .get(id)
-            .map(|open| open.conversation.clone())
+    pub(crate) fn conversation_of(&self, id: &ToolId) -> Option<ConversationId> {
+        let mut state = self.0.lock();
+        let call = state.call(id).filter(|call| call.open.is_some())?;
+        Some(call.record.conversation_id.clone())
     }
 
     /// Returns the calls of a conversation that are still open, oldest first.
-    pub fn open_of(&self, conversation: &ConversationId) -> Vec<ToolId> {
+    pub(crate) fn open_of(&self, conversation: &ConversationId) -> Vec<ToolId> {
         let state = self.0.lock();
-        state
-            .calls
-            .iter()
-            .map(|call| &call.record.tool_id)
-            .filter(|id| {
-                state
-                    .open
-                    .get(id)
-                    .is_some_and(|open| open.conversation == *conversation)
-            })
-            .cloned()
-            .collect()
+        let its =
+            |call: &&Call| call.open.is_some() && call.record.conversation_id == *conversation;
+        let calls = state.calls.iter().filter(its);
+        calls.map(|call| call.record.tool_id.clone()).collect()
     }
 
-    /// Ends one call, where it is still open.
-    pub fn cancel(&self, id: &ToolId) {
-        if let Some(open) = self.0.lock().open.get(id) {
-            open.cancel.cancel();
+    pub(crate) fn cancel(&self, id: &ToolId) {
+        if let Some(Call {
+            open: Some((cancel, _)),
+            ..
+        }) = self.0.lock().call(id)
+        {
+            cancel.cancel();
         }
     }
 
     /// Returns a page of records, newest first.
-    ///
-    /// # Errors
-    ///
-    /// What is wrong with which field.
-    pub fn page(&self, wanted: &ToolHistory) -> Result<Page, String> {
-        let wanted = Wanted::read(wanted)?;
-        Ok(wanted.page(self.0.lock().calls.iter().rev()))
+    pub(crate) fn page(&self, wanted: &ToolHistory) -> Result<Page, String> {
+        page::page(wanted, self.0.lock().calls.iter().rev())
     }
 
-    /// Sums up the records.
-    pub fn metrics(&self) -> ToolMetrics {
+    pub(crate) fn metrics(&self) -> ToolMetrics {
         sums::of(self.0.lock().calls.iter())
     }
 }

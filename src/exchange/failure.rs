@@ -10,8 +10,7 @@ use crate::protocol::event::ChatError;
 use crate::provider::retry::may_pass;
 use crate::provider::{ErrorKind, ProviderError, WiderWindow};
 
-/// Turns a provider's failure into the client's words.
-pub fn from_provider(error: &ProviderError, setup: &Setup) -> ChatError {
+pub(crate) fn from_provider(error: &ProviderError, setup: &Setup) -> ChatError {
     from_instance(
         error,
         &setup.provider_id,
@@ -42,7 +41,7 @@ fn from_instance(
 }
 
 /// Returns the error of an exchange whose messages there is no room to remember.
-pub fn history_full(full: Full, setup: &Setup) -> ChatError {
+pub(crate) fn history_full(full: Full, setup: &Setup) -> ChatError {
     let hint = match full {
         Full::Conversation(_) => {
             "send it in another conversation, or with a `history` of fewer messages; what is remembered stays"
@@ -51,22 +50,16 @@ pub fn history_full(full: Full, setup: &Setup) -> ChatError {
     };
     ChatError {
         hint: Some(hint.to_owned()),
-        ..ChatError::new(
-            &setup.conversation_id,
-            Some(&setup.message_id),
-            ChatCode::HistoryFull,
-            full.to_string(),
-        )
+        ..setup.error(ChatCode::HistoryFull, full.to_string())
     }
 }
 
-/// Milliseconds that are no shorter than the delay.
 fn whole_milliseconds(delay: Duration) -> u64 {
     u64::try_from(delay.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX)
 }
 
 /// Returns the code of a failure, and what to do about it.
-pub fn meaning(kind: ErrorKind) -> (ChatCode, Option<&'static str>) {
+pub(crate) fn meaning(kind: ErrorKind) -> (ChatCode, Option<&'static str>) {
     match kind {
         ErrorKind::Connect => (
             ChatCode::ProviderUnavailable,

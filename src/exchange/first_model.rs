@@ -13,7 +13,7 @@ use crate::provider::{ErrorKind, Provider, ProviderError};
 
 /// The first model of each instance, by its name; as many as there are instances.
 #[derive(Default)]
-pub struct FirstModels(Mutex<HashMap<String, Known>>);
+pub(crate) struct FirstModels(Mutex<HashMap<String, Known>>);
 
 struct Known {
     /// The instance as it was configured then.
@@ -24,11 +24,7 @@ struct Known {
 impl FirstModels {
     /// Returns the first model that an instance lists. It is asked once, by whoever comes first, and
     /// again where it failed or was configured anew.
-    ///
-    /// # Errors
-    ///
-    /// The provider's, or that it lists none, as the exchange ends with it.
-    pub async fn find(&self, setup: &Setup) -> Result<String, ChatError> {
+    pub(crate) async fn find(&self, setup: &Setup) -> Result<String, ChatError> {
         let (provider, id) = (&setup.provider, &setup.provider_id);
         let known = self.known(provider, id);
         let found = known.get_or_try_init(|| first(&**provider, id)).await;

@@ -9,14 +9,15 @@ use parking_lot::Mutex;
 
 use crate::message::{Message, Part, Reply, ToolCall, ToolResult};
 
-pub use room::{Full, Room, bytes_of_parts};
+pub(super) use room::bytes_of_map;
+pub(crate) use room::{Full, Room, bytes_of_parts};
 
 /// The messages of a conversation.
 ///
 /// The exchange appends to it while its conversation reads it for a client, in one task: the mutex is never waited for.
 /// A snapshot costs no copy of the messages.
 #[derive(Debug, Default)]
-pub struct History {
+pub(crate) struct History {
     kept: Mutex<Kept>,
     room: Room,
 }
@@ -27,20 +28,9 @@ struct Kept {
     bytes: usize,
 }
 
-/// What a model is shown of a history, as it is at one moment.
-#[derive(Clone, Debug)]
-pub struct HistoryView(Arc<Vec<Message>>);
-
-impl HistoryView {
-    /// Returns the messages, valid for a request.
-    pub fn messages(&self) -> &[Message] {
-        &self.0
-    }
-}
-
 /// What [`repair`] had to change.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Repairs {
+pub(crate) struct Repairs {
     /// Calls that had no result and got an error result.
     pub answered: usize,
     /// Results that belong to no call and were dropped.
@@ -48,40 +38,32 @@ pub struct Repairs {
 }
 
 impl Repairs {
-    /// Returns whether nothing had to change.
-    pub fn is_empty(self) -> bool {
+    pub(crate) fn is_empty(self) -> bool {
         self == Self::default()
     }
 }
 
 impl History {
-    /// Returns an empty history that shares the room for all.
-    pub fn new(room: Room) -> Self {
+    pub(crate) fn new(room: Room) -> Self {
         Self {
             kept: Mutex::default(),
             room,
         }
     }
 
-    /// Returns the messages as they are now.
-    pub fn snapshot(&self) -> Arc<Vec<Message>> {
+    pub(crate) fn snapshot(&self) -> Arc<Vec<Message>> {
         Arc::clone(&self.kept.lock().messages)
     }
 
     /// Fails where so many bytes more would be too many. What is appended all the same, so that each call has
     /// its result, counts for the next question.
-    ///
-    /// # Errors
-    ///
-    /// [`Full`], which says which limit it is.
-    pub fn room_for(&self, bytes: usize) -> Result<(), Full> {
+    pub(crate) fn room_for(&self, bytes: usize) -> Result<(), Full> {
         let kept = self.kept.lock();
         self.room
             .check(kept.bytes, kept.bytes.saturating_add(bytes))
     }
 
-    /// Appends messages.
-    pub fn extend(&self, messages: impl IntoIterator<Item = Message>) {
+    pub(crate) fn extend(&self, messages: impl IntoIterator<Item = Message>) {
         let messages: Vec<Message> = messages.into_iter().collect();
         let mut kept = self.kept.lock();
         let bytes = kept.bytes + room::bytes(&messages);
@@ -90,11 +72,8 @@ impl History {
     }
 
     /// Replaces everything by a client's own messages, repaired.
-    ///
-    /// # Errors
-    ///
-    /// [`Full`] where they are too many bytes; everything then stays as it was.
-    pub fn replace(&self, messages: Vec<Message>) -> Result<Repairs, Full> {
+    /// Fails where they are too many bytes; everything then stays as it was.
+    pub(crate) fn replace(&self, messages: Vec<Message>) -> Result<Repairs, Full> {
         let (messages, repairs) = repair(messages);
         let bytes = room::bytes(&messages);
         let mut kept = self.kept.lock();
@@ -108,7 +87,7 @@ impl History {
     ///
     /// They always are, by construction; a provider would refuse everything that follows if they
     /// once were not, so it is looked at each time.
-    pub fn view(&self) -> HistoryView {
+    pub(crate) fn view(&self) -> Arc<Vec<Message>> {
         let mut kept = self.kept.lock();
         if !is_valid(&kept.messages) {
             let (repaired, repairs) = repair(kept.messages.to_vec());
@@ -117,7 +96,7 @@ impl History {
             kept.messages = Arc::new(repaired);
             self.resize(&mut kept, bytes);
         }
-        HistoryView(Arc::clone(&kept.messages))
+        Arc::clone(&kept.messages)
     }
 
     fn resize(&self, kept: &mut Kept, bytes: usize) {
@@ -133,7 +112,7 @@ impl Drop for History {
 }
 
 /// Returns whether every call is answered exactly once, right after its reply and in the order of the calls.
-pub fn is_valid(messages: &[Message]) -> bool {
+pub(crate) fn is_valid(messages: &[Message]) -> bool {
     let mut pending: &[ToolCall] = &[];
     for message in messages {
         match (message, pending) {
@@ -156,7 +135,7 @@ pub fn is_valid(messages: &[Message]) -> bool {
 
 /// Makes a history valid: calls without a result get an error result, results without a call are
 /// dropped, results stand right after their reply in the order of the calls.
-pub fn repair(messages: Vec<Message>) -> (Vec<Message>, Repairs) {
+pub(crate) fn repair(messages: Vec<Message>) -> (Vec<Message>, Repairs) {
     let mut repairs = Repairs::default();
     let mut whole = Vec::with_capacity(messages.len());
     let mut rest = messages.into_iter().peekable();

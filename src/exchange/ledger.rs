@@ -4,32 +4,62 @@ use parking_lot::Mutex;
 
 use super::budget::Budget;
 use super::context::Context;
-use super::cost::Cost;
 use super::setup::Setup;
-use crate::message::{Model, Usage};
+use crate::message::{Model, Pricing, Usage};
+use crate::provider::models;
 use crate::telemetry::metrics;
 
-/// Tokens and what they cost.
+/// What a dollar is counted in: a price of a tenth of a cent for a million tokens is one such part a token.
+const PARTS: f64 = 1e9;
+
+/// The sum so far. It is a price only while every turn's part is known.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Cost {
+    dollars: Option<f64>,
+    incomplete: bool,
+}
+
+impl Cost {
+    /// Adds a turn. One without figures, or of a model without prices, makes the sum unknown.
+    pub(crate) fn add(&mut self, usage: &Usage, pricing: Option<&Pricing>) {
+        match (usage.input, usage.output, pricing) {
+            (Some(_), Some(_), Some(pricing)) => {
+                let dollars = models::cost(usage, pricing);
+                self.dollars = Some(self.dollars.unwrap_or(0.0) + dollars);
+            }
+            _ => self.incomplete = true,
+        }
+    }
+
+    pub(crate) fn add_unknown(&mut self) {
+        self.incomplete = true;
+    }
+
+    /// US dollars, to the billionth; `None` where nothing was priced, or not all of it.
+    ///
+    /// A sum of binary fractions has digits that no price has (`0.00030160000000000004`): they end here.
+    pub(crate) fn dollars(&self) -> Option<f64> {
+        let dollars = self.dollars.filter(|_| !self.incomplete);
+        dollars.map(|dollars| (dollars * PARTS).round() / PARTS)
+    }
+}
+
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Spent {
-    /// Sums over the turns.
+pub(crate) struct Spent {
     pub usage: Usage,
-    /// What they cost.
     pub cost: Cost,
 }
 
-/// What the exchanges of a conversation or a session have used.
 #[derive(Debug, Default)]
-pub struct Totals(Mutex<Spent>);
+pub(crate) struct Totals(Mutex<Spent>);
 
 impl Totals {
-    /// Returns what was used so far.
-    pub fn spent(&self) -> Spent {
+    pub(crate) fn spent(&self) -> Spent {
         *self.0.lock()
     }
 
     /// Writes what was used to the log, where something was.
-    pub fn log(&self, whose: &'static str) {
+    pub(crate) fn log(&self, whose: &'static str) {
         let Spent { usage, cost } = self.spent();
         if usage != Usage::default() {
             let (input, output) = (usage.input, usage.output);
@@ -44,18 +74,16 @@ impl Totals {
     }
 }
 
-/// The ledger of one exchange.
-pub struct Ledger<'a> {
+pub(crate) struct Ledger<'a> {
     context: &'a Context,
     provider_id: &'a str,
     spent: Spent,
-    /// How full the model's context is.
     pub gauge: Budget,
 }
 
 impl<'a> Ledger<'a> {
     /// Begins with what the conversation's messages come to, as far as a provider counted them.
-    pub fn new(context: &'a Context, setup: &'a Setup) -> Self {
+    pub(crate) fn new(context: &'a Context, setup: &'a Setup) -> Self {
         let window = setup.provider.model(&setup.model).context_window;
         let conversation = &context.conversation;
         let known = conversation
@@ -70,7 +98,12 @@ impl<'a> Ledger<'a> {
     }
 
     /// Adds a turn that ended well; `estimate` is what is in the model's context where the provider does not say.
-    pub fn add_turn(&mut self, usage: &Usage, model: &Model, estimate: impl FnOnce() -> u64) {
+    pub(crate) fn add_turn(
+        &mut self,
+        usage: &Usage,
+        model: &Model,
+        estimate: impl FnOnce() -> u64,
+    ) {
         self.gauge.learn_window(model.context_window);
         self.gauge.counted(usage, estimate);
         self.add(|spent| {
@@ -90,12 +123,12 @@ impl<'a> Ledger<'a> {
     }
 
     /// Adds a turn that broke off: it is billed, and nobody says how much.
-    pub fn add_broken_turn(&mut self) {
+    pub(crate) fn add_broken_turn(&mut self) {
         self.add(|spent| spent.cost.add_unknown());
     }
 
     /// Keeps the count for the next exchange: that of all messages, the reply recorded last included.
-    pub fn keep_context_tokens(&self) {
+    pub(crate) fn keep_context_tokens(&self) {
         let conversation = &self.context.conversation;
         let messages = conversation.history.snapshot().len();
         conversation
@@ -103,8 +136,7 @@ impl<'a> Ledger<'a> {
             .keep(self.gauge.used(), messages);
     }
 
-    /// Returns what the exchange has used so far.
-    pub fn spent(&self) -> Spent {
+    pub(crate) fn spent(&self) -> Spent {
         self.spent
     }
 
@@ -112,5 +144,77 @@ impl<'a> Ledger<'a> {
         change(&mut self.spent);
         change(&mut self.context.conversation.totals.0.lock());
         change(&mut self.context.session.totals.0.lock());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sum_has_no_digits_that_no_price_has() {
+        let pricing = Pricing {
+            input: 3.0,
+            output: 15.0,
+            cache_read: Some(0.3),
+            cache_write: Some(3.75),
+            cache_write_1h: None,
+            long: None,
+        };
+        let usage = Usage {
+            input: Some(123),
+            output: Some(57),
+            cache_read: Some(100),
+            cache_write: Some(11),
+            ..Usage::default()
+        };
+        let mut cost = Cost::default();
+        let mut longest = 0;
+        for _ in 0..1000 {
+            cost.add(&usage, Some(&pricing));
+            let shown = serde_json::to_string(&cost.dollars()).unwrap();
+            longest = shown
+                .split_once('.')
+                .map_or(0, |(_, digits)| digits.len())
+                .max(longest);
+        }
+        assert!(longest <= 9, "{longest}");
+        // 12 tokens at $3, 100 at $0.3, 11 at $3.75 and 57 at $15 a million, a thousand times.
+        assert_eq!(cost.dollars(), Some(0.962_25));
+    }
+
+    #[test]
+    fn a_sum_is_known_while_each_part_is() {
+        let pricing = Pricing {
+            input: 1.0,
+            output: 2.0,
+            cache_read: None,
+            cache_write: None,
+            cache_write_1h: None,
+            long: None,
+        };
+        let usage = |input, output| Usage {
+            input,
+            output,
+            ..Usage::default()
+        };
+        let million = Some(1_000_000);
+        let mut cost = Cost::default();
+        assert_eq!(cost.dollars(), None);
+        cost.add(&usage(million, million), Some(&pricing));
+        cost.add(&usage(million, Some(0)), Some(&pricing));
+        assert_eq!(cost.dollars(), Some(4.0));
+        let mut broken = cost;
+        broken.add_unknown();
+        assert_eq!(broken.dollars(), None);
+        for (usage, pricing) in [
+            (usage(None, million), Some(&pricing)),
+            (usage(million, None), Some(&pricing)),
+            (usage(million, million), None),
+        ] {
+            let mut cost = cost;
+            cost.add(&usage, pricing);
+            assert_eq!(cost.dollars(), None, "{usage:?}");
+        }
     }
 }

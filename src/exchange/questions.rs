@@ -2,18 +2,21 @@
 //!
 //! A question is in the table before it is announced, so that no answer comes too early, and it leaves the table when
 //! it is settled, which happens once. An answer to a question that is not open gets an error and needs no bookkeeping.
-//! The table belongs to the conversation's task. What differs between the kinds is in [`approval`] and [`input`]; a
-//! further kind is one more variant of [`Question`] and [`QuestionId`] with a file of its own.
+//! Only the conversation's task and what runs in it look here, so the lock is never waited for. What differs between the
+//! kinds is in [`approval`] and [`input`]; a further kind is one more variant of [`Question`] and [`QuestionId`] with a
+//! file of its own.
 
-pub mod approval;
-mod check;
+pub(crate) mod approval;
 mod deadline;
-mod defaults;
-pub mod input;
+mod form;
+pub(crate) mod input;
 mod registry;
-mod remembered;
 
-use tokio::sync::{mpsc, oneshot};
+use std::future::poll_fn;
+
+use parking_lot::{MappedMutexGuard, Mutex, MutexGuard};
+use tokio::sync::Notify;
+use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::context::Context;
@@ -25,22 +28,18 @@ use crate::protocol::{RequestId, SessionCode, answer};
 use crate::provider::MAX_CALLS;
 use crate::runtime::sleep_until;
 
+pub(crate) use approval::Remembered;
 use approval::{Approval, Checked};
 use deadline::Deadline;
 use input::InputQuestion;
-pub use registry::QuestionRegistry;
-pub use remembered::Remembered;
+pub(crate) use registry::QuestionRegistry;
 
 /// The most questions that are open in one conversation: an approval for each call of a turn, and a session's requests
 /// for input.
 const MAX_OPEN: usize = MAX_CALLS + registry::MAX_INPUTS;
 
-/// Checked edits that wait to be taken: the conversation takes them at once.
-const CHECKED: usize = 16;
-
-/// Names an open question.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum QuestionId {
+pub(crate) enum QuestionId {
     /// Whether this call may run.
     Approval(ToolId),
     /// What a running call asks for.
@@ -48,50 +47,22 @@ pub enum QuestionId {
 }
 
 /// A question to the user. Dropping its sender counts as cancelled.
-pub enum Question {
+pub(crate) enum Question {
     /// Whether a call may run.
     Approval(Box<Approval>),
     /// What a running call asks for.
     Input(Box<InputQuestion>),
 }
 
-/// Which questions.
-#[derive(Clone, Debug)]
-pub enum Which {
-    /// This one.
-    One(QuestionId),
-    /// All of one call.
-    Call(ToolId),
-    /// All of the conversation.
-    All,
-}
-
-/// What an exchange asks of the table.
-pub enum QuestionRequest {
-    /// The user is to be asked.
-    Ask(Question),
-    /// Questions are void, because whoever asked is gone.
-    Withdraw {
-        /// Which questions.
-        which: Which,
-        /// Fires when they are settled, so that no result comes before.
-        settled: oneshot::Sender<()>,
-    },
-}
-
 /// What a client does about an open question.
-pub enum Action {
-    /// Allows or denies a call.
+pub(crate) enum Action {
     Approve(ToolApprove),
-    /// Gives what a call asks for.
     Input(ToolInput),
-    /// Gives a question more time.
     Extend(ToolExtend),
 }
 
 impl Action {
-    /// Returns the question that it is about.
-    pub fn question(&self) -> QuestionId {
+    pub(crate) fn question(&self) -> QuestionId {
         match self {
             Self::Approve(verdict) => QuestionId::Approval(verdict.tool_id.clone()),
             Self::Input(input) => QuestionId::Input(input.request_id.clone()),
@@ -104,7 +75,7 @@ impl Action {
     }
 
     /// Returns the error of an action whose question is not open.
-    pub fn not_found(&self) -> SessionError {
+    pub(crate) fn not_found(&self) -> SessionError {
         let (code, what) = match self {
             Self::Approve(ToolApprove { tool_id, .. })
             | Self::Extend(ToolExtend {
@@ -133,17 +104,19 @@ impl Action {
     }
 }
 
-/// The open questions of one conversation.
-pub struct Questions {
+#[derive(Default)]
+pub(crate) struct Questions {
     /// The oldest first.
-    open: Vec<Open>,
-    checked: mpsc::Receiver<Checked>,
-    checks: mpsc::Sender<Checked>,
+    open: Mutex<Vec<Open>>,
+    /// Notified of a question that was opened, which may be the next to expire.
+    opened: Notify,
+    /// Checks of edited inputs, one for each approval at most.
+    checks: Mutex<JoinSet<Checked>>,
 }
 
-struct Open {
-    id: QuestionId,
-    tool_id: ToolId,
+pub(crate) struct Open {
+    pub id: QuestionId,
+    pub tool_id: ToolId,
     question: Question,
     deadline: Deadline,
     /// The approval whose edited input is being checked.
@@ -156,11 +129,8 @@ struct Check {
     reply_to: Option<RequestId>,
 }
 
-/// What became due in the table.
-pub enum Due {
-    /// A question has expired.
+pub(crate) enum Due {
     Expiry,
-    /// An edited input was checked.
     Checked(Checked),
 }
 
@@ -171,58 +141,34 @@ enum Unanswered {
     Withdrawn(By),
 }
 
-impl Default for Questions {
-    fn default() -> Self {
-        let (checks, checked) = mpsc::channel(CHECKED);
-        Self {
-            open: Vec::new(),
-            checked,
-            checks,
-        }
-    }
-}
-
 impl Questions {
-    /// Takes what an exchange requests.
-    pub fn take(&mut self, request: QuestionRequest, context: &Context) {
-        match request {
-            QuestionRequest::Ask(question) => self.ask(question, context),
-            QuestionRequest::Withdraw { which, settled } => {
-                self.withdraw(&which, By::Cancel, context);
-                // Whoever asked may be gone.
-                settled.send(()).ok();
-            }
-        }
-    }
-
-    /// Opens a question and announces it. One that nobody waits for, or beyond a bound, is dropped, which counts as
-    /// cancelled.
-    fn ask(&mut self, mut question: Question, context: &Context) {
+    /// Opens a question and announces it. One beyond a bound is dropped, which counts as cancelled.
+    pub(crate) fn ask(&self, mut question: Question, context: &Context) {
         let registry = &context.session.questions;
         let (id, tool_id) = question.ids();
         let conversation = context.conversation.id.clone();
-        if question.is_abandoned()
-            || self.open.len() >= MAX_OPEN
-            || !registry.open(id.clone(), conversation)
-        {
+        let mut open = self.open.lock();
+        if open.len() >= MAX_OPEN || !registry.open(id.clone(), conversation) {
             return;
         }
         let now = Instant::now();
         let deadline = Deadline::new(now, &context.services.config.approval);
         *question.expires_at() = deadline.expires_at(now);
         let announcement = question.announcement();
-        self.open.push(Open {
+        open.push(Open {
             id,
             tool_id,
             question,
             deadline,
             check: None,
         });
+        drop(open);
+        self.opened.notify_one();
         context.events().emit(announcement);
     }
 
     /// Takes what a client does about a question, and answers its request.
-    pub fn act(&mut self, action: Action, reply_to: Option<&RequestId>, context: &Context) {
+    pub(crate) fn act(&self, action: Action, reply_to: Option<&RequestId>, context: &Context) {
         let answer = match action {
             Action::Approve(verdict) => match self.approve(verdict, reply_to, context) {
                 Some(answer) => answer,
@@ -237,12 +183,11 @@ impl Questions {
     }
 
     /// Gives a question more time and announces when it expires now.
-    fn extend(&mut self, extend: ToolExtend, context: &Context) -> Result<Event, SessionError> {
+    fn extend(&self, extend: ToolExtend, context: &Context) -> Result<Event, SessionError> {
         let tool_id = extend.tool_id.clone();
         let action = Action::Extend(extend);
-        let id = action.question();
-        let found = self.find(&id);
-        let Some(open) = found.filter(|open| open.tool_id == tool_id) else {
+        let found = self.find(&action.question());
+        let Some(mut open) = found.filter(|open| open.tool_id == tool_id) else {
             return Err(action.not_found());
         };
         let now = Instant::now();
@@ -250,7 +195,7 @@ impl Questions {
         if moved {
             *open.question.expires_at() = open.deadline.expires_at(now);
         }
-        let extended = open.question.extended();
+        let extended = open.extended();
         let answer = Event::ChatToolExtendResult(answer::Extended {
             tool_id: extended.tool_id.clone(),
             request_id: extended.request_id.clone(),
@@ -263,67 +208,66 @@ impl Questions {
     }
 
     /// Waits until a question expires or the check of an edited input is done.
-    pub async fn due(&mut self) -> Due {
-        let next = self.open.iter().filter_map(|open| open.deadline.at()).min();
+    pub(crate) async fn due(&self) -> Due {
+        let deadlines = |open: &Vec<Open>| open.iter().filter_map(|open| open.deadline.at()).min();
+        let next = deadlines(&self.open.lock());
         tokio::select! {
             () = sleep_until(next) => Due::Expiry,
-            Some(checked) = self.checked.recv() => Due::Checked(checked),
+            () = self.opened.notified() => Due::Expiry,
+            Some(Ok(checked)) = poll_fn(|task| self.checks.lock().poll_join_next(task)) => {
+                Due::Checked(checked)
+            }
         }
     }
 
-    /// Does what became due.
-    pub fn settle_due(&mut self, due: Due, context: &Context) {
+    pub(crate) fn settle_due(&self, due: Due, context: &Context) {
         match due {
             Due::Checked(checked) => self.take_checked(checked, context),
             Due::Expiry => {
                 let now = Instant::now();
-                let late = self.ids(|open| open.deadline.has_passed(now));
+                let late = |open: &Open| open.deadline.has_passed(now);
                 self.settle_unanswered(late, Unanswered::Expired, context);
             }
         }
     }
 
     /// Settles questions because whoever asked is gone.
-    pub fn withdraw(&mut self, which: &Which, by: By, context: &Context) {
-        let ids = match which {
-            Which::One(id) => vec![id.clone()],
-            Which::Call(tool_id) => self.ids(|open| open.tool_id == *tool_id),
-            Which::All => self.ids(|_| true),
-        };
-        self.settle_unanswered(ids, Unanswered::Withdrawn(by), context);
+    pub(crate) fn withdraw(&self, which: impl Fn(&Open) -> bool, by: By, context: &Context) {
+        self.settle_unanswered(which, Unanswered::Withdrawn(by), context);
     }
 
-    /// Returns the open approvals as they were announced.
-    pub fn approvals(&self) -> Vec<ToolConfirm> {
-        let confirms = self.open.iter().filter_map(|open| match &open.question {
+    pub(crate) fn approvals(&self) -> Vec<ToolConfirm> {
+        let open = self.open.lock();
+        let confirms = open.iter().filter_map(|open| match &open.question {
             Question::Approval(approval) => Some(approval.confirm.clone()),
             Question::Input(_) => None,
         });
         confirms.collect()
     }
 
-    /// Returns the open requests for input as they were announced.
-    pub fn inputs(&self) -> Vec<ToolInputRequest> {
-        let requests = self.open.iter().filter_map(|open| match &open.question {
+    pub(crate) fn inputs(&self) -> Vec<ToolInputRequest> {
+        let open = self.open.lock();
+        let requests = open.iter().filter_map(|open| match &open.question {
             Question::Input(input) => Some(input.request.clone()),
             Question::Approval(_) => None,
         });
         requests.collect()
     }
 
-    fn find(&mut self, id: &QuestionId) -> Option<&mut Open> {
-        self.open.iter_mut().find(|open| open.id == *id)
-    }
-
-    fn ids(&self, which: impl Fn(&Open) -> bool) -> Vec<QuestionId> {
-        let chosen = self.open.iter().filter(|open| which(open));
-        chosen.map(|open| open.id.clone()).collect()
+    fn find(&self, id: &QuestionId) -> Option<MappedMutexGuard<'_, Open>> {
+        MutexGuard::try_map(self.open.lock(), |open| {
+            open.iter_mut().find(|open| open.id == *id)
+        })
+        .ok()
     }
 
     /// Takes a question out of the table. An approval of it that is being checked comes too late.
-    fn close(&mut self, id: &QuestionId, context: &Context) -> Option<Question> {
-        let at = self.open.iter().position(|open| open.id == *id)?;
-        let open = self.open.remove(at);
+    fn close(&self, id: &QuestionId, context: &Context) -> Option<Question> {
+        let open = {
+            let mut open = self.open.lock();
+            let at = open.iter().position(|open| open.id == *id)?;
+            open.remove(at)
+        };
         context.session.questions.close(id);
         if let Some(Check { verdict, reply_to }) = open.check {
             let error = Action::Approve(verdict).not_found();
@@ -333,7 +277,11 @@ impl Questions {
         Some(open.question)
     }
 
-    fn settle_unanswered(&mut self, ids: Vec<QuestionId>, how: Unanswered, context: &Context) {
+    fn settle_unanswered(&self, which: impl Fn(&Open) -> bool, how: Unanswered, context: &Context) {
+        let open = self.open.lock();
+        let ids = open.iter().filter(|open| which(open));
+        let ids: Vec<_> = ids.map(|open| open.id.clone()).collect();
+        drop(open);
         for id in ids {
             match self.close(&id, context) {
                 Some(Question::Approval(approval)) => approval.settle_unanswered(how, context),
@@ -344,30 +292,39 @@ impl Questions {
     }
 }
 
+impl Open {
+    /// Returns the event that says when it expires now.
+    fn extended(&mut self) -> ToolExtended {
+        let (conversation_id, message_id) = match &self.question {
+            Question::Approval(it) => (&it.confirm.conversation_id, &it.confirm.message_id),
+            Question::Input(it) => (&it.request.conversation_id, &it.request.message_id),
+        };
+        ToolExtended {
+            conversation_id: conversation_id.clone(),
+            message_id: message_id.clone(),
+            tool_id: self.tool_id.clone(),
+            request_id: match &self.id {
+                QuestionId::Approval(_) => None,
+                QuestionId::Input(id) => Some(id.clone()),
+            },
+            expires_at: self.question.expires_at().clone(),
+        }
+    }
+}
+
 impl Question {
     /// Returns its id, and whose call's it is.
     fn ids(&self) -> (QuestionId, ToolId) {
         match self {
             Self::Approval(approval) => {
-                let tool_id = approval.confirm.tool_id.clone();
-                (QuestionId::Approval(tool_id.clone()), tool_id)
+                let tool_id = &approval.confirm.tool_id;
+                (QuestionId::Approval(tool_id.clone()), tool_id.clone())
             }
             Self::Input(input) => {
-                let ToolInputRequest {
-                    request_id,
-                    tool_id,
-                    ..
-                } = &input.request;
-                (QuestionId::Input(request_id.clone()), tool_id.clone())
+                let request = &input.request;
+                let id = QuestionId::Input(request.request_id.clone());
+                (id, request.tool_id.clone())
             }
-        }
-    }
-
-    /// Returns whether nobody waits for the answer any more.
-    fn is_abandoned(&self) -> bool {
-        match self {
-            Self::Approval(approval) => approval.verdict.is_closed(),
-            Self::Input(input) => input.given.is_closed(),
         }
     }
 
@@ -382,40 +339,6 @@ impl Question {
         match self {
             Self::Approval(approval) => Event::ChatToolConfirm(Box::new(approval.confirm.clone())),
             Self::Input(input) => Event::ChatToolInputRequest(Box::new(input.request.clone())),
-        }
-    }
-
-    /// Returns the event that says when it expires now.
-    fn extended(&self) -> ToolExtended {
-        let (conversation_id, message_id, tool_id, request_id, expires_at) = match self {
-            Self::Approval(approval) => {
-                let it = &approval.confirm;
-                (
-                    &it.conversation_id,
-                    &it.message_id,
-                    &it.tool_id,
-                    None,
-                    &it.expires_at,
-                )
-            }
-            Self::Input(input) => {
-                let it = &input.request;
-                let id = Some(it.request_id.clone());
-                (
-                    &it.conversation_id,
-                    &it.message_id,
-                    &it.tool_id,
-                    id,
-                    &it.expires_at,
-                )
-            }
-        };
-        ToolExtended {
-            conversation_id: conversation_id.clone(),
-            message_id: message_id.clone(),
-            tool_id: tool_id.clone(),
-            request_id,
-            expires_at: expires_at.clone(),
         }
     }
 }

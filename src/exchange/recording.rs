@@ -3,9 +3,9 @@
 //! What a program writes is kept line by line, since a secret may come in two pieces; of a tool that writes nothing
 //! while it runs, its result is its output. Where it is kept is [`crate::sandbox::spill`]'s business.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use crate::message::ToolId;
@@ -16,82 +16,116 @@ use crate::sandbox::spill::{Gone, Recorded, Spill};
 use crate::telemetry::{Redactor, Stream, Unit};
 use crate::tool::OutputStream;
 
-/// The output of one call.
+/// The output of one call. It outlives the call, so what cleans it is the [`Recorder`]'s.
 #[derive(Debug)]
-pub struct Recording {
+pub(crate) struct Recording {
     recorded: Recorded,
-    redactor: Redactor,
-    /// Held for one piece of output, never across an await.
-    streams: Mutex<Streams>,
     began: Instant,
     /// Bytes that came so far.
     stdout_bytes: AtomicU64,
     stderr_bytes: AtomicU64,
 }
 
-/// What the program writes, clean of secrets.
 #[derive(Debug)]
-struct Streams {
-    stdout: Stream,
-    stderr: Stream,
-    wrote: bool,
+pub(crate) struct Recorder {
+    recording: Arc<Recording>,
+    lines: CleanOutput,
 }
 
-impl Recording {
-    /// Begins to keep an output.
-    pub fn new(spill: &Spill, redactor: &Redactor) -> Self {
+/// The two streams of a running call, clean of secrets.
+#[derive(Debug)]
+pub(crate) struct CleanOutput {
+    redactor: Redactor,
+    stdout: Stream,
+    stderr: Stream,
+}
+
+impl CleanOutput {
+    /// Returns the streams of a call that has written nothing; `unit` says how much is held back.
+    pub(crate) fn new(redactor: &Redactor, unit: Unit) -> Self {
         Self {
-            recorded: spill.record(),
             redactor: redactor.clone(),
-            streams: Mutex::new(Streams {
-                stdout: Stream::new(redactor, Unit::Line),
-                stderr: Stream::new(redactor, Unit::Line),
-                wrote: false,
-            }),
-            began: Instant::now(),
-            stdout_bytes: AtomicU64::new(0),
-            stderr_bytes: AtomicU64::new(0),
+            stdout: Stream::new(redactor, unit),
+            stderr: Stream::new(redactor, unit),
         }
     }
 
-    /// Takes a piece of output as it comes; progress is none.
-    pub fn push(&self, stream: OutputStream, chunk: &str) {
-        let mut streams = self.streams.lock();
-        let streams = &mut *streams;
-        let (pipe, stream, bytes) = match stream {
-            OutputStream::Stdout => (Pipe::Stdout, &mut streams.stdout, &self.stdout_bytes),
-            OutputStream::Stderr => (Pipe::Stderr, &mut streams.stderr, &self.stderr_bytes),
-            OutputStream::Progress => return,
-        };
-        streams.wrote = true;
-        bytes.fetch_add(chunk.len() as u64, Ordering::Relaxed);
-        self.keep(pipe, &stream.push(chunk));
+    /// Takes a piece and returns what is clean of the stream by now, perhaps nothing.
+    pub(crate) fn push(&mut self, stream: OutputStream, chunk: &str) -> String {
+        match stream {
+            OutputStream::Stdout => self.stdout.push(chunk),
+            OutputStream::Stderr => self.stderr.push(chunk),
+            // Whole texts of the tool's own.
+            OutputStream::Progress => self.redactor.redact(chunk).into_owned(),
+        }
     }
 
+    pub(crate) fn finish(&mut self) -> [(OutputStream, String); 2] {
+        [
+            (OutputStream::Stdout, self.stdout.finish()),
+            (OutputStream::Stderr, self.stderr.finish()),
+        ]
+    }
+}
+
+impl Recorder {
+    pub(crate) fn new(spill: &Spill, redactor: &Redactor) -> Self {
+        Self {
+            recording: Arc::new(Recording {
+                recorded: spill.record(),
+                began: Instant::now(),
+                stdout_bytes: AtomicU64::new(0),
+                stderr_bytes: AtomicU64::new(0),
+            }),
+            lines: CleanOutput::new(redactor, Unit::Line),
+        }
+    }
+
+    pub(crate) fn recording(&self) -> Arc<Recording> {
+        Arc::clone(&self.recording)
+    }
+
+    /// Takes a piece of output as it comes; progress is none.
+    pub(crate) fn push(&mut self, stream: OutputStream, chunk: &str) {
+        let bytes = match stream {
+            OutputStream::Stdout => &self.recording.stdout_bytes,
+            OutputStream::Stderr => &self.recording.stderr_bytes,
+            OutputStream::Progress => return,
+        };
+        bytes.fetch_add(chunk.len() as u64, Ordering::Relaxed);
+        let clean = self.lines.push(stream, chunk);
+        self.recording.keep(stream, &clean);
+    }
+
+    /// Ends it; `result` is the output of a tool that wrote nothing while it ran.
+    pub(crate) fn finish(mut self, result: Option<&str>) {
+        for (stream, rest) in self.lines.finish() {
+            self.recording.keep(stream, &rest);
+        }
+        if let (true, Some(result)) = (self.recording.is_empty(), result) {
+            let clean = self.lines.redactor.redact(result);
+            self.recording.keep(OutputStream::Stdout, &clean);
+        }
+        self.recording.recorded.finish();
+    }
+}
+
+impl Recording {
     /// Notes in the record of the call, which still runs, what it has come to.
-    pub fn so_far(&self, record: &mut ExecutionRecord) {
+    pub(crate) fn so_far(&self, record: &mut ExecutionRecord) {
         record.duration_ms = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
         record.stdout_bytes = self.stdout_bytes.load(Ordering::Relaxed);
         record.stderr_bytes = self.stderr_bytes.load(Ordering::Relaxed);
     }
 
-    /// Ends it; `result` is the output of a tool that wrote nothing while it ran.
-    pub fn finish(&self, result: Option<&str>) {
-        let mut streams = self.streams.lock();
-        self.keep(Pipe::Stdout, &streams.stdout.finish());
-        self.keep(Pipe::Stderr, &streams.stderr.finish());
-        if let (false, Some(result)) = (streams.wrote, result) {
-            self.keep(Pipe::Stdout, &self.redactor.redact(result));
-        }
-        self.recorded.finish();
-    }
-
     /// Returns a range as `tool:output` answers with it. Blocks until the disk has answered.
-    ///
-    /// # Errors
-    ///
-    /// [`Gone`] where newer outputs needed the room.
-    pub fn range(&self, tool_id: &ToolId, offset: u64, limit: usize) -> Result<OutputRange, Gone> {
+    /// Fails where newer outputs needed the room.
+    pub(crate) fn range(
+        &self,
+        tool_id: &ToolId,
+        offset: u64,
+        limit: usize,
+    ) -> Result<OutputRange, Gone> {
         let range = self.recorded.read(offset, limit)?;
         Ok(OutputRange {
             tool_id: tool_id.clone(),
@@ -106,7 +140,16 @@ impl Recording {
         })
     }
 
-    fn keep(&self, pipe: Pipe, clean: &str) {
+    fn is_empty(&self) -> bool {
+        let bytes = [&self.stdout_bytes, &self.stderr_bytes];
+        bytes.iter().all(|bytes| bytes.load(Ordering::Relaxed) == 0)
+    }
+
+    fn keep(&self, stream: OutputStream, clean: &str) {
+        let pipe = match stream {
+            OutputStream::Stderr => Pipe::Stderr,
+            OutputStream::Stdout | OutputStream::Progress => Pipe::Stdout,
+        };
         if !clean.is_empty() && self.recorded.push(pipe, clean).is_err() {
             crate::runtime::block_in_place(|| self.recorded.push_waiting(pipe, clean));
         }
@@ -120,11 +163,12 @@ mod tests {
     fn kept(redactor: &Redactor, chunks: &[&str]) -> String {
         let folder = tempfile::tempdir().unwrap();
         let spill = Spill::new(folder.path().to_owned(), 1 << 20);
-        let recording = Recording::new(&spill, redactor);
+        let mut recorder = Recorder::new(&spill, redactor);
+        let recording = recorder.recording();
         for chunk in chunks {
-            recording.push(OutputStream::Stdout, chunk);
+            recorder.push(OutputStream::Stdout, chunk);
         }
-        recording.finish(Some("the result"));
+        recorder.finish(Some("the result"));
         let range = recording.range(&ToolId::new("t1"), 0, 1 << 20).unwrap();
         assert_eq!(range.next_offset, None);
         range.text
@@ -150,10 +194,27 @@ mod tests {
     fn the_output_of_a_tool_that_only_told_how_far_it_is_is_its_result() {
         let folder = tempfile::tempdir().unwrap();
         let spill = Spill::new(folder.path().to_owned(), 1 << 20);
-        let recording = Recording::new(&spill, &Redactor::default());
-        recording.push(OutputStream::Progress, "half of it");
-        recording.finish(Some("the result"));
+        let mut recorder = Recorder::new(&spill, &Redactor::default());
+        let recording = recorder.recording();
+        recorder.push(OutputStream::Progress, "half of it");
+        recorder.finish(Some("the result"));
         let range = recording.range(&ToolId::new("t1"), 0, 100).unwrap();
         assert_eq!(range.text, "the result");
+    }
+
+    #[test]
+    fn a_secret_in_pieces_is_never_shown() {
+        let redactor = Redactor::default();
+        redactor.add("hunter2-hunter2");
+        let mut live = CleanOutput::new(&redactor, Unit::Word);
+        let shown = [
+            live.push(OutputStream::Stdout, "a hunter2-"),
+            live.push(OutputStream::Stderr, "hunter2-"),
+            live.push(OutputStream::Progress, "1/2 hunter2-hunter2"),
+            live.push(OutputStream::Stdout, "hunter2 b"),
+        ];
+        assert_eq!(shown, ["a ", "", "1/2 [redacted]", "[redacted] "]);
+        let rest = live.finish().map(|(_, rest)| rest);
+        assert_eq!(rest, ["b", "hunter2-"]);
     }
 }

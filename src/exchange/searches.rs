@@ -29,16 +29,15 @@ const NAMED: usize = 5;
 
 /// The searches of one exchange, by their calls; as many as the limit at most.
 #[derive(Debug, Default)]
-pub struct Searches(Mutex<HashSet<ToolId>>);
+pub(crate) struct Searches(Mutex<HashSet<ToolId>>);
 
 impl Searches {
-    /// Begins anew, with another exchange.
-    pub fn restart(&self) {
+    pub(crate) fn restart(&self) {
         self.0.lock().clear();
     }
 
     /// Says what holds for a search, and counts it where it is a further one.
-    pub fn judge(
+    pub(crate) fn judge(
         &self,
         call: &ToolId,
         query: &str,

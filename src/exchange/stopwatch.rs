@@ -12,7 +12,7 @@ const FAR: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
 
 /// A limit that can be paused; several pauses may overlap.
 #[derive(Debug)]
-pub struct Stopwatch {
+pub(crate) struct Stopwatch {
     state: Mutex<State>,
     resumed: Notify,
 }
@@ -25,11 +25,10 @@ struct State {
 
 /// Time stands still while this lives.
 #[derive(Debug)]
-pub struct Pause<'a>(&'a Stopwatch);
+pub(crate) struct Pause<'a>(&'a Stopwatch);
 
 impl Stopwatch {
-    /// Starts to run now.
-    pub fn start(limit: Duration) -> Self {
+    pub(crate) fn start(limit: Duration) -> Self {
         Self {
             state: Mutex::new(State {
                 deadline: Instant::now() + limit.min(FAR),
@@ -39,8 +38,7 @@ impl Stopwatch {
         }
     }
 
-    /// Stops the time.
-    pub fn pause(&self) -> Pause<'_> {
+    pub(crate) fn pause(&self) -> Pause<'_> {
         let mut state = self.state.lock();
         state.paused = match state.paused {
             Some((count, since)) => Some((count + 1, since)),
@@ -49,8 +47,7 @@ impl Stopwatch {
         Pause(self)
     }
 
-    /// Waits until the time is up.
-    pub async fn expired(&self) {
+    pub(crate) async fn expired(&self) {
         loop {
             let (deadline, paused) = {
                 let state = self.state.lock();

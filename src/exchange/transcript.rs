@@ -20,21 +20,18 @@ type Sink = dyn Fn(Event, Option<&RequestId>) + Send + Sync;
 
 /// The way of events to whoever follows a session: takes them in order, never waits, never fails.
 #[derive(Clone)]
-pub struct Events(Arc<Sink>);
+pub(crate) struct Events(Arc<Sink>);
 
 impl Events {
-    /// Makes a handle of a sink.
-    pub fn new(sink: impl Fn(Event, Option<&RequestId>) + Send + Sync + 'static) -> Self {
+    pub(crate) fn new(sink: impl Fn(Event, Option<&RequestId>) + Send + Sync + 'static) -> Self {
         Self(Arc::new(sink))
     }
 
-    /// Emits an event.
-    pub fn emit(&self, event: Event) {
+    pub(crate) fn emit(&self, event: Event) {
         (self.0)(event, None);
     }
 
-    /// Emits the answer to a request.
-    pub fn answer(&self, reply_to: Option<&RequestId>, event: Event) {
+    pub(crate) fn answer(&self, reply_to: Option<&RequestId>, event: Event) {
         (self.0)(event, reply_to);
     }
 }
@@ -48,7 +45,7 @@ impl std::fmt::Debug for Events {
 /// One exchange as its client sees it and its conversation remembers it. Whoever makes one ends it.
 #[derive(Debug)]
 #[must_use = "an exchange has an end"]
-pub struct Transcript {
+pub(crate) struct Transcript {
     events: Events,
     history: Arc<History>,
     conversation_id: ConversationId,
@@ -58,8 +55,7 @@ pub struct Transcript {
 }
 
 impl Transcript {
-    /// Returns the transcript of an exchange that has emitted nothing.
-    pub fn new(context: &Context, message_id: &MessageId) -> Self {
+    pub(crate) fn new(context: &Context, message_id: &MessageId) -> Self {
         Self {
             events: context.events().clone(),
             history: Arc::clone(&context.conversation.history),
@@ -70,7 +66,7 @@ impl Transcript {
     }
 
     /// Emits that the exchange began, and that it answers what was steered too late into the one before.
-    pub fn begin(&self, setup: &Setup, steered: &[Vec<Part>]) {
+    pub(crate) fn begin(&self, setup: &Setup, steered: &[Vec<Part>]) {
         // Not at `info`: what it would say its end says too, and it would be written before the provider is asked.
         tracing::debug!(parts = setup.content.len(), "exchange began");
         self.events.emit(Event::ChatStreamStart(StreamStart {
@@ -84,15 +80,14 @@ impl Transcript {
         }
     }
 
-    /// Remembers a message and emits it.
-    pub fn record(&mut self, message: Message) {
+    pub(crate) fn record(&mut self, message: Message) {
         self.emit_held_back();
         self.emit_message(WireMessage::from(&message));
         self.history.extend([message]);
     }
 
     /// Remembers a reply, unless it is empty. One without calls may be the last, and its event is held back.
-    pub fn record_reply(&mut self, reply: Reply) {
+    pub(crate) fn record_reply(&mut self, reply: Reply) {
         self.emit_held_back();
         if reply.is_empty() {
             return;
@@ -106,13 +101,13 @@ impl Transcript {
     }
 
     /// Makes what the user said meanwhile part of the exchange.
-    pub fn record_steered(&mut self, content: Vec<Part>) {
+    pub(crate) fn record_steered(&mut self, content: Vec<Part>) {
         self.emit_steered(&content);
         self.record(Message::User(content));
     }
 
     /// Emits how the exchange ended: its error, its last message, its end. One that never ran took no time.
-    pub fn end(self, ended: Ended, took: Option<Duration>) {
+    pub(crate) fn end(self, ended: Ended, took: Option<Duration>) {
         let stop_reason = ended.stop.unwrap_or(StopReason::Error);
         let duration_ms = u64::try_from(took.unwrap_or_default().as_millis()).unwrap_or(u64::MAX);
         if let Some(error) = ended.error {

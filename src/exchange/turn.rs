@@ -7,14 +7,12 @@ use std::time::Duration;
 use futures::{FutureExt, StreamExt};
 use tokio::time::Instant;
 
-use super::accumulator::{Accumulator, ClientDelta, Turn};
+use super::accumulator::{Accumulator, Turn};
 use super::budget::{estimate, estimate_head, estimate_reply};
-use super::failure;
-use super::history::HistoryView;
-use super::offer::ToolOffer;
+use super::calls::cancelled;
 use super::setup::Setup;
-use super::{Exchange, Leave, Progress};
-use crate::message::ToolCall;
+use super::{Exchange, Leave, failure};
+use crate::message::{Message, ToolId, ToolSpec};
 use crate::protocol::event::{
     Delta, Event, State, StateName, StopReason, ToolInputDelta, TurnDiscarded, TurnUsage,
 };
@@ -22,13 +20,19 @@ use crate::protocol::word;
 use crate::provider::retry::{Failures, Policy};
 use crate::provider::{Chunk, ChunkStream, ErrorKind, ProviderError, Request, ToolChoice};
 use crate::telemetry::metrics;
-use crate::tool::Metadata;
+use crate::tool::{Metadata, ToolSet};
 
-/// What one attempt at a turn came to.
 enum Attempt {
     Whole(Accumulator),
     Broken(Accumulator, ProviderError),
     Cancelled(Accumulator),
+}
+
+/// The tools as they were when a turn began: its request offers them, and its calls are looked up among them.
+pub(super) struct ToolOffer {
+    pub(super) tools: Arc<ToolSet>,
+    /// What the scope offers to the model, in the order of the names.
+    specs: Vec<ToolSpec>,
 }
 
 /// What one turn asks of the model; its attempts share it.
@@ -39,20 +43,12 @@ pub(super) struct TurnRequest {
 }
 
 impl TurnRequest {
-    pub(super) fn new(turn: u32, offer: &Arc<ToolOffer>, choice: ToolChoice) -> Self {
-        Self {
-            turn,
-            offer: Arc::clone(offer),
-            choice,
-        }
-    }
-
     /// Returns the provider's request, made of the history and the tools as they are at one moment.
-    fn to_provider<'r>(&'r self, setup: &'r Setup, history: &'r HistoryView) -> Request<'r> {
+    fn to_provider<'r>(&'r self, setup: &'r Setup, history: &'r [Message]) -> Request<'r> {
         Request {
             model: &setup.model,
             system: &setup.system,
-            messages: history.messages(),
+            messages: history,
             tools: &self.offer.specs,
             tool_choice: self.choice,
             max_tokens: setup.max_tokens,
@@ -64,28 +60,46 @@ impl TurnRequest {
 }
 
 impl Exchange<'_> {
+    /// Returns what a turn asks with the tools as they are now: those of MCP servers come and go. Where none did, the
+    /// schemas are not copied.
+    pub(super) fn request(&mut self, turn: u32, choice: ToolChoice) -> TurnRequest {
+        let tools = self.context.services.registry.snapshot();
+        let before = self.progress.offer.take();
+        let offer = before.filter(|offer| Arc::ptr_eq(&offer.tools, &tools));
+        let offer = offer.unwrap_or_else(|| {
+            let specs = tools.values().map(|tool| tool.spec());
+            let specs = specs.filter(|spec| self.setup.scope.allows(spec));
+            Arc::new(ToolOffer {
+                specs: specs.cloned().collect(),
+                tools,
+            })
+        });
+        self.progress.offer = Some(Arc::clone(&offer));
+        TurnRequest {
+            turn,
+            offer,
+            choice,
+        }
+    }
+
     /// Streams one turn, retried as the policy allows; an error says how to leave where it came to nothing.
     ///
     /// An attempt that failed before a client saw anything of it is repeated in silence; one that
     /// failed later is discarded and run again, a bounded number of times.
-    pub(super) async fn stream_turn(
-        &mut self,
-        request: &TurnRequest,
-        progress: &mut Progress<'_>,
-    ) -> Result<Turn, Leave> {
+    pub(super) async fn stream_turn(&mut self, request: &TurnRequest) -> Result<Turn, Leave> {
         let provider = &self.setup.provider_id;
         let policy = Policy::new(self.setup.max_retries);
         let restart_policy = Policy::new(self.setup.restarts);
         let (mut failures, mut retries, mut restarts) = (Failures::default(), 0, 0);
         loop {
-            match self.attempt(request, progress).await {
+            match self.attempt(request).await {
                 Attempt::Whole(received) => {
                     metrics::provider_answered(provider, "ok");
-                    return Ok(self.finish_turn(request, received, progress));
+                    return Ok(self.finish_turn(request, received));
                 }
                 Attempt::Cancelled(received) => {
                     metrics::provider_answered(provider, "cancelled");
-                    self.abandon(received, "cancelled", &cancelled(), progress);
+                    self.abandon(received, "cancelled", &cancelled());
                     return Err(Leave::Stop(StopReason::Cancelled));
                 }
                 Attempt::Broken(received, error) => {
@@ -104,10 +118,10 @@ impl Exchange<'_> {
                         policy.next_delay(&error, retries, jitter())
                     };
                     let Some(delay) = again else {
-                        return Err(self.give_up(received, &error, progress));
+                        return Err(self.give_up(received, &error));
                     };
                     if received.has_output() {
-                        progress.ledger.add_broken_turn();
+                        self.ledger.add_broken_turn();
                         self.discard(request.turn, &error);
                     }
                     if !error.not_sent {
@@ -120,9 +134,9 @@ impl Exchange<'_> {
         }
     }
 
-    async fn attempt(&self, request: &TurnRequest, progress: &mut Progress<'_>) -> Attempt {
+    async fn attempt(&mut self, request: &TurnRequest) -> Attempt {
         let mut received = Accumulator::default();
-        self.context.conversation.announced.clear();
+        self.context.conversation.announced.lock().clear();
         let mut cancelled = pin!(self.cancel.cancelled());
         self.emit(Event::ChatState(self.state(StateName::Thinking)));
         let history = self.context.conversation.history.view();
@@ -152,7 +166,7 @@ impl Exchange<'_> {
                     // A provider that always has more must not keep its conversation from listening.
                     tokio::task::coop::consume_budget().await;
                     let done = matches!(chunk, Chunk::End(_));
-                    self.receive(request.turn, chunk, &mut received, progress);
+                    self.receive(request.turn, chunk, &mut received);
                     if let Err(error) = received.check() {
                         return Attempt::Broken(received, error);
                     }
@@ -182,75 +196,73 @@ impl Exchange<'_> {
     }
 
     /// Adds a chunk to the turn and emits what it means to the client.
-    fn receive(
-        &self,
-        turn: u32,
-        chunk: Chunk,
-        received: &mut Accumulator,
-        progress: &mut Progress<'_>,
-    ) {
-        if let Chunk::Notice(notice) = chunk {
-            return self.emit(Event::SessionNotice(notice));
-        }
-        let first_text = !received.has_text();
-        match received.push(chunk, || self.context.session.ids.tool()) {
-            ClientDelta::Text(content) => {
-                if first_text {
+    fn receive(&mut self, turn: u32, chunk: Chunk, received: &mut Accumulator) {
+        match chunk {
+            Chunk::Text(content) => {
+                if !received.has_text() {
                     self.emit(Event::ChatState(self.state(StateName::Responding)));
                 }
-                let delta = self.delta(turn, &mut progress.text_index, content);
+                received.add_text(&content);
+                let delta = self.delta(turn, self.progress.text_index, content);
+                self.progress.text_index += 1;
                 self.emit(Event::ChatTextDelta(delta));
             }
-            ClientDelta::Thinking(content) => {
-                let delta = self.delta(turn, &mut progress.thinking_index, content);
+            Chunk::Thinking(content) => {
+                received.add_thinking(&content);
+                let delta = self.delta(turn, self.progress.thinking_index, content);
+                self.progress.thinking_index += 1;
                 self.emit(Event::ChatThinkingDelta(delta));
             }
-            ClientDelta::CallInput {
-                id,
+            Chunk::ToolCallStart {
+                index,
+                provider_call_id,
                 name,
-                chunk,
-                begins,
             } => {
-                if begins {
-                    self.context.conversation.announced.begin(id.clone());
-                    self.emit(Event::ChatState(State {
-                        tool_id: Some(id.clone()),
-                        ..self.state(StateName::ToolPlanned)
-                    }));
-                }
-                self.emit(Event::ChatToolInputDelta(ToolInputDelta {
-                    conversation_id: self.setup.conversation_id.clone(),
-                    message_id: self.setup.message_id.clone(),
-                    turn,
-                    tool_id: id,
-                    tool_name: name,
-                    chunk,
-                }));
+                let id = self.context.session.ids.tool();
+                self.context.conversation.announced.lock().push(id.clone());
+                self.emit_call_state(&id, StateName::ToolPlanned);
+                self.emit_input(turn, &id, &name, String::new());
+                received.begin_call(index, id, name, provider_call_id);
             }
-            ClientDelta::Nothing => {}
+            Chunk::ToolCallDelta { index, fragment } => {
+                if let Some(call) = received.add_input(index, &fragment) {
+                    self.emit_input(turn, &call.id, &call.name, fragment);
+                }
+            }
+            Chunk::ToolCallEnd {
+                index,
+                provider_call_id,
+                input,
+            } => received.end_call(index, provider_call_id, input),
+            Chunk::Notice(notice) => self.emit(Event::SessionNotice(notice)),
+            Chunk::End(end) => received.end(end),
+            Chunk::Start { .. } => {}
         }
     }
 
-    fn delta(&self, turn: u32, index: &mut u64, content: String) -> Delta {
-        let delta = Delta {
+    fn delta(&self, turn: u32, index: u64, content: String) -> Delta {
+        Delta {
             conversation_id: self.setup.conversation_id.clone(),
             message_id: self.setup.message_id.clone(),
             turn,
-            index: *index,
+            index,
             content,
-        };
-        *index += 1;
-        delta
+        }
     }
 
-    /// Closes a turn that ended well.
-    fn finish_turn(
-        &self,
-        request: &TurnRequest,
-        received: Accumulator,
-        progress: &mut Progress<'_>,
-    ) -> Turn {
-        let stop = received.raw_stop().map(str::to_owned);
+    /// Emits a piece of a call's input; an empty one where the call only begins.
+    fn emit_input(&self, turn: u32, tool_id: &ToolId, tool_name: &str, chunk: String) {
+        self.emit(Event::ChatToolInputDelta(ToolInputDelta {
+            conversation_id: self.setup.conversation_id.clone(),
+            message_id: self.setup.message_id.clone(),
+            turn,
+            tool_id: tool_id.clone(),
+            tool_name: tool_name.to_owned(),
+            chunk,
+        }));
+    }
+
+    fn finish_turn(&mut self, request: &TurnRequest, received: Accumulator) -> Turn {
         let whole = received.finish();
         let estimated = || {
             estimate_head(&self.setup.system, &request.offer.specs)
@@ -258,8 +270,8 @@ impl Exchange<'_> {
                 + estimate_reply(&whole.reply)
         };
         let model = self.setup.provider.model(&self.setup.model);
-        progress.ledger.add_turn(&whole.usage, &model, estimated);
-        progress.turns += 1;
+        self.ledger.add_turn(&whole.usage, &model, estimated);
+        self.progress.ended.turns += 1;
         let usage = &whole.usage;
         self.emit(Event::ChatUsage(TurnUsage {
             conversation_id: self.setup.conversation_id.clone(),
@@ -269,52 +281,35 @@ impl Exchange<'_> {
             output_tokens: usage.output,
             cache_read_tokens: usage.cache_read,
             cache_write_tokens: usage.cache_write,
-            context: progress.ledger.gauge.context(),
+            context: self.ledger.gauge.context(),
         }));
         tracing::info!(
             input = usage.input,
             output = usage.output,
             calls = whole.reply.calls.len(),
-            stop,
+            stop = whole.raw_stop,
             "turn ended"
         );
         whole
     }
 
-    /// Remembers what came of a turn that will not be whole, each of its calls answered.
-    fn abandon(
-        &mut self,
-        received: Accumulator,
-        reason: &str,
-        metadata: &Metadata,
-        progress: &mut Progress<'_>,
-    ) {
-        progress.partial |= received.has_text();
+    fn abandon(&mut self, received: Accumulator, reason: &str, metadata: &Metadata) {
+        self.progress.ended.partial |= received.has_text();
         if !received.has_output() {
             return;
         }
-        progress.ledger.add_broken_turn();
-        let turn = received.finish();
-        let calls: Vec<ToolCall> = turn.reply.calls.clone();
-        progress.count_calls(calls.len());
-        self.transcript.record_reply(turn.reply);
+        self.ledger.add_broken_turn();
+        let reply = received.finish().reply;
+        let calls = reply.calls.clone();
+        self.transcript.record_reply(reply);
         self.refuse_calls(&calls, reason, metadata);
     }
 
-    fn give_up(
-        &mut self,
-        received: Accumulator,
-        error: &ProviderError,
-        progress: &mut Progress<'_>,
-    ) -> Leave {
+    fn give_up(&mut self, received: Accumulator, error: &ProviderError) -> Leave {
         // Also where the client was shown no text: what it was shown is not whole.
-        progress.partial |= received.has_output();
-        self.abandon(
-            received,
-            "the model's answer broke off before this call could run",
-            &Metadata::default(),
-            progress,
-        );
+        self.progress.ended.partial |= received.has_output();
+        let reason = "the model's answer broke off before this call could run";
+        self.abandon(received, reason, &Metadata::default());
         let mut shown = failure::from_provider(error, self.setup);
         shown.message = self.redacted(&shown.message);
         Leave::Failed(StopReason::Error, shown)
@@ -326,7 +321,7 @@ impl Exchange<'_> {
     }
 
     fn discard(&self, turn: u32, error: &ProviderError) {
-        self.context.conversation.announced.clear();
+        self.context.conversation.announced.lock().clear();
         self.emit(Event::ChatTurnDiscarded(TurnDiscarded {
             conversation_id: self.setup.conversation_id.clone(),
             message_id: self.setup.message_id.clone(),
@@ -349,14 +344,6 @@ impl Exchange<'_> {
         }));
         let waited = self.cancel.run_until_cancelled(error.wait(delay)).await;
         waited.ok_or(Leave::Stop(StopReason::Cancelled))
-    }
-}
-
-/// Returns the metadata of a call that a cancel ended.
-pub(super) fn cancelled() -> Metadata {
-    Metadata {
-        cancelled: true,
-        ..Metadata::default()
     }
 }
 

@@ -13,10 +13,8 @@ use subtle::ConstantTimeEq;
 /// What the subprotocol that carries a token begins with.
 const BEARER_PROTOCOL: &str = "bearer.";
 
-/// Whom the daemon lets in.
 #[derive(Debug)]
-pub struct Gate {
-    /// The one token.
+pub(crate) struct Gate {
     token: SecretString,
     /// Origins accepted besides loopback ones, literally.
     origins: Vec<String>,
@@ -24,10 +22,8 @@ pub struct Gate {
     hosts: Vec<String>,
 }
 
-/// Why a request is turned away.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Denied {
-    /// The HTTP status.
+pub(crate) struct Denied {
     pub status: StatusCode,
     /// For programs.
     pub code: &'static str,
@@ -37,7 +33,7 @@ pub struct Denied {
 
 impl Gate {
     /// A gate that opens for this token, for loopback, and for what the operator names.
-    pub fn new(token: SecretString, origins: Vec<String>, hosts: Vec<String>) -> Self {
+    pub(crate) fn new(token: SecretString, origins: Vec<String>, hosts: Vec<String>) -> Self {
         Self {
             token,
             origins,
@@ -46,11 +42,7 @@ impl Gate {
     }
 
     /// Checks host and origin; every route but `/healthz` needs it.
-    ///
-    /// # Errors
-    ///
-    /// 403 `host_not_allowed` or `origin_not_allowed`.
-    pub fn check_source(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), Denied> {
+    pub(crate) fn check_source(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), Denied> {
         let host = single(headers, &HOST).map_err(|()| host_denied("sent twice"))?;
         let host = host.ok_or_else(|| host_denied("missing"))?;
         for host in [Some(host), uri.authority().map(|whole| whole.as_str())]
@@ -70,11 +62,7 @@ impl Gate {
     }
 
     /// Checks the token; `/ws` and `/metrics` need it.
-    ///
-    /// # Errors
-    ///
-    /// 401 `unauthorized`.
-    pub fn check_token(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), Denied> {
+    pub(crate) fn check_token(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), Denied> {
         let given = credential(uri, headers).ok_or_else(unauthorized)?;
         // Digests have one length whatever was given, so the comparison tells nothing of the token's.
         let given = Sha256::digest(given.as_bytes());

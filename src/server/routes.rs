@@ -20,7 +20,7 @@ use tower_http::set_header::SetResponseHeaderLayer;
 use super::Shared;
 use super::auth::Denied;
 use super::console;
-use super::waiting::{Place, Waiting};
+use super::waiting::Place;
 use crate::connection::{self, LastActivity, UpgradeOptions};
 use crate::message::SessionId;
 use crate::protocol::command::Resume;
@@ -41,22 +41,14 @@ const WRITE_CHUNK: usize = 64 * 1024;
 /// RFC 6455: try again later.
 const TRY_LATER: u16 = 1013;
 
-/// What checks a token needs.
-#[derive(Clone)]
-struct Door {
-    shared: Arc<Shared>,
-    waiting: Arc<Waiting>,
-}
-
-pub(super) fn router(shared: Arc<Shared>, waiting: Arc<Waiting>) -> Router {
-    let door = Door {
-        shared: Arc::clone(&shared),
-        waiting,
-    };
+pub(super) fn router(shared: Arc<Shared>) -> Router {
     let with_token = Router::new()
         .route("/ws", get(upgrade))
         .route("/metrics", get(figures))
-        .layer(middleware::from_fn_with_state(door, need_token));
+        .layer(middleware::from_fn_with_state(
+            Arc::clone(&shared),
+            need_token,
+        ));
     let from_here = Router::new()
         .route("/readyz", get(ready))
         .route("/schema.json", get(protocol_schema))
@@ -90,9 +82,8 @@ async fn need_source(State(shared): State<Arc<Shared>>, request: Request, next: 
     }
 }
 
-async fn need_token(State(door): State<Door>, request: Request, next: Next) -> Response {
-    let gate = &door.shared.gate;
-    match gate.check_token(request.uri(), request.headers()) {
+async fn need_token(State(shared): State<Arc<Shared>>, request: Request, next: Next) -> Response {
+    match shared.gate.check_token(request.uri(), request.headers()) {
         Ok(()) => {
             if let Some(place) = request.extensions().get::<Arc<Place>>() {
                 place.admit();
@@ -100,7 +91,7 @@ async fn need_token(State(door): State<Door>, request: Request, next: Next) -> R
             next.run(request).await
         }
         Err(denied) => {
-            tokio::time::sleep(door.waiting.failed(Instant::now())).await;
+            tokio::time::sleep(shared.waiting.failed(Instant::now())).await;
             denied.into_response()
         }
     }
@@ -130,7 +121,6 @@ async fn ready(State(shared): State<Arc<Shared>>) -> (StatusCode, &'static str) 
     }
 }
 
-/// Every figure there is, in Prometheus' text form.
 async fn figures() -> impl IntoResponse {
     const FORM: &str = "text/plain; version=0.0.4; charset=utf-8";
     let tasks = tokio::runtime::Handle::current()

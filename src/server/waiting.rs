@@ -21,9 +21,8 @@ const FREE_FAILURES: u32 = 5;
 /// How long the answer to a further one takes.
 const FAILURE_DELAY: Duration = Duration::from_millis(250);
 
-/// The connections that wait.
 #[derive(Default)]
-pub(super) struct Waiting {
+pub(crate) struct Waiting {
     state: Mutex<State>,
 }
 

@@ -9,24 +9,21 @@ use crate::protocol::command::{ChatSend, Configure, Layer};
 use crate::protocol::event::SessionError;
 
 /// The layers of a session that asked for none.
-pub const LAYERS: [Layer; 2] = [Layer::Stream, Layer::State];
+pub(crate) const LAYERS: [Layer; 2] = [Layer::Stream, Layer::State];
 
 /// A session's own settings; the configuration's where absent.
 #[derive(Clone, Debug, Default)]
-pub struct Defaults {
+pub(crate) struct Defaults {
     trust_level: Option<TrustLevel>,
     configured_trust: TrustLevel,
-    /// Provider instance.
     pub provider: Option<String>,
-    /// Model.
     pub model: Option<String>,
     /// Named workflow; empty for none.
     pub workflow: String,
 }
 
 impl Defaults {
-    /// Returns a fresh session's.
-    pub fn new(config: &Config) -> Self {
+    pub(crate) fn new(config: &Config) -> Self {
         Self {
             trust_level: None,
             configured_trust: config.chat.trust_level,
@@ -36,52 +33,34 @@ impl Defaults {
         }
     }
 
-    /// Returns the trust level of an exchange in a workflow.
-    pub fn trust(&self, workflow: Option<&Workflow>) -> TrustLevel {
+    pub(crate) fn trust(&self, workflow: Option<&Workflow>) -> TrustLevel {
         self.trust_level
             .or_else(|| workflow.and_then(|workflow| workflow.trust_level))
             .unwrap_or(self.configured_trust)
     }
 
     /// Returns what becomes of an exchange in a workflow in which a path leaves the roots or is denied.
-    pub fn on_violation(workflow: Option<&Workflow>, config: &Config) -> OnViolation {
+    pub(crate) fn on_violation(workflow: Option<&Workflow>, config: &Config) -> OnViolation {
         workflow
             .and_then(|workflow| workflow.on_violation)
             .unwrap_or(config.tools.on_violation)
     }
 
     /// Takes a client's settings; `provider` is the one that answers where nobody names one.
-    ///
-    /// # Errors
-    ///
-    /// `forbidden` where the operator locked a key; nothing is changed then.
-    pub fn configure(
+    /// Where the operator locked a key, nothing is changed.
+    pub(crate) fn configure(
         &mut self,
         wanted: &Configure,
         config: &Config,
         provider: &str,
     ) -> Result<(), SessionError> {
-        if let Some(trust) = wanted.trust_level {
-            allow_trust(trust, config)?;
-        }
-        allow(
-            "chat.provider",
-            wanted.provider.as_deref(),
-            provider,
-            config,
-        )?;
-        allow(
-            "chat.model",
-            wanted.model.as_deref(),
-            &config.chat.model,
-            config,
-        )?;
-        allow(
-            "chat.workflow",
-            wanted.workflow.as_deref(),
-            &config.chat.workflow,
-            config,
-        )?;
+        let chat = &config.chat;
+        let keys = [
+            ("chat.provider", &wanted.provider, provider),
+            ("chat.model", &wanted.model, chat.model.as_str()),
+            ("chat.workflow", &wanted.workflow, chat.workflow.as_str()),
+        ];
+        allow(wanted.trust_level, &keys, config)?;
         self.trust_level = wanted.trust_level.or(self.trust_level);
         if let Some(provider) = &wanted.provider {
             if self.provider.as_ref() != Some(provider) {
@@ -100,38 +79,33 @@ impl Defaults {
 
     /// Checks a send against the keys that the operator locked; `provider` is the one that answers where nobody
     /// names one.
-    ///
-    /// # Errors
-    ///
-    /// `forbidden`, naming the key.
-    pub fn allow_send(
+    pub(crate) fn allow_send(
         &self,
         send: &ChatSend,
         config: &Config,
         provider: &str,
     ) -> Result<(), SessionError> {
-        if let Some(trust) = send.trust_level {
-            allow_trust(trust, config)?;
-        }
         let chat = &config.chat;
-        allow("chat.provider", send.provider.as_deref(), provider, config)?;
-        allow("chat.model", send.model.as_deref(), &chat.model, config)?;
-        allow(
-            "chat.workflow",
-            send.workflow.as_deref(),
-            &chat.workflow,
-            config,
-        )?;
-        allow(
-            "chat.system_prompt",
-            send.system_prompt.as_deref(),
-            &chat.system_prompt,
-            config,
-        )
+        let keys = [
+            ("chat.provider", &send.provider, provider),
+            ("chat.model", &send.model, chat.model.as_str()),
+            ("chat.workflow", &send.workflow, chat.workflow.as_str()),
+            (
+                "chat.system_prompt",
+                &send.system_prompt,
+                chat.system_prompt.as_str(),
+            ),
+        ];
+        allow(send.trust_level, &keys, config)
     }
 
     /// Returns the values now in force; `provider` is the one that answers where nobody names one.
-    pub fn in_force(&self, config: &Config, provider: &str, layers: Vec<Layer>) -> Configured {
+    pub(crate) fn in_force(
+        &self,
+        config: &Config,
+        provider: &str,
+        layers: Vec<Layer>,
+    ) -> Configured {
         let workflow = config.workflows.get(&self.workflow);
         Configured {
             trust_level: self.trust(workflow),
@@ -150,7 +124,7 @@ impl Defaults {
 }
 
 /// Returns the layers to send where a client wants these.
-pub fn layers(wanted: &[Layer]) -> Vec<Layer> {
+pub(crate) fn layers(wanted: &[Layer]) -> Vec<Layer> {
     let mut layers: Vec<Layer> = wanted
         .iter()
         .copied()
@@ -161,37 +135,32 @@ pub fn layers(wanted: &[Layer]) -> Vec<Layer> {
     layers
 }
 
-/// Fails where the operator locked the trust level and `wanted` is looser.
-fn allow_trust(wanted: TrustLevel, config: &Config) -> Result<(), SessionError> {
+/// Fails where the operator locked the trust level and `trust` is looser, or locked one of the keys, each with what is
+/// wanted and what is configured, and another value is wanted.
+fn allow(
+    trust: Option<TrustLevel>,
+    keys: &[(&str, &Option<String>, &str)],
+    config: &Config,
+) -> Result<(), SessionError> {
     let freedom = |trust| match trust {
         TrustLevel::Supervised => 0,
         TrustLevel::Guided => 1,
         TrustLevel::Autonomous => 2,
     };
-    let looser = freedom(wanted) > freedom(config.chat.trust_level);
-    if looser && config.session.is_locked("chat.trust_level") {
-        return Err(forbidden("chat.trust_level"));
-    }
-    Ok(())
-}
-
-fn allow(
-    key: &str,
-    wanted: Option<&str>,
-    configured: &str,
-    config: &Config,
-) -> Result<(), SessionError> {
-    match wanted {
-        Some(wanted) if wanted != configured && config.session.is_locked(key) => {
-            Err(forbidden(key))
-        }
-        _ => Ok(()),
-    }
-}
-
-fn forbidden(key: &str) -> SessionError {
-    SessionError {
-        code: SessionCode::Forbidden,
-        message: format!("`{key}` is locked by the operator's configuration (session.locked)"),
+    let looser = trust.is_some_and(|trust| freedom(trust) > freedom(config.chat.trust_level));
+    let other = keys
+        .iter()
+        .filter(|(_, wanted, configured)| wanted.as_ref().is_some_and(|it| it != configured))
+        .map(|(key, ..)| *key);
+    let mut changed = looser
+        .then_some("chat.trust_level")
+        .into_iter()
+        .chain(other);
+    match changed.find(|key| config.session.is_locked(key)) {
+        Some(key) => Err(SessionError::new(
+            SessionCode::Forbidden,
+            format!("`{key}` is locked by the operator's configuration (session.locked)"),
+        )),
+        None => Ok(()),
     }
 }

@@ -9,23 +9,19 @@ use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
 
-use super::live::LiveSnapshot;
 use super::log::{Log, Read};
-use crate::message::ConversationId;
 use crate::protocol::command::Layer;
 use crate::protocol::envelope::{RequestId, Timestamp};
-use crate::protocol::event::{Event, StateName};
+use crate::protocol::event::Event;
 
-/// The log, and the news that it grew.
 #[derive(Debug)]
-pub struct Feed {
+pub(crate) struct Feed {
     log: Mutex<Log>,
     grown: Notify,
 }
 
 impl Feed {
-    /// Returns an empty feed that keeps about `bound` bytes.
-    pub fn new(bound: usize, layers: Vec<Layer>) -> Self {
+    pub(crate) fn new(bound: usize, layers: Vec<Layer>) -> Self {
         Self {
             log: Mutex::new(Log::new(bound, layers)),
             grown: Notify::new(),
@@ -33,51 +29,12 @@ impl Feed {
     }
 
     /// Appends an event; `reply_to` names the request that it answers.
-    pub fn append(&self, event: Event, reply_to: Option<&RequestId>) {
-        self.log().append(event, reply_to, Timestamp::now());
-        self.grown.notify_waiters();
-    }
-
-    /// Begins a resync; see [`Log::begin_resync`].
-    pub fn begin_resync(
-        &self,
-        after: u64,
-        first: Event,
-        awaited: impl IntoIterator<Item = ConversationId>,
-    ) {
-        self.log().begin_resync(after, first, awaited);
-    }
-
-    /// Adds how a conversation stands to the resync; see [`Log::snapshot`].
-    pub fn snapshot(
-        &self,
-        conversation: &ConversationId,
-        say: impl FnOnce(LiveSnapshot) -> Vec<Event>,
-    ) {
-        self.log().snapshot(conversation, say);
-    }
-
-    /// Replaces what is kept by the resync; returns the number before it.
-    pub fn finish_resync(&self) -> u64 {
-        let before = self.log().finish_resync(Timestamp::now());
-        self.grown.notify_waiters();
-        before
-    }
-
-    /// Defers what a conversation emits from here on until the answer that says how it stands; see [`Log::defer`].
-    pub fn defer(&self, conversation: &ConversationId) -> Option<StateName> {
-        self.log().defer(conversation)
-    }
-
-    /// Appends that answer, and what was deferred; see [`Log::flush_deferred`].
-    pub fn flush_deferred(&self, answer: Event, reply_to: Option<&RequestId>) {
-        self.log()
-            .flush_deferred(answer, reply_to, Timestamp::now());
-        self.grown.notify_waiters();
+    pub(crate) fn append(&self, event: Event, reply_to: Option<&RequestId>) {
+        self.grow(|log| log.append(event, reply_to, Timestamp::now()));
     }
 
     /// Copies frames after `after` to `out`; see [`Log::read`].
-    pub fn read(&self, after: u64, most: usize, out: &mut Vec<Utf8Bytes>) -> Read {
+    pub(crate) fn read(&self, after: u64, most: usize, out: &mut Vec<Utf8Bytes>) -> Read {
         self.log().read(after, most, out)
     }
 
@@ -85,22 +42,20 @@ impl Feed {
     ///
     /// Everybody who waits is woken: while a session is taken over, two sockets do, and news that went
     /// to the old one alone would reach the new one with its next ping.
-    pub fn grown(&self) -> Notified<'_> {
+    pub(crate) fn grown(&self) -> Notified<'_> {
         self.grown.notified()
     }
 
-    /// Returns the layers that are sent.
-    pub fn layers(&self) -> Vec<Layer> {
-        self.log().layers().to_vec()
-    }
-
-    /// Sets the layers that are sent.
-    pub fn set_layers(&self, layers: Vec<Layer>) {
-        self.log().set_layers(layers);
-    }
-
-    fn log(&self) -> MutexGuard<'_, Log> {
+    /// Returns the log, for what appends nothing to it.
+    pub(super) fn log(&self) -> MutexGuard<'_, Log> {
         self.log.lock()
+    }
+
+    /// Changes the log in a way that appends to it.
+    pub(super) fn grow<T>(&self, change: impl FnOnce(&mut Log) -> T) -> T {
+        let changed = change(&mut self.log());
+        self.grown.notify_waiters();
+        changed
     }
 }
 

@@ -8,9 +8,7 @@ use std::collections::HashMap;
 
 use crate::message::{ConversationId, MessageId, ToolId};
 use crate::protocol::content::WireMessage;
-use crate::protocol::event::{
-    Delta, Event, State, StateName, StreamStart, ToolInputDelta, ToolOutcome, ToolStart,
-};
+use crate::protocol::event::{Delta, Event, State, StateName, StreamStart, ToolInputDelta};
 
 /// The most text of a turn that is kept for a resync, in bytes, and the most of a call's input: more
 /// than the longest answers of models. Of a longer one the end is kept.
@@ -18,17 +16,12 @@ const KEPT_BYTES: usize = 1024 * 1024;
 
 /// What runs, by conversation. One in which nothing runs has no entry.
 #[derive(Debug, Default)]
-pub struct Live(HashMap<ConversationId, Doing>);
-
-#[derive(Debug, Default)]
-struct Doing {
-    state: Option<State>,
-    running: Option<Running>,
-}
+pub(crate) struct Live(HashMap<ConversationId, Running>);
 
 #[derive(Debug)]
 struct Running {
     start: StreamStart,
+    state: Option<State>,
     turn: u32,
     text: Said,
     thinking: Said,
@@ -48,15 +41,12 @@ struct Said {
 #[derive(Debug)]
 struct Call {
     id: ToolId,
-    /// Its input as far as the model has written it.
-    planned: Option<ToolInputDelta>,
-    start: Option<ToolStart>,
-    result: Option<Box<ToolOutcome>>,
+    /// Its input as far as the model has written it or, from there on, its start, and its result.
+    events: Vec<Event>,
 }
 
-/// What runs in one conversation, as events.
 #[derive(Debug, Default)]
-pub struct LiveSnapshot {
+pub(crate) struct LiveSnapshot {
     /// From its start to what its turn has come to.
     pub events: Vec<Event>,
     /// The state emitted last; `None` where nothing runs.
@@ -66,117 +56,82 @@ pub struct LiveSnapshot {
 }
 
 impl Live {
-    /// Takes an event.
-    pub fn fold(&mut self, event: &Event) {
+    pub(crate) fn fold(&mut self, event: &Event) {
         match event {
-            Event::ChatStreamStart(start) => self.begin(start),
-            Event::ChatStreamEnd(end) => self.end(&end.conversation_id, &end.message_id),
-            Event::ChatState(state) => self.state(state),
-            Event::ChatTextDelta(delta) => {
-                if let Some(running) = self.running(&delta.conversation_id) {
-                    running.at(delta.turn).text.push(delta);
-                }
-            }
-            Event::ChatThinkingDelta(delta) => {
-                if let Some(running) = self.running(&delta.conversation_id) {
-                    running.at(delta.turn).thinking.push(delta);
-                }
-            }
+            Event::ChatStreamStart(start) => return self.begin(start),
+            Event::ChatStreamEnd(end) => return self.end(&end.conversation_id, &end.message_id),
+            Event::ChatState(state) => return self.state(state),
+            _ => {}
+        }
+        let running = event.conversation().and_then(|id| self.0.get_mut(id));
+        let Some(running) = running else {
+            return;
+        };
+        match event {
+            Event::ChatTextDelta(delta) => running.at(delta.turn).text.push(delta),
+            Event::ChatThinkingDelta(delta) => running.at(delta.turn).thinking.push(delta),
             Event::ChatToolInputDelta(delta) => {
-                if let Some(running) = self.running(&delta.conversation_id) {
-                    running.at(delta.turn).call(&delta.tool_id).plan(delta);
-                }
+                running.at(delta.turn).call(&delta.tool_id).plan(delta);
             }
             Event::ChatToolStart(start) => {
-                if let Some(running) = self.running(&start.conversation_id) {
-                    let call = running.call(&start.tool_id);
-                    call.planned = None;
-                    call.start = Some(start.clone());
-                }
+                running.call(&start.tool_id).events = vec![event.clone()];
             }
             Event::ChatToolResult(result) => {
-                if let Some(running) = self.running(&result.conversation_id) {
-                    running.call(&result.tool_id).result = Some(result.clone());
-                }
+                running.call(&result.tool_id).events.push(event.clone());
             }
             // The turn is over, and what it said is remembered in the same step.
-            Event::ChatUsage(usage) => {
-                if let Some(running) = self.running(&usage.conversation_id) {
-                    running.forget_text();
-                }
+            Event::ChatUsage(_) => running.forget_text(),
+            Event::ChatTurnDiscarded(_) => {
+                running.forget_text();
+                running.calls.clear();
             }
-            Event::ChatTurnDiscarded(discarded) => {
-                if let Some(running) = self.running(&discarded.conversation_id) {
-                    running.forget_text();
-                    running.calls.clear();
-                }
-            }
-            Event::ChatMessage(whole) => {
-                if let Some(running) = self.running(&whole.conversation_id) {
-                    running.remembered(&whole.message);
-                }
-            }
+            Event::ChatMessage(whole) => running.remembered(&whole.message),
             _ => {}
         }
     }
 
-    /// Returns what runs in a conversation.
-    pub fn snapshot(&self, conversation: &ConversationId) -> LiveSnapshot {
-        let Some(doing) = self.0.get(conversation) else {
+    pub(crate) fn snapshot(&self, conversation: &ConversationId) -> LiveSnapshot {
+        let Some(running) = self.0.get(conversation) else {
             return LiveSnapshot::default();
         };
-        let mut snapshot = LiveSnapshot {
-            state: doing.state.clone(),
-            ..LiveSnapshot::default()
-        };
-        if let Some(running) = &doing.running {
-            snapshot.cut = running.text.cut || running.thinking.cut;
-            running.events(&mut snapshot.events);
+        LiveSnapshot {
+            events: running.events(),
+            state: running.state.clone(),
+            cut: running.text.cut || running.thinking.cut,
         }
-        snapshot
     }
 
     /// Returns the state emitted last; `None` where nothing runs.
-    pub fn state_of(&self, conversation: &ConversationId) -> Option<StateName> {
-        let doing = self.0.get(conversation)?;
-        doing.state.as_ref().map(|state| state.state)
-    }
-
-    fn running(&mut self, conversation: &ConversationId) -> Option<&mut Running> {
-        self.0.get_mut(conversation)?.running.as_mut()
+    pub(crate) fn state_of(&self, conversation: &ConversationId) -> Option<StateName> {
+        let state = self.0.get(conversation)?.state.as_ref();
+        state.map(|state| state.state)
     }
 
     fn begin(&mut self, start: &StreamStart) {
-        let doing = self.0.entry(start.conversation_id.clone()).or_default();
-        *doing = Doing {
+        let running = Running {
+            start: start.clone(),
             state: None,
-            running: Some(Running {
-                start: start.clone(),
-                turn: 0,
-                text: Said::default(),
-                thinking: Said::default(),
-                calls: Vec::new(),
-            }),
+            turn: 0,
+            text: Said::default(),
+            thinking: Said::default(),
+            calls: Vec::new(),
         };
+        self.0.insert(start.conversation_id.clone(), running);
     }
 
     fn end(&mut self, conversation: &ConversationId, message: &MessageId) {
-        let ended = |doing: &Doing| {
-            let running = doing.running.as_ref();
-            running.is_none_or(|running| running.start.message_id == *message)
-        };
-        if self.0.get(conversation).is_some_and(ended) {
+        let running = self.0.get(conversation);
+        if running.is_some_and(|running| running.start.message_id == *message) {
             self.0.remove(conversation);
         }
     }
 
     fn state(&mut self, state: &State) {
         // What waits in the queue is not what the conversation does.
-        if let Some(doing) = self.0.get_mut(&state.conversation_id)
-            && let Some(running) = &doing.running
+        if let Some(running) = self.0.get_mut(&state.conversation_id)
             && state.message_id.as_ref() == Some(&running.start.message_id)
         {
-            doing.state = Some(state.clone());
+            running.state = Some(state.clone());
         }
     }
 }
@@ -202,9 +157,7 @@ impl Running {
         if at == self.calls.len() {
             self.calls.push(Call {
                 id: id.clone(),
-                planned: None,
-                start: None,
-                result: None,
+                events: Vec::new(),
             });
         }
         #[expect(clippy::indexing_slicing, reason = "found, or pushed just now")]
@@ -218,25 +171,13 @@ impl Running {
         }
     }
 
-    fn events(&self, out: &mut Vec<Event>) {
-        out.push(Event::ChatStreamStart(self.start.clone()));
-        if let Some(delta) = self.delta(&self.thinking) {
-            out.push(Event::ChatThinkingDelta(delta));
-        }
-        if let Some(delta) = self.delta(&self.text) {
-            out.push(Event::ChatTextDelta(delta));
-        }
-        for call in &self.calls {
-            if let Some(planned) = &call.planned {
-                out.push(Event::ChatToolInputDelta(planned.clone()));
-            }
-            if let Some(start) = &call.start {
-                out.push(Event::ChatToolStart(start.clone()));
-            }
-            if let Some(result) = &call.result {
-                out.push(Event::ChatToolResult(result.clone()));
-            }
-        }
+    fn events(&self) -> Vec<Event> {
+        let mut events = vec![Event::ChatStreamStart(self.start.clone())];
+        events.extend(self.delta(&self.thinking).map(Event::ChatThinkingDelta));
+        events.extend(self.delta(&self.text).map(Event::ChatTextDelta));
+        let calls = self.calls.iter();
+        events.extend(calls.flat_map(|call| call.events.iter().cloned()));
+        events
     }
 
     fn delta(&self, said: &Said) -> Option<Delta> {
@@ -267,10 +208,12 @@ impl Said {
 
 impl Call {
     fn plan(&mut self, delta: &ToolInputDelta) {
-        match &mut self.planned {
-            None => self.planned = Some(delta.clone()),
+        match self.events.last_mut() {
+            None => self.events.push(Event::ChatToolInputDelta(delta.clone())),
             // Longer ones come whole with the call's start.
-            Some(planned) if planned.chunk.len() + delta.chunk.len() <= KEPT_BYTES => {
+            Some(Event::ChatToolInputDelta(planned))
+                if planned.chunk.len() + delta.chunk.len() <= KEPT_BYTES =>
+            {
                 planned.chunk.push_str(&delta.chunk);
             }
             Some(_) => {}

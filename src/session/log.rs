@@ -38,7 +38,6 @@ const ENDINGS: usize = 2 * 256;
 #[derive(Debug)]
 pub struct Log {
     entries: VecDeque<Entry>,
-    /// The number of the first entry kept.
     first: u64,
     bytes: usize,
     bound: usize,
@@ -51,7 +50,6 @@ pub struct Log {
     resyncing: Option<ResyncBuilder>,
     /// Conversations whose state is part of an answer that is not appended yet.
     deferring: HashSet<ConversationId>,
-    /// Their events since.
     deferred: Vec<Deferred>,
     /// The delta that further ones of the same conversation are merged into.
     open: HashMap<ConversationId, u64>,
@@ -74,7 +72,6 @@ struct Answer {
     event: Event,
     reply_to: RequestId,
     timestamp: Timestamp,
-    /// The length of its frame.
     bytes: usize,
 }
 
@@ -124,7 +121,6 @@ impl Entry {
         ENTRY_OVERHEAD + text
     }
 
-    /// Its frame under this number.
     fn frame(&self, seq: u64) -> Utf8Bytes {
         match self {
             Self::Frame(frame) => frame.clone(),
@@ -188,12 +184,12 @@ impl Log {
     }
 
     /// Returns the layers whose events are numbered and sent.
-    pub fn layers(&self) -> &[Layer] {
+    pub(crate) fn layers(&self) -> &[Layer] {
         &self.layers
     }
 
     /// Sets the layers; what was appended stays.
-    pub fn set_layers(&mut self, layers: Vec<Layer>) {
+    pub(crate) fn set_layers(&mut self, layers: Vec<Layer>) {
         self.layers = layers;
     }
 
@@ -220,13 +216,13 @@ impl Log {
 
     /// Defers what a conversation emits from here on until [`Self::flush_deferred`], so that an answer that says how
     /// several of them stand comes before it. Returns the state emitted last; `None` where nothing runs.
-    pub fn defer(&mut self, conversation: &ConversationId) -> Option<StateName> {
+    pub(crate) fn defer(&mut self, conversation: &ConversationId) -> Option<StateName> {
         self.deferring.insert(conversation.clone());
         self.live.state_of(conversation)
     }
 
     /// Appends the answer for which events were deferred, and then those events.
-    pub fn flush_deferred(
+    pub(crate) fn flush_deferred(
         &mut self,
         answer: Event,
         reply_to: Option<&RequestId>,
@@ -277,7 +273,7 @@ impl Log {
     /// Begins a resync for a reader that has everything up to `after`: `first`, then the histories, how
     /// exchanges ended since, and what else the conversations say by [`snapshot`](Self::snapshot). What comes
     /// meanwhile comes after it.
-    pub fn begin_resync(
+    pub(crate) fn begin_resync(
         &mut self,
         after: u64,
         first: Event,
@@ -290,7 +286,7 @@ impl Log {
     }
 
     /// Adds how a conversation stands at this moment to the resync; `say` is given what runs in it.
-    pub fn snapshot(
+    pub(crate) fn snapshot(
         &mut self,
         conversation: &ConversationId,
         say: impl FnOnce(LiveSnapshot) -> Vec<Event>,
@@ -303,7 +299,7 @@ impl Log {
 
     /// Replaces what is kept by the resync, in which are answers too that are kept and were not read, and appends
     /// what was deferred meanwhile. Returns the number before it.
-    pub fn finish_resync(&mut self, timestamp: Timestamp) -> u64 {
+    pub(crate) fn finish_resync(&mut self, timestamp: Timestamp) -> u64 {
         let before = self.last();
         let Some(builder) = self.resyncing.take() else {
             return before;
@@ -399,7 +395,6 @@ impl Log {
         }
     }
 
-    /// Writes the next frame.
     fn frame_of(&mut self, event: &Event, timestamp: Timestamp) -> Utf8Bytes {
         let seq = self.last() + 1;
         if is_ending(event) {

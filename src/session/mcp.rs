@@ -5,7 +5,6 @@ use std::sync::Arc;
 use secrecy::ExposeSecret as _;
 
 use super::Session;
-use super::requests::error;
 use crate::config::{self, AddedServer};
 use crate::protocol::command::{McpAdd, McpGetPrompt, McpReadResource};
 use crate::protocol::event::{Event, SessionError};
@@ -31,7 +30,7 @@ impl Session {
             headers,
         };
         let server = config::mcp_server(&name, added)
-            .map_err(|message| error(SessionCode::InvalidPayload, &message))?;
+            .map_err(|message| SessionError::new(SessionCode::InvalidPayload, message))?;
         for secret in server.secrets() {
             self.daemon.services.redactor.add(secret.expose_secret());
         }
@@ -39,7 +38,7 @@ impl Session {
             .mcp
             .add(&name, server)
             .map(Event::McpAddResult)
-            .map_err(|problem| error(SessionCode::McpError, &problem.to_string()))
+            .map_err(|problem| SessionError::new(SessionCode::McpError, problem.to_string()))
     }
 
     /// Ends a server and answers when nothing of it is left.
@@ -53,7 +52,6 @@ impl Session {
         });
     }
 
-    /// Reads a resource.
     pub(super) fn read_resource(&self, wanted: McpReadResource, id: Option<&RequestId>) {
         let daemon = Arc::clone(&self.daemon);
         self.answer_later(id, async move {
@@ -62,7 +60,6 @@ impl Session {
         });
     }
 
-    /// Gets a prompt.
     pub(super) fn get_prompt(&self, wanted: McpGetPrompt, id: Option<&RequestId>) {
         let daemon = Arc::clone(&self.daemon);
         self.answer_later(id, async move {
@@ -80,7 +77,7 @@ impl Session {
         if self.daemon.services.config.mcp.allow_runtime_add {
             return Ok(());
         }
-        Err(error(
+        Err(SessionError::new(
             SessionCode::Forbidden,
             "clients may not add or remove MCP servers here; the operator allows it with mcp.allow_runtime_add = true",
         ))
@@ -89,6 +86,9 @@ impl Session {
 
 fn answered(outcome: Result<Event, crate::mcp::McpError>) -> Event {
     outcome.unwrap_or_else(|problem| {
-        Event::SessionError(error(SessionCode::McpError, &problem.to_string()))
+        Event::SessionError(SessionError::new(
+            SessionCode::McpError,
+            problem.to_string(),
+        ))
     })
 }

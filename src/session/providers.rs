@@ -3,7 +3,6 @@
 use secrecy::{ExposeSecret as _, SecretString};
 
 use super::Session;
-use super::requests::error;
 use crate::config::NamedValue;
 use crate::exchange::failure;
 use crate::message::{Notice, Severity};
@@ -13,21 +12,20 @@ use crate::provider::registry::{ProviderInfo, Providers};
 use crate::telemetry::Redactor;
 
 impl Session {
-    /// Sets a provider's key or address.
     pub(super) fn configure_provider(
         &self,
         wanted: command::ProviderConfigure,
     ) -> Result<Event, SessionError> {
         let config = &self.daemon.services.config;
         if config.session.locks_providers() {
-            return Err(error(
+            return Err(SessionError::new(
                 SessionCode::Forbidden,
                 "`providers` is locked by the operator's configuration (session.locked)",
             ));
         }
         if let Some(key) = &wanted.api_key {
             if !key.trim().chars().all(|c| c.is_ascii_graphic()) {
-                return Err(error(
+                return Err(SessionError::new(
                     SessionCode::InvalidPayload,
                     "field `apiKey` holds white space or characters that no header can carry",
                 ));
@@ -55,7 +53,7 @@ impl Session {
                         SessionCode::InvalidPayload
                     }
                 };
-                error(code, &problem.to_string())
+                SessionError::new(code, problem.to_string())
             })
     }
 
@@ -111,7 +109,7 @@ impl Session {
                     Err(problem) if one => {
                         let code = failure::meaning(problem.kind).0.into();
                         let message = unlisted(name, &problem.to_string(), &redactor);
-                        return Event::SessionError(error(code, &message));
+                        return Event::SessionError(SessionError::new(code, message));
                     }
                     Err(problem) => {
                         events.emit(Event::SessionNotice(Notice {
@@ -164,8 +162,8 @@ fn unlisted(provider: &str, message: &str, redactor: &Redactor) -> String {
 }
 
 pub(super) fn not_found(name: &str) -> SessionError {
-    error(
+    SessionError::new(
         SessionCode::ProviderNotFound,
-        &format!("there is no provider `{name}`; ask for them with provider:list"),
+        format!("there is no provider `{name}`; ask for them with provider:list"),
     )
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use tokio::sync::{Semaphore, oneshot};
 
+use super::resolve::invalid;
 use super::{Session, defaults, providers, resolve};
 use crate::conversation::{self, View};
 use crate::exchange::context::Origin;
@@ -11,6 +12,7 @@ use crate::exchange::executions::NoOutput;
 use crate::exchange::questions::Action;
 use crate::message::ConversationId;
 use crate::protocol::command::{self, Command};
+use crate::protocol::envelope::Timestamp;
 use crate::protocol::event::{Event, SessionError};
 use crate::protocol::{Request, RequestId, SessionCode, answer};
 
@@ -29,8 +31,7 @@ impl Session {
                 return self.question(Action::Extend(extend), id).await;
             }
             Command::SessionConfigure(wanted) => self.configure(&wanted),
-            Command::SessionResume(_) => Err(error(
-                SessionCode::InvalidPayload,
+            Command::SessionResume(_) => Err(invalid(
                 "session:resume must be the first frame of a socket and name another session",
             )),
             Command::SessionPing(_) => Ok(Event::SessionPingResult(command::Empty {})),
@@ -60,12 +61,7 @@ impl Session {
                 .executions
                 .page(&wanted)
                 .map(Event::ToolHistoryResult)
-                .map_err(|problem| {
-                    error(
-                        SessionCode::InvalidPayload,
-                        &format!("tool:history: {problem}"),
-                    )
-                }),
+                .map_err(|problem| invalid(format!("tool:history: {problem}"))),
             Command::ToolMetrics(_) => {
                 Ok(Event::ToolMetricsResult(self.shared.executions.metrics()))
             }
@@ -81,7 +77,6 @@ impl Session {
         self.answer(id, answer.unwrap_or_else(Event::SessionError));
     }
 
-    /// Has a conversation stop what runs in it.
     async fn cancel(&self, wanted: command::ChatCancel, id: Option<&RequestId>) {
         let cancel = conversation::Command::Cancel {
             queued: wanted.queued,
@@ -115,14 +110,13 @@ impl Session {
         }
     }
 
-    /// Returns the values now in force.
     pub(super) fn in_force(&self) -> answer::Configured {
         answer::Configured {
             input_requests: self.shared.questions.wants_inputs(),
             ..self.defaults.in_force(
                 &self.daemon.services.config,
                 self.daemon.providers.default_id(),
-                self.feed.layers(),
+                self.feed.log().layers().to_vec(),
             )
         }
     }
@@ -140,9 +134,11 @@ impl Session {
         for id in &ids {
             let feed = Arc::clone(&self.feed);
             let look = move |view: View<'_>| {
-                let emitted = feed.defer(view.id());
-                let questions = (view.approvals(), view.inputs());
-                (view.origin(), view.state(), questions, emitted)
+                let conversation = &view.context.conversation;
+                let emitted = feed.log().defer(&conversation.id);
+                let questions = &conversation.questions;
+                let questions = (questions.approvals(), questions.inputs());
+                (conversation.origin, view.state(), questions, emitted)
             };
             let Some((origin, mut conversation, (approvals, inputs), emitted)) =
                 self.look(id, look).await
@@ -163,21 +159,18 @@ impl Session {
             state.approvals.extend(approvals);
             state.inputs.extend(inputs);
         }
-        self.feed
-            .flush_deferred(Event::SessionStateResult(state), reply_to);
+        self.answer_deferred(Event::SessionStateResult(state), reply_to);
     }
 
-    /// Answers with what a conversation remembers.
     async fn history(&self, wanted: command::ChatHistory, reply_to: Option<&RequestId>) {
         if wanted.limit == Some(0) {
-            let message = "chat:history: field `limit` must be 1 at least";
-            let problem = error(SessionCode::InvalidPayload, message);
+            let problem = invalid("chat:history: field `limit` must be 1 at least");
             return self.answer(reply_to, Event::SessionError(problem));
         }
         let feed = Arc::clone(&self.feed);
         let id = wanted.conversation_id.clone();
         let look = move |view: View<'_>| {
-            feed.defer(view.id());
+            feed.log().defer(&view.context.conversation.id);
             view.history(&wanted)
         };
         let answer = match self.look(&id, look).await {
@@ -190,7 +183,12 @@ impl Session {
                 next_before: None,
             }),
         };
-        self.feed.flush_deferred(answer, reply_to);
+        self.answer_deferred(answer, reply_to);
+    }
+
+    fn answer_deferred(&self, answer: Event, reply_to: Option<&RequestId>) {
+        self.feed
+            .grow(|log| log.flush_deferred(answer, reply_to, Timestamp::now()));
     }
 
     /// Looks at a conversation from its own task; `None` where there is none any more.
@@ -232,7 +230,7 @@ impl Session {
         let provider = self.daemon.providers.default_id();
         self.defaults.configure(wanted, config, provider)?;
         if let Some(wanted) = &wanted.layers {
-            self.feed.set_layers(defaults::layers(wanted));
+            self.feed.log().set_layers(defaults::layers(wanted));
         }
         if let Some(wanted) = wanted.input_requests {
             self.shared.questions.want_inputs(wanted);
@@ -260,7 +258,7 @@ impl Session {
         work: impl Future<Output = Event> + Send + 'static,
     ) {
         let Ok(permit) = Arc::clone(permits).try_acquire_owned() else {
-            let problem = error(SessionCode::RateLimited, problem);
+            let problem = SessionError::new(SessionCode::RateLimited, problem);
             return self.answer(id, Event::SessionError(problem));
         };
         let (id, events) = (id.cloned(), self.shared.events.clone());
@@ -295,8 +293,7 @@ impl Session {
     /// Answers with a range of a call's output, which is on the disk.
     fn output(&self, wanted: command::ToolOutput, id: Option<&RequestId>) {
         if wanted.limit == Some(0) {
-            let message = "tool:output: field `limit` must be 1 at least";
-            let problem = error(SessionCode::InvalidPayload, message);
+            let problem = invalid("tool:output: field `limit` must be 1 at least");
             return self.answer(id, Event::SessionError(problem));
         }
         let executions = Arc::clone(&self.shared.executions);
@@ -307,9 +304,9 @@ impl Session {
             match read.unwrap_or(Err(NoOutput::Dropped)) {
                 Ok(range) => Event::ToolOutputResult(range),
                 Err(NoOutput::Unknown) => Event::SessionError(no_tool(tool_id.as_str())),
-                Err(NoOutput::Dropped) => Event::SessionError(error(
+                Err(NoOutput::Dropped) => Event::SessionError(SessionError::new(
                     SessionCode::ToolNotFound,
-                    &format!(
+                    format!(
                         "the output of `{tool_id}` is no longer kept: newer ones needed the room, or the disk had none; the result holds its head and tail"
                     ),
                 )),
@@ -337,15 +334,6 @@ impl Session {
 }
 
 fn no_tool(id: &str) -> SessionError {
-    error(
-        SessionCode::ToolNotFound,
-        &format!("no tool call `{id}` is known in this session"),
-    )
-}
-
-pub(super) fn error(code: SessionCode, message: &str) -> SessionError {
-    SessionError {
-        code,
-        message: message.to_owned(),
-    }
+    let message = format!("no tool call `{id}` is known in this session");
+    SessionError::new(SessionCode::ToolNotFound, message)
 }

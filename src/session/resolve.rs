@@ -24,11 +24,8 @@ const MAX_TURNS: u32 = 200;
 
 /// Settles everything about an exchange that a send leaves open, but for the model where nobody names
 /// one: it stays empty, and its exchange asks for the first one.
-///
-/// # Errors
-///
-/// `invalid_payload`, `provider_not_found` or `forbidden`, naming the field.
-pub fn setup(
+/// An error names the field.
+pub(crate) fn setup(
     send: &ChatSend,
     message_id: MessageId,
     session: &SessionId,
@@ -50,11 +47,11 @@ pub fn setup(
     let found = providers
         .get(&provider_id)
         .zip(providers.config(&provider_id));
-    let (provider, instance) = found.ok_or_else(|| SessionError {
-        code: SessionCode::ProviderNotFound,
-        message: format!(
+    let (provider, instance) = found.ok_or_else(|| {
+        let message = format!(
             "field `provider`: there is no provider `{provider_id}`; ask for them with provider:list"
-        ),
+        );
+        SessionError::new(SessionCode::ProviderNotFound, message)
     })?;
     let limits = limits(send.limits, workflow);
     Ok(Setup {
@@ -90,11 +87,7 @@ pub fn setup(
 }
 
 /// Returns what a workflow and a client's map come to.
-///
-/// # Errors
-///
-/// `invalid_payload`, naming the tool and its pattern.
-pub fn scope(
+pub(crate) fn scope(
     workflow: Option<&Workflow>,
     narrowed: Option<&PermissionMap>,
 ) -> Result<Scope, SessionError> {
@@ -103,11 +96,10 @@ pub fn scope(
 }
 
 /// Finds a workflow; none where the name is empty.
-///
-/// # Errors
-///
-/// `invalid_payload` where there is none of that name.
-pub fn workflow<'c>(name: &str, config: &'c Config) -> Result<Option<&'c Workflow>, SessionError> {
+pub(crate) fn workflow<'c>(
+    name: &str,
+    config: &'c Config,
+) -> Result<Option<&'c Workflow>, SessionError> {
     if name.is_empty() {
         return Ok(None);
     }
@@ -265,9 +257,6 @@ fn system(send: &ChatSend, workflow: Option<&Workflow>, config: &Config) -> Stri
         })
 }
 
-fn invalid(message: impl Into<String>) -> SessionError {
-    SessionError {
-        code: SessionCode::InvalidPayload,
-        message: message.into(),
-    }
+pub(super) fn invalid(message: impl Into<String>) -> SessionError {
+    SessionError::new(SessionCode::InvalidPayload, message)
 }

@@ -9,6 +9,7 @@ use super::Session;
 use super::live::LiveSnapshot;
 use crate::conversation::View;
 use crate::protocol::SessionCode;
+use crate::protocol::envelope::Timestamp;
 use crate::protocol::event::{Event, Queued, SessionError, State, StateName};
 use crate::telemetry::metrics;
 
@@ -23,30 +24,34 @@ impl Session {
         metrics::replay_gap();
         let mut ids: Vec<_> = self.conversations.keys().cloned().collect();
         ids.sort();
-        self.feed.begin_resync(after, gap(), ids.iter().cloned());
+        let awaited = ids.iter().cloned();
+        self.feed.log().begin_resync(after, gap(), awaited);
         let share = HISTORIES_BYTES / ids.len().max(1);
         for id in &ids {
             let feed = Arc::clone(&self.feed);
             self.look(id, move |view| {
-                feed.snapshot(view.id(), |live| events(&view, share, live));
+                let say = |live| events(&view, share, live);
+                let conversation = &view.context.conversation.id;
+                feed.log().snapshot(conversation, say);
             })
             .await;
         }
-        self.feed.finish_resync()
+        self.feed.grow(|log| log.finish_resync(Timestamp::now()))
     }
 }
 
 fn gap() -> Event {
-    Event::SessionError(SessionError {
-        code: SessionCode::ReplayGap,
-        message: "events were lost to the bound of session.buffer_bytes; what follows says how things stand. Requests whose answer did not come may be sent again: a chat:send with the same id is not run twice".to_owned(),
-    })
+    Event::SessionError(SessionError::new(
+        SessionCode::ReplayGap,
+        "events were lost to the bound of session.buffer_bytes; what follows says how things stand. Requests whose answer did not come may be sent again: a chat:send with the same id is not run twice",
+    ))
 }
 
 /// Returns how a conversation stands, as events, with as many of its newest messages as `most` bytes hold.
 fn events(view: &View<'_>, most: usize, live: LiveSnapshot) -> Vec<Event> {
     let (mut history, state) = (view.newest_history(most), view.state());
-    let (approvals, inputs) = (view.approvals(), view.inputs());
+    let questions = &view.context.conversation.questions;
+    let (approvals, inputs) = (questions.approvals(), questions.inputs());
     let id = state.conversation_id.clone();
     history.truncated |= live.cut;
     let mut events = vec![Event::ChatHistoryResult(history)];

@@ -1,7 +1,6 @@
 //! From `chat:send` to a conversation: once, however often it is sent under the id that a client gave it.
 
 use std::hash::{DefaultHasher, Hasher as _};
-use std::io;
 
 use super::{MAX_CONVERSATIONS, Session, resolve};
 use crate::conversation::{self, Answer, Answered};
@@ -15,7 +14,6 @@ use crate::protocol::{RequestId, SessionCode};
 /// Ids of sends that are remembered, so that none runs twice.
 const REMEMBERED_SENDS: usize = 256;
 
-/// A send that is remembered.
 #[derive(Clone)]
 pub(super) struct KnownSend {
     id: RequestId,
@@ -57,12 +55,10 @@ impl Session {
         if !self.conversations.contains_key(&conversation_id)
             && self.conversations.len() + self.closing.len() >= MAX_CONVERSATIONS
         {
-            let error = SessionError {
-                code: SessionCode::RateLimited,
-                message: format!(
-                    "this session has {MAX_CONVERSATIONS} conversations; close one with chat:close"
-                ),
-            };
+            let message = format!(
+                "this session has {MAX_CONVERSATIONS} conversations; close one with chat:close"
+            );
+            let error = SessionError::new(SessionCode::RateLimited, message);
             return self.answer(id, Event::SessionError(error));
         }
         let answer = Answer::default();
@@ -109,7 +105,8 @@ impl Session {
         else {
             return false;
         };
-        match answer.get() {
+        let answered = answer.lock().clone();
+        match answered {
             Answered::Admitted(sent) => {
                 let sent = crate::protocol::answer::Sent {
                     duplicate: true,
@@ -135,36 +132,20 @@ impl Session {
     }
 }
 
-/// Returns a digest of all that a send says.
 fn digest(send: &ChatSend) -> u64 {
-    struct Digest(DefaultHasher);
-
-    impl io::Write for Digest {
-        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            self.0.write(bytes);
-            Ok(bytes.len())
-        }
-
-        fn flush(&mut self) -> io::Result<()> {
-            Ok(())
-        }
-    }
-
-    let mut digest = Digest(DefaultHasher::new());
-    if let Err(error) = serde_json::to_writer(&mut digest, send) {
-        tracing::error!(%error, "a send could not be written as JSON");
-    }
-    digest.0.finish()
+    let json = serde_json::to_vec(send)
+        .inspect_err(|error| tracing::error!(%error, "a send could not be written as JSON"));
+    let mut digest = DefaultHasher::new();
+    digest.write(&json.unwrap_or_default());
+    digest.finish()
 }
 
 /// Returns the error of a request that comes too late.
-pub fn shutting_down() -> SessionError {
-    SessionError {
-        code: SessionCode::ShuttingDown,
-        message:
-            "the daemon is shutting down and begins nothing new; send it again when it is back"
-                .to_owned(),
-    }
+pub(crate) fn shutting_down() -> SessionError {
+    SessionError::new(
+        SessionCode::ShuttingDown,
+        "the daemon is shutting down and begins nothing new; send it again when it is back",
+    )
 }
 
 /// Returns whether a send says how it is to be answered.

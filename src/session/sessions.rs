@@ -33,7 +33,7 @@ pub struct Handle {
     /// Its id.
     pub id: SessionId,
     /// Its events.
-    pub feed: Arc<Feed>,
+    pub(crate) feed: Arc<Feed>,
     inbox: mpsc::Sender<Message>,
     /// Whether nobody would miss it: its socket is gone and there is no conversation in it.
     pub(super) spare: Arc<AtomicBool>,
@@ -41,14 +41,12 @@ pub struct Handle {
     ended: CancellationToken,
 }
 
-/// What is sent to a session.
 #[derive(Debug)]
 pub(super) enum Message {
     Request(Box<Request>),
     Attach(oneshot::Sender<Attachment>),
     /// Resyncs a reader that has everything up to this number.
     Resync(u64, oneshot::Sender<u64>),
-    /// Ends the session.
     Discard,
     /// Ends it where nobody has come back to it.
     MakeRoom,

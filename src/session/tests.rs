@@ -114,17 +114,15 @@ pub(super) fn daemon(script: Vec<(Vec<Move>, Finish)>, buffer_bytes: usize) -> A
             first_models: Arc::default(),
             spill: Spill::new(std::env::temp_dir(), 0),
         },
-        sandbox: tokio::sync::OnceCell::new(),
-        probe: Box::new(|| {
-            let sandbox = Sandbox {
-                mode: "none".to_owned(),
-                paths: "process".to_owned(),
-                commands: Vec::new(),
-                network: "unenforced".to_owned(),
-                landlock: None,
-            };
-            std::future::ready(sandbox).boxed()
-        }),
+        sandbox: std::future::ready(Sandbox {
+            mode: "none".to_owned(),
+            paths: "process".to_owned(),
+            commands: Vec::new(),
+            network: "unenforced".to_owned(),
+            landlock: None,
+        })
+        .boxed()
+        .shared(),
         side_requests: Arc::new(Semaphore::new(MAX_SIDE_REQUESTS)),
         tasks,
         draining: CancellationToken::new(),

@@ -5,18 +5,19 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
-use super::settle::Settled;
-use super::turnstile::Place;
+use super::question::Place;
+use super::settle::{cancelled_unrun, denied, failed};
 use super::{Calls, Cleared, FAULT};
 use crate::audit::{By, Ruling};
 use crate::config::Unattended;
 use crate::exchange::accumulator::Fault;
+use crate::exchange::history::bytes_of_map;
 use crate::message::ToolCall;
 use crate::permission::decision::{Rules, decide};
 use crate::permission::{Decision, Subject};
-use crate::tool::{Facts, Prepared, Refusal, Tool};
+use crate::tool::{Facts, Output, Prepared, Refusal, Tool};
 
-/// An input with more text than this is parsed on a thread for blocking work: beyond it, a command line takes the
+/// An input of more bytes than this is parsed on a thread for blocking work: beyond it, a command line takes the
 /// classifier more than about a millisecond.
 const LONG_INPUT: usize = 8 * 1024;
 
@@ -31,29 +32,9 @@ impl Calls<'_> {
         repeated: u32,
         place: Place,
         cancel: &CancellationToken,
-    ) -> Result<Cleared, Settled> {
-        match fault {
-            Some(Fault::Truncated) => {
-                return Err(Settled::failed(
-                    "this call was cut off before its input was complete, and was not run; make the input smaller and call again",
-                ));
-            }
-            Some(Fault::TurnCut) => {
-                return Err(Settled::failed(
-                    "your answer was cut off by its limit of tokens, so none of its calls was run; call again, with fewer calls or smaller input",
-                ));
-            }
-            Some(Fault::TurnRefused) => {
-                return Err(Settled::failed(
-                    "the answer ended in a refusal, so none of its calls was run",
-                ));
-            }
-            Some(Fault::Invalid(reason)) => {
-                return Err(Settled::failed(format!(
-                    "the input of this call is not a JSON object, so it was not run: {reason}"
-                )));
-            }
-            None => {}
+    ) -> Result<Cleared, Box<Output>> {
+        if let Some(fault) = fault {
+            return Err(failed(reason(fault)));
         }
         let tool = tool.ok_or_else(|| self.unknown(&call.name))?;
         let cleared = self.prepare(call, tool, call.input.clone(), cancel).await?;
@@ -68,12 +49,12 @@ impl Calls<'_> {
             }
             Decision::Refuse(reason) => {
                 self.rule(call, Ruling::refused(By::Policy));
-                Err(Settled::denied(format!("not allowed: {reason}")))
+                Err(denied(format!("not allowed: {reason}")))
             }
             Decision::Ask(reason) => {
                 if self.exchange.context.services.config.approval.unattended == Unattended::Deny {
                     self.rule(call, Ruling::refused(By::Unattended));
-                    return Err(Settled::denied(format!(
+                    return Err(denied(format!(
                         "not allowed: {reason}, and nobody is there to answer; do without this call"
                     )));
                 }
@@ -82,7 +63,7 @@ impl Calls<'_> {
         }
     }
 
-    fn unknown(&self, name: &str) -> Settled {
+    fn unknown(&self, name: &str) -> Box<Output> {
         let known: Vec<&str> = self
             .tools
             .values()
@@ -90,7 +71,7 @@ impl Calls<'_> {
             .filter(|spec| self.exchange.setup.scope.allows(spec))
             .map(|spec| spec.name.as_str())
             .collect();
-        Settled::failed(format!(
+        failed(format!(
             "there is no tool `{name}`; the tools are {}",
             known.join(", ")
         ))
@@ -104,14 +85,14 @@ impl Calls<'_> {
         tool: &Arc<dyn Tool>,
         input: Map<String, Value>,
         cancel: &CancellationToken,
-    ) -> Result<Cleared, Settled> {
-        let prepared = if tool.looks_at_files() || weight(&input) > LONG_INPUT {
+    ) -> Result<Cleared, Box<Output>> {
+        let prepared = if tool.looks_at_files() || bytes_of_map(&input) > LONG_INPUT {
             let (tool, input) = (Arc::clone(tool), input.clone());
             let prepared = tokio::task::spawn_blocking(move || with_facts(&*tool, &input));
             match cancel.run_until_cancelled(prepared).await {
                 Some(Ok(prepared)) => prepared,
-                Some(Err(_)) => return Err(Settled::failed(FAULT)),
-                None => return Err(Settled::cancelled()),
+                Some(Err(_)) => return Err(failed(FAULT)),
+                None => return Err(cancelled_unrun()),
             }
         } else {
             with_facts(&**tool, &input)
@@ -119,7 +100,7 @@ impl Calls<'_> {
         match prepared {
             Ok((prepared, facts)) => {
                 let appraised = cancel.run_until_cancelled(prepared.appraise()).await;
-                let appraised = appraised.ok_or_else(Settled::cancelled)?;
+                let appraised = appraised.ok_or_else(cancelled_unrun)?;
                 let danger = appraised.unwrap_or_else(|| facts.danger.clone());
                 let executions = &self.exchange.context.session.executions;
                 executions.update(&call.id, |record| record.danger = danger.clone());
@@ -130,7 +111,7 @@ impl Calls<'_> {
                     input,
                 })
             }
-            Err(Refusal::Invalid(reason)) => Err(Settled::failed(reason)),
+            Err(Refusal::Invalid(reason)) => Err(failed(reason)),
             Err(Refusal::Violation(violation)) => Err(self.violate(call, violation)),
         }
     }
@@ -175,7 +156,20 @@ impl Calls<'_> {
     }
 }
 
-/// Prepares a call and judges it.
+/// Says why a call of the model's does not run.
+fn reason(fault: Fault) -> String {
+    match fault {
+        Fault::Truncated => "this call was cut off before its input was complete, and was not run; make the input smaller and call again".to_owned(),
+        Fault::TurnCut => "your answer was cut off by its limit of tokens, so none of its calls was run; call again, with fewer calls or smaller input".to_owned(),
+        Fault::TurnRefused => {
+            "the answer ended in a refusal, so none of its calls was run".to_owned()
+        }
+        Fault::Invalid(reason) => {
+            format!("the input of this call is not a JSON object, so it was not run: {reason}")
+        }
+    }
+}
+
 fn with_facts(
     tool: &dyn Tool,
     input: &Map<String, Value>,
@@ -183,17 +177,4 @@ fn with_facts(
     let prepared = tool.prepare(input)?;
     let facts = prepared.facts();
     Ok((prepared, facts))
-}
-
-/// Returns how much text an input holds, in bytes, near enough.
-fn weight(input: &Map<String, Value>) -> usize {
-    fn of(value: &Value) -> usize {
-        match value {
-            Value::String(text) => text.len(),
-            Value::Array(items) => items.iter().map(of).sum(),
-            Value::Object(fields) => weight(fields),
-            Value::Null | Value::Bool(_) | Value::Number(_) => 8,
-        }
-    }
-    input.values().map(of).sum()
 }

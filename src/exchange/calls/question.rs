@@ -5,26 +5,53 @@ use std::sync::Arc;
 
 use tokio::sync::oneshot;
 use tokio::time::Instant;
-use tokio_util::sync::CancellationToken;
+use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::settle::Settled;
-use super::turnstile::Place;
+use super::settle::{cancelled_unrun, denied};
 use super::{Calls, Cleared, millis};
 use crate::audit::{By, Ruling};
 use crate::classifier::Word;
-use crate::exchange::audited;
-use crate::exchange::questions::approval::{Approval as Question, Verdict};
-use crate::exchange::questions::{self, QuestionRequest, Which};
-use crate::message::{ToolCall, ToolId, TrustLevel};
+use crate::exchange::questions::approval::{Approval as ApprovalQuestion, Verdict};
+use crate::exchange::questions::{Open, Question};
+use crate::message::{ToolCall, TrustLevel};
 use crate::permission::Decision;
-use crate::protocol::event::{Event, Outcome, State, StateName, ToolConfirm, TriggeredRule};
-use crate::protocol::record::{Approval, ExecutionStatus};
+use crate::protocol::event::{By as SettledBy, Outcome, StateName, ToolConfirm, TriggeredRule};
+use crate::protocol::record::Approval;
 use crate::protocol::word;
 use crate::telemetry::metrics;
-use crate::tool::{Facts, Metadata, Tool};
+use crate::tool::{Facts, Metadata, Output, Tool};
+
+/// One call's place in the order of a turn's questions: calls are prepared side by side, and the user is asked in the
+/// order of the calls. Dropped, it lets the later ones pass.
+pub(super) struct Place {
+    earlier: Arc<[CancellationToken]>,
+    position: usize,
+    _passed: DropGuard,
+}
+
+impl Place {
+    /// Returns the places of so many calls, all of which may ask.
+    pub(super) fn in_order(calls: usize) -> impl Iterator<Item = Self> {
+        let tokens = std::iter::repeat_with(CancellationToken::new).take(calls);
+        let tokens: Arc<[_]> = tokens.collect();
+        (0..calls)
+            .zip(tokens.to_vec())
+            .map(move |(position, own)| Self {
+                earlier: Arc::clone(&tokens),
+                position,
+                _passed: own.drop_guard(),
+            })
+    }
+
+    /// Waits until no earlier call may ask any more.
+    async fn first(&self) {
+        for earlier in self.earlier.iter().take(self.position) {
+            earlier.cancelled().await;
+        }
+    }
+}
 
 impl Calls<'_> {
-    /// Asks the user whether the call may run.
     pub(super) async fn ask(
         &self,
         call: &ToolCall,
@@ -33,21 +60,18 @@ impl Calls<'_> {
         reason: String,
         place: Place,
         cancel: &CancellationToken,
-    ) -> Result<Cleared, Settled> {
+    ) -> Result<Cleared, Box<Output>> {
         let exchange = self.exchange;
         let _pause = exchange.stopwatch.pause();
         let since = Instant::now();
         let (verdict, answer) = oneshot::channel();
         let redactor = &exchange.context.services.redactor;
         let preview = cancel.run_until_cancelled(cleared.prepared.preview()).await;
-        let preview = preview.ok_or_else(Settled::cancelled)?;
+        let preview = preview.ok_or_else(cancelled_unrun)?;
         let preview = preview.map(|diff| redactor.redact(&diff).into_owned());
         place.first().await;
-        exchange.emit(Event::ChatState(State {
-            tool_id: Some(call.id.clone()),
-            ..exchange.state(StateName::AwaitingApproval)
-        }));
-        let question = Question {
+        exchange.emit_call_state(&call.id, StateName::AwaitingApproval);
+        let question = ApprovalQuestion {
             confirm: ToolConfirm {
                 conversation_id: exchange.setup.conversation_id.clone(),
                 message_id: exchange.setup.message_id.clone(),
@@ -66,20 +90,21 @@ impl Calls<'_> {
             may_remember: exchange.setup.trust != TrustLevel::Supervised,
             verdict,
         };
-        let question = questions::Question::Approval(Box::new(question));
         let executions = &exchange.context.session.executions;
         executions.update(&call.id, |record| record.approval.asked = true);
         let waits = metrics::OPEN_APPROVALS.enter();
-        let request = QuestionRequest::Ask(question);
-        let sent = exchange.questions.send(request).await;
+        let questions = &exchange.context.conversation.questions;
+        questions.ask(Question::Approval(Box::new(question)), exchange.context);
         drop(place);
-        let verdict = match sent {
-            Ok(()) => tokio::select! {
-                biased;
-                verdict = answer => verdict.unwrap_or(Verdict::Cancelled),
-                () = cancel.cancelled() => self.withdraw(&call.id).await,
-            },
-            Err(_) => Verdict::Cancelled,
+        let verdict = tokio::select! {
+            biased;
+            // Dropped without an answer where it could not be asked.
+            verdict = answer => verdict.unwrap_or(Verdict::Cancelled),
+            () = cancel.cancelled() => {
+                let ours = |open: &Open| open.tool_id == call.id;
+                questions.withdraw(ours, SettledBy::Cancel, exchange.context);
+                Verdict::Cancelled
+            }
         };
         drop(waits);
         let outcome = outcome(&verdict);
@@ -92,25 +117,10 @@ impl Calls<'_> {
                 waited_ms: millis(since.elapsed()),
             };
         });
-        self.rule(call, audited::ruling(&verdict));
+        self.rule(call, ruling(&verdict));
         self.judge(call, tool, cleared, verdict, cancel).await
     }
 
-    /// Withdraws a question and waits until it is settled.
-    async fn withdraw(&self, tool_id: &ToolId) -> Verdict {
-        let (settled, done) = oneshot::channel();
-        let request = QuestionRequest::Withdraw {
-            which: Which::Call(tool_id.clone()),
-            settled,
-        };
-        if self.exchange.questions.send(request).await.is_ok() {
-            // An error means that it was settled before.
-            drop(done.await);
-        }
-        Verdict::Cancelled
-    }
-
-    /// Turns a verdict into a call that may run, or its refusal.
     async fn judge(
         &self,
         call: &ToolCall,
@@ -118,7 +128,7 @@ impl Calls<'_> {
         cleared: Cleared,
         verdict: Verdict,
         cancel: &CancellationToken,
-    ) -> Result<Cleared, Settled> {
+    ) -> Result<Cleared, Box<Output>> {
         match verdict {
             Verdict::Approved(None) => Ok(cleared),
             Verdict::Approved(Some(input)) => {
@@ -127,28 +137,42 @@ impl Calls<'_> {
                 match self.decide(call, tool, &edited, 1) {
                     Decision::Refuse(reason) => {
                         self.rule(call, Ruling::refused(By::Policy));
-                        Err(Settled::denied(format!("not allowed as edited: {reason}")))
+                        Err(denied(format!("not allowed as edited: {reason}")))
                     }
                     Decision::Run { .. } | Decision::Ask(_) => Ok(edited),
                 }
             }
-            Verdict::Denied(reason) => Err(Settled::denied(match reason {
+            Verdict::Denied(reason) => Err(denied(match reason {
                 Some(reason) => format!("the user denied this call: {reason}"),
                 None => "the user denied this call; do not try it again another way, ask or go on without it".to_owned(),
             })),
-            Verdict::Unattended => Err(Settled::denied(
+            Verdict::Unattended => Err(denied(
                 "this call was not run, since nobody was there to be asked; do without it",
             )),
-            Verdict::Expired => Err(Settled::unrun(
-                "nobody answered in time whether this call may run, so it was not run",
-                ExecutionStatus::Denied,
-                Metadata {
+            Verdict::Expired => {
+                let text = "nobody answered in time whether this call may run, so it was not run";
+                let expired = Metadata {
                     expired: true,
                     ..Metadata::default()
-                },
-            )),
-            Verdict::Cancelled => Err(Settled::cancelled()),
+                };
+                Err(Box::new(Output::error(text).with(expired)))
+            }
+            Verdict::Cancelled => Err(cancelled_unrun()),
         }
+    }
+}
+
+/// Returns what a verdict decides.
+fn ruling(verdict: &Verdict) -> Ruling {
+    match verdict {
+        Verdict::Approved(input) => Ruling {
+            edited: input.is_some(),
+            ..Ruling::run(By::User)
+        },
+        Verdict::Denied(_) => Ruling::refused(By::User),
+        Verdict::Unattended => Ruling::refused(By::Unattended),
+        Verdict::Expired => Ruling::refused(By::Timeout),
+        Verdict::Cancelled => Ruling::default(),
     }
 }
 
@@ -185,5 +209,23 @@ fn outcome(verdict: &Verdict) -> Outcome {
         Verdict::Denied(_) | Verdict::Unattended => Outcome::Denied,
         Verdict::Expired => Outcome::Expired,
         Verdict::Cancelled => Outcome::Cancelled,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::FutureExt as _;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_call_asks_when_no_earlier_one_may() {
+        let mut places = Place::in_order(3);
+        let [first, second, third] = std::array::from_fn(|_| places.next().unwrap());
+        assert!(third.first().now_or_never().is_none());
+        drop(second);
+        assert!(third.first().now_or_never().is_none());
+        drop(first);
+        assert!(third.first().now_or_never().is_some());
     }
 }

@@ -10,31 +10,32 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::output::CallOutput;
-use super::settle::Settled;
+use super::settle::cancelled_unrun;
 use super::user::User;
 use super::{Calls, Cleared, FAULT, millis};
 use crate::exchange::stopwatch::Stopwatch;
 use crate::message::ToolCall;
+use crate::permission::scope::Grant;
 use crate::protocol::event::{Event, State, StateName, ToolStart};
 use crate::protocol::record::ExecutionStatus;
 use crate::telemetry::metrics;
-use crate::tool::{Facts, Output, Run, Visible};
+use crate::tool::{Facts, Output, Run};
 
 /// How long a tool may take to end by itself after it was cancelled; then its future is dropped.
 const END_GRACE: Duration = Duration::from_secs(10);
 
 impl Calls<'_> {
-    /// Waits for a permit and for the files, then runs the call.
+    /// Waits for a permit and for the files, then runs the call. Returns what came of it, and how long it ran where it did.
     pub(super) async fn run_cleared(
         &self,
         call: &ToolCall,
         cleared: Cleared,
         cancel: &CancellationToken,
-    ) -> Settled {
+    ) -> (Output, Option<Duration>) {
         let queued = Instant::now();
         let waits = metrics::QUEUED_CALLS.enter();
         let Some(slot) = self.slot(call, cancel).await else {
-            return Settled::cancelled();
+            return (*cancelled_unrun(), None);
         };
         let claims = cleared.prepared.claims();
         let locks = &self.exchange.context.services.locks;
@@ -47,7 +48,7 @@ impl Calls<'_> {
             .run_until_cancelled(locks.acquire(&holder, claims))
             .await
         else {
-            return Settled::cancelled();
+            return (*cancelled_unrun(), None);
         };
         drop(waits);
         let _counted = metrics::RUNNING_CALLS.enter();
@@ -57,10 +58,10 @@ impl Calls<'_> {
             record.status = ExecutionStatus::Running;
             record.input.clone_from(&cleared.input);
         });
-        let settled = self.run_tool(call, cleared, cancel).await;
+        let (output, ran) = self.run_tool(call, cleared, cancel).await;
         drop(files);
         drop(slot);
-        settled
+        (output, Some(ran))
     }
 
     /// Takes a permit to run, waiting for it as long as others run: a call that was approved runs. `None` on a cancel.
@@ -86,13 +87,12 @@ impl Calls<'_> {
         }));
     }
 
-    /// Runs the tool until it ends or is given up; its output is streamed.
     async fn run_tool(
         &self,
         call: &ToolCall,
         cleared: Cleared,
         cancel: &CancellationToken,
-    ) -> Settled {
+    ) -> (Output, Duration) {
         let exchange = self.exchange;
         tracing::debug!("call runs");
         exchange.emit(Event::ChatToolStart(ToolStart {
@@ -103,15 +103,17 @@ impl Calls<'_> {
             tool_name: call.name.clone(),
             input: cleared.input,
         }));
-        exchange.emit(Event::ChatState(State {
-            tool_id: Some(call.id.clone()),
-            ..exchange.state(StateName::ToolExecuting)
-        }));
+        exchange.emit_call_state(&call.id, StateName::ToolExecuting);
         let streamed = CallOutput::new(exchange, &call.id);
         let emit = |stream, chunk: &str| streamed.push(stream, chunk);
-        let timeout = self.timeout(call, &cleared.facts);
+        let grant = self.grant(call);
+        let timeout = self.timeout(grant.as_ref(), &cleared.facts);
         let clock = Stopwatch::start(timeout.saturating_add(END_GRACE));
-        let user = User::new(exchange, &call.id, &clock);
+        let user = User {
+            exchange,
+            tool_id: &call.id,
+            clock: &clock,
+        };
         let run = Run {
             emit: &emit,
             cancel: cancel.clone(),
@@ -119,58 +121,35 @@ impl Calls<'_> {
             seen: &exchange.context.conversation.seen,
             redactor: &exchange.context.services.redactor,
             quota: &exchange.context.session.quota,
-            visible: self.visible(call),
+            visible: Arc::new(move |path| grant.as_ref().is_some_and(|grant| grant.shows(path))),
             user: Some(&user),
         };
         let began = Instant::now();
         let work = AssertUnwindSafe(cleared.prepared.run(run)).catch_unwind();
+        // What is dropped here takes its questions back: they are over before their call is answered.
         let outcome = tokio::select! {
-            outcome = work => match outcome {
-                Ok(Ok(output)) => Ok(output),
-                Ok(Err(violation)) => Err(violation),
-                Err(_) => Ok(Output::error(FAULT)),
-            },
+            outcome = work => outcome.unwrap_or_else(|_| Ok(Output::error(FAULT))),
             () = overdue(&clock, cancel) => {
                 Ok(Output::error("the tool did not end in time and was given up"))
             }
         };
-        // A question is over before its call is answered, here as everywhere.
-        user.withdraw().await;
-        let output = match outcome {
-            Ok(output) => Box::new(output),
-            Err(violation) => self.violate(call, violation).output,
-        };
+        let output = outcome.unwrap_or_else(|violation| *self.violate(call, violation));
         streamed.finish(&output);
-        Settled {
-            status: status(&output),
-            output,
-            ran: Some(began.elapsed()),
-        }
+        (output, began.elapsed())
     }
 
-    /// Returns what a call that looks through folders may see by the scope.
-    fn visible(&self, call: &ToolCall) -> Visible {
+    fn grant(&self, call: &ToolCall) -> Option<Grant> {
+        let spec = self.tools.get(&call.name)?.spec();
         let scope = &self.exchange.setup.scope;
-        let grant = self.tools.get(&call.name).and_then(|tool| {
-            let spec = tool.spec();
-            scope.grant(&spec.name, spec.danger_level)
-        });
-        Arc::new(move |path| grant.as_ref().is_some_and(|grant| grant.shows(path)))
+        scope.grant(&spec.name, spec.danger_level)
     }
 
     /// Returns how long the call may run: what it asks for, or the default, up to the permission's cap.
-    fn timeout(&self, call: &ToolCall, facts: &Facts) -> Duration {
-        let wanted = facts
-            .timeout
-            .unwrap_or(self.exchange.context.services.config.tools.timeout);
-        self.tools
-            .get(&call.name)
-            .and_then(|tool| {
-                let spec = tool.spec();
-                let scope = &self.exchange.setup.scope;
-                scope.grant(&spec.name, spec.danger_level)?.timeout
-            })
-            .map_or(wanted, |cap| wanted.min(cap))
+    fn timeout(&self, grant: Option<&Grant>, facts: &Facts) -> Duration {
+        let default = self.exchange.context.services.config.tools.timeout;
+        let wanted = facts.timeout.unwrap_or(default);
+        let cap = grant.and_then(|grant| grant.timeout);
+        cap.map_or(wanted, |cap| wanted.min(cap))
     }
 }
 
@@ -178,14 +157,5 @@ impl Calls<'_> {
 async fn overdue(clock: &Stopwatch, cancel: &CancellationToken) {
     if cancel.run_until_cancelled(clock.expired()).await.is_none() {
         tokio::time::sleep(END_GRACE).await;
-    }
-}
-
-fn status(output: &Output) -> ExecutionStatus {
-    match output {
-        Output { metadata, .. } if metadata.cancelled => ExecutionStatus::Cancelled,
-        Output { metadata, .. } if metadata.denied => ExecutionStatus::Denied,
-        Output { is_error: true, .. } => ExecutionStatus::Error,
-        Output { .. } => ExecutionStatus::Success,
     }
 }

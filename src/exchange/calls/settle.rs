@@ -7,11 +7,12 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 use super::{known, millis};
+use crate::audit::{Digested, Entry, Ruling};
+use crate::exchange::Exchange;
 use crate::exchange::context::Context;
-use crate::exchange::turn::cancelled;
-use crate::exchange::{Exchange, audited};
 use crate::message::{
-    Danger, DangerLevel, MessageId, Part, ToolCall, ToolCategory, ToolId, ToolResult,
+    Danger, DangerLevel, MessageId, Notice, Part, Severity, ToolCall, ToolCategory, ToolId,
+    ToolResult,
 };
 use crate::protocol::envelope::Timestamp;
 use crate::protocol::event::{Event, ResultStatus, State, StateName, ToolOutcome};
@@ -20,50 +21,31 @@ use crate::protocol::word;
 use crate::telemetry::{Redactor, metrics};
 use crate::tool::{Metadata, Output, Tool};
 
-/// What a call that did not run, or ran, came to.
-pub(super) struct Settled {
-    pub(super) output: Box<Output>,
-    pub(super) status: ExecutionStatus,
-    /// How long it ran; `None` where it did not.
-    pub(super) ran: Option<Duration>,
+/// Returns what a call came to that did not run by a fault of its own.
+pub(super) fn failed(text: impl Into<String>) -> Box<Output> {
+    Box::new(Output::error(text))
 }
 
-impl Settled {
-    pub(super) fn unrun(
-        text: impl Into<String>,
-        status: ExecutionStatus,
-        metadata: Metadata,
-    ) -> Self {
-        Self {
-            output: Box::new(Output::error(text).with(metadata)),
-            status,
-            ran: None,
-        }
-    }
+pub(super) fn denied(text: impl Into<String>) -> Box<Output> {
+    Box::new(Output::error(text).with(Metadata {
+        denied: true,
+        ..Metadata::default()
+    }))
+}
 
-    pub(super) fn failed(text: impl Into<String>) -> Self {
-        Self::unrun(text, ExecutionStatus::Error, Metadata::default())
-    }
+/// Returns what a call came to that a cancel ended before it ran.
+pub(super) fn cancelled_unrun() -> Box<Output> {
+    Box::new(Output::error("cancelled before it ran").with(cancelled()))
+}
 
-    pub(super) fn denied(text: impl Into<String>) -> Self {
-        let metadata = Metadata {
-            denied: true,
-            ..Metadata::default()
-        };
-        Self::unrun(text, ExecutionStatus::Denied, metadata)
-    }
-
-    pub(super) fn cancelled() -> Self {
-        Self::unrun(
-            "cancelled before it ran",
-            ExecutionStatus::Cancelled,
-            cancelled(),
-        )
+pub(in crate::exchange) fn cancelled() -> Metadata {
+    Metadata {
+        cancelled: true,
+        ..Metadata::default()
     }
 }
 
 impl Exchange<'_> {
-    /// Opens the record of a call.
     pub(super) fn open_record(
         &self,
         call: &ToolCall,
@@ -98,45 +80,40 @@ impl Exchange<'_> {
         self.context.session.executions.open(record, cancel);
     }
 
-    /// Settles a call and returns the model's result of it.
-    pub(super) fn settle(&self, call: &ToolCall, settled: Settled) -> ToolResult {
-        settle(
-            self.context,
-            &self.setup.message_id,
-            (&call.id, &call.name),
-            settled,
-        )
+    /// Settles a call, which ran for so long, and returns the model's result of it.
+    pub(super) fn settle(
+        &self,
+        call: &ToolCall,
+        output: Output,
+        ran: Option<Duration>,
+    ) -> ToolResult {
+        let name = (&call.id, call.name.as_str());
+        settle(self.context, &self.setup.message_id, name, output, ran)
     }
 }
 
 /// Answers the open calls of a conversation whose exchange failed by a fault of the daemon.
-pub fn settle_open(context: &Context, message_id: &MessageId) {
+pub(crate) fn settle_open(context: &Context, message_id: &MessageId) {
     let executions = &context.session.executions;
     for id in executions.open_of(&context.conversation.id) {
         let name = executions.get(&id).map(|record| record.tool_name);
-        let settled = Settled::failed("interrupted by a fault of the daemon");
-        settle(
-            context,
-            message_id,
-            (&id, &name.unwrap_or_default()),
-            settled,
-        );
+        let name = name.unwrap_or_default();
+        let output = Output::error("interrupted by a fault of the daemon");
+        settle(context, message_id, (&id, &name), output, None);
     }
 }
 
-/// Notes what a call came to in its record, emits it, and returns the model's result.
+/// Notes what a call came to in its record, emits it, and returns the model's result; `ran` is `None` where it did not
+/// run.
 fn settle(
     context: &Context,
     message_id: &MessageId,
     (tool_id, tool_name): (&ToolId, &str),
-    settled: Settled,
+    mut output: Output,
+    ran: Option<Duration>,
 ) -> ToolResult {
-    let Settled {
-        mut output,
-        status,
-        ran,
-    } = settled;
     redact(&context.services.redactor, &mut output);
+    let status = status(&output);
     let duration_ms = ran.map_or(0, millis);
     let text = text_of(&output.content);
     let executions = &context.session.executions;
@@ -160,7 +137,7 @@ fn settle(
     metrics::tool_settled(known(context, tool_name), &status, ran);
     tracing::info!(status, duration_ms, "call settled");
     if let Some((record, ruling)) = settled {
-        audited::record(context, message_id, &record, ruling, &text);
+        audit(context, message_id, &record, ruling, &text);
     }
     let conversation_id = &context.conversation.id;
     let has_facts = output.metadata != Metadata::default();
@@ -188,6 +165,64 @@ fn settle(
         name: tool_name.to_owned(),
         content: output.content,
         is_error: output.is_error,
+    }
+}
+
+/// Writes the line of the audit log of a call that was settled; `output` is its result as the model is given it.
+///
+/// The first one after the log failed notifies the client.
+fn audit(
+    context: &Context,
+    exchange: &MessageId,
+    record: &ExecutionRecord,
+    ruling: Ruling,
+    output: &str,
+) {
+    let Context {
+        services, session, ..
+    } = context;
+    if !services.audit.is_on() {
+        return;
+    }
+    let clean = |text: &str| services.redactor.redact(text).into_owned();
+    let input = serde_json::to_vec(&record.input).unwrap_or_default();
+    services.audit.record(Entry {
+        time: Timestamp::now().to_string(),
+        session: session.id.to_string(),
+        conversation: clean(&record.conversation_id.to_string()),
+        exchange: exchange.to_string(),
+        tool_id: record.tool_id.to_string(),
+        // The model's word, where there is no such tool.
+        tool: clean(&record.tool_name),
+        provider: record.provider.clone(),
+        model: clean(&record.model),
+        level: word(&record.danger.level),
+        decision: ruling.decision,
+        decided_by: ruling.by,
+        edited: ruling.edited,
+        status: word(&record.status),
+        sandbox: record.sandbox.clone(),
+        exit_code: record.exit_code,
+        duration_ms: record.duration_ms,
+        queued_ms: record.queued_ms,
+        input: Digested::of(&input),
+        output: Digested::of(output.as_bytes()),
+    });
+    if let Some(message) = services.audit.news() {
+        session.events.emit(Event::SessionNotice(Notice {
+            severity: Severity::Error,
+            code: "audit_failed".to_owned(),
+            message,
+        }));
+    }
+}
+
+fn status(output: &Output) -> ExecutionStatus {
+    match &output.metadata {
+        metadata if metadata.cancelled => ExecutionStatus::Cancelled,
+        metadata if metadata.denied || metadata.expired => ExecutionStatus::Denied,
+        _ if output.is_error => ExecutionStatus::Error,
+        _ => ExecutionStatus::Success,
     }
 }
 

@@ -14,68 +14,28 @@ const PAGE: usize = 50;
 /// session's log.
 const PAGE_BYTES: usize = 1024 * 1024;
 
-/// What a request wants to see.
-pub(super) struct Wanted<'a> {
-    request: &'a ToolHistory,
-    limit: usize,
-    before: u64,
-    since: Option<Timestamp>,
-    until: Option<Timestamp>,
-}
-
-impl<'a> Wanted<'a> {
-    /// Reads a request.
-    ///
-    /// # Errors
-    ///
-    /// What is wrong with which field.
-    pub(super) fn read(request: &'a ToolHistory) -> Result<Self, String> {
-        if request.limit == Some(0) {
-            return Err("field `limit` must be 1 at least".to_owned());
-        }
-        let before = match request.cursor.as_deref().map(str::parse::<u64>) {
-            None => u64::MAX,
-            Some(Ok(before)) => before,
-            Some(Err(_)) => {
-                return Err("field `cursor` is no `nextCursor` of an earlier answer".to_owned());
-            }
-        };
-        Ok(Self {
-            request,
-            limit: request.limit.unwrap_or(PAGE).min(KEPT),
-            before,
-            since: time("since", request.since.as_deref())?,
-            until: time("until", request.until.as_deref())?,
-        })
+/// Returns the page that a request asks for of calls, which come newest first.
+/// An error says what is wrong with which field.
+pub(super) fn page<'c>(
+    request: &ToolHistory,
+    calls: impl Iterator<Item = &'c Call>,
+) -> Result<Page, String> {
+    if request.limit == Some(0) {
+        return Err("field `limit` must be 1 at least".to_owned());
     }
-
-    /// Takes a page of calls, which come newest first.
-    pub(super) fn page<'c>(&self, calls: impl Iterator<Item = &'c Call>) -> Page {
-        let found = calls.filter(|call| call.number < self.before && self.fits(&call.record));
-        let mut page = Page {
-            executions: Vec::new(),
-            next_cursor: None,
-        };
-        let (mut bytes, mut last) = (0, None);
-        for call in found {
-            bytes += size(&call.record);
-            if page.executions.len() >= self.limit || (last.is_some() && bytes > PAGE_BYTES) {
-                page.next_cursor = last.map(|number: u64| number.to_string());
-                break;
-            }
-            page.executions.push(call.so_far());
-            last = Some(call.number);
+    let before = match request.cursor.as_deref().map(str::parse::<u64>) {
+        None => u64::MAX,
+        Some(Ok(before)) => before,
+        Some(Err(_)) => {
+            return Err("field `cursor` is no `nextCursor` of an earlier answer".to_owned());
         }
-        page
-    }
-
-    fn fits(&self, record: &ExecutionRecord) -> bool {
-        let Self {
-            request,
-            since,
-            until,
-            ..
-        } = self;
+    };
+    let since = time("since", request.since.as_deref())?;
+    let until = time("until", request.until.as_deref())?;
+    let is_in_time = |at: Timestamp| {
+        since.is_none_or(|since| at >= since) && until.is_none_or(|until| at < until)
+    };
+    let fits = |record: &ExecutionRecord| {
         let conversation = request.conversation_id.as_ref();
         let (provider, tool) = (request.provider.as_ref(), request.tool_name.as_ref());
         conversation.is_none_or(|id| *id == record.conversation_id)
@@ -83,10 +43,24 @@ impl<'a> Wanted<'a> {
             && tool.is_none_or(|tool| *tool == record.tool_name)
             && request.status.is_none_or(|status| status == record.status)
             && ((since.is_none() && until.is_none())
-                || record.started_at.parse::<Timestamp>().is_ok_and(|at| {
-                    since.is_none_or(|since| at >= since) && until.is_none_or(|until| at < until)
-                }))
+                || record.started_at.parse().is_ok_and(is_in_time))
+    };
+    let limit = request.limit.unwrap_or(PAGE).min(KEPT);
+    let mut page = Page {
+        executions: Vec::new(),
+        next_cursor: None,
+    };
+    let (mut bytes, mut last) = (0, None);
+    for call in calls.filter(|call| call.number < before && fits(&call.record)) {
+        bytes += size(&call.record);
+        if page.executions.len() >= limit || (last.is_some() && bytes > PAGE_BYTES) {
+            page.next_cursor = last.map(|number: u64| number.to_string());
+            break;
+        }
+        page.executions.push(call.so_far());
+        last = Some(call.number);
     }
+    Ok(page)
 }
 
 /// Reads a time of a request, in any zone.

@@ -13,7 +13,6 @@ struct Sum {
     ran_ms: u64,
 }
 
-/// Sums up calls.
 pub(super) fn of<'c>(calls: impl Iterator<Item = &'c Call>) -> ToolMetrics {
     let mut tools = HashMap::new();
     let mut providers = HashMap::new();

@@ -1,6 +1,7 @@
 use serde_json::Map;
 
 use super::*;
+use crate::exchange::recording::Recorder;
 use crate::message::{Danger, DangerLevel, ToolCategory};
 use crate::protocol::record::{Approval, ExecutionStatus};
 
@@ -135,8 +136,8 @@ fn the_mean_is_of_the_calls_that_ran() {
         let id = ToolId::new(format!("t{number}"));
         executions.open(record(number), CancellationToken::new());
         if ran_ms.is_some() {
-            let recording = Recording::new(&spill, &crate::telemetry::Redactor::default());
-            executions.keep(&id, Arc::new(recording));
+            let recorder = Recorder::new(&spill, &crate::telemetry::Redactor::default());
+            executions.keep(&id, recorder.recording());
         }
         executions.settle(&id, |record| {
             record.status = status;

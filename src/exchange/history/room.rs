@@ -16,7 +16,7 @@ const MAX_TOTAL_BYTES: usize = 512 * 1024 * 1024;
 
 /// What histories may have, and how much all of them do; clones share it.
 #[derive(Clone, Debug)]
-pub struct Room {
+pub(crate) struct Room {
     of_each: usize,
     of_all: usize,
     used: Arc<AtomicUsize>,
@@ -24,7 +24,7 @@ pub struct Room {
 
 /// Why nothing more is remembered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Full {
+pub(crate) enum Full {
     /// One history has what it may have.
     #[error("the history of this conversation has reached {} MiB, the most that it may have", mib(.0))]
     Conversation(usize),
@@ -41,7 +41,7 @@ impl Default for Room {
 
 impl Room {
     /// Room for so many bytes in each history, and in all together.
-    pub fn new(of_each: usize, of_all: usize) -> Self {
+    pub(crate) fn new(of_each: usize, of_all: usize) -> Self {
         Self {
             of_each,
             of_all,
@@ -49,7 +49,6 @@ impl Room {
         }
     }
 
-    /// Takes in that a history grew or shrank.
     pub(super) fn changed(&self, from: usize, to: usize) {
         // Both orders come to the same: nothing is read between.
         self.used.fetch_add(to, Ordering::Relaxed);
@@ -96,8 +95,7 @@ fn bytes_of(message: &Message) -> usize {
     size_of::<Message>() + inner
 }
 
-/// Bytes that the parts of a message take.
-pub fn bytes_of_parts(parts: &[Part]) -> usize {
+pub(crate) fn bytes_of_parts(parts: &[Part]) -> usize {
     let inner = parts.iter().map(|part| match part {
         Part::Text { text } => text.len(),
         Part::Image { media_type, data } => media_type.len() + data.len(),
@@ -114,7 +112,7 @@ fn bytes_of_call(call: &ToolCall) -> usize {
         + bytes_of_map(&call.input)
 }
 
-fn bytes_of_map(map: &Map<String, Value>) -> usize {
+pub(in crate::exchange) fn bytes_of_map(map: &Map<String, Value>) -> usize {
     let entries = map.iter();
     entries
         .map(|(key, value)| size_of::<String>() + key.len() + bytes_of_value(value))

@@ -1,8 +1,10 @@
 //! Questions whether a call may run.
 
+use std::collections::HashSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
+use parking_lot::Mutex;
 use serde_json::{Map, Value};
 use tokio::sync::oneshot;
 
@@ -15,37 +17,33 @@ use crate::protocol::event::{By, Event, Outcome, SessionError, ToolConfirm, Tool
 use crate::protocol::{RequestId, SessionCode};
 use crate::tool::{Refusal, RememberKey, Tool};
 
-/// A question whether a call may run.
-pub struct Approval {
+/// The most calls remembered in one scope; a further one is asked again.
+const REMEMBERED: usize = 1_000;
+
+pub(crate) struct Approval {
     /// What the user is shown; its deadline is set when it is announced.
     pub confirm: ToolConfirm,
-    /// The tool, to check an edited input with.
     pub tool: Arc<dyn Tool>,
     /// What an approval with `remember` stands for.
     pub remember: Option<RememberKey>,
     /// Whether an approval may be remembered: not under `supervised`, where every call is asked for.
     pub may_remember: bool,
-    /// Where the verdict goes.
     pub verdict: oneshot::Sender<Verdict>,
 }
 
-/// How an approval was settled.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Verdict {
+pub(crate) enum Verdict {
     /// The call runs, with another input where one is given.
     Approved(Option<Map<String, Value>>),
     /// The call does not run; the user may have said why.
     Denied(Option<String>),
     /// The call does not run: nobody was there to be asked.
     Unattended,
-    /// Nobody answered in time.
     Expired,
-    /// The exchange ended first.
     Cancelled,
 }
 
-/// What the check of an edited input found.
-pub struct Checked {
+pub(crate) struct Checked {
     id: QuestionId,
     /// What an approval of it with `remember` stands for.
     outcome: Result<Option<RememberKey>, String>,
@@ -55,18 +53,18 @@ impl Questions {
     /// Takes a verdict and returns the answer to it; `None` where an edited input has to be checked first. The question
     /// stays open meanwhile: the check looks at files, and may take as long as they do.
     pub(super) fn approve(
-        &mut self,
+        &self,
         mut verdict: ToolApprove,
         reply_to: Option<&RequestId>,
         context: &Context,
     ) -> Option<Result<Event, SessionError>> {
-        let checks = self.checks.clone();
         let id = QuestionId::Approval(verdict.tool_id.clone());
+        let mut found = self.find(&id);
         let Some(Open {
             question: Question::Approval(approval),
             check,
             ..
-        }) = self.find(&id)
+        }) = found.as_deref_mut()
         else {
             return Some(Err(Action::Approve(verdict).not_found()));
         };
@@ -75,44 +73,42 @@ impl Questions {
             .filter(|input| verdict.approved && *input != approval.confirm.input);
         let Some(input) = verdict.input.clone() else {
             let key = approval.remember.clone();
+            drop(found);
             return Some(self.settle_approval(verdict, key, context));
         };
         if check.is_some() {
-            return Some(Err(SessionError {
-                code: SessionCode::RateLimited,
-                message: format!(
-                    "an edited input of `{}` is being checked; answer again when that is done",
-                    verdict.tool_id
-                ),
-            }));
+            let message = format!(
+                "an edited input of `{}` is being checked; answer again when that is done",
+                verdict.tool_id
+            );
+            return Some(Err(SessionError::new(SessionCode::RateLimited, message)));
         }
         let tool = Arc::clone(&approval.tool);
         *check = Some(Check {
             verdict,
             reply_to: reply_to.cloned(),
         });
-        tokio::task::spawn_blocking(move || {
+        self.checks.lock().spawn_blocking(move || {
             let outcome = catch_unwind(AssertUnwindSafe(|| check_edit(&*tool, &input)));
             let outcome = outcome.unwrap_or_else(|_| Err(FAULT.to_owned()));
-            // Where the conversation has ended nobody waits for it.
-            drop(checks.blocking_send(Checked { id, outcome }));
+            Checked { id, outcome }
         });
         None
     }
 
     /// Settles the approval whose edited input was checked, where it is still open.
-    pub(super) fn take_checked(&mut self, checked: Checked, context: &Context) {
+    pub(super) fn take_checked(&self, checked: Checked, context: &Context) {
         let Checked { id, outcome } = checked;
-        let waiting = self.find(&id).and_then(|open| open.check.take());
+        let waiting = self.find(&id).and_then(|mut open| open.check.take());
         let Some(Check { verdict, reply_to }) = waiting else {
             return;
         };
         let answer = match outcome {
             Ok(key) => self.settle_approval(verdict, key, context),
-            Err(problem) => Err(SessionError {
-                code: SessionCode::InvalidPayload,
-                message: format!("field `input`: {problem}; the approval stays open"),
-            }),
+            Err(problem) => Err(SessionError::new(
+                SessionCode::InvalidPayload,
+                format!("field `input`: {problem}; the approval stays open"),
+            )),
         };
         let answer = answer.unwrap_or_else(Event::SessionError);
         context.events().answer(reply_to.as_ref(), answer);
@@ -120,7 +116,7 @@ impl Questions {
 
     /// Settles an approval by a verdict, whose input is what the user changed; `key` is what `remember` stands for.
     fn settle_approval(
-        &mut self,
+        &self,
         verdict: ToolApprove,
         key: Option<RememberKey>,
         context: &Context,
@@ -193,5 +189,44 @@ fn check_edit(tool: &dyn Tool, input: &Map<String, Value>) -> Result<Option<Reme
         Ok(prepared) => Ok(prepared.facts().remember),
         Err(Refusal::Invalid(message)) => Err(message),
         Err(Refusal::Violation(violation)) => Err(violation.message),
+    }
+}
+
+/// What need not be asked again, in one conversation and in its session.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Remembered {
+    conversation: Arc<Mutex<HashSet<RememberKey>>>,
+    session: Arc<Mutex<HashSet<RememberKey>>>,
+}
+
+impl Remembered {
+    /// Returns a fresh conversation's, which shares what its session remembers.
+    #[must_use]
+    pub(crate) fn for_conversation(&self) -> Self {
+        Self {
+            conversation: Arc::default(),
+            session: Arc::clone(&self.session),
+        }
+    }
+
+    pub(crate) fn holds(&self, key: &RememberKey) -> bool {
+        [&self.conversation, &self.session]
+            .iter()
+            .any(|scope| scope.lock().contains(key))
+    }
+
+    /// Remembers; returns the scope that it is now remembered in.
+    pub(crate) fn add(&self, key: RememberKey, reach: Remember) -> Remember {
+        let scope = match reach {
+            Remember::Once => return Remember::Once,
+            Remember::Conversation => &self.conversation,
+            Remember::Session => &self.session,
+        };
+        let mut scope = scope.lock();
+        if scope.len() >= REMEMBERED {
+            return Remember::Once;
+        }
+        scope.insert(key);
+        reach
     }
 }

@@ -4,7 +4,6 @@ use tokio::time::Instant;
 
 use crate::config::ApprovalConfig;
 
-/// The deadline of an open question.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Deadline {
     opened: Instant,
@@ -12,7 +11,6 @@ pub(super) struct Deadline {
 }
 
 impl Deadline {
-    /// Returns the deadline of a question that is opened now.
     pub(super) fn new(now: Instant, rules: &ApprovalConfig) -> Self {
         Self {
             opened: now,
@@ -33,12 +31,10 @@ impl Deadline {
         moved.is_some()
     }
 
-    /// Returns when the question expires; `None` for never.
     pub(super) fn at(&self) -> Option<Instant> {
         self.at
     }
 
-    /// Returns whether the question has expired.
     pub(super) fn has_passed(&self, now: Instant) -> bool {
         self.at.is_some_and(|at| at <= now)
     }

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 use tokio::sync::oneshot;
 
-use super::{Action, Open, Question, QuestionId, Questions, Unanswered, check, defaults};
+use super::{Action, Open, Question, QuestionId, Questions, Unanswered, form};
 use crate::exchange::context::Context;
 use crate::protocol::SessionCode;
 use crate::protocol::event::{By, Event, SessionError};
@@ -15,26 +15,21 @@ use crate::tool::user::Given;
 /// The most bytes of an answer as JSON: a form that a person fills in, and no file.
 const MAX_CONTENT: usize = 64 * 1024;
 
-/// A question for what a running call asks for.
-pub struct InputQuestion {
+pub(crate) struct InputQuestion {
     /// What the user is shown; its deadline is set when it is announced.
     pub request: ToolInputRequest,
-    /// Where the answer goes.
     pub given: oneshot::Sender<Given>,
 }
 
 impl Questions {
     /// Takes a client's answer. Where the content does not fit what was asked for, the question stays open.
-    pub(super) fn give(
-        &mut self,
-        input: ToolInput,
-        context: &Context,
-    ) -> Result<Event, SessionError> {
+    pub(super) fn give(&self, input: ToolInput, context: &Context) -> Result<Event, SessionError> {
         let id = QuestionId::Input(input.request_id.clone());
+        let found = self.find(&id);
         let Some(Open {
             question: Question::Input(open),
             ..
-        }) = self.find(&id)
+        }) = found.as_deref()
         else {
             return Err(Action::Input(input).not_found());
         };
@@ -48,6 +43,7 @@ impl Questions {
             InputAction::Decline => Given::Declined,
             InputAction::Cancel => Given::Cancelled,
         };
+        drop(found);
         let accepted = match self.close(&id, context) {
             Some(Question::Input(open)) => open.settle(
                 InputOutcome::Answered,
@@ -109,9 +105,9 @@ fn fitting(
     request: &ToolInputRequest,
     content: Option<Map<String, Value>>,
 ) -> Result<Option<Map<String, Value>>, SessionError> {
-    let wrong = |problem: String| SessionError {
-        code: SessionCode::InvalidPayload,
-        message: format!("field `content`: {problem}; the question stays open"),
+    let wrong = |problem: String| {
+        let message = format!("field `content`: {problem}; the question stays open");
+        SessionError::new(SessionCode::InvalidPayload, message)
     };
     let Some(schema) = &request.requested_schema else {
         return match content {
@@ -126,7 +122,7 @@ fn fitting(
     if size > MAX_CONTENT {
         return Err(wrong(format!("{size} bytes are more than {MAX_CONTENT}")));
     }
-    let content = defaults::filled(schema, content);
-    check::fits(schema, &content).map_err(wrong)?;
+    let content = form::filled(schema, content);
+    form::fits(schema, &content).map_err(wrong)?;
     Ok(Some(content))
 }

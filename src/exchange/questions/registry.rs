@@ -11,9 +11,8 @@ use crate::message::ConversationId;
 /// The most requests for input that are open in one session: more than a person would answer.
 pub(super) const MAX_INPUTS: usize = 16;
 
-/// What a session knows of its open questions.
 #[derive(Debug, Default)]
-pub struct QuestionRegistry {
+pub(crate) struct QuestionRegistry {
     wants_inputs: AtomicBool,
     attached: AtomicBool,
     /// As many as its conversations have open, each at most [`super::MAX_OPEN`].
@@ -22,22 +21,20 @@ pub struct QuestionRegistry {
 
 impl QuestionRegistry {
     /// Notes whether the client answers requests for input (`inputRequests`).
-    pub fn want_inputs(&self, wanted: bool) {
+    pub(crate) fn want_inputs(&self, wanted: bool) {
         self.wants_inputs.store(wanted, Ordering::Relaxed);
     }
 
-    /// Returns whether the client answers requests for input.
-    pub fn wants_inputs(&self) -> bool {
+    pub(crate) fn wants_inputs(&self) -> bool {
         self.wants_inputs.load(Ordering::Relaxed)
     }
 
-    /// Notes a socket that came or went.
-    pub fn attach(&self, attached: bool) {
+    pub(crate) fn attach(&self, attached: bool) {
         self.attached.store(attached, Ordering::Relaxed);
     }
 
     /// Returns why no call can ask for input now; `None` where one can.
-    pub fn unable(&self) -> Option<String> {
+    pub(crate) fn unable(&self) -> Option<String> {
         if !self.wants_inputs() {
             return Some(
                 "the client does not answer such questions (inputRequests of session:configure)"
@@ -61,13 +58,11 @@ impl QuestionRegistry {
         fits
     }
 
-    /// Forgets a question that is settled.
     pub(super) fn close(&self, id: &QuestionId) {
         self.open.lock().remove(id);
     }
 
-    /// Returns the conversation whose open question this is.
-    pub fn conversation_of(&self, id: &QuestionId) -> Option<ConversationId> {
+    pub(crate) fn conversation_of(&self, id: &QuestionId) -> Option<ConversationId> {
         self.open.lock().get(id).cloned()
     }
 }

@@ -100,3 +100,13 @@ pub struct SessionError {
     /// What is wrong and what to do, for people.
     pub message: String,
 }
+
+impl SessionError {
+    /// Returns an error of this code.
+    pub fn new(code: SessionCode, message: impl Into<String>) -> Self {
+        Self {
+            code,
+            message: message.into(),
+        }
+    }
+}

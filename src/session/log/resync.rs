@@ -61,22 +61,16 @@ impl Resync {
     }
 }
 
-/// An event that comes after a resync.
 pub(super) type Deferred = (Event, Option<RequestId>, Timestamp);
 
-/// One entry of a resync.
 #[derive(Debug)]
 pub(super) enum Item {
-    /// As things stand now.
     Event(Event),
-    /// As it was sent before.
     Answer(Answer),
 }
 
-/// A resync that is being made.
 #[derive(Debug)]
 pub(super) struct ResyncBuilder {
-    /// What the reader has.
     pub(super) after: u64,
     first: Event,
     histories: Vec<Event>,
@@ -87,7 +81,6 @@ pub(super) struct ResyncBuilder {
     /// Conversations that have not said yet how they stand. What they emit is part of that, but for
     /// ends and answers.
     awaited: HashSet<ConversationId>,
-    /// What comes after the resync.
     deferred: Vec<Deferred>,
 }
 

@@ -1,4 +1,4 @@
-//! Whether an answer fits the flat schema that a server asked with. Pure.
+//! Whether an answer fits the flat schema that a server asked with, and what the schema says of fields left out. Pure.
 //!
 //! What it says names the field and never shows what stands in it: that may be a secret. The schemas are those
 //! of MCP's elicitation (modelcontextprotocol.io/specification/2025-11-25/client/elicitation, 2026-11-20).
@@ -8,10 +8,7 @@ use serde_json::{Map, Value};
 type Fields = Map<String, Value>;
 
 /// Checks an answer.
-///
-/// # Errors
-///
-/// What is wrong with which field.
+/// An error says what is wrong with which field.
 pub(super) fn fits(schema: &Fields, content: &Fields) -> Result<(), String> {
     let none = Map::new();
     let fields = schema.get("properties").and_then(Value::as_object);
@@ -35,11 +32,8 @@ pub(super) fn fits(schema: &Fields, content: &Fields) -> Result<(), String> {
 }
 
 /// Checks the value of one field.
-///
-/// # Errors
-///
-/// What is wrong with it, to be read after the field's name.
-pub(super) fn one(field: &Fields, value: &Value) -> Result<(), String> {
+/// An error is to be read after the field's name.
+fn one(field: &Fields, value: &Value) -> Result<(), String> {
     match field.get("type").and_then(Value::as_str) {
         Some("boolean") => match value {
             Value::Bool(_) => Ok(()),
@@ -137,6 +131,28 @@ fn strings(value: Option<&Value>) -> impl Iterator<Item = &str> {
     values.filter_map(Value::as_str)
 }
 
+/// Adds the default of each field that the answer leaves out.
+///
+/// `default` of each sort of field is SEP-1034, part of the above. What the user gave stays as it is, `null` and an empty text too. A default that its own field does not
+/// allow is left out, for nobody could mend it.
+pub(super) fn filled(
+    schema: &Map<String, Value>,
+    mut content: Map<String, Value>,
+) -> Map<String, Value> {
+    let fields = schema.get("properties").and_then(Value::as_object);
+    for (name, field) in fields.into_iter().flatten() {
+        let field = field.as_object();
+        let default = field.and_then(|field| Some((field, field.get("default")?)));
+        if let Some((field, default)) = default
+            && !content.contains_key(name)
+            && one(field, default).is_ok()
+        {
+            content.insert(name.clone(), default.clone());
+        }
+    }
+    content
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -191,5 +207,36 @@ mod tests {
         }
         let problem = fits(schema, &Map::new()).unwrap_err();
         assert_eq!(problem, "`name` is missing");
+    }
+
+    #[test]
+    fn fields_left_out_have_their_default() {
+        // The form of the protocol's own test of this.
+        let schema = json!({"type": "object", "required": ["name"], "properties": {
+            "name": {"type": "string", "default": "John Doe"},
+            "age": {"type": "integer", "default": 30},
+            "score": {"type": "number", "default": 95.5},
+            "status": {"type": "string", "enum": ["active", "off"], "default": "active"},
+            "verified": {"type": "boolean", "default": true},
+            "tags": {"type": "array", "items": {"type": "string", "enum": ["a", "b"]}, "default": ["a"]},
+            "note": {"type": "string"},
+            "broken": {"type": "integer", "minimum": 5, "default": 1},
+        }});
+        let all = json!({"name": "John Doe", "age": 30, "score": 95.5, "status": "active",
+            "verified": true, "tags": ["a"]});
+        let mut some = all.clone();
+        some["name"] = json!("");
+        some["verified"] = json!(false);
+        let cases = [
+            (json!({}), all),
+            (json!({"name": "", "verified": false}), some),
+        ];
+        let schema = schema.as_object().unwrap();
+        for (given, expected) in cases {
+            let given = given.as_object().unwrap().clone();
+            assert_eq!(Value::Object(filled(schema, given)), expected);
+        }
+        let none = json!({"type": "object"});
+        assert!(filled(none.as_object().unwrap(), Map::new()).is_empty());
     }
 }
