@@ -76,6 +76,10 @@ impl Executions {
         let mut state = self.0.lock();
         let number = state.next;
         state.next += 1;
+        if state.calls.len() == state.calls.capacity() {
+            // A record is large, and a queue that doubles has room for as many again.
+            state.calls.reserve_exact(64);
+        }
         state.calls.push_back(Call {
             number,
             record,
