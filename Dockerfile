@@ -14,12 +14,12 @@ COPY crates crates
 COPY benches benches
 RUN mkdir src && touch src/lib.rs \
     && echo 'fn main() {}' >src/main.rs \
-    && cargo build --release --locked --lib
+    && cargo build --profile dist --locked --lib
 COPY . .
 # A file that is copied keeps its time, which is before that of what was built of the empty crate.
 RUN touch build.rs src/lib.rs src/main.rs \
-    && cargo build --release --locked --bin outrigger \
-    && cp target/release/outrigger /usr/local/bin/outrigger
+    && cargo build --profile dist --locked --bin outrigger \
+    && cp target/dist/outrigger /usr/local/bin/outrigger
 
 FROM debian:bookworm-slim
 # bash and git are what the model's commands are run with; certificates are for the git and curl of such commands, the

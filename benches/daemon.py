@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What the daemon adds: to its start, to each delta, to a flood of them, to a tool turn, to memory. One run, one table.
 
-    cargo build --release && benches/daemon.py [target/release/outrigger]
+    cargo build --profile dist && benches/daemon.py [target/dist/outrigger]
 
 A provider of its own on loopback, the daemon between it and this client, and as the floor the same
 client straight on the provider: compare columns of one run, not of two machines. Python's standard
@@ -251,7 +251,7 @@ def at(values, share):
 
 
 def main():
-    binary = sys.argv[1] if len(sys.argv) > 1 else "target/release/outrigger"
+    binary = sys.argv[1] if len(sys.argv) > 1 else "target/dist/outrigger"
     server = Server(("127.0.0.1", 0), Provider)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     port = server.server_address[1]

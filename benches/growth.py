@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """How cost grows: with the history, the conversations, a command's output, the tools, the replay log.
 
-    cargo build --release && benches/growth.py [target/release/outrigger]
+    cargo build --profile dist && benches/growth.py [target/dist/outrigger]
 
 One table for each, on the provider and the client of `daemon.py`. The floor of a request is the same bytes
 posted by this client straight to the provider. Nothing here asserts a time.
@@ -163,7 +163,7 @@ def replay(binary, port):
 
 
 def main():
-    binary = sys.argv[1] if len(sys.argv) > 1 else "target/release/outrigger"
+    binary = sys.argv[1] if len(sys.argv) > 1 else "target/dist/outrigger"
     server = Server(("127.0.0.1", 0), Provider)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     port = server.server_address[1]
