@@ -27,7 +27,7 @@ use crate::provider::registry::Providers;
 use crate::ready::{Fatal, ReadyFile, ReadyLine};
 use crate::sandbox::paths::{RootName, Roots};
 use crate::sandbox::spill::{QUOTA_BYTES, Spill};
-use crate::sandbox::{self, Mode, NetworkReport, Sandbox};
+use crate::sandbox::{self, Mode, Sandbox};
 use crate::server::auth::Gate;
 use crate::server::{Bound, Shared};
 use crate::session::{self, Daemon, Sessions};
@@ -360,11 +360,7 @@ fn ready_sandbox(report: &sandbox::SandboxReport) -> event::Sandbox {
             .iter()
             .map(|layer| (*layer).to_owned())
             .collect(),
-        network: match report.network {
-            NetworkReport::Off => "off",
-            NetworkReport::Unenforced => "unenforced",
-        }
-        .to_owned(),
+        network: report.network.to_owned(),
         landlock: report.landlock.as_ref().map(|landlock| event::Landlock {
             abi: landlock.abi,
             missing: landlock
