@@ -29,7 +29,7 @@ use crate::provider::registry::Providers;
 use crate::ready::{Fatal, ReadyFile, ReadyLine};
 use crate::sandbox::paths::{RootName, Roots};
 use crate::sandbox::spill::{QUOTA_BYTES, Spill};
-use crate::sandbox::{self, Mode, NetworkReport, Sandbox};
+use crate::sandbox::{self, Mode, Sandbox};
 use crate::server::auth::Gate;
 use crate::server::{self, Shared};
 use crate::session::{self, Daemon, Sessions};
@@ -349,11 +349,7 @@ fn ready_sandbox(report: &sandbox::SandboxReport) -> event::Sandbox {
         }
         .to_owned(),
         commands: report.commands.iter().map(ToString::to_string).collect(),
-        network: match report.network {
-            NetworkReport::Off => "off",
-            NetworkReport::Unenforced => "unenforced",
-        }
-        .to_owned(),
+        network: report.network.to_owned(),
         landlock: report.landlock.as_ref().map(|landlock| event::Landlock {
             abi: landlock.abi,
             missing: landlock.missing.iter().map(ToString::to_string).collect(),

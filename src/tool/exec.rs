@@ -191,7 +191,7 @@ impl Exec {
         }
         if let Some(restored) = process.restored() {
             tracing::warn!(paths = ?restored.paths, failure = restored.failure, "a command changed what git runs");
-            output.content.push(Part::text(warning(restored)));
+            output.content.push(Part::text(warning(&restored)));
         }
         let changed = self.settings().await.changed_since(&settings);
         tell_of_settings(&mut output, changed);
@@ -269,8 +269,8 @@ fn outcome(
             omitted_bytes: Some(left_out).filter(|bytes| *bytes > 0),
             redacted: Some(masked).filter(|masked| *masked > 0),
             sandbox: Some(mode.to_string()),
-            cpu_ms: Some(exit.resources.cpu_ms),
-            max_rss_bytes: Some(exit.resources.max_rss_bytes),
+            cpu_ms: Some(exit.cpu_ms),
+            max_rss_bytes: Some(exit.max_rss_bytes),
             ..Metadata::default()
         },
     }

@@ -310,8 +310,8 @@ impl Inner {
 fn read(located: &Located<'_>) -> Result<(Old, State), PathError> {
     match located.read() {
         Ok(contents) => {
-            let state = State::Content(Fingerprint::of(&contents.bytes));
-            let old = decode(&contents.bytes).map_or(Old::Opaque, Old::Text);
+            let state = State::Content(Fingerprint::of(&contents));
+            let old = decode(&contents).map_or(Old::Opaque, Old::Text);
             Ok((old, state))
         }
         Err(PathError::Missing(_)) => Ok((Old::Missing, State::Missing)),

@@ -114,7 +114,7 @@ impl Call {
         }
         let located = self.path.locate()?;
         check_extension(&self.config, located.relative()).map_err(PathError::Failed)?;
-        let bytes = located.read()?.bytes;
+        let bytes = located.read()?;
         let fingerprint = Fingerprint::of(&bytes);
         let mut output = match image::media_type(&bytes) {
             Some(media_type) => self.image(media_type, &bytes),

@@ -1,8 +1,7 @@
 //! Control groups: the only limit on all processes of a command together, and the only one that holds for root.
 //!
-//! Used where a part of the tree was handed to the daemon (`Delegate=yes` in a systemd unit or scope marks it) and left
-//! alone elsewhere: a group nobody gave us is somebody else's. The daemon moves into a leaf, since a group that hands
-//! out controllers may hold no process, and each command gets a group beside it.
+//! Used where a part of the tree was handed to the daemon (`Delegate=yes` in a systemd unit marks it). The daemon moves
+//! into a leaf, since a group that hands out controllers may hold no process, and each command gets a group beside it.
 
 use std::fs;
 use std::io;
@@ -10,16 +9,13 @@ use std::path::{Path, PathBuf};
 
 use super::Limits;
 
-/// The controllers that commands need.
 const NEEDED: [&str; 2] = ["memory", "pids"];
 
-/// Where the daemon's own processes go.
 const OWN_LEAF: &str = "outrigger-daemon";
 
 /// What systemd sets on a group it has handed over; the first for users, the second for the system.
 const MARKS: [&str; 2] = ["user.delegate", "trusted.delegate"];
 
-/// A group below which the daemon may make others.
 #[derive(Debug)]
 pub(super) struct Delegated {
     directory: PathBuf,

@@ -1,8 +1,7 @@
 //! What of the system's settings is not for everybody, to be hidden from commands when the daemon runs as root.
 //!
-//! Root is the owner of all of it, whatever rights a command gave up, and a list of names would lack the next one; so
-//! `/etc` is walked. That takes longer than all else that full mode does, so what was found holds for a moment: a command
-//! that runs sees what is added meanwhile too.
+//! Root is the owner of all of it, and a list of names would lack the next one; so `/etc` is walked. That takes longer
+//! than all else that full mode does, so what was found holds for a moment.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
@@ -22,13 +21,10 @@ const SYSTEM_SETTINGS: [&str; 2] = ["/etc", "/usr/local/etc"];
 /// hidden.
 const MAX_ENTRIES: usize = 50_000;
 
-/// Deepest folder of them looked into.
 const MAX_DEPTH: usize = 32;
 
-/// How long what was found holds.
 const FRESH: Duration = Duration::from_secs(5);
 
-/// What was found, and when.
 #[derive(Debug, Default)]
 pub(super) struct Closed {
     found: Mutex<Option<(Instant, Arc<[PathBuf]>)>>,

@@ -4,13 +4,16 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use super::Held;
 
 /// TCP ports a command with the network on may connect to: ssh, http, https, git.
 pub const DEFAULT_PORTS: [u16; 4] = [22, 80, 443, 9418];
 
 /// One program to run under control.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Command {
     /// Absolute path, or a bare name that is looked up in the `PATH` of `env`.
     pub program: String,
@@ -28,6 +31,7 @@ pub struct Command {
     pub read_write: Vec<PathBuf>,
     /// The folders that the daemon holds open. What lies in one of them is reached through it, and the command is refused
     /// where one is not at its path any more.
+    #[serde(skip)]
     pub held: Vec<Held>,
     /// Further absolute paths it may read and execute; those that do not exist are passed over.
     pub read_only: Vec<PathBuf>,
@@ -66,7 +70,7 @@ impl Command {
 }
 
 /// What a command may do to the repositories in the directories that it may change; the later, the more.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum GitAccess {
     /// Every repository is read-only, and none can be made at the top of a root.
     ReadOnly,
@@ -81,7 +85,7 @@ pub enum GitAccess {
 }
 
 /// Whether a command may talk to the network.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Network {
     /// No socket but a local one among its own processes.
     Off,
@@ -93,7 +97,7 @@ pub enum Network {
 }
 
 /// What a command reads from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Stdin {
     /// The end of file at once.
     Null,
@@ -102,7 +106,7 @@ pub enum Stdin {
 }
 
 /// Limits for each process of a command; `None` leaves what the daemon has.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limits {
     /// Processor time, rounded up to whole seconds; then SIGXCPU, one second later SIGKILL.
     pub cpu: Option<Duration>,

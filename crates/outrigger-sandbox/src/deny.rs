@@ -1,9 +1,8 @@
 //! Files that no tool may read, or write, although they are below a root. Pure.
 //!
-//! The rules are data (`RULES`); a path is folded first ([`fold`]), so that neither letter case,
-//! nor full-width letters, nor invisible characters get past them. Callers ask about the path as
-//! requested *and* about the path it leads to. The same files are hidden from commands by masking
-//! what [`Roots::hidden`](super::paths::Roots::hidden) lists; this list alone is a second line.
+//! A path is folded first ([`fold`]), so that neither letter case, nor full-width letters, nor invisible characters get
+//! past the rules. Callers ask about the path as requested *and* about the path it leads to. The same files are hidden
+//! from commands by masking what [`Roots::hidden`](super::paths::Roots::hidden) lists; this list alone is a second line.
 
 use std::sync::LazyLock;
 
@@ -21,7 +20,6 @@ pub enum Access {
     Write,
 }
 
-/// How far a rule goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Reach {
     /// Neither read nor written by any tool, and hidden from commands.
@@ -39,10 +37,9 @@ enum Reach {
 /// A set of files, how far they are kept away, and why.
 struct Rule {
     reach: Reach,
-    /// Globs on the folded path below the root; a folder's has a second form with `/**`.
-    globs: &'static [&'static str],
-    /// Names the globs match that are meant to be shared.
-    except: &'static [&'static str],
+    /// Globs on folded names, in any folder, with blanks between. One that ends with a slash is a folder and all in it;
+    /// `!` is before a name that the others match and that is meant to be shared.
+    names: &'static str,
     reason: &'static str,
 }
 
@@ -50,151 +47,73 @@ struct Rule {
 const RULES: &[Rule] = &[
     Rule {
         reach: Reach::Secret,
-        globs: &["**/.env", "**/.env.*"],
-        except: &[".env.example", ".env.sample", ".env.template", ".env.dist"],
+        names: ".env .env.* !.env.example !.env.sample !.env.template !.env.dist",
         reason: "it is a file for passwords and tokens",
     },
     Rule {
         reach: Reach::Secret,
-        globs: &[
-            "**/.netrc",
-            "**/.npmrc",
-            "**/.pypirc",
-            "**/.git-credentials",
-            "**/.htpasswd",
-            "**/.pgpass",
-            "**/.my.cnf",
-        ],
-        except: &[],
+        names: ".netrc .npmrc .pypirc .git-credentials .htpasswd .pgpass .my.cnf",
         reason: "it is a file for passwords and tokens",
     },
     Rule {
         reach: Reach::Secret,
-        globs: &[
-            "**/id_rsa*",
-            "**/id_dsa*",
-            "**/id_ecdsa*",
-            "**/id_ed25519*",
-            "**/*.pem",
-            "**/*.key",
-            "**/*.p12",
-            "**/*.pfx",
-            "**/*.jks",
-            "**/*.keystore",
-            "**/*.kdbx",
-            "**/*.ppk",
-        ],
-        except: &[],
+        names: "id_rsa* id_dsa* id_ecdsa* id_ed25519* \
+            *.pem *.key *.p12 *.pfx *.jks *.keystore *.kdbx *.ppk",
         reason: "it is a file for private keys",
     },
     Rule {
         reach: Reach::Secret,
-        globs: &[
-            "**/.aws",
-            "**/.aws/**",
-            "**/.ssh",
-            "**/.ssh/**",
-            "**/.gnupg",
-            "**/.gnupg/**",
-            "**/.kube/config",
-            "**/.docker/config.json",
-            "**/.config/gcloud",
-            "**/.config/gcloud/**",
-            "**/.terraform.d/credentials*",
-            "**/*.tfstate",
-            "**/*.tfstate.*",
-            "**/service-account*.json",
-        ],
-        except: &[],
+        names: ".aws/ .ssh/ .gnupg/ .kube/config .docker/config.json .config/gcloud/ \
+            .terraform.d/credentials* *.tfstate *.tfstate.* service-account*.json",
         reason: "it holds credentials of a service",
     },
     Rule {
         reach: Reach::SecretUnlessSource,
-        globs: &["**/*credential*", "**/*secret*"],
-        except: &[],
+        names: "*credential* *secret*",
         reason: "its name says that it holds secrets",
     },
     Rule {
         reach: Reach::Unread,
-        globs: &[
-            "**/.git/config",
-            "**/.git/config.worktree",
-            "**/.git/modules/**/config",
-        ],
-        except: &[],
+        names: ".git/config .git/config.worktree .git/modules/**/config",
         reason: "git's configuration can hold credentials",
     },
     Rule {
         reach: Reach::Unwritten,
-        globs: &[
-            "**/.git",
-            "**/.git/**",
-            "**/.gitmodules",
-            "**/.husky",
-            "**/.husky/**",
-        ],
-        except: &[],
+        names: ".git/ .gitmodules .husky/",
         reason: "git runs what it says; only git itself writes it",
     },
     Rule {
         reach: Reach::Unwritten,
-        globs: &[
-            "**/.envrc",
-            "**/.vscode",
-            "**/.vscode/**",
-            "**/.idea",
-            "**/.idea/**",
-            "**/.devcontainer",
-            "**/.devcontainer/**",
-        ],
-        except: &[],
+        names: ".envrc .vscode/ .idea/ .devcontainer/",
         reason: "the user's shell or editor runs what it says",
     },
     Rule {
         reach: Reach::Unwritten,
-        globs: &[
-            "**/.mcp.json",
-            "**/.claude",
-            "**/.claude/**",
-            "**/.claude.json",
-            "**/.codex",
-            "**/.codex/**",
-            "**/.cursor",
-            "**/.cursor/**",
-            "**/.gemini",
-            "**/.gemini/**",
-            "**/.outrigger",
-            "**/.outrigger/**",
-        ],
-        except: &[],
+        names: ".mcp.json .claude/ .claude.json .codex/ .cursor/ .gemini/ .outrigger/",
         reason: "it configures an agent",
     },
     Rule {
         reach: Reach::AskedToWrite,
-        globs: &[
-            "**/.gitattributes",
-            "**/.github/workflows/**",
-            "**/.pre-commit-config.yaml",
-        ],
-        except: &[],
+        names: ".gitattributes .github/workflows/** .pre-commit-config.yaml",
         reason: "others run what it says",
     },
     Rule {
         reach: Reach::AskedToWrite,
-        globs: &[
-            "**/.bashrc",
-            "**/.bash_profile",
-            "**/.bash_login",
-            "**/.profile",
-            "**/.zshrc",
-            "**/.zshenv",
-            "**/.zprofile",
-            "**/config.fish",
-        ],
-        except: &[],
+        names: ".bashrc .bash_profile .bash_login .profile .zshrc .zshenv .zprofile config.fish",
         reason: "a shell runs it at its start",
     },
 ];
+
+impl Rule {
+    fn names(&self) -> impl Iterator<Item = &'static str> {
+        self.names.split(' ').filter(|name| !name.starts_with('!'))
+    }
+
+    fn excepts(&self, name: &str) -> bool {
+        let mut names = self.names.split(' ');
+        names.any(|other| other.strip_prefix('!') == Some(name))
+    }
+}
 
 /// Endings of source code and prose, where "secret" in a name says what it is about.
 const SOURCE_ENDINGS: &[&str] = &[
@@ -204,76 +123,63 @@ const SOURCE_ENDINGS: &[&str] = &[
     "zig",
 ];
 
-/// The globs of all rules, each with its rule's index.
-struct Compiled {
-    set: GlobSet,
-    rule_of: Vec<usize>,
-}
-
-static COMPILED: LazyLock<Compiled> = LazyLock::new(compile);
+/// The globs of all rules, from the root on.
+static GLOBS: LazyLock<Vec<(String, &Rule)>> = LazyLock::new(|| {
+    let globs = |rule: &'static Rule| {
+        let of_name = |name: &str| match name.strip_suffix('/') {
+            Some(folder) => vec![format!("**/{folder}"), format!("**/{folder}/**")],
+            None => vec![format!("**/{name}")],
+        };
+        rule.names().flat_map(of_name).map(move |glob| (glob, rule))
+    };
+    RULES.iter().flat_map(globs).collect()
+});
 
 #[expect(
     clippy::expect_used,
     reason = "the globs are constants, and a test compiles them"
 )]
-fn compile() -> Compiled {
+static MATCHER: LazyLock<GlobSet> = LazyLock::new(|| {
     let mut set = GlobSetBuilder::new();
-    let mut rule_of = Vec::new();
-    for (index, rule) in RULES.iter().enumerate() {
-        for glob in rule.globs {
-            set.add(
-                GlobBuilder::new(glob)
-                    .literal_separator(true)
-                    .build()
-                    .expect("each glob of the deny list is well formed"),
-            );
-            rule_of.push(index);
-        }
+    for (glob, _) in &*GLOBS {
+        let glob = GlobBuilder::new(glob).literal_separator(true).build();
+        set.add(glob.expect("each glob of the deny list is well formed"));
     }
-    Compiled {
-        set: set
-            .build()
-            .expect("the globs of the deny list fit into one automaton"),
-        rule_of,
-    }
+    set.build()
+        .expect("the globs of the deny list fit into one automaton")
+});
+
+fn globs_of(reach: Reach) -> impl Iterator<Item = &'static str> {
+    GLOBS
+        .iter()
+        .filter(move |(_, rule)| rule.reach == reach)
+        .map(|(glob, _)| glob.as_str())
 }
 
-/// The globs of what no tool may read whatever its ending, from the root on (`**/.env`), for programs that match by
-/// themselves.
+/// Returns the globs of what no tool may read whatever its ending, from the root on (`**/.env`), for programs that match
+/// by themselves.
 pub fn secrets() -> impl Iterator<Item = &'static str> {
+    globs_of(Reach::Secret)
+}
+
+/// Returns what others than git run, by its path in the folder it is meant for: settings of editors, shells and agents.
+pub(crate) fn run_by_others() -> impl Iterator<Item = &'static str> {
     RULES
         .iter()
-        .filter(|rule| rule.reach == Reach::Secret)
-        .flat_map(|rule| rule.globs.iter().copied())
+        .filter(|rule| matches!(rule.reach, Reach::Unwritten | Reach::AskedToWrite))
+        .flat_map(Rule::names)
+        .map(|name| name.trim_end_matches(['/', '*']))
+        .filter(|name| *name != ".git")
 }
 
-/// What others than git run, by its path in the folder it is meant for: settings of editors, shells and agents.
-pub(crate) fn run_by_others() -> Vec<&'static str> {
-    let rules = RULES
-        .iter()
-        .filter(|rule| matches!(rule.reach, Reach::Unwritten | Reach::AskedToWrite));
-    let mut paths: Vec<&str> = rules
-        .flat_map(|rule| rule.globs)
-        .filter_map(|glob| glob.strip_prefix("**/"))
-        .map(|path| path.strip_suffix("/**").unwrap_or(path))
-        .filter(|path| *path != ".git")
-        .collect();
-    // A folder is named with what is in it as well.
-    paths.dedup();
-    paths
-}
-
-/// The globs of names that say a file is secret, those of source code among them, for what judges text.
+/// Returns the globs of names that say a file is secret, those of source code among them, for what judges text.
 pub fn names_of_secrets() -> impl Iterator<Item = &'static str> {
-    let by_word = RULES
-        .iter()
-        .filter(|rule| rule.reach == Reach::SecretUnlessSource);
-    secrets().chain(by_word.flat_map(|rule| rule.globs.iter().copied()))
+    secrets().chain(globs_of(Reach::SecretUnlessSource))
 }
 
 /// Whether a folded name is meant to be shared, although a glob of a secret matches it.
 pub fn is_shared(name: &str) -> bool {
-    RULES.iter().any(|rule| rule.except.contains(&name))
+    RULES.iter().any(|rule| rule.excepts(name))
 }
 
 /// Returns why a path may not be accessed, or `None` where it may.
@@ -294,7 +200,7 @@ pub fn denied(relative: &str, access: Access) -> Option<&'static str> {
 /// Returns why a folder as a whole is off limits, or `None`.
 ///
 /// Rules about names of files do not apply to it: a folder `secrets` may be listed.
-pub fn denied_folder(relative: &str, access: Access) -> Option<&'static str> {
+pub(crate) fn denied_folder(relative: &str, access: Access) -> Option<&'static str> {
     // Each rule about folders names one that begins with a dot. Elsewhere there is nothing to match, and the
     // automaton, nearly half of the instructions of a start, is not built for the folder that is the root.
     if !fold(relative).split('/').any(|name| name.starts_with('.')) {
@@ -333,11 +239,12 @@ pub(crate) fn hidden_folder(relative: &str) -> bool {
 
 /// Returns whether something in a folder at this path may be a secret because of the folder's name: `config.json` is
 /// one in `.docker`, and nowhere else.
-pub fn hides_within(relative: &str) -> bool {
+pub(crate) fn hides_within(relative: &str) -> bool {
     let name = fold(relative.rsplit('/').next().unwrap_or(relative));
-    secrets().any(|glob| {
-        let (folders, _) = glob.rsplit_once('/').unwrap_or_default();
-        folders.split('/').any(|folder| folder == name)
+    let secret = RULES.iter().filter(|rule| rule.reach == Reach::Secret);
+    secret.flat_map(Rule::names).any(|path| {
+        let folders = path.rsplit_once('/').map(|(folders, _)| folders);
+        folders.is_some_and(|folders| folders.split('/').any(|folder| folder == name))
     })
 }
 
@@ -348,13 +255,11 @@ fn matches(relative: &str) -> impl Iterator<Item = (&'static Rule, bool)> {
     let source = name
         .rsplit_once('.')
         .is_some_and(|(_, ending)| SOURCE_ENDINGS.contains(&ending));
-    let compiled = &*COMPILED;
-    compiled
-        .set
+    MATCHER
         .matches(&folded)
         .into_iter()
-        .filter_map(|glob| RULES.get(*compiled.rule_of.get(glob)?))
-        .filter(move |rule| !rule.except.contains(&name.as_str()))
+        .filter_map(|glob| GLOBS.get(glob).map(|(_, rule)| *rule))
+        .filter(move |rule| !rule.excepts(&name))
         .map(move |rule| (rule, source))
 }
 

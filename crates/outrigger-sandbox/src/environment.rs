@@ -1,7 +1,6 @@
-//! The environment a command gets: what is on a list, minus what looks like a secret, plus what keeps it from asking.
+//! The environment a command gets: what is on a list, minus what looks like a secret, plus what keeps it from asking. Pure.
 //!
-//! Pure: the caller brings the daemon's own environment and says what is known of directories. Patterns for secrets
-//! alone would let `DATABASE_URL` and every custom name through, hence the list.
+//! Patterns for secrets alone would let `DATABASE_URL` and every custom name through, hence the list.
 
 mod git;
 
@@ -134,7 +133,6 @@ fn is_passed(name: &str, value: &str, surroundings: &Surroundings<'_>) -> bool {
     listed && !secret::is_kept_back(name) && !secret::may_hold_one(value, surroundings.secrets)
 }
 
-/// The directories that programs may be taken from, in their order.
 fn search_path(path: &str, surroundings: &Surroundings<'_>) -> String {
     let directories: Vec<&str> = path
         .split(':')

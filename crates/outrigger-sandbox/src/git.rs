@@ -7,8 +7,7 @@
 //!
 //! Where nothing can be mounted, [`watch`] compares settings and hooks before and after, and restores them.
 //!
-//! Here is what the daemon does: it finds the places. The helper mounts them (`helper::mounts::pins`) and holds the
-//! placeholders (`helper::placeholders`).
+//! Here the places are found. The helper mounts them (`helper::mounts::pins`) and holds the placeholders.
 
 mod ask;
 mod references;
@@ -17,11 +16,12 @@ pub(super) mod watch;
 
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use self::ask::ask;
 pub use self::ask::is_tracked;
-use self::ask::{Answer, ask};
 pub(super) use self::references::{Cache, References};
 use super::GitAccess;
 use super::policy::{Pin, Pinned};
@@ -46,10 +46,8 @@ pub(super) struct Placeholder {
     pub(super) kind: PlaceholderKind,
 }
 
-/// What stands at the name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum PlaceholderKind {
-    /// An empty directory.
     Directory,
     /// A file of settings that says nothing.
     Settings,
@@ -72,7 +70,6 @@ impl PlaceholderKind {
     }
 }
 
-/// What protects the repositories from one command.
 #[derive(Debug, Default)]
 pub(super) struct Protection {
     /// Outer places first, each once.
@@ -84,15 +81,11 @@ pub(super) struct Protection {
 
 /// Finds what protects the repositories in `roots`, which the command may change. `nested` are further `.git` entries
 /// below them. Looks at files; for a thread that may block.
-///
-/// # Errors
-///
-/// In words for the user, where there are too many repositories to protect them all. The command must not start.
 pub(super) fn protect(
     roots: &[PathBuf],
     nested: &[PathBuf],
     access: GitAccess,
-    references: &[References],
+    references: &[Arc<References>],
 ) -> io::Result<Protection> {
     let mut found = Finder {
         roots,
@@ -110,7 +103,7 @@ pub(super) fn protect(
             found.dot(dot);
         }
     }
-    for reference in references.iter().flat_map(References::places) {
+    for reference in references.iter().flat_map(|known| &known.places) {
         if let Some(root) = found.root_of(&reference.path) {
             found.reference(root, reference);
         }
@@ -173,7 +166,6 @@ impl<'a> Finder<'a> {
         }
     }
 
-    /// Protects a `.git`, and what it names.
     fn dot(&mut self, dot: &Path) {
         let Ok(metadata) = dot.symlink_metadata() else {
             return;
@@ -201,7 +193,6 @@ impl<'a> Finder<'a> {
         }
     }
 
-    /// Protects a directory of git.
     fn directory(&mut self, git: &Path) {
         if self.access < GitAccess::Write {
             return self.pin(git.to_owned(), Pinned::ReadOnly);
@@ -255,13 +246,8 @@ impl<'a> Finder<'a> {
 
     /// Pins the folders between: one above a mount could be moved, and another put in its place.
     fn on_the_way(&mut self, from: &Path, to: &Path) {
-        let above = to.ancestors().skip(1);
-        let between: Vec<PathBuf> = above
-            .take_while(|folder| *folder != from)
-            .map(Path::to_owned)
-            .collect();
-        for folder in between {
-            self.pin(folder, Pinned::Folder);
+        for folder in to.ancestors().skip(1).take_while(|it| *it != from) {
+            self.pin(folder.to_owned(), Pinned::Folder);
         }
     }
 
@@ -286,18 +272,8 @@ impl<'a> Finder<'a> {
         pins.sort_by(|one, other| one.path.cmp(&other.path).then(other.what.cmp(&one.what)));
         pins.dedup_by(|one, other| one.path == other.path);
         // What is below a read-only place is read-only with it, and cannot be moved.
-        let mut closed: Option<PathBuf> = None;
-        pins.retain(|pin| {
-            if closed
-                .as_ref()
-                .is_some_and(|closed| pin.path.starts_with(closed))
-            {
-                return false;
-            }
-            if pin.what == Pinned::ReadOnly {
-                closed = Some(pin.path.clone());
-            }
-            true
+        pins.dedup_by(|inner, outer| {
+            outer.what == Pinned::ReadOnly && inner.path.starts_with(&outer.path)
         });
         if pins.len() > MAX_PINS {
             return Err(io::Error::other(format!(
@@ -308,14 +284,12 @@ impl<'a> Finder<'a> {
     }
 }
 
-/// Returns the directory that a `.git` file names.
 fn named_by(dot: &Path) -> Option<PathBuf> {
     let text = read_pointer(dot)?;
     let named = text.strip_prefix("gitdir:")?.trim();
     dot.parent()?.join(named).canonicalize().ok()
 }
 
-/// Returns the directory that a file such as `commondir` names.
 fn pointed(file: &Path, from: &Path) -> Option<PathBuf> {
     from.join(read_pointer(file)?.trim()).canonicalize().ok()
 }
@@ -325,11 +299,8 @@ fn read_pointer(file: &Path) -> Option<String> {
         return None;
     }
     let mut text = String::new();
-    let opened = std::fs::File::open(file).ok()?;
-    opened
-        .take(MAX_POINTER_BYTES)
-        .read_to_string(&mut text)
-        .ok()?;
+    let mut opened = std::fs::File::open(file).ok()?.take(MAX_POINTER_BYTES);
+    opened.read_to_string(&mut text).ok()?;
     Some(text)
 }
 
@@ -355,7 +326,6 @@ fn has_repository(dot: &Path) -> bool {
     found.is_ok_and(|found| !found.is_dir() || dot.join("HEAD").symlink_metadata().is_ok())
 }
 
-/// Whether a directory is that of a linked worktree in its repository.
 fn is_of_worktree(directory: &Path) -> bool {
     let above = directory.parent().and_then(Path::file_name);
     above.is_some_and(|name| name == "worktrees") && directory.join("commondir").is_file()
@@ -367,7 +337,6 @@ fn is_git_directory(directory: &Path) -> bool {
     has("HEAD") && (has("commondir") || (has("objects") && has("refs")))
 }
 
-/// Returns the folders in a folder, no link among them.
 fn folders_in(folder: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     entries

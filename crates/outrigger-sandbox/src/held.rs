@@ -1,13 +1,19 @@
 //! Folders that the daemon holds open, and what it opens below them for a command.
 //!
-//! The file tools work from the handles of the roots. A command that was given their paths would work in whatever is
-//! there by now: another folder, once somebody has moved the root and put one in its place. So the handles go with a
-//! command, everything below them is opened from them, and a command is refused once a path leads elsewhere.
+//! A command that was given the roots' paths would work in whatever is there by now. So the handles go with it,
+//! everything below them is opened from them, and a command is refused once a path leads elsewhere.
 
+#[cfg(target_os = "linux")]
+use std::io;
+#[cfg(target_os = "linux")]
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use cap_std::fs::Dir;
+
+#[cfg(target_os = "linux")]
+use super::real;
 
 /// A folder that is held open, with its canonical path of when it was opened.
 #[derive(Debug, Clone)]
@@ -44,21 +50,9 @@ impl PartialEq for Held {
 impl Eq for Held {}
 
 #[cfg(target_os = "linux")]
-pub(super) use linux::{is_same, moved, open, open_dir, within};
-
-#[cfg(target_os = "linux")]
-mod linux {
-    use std::io;
-    use std::os::fd::{AsFd, OwnedFd};
-    use std::path::Path;
-
-    use cap_std::fs::Dir;
-
-    use super::Held;
-    use crate::real;
-
-    /// The innermost of the folders that a path lies in.
-    pub(crate) fn within<'h>(path: &Path, held: &'h [Held]) -> Option<&'h Held> {
+impl Held {
+    /// Returns the innermost of the folders that a path lies in.
+    pub(crate) fn around<'h>(path: &Path, held: &'h [Self]) -> Option<&'h Self> {
         held.iter()
             .filter(|folder| path.starts_with(&folder.path))
             .max_by_key(|folder| folder.path.components().count())
@@ -66,12 +60,8 @@ mod linux {
 
     /// Opens what is at a canonical path as a place: from the folder it lies in where that is held, else as
     /// [`real::open`] does.
-    ///
-    /// # Errors
-    ///
-    /// The system's, in words that name the path; also where a name on the way is a link.
-    pub(crate) fn open(path: &Path, held: &[Held]) -> io::Result<OwnedFd> {
-        match within(path, held) {
+    pub(crate) fn open(path: &Path, held: &[Self]) -> io::Result<OwnedFd> {
+        match Self::around(path, held) {
             Some(folder) => {
                 let below = path.strip_prefix(&folder.path).unwrap_or(path);
                 real::open_below(folder.dir.as_fd(), below, path)
@@ -80,24 +70,10 @@ mod linux {
         }
     }
 
-    /// The same for a directory that is looked into.
-    pub(crate) fn open_dir(path: &Path, held: &[Held]) -> io::Result<Dir> {
-        real::readable(&open(path, held)?)
-    }
-
-    /// The first of the folders that is not at its path any more.
-    pub(crate) fn moved(held: &[Held]) -> Option<&Held> {
-        held.iter().find(|folder| {
-            let there = real::open(&folder.path);
-            let is_same = there.and_then(|there| is_same(&there, folder.dir.as_fd()));
-            !is_same.unwrap_or(false)
-        })
-    }
-
-    /// Whether two descriptors are of one folder. Both are open, so that no number can have been given away again.
-    pub(crate) fn is_same(one: impl AsFd, other: impl AsFd) -> io::Result<bool> {
-        let (one, other) = (rustix::fs::fstat(one)?, rustix::fs::fstat(other)?);
-        Ok((one.st_dev, one.st_ino) == (other.st_dev, other.st_ino))
+    /// Whether another folder is at its path by now.
+    pub(crate) fn is_moved(&self) -> bool {
+        let there = real::open(&self.path);
+        !there.is_ok_and(|there| real::is_same(&there, &self.dir).unwrap_or(false))
     }
 }
 
@@ -122,19 +98,23 @@ mod tests {
         let project = place.join("project");
         fs::create_dir_all(project.join("inner/deep")).unwrap();
         let held = [hold(&project), hold(&project.join("inner"))];
-        assert_eq!(within(&project.join("inner/deep"), &held), Some(&held[1]));
-        assert_eq!(within(&project.join("inner2"), &held), Some(&held[0]));
-        assert_eq!(within(&place, &held), None);
-        assert_eq!(moved(&held), None);
+        assert_eq!(
+            Held::around(&project.join("inner/deep"), &held),
+            Some(&held[1])
+        );
+        assert_eq!(Held::around(&project.join("inner2"), &held), Some(&held[0]));
+        assert_eq!(Held::around(&place, &held), None);
+        assert!(!held[0].is_moved() && !held[1].is_moved());
         fs::rename(&project, place.join("old")).unwrap();
-        assert_eq!(moved(&held), Some(&held[0]));
+        assert!(held[0].is_moved());
         fs::create_dir_all(project.join("inner")).unwrap();
-        assert_eq!(moved(&held), Some(&held[0]));
-        assert!(open_dir(&project, &held).unwrap().exists("inner/deep"));
-        assert!(open_dir(&project, &[]).unwrap().exists("inner"));
-        assert!(!open_dir(&project, &[]).unwrap().exists("inner/deep"));
-        assert!(open(&project.join("inner/deep"), &held).is_ok());
-        assert!(open(&project.join("inner/missing"), &held).is_err());
-        assert!(open(&project.join("inner/../inner"), &held).is_err());
+        assert!(held[0].is_moved());
+        let open_dir = |held: &[Held]| real::readable(&Held::open(&project, held)?);
+        assert!(open_dir(&held).unwrap().exists("inner/deep"));
+        assert!(open_dir(&[]).unwrap().exists("inner"));
+        assert!(!open_dir(&[]).unwrap().exists("inner/deep"));
+        assert!(Held::open(&project.join("inner/deep"), &held).is_ok());
+        assert!(Held::open(&project.join("inner/missing"), &held).is_err());
+        assert!(Held::open(&project.join("inner/../inner"), &held).is_err());
     }
 }

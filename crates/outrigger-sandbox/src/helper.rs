@@ -29,20 +29,18 @@ mod worker;
 use std::fmt;
 use std::fs::File;
 use std::io;
-use std::path::Path;
 use std::process::ExitCode;
 
 use self::control::Control;
 use self::opened::Opened;
 use self::placeholders::Placeholders;
-use super::Mode;
 use super::layers::Step;
 use super::policy::{Leavings, Notice, Policy};
+use super::{Mode, Stdin};
 
 /// Exit code of a helper that could not do its work; what went wrong is in the notice it sent.
 const FAILED: u8 = 126;
 
-/// A step that failed, before the program ran.
 #[derive(Debug)]
 struct SetupError {
     step: Step,
@@ -58,7 +56,6 @@ impl SetupError {
     }
 }
 
-/// Names the step and the action of an error as it passes by.
 trait During<T> {
     fn during(self, step: Step, doing: impl fmt::Display) -> Result<T, SetupError>;
 }
@@ -88,11 +85,12 @@ pub fn main() -> ExitCode {
             return ExitCode::from(FAILED);
         }
     };
-    let input = match task.has_input {
-        true => descriptors.next().map(File::from),
-        false => None,
+    let policy = task.policy.as_ref();
+    let input = match policy.map(|policy| policy.command.stdin) {
+        Some(Stdin::Piped) => descriptors.next().map(File::from),
+        Some(Stdin::Null) | None => None,
     };
-    let places = task.policy.as_ref().map(|policy| policy.places.clone());
+    let places = policy.map(|policy| policy.places.clone());
     let received = Opened::receive(places.unwrap_or_default(), &mut descriptors)
         .during(Step::Prepare, "receiving the folders of the command");
     let mut placeholders = Placeholders::default();
@@ -101,10 +99,23 @@ pub fn main() -> ExitCode {
             Step::Prepare,
             "keeping names that git reads from the command",
         )?;
-        match &task.policy {
+        match policy {
             Some(policy) => {
-                let group = task.leavings.cgroup.as_deref();
-                run(policy, &opened, input, &control, group)
+                prepare(input).during(Step::Prepare, "preparing the helper")?;
+                // Opened before the view of the file system changes; the worker alone joins it, so that it can be
+                // removed here.
+                let group = match task.leavings.cgroup.as_deref() {
+                    Some(group) => {
+                        Some(limits::open_group(group).during(Step::Cgroup, group.display())?)
+                    }
+                    None => None,
+                };
+                run(Launch {
+                    policy,
+                    opened: &opened,
+                    control: &control,
+                    group: group.as_ref(),
+                })
             }
             // Another helper was killed; this one tidies up.
             None => Ok(()),
@@ -119,32 +130,25 @@ pub fn main() -> ExitCode {
     outcome.map_or(ExitCode::from(FAILED), |()| ExitCode::SUCCESS)
 }
 
-fn run(
-    policy: &Policy,
-    opened: &Opened,
-    input: Option<File>,
-    control: &Control,
-    group: Option<&Path>,
-) -> Result<(), SetupError> {
-    prepare(input).during(Step::Prepare, "preparing the helper")?;
-    // Opened before the view of the file system changes; the worker alone joins it, so that it can be removed here.
-    let group = match group {
-        Some(group) => Some(limits::open_group(group).during(Step::Cgroup, group.display())?),
-        None => None,
-    };
-    match policy.mode {
-        Mode::Full => namespaces::guard(policy, opened, control, group.as_ref()),
-        Mode::Fallback | Mode::Limits | Mode::None => supervisor::run(
-            policy,
-            opened,
-            control,
-            group.as_ref(),
-            supervisor::Tree::Descendants,
-        ),
+/// What a program is started with.
+#[derive(Clone, Copy)]
+struct Launch<'a> {
+    policy: &'a Policy,
+    opened: &'a Opened,
+    control: &'a Control,
+    /// The list of processes of its control group.
+    group: Option<&'a File>,
+}
+
+fn run(launch: Launch<'_>) -> Result<(), SetupError> {
+    match launch.policy.mode {
+        Mode::Full => namespaces::guard(launch),
+        Mode::Fallback | Mode::Limits | Mode::None => {
+            supervisor::run(launch, supervisor::Tree::Descendants)
+        }
     }
 }
 
-/// What may take as long as a command liked.
 fn clean_up(leavings: &Leavings) {
     if let Some(directory) = &leavings.private_tmp {
         removal::remove(directory);

@@ -14,27 +14,17 @@ pub(super) struct Layers {
 }
 
 /// Where starting a program can fail.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Step {
-    /// Reading the policy and preparing the helper itself.
+#[cfg(target_os = "linux")]
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub(super) enum Step {
     Prepare,
-    /// Entering new namespaces.
     Namespaces,
-    /// Building the view of the file system.
     Mounts,
-    /// Joining the control group.
     Cgroup,
-    /// Setting resource limits.
     Limits,
-    /// Dropping capabilities.
     Capabilities,
-    /// Restricting the file system and TCP with Landlock.
     Landlock,
-    /// Filtering system calls.
     Seccomp,
-    /// Entering the working directory.
     Directory,
-    /// Executing the program.
     Execute,
 }

@@ -1,9 +1,8 @@
 //! Processes under control, confined where the kernel can, and files by handles.
 //!
-//! [`Sandbox::spawn`] runs a [`Command`] under a small supervising process (this same binary, see
-//! [`helper`]) that applies the layers of the [`Mode`] and kills the whole tree when the command or the
-//! daemon ends. Which mode works is found by trying it. [`paths`] opens files beneath the roots, [`deny`] says which
-//! of them are secret. Whether a command may run at all is decided elsewhere.
+//! [`Sandbox::spawn`] runs a [`Command`] under a small supervising process (this same binary, see [`helper`]) that applies
+//! the layers of the [`Mode`] and kills the whole tree when the command or the daemon ends. [`paths`] opens files beneath
+//! the roots, [`deny`] says which of them are secret. Whether a command may run at all is decided elsewhere.
 
 #[cfg(target_os = "linux")]
 mod cgroup;
@@ -11,8 +10,6 @@ mod cgroup;
 mod closed;
 pub mod command;
 pub mod deny;
-#[cfg(target_os = "linux")]
-mod directory;
 pub mod environment;
 #[cfg(target_os = "linux")]
 mod git;
@@ -45,8 +42,7 @@ use tokio::sync::OnceCell;
 
 pub use command::{Command, DEFAULT_PORTS, GitAccess, Limits, Network, Stdin};
 pub use held::Held;
-pub use layers::Step;
-pub use process::{Exit, Process, Resources, Restored, SpawnError};
+pub use process::{Exit, Process, Restored, SpawnError};
 
 #[cfg(target_os = "linux")]
 pub use git::is_tracked;
@@ -80,23 +76,8 @@ pub enum Mode {
 
 impl fmt::Display for Mode {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(match self {
-            Self::None => "none",
-            Self::Limits => "limits",
-            Self::Fallback => "fallback",
-            Self::Full => "full",
-        })
+        self.serialize(formatter)
     }
-}
-
-/// Whether commands that did not ask for the network are kept off it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum NetworkReport {
-    /// They are.
-    Off,
-    /// Nothing keeps them off.
-    Unenforced,
 }
 
 /// What is enforced for commands on this machine, found by trying.
@@ -108,8 +89,8 @@ pub struct SandboxReport {
     pub commands: Vec<&'static str>,
     /// How much of Landlock there is, where it is in force.
     pub landlock: Option<LandlockReport>,
-    /// Whether a command without the network is kept off it.
-    pub network: NetworkReport,
+    /// Whether a command without the network is kept off it: `off`, or `unenforced`.
+    pub network: &'static str,
     /// Why the stronger modes are not the one in use, each by name; nothing if the strongest is.
     pub why_not_full: Option<String>,
 }
@@ -163,7 +144,7 @@ impl Settings {
     #[must_use]
     pub fn off_memory(mut self) -> Self {
         let second = canonical(Path::new(SECOND_TEMPORARY));
-        if is_in_memory(&self.temporary) && !is_in_memory(&second) && is_writable(&second) {
+        if is_in_memory(&self.temporary) == Some(true) && is_in_memory(&second) == Some(false) {
             self.temporary = second;
         }
         self
@@ -173,30 +154,19 @@ impl Settings {
 /// Where temporary files are that outlive a restart, and so on a disk, on most systems.
 const SECOND_TEMPORARY: &str = "/var/tmp";
 
-/// Whether what is written to a folder is kept in memory; not known counts as no.
-#[cfg(target_os = "linux")]
-fn is_in_memory(folder: &Path) -> bool {
-    /// tmpfs, ramfs; from `linux/magic.h`.
-    const MAGIC: [u64; 2] = [0x0102_1994, 0x8584_58f6];
-    rustix::fs::statfs(folder)
-        .is_ok_and(|system| u64::try_from(system.f_type).is_ok_and(|kind| MAGIC.contains(&kind)))
-}
-
-/// Whether what is written to a folder is kept in memory: nowhere, on other systems.
-#[cfg(not(target_os = "linux"))]
-fn is_in_memory(_folder: &Path) -> bool {
-    false
-}
-
-#[cfg(unix)]
-fn is_writable(folder: &Path) -> bool {
-    use rustix::fs::{Access, access};
-    access(folder, Access::WRITE_OK | Access::EXEC_OK).is_ok()
-}
-
-#[cfg(not(unix))]
-fn is_writable(folder: &Path) -> bool {
-    folder.is_dir()
+/// Whether what is written to a folder is kept in memory; `None` where nothing can be, or it cannot be told.
+fn is_in_memory(folder: &Path) -> Option<bool> {
+    #[cfg(target_os = "linux")]
+    {
+        use rustix::fs::{Access, access, statfs};
+        /// tmpfs, ramfs; from `linux/magic.h`.
+        const MAGIC: [u64; 2] = [0x0102_1994, 0x8584_58f6];
+        access(folder, Access::WRITE_OK | Access::EXEC_OK).ok()?;
+        let kind = u64::try_from(statfs(folder).ok()?.f_type).ok()?;
+        Some(MAGIC.contains(&kind))
+    }
+    #[cfg(not(target_os = "linux"))]
+    folder.is_dir().then_some(false)
 }
 
 /// Starts commands. Made once, cheap to clone; finds out on first use what the machine can enforce.
@@ -211,16 +181,7 @@ struct Shared {
     own_port: OnceLock<u16>,
     toolchains: Vec<PathBuf>,
     report: OnceCell<SandboxReport>,
-    #[cfg(target_os = "linux")]
-    delegated: OnceLock<Option<cgroup::Delegated>>,
-    #[cfg(target_os = "linux")]
-    ahead: Arc<process::supervised::ahead::Ahead>,
-    #[cfg(target_os = "linux")]
-    references: Arc<git::Cache>,
-    #[cfg(target_os = "linux")]
-    watches: git::watch::Watches,
-    #[cfg(target_os = "linux")]
-    closed: closed::Closed,
+    state: process::State,
 }
 
 impl Sandbox {
@@ -229,22 +190,11 @@ impl Sandbox {
         let toolchains = toolchains::find(settings.home.as_deref());
         Self {
             shared: Arc::new(Shared {
-                #[cfg(target_os = "linux")]
-                ahead: Arc::new(process::supervised::ahead::Ahead::new(
-                    settings.helper.clone(),
-                )),
+                state: process::State::new(&settings.helper),
                 settings,
                 own_port: OnceLock::new(),
                 toolchains,
                 report: OnceCell::new(),
-                #[cfg(target_os = "linux")]
-                delegated: OnceLock::new(),
-                #[cfg(target_os = "linux")]
-                references: Arc::default(),
-                #[cfg(target_os = "linux")]
-                watches: git::watch::Watches::default(),
-                #[cfg(target_os = "linux")]
-                closed: closed::Closed::default(),
             }),
         }
     }
@@ -277,8 +227,7 @@ impl Sandbox {
     pub async fn spawn(&self, command: &Command) -> Result<Process, SpawnError> {
         let mode = self.probed().await.mode;
         self.expect_command();
-        let closed = self.closed(mode).await;
-        let process = process::spawn(&self.shared, command, mode, &closed).await?;
+        let process = process::spawn(&self.shared, command, mode).await?;
         // The next one.
         self.expect_command();
         Ok(process)
@@ -289,28 +238,13 @@ impl Sandbox {
         process::prepare_helper(&self.shared);
     }
 
-    /// What is hidden from every command in this mode.
-    #[cfg(target_os = "linux")]
-    async fn closed(&self, mode: Mode) -> Arc<[PathBuf]> {
-        match mode {
-            Mode::Full => self.shared.closed.paths().await,
-            Mode::Fallback | Mode::Limits | Mode::None => Arc::default(),
-        }
-    }
-
-    #[cfg(not(target_os = "linux"))]
-    #[expect(clippy::unused_async, reason = "asynchronous on Linux")]
-    async fn closed(&self, _mode: Mode) -> Arc<[PathBuf]> {
-        Arc::default()
-    }
-
     async fn probed(&self) -> &SandboxReport {
         self.shared
             .report
             .get_or_init(|| async {
                 let report = probe::probe(&self.shared).await;
                 let temporary = &self.shared.settings.temporary;
-                if report.mode < Mode::Full && is_in_memory(temporary) {
+                if report.mode < Mode::Full && is_in_memory(temporary) == Some(true) {
                     tracing::warn!(
                         folder = %temporary.display(),
                         "temporary files of commands are kept in memory, where nothing bounds them but the size of that file system; mount it with a size, or set TMPDIR to a folder on a disk"
@@ -333,9 +267,6 @@ pub async fn take_in_orphans() {
 }
 
 /// Makes a directory that only this user can enter, and those above it where they are missing.
-///
-/// # Errors
-/// The system's, where it cannot be made.
 pub fn private_directory(path: &Path) -> std::io::Result<PathBuf> {
     let mut builder = std::fs::DirBuilder::new();
     #[cfg(unix)]
@@ -344,7 +275,6 @@ pub fn private_directory(path: &Path) -> std::io::Result<PathBuf> {
     path.canonicalize()
 }
 
-/// The path without symbolic links, or as it is when it cannot be resolved.
 fn canonical(path: &Path) -> PathBuf {
     path.canonicalize().unwrap_or_else(|_| path.to_owned())
 }
@@ -368,12 +298,12 @@ mod tests {
         };
         let on_disk = settings(storage.path()).off_memory();
         let shared = Path::new("/dev/shm");
-        if is_in_memory(storage.path()) || !is_in_memory(shared) {
+        if is_in_memory(storage.path()) != Some(false) || is_in_memory(shared) != Some(true) {
             return;
         }
         assert_eq!(on_disk.temporary, storage.path());
         let moved = settings(shared).off_memory();
-        assert!(!is_in_memory(&moved.temporary), "{moved:?}");
+        assert_eq!(is_in_memory(&moved.temporary), Some(false), "{moved:?}");
     }
 }
 

@@ -1,8 +1,7 @@
 //! Reads what a command writes, without ever being held up, flooded or fooled by it.
 //!
-//! [`collect`] reads both pipes from start to end: it keeps the head and the tail of each stream, hands every piece on
-//! as text while it comes, goes on reading what it no longer keeps (a full pipe would stop the command), ends a command
-//! that never stops writing, and does not wait for the end of a pipe that somebody else still holds.
+//! [`collect`] goes on reading what it no longer keeps (a full pipe would stop the command), ends a command that never
+//! stops writing, and does not wait for the end of a pipe that somebody else still holds.
 
 mod kept;
 
@@ -42,10 +41,9 @@ pub fn hurry() {
 }
 
 fn terminate_grace() -> Duration {
-    if ENDING.load(Ordering::Relaxed) {
-        LAST_GRACE
-    } else {
-        TERMINATE_GRACE
+    match ENDING.load(Ordering::Relaxed) {
+        true => LAST_GRACE,
+        false => TERMINATE_GRACE,
     }
 }
 
@@ -63,8 +61,6 @@ pub enum Stream {
 pub struct Chunk<'a> {
     /// Where it was written.
     pub stream: Stream,
-    /// How many bytes the stream had brought before the read that completed this piece.
-    pub offset: u64,
     /// The text; what is not UTF-8 is replaced. A character cut by a read comes whole in the next piece.
     pub text: &'a str,
 }
@@ -120,12 +116,11 @@ pub async fn collect<R>(
     process: &mut Process,
     caps: Caps,
     stop: impl Future<Output = R>,
-    on_chunk: impl FnMut(Chunk<'_>),
+    mut on_chunk: impl FnMut(Chunk<'_>),
 ) -> Output<R> {
     let mut stop = pin!(stop);
     let mut stdout = Reader::new(Stream::Stdout, process.stdout.take(), caps);
     let mut stderr = Reader::new(Stream::Stderr, process.stderr.take(), caps);
-    let mut on_chunk = on_chunk;
     let mut ended = Ended::Exited;
     let mut kill_at: Option<Instant> = None;
     let exit = loop {
@@ -191,7 +186,6 @@ async fn drain(
     }
 }
 
-/// One pipe, and what came through it.
 struct Reader<P> {
     stream: Stream,
     pipe: Option<P>,
@@ -238,42 +232,33 @@ impl<P: AsyncRead + Unpin> Reader<P> {
             self.pipe = None;
             return;
         }
-        let bytes = self.buffer.get(..count).unwrap_or_default();
-        let offset = self.kept.total();
-        self.kept.push(bytes);
-        decode(&mut self.decoder, bytes, false, &mut self.text);
-        if !self.text.is_empty() {
-            on_chunk(Chunk {
-                stream: self.stream,
-                offset,
-                text: &self.text,
-            });
-        }
+        self.hand_on(count, false, on_chunk);
         tokio::task::yield_now().await;
     }
 
     fn finish(mut self, on_chunk: &mut impl FnMut(Chunk<'_>)) -> Captured {
-        decode(&mut self.decoder, &[], true, &mut self.text);
+        self.hand_on(0, true, on_chunk);
+        self.kept.finish()
+    }
+
+    fn hand_on(&mut self, count: usize, last: bool, on_chunk: &mut impl FnMut(Chunk<'_>)) {
+        let bytes = self.buffer.get(..count).unwrap_or_default();
+        self.kept.push(bytes);
+        decode(&mut self.decoder, bytes, last, &mut self.text);
         if !self.text.is_empty() {
             on_chunk(Chunk {
                 stream: self.stream,
-                offset: self.kept.total(),
                 text: &self.text,
             });
         }
-        self.kept.finish()
     }
 }
 
-/// Replaces `text` by what the bytes complete.
 fn decode(decoder: &mut Decoder, bytes: &[u8], last: bool, text: &mut String) {
     text.clear();
     // Enough for any input of this length, or nothing if that overflows, when nothing could be decoded anyway.
-    text.reserve(
-        decoder
-            .max_utf8_buffer_length(bytes.len())
-            .unwrap_or_default(),
-    );
+    let needed = decoder.max_utf8_buffer_length(bytes.len());
+    text.reserve(needed.unwrap_or_default());
     let (_, _, _) = decoder.decode_to_string(bytes, text, last);
 }
 

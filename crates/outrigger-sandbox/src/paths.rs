@@ -1,13 +1,8 @@
 //! The two folders that tools may touch, and the way from a requested path to a handle below them.
 //!
-//! Each root is opened once, as a directory handle. A requested path is first mapped to a root by its
-//! text alone ([`Roots::map`]); then [`Roots::locate`] walks it from the handle, one component at a
-//! time, never following a symbolic link in the kernel: a link is read, its target mapped anew and
-//! walked in the same way. So nothing that others do to the folders meanwhile leads outside, and
-//! the path that was really walked is known without asking `/proc`, which a daemon that is not
-//! dumpable may find closed. What is found is read and replaced through [`Located`] only.
-//!
-//! Not here: locks between calls, encodings, what a conversation has seen.
+//! A requested path is first mapped to a root by its text alone ([`Roots::map`]); then [`Roots::locate`] walks it from the
+//! root's handle, one component at a time: a link is read, its target mapped anew and walked in the same way. So nothing
+//! that others do to the folders meanwhile leads outside. What is found is read and replaced through [`Located`] only.
 
 use std::ffi::OsString;
 use std::path::{Component, Path, PathBuf};
@@ -32,7 +27,7 @@ mod settings;
 mod tree;
 mod walk;
 
-pub use contents::{Contents, MAX_FILE_BYTES};
+pub use contents::MAX_FILE_BYTES;
 pub use failure::PathError;
 pub use replace::MAX_WRITE_BYTES;
 pub use root::{RootsError, of_the_system};
@@ -67,18 +62,13 @@ pub struct Roots {
     secrets: Secrets,
 }
 
-/// One folder, opened.
 #[derive(Debug)]
 struct Root {
     name: RootName,
     dir: Arc<Dir>,
-    /// Its path without symbolic links.
     path: PathBuf,
     /// Every absolute path it is known by, the canonical one included.
     spellings: Vec<PathBuf>,
-    /// The user it belongs to, where the system has such.
-    owner: Option<u32>,
-    /// What is to be hidden from commands, as it was last found.
     hidden: hidden::Memory,
 }
 
@@ -122,14 +112,8 @@ pub struct Hidden {
 }
 
 impl Roots {
-    /// Opens both roots; the central one is created where it is missing.
-    ///
-    /// `home` is the user's home directory, which is refused as a root and which `~` stands for.
-    ///
-    /// # Errors
-    ///
-    /// [`RootsError`] where a root cannot be opened, or is a folder that is too much to hand out:
-    /// `/`, the home directory or one above it, a system directory, a folder of credentials.
+    /// Opens both roots; the central one is created where it is missing. Refused are folders that are too much to hand
+    /// out: `/`, the home directory (for which `~` stands) or one above it, a system directory, a folder of credentials.
     pub fn open(project: &Path, central: &Path, home: Option<&Path>) -> Result<Self, RootsError> {
         root::create_central(central)?;
         Ok(Self {
@@ -208,7 +192,6 @@ impl Roots {
         }
     }
 
-    /// Splits an absolute path into the root with the longest matching spelling and the rest.
     fn strip(&self, path: &Path) -> Option<(RootName, PathBuf)> {
         [&self.project, &self.central]
             .into_iter()
@@ -238,11 +221,7 @@ impl Root {
     fn open(name: RootName, path: &Path, home: Option<&Path>) -> Result<Self, RootsError> {
         let checked = root::check(path, home)?;
         let dir = Dir::open_ambient_dir(&checked.canonical, ambient_authority())
-            .map_err(|source| RootsError::unusable(path, source))?;
-        let owner = dir
-            .dir_metadata()
-            .map(|metadata| contents::owner(&metadata))
-            .map_err(|source| RootsError::unusable(path, source))?;
+            .map_err(|source| RootsError::unusable(path, &source))?;
         let mut spellings = vec![checked.canonical.clone(), checked.given];
         spellings.dedup();
         Ok(Self {
@@ -250,7 +229,6 @@ impl Root {
             dir: Arc::new(dir),
             path: checked.canonical,
             spellings,
-            owner,
             hidden: hidden::Memory::default(),
         })
     }

@@ -5,14 +5,13 @@
 //! [`Policy::places`]. After that the daemon sends [`TERMINATE`]; the end of the stream means "kill everything",
 //! whether the daemon asked for it or died. The helper answers with one [`Notice`] per line.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
 use super::git::Placeholder;
 use super::layers::{Layers, Step};
-use super::{Limits, Mode};
+use super::{Command, Mode};
 
 /// Asks the helper to send SIGTERM to every process of the command.
 pub(super) const TERMINATE: u8 = b'T';
@@ -26,19 +25,18 @@ pub(super) const MAX_PLACES: usize = 64;
 /// Most descriptors of the first message: the task, the input and the places. The kernel takes 253.
 pub(super) const MAX_DESCRIPTORS: usize = 2 + MAX_PLACES;
 
-/// What a helper is for.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// Directories that are empty file systems of the command's own in full mode, which it may write to. So is the home.
+pub(super) const PRIVATE: [&str; 3] = ["/tmp", "/var/tmp", "/dev/shm"];
+
+#[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Task {
     /// The command; nothing where another helper died and only its leavings are to be seen to.
     pub(super) policy: Option<Policy>,
-    /// Whether the program's input comes with it.
-    pub(super) has_input: bool,
     pub(super) leavings: Leavings,
 }
 
-/// What a helper sees to at the end.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Leavings {
     /// Names that are taken while the command runs.
@@ -49,8 +47,16 @@ pub(super) struct Leavings {
     pub(super) cgroup: Option<PathBuf>,
 }
 
-/// A place that is pinned in full mode.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+impl Leavings {
+    /// Removes the temporary directory where nothing was put into it, whatever became of the helper.
+    pub(super) fn remove_empty_tmp(&self) {
+        if let Some(path) = &self.private_tmp {
+            std::fs::remove_dir(path).unwrap_or_default();
+        }
+    }
+}
+
+#[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Pin {
     pub(super) path: PathBuf,
     pub(super) what: Pinned,
@@ -65,26 +71,18 @@ pub(super) enum Pinned {
     Worktree,
     /// A directory of git, likewise, and its settings and hooks.
     Repository,
-    /// Read-only as a whole.
     ReadOnly,
 }
 
 /// Everything the helper needs to know, resolved: it looks nothing up.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Policy {
     pub(super) mode: Mode,
-    pub(super) program: String,
-    pub(super) args: Vec<String>,
-    pub(super) cwd: PathBuf,
-    pub(super) env: BTreeMap<String, String>,
-    /// TCP ports that may be connected to; `None` is no network.
-    pub(super) ports: Option<Vec<u16>>,
-    pub(super) read_write: Vec<PathBuf>,
-    pub(super) read_only: Vec<PathBuf>,
+    /// The command, with what the daemon adds to its environment and to what it may read, change and not see.
+    pub(super) command: Command,
     /// Those of `cwd`, `read_write` and `read_only` that were opened by the daemon, from folders that it holds.
     pub(super) places: Vec<PathBuf>,
-    pub(super) hidden: Vec<PathBuf>,
     /// The user's home, hidden in full mode.
     pub(super) home: Option<PathBuf>,
     /// What is pinned in full mode, outer places first.
@@ -95,11 +93,9 @@ pub(super) struct Policy {
     pub(super) private_bytes: usize,
     /// The newest version of Landlock's rules to use.
     pub(super) landlock: u8,
-    pub(super) limits: Limits,
 }
 
-/// What the helper reports.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "notice", rename_all = "snake_case")]
 pub(super) enum Notice {
     /// The layers are in place; the program is about to be executed.

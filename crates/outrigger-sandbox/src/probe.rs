@@ -1,10 +1,8 @@
-//! Finds out what the machine can enforce, by running an empty script in each mode until one works.
-//!
-//! Versions and names of distributions say little: containers, security modules and system settings refuse what the
-//! kernel could do.
+//! Finds out what the machine can enforce, by running an empty script in each mode until one works: containers, security
+//! modules and system settings refuse what the kernel could do.
 
 use super::layers::Layers;
-use super::{Command, LandlockReport, Mode, NetworkReport, SandboxReport, Shared, process};
+use super::{Command, LandlockReport, Mode, SandboxReport, Shared, process};
 
 /// Tries the modes from the ceiling down.
 pub(super) async fn probe(shared: &Shared) -> SandboxReport {
@@ -29,10 +27,10 @@ pub(super) async fn probe(shared: &Shared) -> SandboxReport {
 async fn attempt(shared: &Shared, mode: Mode) -> Result<Layers, String> {
     let mut command = Command::new("/bin/sh", "/");
     command.args = vec!["-c".to_owned(), "exit 7".to_owned()];
-    let mut process = process::spawn(shared, &command, mode, &[])
+    let mut process = process::spawn(shared, &command, mode)
         .await
         .map_err(|error| error.to_string())?;
-    let layers = process.layers();
+    let layers = process.layers;
     let exit = process.exited().await;
     // What the kernel takes to remove the namespaces says nothing more.
     tokio::spawn(async move { process.wait().await });
@@ -76,19 +74,14 @@ fn report(mode: Mode, layers: Layers, why_not: &[String]) -> SandboxReport {
     ];
     SandboxReport {
         mode,
-        commands: commands
-            .iter()
-            .filter(|(_, on)| *on)
-            .map(|(name, _)| *name)
-            .collect(),
+        commands: commands.iter().filter(|it| it.1).map(|it| it.0).collect(),
         landlock: layers.landlock.map(|abi| LandlockReport {
             abi,
             missing: missing(mode, abi),
         }),
-        network: if layers.namespaces || layers.seccomp {
-            NetworkReport::Off
-        } else {
-            NetworkReport::Unenforced
+        network: match layers.namespaces || layers.seccomp {
+            true => "off",
+            false => "unenforced",
         },
         why_not_full: (!why_not.is_empty()).then(|| why_not.join("; ")),
     }

@@ -10,13 +10,16 @@ use portable as platform;
 #[cfg(target_os = "linux")]
 use supervised as platform;
 
+pub(super) use platform::{State, prepare_helper, spawn};
+
 use std::io;
 use std::path::PathBuf;
 
 use tokio::process::{ChildStderr, ChildStdout};
 
 use super::layers::Layers;
-use super::{Command, Mode, Shared, Step};
+#[cfg(target_os = "linux")]
+use super::layers::Step;
 
 /// Writes to the standard input of a command.
 pub type StdinPipe = platform::StdinPipe;
@@ -31,13 +34,8 @@ pub enum SpawnError {
         reason: String,
     },
     /// The sandbox could not be put in place.
-    #[error("cannot confine the command ({step:?}): {reason}")]
-    Refused {
-        /// The step that failed.
-        step: Step,
-        /// What it was doing and the system's word for it.
-        reason: String,
-    },
+    #[error("cannot confine the command {0}")]
+    Refused(String),
     /// A folder that the daemon holds is not at its path any more, so that nothing may be run there.
     #[error(
         "not run: {0:?} is no longer the folder that was opened when the daemon started, it was moved or replaced; file tools still work in the one that was opened; move it back, or start the daemon again"
@@ -51,24 +49,35 @@ pub enum SpawnError {
     Command(String),
 }
 
-/// How a command ended.
+impl SpawnError {
+    #[cfg(target_os = "linux")]
+    fn refused(step: Step, reason: impl std::fmt::Display) -> Self {
+        Self::Refused(format!("({step:?}): {reason}"))
+    }
+}
+
+/// How a command ended, and what it and the processes it waited for used: zeroes where the platform does not say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Exit {
     /// The exit code, if it ended by itself.
     pub code: Option<i32>,
     /// The signal that ended it, if one did. SIGSYS (31) is a forbidden system call of a foreign architecture.
     pub signal: Option<i32>,
-    /// What it and the processes it waited for used.
-    pub resources: Resources,
-}
-
-/// What a command used; zeroes where the platform does not say.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Resources {
     /// Processor time in milliseconds.
     pub cpu_ms: u64,
     /// Most memory resident at once in one of its processes, in bytes.
     pub max_rss_bytes: u64,
+}
+
+impl Exit {
+    /// That of a command whose end nobody reported.
+    #[cfg(target_os = "linux")]
+    const KILLED: Self = Self {
+        code: None,
+        signal: Some(rustix::process::Signal::KILL.as_raw()),
+        cpu_ms: 0,
+        max_rss_bytes: 0,
+    };
 }
 
 /// What a command changed of what git runs, and what of that was changed back after its end. Where nothing can be
@@ -90,7 +99,7 @@ pub struct Process {
     pub stdout: Option<ChildStdout>,
     /// Its standard error.
     pub stderr: Option<ChildStderr>,
-    layers: Layers,
+    pub(super) layers: Layers,
     tree: platform::Tree,
 }
 
@@ -109,7 +118,7 @@ impl Process {
     }
 
     /// Returns what was changed back in a repository; known once [`Process::wait`] has returned.
-    pub fn restored(&self) -> Option<&Restored> {
+    pub fn restored(&self) -> Option<Restored> {
         self.tree.restored()
     }
 
@@ -122,23 +131,4 @@ impl Process {
     pub fn kill(&self) {
         self.tree.kill();
     }
-
-    pub(super) fn layers(&self) -> Layers {
-        self.layers
-    }
-}
-
-/// Starts a command in the given mode, from which the `closed` paths are hidden besides its own.
-pub(super) async fn spawn(
-    shared: &Shared,
-    command: &Command,
-    mode: Mode,
-    closed: &[PathBuf],
-) -> Result<Process, SpawnError> {
-    platform::spawn(shared, command, mode, closed).await
-}
-
-/// Makes ready for a command that comes soon; costs nothing that anybody waits for.
-pub(super) fn prepare_helper(shared: &Shared) {
-    platform::prepare_helper(shared);
 }

@@ -5,7 +5,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// Most files written: each is synced, and a model that writes more is in a loop.
 const MAX_FILES: u64 = 10_000;
 
-/// Most bytes written.
 const MAX_BYTES: u64 = 2 * 1024 * 1024 * 1024;
 
 /// What a session has written so far.
@@ -16,11 +15,7 @@ pub struct WriteQuota {
 }
 
 impl WriteQuota {
-    /// Takes a file of so many bytes from what is left.
-    ///
-    /// # Errors
-    ///
-    /// A text for the model where that is more than is left.
+    /// Takes a file of so many bytes from what is left; returns a text for the model where that is more.
     pub fn take(&self, bytes: u64) -> Result<(), String> {
         // Added first, so that two at once cannot both take what is left; a refused write counts, too.
         let files = self.files.fetch_add(1, Ordering::Relaxed) + 1;

@@ -5,17 +5,13 @@
 
 use std::ffi::OsStr;
 use std::io;
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Component, Path};
 
 use cap_std::fs::Dir;
 use rustix::fs::{CWD, FileType, Mode, OFlags};
 
 /// Opens what is at a canonical path as a place, neither for reading nor for writing.
-///
-/// # Errors
-///
-/// The system's, in words that name the path; also where a name in it is a link.
 pub(super) fn open(path: &Path) -> io::Result<OwnedFd> {
     let Ok(below) = path.strip_prefix("/") else {
         return Err(not_there(path, &io::ErrorKind::InvalidInput.into()));
@@ -31,11 +27,16 @@ pub(super) fn open_below(from: BorrowedFd<'_>, below: &Path, shown: &Path) -> io
         .map_err(|error| not_there(shown, &error))
 }
 
-/// An open place as a directory that is looked into.
 pub(super) fn readable(place: &OwnedFd) -> io::Result<Dir> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let opened = rustix::fs::openat(place, ".", flags, Mode::empty())?;
     Ok(Dir::from_std_file(opened.into()))
+}
+
+/// Whether two descriptors are of one folder. Both are open, so that no number can have been given away again.
+pub(super) fn is_same(one: impl AsFd, other: impl AsFd) -> io::Result<bool> {
+    let (one, other) = (rustix::fs::fstat(one)?, rustix::fs::fstat(other)?);
+    Ok((one.st_dev, one.st_ino) == (other.st_dev, other.st_ino))
 }
 
 fn not_there(path: &Path, error: &io::Error) -> io::Error {
@@ -53,7 +54,7 @@ fn walk(from: OwnedFd, below: &Path) -> io::Result<OwnedFd> {
     })
 }
 
-fn step(place: impl std::os::fd::AsFd, name: &OsStr) -> io::Result<OwnedFd> {
+fn step(place: impl AsFd, name: &OsStr) -> io::Result<OwnedFd> {
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let opened = rustix::fs::openat(place, name, flags, Mode::empty())?;
     let mode = rustix::fs::fstat(&opened)?.st_mode;

@@ -39,8 +39,6 @@ const HARMLESS_WORDS: [&str; 13] = [
 /// Names of these are kept from commands, though not every value of them is secret: accounts, regions, models.
 const VENDOR_STARTS: [&str; 6] = ["AWS_", "AZURE_", "GOOGLE_", "GCP_", "OPENAI", "ANTHROPIC"];
 
-const VENDOR_PARTS: [&str; 1] = ["SESSION"];
-
 /// Words before a token in the value of a header.
 const SCHEMES: [&str; 6] = ["Bearer", "Basic", "Token", "ApiKey", "Bot", "Digest"];
 
@@ -74,12 +72,11 @@ pub fn names_credential(name: &str) -> bool {
         || name.contains("PWD") && !working_directory
 }
 
-/// Whether a variable of this name is kept from commands.
 pub(crate) fn is_kept_back(name: &str) -> bool {
     let upper = name.to_ascii_uppercase();
     names_credential(name)
         || VENDOR_STARTS.iter().any(|start| upper.starts_with(start))
-        || VENDOR_PARTS.iter().any(|part| upper.contains(part))
+        || upper.contains("SESSION")
 }
 
 /// Whether a value is or contains a credential: one of the known ones, or something of that form.

@@ -1,12 +1,11 @@
 //! What a conversation has seen of files, so that it does not undo what others did to them.
 //!
-//! A file that was read is remembered by a hash of its content; before it is written, the content
-//! found is compared. A hash, not time and size: two writes within one tick of the file system's
+//! A file is remembered by a hash of its content, not by time and size: two writes within one tick of the file system's
 //! clock look alike by those, and a file that was merely touched does not.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
 
+use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
 
 /// Most files remembered; the one seen longest ago is forgotten first. About 1 MiB at most.
@@ -22,15 +21,9 @@ pub struct SeenFiles {
 
 #[derive(Debug, Default)]
 struct Memory {
-    files: HashMap<String, Sighting>,
-    /// Counts sightings, to know the oldest.
+    /// Each with the number of the sighting, by which the oldest is known.
+    files: HashMap<String, (Fingerprint, u64)>,
     clock: u64,
-}
-
-#[derive(Debug)]
-struct Sighting {
-    fingerprint: Fingerprint,
-    at: u64,
 }
 
 /// The content of a file as a hash.
@@ -54,25 +47,19 @@ impl SeenFiles {
     ///
     /// `file` is the file's identity, as in [`Located::identity`](super::paths::Located::identity).
     pub fn recall(&self, file: &str) -> Option<Fingerprint> {
-        let memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
-        memory.files.get(file).map(|sighting| sighting.fingerprint)
+        let memory = self.memory.lock();
+        memory.files.get(file).map(|(fingerprint, _)| *fingerprint)
     }
 
     /// Remembers what the file is like now.
     pub fn remember(&self, file: &str, fingerprint: Fingerprint) {
-        let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut memory = self.memory.lock();
         memory.clock += 1;
         let at = memory.clock;
-        memory
-            .files
-            .insert(file.to_owned(), Sighting { fingerprint, at });
+        memory.files.insert(file.to_owned(), (fingerprint, at));
         if memory.files.len() > MAX_FILES {
-            let oldest = memory
-                .files
-                .iter()
-                .min_by_key(|(_, sighting)| sighting.at)
-                .map(|(file, _)| file.clone());
-            if let Some(oldest) = oldest {
+            let oldest = memory.files.iter().min_by_key(|(_, (_, at))| *at);
+            if let Some(oldest) = oldest.map(|(file, _)| file.clone()) {
                 memory.files.remove(&oldest);
             }
         }
@@ -80,8 +67,7 @@ impl SeenFiles {
 
     /// Forgets the file, for it is known to be gone.
     pub fn forget(&self, file: &str) {
-        let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
-        memory.files.remove(file);
+        self.memory.lock().files.remove(file);
     }
 }
 

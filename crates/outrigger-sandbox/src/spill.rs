@@ -1,19 +1,17 @@
-//! The whole output of executions, on disk, for as long as there is room.
+//! The whole output of executions, on disk, for as long as there is room: text that its writer has cleaned of secrets.
 //!
-//! One file for the daemon, of mode 0600 and without a name: it is unlinked as soon as it is open, so no command
-//! finds it in any mode of the sandbox (and the daemon's descriptors are closed to others, see `process::harden`),
-//! and nothing stays behind however the daemon ends, `kill -9` included. It is made with the first output, used in
-//! blocks, and closed when no output is kept. Where the blocks run out, the oldest output goes of the owner who has
+//! One file for the daemon, of mode 0600, unlinked as soon as it is open, so that no command finds it and nothing stays
+//! behind however the daemon ends. It is used in blocks; where they run out, the oldest output goes of the owner who has
 //! most, so that one session's flood does not push out another's.
-//!
-//! What is kept is text that its writer has cleaned of secrets; how calls are named is not known here.
 
 mod file;
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc};
+use std::sync::{Arc, mpsc};
 use std::time::Duration;
+
+use parking_lot::{Condvar, Mutex};
 
 use super::output::Stream;
 use file::State;
@@ -43,41 +41,19 @@ pub struct Spill {
 #[derive(Debug)]
 struct Writer {
     /// Bounded by `queued`; what ends an output always goes in, once for each that was begun.
-    jobs: mpsc::Sender<Job>,
+    jobs: mpsc::Sender<(usize, Job)>,
     queued: Arc<Queued>,
     /// The next output's number, or owner's.
     next: AtomicU64,
 }
 
-/// Bytes that wait to be written.
 #[derive(Debug, Default)]
 struct Queued {
     bytes: Mutex<usize>,
     freed: Condvar,
 }
 
-enum Job {
-    Begin {
-        number: u64,
-        owner: u64,
-    },
-    Append(u64, Stream, String),
-    Finish(u64),
-    Forget(u64),
-    Read(u64, u64, usize, mpsc::SyncSender<Result<Range, Gone>>),
-    /// Hangs, as a disk may, until somebody receives.
-    #[cfg(test)]
-    Hang(mpsc::SyncSender<()>),
-}
-
-impl Job {
-    fn bytes(&self) -> usize {
-        match self {
-            Self::Append(_, _, text) => JOB_BYTES + text.len(),
-            _ => JOB_BYTES,
-        }
-    }
-}
+type Job = Box<dyn FnOnce(&mut State) + Send>;
 
 /// One output that is kept; forgotten when dropped.
 #[derive(Debug)]
@@ -116,14 +92,13 @@ pub struct QueueFull;
 impl Spill {
     /// Will keep outputs of up to `quota` bytes in a file in `folder`, which has to exist by then.
     pub fn new(folder: PathBuf, quota: u64) -> Self {
-        let (jobs, todo) = mpsc::channel::<Job>();
+        let (jobs, todo) = mpsc::channel::<(usize, Job)>();
         let queued = Arc::<Queued>::default();
         let freed = Arc::clone(&queued);
         let mut state = State::new(folder, quota);
         let work = move || {
-            for job in todo {
-                let bytes = job.bytes();
-                state.work(job);
+            for (bytes, job) in todo {
+                job(&mut state);
                 freed.remove(bytes);
             }
         };
@@ -155,7 +130,9 @@ impl Spill {
     pub fn record(&self) -> Recorded {
         let number = self.writer.next.fetch_add(1, Ordering::Relaxed);
         let owner = self.owner;
-        let begun = self.writer.offer(Job::Begin { number, owner });
+        let begun = self
+            .writer
+            .offer(0, move |state| state.begin(number, owner));
         Recorded {
             spill: self.clone(),
             number,
@@ -165,59 +142,55 @@ impl Spill {
 }
 
 impl Writer {
-    /// Queues a job where there is room.
-    fn offer(&self, job: Job) -> Result<(), Job> {
+    /// Queues a job, with so many bytes of text, where there is room.
+    fn offer(
+        &self,
+        text: usize,
+        job: impl FnOnce(&mut State) + Send + 'static,
+    ) -> Result<(), QueueFull> {
+        let bytes = JOB_BYTES + text;
         {
-            let mut queued = self.queued.lock();
-            if *queued + job.bytes() > MAX_QUEUED {
-                return Err(job);
+            let mut queued = self.queued.bytes.lock();
+            if *queued + bytes > MAX_QUEUED {
+                return Err(QueueFull);
             }
-            *queued += job.bytes();
+            *queued += bytes;
         }
-        self.jobs.send(job).map_err(|mpsc::SendError(job)| job)
+        let sent = self.jobs.send((bytes, Box::new(job)));
+        sent.map_err(|_| QueueFull)
     }
 
     /// Queues a job that must not be lost.
-    fn send(&self, job: Job) {
-        *self.queued.lock() += job.bytes();
+    fn send(&self, job: impl FnOnce(&mut State) + Send + 'static) {
+        *self.queued.bytes.lock() += JOB_BYTES;
         // Without a thread nothing is kept.
-        drop(self.jobs.send(job));
+        drop(self.jobs.send((JOB_BYTES, Box::new(job))));
     }
 }
 
 impl Queued {
-    fn lock(&self) -> MutexGuard<'_, usize> {
-        self.bytes.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn remove(&self, bytes: usize) {
-        *self.lock() -= bytes;
+        *self.bytes.lock() -= bytes;
         self.freed.notify_all();
     }
 
     /// Waits until so many bytes have room, but not for ever.
     fn wait_for(&self, bytes: usize) {
         let is_full = |queued: &mut usize| *queued + bytes > MAX_QUEUED;
-        drop(
-            self.freed
-                .wait_timeout_while(self.lock(), PATIENCE, is_full),
-        );
+        let mut queued = self.bytes.lock();
+        self.freed.wait_while_for(&mut queued, is_full, PATIENCE);
     }
 }
 
 impl Recorded {
-    /// Appends text. Where it cannot be kept the whole output is forgotten.
-    ///
-    /// # Errors
-    ///
-    /// [`QueueFull`] where nothing was appended: the disk is slower than whoever writes.
-    /// [`push_waiting`](Self::push_waiting) waits for it.
+    /// Appends text; nothing where the queue is full. Where it cannot be kept the whole output is forgotten.
     pub fn push(&self, stream: Stream, text: &str) -> Result<(), QueueFull> {
         if self.given_up.load(Ordering::Relaxed) {
             return Ok(());
         }
-        let job = Job::Append(self.number, stream, text.to_owned());
-        self.spill.writer.offer(job).map_err(|_| QueueFull)
+        let (number, bytes, text) = (self.number, text.len(), text.to_owned());
+        let append = move |state: &mut State| state.append(number, stream, &text);
+        self.spill.writer.offer(bytes, append)
     }
 
     /// Appends text. Blocks for a moment while the queue is full; where it stays full, the output is given up.
@@ -226,34 +199,39 @@ impl Recorded {
         if self.push(stream, text).is_err() {
             tracing::warn!("an output is not kept: the disk is too slow");
             self.given_up.store(true, Ordering::Relaxed);
-            self.spill.writer.send(Job::Forget(self.number));
+            self.forget();
         }
     }
 
     /// Says that nothing more will come.
     pub fn finish(&self) {
-        self.spill.writer.send(Job::Finish(self.number));
+        let number = self.number;
+        self.spill.writer.send(move |state| state.finish(number));
     }
 
     /// Returns up to `limit` bytes of one stream from `offset` on. Blocks until the disk has answered.
     ///
     /// A character is never cut: a range begins with the character that `offset` lies in, ends before one that would
     /// go beyond `limit`, and holds one at least. Past the end it is empty.
-    ///
-    /// # Errors
-    ///
-    /// [`Gone`].
     pub fn read(&self, offset: u64, limit: usize) -> Result<Range, Gone> {
         let (reply, range) = mpsc::sync_channel(1);
-        let job = Job::Read(self.number, offset, limit, reply);
-        self.spill.writer.send(job);
+        let number = self.number;
+        self.spill.writer.send(move |state| {
+            // Who asked may be gone.
+            drop(reply.try_send(state.read(number, offset, limit)));
+        });
         range.recv().unwrap_or(Err(Gone))
+    }
+
+    fn forget(&self) {
+        let number = self.number;
+        self.spill.writer.send(move |state| state.forget(number));
     }
 }
 
 impl Drop for Recorded {
     fn drop(&mut self) {
-        self.spill.writer.send(Job::Forget(self.number));
+        self.forget();
     }
 }
 

@@ -183,7 +183,7 @@ proptest::proptest! {
 /// What [`denied_folder`] relies on.
 #[test]
 fn rules_about_folders_name_one_that_begins_with_a_dot() {
-    for glob in RULES.iter().flat_map(|rule| rule.globs) {
+    for (glob, _) in &*GLOBS {
         if let Some(folder) = glob.strip_suffix("/**") {
             let folder = folder.strip_prefix("**/").unwrap_or(folder);
             assert!(folder.starts_with('.'), "{glob}");
@@ -202,7 +202,7 @@ fn rules_about_folders_name_one_that_begins_with_a_dot() {
 
 #[test]
 fn what_others_run_is_named_once_and_is_not_simply_written() {
-    let paths = run_by_others();
+    let paths: Vec<&str> = run_by_others().collect();
     for path in &paths {
         let once = paths.iter().filter(|other| *other == path).count() == 1;
         assert!(once && !path.contains('*'), "{path}");

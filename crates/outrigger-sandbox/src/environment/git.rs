@@ -1,8 +1,5 @@
-//! What a repository's own configuration may make git run, switched off.
-//!
-//! A repository is not trusted: its configuration names programs that even `git status` runs. These variables
-//! outrank it, also for the git that looks at a submodule. Filters have names of their own: those run, and the
-//! sandbox is what confines them.
+//! What a repository's own configuration may make git run, switched off by variables that outrank it, also for the git
+//! that looks at a submodule. Filters have names of their own: those run, and the sandbox is what confines them.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -19,25 +19,15 @@ const PATH: &str = "/usr/local/bin:/usr/bin:/bin:/run/current-system/sw/bin";
 /// How long git may take; milliseconds usually. A file of settings may be a pipe.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Most bytes of an answer that are read.
 const MAX_BYTES: u64 = 4 * 1024 * 1024;
 
-/// What git said.
-pub(super) struct Answer {
-    pub(super) is_success: bool,
-    pub(super) text: Vec<u8>,
-}
-
-/// Runs git in a folder, with these words and variables; `None` where there is no git.
-///
-/// # Errors
-///
-/// The system's, and where git takes too long, fails or says too much.
+/// Runs git in a folder, with these words and variables; returns whether it succeeded
+/// and what it said, `None` where there is no git.
 pub(super) async fn ask(
     folder: &Path,
     words: &[&str],
     variables: impl IntoIterator<Item = (impl AsRef<OsStr>, impl AsRef<OsStr>)>,
-) -> io::Result<Option<Answer>> {
+) -> io::Result<Option<(bool, Vec<u8>)>> {
     let mut git = Command::new("git");
     git.args(words)
         .current_dir(folder)
@@ -54,11 +44,11 @@ pub(super) async fn ask(
             started => started?,
         };
         let mut text = Vec::new();
-        if let Some(output) = git.stdout.take() {
+        if let Some(output) = git.child.stdout.take() {
             output.take(MAX_BYTES).read_to_end(&mut text).await?;
         }
-        let is_success = git.wait().await?.success();
-        Ok(Some(Answer { is_success, text }))
+        let is_success = git.child.wait().await?.success();
+        Ok(Some((is_success, text)))
     };
     timeout(PATIENCE, answer).await?
 }
@@ -84,7 +74,7 @@ pub async fn is_tracked(root: &Path, relative: &str) -> bool {
         name,
     ];
     let answer = ask(folder, &words, variables).await;
-    matches!(answer, Ok(Some(answer)) if answer.is_success)
+    matches!(answer, Ok(Some((true, _))))
 }
 
 #[cfg(test)]

@@ -4,16 +4,17 @@
 //! The answer is remembered as long as none of the files that it came from changes.
 
 use std::collections::HashMap;
+use std::ffi::OsStr;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
-use super::{Answer, Placeholder, PlaceholderKind, ask};
+use parking_lot::Mutex;
 
-/// Where husky has its hooks.
+use super::{Placeholder, PlaceholderKind, ask};
+
 const HUSKY: &str = ".husky";
 
-/// Most roots that are remembered.
 const MAX_ROOTS: usize = 64;
 
 /// Most files that an answer is said to come from.
@@ -23,26 +24,19 @@ const MAX_FILES: usize = 256;
 type Stamp = Option<(u64, u64, u64, (i64, i64))>;
 
 /// What the settings of one root name in it.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct References(Arc<Settings>);
-
 #[derive(Debug, Default)]
-struct Settings {
-    places: Vec<Placeholder>,
+pub(crate) struct References {
+    /// Each with what stands there while nothing else does.
+    pub(super) places: Vec<Placeholder>,
     /// `user.name` and `user.email`.
     identity: [Option<String>; 2],
-    sources: Vec<(PathBuf, Stamp)>,
+    sources: Vec<(Stamp, PathBuf)>,
 }
 
 impl References {
-    /// Returns the places, each with what stands there while nothing else does.
-    pub(super) fn places(&self) -> &[Placeholder] {
-        &self.0.places
-    }
-
     /// Returns the variables that tell git who commits: the user's own settings are out of a command's sight.
     pub(crate) fn identity(&self) -> impl Iterator<Item = (String, String)> {
-        let names = ["NAME", "EMAIL"].into_iter().zip(&self.0.identity);
+        let names = ["NAME", "EMAIL"].into_iter().zip(&self.identity);
         names.flat_map(|(suffix, value)| {
             let roles = ["AUTHOR", "COMMITTER"].into_iter();
             roles.filter_map(move |role| Some((format!("GIT_{role}_{suffix}"), value.clone()?)))
@@ -50,64 +44,55 @@ impl References {
     }
 
     fn is_current(&self) -> bool {
-        let mut sources = self.0.sources.iter();
-        sources.all(|(file, stamp)| stamp_of(file) == *stamp)
+        let mut sources = self.sources.iter();
+        sources.all(|(stamp, file)| stamp_of(file) == *stamp)
     }
 }
 
-/// The answers of git, by root.
 #[derive(Debug, Default)]
-pub(crate) struct Cache(Mutex<HashMap<PathBuf, References>>);
+pub(crate) struct Cache(Mutex<HashMap<PathBuf, Arc<References>>>);
 
 impl Cache {
     /// Returns what the settings of a root name in it. Where git does not answer, what it answered before.
-    pub(crate) async fn references(&self, root: &Path, home: Option<&Path>) -> References {
-        let known = self.known(root);
-        let look = move || known.filter(References::is_current).ok_or(());
-        let before = self.known(root).unwrap_or_default();
-        if let Ok(Ok(current)) = tokio::task::spawn_blocking(look).await {
+    pub(crate) async fn references(&self, root: &Path, home: Option<&Path>) -> Arc<References> {
+        let known = self.0.lock().get(root).cloned();
+        let before = known.clone().unwrap_or_default();
+        let look = move || known.filter(|known| known.is_current());
+        if let Ok(Some(current)) = tokio::task::spawn_blocking(look).await {
             return current;
         }
         let words = ["config", "--list", "--show-origin", "--null"];
-        let mut variables = vec![("GIT_CONFIG_COUNT", "1".as_ref())];
         // Another user's project is read as well.
-        variables.extend([
-            ("GIT_CONFIG_KEY_0", "safe.directory".as_ref()),
-            ("GIT_CONFIG_VALUE_0", "*".as_ref()),
-        ]);
-        variables.extend(home.map(|home| ("HOME", home.as_os_str())));
-        let listed = match ask(root, &words, variables).await {
-            Ok(Some(Answer { text, .. })) => text,
+        let variables = [
+            ("GIT_CONFIG_COUNT", "1"),
+            ("GIT_CONFIG_KEY_0", "safe.directory"),
+            ("GIT_CONFIG_VALUE_0", "*"),
+        ];
+        let variables = variables.map(|(name, value)| (name, OsStr::new(value)));
+        let home_variable = home.map(|home| ("HOME", home.as_os_str()));
+        let listed = match ask(root, &words, variables.into_iter().chain(home_variable)).await {
+            Ok(Some((_, text))) => text,
             // There is no git: nobody runs it here.
-            Ok(None) => return References::default(),
+            Ok(None) => return Arc::default(),
             Err(error) => {
                 tracing::warn!(root = %root.display(), %error, "git does not say where its hooks are; those it named before are protected");
                 return before;
             }
         };
         let (of, home) = (root.to_owned(), home.map(Path::to_owned));
-        let read = move || References(Arc::new(read(&of, home.as_deref(), &listed)));
+        let read = move || Arc::new(read(&of, home.as_deref(), &listed));
         let references = tokio::task::spawn_blocking(read).await.unwrap_or(before);
-        self.remember(root, references.clone());
-        references
-    }
-
-    fn known(&self, root: &Path) -> Option<References> {
-        let roots = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        roots.get(root).cloned()
-    }
-
-    fn remember(&self, root: &Path, references: References) {
-        let mut roots = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut roots = self.0.lock();
         if roots.len() >= MAX_ROOTS {
             roots.clear();
         }
-        roots.insert(root.to_owned(), references);
+        roots.insert(root.to_owned(), Arc::clone(&references));
+        references
     }
 }
 
 /// Reads git's list: `file:PATH NUL key LF value NUL`, again and again.
-fn read(root: &Path, home: Option<&Path>, listed: &[u8]) -> Settings {
+fn read(root: &Path, home: Option<&Path>, listed: &[u8]) -> References {
     // Files that may appear, beside those that git names.
     let own = [".git/config", ".git/config.worktree"].map(|name| root.join(name));
     let users = [".gitconfig", ".config/git/config"];
@@ -154,11 +139,10 @@ fn read(root: &Path, home: Option<&Path>, listed: &[u8]) -> Settings {
     sources.dedup();
     sources.truncate(MAX_FILES);
     let stamped = |file: PathBuf| (stamp_of(&file), file);
-    let sources = sources.into_iter().map(stamped);
-    Settings {
+    References {
         places,
         identity: [name, email],
-        sources: sources.map(|(stamp, file)| (file, stamp)).collect(),
+        sources: sources.into_iter().map(stamped).collect(),
     }
 }
 

@@ -14,27 +14,21 @@ use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::process::Restored;
-use crate::{Held, held};
+use crate::{Held, real};
 
-/// The directory of git, below a root.
 const GIT: &str = ".git";
 
-/// What is compared in it.
 const NAMES: [&str; 4] = ["config", "config.worktree", "commondir", "hooks"];
 
 /// Most bytes that are kept; hooks are scripts, settings a page.
 const MAX_BYTES: usize = 4 * 1024 * 1024;
 
-/// Most entries that are kept.
 const MAX_ENTRIES: usize = 1_024;
 
-/// Deepest folder of hooks that is looked into.
 const MAX_DEPTH: usize = 4;
 
-/// Most paths that are named to the user.
 const MAX_NAMED: usize = 10;
 
-/// What is at a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Entry {
     File {
@@ -47,7 +41,6 @@ enum Entry {
     Other,
 }
 
-/// A repository's settings and hooks.
 #[derive(Debug)]
 pub(super) struct Snapshot {
     root: Dir,
@@ -57,7 +50,7 @@ pub(super) struct Snapshot {
 impl Snapshot {
     /// Looks at the repository at the top of a root; `None` where there is none. Blocks.
     pub(super) fn take(root: &Path, held: &[Held]) -> Option<Self> {
-        let root = held::open_dir(root, held).ok()?;
+        let root = real::readable(&Held::open(root, held).ok()?).ok()?;
         let entries = look(&root.open_dir_nofollow(GIT).ok()?);
         Some(Self { root, entries })
     }
@@ -145,7 +138,6 @@ impl Restored {
     }
 }
 
-/// What is left of the bounds.
 struct Look {
     entries: BTreeMap<PathBuf, Entry>,
     bytes: usize,

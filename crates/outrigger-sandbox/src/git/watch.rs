@@ -1,13 +1,10 @@
-//! Which commands may change a repository that no mount protects, and the snapshot that holds for all of them.
-//!
-//! It is taken before the first of them and compared after the last, so that of two at a time neither takes the
-//! other's changes for the user's.
+//! The snapshot of a repository that no mount protects, taken before the first of the commands that run in it and compared
+//! after the last, so that of two at a time neither takes the other's changes for the user's.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Weak};
 
-use tokio::runtime::Handle;
 use tokio::sync::Mutex;
 
 use super::snapshot::Snapshot;
@@ -54,40 +51,25 @@ impl Watches {
 }
 
 impl Watch {
-    /// Restores what was changed in the roots where this was the last command; says what that was.
-    pub(crate) async fn end(mut self) -> Restored {
-        let snapshots = std::mem::take(&mut self.snapshots);
-        if snapshots.is_empty() {
-            return Restored::default();
+    /// Restores what was changed in the roots where this was the last command; says what that was. To be awaited to its
+    /// end.
+    pub(crate) async fn end(self) -> Restored {
+        let mut all = Restored::default();
+        if self.snapshots.is_empty() {
+            return all;
         }
-        // On its own: whoever waits for it may be cancelled.
-        let end = tokio::spawn(restore(Arc::clone(&self.taken), snapshots));
-        end.await.unwrap_or_default()
-    }
-}
-
-impl Drop for Watch {
-    fn drop(&mut self) {
-        if let (false, Ok(runtime)) = (self.snapshots.is_empty(), Handle::try_current()) {
-            let snapshots = std::mem::take(&mut self.snapshots);
-            runtime.spawn(restore(Arc::clone(&self.taken), snapshots));
+        // A command that begins meanwhile takes its snapshot of what was restored.
+        let taken = self.taken.lock().await;
+        for snapshot in self.snapshots.into_iter().filter_map(Arc::into_inner) {
+            let restored = tokio::task::spawn_blocking(move || snapshot.restore()).await;
+            let restored = restored.unwrap_or_else(|error| Restored {
+                paths: Vec::new(),
+                failure: Some(error.to_string()),
+            });
+            all.paths.extend(restored.paths);
+            all.failure = all.failure.or(restored.failure);
         }
+        drop(taken);
+        all
     }
-}
-
-async fn restore(taken: Arc<Mutex<Taken>>, snapshots: Vec<Arc<Snapshot>>) -> Restored {
-    let mut all = Restored::default();
-    // A command that begins meanwhile takes its snapshot of what was restored.
-    let taken = taken.lock().await;
-    for snapshot in snapshots.into_iter().filter_map(Arc::into_inner) {
-        let restored = tokio::task::spawn_blocking(move || snapshot.restore()).await;
-        let restored = restored.unwrap_or_else(|error| Restored {
-            paths: Vec::new(),
-            failure: Some(error.to_string()),
-        });
-        all.paths.extend(restored.paths);
-        all.failure = all.failure.or(restored.failure);
-    }
-    drop(taken);
-    all
 }

@@ -13,27 +13,20 @@ use super::{During, SetupError, raw};
 use crate::layers::Step;
 use crate::policy::{MAX_DESCRIPTORS, Notice, Task};
 
-/// The socket.
 pub(super) struct Control {
     socket: UnixStream,
 }
 
 impl Control {
     /// Takes the socket from standard input and closes every other descriptor above standard error.
-    ///
-    /// # Errors
-    /// When standard input is not a socket that the parent process made: nobody else may give a policy.
     pub(super) fn take() -> Result<Self, SetupError> {
         raw::close_from(3).during(Step::Prepare, "closing inherited descriptors")?;
         let stdin = rustix::stdio::stdin();
         let peer = rustix::net::sockopt::socket_peercred(stdin)
             .during(Step::Prepare, "standard input is not the daemon's socket")?;
         if Some(peer.pid) != rustix::process::getppid() {
-            return Err(SetupError::new(
-                Step::Prepare,
-                "standard input",
-                "the socket was not made by the parent process",
-            ));
+            let reason = "the socket was not made by the parent process";
+            return Err(SetupError::new(Step::Prepare, "standard input", reason));
         }
         let socket = rustix::io::fcntl_dupfd_cloexec(stdin, 3)
             .during(Step::Prepare, "keeping the daemon's socket")?;
@@ -42,21 +35,14 @@ impl Control {
         })
     }
 
-    /// Reads the task; gives the other descriptors that came with it, in their order.
     pub(super) fn receive(
         &self,
     ) -> Result<(Task, impl Iterator<Item = OwnedFd> + use<>), SetupError> {
-        let mut descriptors = self
-            .receive_descriptors()
-            .during(Step::Prepare, "receiving the policy")?
-            .into_iter();
-        let Some(memory) = descriptors.next() else {
-            return Err(SetupError::new(
-                Step::Prepare,
-                "receiving the policy",
-                "no descriptor came with it",
-            ));
-        };
+        let receiving = "receiving the policy";
+        let descriptors = self.receive_descriptors();
+        let mut descriptors = descriptors.during(Step::Prepare, receiving)?.into_iter();
+        let memory = descriptors.next().ok_or("no descriptor came with it");
+        let memory = memory.during(Step::Prepare, receiving)?;
         let task = read_task(memory).during(Step::Prepare, "reading the policy")?;
         Ok((task, descriptors))
     }
@@ -71,13 +57,11 @@ impl Control {
             &mut ancillary,
             RecvFlags::CMSG_CLOEXEC,
         )?;
-        let mut received = Vec::with_capacity(MAX_DESCRIPTORS);
-        for message in ancillary.drain() {
-            if let RecvAncillaryMessage::ScmRights(descriptors) = message {
-                received.extend(descriptors);
-            }
-        }
-        Ok(received)
+        let received = ancillary.drain().filter_map(|message| match message {
+            RecvAncillaryMessage::ScmRights(descriptors) => Some(descriptors),
+            _ => None,
+        });
+        Ok(received.flatten().collect())
     }
 
     /// Tells the daemon something. A daemon that is gone does not hear it; that is noticed elsewhere.
@@ -85,7 +69,6 @@ impl Control {
         self.forward(line(notice).as_slice());
     }
 
-    /// Passes on whole lines that a forked child wrote.
     pub(super) fn forward(&self, lines: &[u8]) {
         (&self.socket).write_all(lines).unwrap_or_default();
     }
@@ -100,10 +83,8 @@ impl Control {
     /// Waits for the next request of the daemon; `None` when it wants the tree dead or is dead itself.
     pub(super) fn request(&self) -> Option<u8> {
         let mut byte = [0];
-        match (&self.socket).read_exact(&mut byte) {
-            Ok(()) => Some(byte[0]),
-            Err(_) => None,
-        }
+        let read = (&self.socket).read_exact(&mut byte);
+        read.is_ok().then_some(byte[0])
     }
 }
 
@@ -113,7 +94,6 @@ impl AsFd for Control {
     }
 }
 
-/// The notice as the line that goes over the socket.
 pub(super) fn line(notice: &Notice) -> Vec<u8> {
     let mut line = serde_json::to_vec(notice).unwrap_or_default();
     line.push(b'\n');

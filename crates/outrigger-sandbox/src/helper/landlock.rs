@@ -1,7 +1,7 @@
 //! Landlock: which files the worker may read and change, which TCP ports it may reach, whom it may signal.
 //!
-//! Landlock has no exceptions: a right on a directory holds for all below it. So there is a list of what may be
-//! read, and the home is not on it; files to hide *inside* a root are hidden by mounts, in full mode only.
+//! It has no exceptions, a right on a directory holds for all below it: so there is a list of what may be read, and files
+//! to hide *inside* a root are hidden by mounts, in full mode only.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -16,19 +16,16 @@ use rustix::fs::FileType;
 
 use super::opened::Opened;
 use super::{During, SetupError, places};
-use crate::Mode;
 use crate::layers::Step;
 use crate::policy::Policy;
 use crate::real;
+use crate::{Mode, Network};
 
 /// The newest rights the rules were written for; an older kernel enforces those it knows, and what it lacks is
 /// reported by the version it has.
 const RIGHTS: ABI = ABI::V9;
 
 /// Applies the rules to this process and all it will start. Returns the version (ABI) of what is enforced.
-///
-/// # Errors
-/// When the kernel enforces none of it, or a writable root is not what it was.
 pub(super) fn restrict(policy: &Policy, opened: &Opened) -> Result<u8, SetupError> {
     let rights = rights(policy.landlock);
     let writable =
@@ -38,35 +35,24 @@ pub(super) fn restrict(policy: &Policy, opened: &Opened) -> Result<u8, SetupErro
     let status = rules
         .restrict_self()
         .during(Step::Landlock, "applying the rules")?;
-    match (status.ruleset, status.landlock) {
-        (
-            RulesetStatus::FullyEnforced | RulesetStatus::PartiallyEnforced,
-            LandlockStatus::Available { effective_abi, .. },
-        ) => Ok(version(effective_abi.min(rights))),
-        _ => Err(SetupError::new(
+    let (
+        RulesetStatus::FullyEnforced | RulesetStatus::PartiallyEnforced,
+        LandlockStatus::Available { effective_abi, .. },
+    ) = (status.ruleset, status.landlock)
+    else {
+        let reason = "the kernel does not support Landlock";
+        return Err(SetupError::new(
             Step::Landlock,
             "applying the rules",
-            "the kernel does not support Landlock",
-        )),
-    }
+            reason,
+        ));
+    };
+    Ok(version(effective_abi.min(rights)))
 }
 
 /// The rights that are asked for: all that are known, or those of an older version that is to be tried.
 fn rights(newest: u8) -> ABI {
-    let known = [
-        ABI::V1,
-        ABI::V2,
-        ABI::V3,
-        ABI::V4,
-        ABI::V5,
-        ABI::V6,
-        ABI::V7,
-        ABI::V8,
-    ];
-    known
-        .into_iter()
-        .find(|abi| version(*abi) == newest)
-        .unwrap_or(RIGHTS)
+    ABI::from(i32::from(newest)).min(RIGHTS)
 }
 
 fn version(abi: ABI) -> u8 {
@@ -95,7 +81,7 @@ fn rules(
     for path in places::SYSTEM.iter().chain(&["/proc"]).map(Path::new) {
         rules = allow_at(rules, path, read)?;
     }
-    for path in &policy.read_only {
+    for path in &policy.command.read_only {
         rules = match opened.get(path) {
             Some(place) if policy.mode < Mode::Full => allow(rules, place, read)?,
             Some(_) | None => allow_at(rules, path, read)?,
@@ -107,19 +93,22 @@ fn rules(
     for opened in writable {
         rules = allow(rules, opened, change(rights))?;
     }
-    for port in policy.ports.iter().flatten().filter(|_| !ports.is_empty()) {
-        rules = rules.add_rule(NetPort::new(*port, AccessNet::ConnectTcp))?;
+    if let Network::On { ports: wanted } = &policy.command.network
+        && !ports.is_empty()
+    {
+        for port in wanted {
+            rules = rules.add_rule(NetPort::new(*port, AccessNet::ConnectTcp))?;
+        }
     }
     Ok(rules)
 }
 
-/// All rights but making devices and talking to them.
 fn change(rights: ABI) -> BitFlags<AccessFs> {
     AccessFs::from_all(rights) & !(AccessFs::MakeChar | AccessFs::MakeBlock | AccessFs::IoctlDev)
 }
 
 fn writable(policy: &Policy, opened: &Opened) -> io::Result<Vec<OwnedFd>> {
-    let mut paths: Vec<PathBuf> = policy.read_write.clone();
+    let mut paths: Vec<PathBuf> = policy.command.read_write.clone();
     if policy.mode == Mode::Full {
         // Empty file systems of the command's own by now, see `mounts`, as everything is what it has to be.
         paths.extend(places::private(policy));
@@ -149,10 +138,9 @@ fn allow(
     // Of what was opened: the path may name something else by now.
     let is_folder = rustix::fs::fstat(&opened)
         .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Directory);
-    let rights = if is_folder {
-        rights
-    } else {
-        rights & AccessFs::from_file(RIGHTS)
+    let rights = match is_folder {
+        true => rights,
+        false => rights & AccessFs::from_file(RIGHTS),
     };
     rules.add_rule(PathBeneath::new(opened, rights))
 }

@@ -8,7 +8,6 @@ use rustix::process::{Resource, Rlimit};
 
 use crate::{Limits, Mode};
 
-/// Opens the list of a control group's processes.
 pub(super) fn open_group(group: &Path) -> io::Result<File> {
     File::options().write(true).open(group.join("cgroup.procs"))
 }

@@ -2,8 +2,7 @@
 //! empty, and the roots.
 //!
 //! Each tree that is to be seen is cloned, by descriptor, from the old root; then the old root is gone, and the clones
-//! are attached at the paths they came from. So no link that a command left behind can send a mount somewhere else, and
-//! what nobody thought of (other projects, sockets of services) is not there instead of forbidden.
+//! are attached at the paths they came from. So no link that a command left behind can send a mount somewhere else.
 
 mod masks;
 mod pins;
@@ -29,10 +28,8 @@ use crate::policy::Policy;
 /// Where the new root is put together. Any directory would do, it is covered in this namespace only.
 const NEW_ROOT: &str = "/usr";
 
-/// Holds directories and links only.
 const ROOT_OPTIONS: &CStr = c"size=1m,nr_inodes=4096,mode=0755";
 
-/// Most files in each private directory.
 const PRIVATE_FILES: u32 = 65_536;
 
 /// Links that programs rely on, beside those of the system's own top level.
@@ -47,23 +44,13 @@ const LINKS: [(&str, &str); 5] = [
 /// What is there, though empty, because programs look for it.
 const EMPTY: [&str; 2] = ["/run", "/var/lib"];
 
-/// Something that will be seen at its path.
-struct Kept {
-    path: PathBuf,
-    what: What,
-}
-
 /// A mount that is not attached anywhere yet, or a link that is made anew.
 enum What {
-    Directory(OwnedFd),
-    File(OwnedFd),
+    Mount(OwnedFd),
     Link(PathBuf),
 }
 
 /// Builds the view in this process's own mount namespace.
-///
-/// # Errors
-/// With the step `Mounts`: a root that does not exist, or a kernel or container that refuses one of the mounts.
 pub(super) fn build(policy: &Policy, opened: &Opened) -> Result<(), SetupError> {
     mount_change(
         "/",
@@ -74,8 +61,8 @@ pub(super) fn build(policy: &Policy, opened: &Opened) -> Result<(), SetupError> 
     enter_new_root().during(Step::Mounts, "entering the new root")?;
     make_private(policy)?;
     let masks = masks::Masks::prepare()?;
-    for tree in &kept {
-        put_back(tree).during(Step::Mounts, tree.path.display())?;
+    for (path, what) in &kept {
+        put_back(path, what).during(Step::Mounts, path.display())?;
     }
     for pin in &policy.pins {
         pins::pin(pin)?;
@@ -87,37 +74,34 @@ pub(super) fn build(policy: &Policy, opened: &Opened) -> Result<(), SetupError> 
 }
 
 /// Clones what is to be seen, in the order in which it goes back: outer directories first.
-fn keep(policy: &Policy, opened: &Opened) -> Result<Vec<Kept>, SetupError> {
+fn keep(policy: &Policy, opened: &Opened) -> Result<Vec<(PathBuf, What)>, SetupError> {
     let read_only = policy
+        .command
         .read_only
         .iter()
         .filter(|path| !places::is_in_system(path));
     let system = places::SYSTEM.iter().chain(&places::DEVICES).map(Path::new);
     let mut kept = Vec::new();
-    let read_only_attributes = libc::MOUNT_ATTR_RDONLY;
     for path in system.chain(read_only.map(PathBuf::as_path)) {
-        let tree = if opened.get(path).is_some() {
-            opened.reopen(path).and_then(|place| {
-                let what = clone_tree(&place, read_only_attributes)?;
-                let path = path.to_owned();
-                Ok(Kept { path, what })
-            })
-        } else if path.exists() {
-            clone(path, read_only_attributes)
-        } else {
-            continue;
+        let place = match opened.get(path) {
+            Some(_) => opened.reopen(path),
+            None if path.exists() => open(path),
+            None => continue,
         };
-        kept.push(tree.during(Step::Mounts, path.display())?);
-    }
-    for path in &policy.read_write {
-        let what = opened.reopen(path).and_then(|place| clone_tree(&place, 0));
-        kept.push(Kept {
-            path: path.to_owned(),
-            what: what.during(Step::Mounts, "a directory to be changed")?,
+        let what = place.and_then(|place| match file_type(&place)? {
+            FileType::Symlink => Ok(What::Link(fs::read_link(path)?)),
+            _ => clone_tree(&place, libc::MOUNT_ATTR_RDONLY),
         });
+        let what = what.during(Step::Mounts, path.display())?;
+        kept.push((path.to_owned(), what));
+    }
+    for path in &policy.command.read_write {
+        let what = opened.reopen(path).and_then(|place| clone_tree(&place, 0));
+        let what = what.during(Step::Mounts, "a directory to be changed")?;
+        kept.push((path.clone(), what));
     }
     // Stable: of two at one path the writable one comes last and is seen.
-    kept.sort_by_key(|tree| tree.path.components().count());
+    kept.sort_by_key(|(path, _)| path.components().count());
     Ok(kept)
 }
 
@@ -172,26 +156,11 @@ fn file_type(opened: &OwnedFd) -> io::Result<FileType> {
     Ok(FileType::from_raw_mode(rustix::fs::fstat(opened)?.st_mode))
 }
 
-/// Clones the tree at a path, with attributes in addition to `nosuid`.
-fn clone(path: &Path, attributes: u64) -> io::Result<Kept> {
-    let opened = open(path)?;
-    let what = match file_type(&opened)? {
-        FileType::Symlink => What::Link(fs::read_link(path)?),
-        _ => clone_tree(&opened, attributes)?,
-    };
-    Ok(Kept {
-        path: path.to_owned(),
-        what,
-    })
-}
-
+/// Clones a tree, with attributes in addition to `nosuid`.
 fn clone_tree(opened: &OwnedFd, attributes: u64) -> io::Result<What> {
     let mount = clone_opened(opened)?;
     raw::set_mount_attributes(mount.as_fd(), attributes | libc::MOUNT_ATTR_NOSUID, true)?;
-    Ok(match file_type(opened)? {
-        FileType::Directory => What::Directory(mount),
-        _ => What::File(mount),
-    })
+    Ok(What::Mount(mount))
 }
 
 fn clone_opened(opened: &OwnedFd) -> io::Result<OwnedFd> {
@@ -203,35 +172,25 @@ fn clone_opened(opened: &OwnedFd) -> io::Result<OwnedFd> {
 }
 
 /// Attaches a clone where it came from, making the mount point where there is none yet.
-fn put_back(tree: &Kept) -> io::Result<()> {
-    let is_missing = !tree.path.exists();
-    if let (true, Some(parent)) = (is_missing, tree.path.parent()) {
+fn put_back(path: &Path, what: &What) -> io::Result<()> {
+    let is_missing = !path.exists();
+    if let (true, Some(parent)) = (is_missing, path.parent()) {
         fs::create_dir_all(parent)?;
     }
-    let mount = match &tree.what {
-        What::Link(target) if is_missing => return symlink(target, &tree.path),
+    let mount = match what {
+        What::Link(target) if is_missing => return symlink(target, path),
         What::Link(_) => return Ok(()),
-        What::Directory(mount) => {
-            fs::create_dir_all(&tree.path)?;
-            mount
-        }
-        What::File(mount) => {
-            if is_missing {
-                fs::write(&tree.path, "")?;
-            }
-            mount
-        }
+        What::Mount(mount) => mount,
     };
-    Ok(move_mount(
-        mount,
-        "",
-        CWD,
-        &tree.path,
-        MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH,
-    )?)
+    match file_type(mount)? {
+        FileType::Directory => fs::create_dir_all(path)?,
+        _ if is_missing => fs::write(path, "")?,
+        _ => {}
+    }
+    let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH;
+    Ok(move_mount(mount, "", CWD, path, flags)?)
 }
 
-/// Attaches a clone over the very file or directory that is open.
 fn cover_opened(mount: &OwnedFd, place: &OwnedFd) -> io::Result<()> {
     let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
     Ok(move_mount(mount, "", place, "", flags)?)

@@ -1,30 +1,22 @@
 //! Full mode: the command lives in namespaces of its own.
 //!
-//! The guard makes the user and pid namespace and stays outside; its child is process 1 of the namespace, makes
-//! the other namespaces and the view of the file system, and supervises the program. When it ends, for whatever
+//! The guard stays outside of them; its child is process 1 and supervises the program. When that ends, for whatever
 //! reason, the kernel kills every process in there.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io;
 
 use rustix::process::{DumpableBehavior, Signal};
 use rustix::thread::UnshareFlags;
 
-use super::control::Control;
-use super::opened::Opened;
 use super::raw::{self, Fork};
 use super::supervisor::{self, Tree};
-use super::{During, SetupError, limits, mounts};
+use super::{During, Launch, SetupError, limits, mounts};
+use crate::Network;
 use crate::layers::Step;
-use crate::policy::Policy;
 
 /// Runs the program in new namespaces. Returns when none of its processes is left.
-pub(super) fn guard(
-    policy: &Policy,
-    opened: &Opened,
-    control: &Control,
-    group: Option<&File>,
-) -> Result<(), SetupError> {
+pub(super) fn guard(launch: Launch<'_>) -> Result<(), SetupError> {
     let user = rustix::process::geteuid().as_raw();
     let own_group = rustix::process::getegid().as_raw();
     raw::unshare(UnshareFlags::NEWUSER | UnshareFlags::NEWPID)
@@ -32,8 +24,8 @@ pub(super) fn guard(
     map_own_ids(user, own_group).during(Step::Namespaces, "mapping the user into its namespace")?;
     match raw::fork().during(Step::Namespaces, "starting the first process")? {
         Fork::Child => {
-            if let Err(error) = init(policy, opened, control, group) {
-                control.failed(&error);
+            if let Err(error) = init(launch) {
+                launch.control.failed(&error);
             }
             // Not a return: the child must not go on as a second guard.
             std::process::exit(0);
@@ -64,22 +56,16 @@ fn map_own_ids(user: u32, group: u32) -> io::Result<()> {
     Ok(())
 }
 
-/// The life of the first process.
-fn init(
-    policy: &Policy,
-    opened: &Opened,
-    control: &Control,
-    group: Option<&File>,
-) -> Result<(), SetupError> {
+fn init(launch: Launch<'_>) -> Result<(), SetupError> {
     // The guard's death is ours, and so everybody's.
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))
         .during(Step::Namespaces, "tying the namespace to its guard")?;
     let mut namespaces =
         UnshareFlags::NEWNS | UnshareFlags::NEWIPC | UnshareFlags::NEWUTS | UnshareFlags::NEWCGROUP;
-    if policy.ports.is_none() {
+    if launch.policy.command.network == Network::Off {
         namespaces |= UnshareFlags::NEWNET;
     }
     raw::unshare(namespaces).during(Step::Namespaces, "unshare")?;
-    mounts::build(policy, opened)?;
-    supervisor::run(policy, opened, control, group, Tree::Namespace)
+    mounts::build(launch.policy, launch.opened)?;
+    supervisor::run(launch, Tree::Namespace)
 }

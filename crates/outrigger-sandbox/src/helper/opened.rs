@@ -1,20 +1,18 @@
 //! Folders that the daemon opened from the handles of its roots, and that came with the policy.
 //!
-//! What their paths name may be another folder by now. Where the descriptor itself can be used, it is; in a mount
-//! namespace of its own, where it cannot, what is opened by the path must be the same folder.
+//! Where the descriptor itself can be used, it is; in a mount namespace of its own, where it cannot, what is opened by the
+//! path must be the same folder.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-use crate::{held, real};
+use crate::real;
 
-/// The folders, by their paths.
 #[derive(Debug, Default)]
 pub(super) struct Opened(Vec<(PathBuf, OwnedFd)>);
 
 impl Opened {
-    /// Takes one descriptor for each of the places.
     pub(super) fn receive(
         places: Vec<PathBuf>,
         descriptors: &mut impl Iterator<Item = OwnedFd>,
@@ -30,7 +28,6 @@ impl Opened {
             .map(Self)
     }
 
-    /// The descriptor of a path, where one came.
     pub(super) fn get(&self, path: &Path) -> Option<BorrowedFd<'_>> {
         let mut places = self.0.iter();
         let (_, descriptor) = places.find(|(place, _)| place == path)?;
@@ -45,7 +42,6 @@ impl Opened {
         }
     }
 
-    /// The same for a path that may lie below one of the folders.
     pub(super) fn open_below(&self, path: &Path) -> io::Result<OwnedFd> {
         let mut above = path.ancestors();
         match above.find_map(|folder| Some((folder, self.get(folder)?))) {
@@ -58,14 +54,10 @@ impl Opened {
     }
 
     /// What is at the path in this mount namespace: the folder that came, where one did.
-    ///
-    /// # Errors
-    ///
-    /// The system's, and where another folder is there by now.
     pub(super) fn reopen(&self, path: &Path) -> io::Result<OwnedFd> {
         let there = real::open(path)?;
         match self.get(path) {
-            Some(descriptor) if !held::is_same(&there, descriptor)? => {
+            Some(descriptor) if !real::is_same(&there, descriptor)? => {
                 Err(io::Error::other(format!(
                     "{} is another folder than the daemon opened",
                     path.display()

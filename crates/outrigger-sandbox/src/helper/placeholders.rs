@@ -18,24 +18,14 @@ use crate::git::{Placeholder, PlaceholderKind};
 /// How often a name is tried again that another helper frees at the same moment.
 const TRIES: usize = 100;
 
-/// How long it waits before it tries again.
 const PAUSE: Duration = Duration::from_millis(2);
 
 /// The mode of a directory of ours: one of a user's own that is empty looks different.
 const DIRECTORY_MODE: u32 = 0o1555;
 
-/// The placeholders that one command relies on.
 #[derive(Default)]
-pub(super) struct Placeholders(Vec<Taken>);
+pub(super) struct Placeholders(Vec<(Place, File)>);
 
-/// A name that is taken.
-struct Taken {
-    place: Place,
-    /// What stands there, with a lock on it.
-    file: File,
-}
-
-/// A name in an open folder.
 struct Place {
     folder: OwnedFd,
     name: OsString,
@@ -49,16 +39,14 @@ impl Placeholders {
         // The mode of a directory is what it is known by.
         let mask = rustix::process::umask(Mode::empty());
         let places = wanted.iter().filter_map(|wanted| Place::of(wanted, opened));
-        let taken: io::Result<Vec<_>> = places
-            .filter_map(|place| place.take().transpose())
-            .collect();
+        let taken: io::Result<Vec<_>> = places.filter_map(|it| it.take().transpose()).collect();
         rustix::process::umask(mask);
         Ok(Self(taken?))
     }
 
     /// Frees those that nobody else holds. To be called when no process of the command is left.
     pub(super) fn release(self) {
-        for Taken { place, file } in &self.0 {
+        for (place, file) in &self.0 {
             if flock(file, FlockOperation::NonBlockingLockExclusive).is_ok() {
                 place.free(file).unwrap_or_default();
             }
@@ -67,7 +55,6 @@ impl Placeholders {
 }
 
 impl Place {
-    /// Opens the folder of a placeholder; `None` where there is none.
     fn of(wanted: &Placeholder, opened: &Opened) -> Option<Self> {
         Some(Self {
             folder: opened.open_below(wanted.path.parent()?).ok()?,
@@ -76,7 +63,7 @@ impl Place {
         })
     }
 
-    fn take(self) -> io::Result<Option<Taken>> {
+    fn take(self) -> io::Result<Option<(Self, File)>> {
         for _ in 0..TRIES {
             match self.make() {
                 Ok(()) | Err(Errno::EXIST) => {}
@@ -93,7 +80,7 @@ impl Place {
             // Never waited for: a command may lock what it sees.
             let is_locked = flock(&file, FlockOperation::NonBlockingLockShared).is_ok();
             if is_locked && self.holds(&file) {
-                return Ok(Some(Taken { place: self, file }));
+                return Ok(Some((self, file)));
             }
             std::thread::sleep(PAUSE);
         }
@@ -129,20 +116,16 @@ impl Place {
         matches!(found, Err(Errno::NOENT))
     }
 
-    /// Opens what is at the name, if it is a placeholder.
     fn open_ours(&self) -> io::Result<Option<File>> {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let Ok(opened) = rustix::fs::openat(&self.folder, &self.name, flags, Mode::empty()) else {
             return Ok(None);
         };
         let found = rustix::fs::fstat(&opened)?;
-        let (kind, mode) = (
-            FileType::from_raw_mode(found.st_mode),
-            found.st_mode & 0o7777,
-        );
+        let kind = FileType::from_raw_mode(found.st_mode);
         let mut file = File::from(opened);
         let is_ours = match self.kind.content() {
-            None => kind == FileType::Directory && mode == DIRECTORY_MODE,
+            None => kind == FileType::Directory && found.st_mode & 0o7777 == DIRECTORY_MODE,
             Some(content) => {
                 let mut read = Vec::new();
                 kind == FileType::RegularFile
@@ -154,7 +137,6 @@ impl Place {
         Ok(is_ours.then_some(file))
     }
 
-    /// Whether an open placeholder is still the one at the name.
     fn holds(&self, file: &File) -> bool {
         let there = rustix::fs::statat(&self.folder, &self.name, AtFlags::SYMLINK_NOFOLLOW);
         let open = rustix::fs::fstat(file);

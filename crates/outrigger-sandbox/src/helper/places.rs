@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::policy::Policy;
+use crate::policy::{PRIVATE, Policy};
 
 /// What any program needs to run at all, for reading and executing. `/proc` comes on top.
 pub(super) const SYSTEM: [&str; 11] = [
@@ -29,9 +29,6 @@ pub(super) const DEVICES: [&str; 6] = [
     "/dev/tty",
 ];
 
-/// Directories that are empty file systems of the command's own in full mode, which it may write to. So is the home.
-pub(super) const PRIVATE: [&str; 3] = ["/tmp", "/var/tmp", "/dev/shm"];
-
 /// The home, unless it is no place of a user's own: accounts of services have system directories or the root there.
 pub(super) fn home(policy: &Policy) -> Option<&Path> {
     policy
@@ -40,12 +37,10 @@ pub(super) fn home(policy: &Policy) -> Option<&Path> {
         .filter(|home| home.is_absolute() && home.parent().is_some() && !is_in_system(home))
 }
 
-/// Whether the path lies in a directory that is seen anyway.
 pub(super) fn is_in_system(path: &Path) -> bool {
     SYSTEM.iter().any(|system| path.starts_with(system))
 }
 
-/// The directories that a command in full mode has to itself.
 pub(super) fn private(policy: &Policy) -> Vec<PathBuf> {
     let mut places: Vec<PathBuf> = PRIVATE.iter().map(PathBuf::from).collect();
     places.extend(home(policy).map(Path::to_owned));

@@ -13,7 +13,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use rustix::process::{Pid, RawPid};
 use rustix::thread::UnshareFlags;
 
-/// Which side of a [`fork`] this is.
 pub(super) enum Fork {
     Child,
     Parent(Pid),
@@ -27,10 +26,6 @@ pub(crate) struct Ended {
     pub(super) max_rss_bytes: u64,
 }
 
-/// Splits the process in two.
-///
-/// # Errors
-/// Refused unless the process has exactly one thread; else what `fork` says.
 pub(super) fn fork() -> io::Result<Fork> {
     if std::fs::read_dir("/proc/self/task")?.count() != 1 {
         return Err(io::Error::other("the helper has more than one thread"));
@@ -45,10 +40,6 @@ pub(super) fn fork() -> io::Result<Fork> {
     }
 }
 
-/// Moves the process into new namespaces.
-///
-/// # Errors
-/// Refused for `CLONE_FILES`, which is no namespace; else what `unshare` says.
 pub(super) fn unshare(namespaces: UnshareFlags) -> io::Result<()> {
     if namespaces.contains(UnshareFlags::FILES) {
         return Err(io::ErrorKind::InvalidInput.into());
@@ -61,9 +52,6 @@ pub(super) fn unshare(namespaces: UnshareFlags) -> io::Result<()> {
 /// Closes every descriptor from `first` up.
 ///
 /// To be called before the helper owns any descriptor above the standard ones.
-///
-/// # Errors
-/// Refused a second time; else what `close_range` says.
 pub(super) fn close_from(first: u32) -> io::Result<()> {
     static IS_DONE: AtomicBool = AtomicBool::new(false);
     if IS_DONE.swap(true, Ordering::Relaxed) {
@@ -71,18 +59,14 @@ pub(super) fn close_from(first: u32) -> io::Result<()> {
     }
     // SAFETY: `close_range` takes no pointer. It is called once, first thing in the helper, when no Rust object owns a
     // descriptor at or above `first`; what it closes was leaked to us by whoever started the daemon.
-    match unsafe { libc::close_range(first, u32::MAX, 0) } {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
-    }
+    done(unsafe { libc::close_range(first, u32::MAX, 0) })
 }
 
 /// Blocks or unblocks every signal that can be blocked. The program inherits it, so the worker unblocks.
 pub(super) fn set_signals_blocked(blocked: bool) -> io::Result<()> {
-    let how = if blocked {
-        libc::SIG_BLOCK
-    } else {
-        libc::SIG_UNBLOCK
+    let how = match blocked {
+        true => libc::SIG_BLOCK,
+        false => libc::SIG_UNBLOCK,
     };
     // SAFETY: `set` is a plain C structure for which zeroes are valid; `sigfillset` initialises it, `sigprocmask` only
     // reads it, and a null third argument is allowed.
@@ -91,10 +75,7 @@ pub(super) fn set_signals_blocked(blocked: bool) -> io::Result<()> {
         libc::sigfillset(&raw mut set);
         libc::sigprocmask(how, &raw const set, std::ptr::null_mut())
     };
-    match result {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
-    }
+    done(result)
 }
 
 /// Sets attributes (`MOUNT_ATTR_*`) of the mount behind `mount`, and of those below it when `recursive`.
@@ -122,10 +103,7 @@ pub(super) fn set_mount_attributes(
             size_of::<libc::mount_attr>(),
         )
     };
-    match result {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
-    }
+    done(result)
 }
 
 /// Opens a descriptor that becomes readable when a child has ended. SIGCHLD has to be blocked.
@@ -190,19 +168,19 @@ pub(crate) fn ended_child() -> io::Result<Option<Pid>> {
         let result = libc::waitid(libc::P_ALL, 0, &raw mut told, options);
         (result, told.si_pid())
     };
-    match result {
-        0 => Ok(process(number)),
+    done(result).map(|()| process(number))
+}
+
+/// The answer of a call that returns 0 when it was done.
+fn done(result: impl Into<i64>) -> io::Result<()> {
+    match result.into() {
+        0 => Ok(()),
         _ => Err(io::Error::last_os_error()),
     }
 }
 
-/// The process a call returned; nothing when it returned an error.
 fn process(result: RawPid) -> Option<Pid> {
-    if result > 0 {
-        Pid::from_raw(result)
-    } else {
-        None
-    }
+    (result > 0).then(|| Pid::from_raw(result)).flatten()
 }
 
 fn milliseconds(time: libc::timeval) -> u64 {

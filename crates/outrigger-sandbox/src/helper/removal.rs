@@ -1,8 +1,7 @@
-//! Removes a directory that a command made.
+//! Removes a directory that a command made. Not in the daemon, since it may take minutes.
 //!
-//! Done here and not in the daemon, since it may take minutes. Neither depth nor number of what lies in it costs
-//! memory, stack or descriptors: what is found in a directory below the top is moved up to the top, so that there are
-//! never more than two levels to look at.
+//! Neither depth nor number of what lies in it costs memory, stack or descriptors: what is found in a directory below the
+//! top is moved up to the top, so that there are never more than two levels to look at.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -11,35 +10,14 @@ use std::path::Path;
 
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
-use rustix::fs::{AtFlags, FileType, Mode, OFlags};
+use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
 
-/// Names that are taken from a directory at once.
 const BATCH: usize = 1_024;
 
-/// Names that nothing has.
-struct Free {
-    prefix: u64,
-    number: u64,
-}
-
-impl Free {
-    fn next(&mut self) -> String {
-        self.number += 1;
-        format!(".outrigger-{:016x}-{}", self.prefix, self.number)
-    }
-}
-
-/// What is at a name, no link followed; `None` where nothing is or nothing can be seen.
-fn kind(dir: &Dir, name: &OsStr) -> Option<FileType> {
-    let found = rustix::fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
-    Some(FileType::from_raw_mode(found.st_mode))
-}
-
-/// The names in a directory, at most so many.
-fn names(dir: &Dir, most: usize) -> Vec<OsString> {
+fn names(dir: &Dir) -> Vec<OsString> {
     let entries = dir.entries().into_iter().flatten().flatten();
-    entries.take(most).map(|entry| entry.file_name()).collect()
+    entries.take(BATCH).map(|entry| entry.file_name()).collect()
 }
 
 /// Removes the directory and all in it, as far as that is possible.
@@ -47,24 +25,15 @@ pub(super) fn remove(directory: &Path) {
     if let (Some(parent), Some(name)) = (directory.parent(), directory.file_name())
         && let Ok(parent) = Dir::open_ambient_dir(parent, ambient_authority())
     {
-        remove_at(&parent, name);
+        if let Ok(top) = open(&parent, name) {
+            empty(&top);
+        }
+        remove_entry(&parent, name);
     }
-}
-
-/// The same by the directory that holds it.
-pub(super) fn remove_at(dir: &Dir, name: &OsStr) {
-    if let Ok(top) = open(dir, name) {
-        empty(&top);
-    }
-    let flags = match kind(dir, name) {
-        Some(FileType::Directory) => AtFlags::REMOVEDIR,
-        _ => AtFlags::empty(),
-    };
-    rustix::fs::unlinkat(dir, name, flags).unwrap_or_default();
 }
 
 /// Opens a directory, no link followed, giving ourselves the rights to it where a command took them.
-pub(super) fn open(dir: &Dir, name: &OsStr) -> io::Result<Dir> {
+fn open(dir: &Dir, name: &OsStr) -> io::Result<Dir> {
     let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let place = rustix::fs::openat(dir, name, flags | OFlags::PATH, Mode::empty())?;
     let mode = rustix::fs::fstat(&place)?.st_mode;
@@ -81,15 +50,25 @@ pub(super) fn open(dir: &Dir, name: &OsStr) -> io::Result<Dir> {
 /// Empties a directory. Ends, for each round removes or moves up something, and what is moved up was deeper before.
 fn empty(top: &Dir) {
     // No name that lies there already, and so none that a command can foresee.
-    let mut free = Free {
-        prefix: getrandom::u64().unwrap_or_default(),
-        number: 0,
+    let prefix = getrandom::u64().unwrap_or_default();
+    let mut number = 0_u64;
+    let mut move_up = |inner: &Dir, entry: &OsStr| {
+        // To be moved, a directory has to be one that we may write to.
+        open(inner, entry).map_or_else(drop, drop);
+        number += 1;
+        let free = format!(".outrigger-{prefix:016x}-{number}");
+        rustix::fs::renameat(inner, entry, top, free).is_ok()
     };
     loop {
-        let found = names(top, BATCH);
         let mut progress = false;
-        for name in found {
-            progress |= remove_entry(top, &name) || flatten(top, &name, &mut free);
+        for name in names(top) {
+            if remove_entry(top, &name) {
+                progress = true;
+            } else if let Ok(inner) = open(top, &name) {
+                for entry in names(&inner) {
+                    progress |= remove_entry(&inner, &entry) || move_up(&inner, &entry);
+                }
+            }
         }
         if !progress {
             return;
@@ -97,39 +76,10 @@ fn empty(top: &Dir) {
     }
 }
 
-/// Removes a file or an empty directory.
 fn remove_entry(dir: &Dir, name: &OsStr) -> bool {
-    match rustix::fs::unlinkat(dir, name, AtFlags::empty()) {
-        Ok(()) => true,
-        Err(Errno::ISDIR | Errno::PERM) => {
-            rustix::fs::unlinkat(dir, name, AtFlags::REMOVEDIR).is_ok()
-        }
-        Err(_) => false,
-    }
-}
-
-/// Removes what is in a directory, and moves up what cannot be removed yet.
-fn flatten(top: &Dir, name: &OsStr, free: &mut Free) -> bool {
-    let Ok(inner) = open(top, name) else {
-        return false;
-    };
-    let mut progress = false;
-    loop {
-        let mut gone = false;
-        for entry in names(&inner, BATCH) {
-            gone |= remove_entry(&inner, &entry) || move_up(&inner, &entry, top, free);
-        }
-        progress |= gone;
-        if !gone {
-            return progress | remove_entry(top, name);
-        }
-    }
-}
-
-fn move_up(inner: &Dir, entry: &OsStr, top: &Dir, free: &mut Free) -> bool {
-    // To be moved, a directory has to be one that we may write to.
-    open(inner, entry).map_or_else(drop, drop);
-    rustix::fs::renameat(inner, entry, top, free.next()).is_ok()
+    let removed = rustix::fs::unlinkat(dir, name, AtFlags::empty());
+    let is_directory = matches!(removed, Err(Errno::ISDIR | Errno::PERM));
+    removed.is_ok() || is_directory && rustix::fs::unlinkat(dir, name, AtFlags::REMOVEDIR).is_ok()
 }
 
 #[cfg(test)]

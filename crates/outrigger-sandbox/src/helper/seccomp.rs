@@ -2,21 +2,21 @@
 //!
 //! Two filters with different answers. Calls that hide their arguments behind a pointer (`clone3`, `openat2`)
 //! "do not exist", so that libraries fall back to the older ones, which can be judged; the rest is "not permitted".
-//! What is judged by its arguments is said where it is listed, in `rules` and `signals`.
 
 mod rules;
 mod signals;
 
-use std::collections::BTreeMap;
-
-use seccompiler::{SeccompAction, SeccompFilter, SeccompRule, TargetArch, sock_filter};
+use seccompiler::{SeccompAction, SeccompFilter, TargetArch, sock_filter};
 
 use super::{During, SetupError};
 use crate::Mode;
 use crate::layers::Step;
 use crate::policy::Policy;
 
+pub(super) use self::rules::Calls;
 pub(super) use self::signals::Spared;
+
+const BUILDING: &str = "building the filter";
 
 /// Applies both filters. `landlock` is the version of it that is in force by now, `spared` whom signals must not reach
 /// where it does not keep them. `false` on a processor for which there are none.
@@ -25,55 +25,45 @@ pub(super) fn restrict(
     landlock: Option<u8>,
     spared: &Spared,
 ) -> Result<bool, SetupError> {
-    let Ok(processor) = TargetArch::try_from(std::env::consts::ARCH) else {
-        return Ok(false);
-    };
     let landlock = landlock.unwrap_or_default();
-    let mut absent = rules::absent();
-    let mut denied =
-        rules::denied(policy, landlock).during(Step::Seccomp, "building the filter")?;
+    let denied = rules::denied(policy, landlock).during(Step::Seccomp, BUILDING)?;
     if policy.mode < Mode::Full && landlock < rules::SCOPES {
-        absent.extend(signals::absent());
-        let signals = signals::denied(spared).during(Step::Seccomp, "building the filter")?;
-        rules::add(&mut denied, signals);
+        return restrict_signals(rules::absent(), denied, spared);
     }
-    apply_both(absent, denied, processor)?;
-    Ok(true)
+    apply_both(rules::absent(), denied)
 }
 
-/// Applies what keeps signals from `spared`, and nothing else. `false` on a processor for which there are no filters.
-pub(super) fn restrict_signals(spared: &Spared) -> Result<bool, SetupError> {
+/// Applies the two, and what keeps signals from `spared`.
+pub(super) fn restrict_signals(
+    mut absent: Calls,
+    mut denied: Calls,
+    spared: &Spared,
+) -> Result<bool, SetupError> {
+    absent.extend(signals::absent());
+    rules::add(
+        &mut denied,
+        signals::denied(spared).during(Step::Seccomp, BUILDING)?,
+    );
+    apply_both(absent, denied)
+}
+
+fn apply_both(absent: Calls, denied: Calls) -> Result<bool, SetupError> {
     let Ok(processor) = TargetArch::try_from(std::env::consts::ARCH) else {
         return Ok(false);
     };
-    let absent = signals::absent().into_iter().collect();
-    let denied = signals::denied(spared).during(Step::Seccomp, "building the filter")?;
-    apply_both(absent, denied, processor)?;
-    Ok(true)
-}
-
-fn apply_both(
-    absent: BTreeMap<i64, Vec<SeccompRule>>,
-    denied: BTreeMap<i64, Vec<SeccompRule>>,
-    processor: TargetArch,
-) -> Result<(), SetupError> {
     apply(absent, libc::ENOSYS, processor)?;
     apply(denied, libc::EPERM, processor)?;
     if processor == TargetArch::x86_64 {
         seccompiler::apply_filter(&deny_second_numbering())
             .during(Step::Seccomp, "applying the filter for x32")?;
     }
-    Ok(())
+    Ok(true)
 }
 
-fn apply(
-    calls: BTreeMap<i64, Vec<SeccompRule>>,
-    error: i32,
-    processor: TargetArch,
-) -> Result<(), SetupError> {
+fn apply(calls: Calls, error: i32, processor: TargetArch) -> Result<(), SetupError> {
     let answer = SeccompAction::Errno(error.unsigned_abs());
     let filter = SeccompFilter::new(calls, SeccompAction::Allow, answer, processor)
-        .during(Step::Seccomp, "building the filter")?;
+        .during(Step::Seccomp, BUILDING)?;
     let program: Vec<sock_filter> = filter
         .try_into()
         .during(Step::Seccomp, "compiling the filter")?;

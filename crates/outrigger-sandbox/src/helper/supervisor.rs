@@ -1,7 +1,4 @@
 //! The process above the program: it starts it, listens to the daemon, and sees to it that nothing outlives it.
-//!
-//! It waits for three things at once: the worker's word that the program runs, requests of the daemon, and children
-//! that end.
 
 use std::fs::File;
 use std::io::{self, PipeReader, Read};
@@ -12,14 +9,12 @@ use rustix::io::Errno;
 use rustix::process::{DumpableBehavior, Pid, Signal};
 
 use super::control::Control;
-use super::opened::Opened;
 use super::raw::{self, Ended, Fork};
 use super::worker::{self, Above};
-use super::{During, SetupError, tree};
+use super::{During, Launch, SetupError, tree};
 use crate::layers::Step;
-use crate::policy::{Notice, Policy, TERMINATE};
+use crate::policy::{Notice, TERMINATE};
 
-/// What belongs to the command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Tree {
     /// Every process of the namespace whose first process this is. The kernel kills them when it ends.
@@ -30,13 +25,7 @@ pub(super) enum Tree {
 
 /// Runs the program to its end and reports it. Returns when nothing of it is left, or will be once this process ends,
 /// also with an error.
-pub(super) fn run(
-    policy: &Policy,
-    opened: &Opened,
-    control: &Control,
-    group: Option<&File>,
-    tree: Tree,
-) -> Result<(), SetupError> {
+pub(super) fn run(launch: Launch<'_>, tree: Tree) -> Result<(), SetupError> {
     let own = rustix::process::getpid();
     if tree == Tree::Descendants {
         rustix::process::set_child_subreaper(Some(own))
@@ -55,13 +44,13 @@ pub(super) fn run(
         Fork::Child => {
             drop(status);
             let report = File::from(OwnedFd::from(report));
-            worker::become_program(policy, opened, above, group, report);
+            worker::become_program(launch, above, report);
             // Not a return: the child must not go on as a second supervisor.
             std::process::exit(super::FAILED.into());
         }
         Fork::Parent(program) => {
             drop(report);
-            let outcome = supervise(program, status, control, tree);
+            let outcome = supervise(program, status, launch.control, tree);
             if outcome.is_err() && tree == Tree::Descendants {
                 // Nobody else would, and what comes next relies on it.
                 kill_what_is_left().during(Step::Prepare, "ending the program")?;
@@ -82,7 +71,7 @@ fn supervise(
         .during(Step::Prepare, "closing the supervisor's memory")?;
     super::step_aside().during(Step::Prepare, "stepping aside")?;
     let children = raw::child_signals().during(Step::Prepare, "listening to the kernel")?;
-    let mut supervisor = Supervisor {
+    let supervisor = Supervisor {
         program,
         status: Some(status),
         control,
@@ -108,34 +97,23 @@ struct Supervisor<'a> {
     /// What the worker has to say before it executes the program; nothing once that has been passed on.
     status: Option<PipeReader>,
     control: &'a Control,
-    /// Whether the daemon may still ask for something.
     is_heard: bool,
     children: OwnedFd,
     tree: Tree,
 }
 
-/// What has happened.
-#[derive(Default)]
-struct Ready {
-    status: bool,
-    request: bool,
-    children: bool,
-}
-
 impl Supervisor<'_> {
     /// Attends to everybody until the program has ended, then makes an end of the rest.
-    fn attend(&mut self) -> io::Result<Ended> {
+    fn attend(mut self) -> io::Result<Ended> {
         let ended = loop {
-            let ready = self.wait()?;
-            if ready.status {
+            let (requested, announced) = self.wait()?;
+            if announced {
                 self.announce()?;
             }
-            if ready.request {
+            if requested {
                 self.obey();
             }
-            if ready.children
-                && let Some(ended) = self.reap()?
-            {
+            if let Some(ended) = self.reap()? {
                 break ended;
             }
         };
@@ -146,27 +124,21 @@ impl Supervisor<'_> {
         Ok(ended)
     }
 
-    fn wait(&self) -> io::Result<Ready> {
+    /// Waits for anything to happen; returns whether the daemon asks for something, and whether the worker is done.
+    fn wait(&self) -> io::Result<(bool, bool)> {
         let mut descriptors = vec![PollFd::new(&self.children, PollFlags::IN)];
-        descriptors.extend(
-            self.is_heard
-                .then(|| PollFd::new(self.control, PollFlags::IN)),
-        );
-        descriptors.extend(
-            self.status
-                .iter()
-                .map(|status| PollFd::new(status, PollFlags::IN)),
-        );
+        if self.is_heard {
+            descriptors.push(PollFd::new(self.control, PollFlags::IN));
+        }
+        let status = self.status.iter();
+        descriptors.extend(status.map(|status| PollFd::new(status, PollFlags::IN)));
         rustix::io::retry_on_intr(|| rustix::event::poll(&mut descriptors, None))?;
         let mut ready = descriptors
             .iter()
-            .map(|descriptor| !descriptor.revents().is_empty());
+            .skip(1)
+            .map(|it| !it.revents().is_empty());
         let mut next_if = |expected: bool| expected && ready.next().unwrap_or_default();
-        Ok(Ready {
-            children: next_if(true),
-            request: next_if(self.is_heard),
-            status: next_if(self.status.is_some()),
-        })
+        Ok((next_if(self.is_heard), next_if(self.status.is_some())))
     }
 
     /// Passes on what the worker said until it executed the program, which closes the pipe. Once.

@@ -18,7 +18,7 @@ pub(super) fn kill_descendants() {
         let before = stopped.len();
         visit_descendants(|process| {
             if known.insert(process.as_raw_pid()) {
-                signal(&[process], Signal::STOP);
+                signal(process, Signal::STOP);
                 stopped.push(process);
             }
         });
@@ -26,25 +26,22 @@ pub(super) fn kill_descendants() {
             break;
         }
     }
-    signal(&stopped, Signal::KILL);
-}
-
-/// Asks all descendants to end.
-pub(super) fn terminate_descendants() {
-    signal(&descendants(), Signal::TERM);
-}
-
-fn signal(processes: &[Pid], signal: Signal) {
-    for process in processes {
-        // One that has ended meanwhile needs no signal.
-        rustix::process::kill_process(*process, signal).unwrap_or_default();
+    for process in stopped {
+        signal(process, Signal::KILL);
     }
 }
 
-fn descendants() -> Vec<Pid> {
+pub(super) fn terminate_descendants() {
     let mut found = Vec::new();
     visit_descendants(|process| found.push(process));
-    found
+    for process in found {
+        signal(process, Signal::TERM);
+    }
+}
+
+fn signal(process: Pid, signal: Signal) {
+    // One that has ended meanwhile needs no signal.
+    rustix::process::kill_process(process, signal).unwrap_or_default();
 }
 
 /// Calls `visit` with each descendant, and only then looks for that one's children.
@@ -74,10 +71,8 @@ fn children(pid: RawPid) -> Option<Vec<RawPid>> {
     let mut found = Vec::new();
     for thread in fs::read_dir(format!("/proc/{pid}/task")).ok()? {
         let list = fs::read_to_string(thread.ok()?.path().join("children")).ok()?;
-        found.extend(
-            list.split_whitespace()
-                .filter_map(|pid| pid.parse::<RawPid>().ok()),
-        );
+        let pids = list.split_whitespace();
+        found.extend(pids.filter_map(|pid| pid.parse::<RawPid>().ok()));
     }
     Some(found)
 }
@@ -90,10 +85,8 @@ fn by_parents(own: RawPid) -> Vec<RawPid> {
         .flatten()
         .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
         .filter_map(|pid: RawPid| {
-            Some((
-                pid,
-                parent_in(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)?,
-            ))
+            let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+            Some((pid, parent_in(&stat)?))
         })
         .collect();
     let mut found: Vec<RawPid> = Vec::new();
@@ -159,7 +152,9 @@ mod tests {
             .into_iter()
             .filter_map(Pid::from_raw)
             .collect();
-        signal(&inner, Signal::KILL);
+        for process in inner {
+            signal(process, Signal::KILL);
+        }
         child.kill().unwrap();
         child.wait().unwrap();
         assert_eq!(by_files, by_scan);

@@ -1,7 +1,7 @@
 //! The process that becomes the program: it puts the layers around itself, then executes.
 //!
-//! The order matters. What a later step still needs must not be denied by an earlier one, so the system call
-//! filter comes last; and rights are dropped before Landlock and seccomp, which need `no_new_privs` for that.
+//! The order matters: the system call filter comes last, and rights are dropped before Landlock and seccomp, which need
+//! `no_new_privs` for that.
 
 use std::fs::File;
 use std::io::Write;
@@ -13,8 +13,8 @@ use rustix::thread::{CapabilitySet, CapabilitySets};
 
 use super::control::line;
 use super::opened::Opened;
-use super::seccomp::Spared;
-use super::{During, SetupError, landlock, limits, raw, seccomp};
+use super::seccomp::{Calls, Spared};
+use super::{During, Launch, SetupError, landlock, limits, raw, seccomp};
 use crate::Mode;
 use crate::layers::{Layers, Step};
 use crate::policy::{Notice, Policy};
@@ -28,33 +28,22 @@ pub(super) struct Above {
 }
 
 impl Above {
-    /// Whom the program must not send signals to, as they can be named: by number, by a thread's, by group. Process 1 is
-    /// one of them: in a container its end is the daemon's.
+    /// Whom the program must not send signals to. Process 1 is one of them: in a container its end is the daemon's.
     fn spared(self) -> Spared {
-        let mut spared = Spared::default();
         let above = [Some(Pid::INIT), Some(self.supervisor), self.daemon];
-        for process in above.into_iter().flatten() {
-            spared.add(process);
-        }
-        spared
+        Spared::of(above.into_iter().flatten())
     }
 }
 
 /// Becomes the program. Returns only when that failed; until then everything is said through `status`, which the
 /// execution closes.
-pub(super) fn become_program(
-    policy: &Policy,
-    opened: &Opened,
-    above: Above,
-    group: Option<&File>,
-    mut status: File,
-) {
-    let failure = match confine(policy, opened, above, group) {
+pub(super) fn become_program(launch: Launch<'_>, above: Above, mut status: File) {
+    let failure = match confine(launch, above) {
         Ok(layers) => {
             status
                 .write_all(&line(&Notice::Confined(layers)))
                 .unwrap_or_default();
-            execute(policy)
+            execute(launch.policy)
         }
         Err(error) => error,
     };
@@ -65,17 +54,18 @@ pub(super) fn become_program(
     status.write_all(&line(&notice)).unwrap_or_default();
 }
 
-fn confine(
-    policy: &Policy,
-    opened: &Opened,
-    above: Above,
-    group: Option<&File>,
-) -> Result<Layers, SetupError> {
+fn confine(launch: Launch<'_>, above: Above) -> Result<Layers, SetupError> {
+    let Launch {
+        policy,
+        opened,
+        group,
+        ..
+    } = launch;
     die_with(above.supervisor)?;
     // Away from the daemon's terminal, and into a group in which `kill 0` spares the supervisor.
     rustix::process::setsid().during(Step::Prepare, "starting a session")?;
     raw::set_signals_blocked(false).during(Step::Prepare, "unblocking signals")?;
-    enter(policy, opened).during(Step::Directory, policy.cwd.display())?;
+    enter(policy, opened).during(Step::Directory, policy.command.cwd.display())?;
     if policy.mode < Mode::Full {
         limits::give_way();
     }
@@ -85,7 +75,8 @@ fn confine(
     if let Some(group) = group {
         limits::join_group(group).during(Step::Cgroup, "joining the control group")?;
     }
-    limits::apply(&policy.limits, policy.mode).during(Step::Limits, "setting resource limits")?;
+    limits::apply(&policy.command.limits, policy.mode)
+        .during(Step::Limits, "setting resource limits")?;
     drop_capabilities().during(Step::Capabilities, "dropping capabilities")?;
     rustix::thread::set_no_new_privs(true).during(Step::Capabilities, "setting no_new_privs")?;
     // Read while the daemon's part of `/proc` may be.
@@ -115,16 +106,16 @@ fn spare_first_process(above: Above) -> Result<Layers, SetupError> {
     }
     rustix::thread::set_no_new_privs(true).during(Step::Capabilities, "setting no_new_privs")?;
     Ok(Layers {
-        seccomp: seccomp::restrict_signals(&above.spared())?,
+        seccomp: seccomp::restrict_signals(Calls::new(), Calls::new(), &above.spared())?,
         ..Layers::default()
     })
 }
 
 /// Enters the working directory: by its path where the view of the file system was made of what is open.
 fn enter(policy: &Policy, opened: &Opened) -> rustix::io::Result<()> {
-    match opened.get(&policy.cwd) {
+    match opened.get(&policy.command.cwd) {
         Some(directory) if policy.mode < Mode::Full => rustix::process::fchdir(directory),
-        Some(_) | None => rustix::process::chdir(&policy.cwd),
+        Some(_) | None => rustix::process::chdir(&policy.command.cwd),
     }
 }
 
@@ -132,15 +123,11 @@ fn enter(policy: &Policy, opened: &Opened) -> rustix::io::Result<()> {
 fn die_with(parent: Pid) -> Result<(), SetupError> {
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))
         .during(Step::Prepare, "tying the program to its supervisor")?;
-    if rustix::process::getppid() == Some(parent) {
-        Ok(())
-    } else {
-        Err(SetupError::new(
-            Step::Prepare,
-            "supervisor",
-            "it has ended already",
-        ))
+    if rustix::process::getppid() != Some(parent) {
+        let reason = "it has ended already";
+        return Err(SetupError::new(Step::Prepare, "supervisor", reason));
     }
+    Ok(())
 }
 
 /// Gives up every capability. Only a process that holds `CAP_SETPCAP` can lower the bounding set; for the others
@@ -152,9 +139,8 @@ fn drop_capabilities() -> rustix::io::Result<()> {
         .contains(CapabilitySet::SETPCAP)
     {
         for bit in 0..u64::BITS {
-            match rustix::thread::remove_capability_from_bounding_set(
-                CapabilitySet::from_bits_retain(1 << bit),
-            ) {
+            let capability = CapabilitySet::from_bits_retain(1 << bit);
+            match rustix::thread::remove_capability_from_bounding_set(capability) {
                 Ok(()) => {}
                 // The first number this kernel does not know.
                 Err(rustix::io::Errno::INVAL) => break,
@@ -171,10 +157,10 @@ fn drop_capabilities() -> rustix::io::Result<()> {
 }
 
 fn execute(policy: &Policy) -> SetupError {
-    let error = Command::new(&policy.program)
-        .args(&policy.args)
+    let error = Command::new(&policy.command.program)
+        .args(&policy.command.args)
         .env_clear()
-        .envs(&policy.env)
+        .envs(&policy.command.env)
         .exec();
-    SetupError::new(Step::Execute, &policy.program, error)
+    SetupError::new(Step::Execute, &policy.command.program, error)
 }

@@ -8,7 +8,7 @@ use cap_fs_ext::{FollowSymlinks, MetadataExt, OpenOptionsFollowExt, OpenOptionsS
 use cap_std::fs::{Dir, Metadata, OpenOptions};
 
 use super::failure::{failed, missing, was_swapped, word_for};
-use super::{Entry, Found, Located, PathError, Roots};
+use super::{Entry, Found, Located, PathError, Root, Roots};
 
 /// Largest file handled whole, in bytes; what is larger is searched or read by commands.
 pub const MAX_FILE_BYTES: u64 = 32 * 1024 * 1024;
@@ -16,20 +16,8 @@ pub const MAX_FILE_BYTES: u64 = 32 * 1024 * 1024;
 /// Largest hidden file that is compared with what git has of it, in bytes; keys are smaller.
 const MAX_HIDDEN_BYTES: u64 = 1024 * 1024;
 
-/// What a file held, with what has to be kept of it.
-#[derive(Debug)]
-pub struct Contents {
-    /// Its bytes.
-    pub bytes: Vec<u8>,
-}
-
 impl Located<'_> {
-    /// Opens the regular file that was found; never waits for a pipe or a device.
-    ///
-    /// # Errors
-    ///
-    /// [`PathError::Missing`] where nothing is there; [`PathError::Failed`] where it is not a
-    /// regular file, lies in a file system of the kernel's, or may not be read.
+    /// Opens the regular file that was found, outside of the kernel's file systems; never waits for a pipe or a device.
     pub fn open(&self) -> Result<File, PathError> {
         match &self.found {
             Found::File => {}
@@ -43,12 +31,8 @@ impl Located<'_> {
         Ok(file.into_std())
     }
 
-    /// Reads the whole file.
-    ///
-    /// # Errors
-    ///
-    /// As [`open`](Self::open), and [`PathError::TooLarge`] above [`MAX_FILE_BYTES`].
-    pub fn read(&self) -> Result<Contents, PathError> {
+    /// Reads the whole file, which may have [`MAX_FILE_BYTES`].
+    pub fn read(&self) -> Result<Vec<u8>, PathError> {
         let file = self.open()?;
         let mut bytes = Vec::new();
         // The size that a look-up tells may be wrong a moment later: the limit is on what comes.
@@ -62,7 +46,7 @@ impl Located<'_> {
                 MAX_FILE_BYTES / 1024 / 1024
             )));
         }
-        Ok(Contents { bytes })
+        Ok(bytes)
     }
 
     /// Whether the file that was found may be run by anybody.
@@ -73,10 +57,6 @@ impl Located<'_> {
     }
 
     /// Opens a regular file that a visit came by, as [`open`](Self::open) does.
-    ///
-    /// # Errors
-    ///
-    /// [`PathError`] where it is something else by now, or may not be read.
     pub fn open_entry(&self, entry: &Entry<'_>) -> Result<File, PathError> {
         let name = Path::new(entry.name);
         let (file, metadata) = open_with_metadata(entry.dir, name, entry.relative, entry.device)?;
@@ -86,23 +66,20 @@ impl Located<'_> {
 
     /// Refuses a secret under another name: renamed with its folder, or one of several names.
     fn refuse_linked(&self, metadata: &Metadata) -> Result<(), PathError> {
-        let secret = || {
-            self.roots.secrets.known().holds(metadata).then(|| {
-                PathError::Forbidden(format!(
-                    "path {:?} is another name of a file that may not be read",
-                    self.shown
-                ))
-            })
+        let is_secret = || self.roots.secrets.known().holds(metadata);
+        let forbidden = || {
+            Err(PathError::Forbidden(format!(
+                "path {:?} is another name of a file that may not be read",
+                self.shown
+            )))
         };
-        if let Some(refused) = secret() {
-            return Err(refused);
+        if is_secret() {
+            return forbidden();
         }
         if metadata.nlink() < 2 {
             return Ok(());
         }
-        let owner = owner(metadata);
-        let own = owner == effective_user() || owner == self.roots.root(self.root).owner;
-        if !own {
+        if !is_own(metadata, &self.roots.root(self.root).dir) {
             // A link that a third user made would lend them the daemon's rights.
             return Err(PathError::Failed(format!(
                 "path {:?} is one of several names of a file that belongs to another user",
@@ -110,19 +87,16 @@ impl Located<'_> {
             )));
         }
         if self.roots.is_git_setting(metadata) {
-            return Err(PathError::Forbidden(format!(
-                "path {:?} is another name of a file that may not be read",
-                self.shown
-            )));
+            return forbidden();
         }
         let complete = match self.roots.secrets.fresh() {
             Some(complete) => complete,
             None => self.roots.hidden().complete,
         };
-        match secret() {
-            Some(refused) => Err(refused),
-            None if complete => Ok(()),
-            None => Err(PathError::Failed(format!(
+        match is_secret() {
+            true => forbidden(),
+            false if complete => Ok(()),
+            false => Err(PathError::Failed(format!(
                 "path {:?} is one of several names of a file, and the project is too large to tell whether another one is a secret's",
                 self.shown
             ))),
@@ -150,15 +124,9 @@ impl Roots {
     /// Reads a file of the project that is hidden from commands, for the daemon to compare and not to show.
     pub fn hidden_content(&self, relative: &str) -> Option<Vec<u8>> {
         let path = Path::new(relative);
-        let name = path.file_name()?;
-        let dir = match path
-            .parent()
-            .filter(|parent| !parent.as_os_str().is_empty())
-        {
-            Some(parent) => self.project.dir.open_dir(parent).ok()?,
-            None => self.project.dir.try_clone().ok()?,
-        };
-        let file = open_regular(&dir, Path::new(name), relative).ok()?;
+        let dir = Path::new(".").join(path.parent()?);
+        let dir = self.project.dir.open_dir(dir).ok()?;
+        let file = open_regular(&dir, Path::new(path.file_name()?), relative).ok()?;
         let mut bytes = Vec::new();
         file.take(MAX_HIDDEN_BYTES + 1)
             .read_to_end(&mut bytes)
@@ -168,26 +136,29 @@ impl Roots {
 
     /// Whether it is a file of git's settings, which can hold credentials.
     fn is_git_setting(&self, metadata: &Metadata) -> bool {
-        [&self.project, &self.central].iter().any(|root| {
-            [".git/config", ".git/config.worktree"].iter().any(|name| {
-                root.dir.symlink_metadata(name).is_ok_and(|setting| {
-                    (setting.dev(), setting.ino()) == (metadata.dev(), metadata.ino())
-                })
-            })
-        })
+        let place = |metadata: &Metadata| (metadata.dev(), metadata.ino());
+        let is_it = |root: &Root, name| {
+            let setting = root.dir.symlink_metadata(name);
+            setting.is_ok_and(|setting| place(&setting) == place(metadata))
+        };
+        [&self.project, &self.central]
+            .into_iter()
+            .any(|root| is_it(root, ".git/config") || is_it(root, ".git/config.worktree"))
     }
 }
 
-/// Returns the user that a file belongs to, where the system has such.
+/// Whether a file belongs to the user the daemon acts as, or to the owner of a root.
 #[cfg(unix)]
-pub(super) fn owner(metadata: &Metadata) -> Option<u32> {
-    Some(cap_std::fs::MetadataExt::uid(metadata))
+fn is_own(metadata: &Metadata, root: &Dir) -> bool {
+    use cap_std::fs::MetadataExt;
+    let owner = metadata.uid();
+    owner == rustix::process::geteuid().as_raw()
+        || root.dir_metadata().is_ok_and(|root| root.uid() == owner)
 }
 
-/// Returns the user that a file belongs to, where the system has such.
 #[cfg(not(unix))]
-pub(super) fn owner(_metadata: &Metadata) -> Option<u32> {
-    None
+fn is_own(_metadata: &Metadata, _root: &Dir) -> bool {
+    true
 }
 
 /// When a file or folder was last changed, in seconds and nanoseconds: by the clock that no call sets, as `touch -r`
@@ -198,7 +169,6 @@ pub(super) fn changed(metadata: &Metadata) -> Option<(i64, i64)> {
     Some((metadata.ctime(), metadata.ctime_nsec()))
 }
 
-/// When a file or folder was last changed, as its time of modification says: there is no other.
 #[cfg(not(unix))]
 pub(super) fn changed(metadata: &Metadata) -> Option<(i64, i64)> {
     let modified = metadata.modified().ok()?.into_std();
@@ -207,18 +177,6 @@ pub(super) fn changed(metadata: &Metadata) -> Option<(i64, i64)> {
         i64::try_from(since.as_secs()).ok()?,
         i64::from(since.subsec_nanos()),
     ))
-}
-
-/// Returns the user the daemon acts as, where the system has such.
-#[cfg(unix)]
-fn effective_user() -> Option<u32> {
-    Some(rustix::process::geteuid().as_raw())
-}
-
-/// Returns the user the daemon acts as, where the system has such.
-#[cfg(not(unix))]
-fn effective_user() -> Option<u32> {
-    None
 }
 
 /// Opens one name in a folder as a regular file: no link followed, no waiting.
@@ -277,15 +235,8 @@ fn not_a_file(shown: &str, word: &str) -> PathError {
 pub(super) fn is_kernels(handle: impl rustix::fd::AsFd) -> bool {
     /// proc, sysfs, cgroup, cgroup2, debugfs, tracefs, securityfs, devpts, bpf; from `linux/magic.h`.
     const MAGIC: &[u64] = &[
-        0x9fa0,
-        0x6265_6572,
-        0x0027_e0eb,
-        0x6367_7270,
-        0x6462_6720,
-        0x7472_6163,
-        0x7363_6673,
-        0x1cd1,
-        0xcafe_4a11,
+        0x9fa0, 0x62656572, 0x27e0eb, 0x63677270, 0x64626720, 0x74726163, 0x73636673, 0x1cd1,
+        0xcafe4a11,
     ];
     rustix::fs::fstatfs(handle)
         .is_ok_and(|system| u64::try_from(system.f_type).is_ok_and(|kind| MAGIC.contains(&kind)))

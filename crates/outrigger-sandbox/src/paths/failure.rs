@@ -23,14 +23,12 @@ pub enum PathError {
     Failed(String),
 }
 
-/// Says that a path is in neither root.
 pub(super) fn outside(requested: &str) -> PathError {
     PathError::Forbidden(format!(
         "path {requested:?} is outside the project and its central storage"
     ))
 }
 
-/// Says that a rule keeps a path away.
 pub(super) fn forbidden(requested: &str, access: Access, reason: &str) -> PathError {
     let verb = match access {
         Access::Read | Access::Look => "read",
@@ -39,7 +37,6 @@ pub(super) fn forbidden(requested: &str, access: Access, reason: &str) -> PathEr
     PathError::Forbidden(format!("path {requested:?} may not be {verb}: {reason}"))
 }
 
-/// Names what is neither file nor folder.
 pub(super) fn word_for(metadata: &Metadata) -> &'static str {
     #[cfg(unix)]
     {
@@ -74,19 +71,16 @@ pub(super) fn was_swapped(error: &io::Error) -> bool {
         )
 }
 
-/// Whether an error says that a link is where none is followed.
 #[cfg(unix)]
 fn is_link(error: &io::Error) -> bool {
     rustix::io::Errno::from_io_error(error) == Some(rustix::io::Errno::LOOP)
 }
 
-/// Whether an error says that a link is where none is followed.
 #[cfg(not(unix))]
 fn is_link(_error: &io::Error) -> bool {
     false
 }
 
-/// Says that nothing is at a path.
 pub(super) fn missing(shown: &str) -> PathError {
     PathError::Missing(format!("path {shown:?} does not exist"))
 }

@@ -1,26 +1,26 @@
 //! What commands are to find nothing at, found anew before each command, and quickly where little has changed.
 //!
-//! A secret is remembered by its inode ([`super::secrets`]), so that it stays one under another name: after its
-//! folder was renamed, beside a hard link to it, or where a link with a secret's name leads (`links`). What cannot be
-//! looked into is hidden as a whole. What folders hold is remembered (`memory`).
+//! A secret is remembered by its inode ([`super::secrets`]), so that it stays one under another name. What cannot be
+//! looked into is hidden as a whole.
 
 mod links;
 mod memory;
 
 use std::collections::{HashMap, HashSet};
-use std::ffi::OsString;
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 
 use cap_fs_ext::DirExt;
 use cap_std::fs::Dir;
+use parking_lot::MutexGuard;
 
 use self::links::Link;
 use self::memory::{Folder, stamp};
 use super::contents::is_kernels;
 use super::secrets::Known;
-use super::{Hidden, Root, RootName, Roots};
+use super::{Hidden, Root, Roots};
 
 pub(super) use self::memory::Memory;
 
@@ -37,36 +37,6 @@ const MAX_LENGTH: usize = 3_000;
 /// Most walks for one command. Another one is needed where a link made a secret of a folder that had been passed.
 const MAX_WALKS: usize = 16;
 
-/// Whether a folder is hidden, and with which name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Cover {
-    /// It is not.
-    No,
-    /// By its own name.
-    This,
-    /// It lies in one that is.
-    Above,
-}
-
-impl Cover {
-    /// That of what lies in the folder.
-    fn within(self) -> Self {
-        match self {
-            Self::No => Self::No,
-            Self::This | Self::Above => Self::Above,
-        }
-    }
-}
-
-/// What was found in both roots.
-struct Walked<'a> {
-    hidden: Hidden,
-    /// Folders in which a secret may have another name.
-    folders: Vec<(&'a Root, PathBuf, Arc<Folder>)>,
-    /// Links that make a secret of what they lead to, or of what is in it.
-    links: Vec<Link>,
-}
-
 impl Roots {
     /// Lists what commands are to find nothing at: secrets by the deny list, wherever they are by now.
     ///
@@ -76,20 +46,30 @@ impl Roots {
     }
 
     fn hidden_within(&self, most: usize, now: SystemTime) -> Hidden {
-        let mut known = self.secrets.known();
-        let mut walked = self.walk(most, now, &mut known);
+        let mut walk = Walk {
+            root: &self.project,
+            now,
+            old: HashMap::new(),
+            new: HashMap::new(),
+            left: most,
+            hidden: Hidden::default(),
+            folders: Vec::new(),
+            links: Vec::new(),
+            known: self.secrets.known(),
+        };
+        walk.both_roots(self, most);
         let mut walks = 1;
-        while self.add_linked(&walked.links, &mut known) {
+        while self.add_linked(&walk.links, &mut walk.known) {
             if walks == MAX_WALKS {
-                walked.hidden.complete = false;
+                walk.hidden.complete = false;
                 break;
             }
             walks += 1;
-            walked = self.walk(most, now, &mut known);
+            walk.both_roots(self, most);
         }
-        let mut hidden = walked.hidden;
+        let (mut hidden, mut known) = (walk.hidden, walk.known);
         // Now that all secrets are known: their other names.
-        for (root, relative, folder) in walked.folders {
+        for (root, relative, folder) in walk.folders {
             for name in folder.other_names(&root.dir, &relative, &mut known) {
                 hidden.paths.push(root.path.join(&relative).join(name));
             }
@@ -100,123 +80,109 @@ impl Roots {
         known.walked(hidden.complete);
         hidden
     }
-
-    /// Looks through both roots once.
-    fn walk(&self, most: usize, now: SystemTime, known: &mut Known) -> Walked<'_> {
-        let mut walked = Walked {
-            hidden: Hidden {
-                paths: Vec::new(),
-                repositories: Vec::new(),
-                complete: true,
-            },
-            folders: Vec::new(),
-            links: Vec::new(),
-        };
-        let mut left = most;
-        for name in [RootName::Project, RootName::Central] {
-            let root = self.root(name);
-            let mut walk = Walk {
-                root,
-                now,
-                old: root.hidden.take(),
-                new: HashMap::new(),
-                left,
-                walked: &mut walked,
-                known: &mut *known,
-            };
-            match root.dir.try_clone() {
-                Ok(dir) => walk.folder(&dir, Path::new(""), 0, Cover::No),
-                Err(_) => walk.walked.hidden.complete = false,
-            }
-            left = walk.left;
-            root.hidden.put(walk.new);
-        }
-        walked
-    }
 }
 
-struct Walk<'w, 'a> {
+struct Walk<'a> {
     root: &'a Root,
     now: SystemTime,
     old: HashMap<PathBuf, Arc<Folder>>,
     new: HashMap<PathBuf, Arc<Folder>>,
     left: usize,
-    walked: &'w mut Walked<'a>,
-    known: &'w mut Known,
+    hidden: Hidden,
+    /// Folders in which a secret may have another name.
+    folders: Vec<(&'a Root, PathBuf, Arc<Folder>)>,
+    /// Links that make a secret of what they lead to, or of what is in it.
+    links: Vec<Link>,
+    known: MutexGuard<'a, Known>,
 }
 
-impl Walk<'_, '_> {
-    fn folder(&mut self, dir: &Dir, relative: &Path, depth: usize, cover: Cover) {
+impl<'a> Walk<'a> {
+    fn both_roots(&mut self, roots: &'a Roots, most: usize) {
+        self.hidden = Hidden {
+            complete: true,
+            ..Hidden::default()
+        };
+        self.folders.clear();
+        self.links.clear();
+        self.left = most;
+        for root in [&roots.project, &roots.central] {
+            self.root = root;
+            self.old = std::mem::take(&mut *root.hidden.lock());
+            match root.dir.try_clone() {
+                Ok(dir) => self.folder(&dir, Path::new(""), 0, false),
+                Err(_) => self.hidden.complete = false,
+            }
+            *root.hidden.lock() = std::mem::take(&mut self.new);
+        }
+    }
+
+    /// Looks at a folder; `covered` is whether one that it lies in, or its own name, is hidden.
+    fn folder(&mut self, dir: &Dir, relative: &Path, depth: usize, covered: bool) {
         let Some(stamp) = stamp(dir) else {
-            self.walked.hidden.complete = false;
+            self.hidden.complete = false;
             return;
         };
-        let secret = cover != Cover::No;
         let remembered = self
             .old
             .remove(relative)
-            .filter(|folder| folder.stamp == stamp && folder.secret == secret);
+            .filter(|folder| folder.stamp == stamp && folder.secret == covered);
         let folder = match remembered {
             Some(folder) => folder,
-            None => match Folder::read(dir, relative, stamp, secret, self.left) {
+            None => match Folder::read(dir, relative, stamp, covered, self.left) {
                 Ok(folder) => Arc::new(folder),
-                Err(_) => return self.hide(relative, cover),
+                Err(_) => return self.hide(relative, covered),
             },
         };
         if folder.entries > self.left {
-            self.walked.hidden.complete = false;
+            self.hidden.complete = false;
         }
         self.left = self.left.saturating_sub(folder.entries);
-        self.secrets_in(&folder, relative, cover);
+        self.secrets_in(&folder, relative, covered);
         for name in &folder.folders {
             if self.left == 0 {
-                self.walked.hidden.complete = false;
+                self.hidden.complete = false;
                 break;
             }
-            let named = match cover {
-                Cover::No if folder.names_secret(name) => Cover::This,
-                above => above.within(),
-            };
-            self.enter(dir, &relative.join(name), name, depth, named);
+            let covered = covered || folder.names_secret(name);
+            self.enter(dir, &relative.join(name), name, depth, covered);
         }
         if folder.may_hold_other_names() {
             let visited = (self.root, relative.to_owned(), Arc::clone(&folder));
-            self.walked.folders.push(visited);
+            self.folders.push(visited);
         }
         memory::keep(&mut self.new, self.now, relative, folder);
     }
 
     /// Takes note of what is secret in a folder by its name, of links to secrets, and of a repository.
-    fn secrets_in(&mut self, folder: &Folder, relative: &Path, cover: Cover) {
-        if folder.has_git && cover == Cover::No {
+    fn secrets_in(&mut self, folder: &Folder, relative: &Path, covered: bool) {
+        if folder.has_git && !covered {
             let dot = self.root.path.join(relative).join(".git");
-            self.walked.hidden.repositories.push(dot);
+            self.hidden.repositories.push(dot);
         }
         for secret in &folder.secrets {
             if let Some(identity) = secret.identity {
                 self.known.add(identity);
             }
-            self.hide(&relative.join(&secret.name), cover.within());
+            self.hide(&relative.join(&secret.name), covered);
         }
         let links = folder.links.iter().map(|name| Link {
             root: self.root.name,
             path: relative.join(name),
             in_secret: folder.secret,
         });
-        self.walked.links.extend(links);
+        self.links.extend(links);
     }
 
-    /// Goes into a folder.
-    fn enter(&mut self, above: &Dir, relative: &Path, name: &OsString, depth: usize, cover: Cover) {
+    fn enter(&mut self, above: &Dir, relative: &Path, name: &OsStr, depth: usize, covered: bool) {
         if depth >= MAX_DEPTH || relative.as_os_str().len() > MAX_LENGTH {
-            return self.hide(relative, cover);
+            return self.hide(relative, covered);
         }
         let inner = match above.open_dir_nofollow(name) {
             Ok(inner) => inner,
             // Vanished, or a link by now.
             Err(_) if !above.symlink_metadata(name).is_ok_and(|it| it.is_dir()) => return,
             // Closed to the daemon, though a command may open it: `chmod` is all that takes.
-            Err(_) => return self.hide(relative, cover),
+            Err(_) => return self.hide(relative, covered),
         };
         if is_kernels(&inner) {
             return;
@@ -225,21 +191,18 @@ impl Walk<'_, '_> {
             let metadata = inner.dir_metadata();
             metadata.is_ok_and(|metadata| self.known.holds(&metadata))
         };
-        let cover = match cover {
-            Cover::No if is_known() => {
-                self.hide(relative, Cover::No);
-                Cover::This
-            }
-            cover => cover,
-        };
-        self.folder(&inner, relative, depth + 1, cover);
+        let is_secret = covered || is_known();
+        if is_secret {
+            self.hide(relative, covered);
+        }
+        self.folder(&inner, relative, depth + 1, is_secret);
     }
 
     /// Hides a path, unless something that hides it is named already.
-    fn hide(&mut self, relative: &Path, cover: Cover) {
-        if cover == Cover::No && !relative.as_os_str().is_empty() {
+    fn hide(&mut self, relative: &Path, covered: bool) {
+        if !covered && !relative.as_os_str().is_empty() {
             let path = self.root.path.join(relative);
-            self.walked.hidden.paths.push(path);
+            self.hidden.paths.push(path);
         }
     }
 }

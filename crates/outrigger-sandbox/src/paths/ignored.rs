@@ -17,7 +17,6 @@ const MAX_IGNORE_BYTES: u64 = 256 * 1024;
 /// Files with rules on what to leave out, the stronger one last.
 const IGNORE_FILES: &[&str] = &[".gitignore", ".ignore"];
 
-/// The rules of each folder from the root down to the one that is being walked.
 #[derive(Debug)]
 pub(super) struct Ignored {
     rules: Vec<Option<Gitignore>>,
@@ -42,12 +41,10 @@ impl Ignored {
         ignored
     }
 
-    /// Adds the rules of the next folder down.
     pub(super) fn enter(&mut self, dir: &Dir, relative: &str) {
         self.rules.push(rules_of(dir, relative));
     }
 
-    /// Drops the rules of the deepest folder.
     pub(super) fn leave(&mut self) {
         self.rules.pop();
     }
@@ -68,7 +65,6 @@ impl Ignored {
     }
 }
 
-/// Reads a folder's ignore rules; `None` where it has none.
 fn rules_of(dir: &Dir, relative: &str) -> Option<Gitignore> {
     let mut builder = GitignoreBuilder::new(Path::new("/").join(relative));
     let mut found = false;

@@ -1,11 +1,8 @@
 //! Writing: a file is replaced as a whole, atomically, or not at all.
 //!
-//! The new content goes to a file without a name in the same folder handle and is forced to the disk. A new file then
-//! gets its name in one step. An old one cannot be replaced by what has no name: the new file gets a temporary one and
-//! is renamed at once. Where the file system has no files without names, the temporary one is there from the beginning.
-//! A crash leaves the old file or the new one. Temporary names are in no listing ([`is_temporary`]), and such a file
-//! is locked by its writer, so [`Roots::sweep`] can tell one that a crash left behind from one in use without asking
-//! clocks or process ids.
+//! The new content goes to a file without a name in the same folder and is forced to the disk. Where it replaces an old
+//! one it gets a temporary name for a moment; where the file system has no files without names, from the beginning.
+//! Such a file is locked by its writer, so [`Roots::sweep`] can tell one that a crash left behind from one in use.
 
 use std::ffi::OsStr;
 use std::io::{self, Write};
@@ -27,7 +24,6 @@ const MIN_FREE_BYTES: u64 = 256 * 1024 * 1024;
 /// Begin and end of the names that the daemon gives to temporary files; 16 hexadecimal digits are between them.
 const TEMPORARY: (&str, &str) = (".outrigger-", ".tmp");
 
-/// Digits of such a name.
 const DIGITS: usize = 16;
 
 /// Whether a name is one that the daemon gives to its temporary files.
@@ -48,11 +44,6 @@ impl Located<'_> {
     ///
     /// An existing file keeps its mode (without set-id bits), owner and extended attributes where
     /// the daemon may set them. A new one gets what the process's mask allows.
-    ///
-    /// # Errors
-    ///
-    /// [`PathError::Failed`] where something other than a regular file is there, the content is
-    /// larger than [`MAX_WRITE_BYTES`], the disk is nearly full, or the system refuses.
     pub fn replace(&self, content: &[u8]) -> Result<(), PathError> {
         let old = match &self.found {
             Found::Missing => None,
@@ -112,30 +103,26 @@ impl Located<'_> {
         Ok(())
     }
 
-    /// Makes the folders that are missing, each from the handle of the one above it.
     fn make_parents(&self) -> Result<Dir, PathError> {
-        let failed = |error: &io::Error| failed(&self.shown, error);
-        let mut dir = self.parent.try_clone().map_err(|error| failed(&error))?;
-        for name in &self.missing {
-            match dir.create_dir(name) {
-                Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
-                    return Err(failed(&error));
+        let make = || {
+            let mut dir = self.parent.try_clone()?;
+            for name in &self.missing {
+                match dir.create_dir(name) {
+                    // Whoever was quicker made a folder, or opening it fails: no link is followed.
+                    Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                    made => made?,
                 }
-                // Whoever was quicker made a folder, or opening it fails: no link is followed.
-                Ok(()) | Err(_) => {}
+                dir = dir.open_dir_nofollow(name)?;
             }
-            dir = dir
-                .open_dir_nofollow(name)
-                .map_err(|error| failed(&error))?;
-        }
-        Ok(dir)
+            Ok(dir)
+        };
+        make().map_err(|error| failed(&self.shown, &error))
     }
 
     fn swap_in(&self, dir: &Dir, old: Option<&File>, content: &[u8]) -> io::Result<()> {
         let replaces = old.is_some();
-        let unnamed = Temporary::unnamed(dir, replaces)
-            .and_then(|temporary| self.finish(temporary, old, content));
-        match unnamed {
+        let unnamed = Temporary::unnamed(dir, replaces);
+        match unnamed.and_then(|temporary| self.finish(temporary, old, content)) {
             Ok(()) => {}
             // Of these two a file with a name would die as well.
             Err(error) if is_final(&error) => return Err(error),
@@ -146,7 +133,6 @@ impl Located<'_> {
         Ok(())
     }
 
-    /// Fills a temporary file and puts it in its place.
     fn finish(
         &self,
         mut temporary: Temporary<'_>,
@@ -158,11 +144,7 @@ impl Located<'_> {
             keep_attributes(old, &temporary.file)?;
         }
         temporary.file.sync_all()?;
-        let name = Path::new(&self.name);
-        match old {
-            Some(_) => temporary.rename_over(name),
-            None => temporary.rename_to_new(name),
-        }
+        temporary.rename(Path::new(&self.name), old.is_some())
     }
 }
 
@@ -246,14 +228,32 @@ impl<'a> Temporary<'a> {
         })
     }
 
-    /// Gives it the name of the old file, which it replaces in one step.
-    fn rename_over(&mut self, name: &Path) -> io::Result<()> {
+    /// Gives it its own name: that of the old file, which it replaces in one step, or one that nothing has yet, since
+    /// what came there meanwhile was never looked at.
+    fn rename(&mut self, name: &Path, replaces: bool) -> io::Result<()> {
         #[cfg(target_os = "linux")]
-        if self.name.is_none() {
-            // For the moment between this and the next line.
-            let (dir, file) = (self.dir, &self.file);
-            let ((), drawn) = draw_name(|drawn| link(file, dir, Path::new(drawn)))?;
-            self.name = Some(drawn);
+        match &self.name {
+            None if !replaces => return link(&self.file, self.dir, name),
+            None => {
+                // For the moment between this and the renaming.
+                let (dir, file) = (self.dir, &self.file);
+                let ((), drawn) = draw_name(|drawn| link(file, dir, Path::new(drawn)))?;
+                self.name = Some(drawn);
+            }
+            Some(drawn) if !replaces => {
+                use rustix::fs::{RenameFlags, renameat_with};
+                use rustix::io::Errno;
+                let (from, flags) = (drawn.as_str(), RenameFlags::NOREPLACE);
+                match renameat_with(self.dir, from, self.dir, name, flags) {
+                    // Some file systems cannot tell in one step.
+                    Err(Errno::INVAL | Errno::NOSYS) => {}
+                    renamed => {
+                        renamed?;
+                        self.name = None;
+                    }
+                }
+            }
+            Some(_) => {}
         }
         if let Some(drawn) = &self.name {
             self.dir.rename(drawn, self.dir, name)?;
@@ -261,39 +261,8 @@ impl<'a> Temporary<'a> {
         }
         Ok(())
     }
-
-    /// Gives it a name that nothing has yet: what came there meanwhile was never looked at.
-    #[cfg(target_os = "linux")]
-    fn rename_to_new(&mut self, name: &Path) -> io::Result<()> {
-        use rustix::fs::{RenameFlags, renameat_with};
-        use rustix::io::Errno;
-        let Some(drawn) = &self.name else {
-            return link(&self.file, self.dir, name);
-        };
-        match renameat_with(
-            self.dir,
-            drawn.as_str(),
-            self.dir,
-            name,
-            RenameFlags::NOREPLACE,
-        ) {
-            Ok(()) => {
-                self.name = None;
-                Ok(())
-            }
-            // Some file systems cannot tell in one step.
-            Err(Errno::INVAL | Errno::NOSYS) => self.rename_over(name),
-            Err(error) => Err(error.into()),
-        }
-    }
-
-    #[cfg(not(target_os = "linux"))]
-    fn rename_to_new(&mut self, name: &Path) -> io::Result<()> {
-        self.rename_over(name)
-    }
 }
 
-/// The mode of a temporary file.
 #[cfg(unix)]
 fn rights(replaces: bool) -> u32 {
     if replaces { 0o600 } else { 0o666 }
@@ -302,9 +271,7 @@ fn rights(replaces: bool) -> u32 {
 /// Makes something under a temporary name that nothing has.
 fn draw_name<T>(mut make: impl FnMut(&str) -> io::Result<T>) -> io::Result<(T, String)> {
     for _ in 0..MAX_DRAWS {
-        let mut random = [0; 8];
-        getrandom::fill(&mut random).map_err(io::Error::other)?;
-        let number = u64::from_ne_bytes(random);
+        let number = getrandom::u64().map_err(io::Error::other)?;
         let name = format!("{}{number:016x}{}", TEMPORARY.0, TEMPORARY.1);
         match make(&name) {
             Ok(made) => return Ok((made, name)),
@@ -355,7 +322,6 @@ fn lock(_file: &File) -> bool {
     false
 }
 
-/// Removes a temporary file whose writer is gone.
 fn remove_stale(dir: &Dir, name: &Path) -> bool {
     super::contents::open_regular(dir, name, &name.to_string_lossy())
         .is_ok_and(|file| lock(&file) && dir.remove_file(name).is_ok())
@@ -380,7 +346,6 @@ fn keep_attributes(old: &File, new: &File) -> io::Result<()> {
     Ok(())
 }
 
-/// Other systems keep these with the folder.
 #[cfg(not(unix))]
 fn keep_attributes(_old: &File, _new: &File) -> io::Result<()> {
     Ok(())
@@ -398,11 +363,8 @@ fn copy_extended(old: &File, new: &File) {
         return;
     };
     let mut value = vec![0_u8; MAX_BYTES];
-    for name in names
-        .get(..length)
-        .unwrap_or_default()
-        .split(|byte| *byte == 0)
-    {
+    let names = names.get(..length).unwrap_or_default();
+    for name in names.split(|byte| *byte == 0) {
         if (name.starts_with(b"user.") || name == b"system.posix_acl_access")
             && let Ok(length) = fgetxattr(old, name, value.as_mut_slice())
             && let Some(value) = value.get(..length)
@@ -418,10 +380,8 @@ fn sync_folder(dir: &Dir) {
     let mut options = OpenOptions::new();
     options.read(true);
     cap_fs_ext::OpenOptionsMaybeDirExt::maybe_dir(&mut options, true);
-    let synced = dir
-        .open_with(".", &options)
-        .and_then(|folder| folder.sync_all());
-    if let Err(error) = synced {
+    let folder = dir.open_with(".", &options);
+    if let Err(error) = folder.and_then(|folder| folder.sync_all()) {
         tracing::debug!(%error, "folder not synced");
     }
 }
@@ -446,15 +406,15 @@ mod tests {
         let mut first = Temporary::unnamed(&dir, false).unwrap();
         first.file.write_all(b"first").unwrap();
         assert_eq!(names(path), [""; 0]);
-        first.rename_to_new(Path::new("file")).unwrap();
+        first.rename(Path::new("file"), false).unwrap();
         drop(first);
         assert_eq!(names(path), ["file"]);
         let mut taken = Temporary::unnamed(&dir, false).unwrap();
-        let error = taken.rename_to_new(Path::new("file")).unwrap_err();
+        let error = taken.rename(Path::new("file"), false).unwrap_err();
         assert!(is_final(&error), "{error}");
         let mut second = Temporary::unnamed(&dir, true).unwrap();
         second.file.write_all(b"second").unwrap();
-        second.rename_over(Path::new("file")).unwrap();
+        second.rename(Path::new("file"), true).unwrap();
         drop((taken, second));
         assert_eq!(names(path), ["file"]);
         assert_eq!(
@@ -474,7 +434,7 @@ mod tests {
         assert_eq!(found.len(), 1);
         drop(dropped);
         let mut new = Temporary::named(&dir, false).unwrap();
-        new.rename_to_new(Path::new("file")).unwrap();
+        new.rename(Path::new("file"), false).unwrap();
         drop(new);
         assert_eq!(names(path), ["file"]);
     }

@@ -1,6 +1,5 @@
 //! Which folders may be a root at all.
 
-use std::fs::DirBuilder;
 use std::io;
 use std::path::{Path, PathBuf, absolute};
 
@@ -53,37 +52,17 @@ const SHARED_PLACES: &[&str] = &[
     "/Applications",
 ];
 
-/// Why a root is not accepted.
+/// Why a root is not accepted: it is no folder that can be opened, or too much to hand out to a model.
 #[derive(Debug, thiserror::Error)]
-pub enum RootsError {
-    /// It is no folder that can be opened.
-    #[error("folder {path:?} cannot be used: {source}")]
-    Unusable {
-        /// The folder as it was given.
-        path: PathBuf,
-        /// What the system said.
-        source: io::Error,
-    },
-    /// It is too much to hand out to a model.
-    #[error("folder {path:?} is refused as a root: {reason}; give a project's own folder")]
-    Refused {
-        /// The folder as it was given.
-        path: PathBuf,
-        /// What it is.
-        reason: &'static str,
-    },
-}
+#[error("{0}")]
+pub struct RootsError(String);
 
 impl RootsError {
-    pub(super) fn unusable(path: &Path, source: io::Error) -> Self {
-        Self::Unusable {
-            path: path.to_owned(),
-            source,
-        }
+    pub(super) fn unusable(path: &Path, source: &io::Error) -> Self {
+        Self(format!("folder {path:?} cannot be used: {source}"))
     }
 }
 
-/// A root's two spellings.
 pub(super) struct Checked {
     pub(super) canonical: PathBuf,
     pub(super) given: PathBuf,
@@ -91,31 +70,25 @@ pub(super) struct Checked {
 
 /// Resolves a root's path, at the start and on the operator's word, and refuses unfit folders.
 pub(super) fn check(path: &Path, home: Option<&Path>) -> Result<Checked, RootsError> {
-    let unusable = |source| RootsError::unusable(path, source);
+    let unusable = |source| RootsError::unusable(path, &source);
     let canonical = path.canonicalize().map_err(unusable)?;
     let given = absolute(path).map_err(unusable)?;
     let refusal = refusal(&canonical, home).or_else(|| refusal(&given, home));
     match refusal {
-        Some(reason) => Err(RootsError::Refused {
-            path: path.to_owned(),
-            reason,
-        }),
+        Some(reason) => Err(RootsError(format!(
+            "folder {path:?} is refused as a root: {reason}; give a project's own folder"
+        ))),
         None => Ok(Checked { canonical, given }),
     }
 }
 
 /// Creates central storage, readable by its owner only.
 pub(super) fn create_central(path: &Path) -> Result<(), RootsError> {
-    if path.is_dir() {
-        return Ok(());
+    if !path.is_dir() {
+        let made = crate::private_directory(path);
+        made.map_err(|source| RootsError::unusable(path, &source))?;
     }
-    let mut builder = DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder
-        .create(path)
-        .map_err(|source| RootsError::unusable(path, source))
+    Ok(())
 }
 
 /// Returns why a folder of the system can be no root; `None` for any other folder.

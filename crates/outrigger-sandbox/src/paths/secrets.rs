@@ -4,11 +4,11 @@
 //! as long as the daemon's hold on the project: a secret that was renamed while no daemon ran has only its name.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
 use cap_fs_ext::MetadataExt;
 use cap_std::fs::Metadata;
+use parking_lot::{Mutex, MutexGuard};
 
 /// Most secrets remembered. With more, not all can be hidden, and no command runs.
 const MAX_KNOWN: usize = 100_000;
@@ -19,20 +19,17 @@ const FRESH: Duration = Duration::from_secs(5);
 /// One file: an inode's number is given away again, its time of birth is not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Identity {
-    device: u64,
-    inode: u64,
+    /// Device and inode.
+    place: (u64, u64),
     born: Option<SystemTime>,
 }
 
 impl Identity {
     pub(super) fn of(metadata: &Metadata) -> Self {
+        let born = metadata.created().ok();
         Self {
-            device: metadata.dev(),
-            inode: metadata.ino(),
-            born: metadata
-                .created()
-                .ok()
-                .map(cap_std::time::SystemTime::into_std),
+            place: (metadata.dev(), metadata.ino()),
+            born: born.map(cap_std::time::SystemTime::into_std),
         }
     }
 }
@@ -41,11 +38,9 @@ impl Identity {
 #[derive(Debug, Default)]
 pub(super) struct Secrets(Mutex<Known>);
 
-/// What is known of them.
 #[derive(Debug, Default)]
 pub(super) struct Known {
     born: HashMap<(u64, u64), Option<SystemTime>>,
-    /// Whether one found no room.
     full: bool,
     /// When the roots were last walked, and whether to the end.
     walked: Option<(Instant, bool)>,
@@ -53,7 +48,7 @@ pub(super) struct Known {
 
 impl Secrets {
     pub(super) fn known(&self) -> MutexGuard<'_, Known> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 
     /// Whether the last walk, if there was one, saw everything.
@@ -70,8 +65,7 @@ impl Secrets {
 
 impl Known {
     pub(super) fn add(&mut self, identity: Identity) {
-        let key = (identity.device, identity.inode);
-        if self.born.len() >= MAX_KNOWN && !self.born.contains_key(&key) {
+        if self.born.len() >= MAX_KNOWN && !self.born.contains_key(&identity.place) {
             if !std::mem::replace(&mut self.full, true) {
                 tracing::error!(
                     "more than {MAX_KNOWN} secrets in the project, more than are remembered: no command runs any more"
@@ -79,10 +73,9 @@ impl Known {
             }
             return;
         }
-        self.born.insert(key, identity.born);
+        self.born.insert(identity.place, identity.born);
     }
 
-    /// Whether every secret that was found is remembered.
     pub(super) fn is_complete(&self) -> bool {
         !self.full
     }
@@ -96,12 +89,9 @@ impl Known {
         self.born.contains_key(&(device, inode))
     }
 
-    /// Whether the file is a known secret.
     pub(super) fn holds(&self, metadata: &Metadata) -> bool {
         let identity = Identity::of(metadata);
-        self.born
-            .get(&(identity.device, identity.inode))
-            .is_some_and(|born| *born == identity.born)
+        self.born.get(&identity.place) == Some(&identity.born)
     }
 
     /// The same; a number that belongs to another file by now is forgotten.
@@ -121,8 +111,7 @@ mod tests {
     #[test]
     fn no_secret_is_forgotten_for_another() {
         let identity = |inode| Identity {
-            device: 1,
-            inode,
+            place: (1, inode),
             born: None,
         };
         let mut known = Known::default();

@@ -1,8 +1,7 @@
 //! Settings in a project that the user's editor, shell or agents run: whether a command made or changed one.
 //!
-//! File tools do not write them. A command may have its reasons to, and no mount covers what is not there yet, so
-//! they are looked at before and after, in the project's own folder, and whoever reads the result is told. Which they
-//! are says the deny list.
+//! No mount covers what is not there yet, so they are looked at before and after, in the project's own folder, and whoever
+//! reads the result is told. The deny list says which they are.
 
 use std::collections::BTreeMap;
 use std::collections::hash_map::DefaultHasher;
@@ -40,7 +39,7 @@ impl Roots {
     /// Looks at the project's settings. Some system calls; for a thread that may block.
     pub fn settings(&self) -> Settings {
         let dir = &self.root(RootName::Project).dir;
-        let states = deny::run_by_others().into_iter().filter_map(|name| {
+        let states = deny::run_by_others().filter_map(|name| {
             let mut state = DefaultHasher::new();
             let mut left = MAX_ENTRIES;
             look(dir, name, 0, &mut left, &mut state)?;

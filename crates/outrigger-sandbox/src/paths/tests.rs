@@ -44,7 +44,7 @@ impl World {
     fn read(&self, path: &str) -> Result<String, PathError> {
         let target = self.roots.map(path, Access::Read)?;
         let located = self.roots.locate(&target, Access::Read)?;
-        Ok(String::from_utf8(located.read()?.bytes).unwrap())
+        Ok(String::from_utf8(located.read()?).unwrap())
     }
 
     fn write(&self, path: &str, content: &str) -> Result<String, PathError> {
@@ -350,10 +350,8 @@ fn folders_that_are_too_much_are_no_roots() {
     fs::create_dir_all(world.at("home/.ssh")).unwrap();
     fs::create_dir_all(world.at("home/work/.git")).unwrap();
     let refused = |path: &Path| {
-        matches!(
-            Roots::open(path, &central, Some(&home)),
-            Err(RootsError::Refused { .. })
-        )
+        Roots::open(path, &central, Some(&home))
+            .is_err_and(|error| error.to_string().contains("refused as a root"))
     };
     for path in [
         "/",
@@ -374,10 +372,11 @@ fn folders_that_are_too_much_are_no_roots() {
     assert!(refused(&world.at("alias-of-home")));
     assert!(!refused(&world.at("home/work")));
     assert!(!refused(&world.at("proj")));
-    assert!(matches!(
-        Roots::open(&world.at("none"), &central, Some(&home)),
-        Err(RootsError::Unusable { .. })
-    ));
+    let unusable = Roots::open(&world.at("none"), &central, Some(&home)).unwrap_err();
+    assert!(
+        unusable.to_string().contains("cannot be used"),
+        "{unusable}"
+    );
 }
 
 #[test]

@@ -3,10 +3,11 @@
 use std::ffi::{OsStr, OsString};
 
 use cap_fs_ext::{DirExt, MetadataExt};
-use cap_std::fs::{Dir, DirEntry};
+use cap_std::fs::{Dir, DirEntry, FileType};
 
-use super::super::deny;
+use super::super::deny::{self, Access};
 use super::contents::is_kernels;
+use super::failure::{failed, missing};
 use super::ignored::Ignored;
 use super::replace::is_temporary;
 use super::{Found, Located, PathError, RootName, Roots};
@@ -45,6 +46,20 @@ pub enum EntryKind {
     Other,
 }
 
+impl EntryKind {
+    pub(super) fn of(kind: FileType) -> Self {
+        if kind.is_symlink() {
+            Self::Link
+        } else if kind.is_dir() {
+            Self::Folder
+        } else if kind.is_file() {
+            Self::File
+        } else {
+            Self::Other
+        }
+    }
+}
+
 /// What to do after an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
@@ -71,32 +86,22 @@ impl Located<'_> {
     /// Visits everything below the folder that was found, by `.gitignore` and without `.git`.
     ///
     /// Entries that the deny list keeps from being read are left out, and so are the daemon's own temporary files.
-    ///
-    /// # Errors
-    ///
-    /// [`PathError::Missing`] or [`PathError::Failed`] where no folder was found.
     pub fn visit(&self, each: &mut dyn FnMut(&Entry<'_>) -> Step) -> Result<Visited, PathError> {
         let dir = match &self.found {
-            Found::Folder(dir) => dir,
-            Found::Missing => return Err(super::failure::missing(&self.shown)),
+            Found::Folder(dir) => dir.try_clone(),
+            Found::Missing => return Err(missing(&self.shown)),
             Found::File | Found::Other(_) => {
-                return Err(PathError::Failed(format!(
-                    "path {:?} is not a folder",
-                    self.shown
-                )));
+                let problem = format!("path {:?} is not a folder", self.shown);
+                return Err(PathError::Failed(problem));
             }
         };
-        let dir = dir
-            .try_clone()
-            .map_err(|error| super::failure::failed(&self.shown, &error))?;
+        let dir = dir.map_err(|error| failed(&self.shown, &error))?;
         let ignored = Ignored::above(&self.roots.root(self.root).dir, &self.relative);
         let walk = TreeWalk::new(dir, self.relative.clone(), Some(ignored));
         Ok(walk.run(&mut |entry| {
             let denied = match entry.kind {
-                EntryKind::Folder => deny::denied_folder(entry.relative, deny::Access::Read),
-                EntryKind::File | EntryKind::Link | EntryKind::Other => {
-                    deny::denied(entry.relative, deny::Access::Read)
-                }
+                EntryKind::Folder => deny::denied_folder(entry.relative, Access::Read),
+                _ => deny::denied(entry.relative, Access::Read),
             };
             if denied.is_some() || is_temporary(entry.name) {
                 Step::Skip
@@ -135,7 +140,6 @@ impl Roots {
     }
 }
 
-/// A folder that is being walked: what is left of its entries.
 struct Level {
     dir: Dir,
     device: Option<u64>,
@@ -145,7 +149,6 @@ struct Level {
 
 struct TreeWalk {
     levels: Vec<Level>,
-    /// What is left out; `None` where nothing is.
     ignored: Option<Ignored>,
     /// How many entries may still be read, all levels together: they are held in memory.
     left: usize,
@@ -208,7 +211,13 @@ impl TreeWalk {
             if ignored.is_some_and(|ignored| ignored.covers(&name, &relative, folder)) {
                 continue;
             }
-            match self.offer(&name, &relative, kind, each) {
+            match each(&Entry {
+                dir: &level.dir,
+                device: level.device,
+                name: &name,
+                relative: &relative,
+                kind,
+            }) {
                 Step::Stop => return Visited::Stopped,
                 Step::Enter if folder => self.enter(&name, relative),
                 Step::Enter | Step::Skip => {}
@@ -221,42 +230,17 @@ impl TreeWalk {
         }
     }
 
-    fn offer(
-        &self,
-        name: &OsStr,
-        relative: &str,
-        kind: EntryKind,
-        each: &mut dyn FnMut(&Entry<'_>) -> Step,
-    ) -> Step {
-        match self.levels.last() {
-            Some(level) => each(&Entry {
-                dir: &level.dir,
-                device: level.device,
-                name,
-                relative,
-                kind,
-            }),
-            None => Step::Stop,
-        }
-    }
-
     /// Goes into a folder; one that vanished, or is closed to the daemon, is as good as empty.
     fn enter(&mut self, name: &OsStr, relative: String) {
         if self.levels.len() >= MAX_DEPTH {
             self.bounded = true;
             return;
         }
-        let Some(Ok(dir)) = self
-            .levels
-            .last()
-            .map(|level| level.dir.open_dir_nofollow(name))
-        else {
-            return;
-        };
-        if is_kernels(&dir) {
-            return;
+        let level = self.levels.last();
+        let dir = level.and_then(|level| level.dir.open_dir_nofollow(name).ok());
+        if let Some(dir) = dir.filter(|dir| !is_kernels(dir)) {
+            self.push(dir, relative);
         }
-        self.push(dir, relative);
     }
 }
 
@@ -266,12 +250,7 @@ pub(super) fn kind_of(entry: &DirEntry) -> EntryKind {
         Ok(kind) if kind.is_dir() || kind.is_file() || kind.is_symlink() => Ok(kind),
         Ok(_) | Err(_) => entry.metadata().map(|metadata| metadata.file_type()),
     };
-    match kind {
-        Ok(kind) if kind.is_symlink() => EntryKind::Link,
-        Ok(kind) if kind.is_dir() => EntryKind::Folder,
-        Ok(kind) if kind.is_file() => EntryKind::File,
-        Ok(_) | Err(_) => EntryKind::Other,
-    }
+    kind.map_or(EntryKind::Other, EntryKind::of)
 }
 
 pub(super) fn below(relative: &str, name: &OsStr) -> String {

@@ -1,9 +1,7 @@
 //! From a mapped path to handles, one component at a time.
 //!
-//! Each step opens one name in a directory handle and refuses to follow a link there; the kernel's
-//! `..` is never used, the walk goes back to the handle it came from. A link is read and its target
-//! mapped like a request, so an absolute link that points inside works and one that points outside
-//! is refused by its text.
+//! The kernel's `..` is never used, the walk goes back to the handle it came from. A link is read and its target mapped
+//! like a request, so an absolute link that points inside works and one that points outside is refused by its text.
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
@@ -11,11 +9,11 @@ use std::io;
 use std::path::{Component, Path};
 
 use cap_fs_ext::DirExt;
-use cap_std::fs::{Dir, Metadata};
+use cap_std::fs::Dir;
 
 use super::super::deny::{self, Access};
 use super::failure::{failed, forbidden, missing, outside, was_swapped, word_for};
-use super::{PathError, Root, RootName, Roots, Target, join};
+use super::{EntryKind, PathError, Root, RootName, Roots, Target, join};
 
 /// Most symbolic links followed for one path; the kernel's own limit. A name that changed between
 /// two looks at it counts as well, so that nobody can keep a walk busy.
@@ -24,6 +22,8 @@ const MAX_LINKS: usize = 40;
 /// Deepest folder walked to; each level holds a handle open meanwhile.
 const MAX_DEPTH: usize = 128;
 
+const UP: &str = "..";
+
 /// Where a path leads, with the handle of its folder.
 #[derive(Debug)]
 pub struct Located<'a> {
@@ -31,7 +31,6 @@ pub struct Located<'a> {
     pub(super) root: RootName,
     /// The folder that holds it, or the deepest one there is where folders are missing.
     pub(super) parent: Dir,
-    /// Folders that are missing below `parent`.
     pub(super) missing: Vec<OsString>,
     /// Its name in its folder; empty for a root itself.
     pub(super) name: OsString,
@@ -117,46 +116,47 @@ impl Roots {
     }
 }
 
-/// A step that is still to be taken.
-enum Ahead {
-    Up,
-    Into(OsString),
-}
-
 struct Walk<'a> {
     roots: &'a Roots,
     root: &'a Root,
     /// Handles of the folders walked into, and their names.
     above: Vec<Dir>,
     names: Vec<OsString>,
-    ahead: VecDeque<Ahead>,
+    /// Names that are still to be walked into; `..` is the folder above.
+    ahead: VecDeque<OsString>,
     links: usize,
     deepest: usize,
     shown: String,
 }
 
 impl<'a> Walk<'a> {
-    /// Puts the steps of a path before those that are planned.
     fn plan(&mut self, path: &Path) {
         for component in path.components().rev() {
-            match component {
-                Component::Normal(name) => self.ahead.push_front(Ahead::Into(name.to_owned())),
-                Component::ParentDir => self.ahead.push_front(Ahead::Up),
-                Component::CurDir | Component::RootDir | Component::Prefix(_) => {}
+            if matches!(component, Component::Normal(_) | Component::ParentDir) {
+                self.ahead.push_front(component.as_os_str().to_owned());
             }
         }
     }
 
     fn run(mut self, folder: bool) -> Result<Located<'a>, PathError> {
-        while let Some(step) = self.ahead.pop_front() {
-            match step {
-                Ahead::Up => self.go_up()?,
-                Ahead::Into(name) => match self.look(&name)? {
-                    Look::Missing => return self.end_missing(name, folder),
-                    Look::Link => self.follow(name)?,
-                    Look::Folder => self.enter(name)?,
-                    Look::End(found) => return self.end(name, found, folder),
-                },
+        while let Some(name) = self.ahead.pop_front() {
+            if name == UP {
+                self.go_up()?;
+                continue;
+            }
+            match self.look(&name)? {
+                Look::Missing => return self.end_missing(name, folder),
+                Look::Link => self.follow(name)?,
+                Look::Folder => self.enter(name)?,
+                Look::End(_) if folder || !self.ahead.is_empty() => {
+                    self.names.push(name);
+                    return Err(PathError::Failed(format!(
+                        "path {:?} goes through {:?}, which is not a folder",
+                        self.shown,
+                        join(&self.names)
+                    )));
+                }
+                Look::End(found) => return self.located(name, Vec::new(), found),
             }
         }
         self.end_at_folder()
@@ -175,20 +175,21 @@ impl<'a> Walk<'a> {
     }
 
     fn look(&self, name: &OsString) -> Result<Look, PathError> {
-        match self.here().symlink_metadata(name) {
-            Ok(metadata) => Ok(Look::of(&metadata)),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Look::Missing),
-            Err(error) => Err(failed(&self.shown, &error)),
-        }
+        let metadata = match self.here().symlink_metadata(name) {
+            Ok(metadata) => metadata,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Look::Missing),
+            Err(error) => return Err(failed(&self.shown, &error)),
+        };
+        Ok(match EntryKind::of(metadata.file_type()) {
+            EntryKind::Link => Look::Link,
+            EntryKind::Folder => Look::Folder,
+            EntryKind::File => Look::End(Found::File),
+            EntryKind::Other => Look::End(Found::Other(word_for(&metadata))),
+        })
     }
 
     fn enter(&mut self, name: OsString) -> Result<(), PathError> {
-        if self.above.len() >= self.deepest {
-            return Err(PathError::Failed(format!(
-                "path {:?} is more than {} folders deep",
-                self.shown, self.deepest
-            )));
-        }
+        self.check_depth(self.above.len() + 1)?;
         match self.here().open_dir_nofollow(&name) {
             Ok(dir) => {
                 self.above.push(dir);
@@ -226,7 +227,7 @@ impl<'a> Walk<'a> {
 
     /// Takes the same step once more, for what was there a moment ago is something else now.
     fn look_again(&mut self, name: OsString) -> Result<(), PathError> {
-        self.ahead.push_front(Ahead::Into(name));
+        self.ahead.push_front(name);
         self.count_link()
     }
 
@@ -241,47 +242,29 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    fn end(self, name: OsString, found: Found, folder: bool) -> Result<Located<'a>, PathError> {
-        if !self.ahead.is_empty() || folder {
-            self.names_a_file_as_folder(&name)
-        } else {
-            self.located(name, Vec::new(), found)
-        }
-    }
-
-    fn names_a_file_as_folder(&self, name: &OsString) -> Result<Located<'a>, PathError> {
-        let mut names = self.names.clone();
-        names.push(name.clone());
-        Err(PathError::Failed(format!(
-            "path {:?} goes through {:?}, which is not a folder",
-            self.shown,
-            join(&names)
-        )))
-    }
-
     fn end_missing(mut self, name: OsString, folder: bool) -> Result<Located<'a>, PathError> {
         let mut names = vec![name];
-        for step in std::mem::take(&mut self.ahead) {
-            match step {
-                Ahead::Into(name) => names.push(name),
-                Ahead::Up => return Err(missing(&self.shown)),
-            }
-        }
-        if folder {
+        names.extend(std::mem::take(&mut self.ahead));
+        if folder || names.iter().any(|name| name == UP) {
             return Err(missing(&self.shown));
         }
-        if self.names.len() + names.len() > self.deepest {
+        self.check_depth(self.names.len() + names.len())?;
+        let name = names.pop().unwrap_or_default();
+        self.located(name, names, Found::Missing)
+    }
+
+    fn check_depth(&self, depth: usize) -> Result<(), PathError> {
+        if depth > self.deepest {
             return Err(PathError::Failed(format!(
                 "path {:?} is more than {} folders deep",
                 self.shown, self.deepest
             )));
         }
-        let name = names.pop().unwrap_or_default();
-        self.located(name, names, Found::Missing)
+        Ok(())
     }
 
     fn end_at_folder(mut self) -> Result<Located<'a>, PathError> {
-        let dir = self.clone_of(self.here())?;
+        let dir = self.cloned(self.here())?;
         let name = self.names.pop().unwrap_or_default();
         self.above.pop();
         self.located(name, Vec::new(), Found::Folder(dir))
@@ -295,7 +278,7 @@ impl<'a> Walk<'a> {
     ) -> Result<Located<'a>, PathError> {
         let parent = match self.above.pop() {
             Some(dir) => dir,
-            None => self.clone_of(&self.root.dir)?,
+            None => self.cloned(&self.root.dir)?,
         };
         let mut names = self.names;
         names.extend(missing.iter().cloned());
@@ -314,30 +297,14 @@ impl<'a> Walk<'a> {
         })
     }
 
-    fn clone_of(&self, dir: &Dir) -> Result<Dir, PathError> {
+    fn cloned(&self, dir: &Dir) -> Result<Dir, PathError> {
         dir.try_clone().map_err(|error| failed(&self.shown, &error))
     }
 }
 
-/// What is at one name.
 enum Look {
     Missing,
     Link,
     Folder,
     End(Found),
-}
-
-impl Look {
-    fn of(metadata: &Metadata) -> Self {
-        let kind = metadata.file_type();
-        if kind.is_symlink() {
-            Self::Link
-        } else if kind.is_dir() {
-            Self::Folder
-        } else if kind.is_file() {
-            Self::End(Found::File)
-        } else {
-            Self::End(Found::Other(word_for(metadata)))
-        }
-    }
 }

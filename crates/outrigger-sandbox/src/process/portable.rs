@@ -1,11 +1,11 @@
 //! Other systems: a process group that is killed as a whole, and no confinement. Never run, only compiled.
 
-use std::path::PathBuf;
+use std::path::Path;
 use std::process::Stdio;
 
 use tokio::process::{Child, ChildStdin, Command as Spawner};
 
-use super::{Exit, Process, Resources, SpawnError};
+use super::{Exit, Process, SpawnError};
 use crate::layers::Layers;
 use crate::{Command, Mode, Shared, Stdin};
 
@@ -18,11 +18,19 @@ pub(super) struct Tree {
     group: Option<rustix::process::Pid>,
 }
 
-pub(super) async fn spawn(
+#[derive(Debug)]
+pub(crate) struct State;
+
+impl State {
+    pub(crate) fn new(_helper: &Path) -> Self {
+        Self
+    }
+}
+
+pub(crate) async fn spawn(
     _shared: &Shared,
     command: &Command,
     _mode: Mode,
-    _closed: &[PathBuf],
 ) -> Result<Process, SpawnError> {
     let mut spawner = Spawner::new(&command.program);
     spawner
@@ -69,7 +77,8 @@ impl Tree {
                 .and_then(|status| std::os::unix::process::ExitStatusExt::signal(&status)),
             #[cfg(not(unix))]
             signal: None,
-            resources: Resources::default(),
+            cpu_ms: 0,
+            max_rss_bytes: 0,
         }
     }
 
@@ -80,25 +89,20 @@ impl Tree {
         }
     }
 
-    pub(super) fn restored(&self) -> Option<&super::Restored> {
+    pub(super) fn restored(&self) -> Option<super::Restored> {
         None
     }
 
+    // Windows: dropping the child kills it, and there is nothing gentler.
     pub(super) fn terminate(&self) {
+        #[cfg(unix)]
         self.signal(rustix::process::Signal::TERM);
     }
 
-    #[cfg(unix)]
     pub(super) fn kill(&self) {
+        #[cfg(unix)]
         self.signal(rustix::process::Signal::KILL);
     }
-
-    // Windows: dropping the child kills it, and there is nothing gentler.
-    #[cfg(not(unix))]
-    pub(super) fn terminate(&self) {}
-
-    #[cfg(not(unix))]
-    pub(super) fn kill(&self) {}
 }
 
 #[cfg(unix)]
@@ -108,5 +112,4 @@ impl Drop for Tree {
     }
 }
 
-/// Nothing can be made ready here.
-pub(super) fn prepare_helper(_shared: &Shared) {}
+pub(crate) fn prepare_helper(_shared: &Shared) {}

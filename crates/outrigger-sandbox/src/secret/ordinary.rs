@@ -40,7 +40,6 @@ const EVERYDAY: [&str; 33] = [
     "your-api-key",
 ];
 
-/// Folders at the top of a file system.
 const TOP_FOLDERS: [&str; 19] = [
     "Library", "Users", "Volumes", "app", "data", "dev", "etc", "home", "mnt", "nix", "opt",
     "private", "root", "run", "secrets", "srv", "tmp", "usr", "var",
@@ -49,7 +48,6 @@ const TOP_FOLDERS: [&str; 19] = [
 /// Longest end of a file's name, in bytes.
 const LONGEST_END: usize = 10;
 
-/// Ends of a name that is that of a file or folder.
 const PATH_ENDS: [&str; 3] = ["FILE", "PATH", "DIR"];
 
 /// Whether no secret looks like this, whatever the name says.

@@ -13,15 +13,6 @@ pub const LONGEST_KEY: usize = 64 * 1024;
 /// How the marks of a private key end.
 const KEY_MARK: &[u8] = b"PRIVATE KEY-----";
 
-/// A key that starts with a fixed text.
-struct Prefix {
-    text: &'static str,
-    /// Bytes that may follow it.
-    body: fn(u8) -> bool,
-    /// How many follow it at least.
-    least: usize,
-}
-
 fn alphanumeric(byte: u8) -> bool {
     byte.is_ascii_alphanumeric()
 }
@@ -38,36 +29,31 @@ fn upper(byte: u8) -> bool {
     byte.is_ascii_uppercase() || byte.is_ascii_digit()
 }
 
-const fn prefix(text: &'static str, body: fn(u8) -> bool, least: usize) -> Prefix {
-    Prefix { text, body, least }
-}
-
-/// Vendors' own prefixes, from their documentation of key formats.
-static PREFIXES: [Prefix; 19] = [
-    prefix("npm_", alphanumeric, 30),
-    prefix("rk_live_", alphanumeric, 20),
-    prefix("sk_live_", alphanumeric, 20),
-    prefix("xoxp-", dashed, 20),
-    prefix("sk-", dashed, 20),
-    prefix("ghp_", alphanumeric, 30),
-    prefix("gho_", alphanumeric, 30),
-    prefix("ghu_", alphanumeric, 30),
-    prefix("ghs_", alphanumeric, 30),
-    prefix("ghr_", alphanumeric, 30),
-    prefix("github_pat_", word, 22),
-    prefix("glpat-", dashed, 20),
-    prefix("gsk_", alphanumeric, 20),
-    prefix("xai-", alphanumeric, 20),
-    prefix("hf_", alphanumeric, 30),
-    prefix("AIza", dashed, 35),
-    prefix("AKIA", upper, 16),
-    prefix("ASIA", upper, 16),
-    prefix("xoxb-", dashed, 20),
+/// Vendors' own prefixes, from their documentation of key formats; which bytes follow, and how many of them at least.
+static PREFIXES: [(&str, fn(u8) -> bool, usize); 19] = [
+    ("npm_", alphanumeric, 30),
+    ("rk_live_", alphanumeric, 20),
+    ("sk_live_", alphanumeric, 20),
+    ("xoxp-", dashed, 20),
+    ("sk-", dashed, 20),
+    ("ghp_", alphanumeric, 30),
+    ("gho_", alphanumeric, 30),
+    ("ghu_", alphanumeric, 30),
+    ("ghs_", alphanumeric, 30),
+    ("ghr_", alphanumeric, 30),
+    ("github_pat_", word, 22),
+    ("glpat-", dashed, 20),
+    ("gsk_", alphanumeric, 20),
+    ("xai-", alphanumeric, 20),
+    ("hf_", alphanumeric, 30),
+    ("AIza", dashed, 35),
+    ("AKIA", upper, 16),
+    ("ASIA", upper, 16),
+    ("xoxb-", dashed, 20),
 ];
 
-/// How the keys of well-known vendors begin.
 pub(super) fn prefixes() -> impl Iterator<Item = &'static str> {
-    PREFIXES.iter().map(|prefix| prefix.text)
+    PREFIXES.iter().map(|(prefix, ..)| *prefix)
 }
 
 /// Finds a secret that starts at this byte, or whose mark (`://`) does.
@@ -96,14 +82,13 @@ fn length(bytes: &[u8], from: usize, is_body: impl Fn(u8) -> bool) -> usize {
 
 fn vendor_key(bytes: &[u8], at: usize) -> Option<Range<usize>> {
     let rest = bytes.get(at..)?;
-    let prefix = PREFIXES
-        .iter()
-        .find(|prefix| rest.starts_with(prefix.text.as_bytes()))?;
-    let from = at + prefix.text.len();
-    let length = length(bytes, from, prefix.body);
+    let mut prefixes = PREFIXES.iter();
+    let (prefix, body, least) = prefixes.find(|it| rest.starts_with(it.0.as_bytes()))?;
+    let from = at + prefix.len();
+    let length = length(bytes, from, body);
     let body = bytes.get(from..from + length)?;
     // Names of things have no digits in them, keys of this length do.
-    let is_key = length >= prefix.least && body.iter().any(u8::is_ascii_digit);
+    let is_key = length >= *least && body.iter().any(u8::is_ascii_digit);
     is_key.then_some(at..from + length)
 }
 
@@ -111,21 +96,13 @@ fn json_web_token(bytes: &[u8], at: usize) -> Option<Range<usize>> {
     if !bytes.get(at..)?.starts_with(b"eyJ") {
         return None;
     }
-    let mut end = at;
-    for part in 0..3 {
-        if part > 0 {
-            if bytes.get(end) != Some(&b'.') {
-                return None;
-            }
-            end += 1;
-        }
-        let length = length(bytes, end, dashed);
-        if length < SHORTEST_JWT_PART {
-            return None;
-        }
-        end += length;
-    }
-    Some(at..end)
+    let end = at + length(bytes, at, |byte| dashed(byte) || byte == b'.');
+    let mut parts = bytes.get(at..end)?.split(|byte| *byte == b'.');
+    let [header, claims, signature] =
+        [parts.next()?, parts.next()?, parts.next()?].map(<[u8]>::len);
+    let shortest = header.min(claims).min(signature);
+    let end = at + header + 1 + claims + 1 + signature;
+    (shortest >= SHORTEST_JWT_PART).then_some(at..end)
 }
 
 /// Where a private key's own text begins whose mark, `-----BEGIN … PRIVATE KEY-----`, is here.
@@ -163,7 +140,6 @@ fn find(bytes: &[u8], wanted: &[u8]) -> Option<usize> {
         .position(|window| window == wanted)
 }
 
-/// The password of `://user:password@`.
 fn password(bytes: &[u8], at: usize) -> Option<Range<usize>> {
     let rest = bytes.get(at..)?.strip_prefix(b"://")?;
     let end = rest

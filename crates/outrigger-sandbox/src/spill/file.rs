@@ -6,7 +6,7 @@ use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::PathBuf;
 
 use super::super::output::Stream;
-use super::{Gone, Job, Range};
+use super::{Gone, Range};
 
 /// The file is used in pieces of this size: little is lost with the small outputs that most are.
 pub(super) const BLOCK_BYTES: usize = 16 * 1024;
@@ -23,7 +23,6 @@ pub(super) struct State {
     /// Blocks of the file so far, and those of them that are free again.
     pub(super) blocks: usize,
     pub(super) free: Vec<usize>,
-    /// By age.
     kept: BTreeMap<u64, Kept>,
 }
 
@@ -32,7 +31,6 @@ struct Kept {
     owner: u64,
     blocks: Vec<usize>,
     bytes: u64,
-    /// Where the stream changes.
     pieces: Vec<(u64, Stream)>,
     whole: bool,
 }
@@ -49,33 +47,32 @@ impl State {
         }
     }
 
-    pub(super) fn work(&mut self, job: Job) {
-        match job {
-            Job::Begin { number, owner } => {
-                let kept = Kept {
-                    owner,
-                    ..Kept::default()
-                };
-                self.kept.insert(number, kept);
-            }
-            Job::Append(number, stream, text) => {
-                if let Err(error) = self.append(number, stream, text.as_bytes()) {
-                    tracing::warn!(%error, "an output is not kept");
-                    self.forget(number);
-                }
-            }
-            Job::Finish(number) => {
-                if let Some(kept) = self.kept.get_mut(&number) {
-                    kept.whole = true;
-                }
-            }
-            Job::Forget(number) => self.forget(number),
-            // Who asked may be gone.
-            Job::Read(number, offset, limit, reply) => {
-                drop(reply.try_send(self.read(number, offset, limit)));
-            }
-            #[cfg(test)]
-            Job::Hang(released) => drop(released.send(())),
+    pub(super) fn begin(&mut self, number: u64, owner: u64) {
+        let kept = Kept {
+            owner,
+            ..Kept::default()
+        };
+        self.kept.insert(number, kept);
+    }
+
+    pub(super) fn finish(&mut self, number: u64) {
+        if let Some(kept) = self.kept.get_mut(&number) {
+            kept.whole = true;
+        }
+    }
+
+    /// Appends text to an output that is kept; forgets one for which there is no room.
+    pub(super) fn append(&mut self, number: u64, stream: Stream, text: &str) {
+        let Some(kept) = self.kept.get_mut(&number) else {
+            return;
+        };
+        let changed = kept.pieces.last().is_none_or(|(_, last)| *last != stream);
+        if changed && !text.is_empty() && kept.pieces.len() < MAX_PIECES {
+            kept.pieces.push((kept.bytes, stream));
+        }
+        if let Err(error) = self.write(number, text.as_bytes()) {
+            tracing::warn!(%error, "an output is not kept");
+            self.forget(number);
         }
     }
 
@@ -108,60 +105,47 @@ impl State {
         })
     }
 
-    fn append(&mut self, number: u64, stream: Stream, mut bytes: &[u8]) -> io::Result<()> {
-        let Some(kept) = self.kept.get_mut(&number) else {
-            return Ok(());
-        };
-        let changed = kept.pieces.last().is_none_or(|(_, last)| *last != stream);
-        if changed && !bytes.is_empty() && kept.pieces.len() < MAX_PIECES {
-            kept.pieces.push((kept.bytes, stream));
-        }
+    fn write(&mut self, number: u64, mut bytes: &[u8]) -> io::Result<()> {
         while !bytes.is_empty() {
-            let (within, held) = match self.kept.get(&number) {
-                Some(kept) => (
-                    usize_of(kept.bytes) % BLOCK_BYTES,
-                    kept.blocks.last().copied(),
-                ),
-                // It was the oldest itself.
-                None => return Err(io::ErrorKind::StorageFull.into()),
-            };
-            let block = match held {
-                Some(block) if within > 0 => block,
-                _ => {
-                    // Its own at once: where nothing can be written, it is given back with the others.
-                    let block = self.block(number)?;
-                    if let Some(kept) = self.kept.get_mut(&number) {
-                        kept.blocks.push(block);
-                    }
-                    block
-                }
-            };
-            let (now, later) = bytes.split_at(bytes.len().min(BLOCK_BYTES - within));
-            let file = self.file.as_mut().ok_or(io::ErrorKind::NotFound)?;
-            file.seek(SeekFrom::Start((block * BLOCK_BYTES + within) as u64))?;
+            // It may have been the oldest itself.
+            let gone = || io::Error::from(io::ErrorKind::StorageFull);
+            let at = self.kept.get(&number).ok_or_else(gone)?.bytes;
+            if at.is_multiple_of(BLOCK_BYTES as u64) {
+                // Its own at once: where nothing can be written, it is given back with the others.
+                let block = self.block(number)?;
+                let kept = self.kept.get_mut(&number).ok_or_else(gone)?;
+                kept.blocks.push(block);
+            }
+            let (file, room) = self.seek(number, at)?;
+            let (now, later) = bytes.split_at(bytes.len().min(room));
             file.write_all(now)?;
-            let kept = self
-                .kept
-                .get_mut(&number)
-                .ok_or(io::ErrorKind::StorageFull)?;
+            let kept = self.kept.get_mut(&number).ok_or_else(gone)?;
             kept.bytes += now.len() as u64;
             bytes = later;
         }
         Ok(())
     }
 
-    /// The oldest output of the owner who has most.
+    /// Returns the file at a byte of an output, and how much of the block is left there.
+    fn seek(&mut self, number: u64, at: u64) -> io::Result<(&mut File, usize)> {
+        let (block, within) = (usize_of(at) / BLOCK_BYTES, usize_of(at) % BLOCK_BYTES);
+        let kept = self.kept.get(&number);
+        let block = kept.and_then(|kept| kept.blocks.get(block).copied());
+        let block = block.ok_or(io::ErrorKind::UnexpectedEof)?;
+        let file = self.file.as_mut().ok_or(io::ErrorKind::NotFound)?;
+        file.seek(SeekFrom::Start((block * BLOCK_BYTES + within) as u64))?;
+        Ok((file, BLOCK_BYTES - within))
+    }
+
     fn first_to_go(&self) -> Option<u64> {
         let mut blocks = BTreeMap::new();
         for kept in self.kept.values() {
             *blocks.entry(kept.owner).or_insert(0) += kept.blocks.len();
         }
         let (most, _) = blocks.into_iter().max_by_key(|(_, blocks)| *blocks)?;
-        let mut theirs = self
-            .kept
-            .iter()
-            .filter(|(_, kept)| kept.owner == most && !kept.blocks.is_empty());
-        theirs.next().map(|(number, _)| *number)
+        let mut outputs = self.kept.iter();
+        let theirs = outputs.find(|(_, kept)| kept.owner == most && !kept.blocks.is_empty());
+        theirs.map(|(number, _)| *number)
     }
 
     /// Takes a block for an output; where there is none left, another output gives up its own.
@@ -184,7 +168,7 @@ impl State {
         }
     }
 
-    fn forget(&mut self, number: u64) {
+    pub(super) fn forget(&mut self, number: u64) {
         let Some(kept) = self.kept.remove(&number) else {
             return;
         };
@@ -201,15 +185,8 @@ impl State {
         let mut bytes = Vec::with_capacity(usize_of(to.saturating_sub(from)));
         let mut at = from;
         while at < to {
-            let within = usize_of(at) % BLOCK_BYTES;
-            let block = self
-                .kept
-                .get(&number)
-                .and_then(|kept| kept.blocks.get(usize_of(at) / BLOCK_BYTES).copied())
-                .ok_or(io::ErrorKind::UnexpectedEof)?;
-            let file = self.file.as_mut().ok_or(io::ErrorKind::NotFound)?;
-            file.seek(SeekFrom::Start((block * BLOCK_BYTES + within) as u64))?;
-            let count = (to - at).min((BLOCK_BYTES - within) as u64);
+            let (file, room) = self.seek(number, at)?;
+            let count = (to - at).min(room as u64);
             if file.take(count).read_to_end(&mut bytes)? as u64 != count {
                 return Err(io::ErrorKind::UnexpectedEof.into());
             }

@@ -174,12 +174,12 @@ fn what_is_forgotten_gives_its_room_back() {
     let folder = tempfile::tempdir().unwrap();
     let mut state = State::new(folder.path().to_owned(), QUOTA_BYTES);
     for number in 0..3 {
-        state.work(Job::Begin { number, owner: 0 });
-        state.work(Job::Append(number, Stream::Stdout, "text".to_owned()));
+        state.begin(number, 0);
+        state.append(number, Stream::Stdout, "text");
     }
     assert_eq!((state.blocks, state.file.is_some()), (3, true));
     for number in 0..3 {
-        state.work(Job::Forget(number));
+        state.forget(number);
     }
     assert_eq!((state.blocks, state.free.len()), (0, 0));
     assert!(state.file.is_none());
@@ -191,12 +191,8 @@ fn a_full_disk_keeps_no_file_open() {
     let mut state = State::new(PathBuf::from("/nonexistent"), QUOTA_BYTES);
     let full = File::options().read(true).write(true).open("/dev/full");
     state.file = Some(full.unwrap());
-    state.work(Job::Begin {
-        number: 1,
-        owner: 0,
-    });
-    let text = "no room for this".to_owned();
-    state.work(Job::Append(1, Stream::Stdout, text));
+    state.begin(1, 0);
+    state.append(1, Stream::Stdout, "no room for this");
     assert_eq!(state.read(1, 0, 9), Err(Gone));
     assert_eq!((state.file.is_none(), state.blocks), (true, 0));
 }
@@ -207,7 +203,7 @@ fn a_disk_that_hangs_costs_the_output_and_holds_up_nobody() {
     let spill = Spill::new(folder.path().to_owned(), QUOTA_BYTES);
     let (hang, release) = mpsc::sync_channel(0);
     let hangs = spill.record();
-    spill.writer.send(Job::Hang(hang));
+    spill.writer.send(move |_| hang.send(()).unwrap());
     let piece = "x".repeat(1024 * 1024);
     let refused = (0..64).find(|_| hangs.push(Stream::Stdout, &piece).is_err());
     assert!(refused.is_some());

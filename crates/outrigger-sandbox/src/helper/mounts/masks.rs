@@ -1,7 +1,5 @@
-//! Files that are hidden although they lie where the command may read.
-//!
-//! Something without any access right is mounted over each of them. The command gets "permission denied", which says
-//! more than an empty file would.
+//! Files that are hidden although they lie where the command may read: something without any access right is mounted over
+//! each of them. "Permission denied" says more than an empty file would.
 
 use std::fs::{self, File, Permissions};
 use std::io;
@@ -20,7 +18,6 @@ const HIDING_FILE: &str = "/.hidden-file";
 
 const HIDING_DIRECTORY: &str = "/.hidden-directory";
 
-/// An unreadable file and an unreadable directory.
 pub(super) struct Masks {
     file: OwnedFd,
     directory: OwnedFd,
@@ -32,10 +29,15 @@ impl Masks {
         make_masks().during(Step::Mounts, "preparing what hides files")
     }
 
-    /// Covers the hidden paths of the policy.
     pub(super) fn cover(&self, policy: &Policy) -> Result<(), SetupError> {
-        let seen = || policy.read_write.iter().chain(&policy.read_only);
-        for path in &policy.hidden {
+        let seen = || {
+            policy
+                .command
+                .read_write
+                .iter()
+                .chain(&policy.command.read_only)
+        };
+        for path in &policy.command.hidden {
             // What is seen through nothing that was asked for may still lie in the system.
             let root = seen().find(|root| path.starts_with(root));
             let root = root.map_or(Path::new("/"), PathBuf::as_path);

@@ -1,8 +1,7 @@
 //! Mounts that keep a command from changing what git runs outside of the sandbox.
 //!
 //! A read-only mount is not enough, since the directory above a mount point may be renamed and a copy put in its place:
-//! so that is mounted on itself first, and then cannot be moved. What is missing has been made by then
-//! (`helper::placeholders`).
+//! so that is mounted on itself first, and then cannot be moved.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -18,13 +17,11 @@ use crate::policy::{Pin, Pinned};
 /// What git takes programs to run from, below its directory.
 const REPOSITORY: [&str; 4] = ["config", "hooks", "commondir", "config.worktree"];
 
-/// The same for the directory of a linked worktree.
 const WORKTREE: [&str; 3] = ["commondir", "gitdir", "config.worktree"];
 
 /// Where the text that stands for a link is, until it is mounted.
 const LINK: &str = "/.link";
 
-/// Pins a place, if it is still there.
 pub(super) fn pin(pin: &Pin) -> Result<(), SetupError> {
     pin_opened(pin).during(Step::Mounts, pin.path.display())
 }

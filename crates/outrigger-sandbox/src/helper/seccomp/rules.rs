@@ -6,11 +6,11 @@ use seccompiler::{
     BackendError, SeccompCmpArgLen::Dword, SeccompCmpOp, SeccompCondition, SeccompRule,
 };
 
-use crate::Mode;
 use crate::policy::Policy;
+use crate::{Mode, Network};
 
 /// The rules of each call; no rule means whatever its arguments.
-pub(super) type Calls = BTreeMap<i64, Vec<SeccompRule>>;
+pub(in crate::helper) type Calls = BTreeMap<i64, Vec<SeccompRule>>;
 
 // Newer than some C libraries' headers. Calls since Linux 5.2 have one number on every processor.
 const CLONE3: i64 = 435;
@@ -23,21 +23,19 @@ const MEMFD_SECRET: i64 = 447;
 const FCHMODAT2: i64 = 452;
 const OPEN_TREE_ATTR: i64 = 467;
 
-/// Reading and changing other processes.
-const DEBUGGING: [i64; 6] = [
+/// What nobody needs: reading and changing other processes, large parts of the kernel with a history of holes, namespaces
+/// and mounts (the means to undo the sandbox), the machine's own settings.
+const NEVER: [i64; 51] = [
     libc::SYS_ptrace,
     libc::SYS_process_vm_readv,
     libc::SYS_process_vm_writev,
     libc::SYS_kcmp,
     PROCESS_MADVISE,
     PIDFD_GETFD,
-];
-
-/// Large parts of the kernel with a history of holes. `io_uring` would also open sockets past this filter.
-const SURFACE: [i64; 13] = [
     libc::SYS_bpf,
     libc::SYS_perf_event_open,
     libc::SYS_userfaultfd,
+    // It would also open sockets past this filter.
     libc::SYS_io_uring_setup,
     libc::SYS_io_uring_enter,
     libc::SYS_io_uring_register,
@@ -48,10 +46,6 @@ const SURFACE: [i64; 13] = [
     libc::SYS_open_by_handle_at,
     libc::SYS_syslog,
     MEMFD_SECRET,
-];
-
-/// Namespaces and mounts: the means to undo the sandbox, or to build a world in which a privileged program errs.
-const NAMESPACES: [i64; 14] = [
     libc::SYS_unshare,
     libc::SYS_setns,
     libc::SYS_mount,
@@ -66,10 +60,6 @@ const NAMESPACES: [i64; 14] = [
     libc::SYS_fspick,
     MOUNT_SETATTR,
     OPEN_TREE_ATTR,
-];
-
-/// The machine's own settings.
-const MACHINE: [i64; 18] = [
     libc::SYS_reboot,
     libc::SYS_kexec_load,
     libc::SYS_kexec_file_load,
@@ -108,13 +98,13 @@ const SHARED_BETWEEN_PROCESSES: [i64; 13] = [
     libc::SYS_mq_unlink,
 ];
 
-/// Scheduling and limits, with the process they change as the argument of that number.
-const ON_OTHER_PROCESSES: [(i64, u8); 5] = [
-    (libc::SYS_prlimit64, 0),
-    (libc::SYS_sched_setscheduler, 0),
-    (libc::SYS_sched_setparam, 0),
-    (libc::SYS_sched_setattr, 0),
-    (libc::SYS_sched_setaffinity, 0),
+/// Scheduling and limits; the first argument is the process they change.
+const ON_OTHER_PROCESSES: [i64; 5] = [
+    libc::SYS_prlimit64,
+    libc::SYS_sched_setscheduler,
+    libc::SYS_sched_setparam,
+    libc::SYS_sched_setattr,
+    libc::SYS_sched_setaffinity,
 ];
 
 /// Calls whose first argument says whether the second is a process, a group or a user; with the number for a process.
@@ -154,7 +144,6 @@ pub(super) const SCOPES: u8 = 6;
 /// The bits of a socket's type that are its kind; the others are flags.
 const SOCKET_KIND: u64 = 0xf;
 
-/// Requests that type into a terminal.
 const TERMINAL_INPUT: [u64; 2] = [0x5412, 0x541C];
 
 /// Calls that shall look as if the kernel did not know them.
@@ -166,7 +155,7 @@ pub(super) fn absent() -> Calls {
 ///
 /// `landlock` is the version of Landlock in force, 0 for none: what an older one does not see is refused here.
 pub(super) fn denied(policy: &Policy, landlock: u8) -> Result<Calls, BackendError> {
-    let mut calls = whatever([DEBUGGING.as_slice(), &SURFACE, &NAMESPACES, &MACHINE].concat());
+    let mut calls = whatever(NEVER);
     #[cfg(target_arch = "x86_64")]
     calls.extend(whatever([libc::SYS_iopl, libc::SYS_ioperm]));
     calls.extend(setuid_planting()?);
@@ -177,8 +166,8 @@ pub(super) fn denied(policy: &Policy, landlock: u8) -> Result<Calls, BackendErro
     }
     if policy.mode < Mode::Full {
         calls.extend(whatever(SHARED_BETWEEN_PROCESSES));
-        for (call, argument) in ON_OTHER_PROCESSES {
-            calls.insert(call, vec![all([is_not(argument, 0)?])?]);
+        for call in ON_OTHER_PROCESSES {
+            calls.insert(call, vec![all([is_not(0, 0)?])?]);
         }
         // With "the user" for whom, nobody at 0 is oneself and all the user's processes, the daemon among them.
         for (call, one_process) in BY_KIND_OF_WHOM {
@@ -221,7 +210,11 @@ fn is_not(argument: u8, value: u64) -> Result<SeccompCondition, BackendError> {
 }
 
 fn has(argument: u8, bits: u64) -> Result<SeccompCondition, BackendError> {
-    SeccompCondition::new(argument, Dword, SeccompCmpOp::MaskedEq(bits), bits)
+    masked(argument, bits, bits)
+}
+
+fn masked(argument: u8, mask: u64, value: u64) -> Result<SeccompCondition, BackendError> {
+    SeccompCondition::new(argument, Dword, SeccompCmpOp::MaskedEq(mask), value)
 }
 
 /// A file with a set-user-id bit would keep the daemon's rights for whoever runs it later, outside.
@@ -238,24 +231,17 @@ fn setuid_planting() -> Result<Calls, BackendError> {
         opening.push((libc::SYS_open, 1, 2));
     }
     let mut calls = Calls::new();
-    for (call, mode) in giving.drain(..) {
-        calls.insert(
-            call,
-            vec![
-                all([has(mode, SET_USER_ID)?])?,
-                all([has(mode, SET_GROUP_ID)?])?,
-            ],
-        );
+    for (call, mode) in giving {
+        let (user, group) = (has(mode, SET_USER_ID)?, has(mode, SET_GROUP_ID)?);
+        calls.insert(call, vec![all([user])?, all([group])?]);
     }
-    for (call, flags, mode) in opening.drain(..) {
+    for (call, flags, mode) in opening {
         let mut rules = Vec::new();
         // Without one of these flags the mode is not an argument, and its register may hold anything.
         for creating in [libc::O_CREAT, libc::O_TMPFILE & !libc::O_DIRECTORY] {
             for bit in [SET_USER_ID, SET_GROUP_ID] {
-                rules.push(all([
-                    has(flags, u64::from(creating.unsigned_abs()))?,
-                    has(mode, bit)?,
-                ])?);
+                let creates = has(flags, u64::from(creating.unsigned_abs()))?;
+                rules.push(all([creates, has(mode, bit)?])?);
             }
         }
         calls.insert(call, rules);
@@ -275,12 +261,7 @@ fn truncating() -> Result<Calls, BackendError> {
         // The third way to open, for neither, is for device drivers and asks for no right at all.
         let unwritable = [libc::O_RDONLY, libc::O_ACCMODE].map(|mode| {
             let wanted = bits(mode | libc::O_TRUNC);
-            all([SeccompCondition::new(
-                flags,
-                Dword,
-                SeccompCmpOp::MaskedEq(mask),
-                wanted,
-            )?])
+            all([masked(flags, mask, wanted)?])
         });
         calls.insert(call, unwritable.into_iter().collect::<Result<_, _>>()?);
     }
@@ -307,39 +288,29 @@ fn by_argument() -> Result<Calls, BackendError> {
 
 /// Socket families are allowed by list: what is not on it (vsock reaches the host of a virtual machine) is refused.
 fn sockets(policy: &Policy, landlock: u8) -> Result<Calls, BackendError> {
-    let local = family(libc::AF_UNIX);
-    let (ip, ip6, netlink) = (
-        family(libc::AF_INET),
-        family(libc::AF_INET6),
-        family(libc::AF_NETLINK),
-    );
+    let local = unsigned(libc::AF_UNIX);
+    let [ip, ip6, netlink] = [libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK].map(unsigned);
     // Local sockets by name reach the services of the user's session, which would run anything for us; only in full
     // mode are their names hidden. Those without a path belong to the network, which is the machine's where it is on.
-    let keeps_abstract = policy.ports.is_none() || landlock >= SCOPES;
+    let keeps_abstract = policy.command.network == Network::Off || landlock >= SCOPES;
     let local_by_name = policy.mode == Mode::Full && keeps_abstract;
-    let socket = match (&policy.ports, local_by_name) {
-        (None, false) => Vec::new(),
-        (None, true) => vec![all([is_not(0, local)?])?],
-        (Some(_), by_name) => {
-            let other = [is_not(0, ip)?, is_not(0, ip6)?, is_not(0, netlink)?];
-            let [first, second, third] = other;
-            let families = if by_name {
-                all([first, second, third, is_not(0, local)?])?
-            } else {
-                all([first, second, third])?
-            };
+    let socket = match (&policy.command.network, local_by_name) {
+        (Network::Off, false) => Vec::new(),
+        (Network::Off, true) => vec![all([is_not(0, local)?])?],
+        (Network::On { .. }, by_name) => {
+            let mut other = vec![is_not(0, ip)?, is_not(0, ip6)?, is_not(0, netlink)?];
+            if by_name {
+                other.push(is_not(0, local)?);
+            }
             // Routes and addresses may be asked for: resolvers do.
-            vec![families, all([is(0, netlink)?, is_not(2, 0)?])?]
+            vec![all(other)?, all([is(0, netlink)?, is_not(2, 0)?])?]
         }
     };
     let mut pair = vec![all([is_not(0, local)?])?];
     if !local_by_name {
         // A datagram socket sends to any name, whomever it was paired with; the kernel takes "raw" for the same.
         for kind in [libc::SOCK_DGRAM, libc::SOCK_RAW] {
-            let kind = u64::from(kind.unsigned_abs());
-            let is_kind =
-                SeccompCondition::new(1, Dword, SeccompCmpOp::MaskedEq(SOCKET_KIND), kind)?;
-            pair.push(all([is_kind])?);
+            pair.push(all([masked(1, SOCKET_KIND, unsigned(kind))?])?);
         }
     }
     Ok(Calls::from([
@@ -348,6 +319,6 @@ fn sockets(policy: &Policy, landlock: u8) -> Result<Calls, BackendError> {
     ]))
 }
 
-fn family(family: i32) -> u64 {
-    u64::from(family.unsigned_abs())
+fn unsigned(number: i32) -> u64 {
+    u64::from(number.unsigned_abs())
 }

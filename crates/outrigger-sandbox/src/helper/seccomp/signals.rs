@@ -31,7 +31,6 @@ const OWNER_BY_POINTER: u64 = 15;
 /// Requests of `ioctl` for the same, behind a pointer: `FIOSETOWN` and `SIOCSPGRP`.
 const OWNER_BY_IOCTL: [u64; 2] = [0x8901, 0x8902];
 
-/// Whom signals must not reach.
 #[derive(Debug, Default)]
 pub(in crate::helper) struct Spared {
     /// Numbers of processes and their threads, and those of their groups, negative.
@@ -39,23 +38,26 @@ pub(in crate::helper) struct Spared {
 }
 
 impl Spared {
+    pub(in crate::helper) fn of(processes: impl Iterator<Item = Pid>) -> Self {
+        let mut spared = Self::default();
+        processes.for_each(|process| spared.add(process));
+        spared
+    }
+
     /// Adds a process, by all the numbers it can be named by now.
-    pub(in crate::helper) fn add(&mut self, process: Pid) {
+    fn add(&mut self, process: Pid) {
         self.numbers.insert(process.as_raw_pid());
         // A supervisor goes into a session of its own, with its number, after its worker was started.
         self.numbers.insert(-process.as_raw_pid());
         // Not by `getpgid`: a group of processes outside of the container has the number 0.
         self.numbers.extend(group_of(process).map(|group| -group));
         let threads = std::fs::read_dir(format!("/proc/{}/task", process.as_raw_pid()));
-        let numbers = threads
-            .into_iter()
-            .flatten()
-            .flatten()
-            .filter_map(|thread| thread.file_name().to_str()?.parse::<RawPid>().ok());
+        let threads = threads.into_iter().flatten().flatten();
+        let numbers =
+            threads.filter_map(|thread| thread.file_name().to_str()?.parse::<RawPid>().ok());
         self.numbers.extend(numbers.take(MAX_THREADS));
     }
 
-    /// A rule for each of them as an argument.
     fn named_by(&self, argument: u8) -> Result<Vec<SeccompRule>, BackendError> {
         let named = self.numbers.iter().chain(&[EVERYBODY]);
         named
@@ -64,7 +66,6 @@ impl Spared {
     }
 }
 
-/// The number of the group that a process is in, where it can be seen.
 fn group_of(process: Pid) -> Option<RawPid> {
     let stat = std::fs::read_to_string(format!("/proc/{}/stat", process.as_raw_pid())).ok()?;
     let (_, after_name) = stat.rsplit_once(')')?;
@@ -72,7 +73,6 @@ fn group_of(process: Pid) -> Option<RawPid> {
     (group > 0).then_some(group)
 }
 
-/// The number as the low half of a register.
 fn as_argument(number: RawPid) -> u64 {
     u64::from(u32::from_ne_bytes(number.to_ne_bytes()))
 }
@@ -82,7 +82,6 @@ pub(super) fn absent() -> Calls {
     whatever([libc::SYS_pidfd_send_signal])
 }
 
-/// Calls that are not permitted with such an argument.
 pub(super) fn denied(spared: &Spared) -> Result<Calls, BackendError> {
     // One thread by its number, whosever it is: `tgkill` has replaced it.
     let mut calls = whatever([libc::SYS_tkill]);

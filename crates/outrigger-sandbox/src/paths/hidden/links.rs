@@ -18,7 +18,6 @@ const MAX_WAY: usize = 2 * MAX_DEPTH;
 /// A link that makes a secret of what it leads to, or of what is in it.
 pub(super) struct Link {
     pub(super) root: RootName,
-    /// Below its root.
     pub(super) path: PathBuf,
     /// Whether it lies in a folder that is secret as a whole.
     pub(super) in_secret: bool,

@@ -1,17 +1,17 @@
 //! What folders held when they were last read.
 //!
-//! A folder's entries are remembered with the time of its last change. One that has not changed since costs a look
-//! at its time instead of a look at each name. A folder that changed just before it was read is read again:
-//! clocks of file systems tick slowly enough to hide a second change.
+//! A folder that has not changed since costs a look at its time instead of a look at each name. One that changed just
+//! before it was read is read again: clocks of file systems tick slowly enough to hide a second change.
 
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use cap_fs_ext::MetadataExt;
 use cap_std::fs::Dir;
+use parking_lot::Mutex;
 
 use super::super::contents::changed;
 use super::super::secrets::{Identity, Known};
@@ -21,36 +21,15 @@ use crate::deny;
 /// Most folders remembered, at some hundred bytes each.
 const MAX_FOLDERS: usize = 100_000;
 
-/// How long a folder must have been left alone for its time to tell of the next change.
-const SETTLED: Duration = Duration::from_secs(2);
+/// How many seconds a folder must have been left alone for its time to tell of the next change.
+const SETTLED: u64 = 2;
 
 /// What was found in the folders of a root, by their path below it.
-#[derive(Debug, Default)]
-pub(in super::super) struct Memory(Mutex<HashMap<PathBuf, Arc<Folder>>>);
+pub(in super::super) type Memory = Mutex<HashMap<PathBuf, Arc<Folder>>>;
 
-impl Memory {
-    /// Takes out all that is remembered.
-    pub(super) fn take(&self) -> HashMap<PathBuf, Arc<Folder>> {
-        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    /// Remembers these folders and no other.
-    pub(super) fn put(&self, folders: HashMap<PathBuf, Arc<Folder>>) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = folders;
-    }
-
-    #[cfg(test)]
-    pub(super) fn holds(&self, folder: &Path) -> bool {
-        let folders = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        folders.contains_key(folder)
-    }
-}
-
-/// A folder as it was read.
 #[derive(Debug)]
-pub(super) struct Folder {
+pub(in super::super) struct Folder {
     pub(super) stamp: Stamp,
-    /// Whether all in it is secret.
     pub(super) secret: bool,
     /// Whether it has an entry `.git`, of whatever kind.
     pub(super) has_git: bool,
@@ -63,7 +42,6 @@ pub(super) struct Folder {
     inodes: Vec<u64>,
 }
 
-/// An entry that is a secret by its name.
 #[derive(Debug)]
 pub(super) struct Secret {
     pub(super) name: OsString,
@@ -72,7 +50,6 @@ pub(super) struct Secret {
     pub(super) identity: Option<Identity>,
 }
 
-/// Tells one state of a folder from another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Stamp {
     device: u64,
@@ -81,15 +58,9 @@ pub(super) struct Stamp {
 }
 
 impl Stamp {
-    /// Whether the folder was left alone for a while.
     fn is_settled(&self, now: SystemTime) -> bool {
-        let Ok(now) = now.duration_since(UNIX_EPOCH) else {
-            return false;
-        };
-        u64::try_from(self.changed.0)
-            .ok()
-            .and_then(|changed| now.as_secs().checked_sub(changed))
-            .is_some_and(|age| age > SETTLED.as_secs())
+        let now = now.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+        u64::try_from(self.changed.0).is_ok_and(|changed| now.saturating_sub(changed) > SETTLED)
     }
 }
 
@@ -177,7 +148,6 @@ impl Folder {
         }
     }
 
-    /// Whether a folder in it is a secret by its name.
     pub(super) fn names_secret(&self, folder: &OsStr) -> bool {
         self.secrets
             .iter()
@@ -201,23 +171,19 @@ impl Folder {
         if !inodes.any(|inode| known.may_hold(device, *inode)) {
             return Vec::new();
         }
-        let opened = match relative.as_os_str().is_empty() {
-            true => root.try_clone(),
-            false => root.open_dir(relative),
-        };
-        let Ok(dir) = opened else {
+        let Ok(dir) = root.open_dir(Path::new(".").join(relative)) else {
             return Vec::new();
         };
         let entries = dir.entries().into_iter().flatten().flatten();
         let suspects = entries
             .filter(|entry| inode(entry).is_some_and(|inode| known.may_hold(device, inode)))
             .map(|entry| entry.file_name());
-        let suspects: Vec<OsString> = suspects.collect();
-        let is_secret = |name: &OsString| {
-            dir.symlink_metadata(name)
-                .is_ok_and(|metadata| known.confirm(&metadata))
-        };
-        suspects.into_iter().filter(is_secret).collect()
+        let mut suspects: Vec<OsString> = suspects.collect();
+        suspects.retain(|name| {
+            let metadata = dir.symlink_metadata(name);
+            metadata.is_ok_and(|metadata| known.confirm(&metadata))
+        });
+        suspects
     }
 }
 

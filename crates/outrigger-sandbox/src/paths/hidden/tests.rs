@@ -52,7 +52,7 @@ fn what_is_remembered_and_what_is_new_are_both_found() {
     assert_eq!(names(&roots), first);
     let remembered = |name: &str| {
         let memory = &roots.root(RootName::Project).hidden;
-        memory.holds(Path::new(name))
+        memory.lock().contains_key(Path::new(name))
     };
     assert!(remembered("") && remembered("a/b") && remembered("c"));
     // Known folders are not read again, and a change of one is seen at once.
@@ -145,11 +145,7 @@ fn a_secret_stays_one_under_another_name() {
     fs::rename(base.join(".ssh"), base.join("plain")).unwrap();
     fs::hard_link(base.join("a/b/.env"), base.join("c/hard.txt")).unwrap();
     let odd = std::os::unix::ffi::OsStrExt::from_bytes(b"\xff");
-    fs::rename(
-        base.join(".terraform.d"),
-        base.join::<&std::ffi::OsStr>(odd),
-    )
-    .unwrap();
+    fs::rename(base.join(".terraform.d"), base.join::<&OsStr>(odd)).unwrap();
     let hidden = roots.hidden();
     assert!(hidden.complete);
     for path in [
@@ -162,9 +158,7 @@ fn a_secret_stays_one_under_another_name() {
     ] {
         assert!(hidden.paths.contains(&base.join(path)), "{path} {hidden:?}");
     }
-    let below_odd = base
-        .join::<&std::ffi::OsStr>(odd)
-        .join("credentials.tfrc.json");
+    let below_odd = base.join::<&OsStr>(odd).join("credentials.tfrc.json");
     assert!(hidden.paths.contains(&below_odd));
     // A folder is named once, and what was never secret is not.
     assert!(!hidden.paths.contains(&base.join("plain/id_rsa")));

@@ -1,8 +1,5 @@
 //! A helper that is started before it is needed: while one command runs, the next one's helper executes this binary
-//! and waits for its policy.
-//!
-//! Of a command that does next to nothing that is the larger part of its time. Commands follow each other closely in
-//! a loop of tool calls or not at all, so the helper is let go after a moment: an idle daemon has no child.
+//! and waits for its policy. Of a command that does next to nothing that is the larger part of its time.
 
 use std::io::{self, IoSlice, Write};
 use std::mem::MaybeUninit;
@@ -10,9 +7,10 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream as BlockingStream;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use rustix::fs::MemfdFlags;
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags};
 use tokio::net::UnixStream;
@@ -20,7 +18,7 @@ use tokio::process::Command as Spawner;
 use tokio::time::Instant;
 
 use super::StdinPipe;
-use super::children::Started as Child;
+use super::children::Started;
 use crate::policy::MAX_DESCRIPTORS;
 use crate::{HELPER_ARGUMENT, Stdin};
 
@@ -28,16 +26,14 @@ use crate::{HELPER_ARGUMENT, Stdin};
 /// beside that a helper's start is nothing.
 const LINGER: Duration = Duration::from_millis(100);
 
-/// The place for one helper that waits.
 #[derive(Debug)]
-pub(crate) struct Ahead {
+pub(super) struct Ahead {
     binary: PathBuf,
     waiting: Mutex<Option<Helper>>,
 }
 
 impl Ahead {
-    /// An empty place for helpers that execute `binary`.
-    pub(crate) fn new(binary: PathBuf) -> Self {
+    pub(super) fn new(binary: PathBuf) -> Self {
         Self {
             binary,
             waiting: Mutex::new(None),
@@ -46,16 +42,15 @@ impl Ahead {
 
     /// The helper that waits, or one that is started now.
     pub(super) fn helper(&self) -> io::Result<Helper> {
-        if let Some(mut helper) = self.take(|_| true)
+        if let Some(mut helper) = self.waiting.lock().take()
             // Somebody may have killed what waited.
-            && matches!(helper.child.try_wait(), Ok(None))
+            && matches!(helper.process.child.try_wait(), Ok(None))
         {
             return Ok(helper);
         }
         Helper::start(&self.binary)
     }
 
-    /// A helper for what another one left undone.
     pub(super) fn another(&self) -> io::Result<Helper> {
         Helper::start(&self.binary)
     }
@@ -64,12 +59,12 @@ impl Ahead {
     pub(super) fn prepare(self: &Arc<Self>) {
         let ahead = Arc::clone(self);
         tokio::spawn(async move {
-            if ahead.place().is_some() {
+            if ahead.waiting.lock().is_some() {
                 return;
             }
             match Helper::start(&ahead.binary) {
                 // One that was put here meanwhile ends; that is not worth a lock around the start of a process.
-                Ok(helper) => drop(ahead.place().replace(helper)),
+                Ok(helper) => drop(ahead.waiting.lock().replace(helper)),
                 Err(error) => {
                     // The next command will meet it, and its user be told.
                     tracing::debug!(%error, "no helper was started ahead");
@@ -77,25 +72,20 @@ impl Ahead {
                 }
             }
             tokio::time::sleep(LINGER).await;
-            if let Some(idle) = ahead.take(|helper| helper.started.elapsed() >= LINGER) {
-                idle.end().await;
+            let is_idle = |helper: &mut Helper| helper.started.elapsed() >= LINGER;
+            let idle = ahead.waiting.lock().take_if(is_idle);
+            if let Some(mut idle) = idle {
+                drop(idle.socket);
+                idle.process.child.wait().await.map_or_else(drop, drop);
             }
         });
-    }
-
-    fn take(&self, condition: impl FnOnce(&mut Helper) -> bool) -> Option<Helper> {
-        self.place().take_if(condition)
-    }
-
-    fn place(&self) -> std::sync::MutexGuard<'_, Option<Helper>> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// A helper without a policy. Dropping it ends it.
 #[derive(Debug)]
 pub(super) struct Helper {
-    child: Child,
+    process: Started,
     socket: BlockingStream,
     started: Instant,
 }
@@ -107,7 +97,7 @@ impl Helper {
     /// whose cost does not grow with the daemon's memory; the others travel in the socket's first message.
     fn start(binary: &Path) -> io::Result<Self> {
         let (socket, theirs) = BlockingStream::pair()?;
-        let child = Child::spawn(
+        let process = Started::spawn(
             Spawner::new(binary)
                 .arg(HELPER_ARGUMENT)
                 .env_clear()
@@ -116,7 +106,7 @@ impl Helper {
                 .stderr(Stdio::piped()),
         )?;
         Ok(Self {
-            child,
+            process,
             socket,
             started: Instant::now(),
         })
@@ -128,7 +118,7 @@ impl Helper {
         task: &[u8],
         stdin: Stdin,
         places: &[BorrowedFd<'_>],
-    ) -> io::Result<(Child, UnixStream, Option<StdinPipe>)> {
+    ) -> io::Result<(Started, UnixStream, Option<StdinPipe>)> {
         let memory = rustix::fs::memfd_create("outrigger-policy", MemfdFlags::CLOEXEC)?;
         std::fs::File::from(memory.try_clone()?).write_all(task)?;
         let input = match stdin {
@@ -144,13 +134,7 @@ impl Helper {
             Some((_, writer)) => Some(StdinPipe::from_owned_fd(OwnedFd::from(writer))?),
             None => None,
         };
-        Ok((self.child, UnixStream::from_std(self.socket)?, stdin))
-    }
-
-    /// Ends a helper that nobody needs, and waits for its end.
-    async fn end(mut self) {
-        drop(self.socket);
-        self.child.wait().await.map_or_else(drop, drop);
+        Ok((self.process, UnixStream::from_std(self.socket)?, stdin))
     }
 }
 

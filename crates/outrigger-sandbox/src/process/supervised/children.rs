@@ -1,14 +1,12 @@
 //! The processes that the daemon started, and those that became its children because it is process 1.
 //!
-//! In a container the daemon is process 1 itself. What loses its parent there, say what a command left behind where
-//! the sandbox has no supervisor of its own any more, becomes the daemon's child and stays as a zombie until it is
-//! waited for. The daemon's own children are waited for by whoever started them, so they are known by number.
+//! What loses its parent in a container becomes the child of a daemon that is process 1 there, and stays as a zombie until
+//! it is waited for. The daemon's own children are waited for by whoever started them, so they are known by number.
 
 use std::collections::BTreeSet;
 use std::io;
-use std::ops::{Deref, DerefMut};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use parking_lot::Mutex;
 use tokio::process::{Child, Command};
 use tokio::sync::Notify;
 
@@ -20,10 +18,9 @@ static STARTED: Mutex<BTreeSet<u32>> = Mutex::new(BTreeSet::new());
 /// Told when one of them is waited for no longer.
 static LEFT: Notify = Notify::const_new();
 
-/// A process that its owner waits for.
 #[derive(Debug)]
 pub(crate) struct Started {
-    child: Child,
+    pub(crate) child: Child,
     // After the child: dropped in this order.
     _entry: Entry,
 }
@@ -33,10 +30,9 @@ pub(crate) struct Started {
 struct Entry(Option<u32>);
 
 impl Started {
-    /// Starts a process.
     pub(crate) fn spawn(command: &mut Command) -> io::Result<Self> {
         // Held meanwhile: nobody may take the new process for an orphan.
-        let mut started = started();
+        let mut started = STARTED.lock();
         let child = command.spawn()?;
         let number = child.id();
         started.extend(number);
@@ -47,38 +43,16 @@ impl Started {
     }
 }
 
-impl Deref for Started {
-    type Target = Child;
-
-    fn deref(&self) -> &Child {
-        &self.child
-    }
-}
-
-impl DerefMut for Started {
-    fn deref_mut(&mut self) -> &mut Child {
-        &mut self.child
-    }
-}
-
 impl Drop for Entry {
     fn drop(&mut self) {
         if let Some(number) = self.0 {
-            started().remove(&number);
+            STARTED.lock().remove(&number);
             LEFT.notify_one();
         }
     }
 }
 
-fn started() -> MutexGuard<'static, BTreeSet<u32>> {
-    STARTED.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// Takes in processes that ended and that nobody in the daemon started, for as long as the daemon runs.
-///
-/// # Errors
-///
-/// The system's, where the daemon cannot be told of ended children.
 pub(crate) async fn take_in_orphans() -> io::Result<()> {
     use tokio::signal::unix::{SignalKind, signal};
 
@@ -95,7 +69,7 @@ pub(crate) async fn take_in_orphans() -> io::Result<()> {
 
 /// Takes in what has ended, up to one of the daemon's own, which its owner takes in.
 fn take_in() {
-    let started = started();
+    let started = STARTED.lock();
     while let Ok(Some(ended)) = raw::ended_child() {
         let number = u32::try_from(ended.as_raw_pid()).unwrap_or_default();
         if started.contains(&number) || !matches!(raw::wait(Some(ended), false), Ok(Some(_))) {

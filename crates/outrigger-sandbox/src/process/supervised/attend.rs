@@ -1,0 +1,224 @@
+//! The task that attends to a helper until nothing is left of its command; whatever a helper leaves undone, another one
+//! does.
+//!
+//! The daemon itself removes nothing: a command may have left what takes minutes, or breaks whoever walks through it.
+
+use std::io;
+use std::os::unix::process::ExitStatusExt;
+use std::pin::pin;
+use std::process::ExitStatus;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::StreamExt;
+use rustix::process::{Pid, Signal};
+use tokio::net::UnixStream;
+use tokio::net::unix::OwnedReadHalf;
+use tokio::sync::{oneshot, watch};
+use tokio::time::timeout;
+use tokio_util::codec::{FramedRead, LinesCodec};
+use tokio_util::sync::CancellationToken;
+
+use super::ahead::Ahead;
+use super::children::Started;
+use super::{Exit, Restored, SpawnError, Tree};
+use crate::Stdin;
+use crate::git::watch::Watch;
+use crate::layers::{Layers, Step};
+use crate::policy::{Leavings, MAX_NOTICE_BYTES, Notice, Task};
+
+/// How long the helper may take to start a program: milliseconds usually, more on a machine out of memory.
+const START_PATIENCE: Duration = Duration::from_secs(20);
+
+/// How long the helper may take to say that all processes are dead, from the death that was asked for or has happened.
+/// Milliseconds usually; a machine may be slow.
+const DEATH_PATIENCE: Duration = Duration::from_secs(20);
+
+/// How long anybody waits for the removal of temporary files, which goes on without him.
+const REMOVAL_PATIENCE: Duration = Duration::from_secs(1);
+
+#[derive(Debug, Default)]
+pub(super) struct Known {
+    pub(super) exit: Option<Exit>,
+    /// Known last: when nothing is left of the command, or what is left takes longer.
+    pub(super) restored: Option<Restored>,
+}
+
+/// A helper that runs, and what it does not see to itself.
+#[derive(Debug)]
+struct Running {
+    helper: Started,
+    notices: FramedRead<OwnedReadHalf, LinesCodec>,
+    leavings: Leavings,
+    ahead: Arc<Ahead>,
+    watch: Watch,
+    known: watch::Sender<Known>,
+    /// The process group of the program, where its number is the same for the daemon.
+    group: Option<Pid>,
+    is_dead: bool,
+}
+
+/// Has a task attend to a helper; what is returned second says whether the program runs.
+pub(super) fn begin(
+    helper: Started,
+    socket: UnixStream,
+    leavings: Leavings,
+    ahead: &Arc<Ahead>,
+    watch: Watch,
+) -> (Tree, oneshot::Receiver<Result<Layers, SpawnError>>) {
+    let (notices, requests) = socket.into_split();
+    let running = Running {
+        helper,
+        notices: FramedRead::new(notices, LinesCodec::new_with_max_length(MAX_NOTICE_BYTES)),
+        leavings,
+        ahead: Arc::clone(ahead),
+        watch,
+        known: watch::Sender::default(),
+        group: None,
+        is_dead: false,
+    };
+    let tree = Tree {
+        requests,
+        killed: CancellationToken::new(),
+        known: running.known.subscribe(),
+    };
+    let (tell, started) = oneshot::channel();
+    tokio::spawn(running.attend(tell, tree.killed.clone()));
+    (tree, started)
+}
+
+impl Running {
+    async fn attend(
+        mut self,
+        started: oneshot::Sender<Result<Layers, SpawnError>>,
+        killed: CancellationToken,
+    ) {
+        let outcome = timeout(START_PATIENCE, self.started()).await;
+        drop(started.send(outcome.unwrap_or_else(|_| Err(gone(io::ErrorKind::TimedOut)))));
+        tokio::select! {
+            () = self.hear_until(|it| it.known.borrow().exit.is_some()) => {}
+            () = killed.cancelled() => {}
+        }
+        let death = self.hear_until(|it| it.is_dead);
+        let is_late = timeout(DEATH_PATIENCE, death).await.is_err();
+        let (is_dead, known) = (self.is_dead, self.known.clone());
+        known.send_modify(|known| {
+            known
+                .exit
+                .get_or_insert_with(|| end_without_report(self.group));
+        });
+        if is_late && self.group.is_some() {
+            // The only one that can find its processes goes on killing them for as long as it takes.
+            let failure = Some("its processes cannot be ended yet".to_owned());
+            let paths = Vec::new();
+            known.send_modify(|known| known.restored = Some(Restored { paths, failure }));
+            self.hear_until(|it| it.is_dead).await;
+            std::mem::take(&mut self.watch).end().await;
+            return self.tidy_up(is_dead).await;
+        }
+        if !is_dead {
+            // Its namespace ends with it.
+            self.helper.child.start_kill().unwrap_or_default();
+            self.helper.child.wait().await.map_or_else(drop, drop);
+        }
+        let restored = std::mem::take(&mut self.watch).end().await;
+        let mut tidying = pin!(self.tidy_up(is_dead));
+        let is_tidy = timeout(REMOVAL_PATIENCE, &mut tidying).await.is_ok();
+        known.send_modify(|known| known.restored = Some(restored));
+        if !is_tidy {
+            tidying.await;
+        }
+    }
+
+    async fn started(&mut self) -> Result<Layers, SpawnError> {
+        let mut layers = Layers::default();
+        loop {
+            match self.notice().await {
+                Some(Notice::Confined(applied)) => layers = applied,
+                Some(Notice::Started { group }) => {
+                    self.group = group.and_then(Pid::from_raw);
+                    return Ok(layers);
+                }
+                Some(Notice::Failed {
+                    step: Step::Execute,
+                    reason,
+                }) => return Err(SpawnError::Program { reason }),
+                Some(Notice::Failed { step, reason }) => {
+                    return Err(SpawnError::refused(step, reason));
+                }
+                Some(Notice::Exited { .. } | Notice::Dead {}) | None => {
+                    return Err(gone(io::ErrorKind::UnexpectedEof));
+                }
+            }
+        }
+    }
+
+    /// Returns the next notice; `None` when the helper has ended.
+    async fn notice(&mut self) -> Option<Notice> {
+        let line = self.notices.next().await?.ok()?;
+        serde_json::from_str(&line).ok()
+    }
+
+    /// Takes in notices until something is known or the helper has ended.
+    async fn hear_until(&mut self, is_known: impl Fn(&Self) -> bool) {
+        while !is_known(self) {
+            match self.notice().await {
+                Some(Notice::Exited {
+                    status,
+                    cpu_ms,
+                    max_rss_bytes,
+                }) => {
+                    let status = ExitStatus::from_raw(status);
+                    let exit = Exit {
+                        code: status.code(),
+                        signal: status.signal(),
+                        cpu_ms,
+                        max_rss_bytes,
+                    };
+                    self.known.send_modify(|known| known.exit = Some(exit));
+                }
+                Some(Notice::Dead {}) => self.is_dead = true,
+                Some(Notice::Confined(_) | Notice::Started { .. } | Notice::Failed { .. }) => {}
+                None => return,
+            }
+        }
+    }
+
+    /// Waits for the helper's end, and has another one see to what it left.
+    async fn tidy_up(mut self, is_dead: bool) {
+        self.helper.child.wait().await.map_or_else(drop, drop);
+        let is_there = |path: &std::path::PathBuf| path.symlink_metadata().is_ok();
+        if is_dead && !self.leavings.private_tmp.as_ref().is_some_and(is_there) {
+            return;
+        }
+        if let Err(error) = self.see_to_leavings().await {
+            tracing::error!(%error, "what a command left could not be removed");
+        }
+    }
+
+    async fn see_to_leavings(self) -> io::Result<()> {
+        self.leavings.remove_empty_tmp();
+        let task = Task {
+            policy: None,
+            leavings: self.leavings,
+        };
+        let task = serde_json::to_vec(&task)?;
+        let another = self.ahead.another()?;
+        let (mut another, socket, _) = another.employ(&task, Stdin::Null, &[])?;
+        another.child.wait().await?;
+        drop(socket);
+        Ok(())
+    }
+}
+
+fn gone(kind: io::ErrorKind) -> SpawnError {
+    SpawnError::Helper(kind.into())
+}
+
+/// The helper was killed. Its program died with it; the rest of the group is killed here.
+fn end_without_report(group: Option<Pid>) -> Exit {
+    if let Some(group) = group {
+        rustix::process::kill_process_group(group, Signal::KILL).unwrap_or_default();
+    }
+    Exit::KILLED
+}
