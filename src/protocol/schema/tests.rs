@@ -7,6 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
+use sha2::{Digest, Sha256};
 
 use super::schema;
 use crate::protocol::command::EXAMPLES;
@@ -63,6 +64,16 @@ fn validator() -> jsonschema::Validator {
 #[test]
 fn the_golden_schema_is_current() {
     check_golden(&fixtures().join("schema/protocol.schema.json"), &schema());
+}
+
+#[test]
+fn the_types_of_the_client_are_made_of_the_golden_schema() {
+    let schema = Sha256::digest(format!("{:#}\n", schema()));
+    let types = include_str!("../../../clients/typescript/src/protocol.ts");
+    assert!(
+        types.contains(&data_encoding::HEXLOWER.encode(&schema)),
+        "run npm install && npm run build in clients/typescript"
+    );
 }
 
 #[test]
