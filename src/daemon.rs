@@ -300,14 +300,14 @@ fn build(
     let registry = Arc::new(registry);
     let tasks = TaskTracker::new();
     let launcher = mcp::Launcher::new(exec, unconfined, options.home.clone());
-    let servers = mcp::Context::new(
-        Arc::clone(&registry),
+    let servers = mcp::Context {
+        registry: Arc::clone(&registry),
         launcher,
-        Clients::guarded(),
-        options.redactor.clone(),
-        config.tools.output_cap,
-    )
-    .telling(notices);
+        clients: Clients::guarded(),
+        redactor: options.redactor.clone(),
+        output_cap: config.tools.output_cap,
+        notices,
+    };
     let providers = Providers::new(&config);
     Arc::new(Daemon {
         mcp: Mcp::new(servers, tasks.clone()),

@@ -44,9 +44,7 @@ const FIRST_VERSION: &str = "2024-10-07";
 
 type Service = RunningService<RoleClient, Client>;
 
-/// An open connection.
 pub(super) struct Connection {
-    /// Where requests go.
     pub(super) peer: Peer<RoleClient>,
     cancel: Option<RunningServiceCancellationToken>,
     service: JoinHandle<Result<QuitReason, JoinError>>,
@@ -66,7 +64,7 @@ pub(super) struct Problem {
 }
 
 impl Problem {
-    fn passing(message: impl Into<String>) -> Self {
+    pub(super) fn passing(message: impl Into<String>) -> Self {
         Self {
             message: message.into(),
             is_final: false,
@@ -221,7 +219,6 @@ async fn http(
     }
 }
 
-/// Shakes hands with a server.
 async fn greet(
     client: &Client,
     inner: impl Transport<RoleClient> + 'static,
