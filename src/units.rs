@@ -126,6 +126,13 @@ pub(crate) struct Span<const LEAST: u64, const MOST: u64>(
     #[schemars(with = "String")] pub(crate) Duration,
 );
 
+impl<const LEAST: u64, const MOST: u64> Span<LEAST, MOST> {
+    /// Reads the duration alone, for serde's `with`.
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Duration, D::Error> {
+        Ok(<Self as Deserialize>::deserialize(from)?.0)
+    }
+}
+
 impl<'de, const LEAST: u64, const MOST: u64> Deserialize<'de> for Span<LEAST, MOST> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let millis = DURATION.read(deserializer, LEAST..=MOST)?;
@@ -141,9 +148,14 @@ pub(crate) struct Size<const LEAST: u64, const MOST: u64>(
 );
 
 impl<const LEAST: u64, const MOST: u64> Size<LEAST, MOST> {
-    /// Returns the bytes as a length in memory.
-    pub(crate) fn bytes(self) -> usize {
-        usize::try_from(self.0).unwrap_or(usize::MAX)
+    /// Reads the bytes alone, for serde's `with`.
+    pub(crate) fn deserialize<'de, D, T>(from: D) -> Result<T, D::Error>
+    where
+        D: Deserializer<'de>,
+        T: TryFrom<u64>,
+    {
+        let Self(bytes) = <Self as Deserialize>::deserialize(from)?;
+        T::try_from(bytes).map_err(|_| de::Error::custom("more than this machine can address"))
     }
 }
 
@@ -159,6 +171,15 @@ impl<'de, const LEAST: u64, const MOST: u64> Deserialize<'de> for Size<LEAST, MO
 pub(crate) struct Number<const LEAST: u64, const MOST: u64>(pub(crate) u64);
 
 impl<const LEAST: u64, const MOST: u64> Number<LEAST, MOST> {
+    /// Reads the number alone, for serde's `with`.
+    pub(crate) fn deserialize<'de, D, T>(from: D) -> Result<T, D::Error>
+    where
+        D: Deserializer<'de>,
+        T: TryFrom<u64> + Default,
+    {
+        Ok(<Self as Deserialize>::deserialize(from)?.get())
+    }
+
     /// Returns the number in the type that the range was chosen for.
     pub(crate) fn get<T: TryFrom<u64> + Default>(self) -> T {
         T::try_from(self.0).unwrap_or_default()

@@ -7,24 +7,11 @@ use super::origin::Origin;
 
 /// Everything that is wrong with a configuration; never empty.
 #[derive(Debug)]
-pub struct ConfigErrors {
-    errors: Vec<ConfigError>,
-}
-
-impl ConfigErrors {
-    pub(crate) fn new(errors: Vec<ConfigError>) -> Self {
-        Self { errors }
-    }
-
-    /// Returns each error, in the order in which they were found.
-    pub fn iter(&self) -> impl Iterator<Item = &ConfigError> {
-        self.errors.iter()
-    }
-}
+pub struct ConfigErrors(pub Vec<ConfigError>);
 
 impl fmt::Display for ConfigErrors {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.errors.as_slice() {
+        match self.0.as_slice() {
             [only] => write!(f, "the configuration has an error: {only}"),
             many => {
                 write!(f, "the configuration has {} errors:", many.len())?;
@@ -40,7 +27,7 @@ impl std::error::Error for ConfigErrors {}
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     /// A file that cannot be read, or is not in its format.
-    #[error("{}{}: {message}", path.display(), Place(*place))]
+    #[error("{}{}: {message}", path.display(), written(*place))]
     File {
         /// The file.
         path: PathBuf,
@@ -93,15 +80,8 @@ impl ConfigError {
     }
 }
 
-struct Place(Option<(usize, usize)>);
-
-impl fmt::Display for Place {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0 {
-            Some((line, column)) => write!(f, ":{line}:{column}"),
-            None => Ok(()),
-        }
-    }
+fn written(place: Option<(usize, usize)>) -> String {
+    place.map_or_else(String::new, |(line, column)| format!(":{line}:{column}"))
 }
 
 /// Returns the candidate that is most probably meant, if any is near.
@@ -114,14 +94,10 @@ pub(crate) fn nearest<'a>(
 ) -> Option<&'a str> {
     let plain = |text: &str| text.replace(['-', '_'], "").to_lowercase();
     let word = plain(word);
+    let distance = |candidate| strsim::damerau_levenshtein(&word, &plain(candidate));
     candidates
         .into_iter()
-        .map(|candidate| {
-            (
-                strsim::damerau_levenshtein(&word, &plain(candidate)),
-                candidate,
-            )
-        })
+        .map(|candidate| (distance(candidate), candidate))
         .filter(|(distance, candidate)| distance * 3 <= candidate.chars().count().max(3))
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, candidate)| candidate)
@@ -161,7 +137,7 @@ mod tests {
 
     #[test]
     fn several_errors_take_a_line_each() {
-        let errors = ConfigErrors::new(vec![
+        let errors = ConfigErrors(vec![
             ConfigError::UnknownKey {
                 key: "server.prot".into(),
                 origin: Origin::Flag("--x".into()),

@@ -29,7 +29,6 @@ const CLAUDE_DESKTOP_KEYS: [&str; 7] = [
 pub(crate) struct FileLayer {
     /// The file, as the source of its values.
     pub(crate) origin: Origin,
-    /// Its values.
     pub(crate) values: Map<String, Value>,
 }
 
@@ -50,10 +49,10 @@ pub(crate) fn read(path: &Path) -> Result<FileLayer, ConfigError> {
 }
 
 /// Reads `workflows/*.yaml` in a directory; each is one workflow, named as the file.
-pub(crate) fn read_workflows(directory: &Path) -> Result<Vec<FileLayer>, Vec<ConfigError>> {
+pub(crate) fn read_workflows(directory: &Path) -> Vec<Result<FileLayer, ConfigError>> {
     let directory = directory.join("workflows");
     let Ok(entries) = std::fs::read_dir(&directory) else {
-        return Ok(Vec::new());
+        return Vec::new();
     };
     let mut paths: Vec<PathBuf> = entries
         .filter_map(|entry| entry.ok().map(|entry| entry.path()))
@@ -62,21 +61,10 @@ pub(crate) fn read_workflows(directory: &Path) -> Result<Vec<FileLayer>, Vec<Con
         .collect();
     if paths.len() > MAX_WORKFLOW_FILES {
         let message = format!("holds more than {MAX_WORKFLOW_FILES} workflow files");
-        return Err(vec![failure(&directory, message)]);
+        return vec![Err(failure(&directory, message))];
     }
     paths.sort();
-    let (mut layers, mut errors) = (Vec::new(), Vec::new());
-    for path in paths {
-        match read_workflow(&path) {
-            Ok(layer) => layers.push(layer),
-            Err(error) => errors.push(error),
-        }
-    }
-    if errors.is_empty() {
-        Ok(layers)
-    } else {
-        Err(errors)
-    }
+    paths.iter().map(|path| read_workflow(path)).collect()
 }
 
 fn read_workflow(path: &Path) -> Result<FileLayer, ConfigError> {
@@ -100,10 +88,7 @@ fn read_text(path: &Path) -> Result<String, ConfigError> {
     }
     let text = String::from_utf8(bytes).map_err(|_| failure(path, "is not UTF-8"))?;
     // Editors on Windows put a byte order mark in front, which no format allows.
-    Ok(text
-        .strip_prefix('\u{feff}')
-        .map(str::to_owned)
-        .unwrap_or(text))
+    Ok(text.trim_start_matches('\u{feff}').to_owned())
 }
 
 fn parse(path: &Path, text: &str, format: Format) -> Result<FileLayer, ConfigError> {

@@ -121,10 +121,10 @@ pub struct Loaded {
 /// that do not exist, values of the wrong type or out of range, and references to what is not
 /// there. Each error names its key and its source and holds no secret.
 pub fn load(sources: &Sources) -> Result<Loaded, ConfigErrors> {
-    let mut merged = layers::merge(sources).map_err(ConfigErrors::new)?;
+    let mut merged = layers::merge(sources).map_err(ConfigErrors)?;
     let mut errors = Vec::new();
     let Some(settings) = typed::settings(&mut merged, &mut errors) else {
-        return Err(ConfigErrors::new(errors));
+        return Err(ConfigErrors(errors));
     };
     let token = keys::token(sources).unwrap_or_else(|error| {
         errors.push(error);
@@ -142,7 +142,7 @@ pub fn load(sources: &Sources) -> Result<Loaded, ConfigErrors> {
                 warnings,
             })
         }
-        _ => Err(ConfigErrors::new(errors)),
+        _ => Err(ConfigErrors(errors)),
     }
 }
 

@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use super::super::error::one_of;
 use super::super::origin::Origin;
-use super::super::settings::{ServerSettings, SessionSettings};
+use super::super::settings::ServerSettings;
 use super::super::{ServerConfig, SessionConfig};
 use super::findings::Findings;
 
@@ -40,7 +40,6 @@ pub(super) fn server(
         let message = "expected an IP address, such as 127.0.0.1, ::1 or 0.0.0.0, or localhost";
         findings.refuse(&["server", "host"], message);
     }
-    let port = settings.port.get();
     for origin in &settings.allowed_origins {
         if let Some(problem) = origin_problem(origin) {
             findings.refuse(
@@ -59,12 +58,12 @@ pub(super) fn server(
     let is_wanted = findings.merged.origin(&["server", "console"]) != Origin::Default;
     let is_near = address.is_some_and(|address| address.is_loopback());
     Some(ServerConfig {
-        max_frame_bytes: settings.max_frame_bytes.bytes(),
-        max_connections: settings.max_connections.get(),
+        max_frame_bytes: settings.max_frame_bytes,
+        max_connections: settings.max_connections,
         allowed_origins: settings.allowed_origins,
         allowed_hosts: settings.allowed_hosts,
         console: settings.console && (is_near || is_wanted),
-        address: SocketAddr::new(address?, port),
+        address: SocketAddr::new(address?, settings.port),
     })
 }
 
@@ -86,17 +85,12 @@ fn has_port(host: &str) -> bool {
     !is_v6 && host.contains(':')
 }
 
-/// Checks `[session]`.
-pub(super) fn session(settings: SessionSettings, findings: &mut Findings<'_>) -> SessionConfig {
+/// Checks which keys `[session]` locks.
+pub(super) fn locked(settings: &SessionConfig, findings: &mut Findings<'_>) {
     for key in &settings.locked {
         if !LOCKABLE.contains(&key.as_str()) {
             let message = format!("{key:?} cannot be locked; {}", one_of(key, LOCKABLE));
             findings.refuse(&["session", "locked"], message);
         }
-    }
-    SessionConfig {
-        resume_grace: settings.resume_grace.0,
-        buffer_bytes: settings.buffer_bytes.bytes(),
-        locked: settings.locked,
     }
 }
