@@ -22,7 +22,6 @@ mod typed;
 mod variables;
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -35,7 +34,8 @@ pub use self::named_value::NamedValue;
 pub use self::origin::Origin;
 pub use self::sections::{
     ApprovalConfig, AskSearch, AuditConfig, BashConfig, ChatConfig, FileReadConfig, GitPolicy,
-    LogConfig, ProjectConfig, SandboxPolicy, SessionConfig, Unattended, WebSearchConfig,
+    LogConfig, ProjectConfig, SandboxPolicy, ServerConfig, SessionConfig, Unattended,
+    WebSearchConfig,
 };
 pub use self::settings::schema;
 pub use self::show::{Shown, json, text};
@@ -92,30 +92,6 @@ impl Config {
             .chain(servers.flat_map(McpServerConfig::secrets))
             .chain(self.environment_secrets.iter().cloned())
             .collect()
-    }
-}
-
-/// Where and to whom the daemon listens.
-#[derive(Clone, Debug)]
-pub struct ServerConfig {
-    /// Address and port; port 0 takes a free one.
-    pub address: SocketAddr,
-    /// Origins accepted besides loopback ones, literally as browsers send them.
-    pub allowed_origins: Vec<String>,
-    /// Host names accepted besides loopback ones, without port.
-    pub allowed_hosts: Vec<String>,
-    /// Largest frame from a client, in bytes; 1 KiB to 256 MiB.
-    pub max_frame_bytes: usize,
-    /// Most sockets open at once; 1 to 10,000.
-    pub max_connections: usize,
-    /// Whether the console page is served.
-    pub console: bool,
-}
-
-impl ServerConfig {
-    /// Whether only this machine can connect; anything else needs a token that was given.
-    pub fn is_loopback(&self) -> bool {
-        self.address.ip().is_loopback()
     }
 }
 

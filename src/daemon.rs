@@ -69,7 +69,7 @@ pub struct Options {
 /// [`Fatal`] where it cannot start.
 pub async fn run(config: Config, options: Options) -> Result<(), Fatal> {
     let (stop, close) = (CancellationToken::new(), CancellationToken::new());
-    let bound = bind(config.server.address, options.token.is_some()).await?;
+    let bound = bind(config.server.address(), options.token.is_some()).await?;
     let address = bound.address;
     let (token, made_up) = token(options.token.clone(), address)?;
     options.redactor.add(token.expose_secret());

@@ -147,11 +147,7 @@ impl Mcp {
         servers.values().map(|server| server.handle.row()).collect()
     }
 
-    /// Starts a server.
-    ///
-    /// # Errors
-    ///
-    /// Where there is one of that name, or too many.
+    /// Starts a server, unless there is one of that name, or too many.
     pub fn add(&self, name: &str, config: McpServerConfig) -> Result<McpServer, McpError> {
         let mut servers = self.servers.lock();
         if servers.contains_key(name) {
@@ -173,10 +169,6 @@ impl Mcp {
     }
 
     /// Ends a server and forgets it; returns when nothing of it is left.
-    ///
-    /// # Errors
-    ///
-    /// Where there is none of that name.
     pub async fn remove(&self, name: &str) -> Result<McpServer, McpError> {
         let running = self.servers.lock().remove(name);
         let Running { handle, task } = running.ok_or_else(|| self.unknown(name))?;
@@ -193,10 +185,6 @@ impl Mcp {
     }
 
     /// Reads a resource, as the server gives it.
-    ///
-    /// # Errors
-    ///
-    /// Where there is no such server, or it failed.
     pub async fn read_resource(
         &self,
         server: &str,
@@ -213,10 +201,6 @@ impl Mcp {
     }
 
     /// Gets a prompt, as the server gives it.
-    ///
-    /// # Errors
-    ///
-    /// Where there is no such server, or it failed.
     pub async fn get_prompt(
         &self,
         server: &str,

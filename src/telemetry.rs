@@ -72,10 +72,6 @@ pub fn filter(text: &str) -> Result<EnvFilter, ParseError> {
 /// Sets up logging to stderr for the whole process, once.
 ///
 /// Lines are written by a thread of their own; dropping the guard waits shortly for those that are left.
-///
-/// # Errors
-///
-/// [`TelemetryError`]: an unreadable filter, no thread to be had, or logging that is there already.
 pub fn init(
     level: &str,
     format: LogFormat,

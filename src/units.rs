@@ -141,27 +141,19 @@ impl<'de, const LEAST: u64, const MOST: u64> Deserialize<'de> for Span<LEAST, MO
 }
 
 /// A number of bytes in a configuration file, in a range.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema)]
-#[schemars(inline, extend("type" = ["string", "integer"], "format" = "size-text"))]
-pub(crate) struct Size<const LEAST: u64, const MOST: u64>(
-    #[schemars(with = "String")] pub(crate) u64,
-);
+#[derive(JsonSchema)]
+#[schemars(inline, with = "String", extend("type" = ["string", "integer"], "format" = "size-text"))]
+pub(crate) enum Size<const LEAST: u64, const MOST: u64> {}
 
 impl<const LEAST: u64, const MOST: u64> Size<LEAST, MOST> {
-    /// Reads the bytes alone, for serde's `with`.
+    /// Reads the bytes, for serde's `with`.
     pub(crate) fn deserialize<'de, D, T>(from: D) -> Result<T, D::Error>
     where
         D: Deserializer<'de>,
         T: TryFrom<u64>,
     {
-        let Self(bytes) = <Self as Deserialize>::deserialize(from)?;
+        let bytes = SIZE.read(from, LEAST..=MOST)?;
         T::try_from(bytes).map_err(|_| de::Error::custom("more than this machine can address"))
-    }
-}
-
-impl<'de, const LEAST: u64, const MOST: u64> Deserialize<'de> for Size<LEAST, MOST> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        SIZE.read(deserializer, LEAST..=MOST).map(Self)
     }
 }
 

@@ -23,7 +23,6 @@ use super::show::Shown;
 use super::{AuditConfig, ChatConfig, Config, ProviderConfig, ToolsConfig, WebSearchConfig};
 use crate::units::format_duration;
 
-/// The tools that are compiled in.
 const CORE_TOOLS: [&str; 8] = [
     "file_read",
     "file_write",
@@ -84,8 +83,8 @@ pub(crate) fn check(
     level(&settings.log.level, findings);
     server::locked(&settings.session, findings);
     let config = Config {
-        server: server?,
-        project: project::check(settings.project, findings)?,
+        server,
+        project: project::check(&settings.project, findings)?,
         session: settings.session,
         chat,
         approval: settings.approval,

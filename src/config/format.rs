@@ -30,7 +30,6 @@ impl fmt::Display for Broken {
 }
 
 impl Format {
-    /// Returns the format of a file by the ending of its name.
     pub(crate) fn of(path: &Path) -> Option<Self> {
         let ending = path.extension()?.to_str()?;
         match ending.to_ascii_lowercase().as_str() {

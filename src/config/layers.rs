@@ -31,10 +31,7 @@ pub(crate) fn merge(sources: &Sources) -> Result<Merged, Vec<ConfigError>> {
 }
 
 pub(crate) fn defaults() -> Result<Map<String, Value>, ConfigError> {
-    toml::from_str(DEFAULTS).map_err(|error| ConfigError::Section {
-        key: "config/default.toml".to_owned(),
-        message: error.to_string(),
-    })
+    toml::from_str(DEFAULTS).map_err(|error| ConfigError::at("config/default.toml", error))
 }
 
 fn read_files(sources: &Sources) -> Result<Vec<FileLayer>, Vec<ConfigError>> {
@@ -70,10 +67,8 @@ fn defined_twice(earlier: &[FileLayer], workflow: &FileLayer) -> Option<ConfigEr
     let first = earlier
         .iter()
         .find(|layer| workflows(layer).any(|other| other == name))?;
-    Some(ConfigError::Section {
-        key: format!("workflows.{name}"),
-        message: format!("defined twice, in {} and {}", first.origin, workflow.origin),
-    })
+    let message = format!("defined twice, in {} and {}", first.origin, workflow.origin);
+    Some(ConfigError::at(&format!("workflows.{name}"), message))
 }
 
 fn workflows(layer: &FileLayer) -> impl Iterator<Item = &String> {

@@ -25,7 +25,6 @@ impl Merged {
         }
     }
 
-    /// Puts the values of a source over those that are there.
     pub(crate) fn add(&mut self, values: Map<String, Value>, origin: &Origin) {
         let mut mark = |path: &[String]| drop(self.origins.insert(path.to_vec(), origin.clone()));
         put_over(

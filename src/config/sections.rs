@@ -2,13 +2,14 @@
 //!
 //! The doc comments are the text of `docs/configuration.md`; defaults are in `config/default.toml`.
 
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
 use schemars::JsonSchema;
 use secrecy::{ExposeSecret, SecretString};
-use serde::Deserialize;
-use serde::de::{Deserializer, IntoDeserializer};
+use serde::de::{Deserializer, Error, IntoDeserializer};
+use serde::{Deserialize, Serialize};
 
 use super::check;
 use crate::audit::MAX_KEPT;
@@ -21,6 +22,40 @@ use crate::units::{DAY, KIB, MIB, Number, Size, Span};
 pub(super) type Reserve = Number<0, 1_000_000>;
 /// Turns that an exchange may have.
 pub(super) type Turns = Number<1, 200>;
+
+/// Where and to whom the daemon listens.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ServerConfig {
+    /// IP address to listen on, or `localhost`. Anything but loopback needs a token that was given.
+    #[serde(deserialize_with = "address")]
+    #[schemars(with = "String")]
+    pub host: IpAddr,
+    /// TCP port, 0 to 65535; 0 takes a free one.
+    #[serde(with = "Number::<0, 65_535>")]
+    pub port: u16,
+    /// Browser origins accepted besides loopback ones, literally as browsers send them:
+    /// `https://example.org`, `app://x`, `file://`, `null`.
+    pub allowed_origins: Vec<String>,
+    /// Host names accepted besides loopback ones, without port.
+    pub allowed_hosts: Vec<String>,
+    /// Largest frame from a client; 1KiB to 256MiB.
+    #[serde(with = "Size::<KIB, { 256 * MIB }>")]
+    pub max_frame_bytes: usize,
+    /// Most sockets open at once; 1 to 10000.
+    #[serde(with = "Number::<1, 10_000>")]
+    pub max_connections: usize,
+    /// Whether `GET /` serves the console page. The default holds on loopback; anywhere else it is
+    /// served only where this is set.
+    pub console: bool,
+}
+
+impl ServerConfig {
+    /// Returns what to listen on; port 0 takes a free one.
+    pub fn address(&self) -> SocketAddr {
+        SocketAddr::new(self.host, self.port)
+    }
+}
 
 /// The folder the model works in.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -117,9 +152,7 @@ pub struct ApprovalConfig {
 }
 
 /// What happens where a user would be asked.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize, JsonSchema,
-)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Unattended {
     /// The user is asked.
@@ -172,9 +205,7 @@ pub struct BashConfig {
 }
 
 /// What commands of `bash` may do to git repositories.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize, JsonSchema,
-)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum GitPolicy {
     /// They read them.
@@ -185,9 +216,7 @@ pub enum GitPolicy {
 }
 
 /// Whether commands run in the sandbox.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize, JsonSchema,
-)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SandboxPolicy {
     /// In the strongest mode that works here.
@@ -226,9 +255,7 @@ pub struct WebSearchConfig {
 }
 
 /// When the user is asked before a search, whatever the trust level.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize, JsonSchema,
-)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum AskSearch {
     /// As the trust level says.
@@ -297,6 +324,17 @@ impl Url {
         let url = text.trim().trim_end_matches('/');
         Ok((!url.is_empty()).then(|| url.to_owned()))
     }
+}
+
+fn address<'de, D: Deserializer<'de>>(from: D) -> Result<IpAddr, D::Error> {
+    let host = String::deserialize(from)?;
+    let host = match host.trim() {
+        "localhost" => "127.0.0.1",
+        host => host.trim_start_matches('[').trim_end_matches(']'),
+    };
+    host.parse().map_err(|_| {
+        D::Error::custom("expected an IP address, such as 127.0.0.1, ::1 or 0.0.0.0, or localhost")
+    })
 }
 
 fn unless_zero<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Duration>, D::Error> {

@@ -16,7 +16,7 @@ use super::named_value::NamedValue;
 use super::sections::{Reserve, Secret, Turns, word};
 use super::{
     ApprovalConfig, AuditConfig, BashConfig, ChatConfig, FileReadConfig, LogConfig, ProjectConfig,
-    SandboxPolicy, SessionConfig, WebSearchConfig,
+    SandboxPolicy, ServerConfig, SessionConfig, WebSearchConfig,
 };
 use crate::message::{DangerLevel, OnViolation, TrustLevel};
 use crate::units::{DAY, KIB, MIB, Number, Size, Span, Timeout};
@@ -29,7 +29,7 @@ const HOUR: u64 = 60 * 60 * 1000;
 #[serde(deny_unknown_fields)]
 pub(crate) struct Settings {
     /// Where and to whom the daemon listens.
-    pub(crate) server: ServerSettings,
+    pub(crate) server: ServerConfig,
     /// The folder the model works in.
     pub(crate) project: ProjectConfig,
     /// What a session keeps.
@@ -52,31 +52,6 @@ pub(crate) struct Settings {
     pub(crate) audit: AuditConfig,
     /// How the daemon ends.
     pub(crate) shutdown: ShutdownSettings,
-}
-
-/// Where and to whom the daemon listens.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct ServerSettings {
-    /// IP address to listen on, or `localhost`. Anything but loopback needs a token that was given.
-    pub(crate) host: String,
-    /// TCP port, 0 to 65535; 0 takes a free one.
-    #[serde(with = "Number::<0, 65_535>")]
-    pub(crate) port: u16,
-    /// Browser origins accepted besides loopback ones, literally as browsers send them:
-    /// `https://example.org`, `app://x`, `file://`, `null`.
-    pub(crate) allowed_origins: Vec<String>,
-    /// Host names accepted besides loopback ones, without port.
-    pub(crate) allowed_hosts: Vec<String>,
-    /// Largest frame from a client; 1KiB to 256MiB.
-    #[serde(with = "Size::<KIB, { 256 * MIB }>")]
-    pub(crate) max_frame_bytes: usize,
-    /// Most sockets open at once; 1 to 10000.
-    #[serde(with = "Number::<1, 10_000>")]
-    pub(crate) max_connections: usize,
-    /// Whether `GET /` serves the console page. The default holds on loopback; anywhere else it is
-    /// served only where this is set.
-    pub(crate) console: bool,
 }
 
 /// One provider instance.

@@ -9,7 +9,7 @@ use serde_path_to_error::{Deserializer, Path, Segment, Track};
 
 use super::error::{ConfigError, nearest, one_of};
 use super::merged::Merged;
-use super::origin::{Origin, is_secret, shown};
+use super::origin::{Origin, is_secret};
 use super::settings::Settings;
 
 /// Most errors that are looked for; each costs one more reading of all values.
@@ -101,8 +101,6 @@ fn is_table(expected: &str) -> bool {
 
 /// Says what serde's message means; `serde::de::Error` writes each of these in one place.
 fn explained(merged: &Merged, path: &[&str], fault: &str) -> ConfigError {
-    let key = written(path);
-    let origin = merged.origin(path);
     let named = |start| {
         let (name, rest) = fault.strip_prefix(start)?.split_once("`, ")?;
         Some((name, rest.split('`').skip(1).step_by(2)))
@@ -110,7 +108,8 @@ fn explained(merged: &Merged, path: &[&str], fault: &str) -> ConfigError {
     let field = |start| fault.strip_prefix(start)?.strip_suffix('`');
     let message = if let Some((name, known)) = named("unknown field `") {
         let hint = hint(merged, name, &known.collect::<Vec<_>>());
-        return ConfigError::UnknownKey { key, origin, hint };
+        let origin = merged.origin(path);
+        return ConfigError::at(&written(path), format!("unknown key ({origin}); {hint}"));
     } else if let Some((word, words)) = named("unknown variant `") {
         one_of(word, words)
     } else if let Some((actual, expected)) = unexpected(fault) {
@@ -124,15 +123,7 @@ fn explained(merged: &Merged, path: &[&str], fault: &str) -> ConfigError {
     } else {
         fault.to_owned()
     };
-    match merged.get(path) {
-        Some(value) => ConfigError::Value {
-            key,
-            value: shown(path, value),
-            origin,
-            message,
-        },
-        None => ConfigError::Section { key, message },
-    }
+    ConfigError::value(merged, path, message)
 }
 
 /// Says in words what Rust's type names mean.

@@ -7,18 +7,14 @@ use super::keys::{self, TOKEN_VARIABLE as TOKEN};
 use super::load::Environment;
 use super::origin::is_secret;
 
-/// What starts the name of each variable that sets a key.
 const PREFIX: &str = "OUTRIGGER_";
-/// What separates the parts of a key in the name of a variable.
 const SEPARATOR: &str = "__";
-/// Names the file with the token.
 const TOKEN_FILE: &str = "OUTRIGGER_TOKEN_FILE";
 /// Variables that are read and are no keys; the last two by `compose.yaml`.
 const READ: [&str; 4] = [TOKEN, TOKEN_FILE, "OUTRIGGER_UID", "OUTRIGGER_GID"];
 /// Most parts of a key; no key has more, and what is nested deeper would only cost memory.
 const MAX_PARTS: usize = 8;
 
-/// A variable that sets a key.
 pub(crate) struct Variable {
     pub(crate) name: String,
     pub(crate) path: Vec<String>,

@@ -54,12 +54,10 @@ pub(super) struct Connection {
     intake: Arc<Intake>,
 }
 
-/// Why there is no connection.
+/// Why there is no connection, and whether trying again cannot help.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Problem {
-    /// What happened and what to do.
     pub(super) message: String,
-    /// Whether trying again cannot help.
     pub(super) is_final: bool,
 }
 
@@ -79,7 +77,6 @@ impl Problem {
     }
 }
 
-/// Why the handshake came to nothing.
 enum Refusal {
     /// For what the server said, sent, or did not say in time.
     Told(Problem),
@@ -157,7 +154,6 @@ async fn stdio(
     }
 }
 
-/// A program that ended by itself too soon.
 async fn unanswered(server: &StdioServer, exit: Exit, tail: &Tail) -> Problem {
     let message = format!(
         "{:?} {} before it had answered",

@@ -247,7 +247,6 @@ impl Launcher {
     }
 }
 
-/// What a server may reach besides its own.
 struct Reach {
     read_write: Vec<PathBuf>,
     read_only: Vec<PathBuf>,

@@ -119,10 +119,13 @@ fn operations(requests: &[Frame], events: &[Frame]) -> Map<String, Value> {
         answers.extend(answer);
         let replies = answer.map(String::as_str).into_iter().chain([ERROR]);
         let mut receive = operation("receive", request);
-        receive["reply"] = json!({
+        let reply = json!({
             "channel": { "$ref": CHANNEL },
             "messages": replies.map(message).collect::<Vec<_>>(),
         });
+        if let Some(receive) = receive.as_object_mut() {
+            receive.insert("reply".to_owned(), reply);
+        }
         operations.insert(key(&request.0), receive);
     }
     for event in events.iter().filter(|(kind, _)| !answers.contains(&kind)) {

@@ -87,12 +87,7 @@ pub struct Rejected {
     pub error: SessionError,
 }
 
-/// Reads a text frame; `None` for one that is empty but for white space.
-///
-/// # Errors
-///
-/// `invalid_json`, `unknown_type` or `invalid_payload`, with a message that names the field and
-/// shows a valid frame.
+/// Reads a text frame; `None` for one that is empty but for white space. An error names the field and shows a valid frame.
 pub fn read(text: &str) -> Result<Option<Request>, Rejected> {
     let text = text.trim();
     if text.is_empty() {

@@ -8,11 +8,10 @@ use super::super::error::ConfigError;
 use super::super::keys::{self, Found, SECRET_FORM};
 use super::super::load::Sources;
 use super::super::merged::Merged;
-use super::super::origin::{MASK, Origin, shown, without_password};
+use super::super::origin::{MASK, Origin, without_password};
 use super::super::show::Shown;
 use super::super::typed::written;
 
-/// Gathers what checking finds.
 pub(super) struct Findings<'a> {
     pub(super) merged: &'a Merged,
     pub(super) sources: &'a Sources,
@@ -25,16 +24,8 @@ pub(super) struct Findings<'a> {
 impl Findings<'_> {
     /// Refuses the value at a path; `message` says what is allowed.
     pub(super) fn refuse(&mut self, path: &[&str], message: impl Into<String>) {
-        let (key, message) = (written(path), message.into());
-        self.errors.push(match self.merged.get(path) {
-            Some(value) => ConfigError::Value {
-                key,
-                value: shown(path, value),
-                origin: self.merged.origin(path),
-                message,
-            },
-            None => ConfigError::Section { key, message },
-        });
+        let error = ConfigError::value(self.merged, path, message.into());
+        self.errors.push(error);
     }
 
     /// Notes a value that nobody set.

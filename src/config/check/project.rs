@@ -11,7 +11,10 @@ use crate::sandbox::paths::of_the_system;
 const MAX_NAME_BYTES: usize = 255;
 
 /// Checks `[project]`; `None` where the root is none.
-pub(super) fn check(settings: ProjectConfig, findings: &mut Findings<'_>) -> Option<ProjectConfig> {
+pub(super) fn check(
+    settings: &ProjectConfig,
+    findings: &mut Findings<'_>,
+) -> Option<ProjectConfig> {
     let root = root(&settings.root, findings);
     let name = name(settings.name.trim(), root.as_deref(), findings);
     let central = central(settings.central.to_string_lossy().trim(), &name, findings);
@@ -76,7 +79,6 @@ fn unfit(root: PathBuf, message: &str, findings: &mut Findings<'_>) -> Option<Pa
     Some(root)
 }
 
-/// Whether a directory is the home directory or holds it.
 fn is_around(directory: &Path, home: &Path) -> bool {
     let real = home.canonicalize();
     home.starts_with(directory) || real.is_ok_and(|home| home.starts_with(directory))

@@ -123,17 +123,12 @@ fn instance(
         refuse_kind(name, &settings, &kind, findings);
         return None;
     };
+    let path = |key| ["providers", name, key];
     if settings.script.is_some() {
-        findings.refuse(
-            &["providers", name, "script"],
-            "only kind \"scripted\" has a script",
-        );
+        findings.refuse(&path("script"), "only kind \"scripted\" has a script");
     }
     if settings.num_ctx.is_some() && preset.kind != ProviderKind::Ollama {
-        findings.refuse(
-            &["providers", name, "num_ctx"],
-            "only kind \"ollama\" has a num_ctx",
-        );
+        findings.refuse(&path("num_ctx"), "only kind \"ollama\" has a num_ctx");
     }
     remote(name, preset, settings, findings)
 }
@@ -286,11 +281,8 @@ fn scripted(
         ("ca_file", settings.ca_file.is_some()),
     ];
     for (key, _) in foreign.iter().filter(|(_, is_set)| *is_set) {
-        let path = ["providers", name, *key];
-        findings.refuse(
-            &path,
-            "kind \"scripted\" reaches no server and has no such key",
-        );
+        let message = "kind \"scripted\" reaches no server and has no such key";
+        findings.refuse(&["providers", name, *key], message);
     }
     let script = settings
         .script
@@ -298,10 +290,8 @@ fn scripted(
         .filter(|text| !text.trim().is_empty());
     let script = script.map(|text| findings.absolute(text));
     if script.as_ref().is_some_and(|path| !path.exists()) {
-        findings.refuse(
-            &["providers", name, "script"],
-            "there is no such file or directory",
-        );
+        let message = "there is no such file or directory";
+        findings.refuse(&["providers", name, "script"], message);
     }
     ProviderConfig {
         script,
