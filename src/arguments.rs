@@ -123,7 +123,7 @@ pub struct ServeArguments {
     pub allow_origin: Vec<String>,
     /// Form of the log on stderr [default: human on a terminal, else json]
     #[arg(long, value_name = "FORMAT")]
-    pub log_format: Option<LogForm>,
+    pub log_format: Option<LogFormat>,
     /// Refuse to start where commands cannot be sandboxed at least so well
     #[arg(long, value_name = "MODE")]
     pub require_sandbox: Option<RequiredSandbox>,
@@ -141,37 +141,13 @@ impl ServeArguments {
         let origins = self.allow_origin.clone();
         let origins = (!origins.is_empty()).then_some(origins);
         set(sources, "--allow-origin", "server.allowed_origins", origins);
-        let format = self.log_format.map(LogForm::word);
+        let format = self
+            .log_format
+            .and_then(|format| format.to_possible_value());
+        let format = format.map(|value| value.get_name().to_owned());
         set(sources, "--log-format", "log.format", format);
         sources.token_file.clone_from(&self.token_file);
         sources.record.clone_from(&self.record);
-    }
-}
-
-/// A form of the log.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum LogForm {
-    /// For people
-    Human,
-    /// One JSON object a line
-    Json,
-}
-
-impl LogForm {
-    fn word(self) -> &'static str {
-        match self {
-            Self::Human => "human",
-            Self::Json => "json",
-        }
-    }
-}
-
-impl From<LogForm> for LogFormat {
-    fn from(form: LogForm) -> Self {
-        match form {
-            LogForm::Human => Self::Human,
-            LogForm::Json => Self::Json,
-        }
     }
 }
 

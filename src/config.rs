@@ -14,8 +14,7 @@ mod merged;
 mod named_value;
 mod origin;
 pub mod presets;
-mod search;
-mod session;
+mod sections;
 mod settings;
 mod show;
 pub mod template;
@@ -23,11 +22,9 @@ mod typed;
 mod variables;
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use schemars::JsonSchema;
 use secrecy::{ExposeSecret, SecretString};
 
 pub use self::check::{AddedServer, mcp_server};
@@ -35,12 +32,16 @@ pub use self::error::{ConfigError, ConfigErrors};
 pub use self::load::{Environment, Loaded, Override, Sources, load};
 pub use self::named_value::NamedValue;
 pub use self::origin::Origin;
-pub use self::search::{AskSearch, WebSearchConfig};
-pub use self::session::SessionConfig;
+pub use self::sections::{
+    ApprovalConfig, AskSearch, AuditConfig, BashConfig, ChatConfig, FileReadConfig, GitPolicy,
+    LogConfig, ProjectConfig, SandboxPolicy, ServerConfig, SessionConfig, Unattended,
+    WebSearchConfig,
+};
 pub use self::settings::schema;
 pub use self::show::{Shown, json, text};
-use crate::message::{OnViolation, TrustLevel};
+use crate::message::OnViolation;
 pub use crate::permission::NetworkPolicy;
+pub use crate::telemetry::LogFormat;
 
 /// Everything the daemon was told, checked.
 #[derive(Clone, Debug)]
@@ -94,93 +95,6 @@ impl Config {
     }
 }
 
-/// Where and to whom the daemon listens.
-#[derive(Clone, Debug)]
-pub struct ServerConfig {
-    /// Address and port; port 0 takes a free one.
-    pub address: SocketAddr,
-    /// Origins accepted besides loopback ones, literally as browsers send them.
-    pub allowed_origins: Vec<String>,
-    /// Host names accepted besides loopback ones, without port.
-    pub allowed_hosts: Vec<String>,
-    /// Largest frame from a client, in bytes; 1 KiB to 256 MiB.
-    pub max_frame_bytes: usize,
-    /// Most sockets open at once; 1 to 10,000.
-    pub max_connections: usize,
-    /// Whether the console page is served.
-    pub console: bool,
-}
-
-impl ServerConfig {
-    /// Whether only this machine can connect; anything else needs a token that was given.
-    pub fn is_loopback(&self) -> bool {
-        self.address.ip().is_loopback()
-    }
-}
-
-/// The folder the model works in.
-#[derive(Clone, Debug)]
-pub struct ProjectConfig {
-    /// Absolute path of the project.
-    pub root: PathBuf,
-    /// The project's name; the folder's where none was given.
-    pub name: String,
-    /// Absolute path of the project's central storage.
-    pub central: PathBuf,
-}
-
-/// Defaults of conversations.
-#[derive(Clone, Debug)]
-pub struct ChatConfig {
-    /// Id of the default provider instance; always one of [`Config::providers`].
-    pub provider: String,
-    /// The default model; empty for the provider's own.
-    pub model: String,
-    /// How much is done without asking.
-    pub trust_level: TrustLevel,
-    /// Name of the default workflow; empty for none.
-    pub workflow: String,
-    /// The system prompt; empty for the built-in one.
-    pub system_prompt: String,
-    /// Most turns of one exchange; 1 to 200.
-    pub max_turns: u32,
-    /// Tokens of context kept free for the last answer.
-    pub context_reserve: u64,
-    /// Longest exchange that offers no tools.
-    pub timeout_plain: Duration,
-    /// Longest exchange with tools.
-    pub timeout_tools: Duration,
-    /// Base URL of an Ollama that answers in the scripted provider's stead where it is there; `None` where a
-    /// provider is configured, or where none is to be looked for.
-    pub detect_ollama: Option<String>,
-}
-
-/// When and how the user is asked.
-#[derive(Clone, Copy, Debug)]
-pub struct ApprovalConfig {
-    /// How long an approval stays open; `None` for ever.
-    pub timeout: Option<Duration>,
-    /// How long clients may keep one open by `chat:tool-extend`, from when it was asked.
-    pub max_timeout: Duration,
-    /// Whether bash commands that the classifier proves read-only run without asking.
-    pub auto_approve_safe_commands: bool,
-    /// What happens where a user would be asked.
-    pub unattended: Unattended,
-}
-
-/// What happens where a user would be asked.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize, JsonSchema,
-)]
-#[serde(rename_all = "snake_case")]
-pub enum Unattended {
-    /// The user is asked.
-    #[default]
-    Ask,
-    /// Nobody can answer: the call is denied at once.
-    Deny,
-}
-
 /// One provider instance.
 #[derive(Clone, Debug)]
 pub struct ProviderConfig {
@@ -219,7 +133,8 @@ pub struct ProviderConfig {
 }
 
 /// Which wire format a provider speaks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum ProviderKind {
     /// Anthropic Messages.
     Anthropic,
@@ -287,58 +202,6 @@ pub enum CustomCommand {
     },
     /// A line for a shell, which finds the inputs in variables.
     Shell(String),
-}
-
-/// Settings of `file_read`.
-#[derive(Clone, Debug)]
-pub struct FileReadConfig {
-    /// Most bytes of one answer.
-    pub max_bytes: usize,
-    /// Extensions that may be read, without dot; empty for all.
-    pub allowed_extensions: Vec<String>,
-}
-
-/// Settings of `bash`.
-#[derive(Clone, Copy, Debug)]
-pub struct BashConfig {
-    /// How long a command may run that asks for nothing else.
-    pub timeout: Duration,
-    /// The longest a command may ask for.
-    pub max_timeout: Duration,
-    /// Whether commands may use the network.
-    pub network: NetworkPolicy,
-    /// Whether commands run in the sandbox.
-    pub sandbox: SandboxPolicy,
-    /// What commands may do to git repositories.
-    pub git: GitPolicy,
-    /// Most bytes of temporary files of a command in the mode `full`.
-    pub tmp_size: usize,
-}
-
-/// What commands of `bash` may do to git repositories.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize, JsonSchema,
-)]
-#[serde(rename_all = "snake_case")]
-pub enum GitPolicy {
-    /// They read them.
-    #[default]
-    Read,
-    /// They change them, but not their settings and hooks.
-    Write,
-}
-
-/// Whether commands run in the sandbox.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize, JsonSchema,
-)]
-#[serde(rename_all = "snake_case")]
-pub enum SandboxPolicy {
-    /// In the strongest mode that works here.
-    #[default]
-    Auto,
-    /// Without any layer; processes are still controlled.
-    Off,
 }
 
 /// MCP servers.
@@ -426,41 +289,6 @@ pub struct HttpServer {
     pub url: String,
     /// Extra headers.
     pub headers: BTreeMap<String, NamedValue>,
-}
-
-/// The audit log.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AuditConfig {
-    /// Its file, absolute.
-    pub path: PathBuf,
-    /// Bytes after which a new file is begun.
-    pub max_bytes: u64,
-    /// Older files that are kept; 1 to 100.
-    pub keep: u32,
-}
-
-/// Logging.
-#[derive(Clone, Debug)]
-pub struct LogConfig {
-    /// A `tracing` filter.
-    pub level: String,
-    /// The form of a line.
-    pub format: LogFormat,
-}
-
-/// The form of a log line.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize, JsonSchema,
-)]
-#[serde(rename_all = "snake_case")]
-pub enum LogFormat {
-    /// Human on a terminal, JSON otherwise.
-    #[default]
-    Auto,
-    /// For people.
-    Human,
-    /// One JSON object a line.
-    Json,
 }
 
 /// A configuration of defaults for tests of other modules, in a project folder that is gone again.

@@ -71,7 +71,7 @@ pub struct Options {
 /// [`Fatal`] where it cannot start.
 pub async fn run(config: Config, options: Options) -> Result<(), Fatal> {
     let (stop, close) = (CancellationToken::new(), CancellationToken::new());
-    let (listener, address) = bind(config.server.address, options.token.is_some()).await?;
+    let (listener, address) = bind(config.server.address(), options.token.is_some()).await?;
     let (token, made_up) = token(options.token.clone(), address)?;
     options.redactor.add(token.expose_secret());
     let roots = roots(&config, options.home.as_deref())?;
@@ -305,14 +305,14 @@ fn build(
     let registry = Arc::new(registry);
     let tasks = TaskTracker::new();
     let launcher = mcp::Launcher::new(exec, unconfined, options.home.clone());
-    let servers = mcp::Context::new(
-        Arc::clone(&registry),
+    let servers = mcp::Context {
+        registry: Arc::clone(&registry),
         launcher,
-        Clients::guarded(),
-        options.redactor.clone(),
-        config.tools.output_cap,
-    )
-    .telling(notices);
+        clients: Clients::guarded(),
+        redactor: options.redactor.clone(),
+        output_cap: config.tools.output_cap,
+        notices,
+    };
     let providers = Providers::new(&config);
     Arc::new(Daemon {
         mcp: Mcp::new(servers, tasks.clone()),

@@ -10,13 +10,13 @@ use clap::Parser as _;
 use outrigger::arguments::{
     Arguments, Command, ConfigCommand, RequiredSandbox, ServeArguments, is_serve,
 };
-use outrigger::config::{LogFormat, Sources, load};
+use outrigger::config::{Sources, load};
 use outrigger::daemon::{self, Options};
 use outrigger::process::EnvironmentBlock;
 use outrigger::ready::{Fatal, Reader, exit};
 use outrigger::sandbox::Mode;
 use outrigger::sandbox::environment::is_secret;
-use outrigger::telemetry::{self, LineFormat, Redactor};
+use outrigger::telemetry::{self, Redactor};
 use outrigger::{chat, commands, lifecycle, process};
 use secrecy::SecretString;
 use tokio_util::sync::CancellationToken;
@@ -84,11 +84,7 @@ fn start(arguments: &ServeArguments, block: EnvironmentBlock) -> Result<(), Fata
     })?;
     let redactor = Redactor::default();
     let level = std::env::var("RUST_LOG").unwrap_or_else(|_| loaded.config.log.level.clone());
-    let format = match loaded.config.log.format {
-        LogFormat::Auto => None,
-        LogFormat::Human => Some(LineFormat::Human),
-        LogFormat::Json => Some(LineFormat::Json),
-    };
+    let format = loaded.config.log.format;
     let _log = telemetry::init(&level, format, redactor.clone())
         .map_err(|error| Fatal::configuration(error.to_string(), "change log.level or RUST_LOG"))?;
     for warning in &loaded.warnings {

@@ -25,11 +25,11 @@ mod wire;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use rmcp::model::{
     GetPromptRequestParams, GetPromptResponse, ReadResourceRequestParams, ReadResourceResponse,
 };
-use rmcp::service::ServiceError;
+use rmcp::service::{Peer, RoleClient, ServiceError};
 use serde_json::{Map, Value};
 use tokio::sync::broadcast;
 use tokio::task::JoinHandle;
@@ -69,34 +69,8 @@ pub struct Context {
     pub redactor: Redactor,
     /// Bytes of text of one answer given to the model.
     pub output_cap: usize,
-    notices: broadcast::Sender<Notice>,
-}
-
-impl Context {
-    /// Gathers what servers are run with.
-    pub fn new(
-        registry: Arc<Registry>,
-        launcher: Launcher,
-        clients: Clients,
-        redactor: Redactor,
-        output_cap: usize,
-    ) -> Self {
-        Self {
-            registry,
-            launcher,
-            clients,
-            redactor,
-            output_cap,
-            notices: notices(),
-        }
-    }
-
-    /// Shares the notices with others who have some for all sessions.
-    #[must_use]
-    pub fn telling(mut self, notices: broadcast::Sender<Notice>) -> Self {
-        self.notices = notices;
-        self
-    }
+    /// Where all sessions are told of something.
+    pub notices: broadcast::Sender<Notice>,
 }
 
 /// The MCP servers of the daemon.
@@ -129,22 +103,6 @@ enum Failure {
     Unfit(String),
     #[error("failed: {}", connection::of_sdk(.0))]
     Service(#[from] ServiceError),
-}
-
-impl Handle {
-    /// Waits for an answer within the server's time limit.
-    async fn within_limit(
-        &self,
-        work: impl Future<Output = Result<Map<String, Value>, Failure>>,
-    ) -> Result<Map<String, Value>, McpError> {
-        let limit = self.config.timeout;
-        let what = match tokio::time::timeout(limit, work).await {
-            Ok(Ok(answer)) => return Ok(answer),
-            Ok(Err(failure)) => failure.to_string(),
-            Err(_) => format!("did not answer within {} s", limit.as_secs_f64()),
-        };
-        Err(McpError(format!("the MCP server `{}` {what}", self.name)))
-    }
 }
 
 impl Mcp {
@@ -185,17 +143,13 @@ impl Mcp {
 
     /// How all servers are, by name.
     pub fn list(&self) -> Vec<McpServer> {
-        let servers = self.servers();
+        let servers = self.servers.lock();
         servers.values().map(|server| server.handle.row()).collect()
     }
 
-    /// Starts a server.
-    ///
-    /// # Errors
-    ///
-    /// Where there is one of that name, or too many.
+    /// Starts a server, unless there is one of that name, or too many.
     pub fn add(&self, name: &str, config: McpServerConfig) -> Result<McpServer, McpError> {
-        let mut servers = self.servers();
+        let mut servers = self.servers.lock();
         if servers.contains_key(name) {
             return Err(McpError(format!(
                 "there is an MCP server `{name}` already; remove it first"
@@ -215,12 +169,8 @@ impl Mcp {
     }
 
     /// Ends a server and forgets it; returns when nothing of it is left.
-    ///
-    /// # Errors
-    ///
-    /// Where there is none of that name.
     pub async fn remove(&self, name: &str) -> Result<McpServer, McpError> {
-        let running = self.servers().remove(name);
+        let running = self.servers.lock().remove(name);
         let Running { handle, task } = running.ok_or_else(|| self.unknown(name))?;
         handle.stop.cancel();
         if let Err(error) = task.await {
@@ -235,35 +185,22 @@ impl Mcp {
     }
 
     /// Reads a resource, as the server gives it.
-    ///
-    /// # Errors
-    ///
-    /// Where there is no such server, or it failed.
     pub async fn read_resource(
         &self,
         server: &str,
         uri: &str,
     ) -> Result<Map<String, Value>, McpError> {
-        let handle = self.handle(server)?;
-        handle
-            .within_limit(async {
-                let params = ReadResourceRequestParams::new(uri);
-                let life = handle.life().await.map_err(Failure::Gone)?;
-                match life.peer.read_resource_once(params).await? {
-                    ReadResourceResponse::Complete(result) => {
-                        content::given(&result, &self.context.redactor)
-                    }
-                    _ => Err(Failure::Input),
-                }
-            })
-            .await
+        let params = ReadResourceRequestParams::new(uri);
+        self.answer(server, async |peer| {
+            match peer.read_resource_once(params).await? {
+                ReadResourceResponse::Complete(result) => self.given(&result),
+                _ => Err(Failure::Input),
+            }
+        })
+        .await
     }
 
     /// Gets a prompt, as the server gives it.
-    ///
-    /// # Errors
-    ///
-    /// Where there is no such server, or it failed.
     pub async fn get_prompt(
         &self,
         server: &str,
@@ -274,27 +211,42 @@ impl Mcp {
         if !arguments.is_empty() {
             params = params.with_arguments(arguments);
         }
-        let handle = self.handle(server)?;
-        handle
-            .within_limit(async {
-                let life = handle.life().await.map_err(Failure::Gone)?;
-                match life.peer.get_prompt_once(params).await? {
-                    GetPromptResponse::Complete(result) => {
-                        content::given(&result, &self.context.redactor)
-                    }
-                    _ => Err(Failure::Input),
-                }
-            })
-            .await
+        self.answer(server, async |peer| {
+            match peer.get_prompt_once(params).await? {
+                GetPromptResponse::Complete(result) => self.given(&result),
+                _ => Err(Failure::Input),
+            }
+        })
+        .await
     }
 
-    fn handle(&self, name: &str) -> Result<Handle, McpError> {
-        let handle = self.servers().get(name).map(|server| server.handle.clone());
-        handle.ok_or_else(|| self.unknown(name))
+    /// Waits for an answer within the server's time limit.
+    async fn answer(
+        &self,
+        server: &str,
+        request: impl AsyncFnOnce(Peer<RoleClient>) -> Result<Map<String, Value>, Failure>,
+    ) -> Result<Map<String, Value>, McpError> {
+        let handle = self.servers.lock().get(server).map(|it| it.handle.clone());
+        let handle = handle.ok_or_else(|| self.unknown(server))?;
+        let limit = handle.config.timeout;
+        let answer = async {
+            let life = handle.life().await.map_err(Failure::Gone)?;
+            request(life.peer).await
+        };
+        let what = match tokio::time::timeout(limit, answer).await {
+            Ok(Ok(answer)) => return Ok(answer),
+            Ok(Err(failure)) => failure.to_string(),
+            Err(_) => format!("did not answer within {} s", limit.as_secs_f64()),
+        };
+        Err(McpError(format!("the MCP server `{server}` {what}")))
+    }
+
+    fn given(&self, answer: &impl serde::Serialize) -> Result<Map<String, Value>, Failure> {
+        content::given(answer, &self.context.redactor)
     }
 
     fn unknown(&self, name: &str) -> McpError {
-        let known: Vec<String> = self.servers().keys().cloned().collect();
+        let known: Vec<String> = self.servers.lock().keys().cloned().collect();
         let known = match known.is_empty() {
             true => "none".to_owned(),
             false => known.join(", "),
@@ -302,9 +254,5 @@ impl Mcp {
         McpError(format!(
             "there is no MCP server `{name}`; there are: {known}"
         ))
-    }
-
-    fn servers(&self) -> MutexGuard<'_, BTreeMap<String, Running>> {
-        self.servers.lock()
     }
 }

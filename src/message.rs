@@ -128,16 +128,23 @@ impl Reply {
 }
 
 /// One tool call as the model made it.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(
+    rename = "WireCall",
+    description = "A tool call within a [`WireMessage`]."
+)]
 pub struct ToolCall {
-    /// The daemon's id of the call.
+    /// The daemon's id, or the client's own in a history that it keeps itself.
     pub id: ToolId,
-    /// The provider's id of the call, unique at most within its reply; `None` where it sent none.
-    pub provider_call_id: Option<String>,
-    /// The tool's name as the daemon knows it.
+    /// The tool's name.
     pub name: String,
-    /// The input; empty where the model's own was not a JSON object (the result then says so).
+    /// The input.
+    #[serde(default)]
     pub input: Map<String, Value>,
+    /// The provider's own id of the call.
+    #[serde(alias = "provider_call_id", skip_serializing_if = "Option::is_none")]
+    pub provider_call_id: Option<String>,
 }
 
 /// What one tool call came to, as the model reads it.

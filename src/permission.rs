@@ -47,11 +47,7 @@ pub struct Limits {
     #[serde(default, alias = "timeout_ms", skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
     /// Tokens of context kept free for the last answer.
-    #[serde(
-        default,
-        alias = "context_reserve",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(alias = "context_reserve", skip_serializing_if = "Option::is_none")]
     pub context_reserve: Option<u64>,
 }
 

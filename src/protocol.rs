@@ -1,7 +1,8 @@
 //! The wire contract, version 1: every frame of either direction, its schema and its codes.
 //!
 //! [`Command`] is what a client may say, [`Event`] what it is told; [`envelope`] turns text into the
-//! one and the other into text; [`schema`], [`typescript`] and [`asyncapi`] tell other programs. Nothing here runs. The words are explained in `docs/protocol.md`.
+//! one and the other into text; [`schema`] and [`asyncapi`] tell other programs. Nothing here runs. The words are
+//! explained in `docs/protocol.md`.
 
 pub mod answer;
 pub mod asyncapi;
@@ -13,7 +14,6 @@ pub mod event;
 pub mod input;
 pub mod record;
 pub mod schema;
-pub mod typescript;
 
 pub use code::{ChatCode, SessionCode};
 pub use command::Command;

@@ -9,6 +9,9 @@ mod writer;
 
 use std::io::IsTerminal;
 
+use clap::ValueEnum;
+use schemars::JsonSchema;
+use serde::Deserialize;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::ParseError;
 use tracing_subscriber::fmt::format::Writer;
@@ -20,9 +23,13 @@ pub use self::redact::{MASK, Redactor, Stream, Unit};
 pub use self::writer::LogGuard;
 
 /// The form of a log line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LineFormat {
-    /// For people; in colour on a terminal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema, ValueEnum)]
+#[serde(rename_all = "snake_case")]
+pub enum LogFormat {
+    /// Human on a terminal, JSON otherwise.
+    #[value(skip)]
+    Auto,
+    /// For people.
     Human,
     /// One JSON object a line.
     Json,
@@ -64,15 +71,10 @@ pub fn filter(text: &str) -> Result<EnvFilter, ParseError> {
 
 /// Sets up logging to stderr for the whole process, once.
 ///
-/// `format` is `None` for human on a terminal and JSON otherwise. Lines are written by a thread of
-/// their own; dropping the guard waits shortly for those that are left.
-///
-/// # Errors
-///
-/// [`TelemetryError`]: an unreadable filter, no thread to be had, or logging that is there already.
+/// Lines are written by a thread of their own; dropping the guard waits shortly for those that are left.
 pub fn init(
     level: &str,
-    format: Option<LineFormat>,
+    format: LogFormat,
     redactor: Redactor,
 ) -> Result<LogGuard, TelemetryError> {
     let filter = filter(level).map_err(|source| TelemetryError::Filter {
@@ -83,13 +85,12 @@ pub fn init(
     let (lines, guard) = writer::start(std::io::stderr(), redactor)?;
     let registry = tracing_subscriber::registry().with(filter);
     let layer = tracing_subscriber::fmt::layer().with_writer(lines);
-    match format.unwrap_or(default_format(is_terminal)) {
-        LineFormat::Human => {
-            // The fields of the spans at the end, without their names: a line stays a line.
-            let layer = layer.compact().with_target(false).with_timer(TimeOfDay);
-            registry.with(layer.with_ansi(is_terminal)).try_init()?;
-        }
-        LineFormat::Json => registry.with(layer.json().flatten_event(true)).try_init()?,
+    if format == LogFormat::Human || (format == LogFormat::Auto && is_terminal) {
+        // The fields of the spans at the end, without their names: a line stays a line.
+        let layer = layer.compact().with_target(false).with_timer(TimeOfDay);
+        registry.with(layer.with_ansi(is_terminal)).try_init()?;
+    } else {
+        registry.with(layer.json().flatten_event(true)).try_init()?;
     }
     Ok(guard)
 }
@@ -100,12 +101,5 @@ struct TimeOfDay;
 impl FormatTime for TimeOfDay {
     fn format_time(&self, line: &mut Writer<'_>) -> std::fmt::Result {
         write!(line, "{}", jiff::Timestamp::now().strftime("%H:%M:%SZ"))
-    }
-}
-
-fn default_format(is_terminal: bool) -> LineFormat {
-    match is_terminal {
-        true => LineFormat::Human,
-        false => LineFormat::Json,
     }
 }

@@ -126,6 +126,13 @@ pub(crate) struct Span<const LEAST: u64, const MOST: u64>(
     #[schemars(with = "String")] pub(crate) Duration,
 );
 
+impl<const LEAST: u64, const MOST: u64> Span<LEAST, MOST> {
+    /// Reads the duration alone, for serde's `with`.
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Duration, D::Error> {
+        Ok(<Self as Deserialize>::deserialize(from)?.0)
+    }
+}
+
 impl<'de, const LEAST: u64, const MOST: u64> Deserialize<'de> for Span<LEAST, MOST> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let millis = DURATION.read(deserializer, LEAST..=MOST)?;
@@ -134,22 +141,19 @@ impl<'de, const LEAST: u64, const MOST: u64> Deserialize<'de> for Span<LEAST, MO
 }
 
 /// A number of bytes in a configuration file, in a range.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema)]
-#[schemars(inline, extend("type" = ["string", "integer"], "format" = "size-text"))]
-pub(crate) struct Size<const LEAST: u64, const MOST: u64>(
-    #[schemars(with = "String")] pub(crate) u64,
-);
+#[derive(JsonSchema)]
+#[schemars(inline, with = "String", extend("type" = ["string", "integer"], "format" = "size-text"))]
+pub(crate) enum Size<const LEAST: u64, const MOST: u64> {}
 
 impl<const LEAST: u64, const MOST: u64> Size<LEAST, MOST> {
-    /// Returns the bytes as a length in memory.
-    pub(crate) fn bytes(self) -> usize {
-        usize::try_from(self.0).unwrap_or(usize::MAX)
-    }
-}
-
-impl<'de, const LEAST: u64, const MOST: u64> Deserialize<'de> for Size<LEAST, MOST> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        SIZE.read(deserializer, LEAST..=MOST).map(Self)
+    /// Reads the bytes, for serde's `with`.
+    pub(crate) fn deserialize<'de, D, T>(from: D) -> Result<T, D::Error>
+    where
+        D: Deserializer<'de>,
+        T: TryFrom<u64>,
+    {
+        let bytes = SIZE.read(from, LEAST..=MOST)?;
+        T::try_from(bytes).map_err(|_| de::Error::custom("more than this machine can address"))
     }
 }
 
@@ -159,6 +163,15 @@ impl<'de, const LEAST: u64, const MOST: u64> Deserialize<'de> for Size<LEAST, MO
 pub(crate) struct Number<const LEAST: u64, const MOST: u64>(pub(crate) u64);
 
 impl<const LEAST: u64, const MOST: u64> Number<LEAST, MOST> {
+    /// Reads the number alone, for serde's `with`.
+    pub(crate) fn deserialize<'de, D, T>(from: D) -> Result<T, D::Error>
+    where
+        D: Deserializer<'de>,
+        T: TryFrom<u64> + Default,
+    {
+        Ok(<Self as Deserialize>::deserialize(from)?.get())
+    }
+
     /// Returns the number in the type that the range was chosen for.
     pub(crate) fn get<T: TryFrom<u64> + Default>(self) -> T {
         T::try_from(self.0).unwrap_or_default()

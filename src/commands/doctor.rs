@@ -36,7 +36,7 @@ pub fn doctor(arguments: &DoctorArguments) -> ExitCode {
     };
     arguments.apply(&mut sources);
     let findings = match config::load(&sources) {
-        Err(errors) => errors.iter().map(unreadable).collect(),
+        Err(errors) => errors.0.iter().map(unreadable).collect(),
         Ok(loaded) => match tokio::runtime::Runtime::new() {
             Ok(runtime) => runtime.block_on(examine(&Machine {
                 providers: Providers::new(&loaded.config),

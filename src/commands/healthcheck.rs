@@ -63,7 +63,7 @@ fn configured(arguments: &HealthcheckArguments) -> Result<String, String> {
     };
     arguments.config.apply(&mut sources);
     let loaded = config::load(&sources).map_err(|errors| errors.to_string())?;
-    let address = loaded.config.server.address;
+    let address = loaded.config.server.address();
     if address.port() == 0 {
         return Err("server.port is 0, any free one; name the daemon with --url".to_owned());
     }

@@ -12,6 +12,9 @@ use crate::arguments::SchemaArguments;
 use crate::ready::exit;
 use crate::{config, protocol};
 
+/// The contract as TypeScript, as the client in this repository has it.
+const TYPESCRIPT: &str = include_str!("../../clients/typescript/src/protocol.ts");
+
 /// Writes `protocol.schema.json`, `protocol.ts`, `asyncapi.json` and `config.schema.json` and prints their paths.
 pub fn schema(arguments: &SchemaArguments) -> ExitCode {
     match write(&arguments.out) {
@@ -35,7 +38,7 @@ fn write(directory: &Path) -> io::Result<String> {
     let schema = protocol::schema::schema();
     for (name, content) in [
         ("protocol.schema.json", text(&schema)),
-        ("protocol.ts", protocol::typescript::typescript(&schema)),
+        ("protocol.ts", TYPESCRIPT.to_owned()),
         (
             "asyncapi.json",
             text(&protocol::asyncapi::asyncapi(&schema)),

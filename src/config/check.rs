@@ -12,25 +12,17 @@ mod providers;
 mod server;
 mod workflows;
 
-use secrecy::{ExposeSecret, SecretString};
-
 use self::findings::Findings;
 use super::error::{ConfigError, one_of};
-use super::keys::{self, BRAVE_VARIABLE, SECRET_FORM};
+use super::keys::{self, BRAVE_VARIABLE};
 use super::load::Sources;
 use super::merged::Merged;
-use super::origin::{MASK, Origin};
-use super::settings::{
-    AuditSettings, BashSettings, ChatSettings, Settings, ToolsSettings, WebSearchSettings,
-};
+use super::origin::Origin;
+use super::settings::{Settings, ToolsSettings};
 use super::show::Shown;
-use super::{
-    ApprovalConfig, AuditConfig, BashConfig, ChatConfig, Config, FileReadConfig, LogConfig,
-    ProviderConfig, ToolsConfig, WebSearchConfig,
-};
+use super::{AuditConfig, ChatConfig, Config, ProviderConfig, ToolsConfig, WebSearchConfig};
 use crate::units::format_duration;
 
-/// The tools that are compiled in.
 const CORE_TOOLS: [&str; 8] = [
     "file_read",
     "file_write",
@@ -83,28 +75,25 @@ pub(crate) fn check(
         findings.refuse(&["chat", "workflow"], message);
     }
     let server = server::server(settings.server, findings);
-    let project = project::check(&settings.project, findings);
-    let approval_timeout = settings.approval.timeout.0;
+    let audit_path = settings.audit.path.to_string_lossy().trim().to_owned();
+    let audit = (!audit_path.is_empty()).then(|| AuditConfig {
+        path: findings.absolute(audit_path),
+        ..settings.audit
+    });
+    level(&settings.log.level, findings);
+    server::locked(&settings.session, findings);
     let config = Config {
-        server: server?,
-        project: project?,
-        session: server::session(settings.session, findings),
+        server,
+        project: project::check(&settings.project, findings)?,
+        session: settings.session,
         chat,
-        approval: ApprovalConfig {
-            timeout: (!approval_timeout.is_zero()).then_some(approval_timeout),
-            max_timeout: settings.approval.max_timeout.0,
-            auto_approve_safe_commands: settings.approval.auto_approve_safe_commands,
-            unattended: settings.approval.unattended,
-        },
+        approval: settings.approval,
         providers,
         tools: tools(settings.tools, findings),
         mcp: mcp::check(settings.mcp, findings),
         workflows,
-        log: LogConfig {
-            level: level(settings.log.level, findings),
-            format: settings.log.format,
-        },
-        audit: audit(&settings.audit, findings),
+        log: settings.log,
+        audit,
         shutdown_grace: settings.shutdown.grace.0,
         environment_secrets: keys::in_environment(&sources.environment),
     };
@@ -115,47 +104,29 @@ pub(crate) fn check(
     })
 }
 
-fn audit(settings: &AuditSettings, findings: &mut Findings<'_>) -> Option<AuditConfig> {
-    match settings.path.trim() {
-        "" => None,
-        path => Some(AuditConfig {
-            path: findings.absolute(path),
-            max_bytes: settings.max_bytes.0,
-            keep: settings.keep.get(),
-        }),
-    }
-}
-
 fn chat(
-    settings: ChatSettings,
+    settings: ChatConfig,
     providers: &mut Vec<ProviderConfig>,
     findings: &mut Findings<'_>,
 ) -> ChatConfig {
-    let provider = settings.provider.trim();
-    let is_chosen = !provider.is_empty();
-    let provider = if is_chosen {
-        providers::referred(&["chat", "provider"], provider, providers, findings);
-        provider.to_owned()
-    } else {
-        providers::default(providers, findings)
-    };
-    let ollama = settings.detect_ollama.trim().trim_end_matches('/');
-    if !ollama.is_empty() {
-        findings.url(&["chat", "detect_ollama"], ollama);
+    let mut provider = settings.provider.trim().to_owned();
+    let mut detect_ollama = settings.detect_ollama;
+    if let Some(url) = &detect_ollama {
+        findings.url(&["chat", "detect_ollama"], url);
     }
-    let is_looked_for =
-        !ollama.is_empty() && !is_chosen && providers::is_fallback(providers, findings);
+    if !provider.is_empty() {
+        providers::referred(&["chat", "provider"], &provider, providers, findings);
+        detect_ollama = None;
+    } else {
+        provider = providers::default(providers, findings);
+        detect_ollama = detect_ollama.filter(|_| providers::is_fallback(providers, findings));
+    }
     ChatConfig {
-        detect_ollama: is_looked_for.then(|| ollama.to_owned()),
         provider,
         model: settings.model.trim().to_owned(),
-        trust_level: settings.trust_level,
         workflow: settings.workflow.trim().to_owned(),
-        system_prompt: settings.system_prompt,
-        max_turns: settings.max_turns.get(),
-        context_reserve: settings.context_reserve.get(),
-        timeout_plain: settings.timeout_plain.0,
-        timeout_tools: settings.timeout_tools.0,
+        detect_ollama,
+        ..settings
     }
 }
 
@@ -170,12 +141,17 @@ fn tools(settings: ToolsSettings, findings: &mut Findings<'_>) -> ToolsConfig {
         ("git", settings.git.enabled),
         ("web_search", settings.web_search.enabled),
     ];
-    let extensions = settings.file_read.allowed_extensions;
-    for extension in &extensions {
+    for extension in &settings.file_read.allowed_extensions {
         if extension.is_empty() || extension.contains(['.', '/', '*']) {
             let message = format!("{extension:?} is no extension; write it without dot and *");
             findings.refuse(&["tools", "file_read", "allowed_extensions"], message);
         }
+    }
+    let bash = &settings.bash;
+    if bash.timeout > bash.max_timeout {
+        let most = format_duration(bash.max_timeout);
+        let message = format!("allowed: 1ms to {most}");
+        findings.refuse(&["tools", "bash", "timeout"], message);
     }
     if findings.merged.origin(&["tools", "max_queued"]) != Origin::Default {
         findings.warnings.push(
@@ -184,15 +160,12 @@ fn tools(settings: ToolsSettings, findings: &mut Findings<'_>) -> ToolsConfig {
         );
     }
     ToolsConfig {
-        max_concurrent: settings.max_concurrent.get(),
+        max_concurrent: settings.max_concurrent,
         on_violation: settings.on_violation,
-        timeout: settings.timeout.0,
-        output_cap: settings.output_cap.bytes(),
-        file_read: FileReadConfig {
-            max_bytes: settings.file_read.max_bytes.bytes(),
-            allowed_extensions: extensions,
-        },
-        bash: bash(&settings.bash, findings),
+        timeout: settings.timeout,
+        output_cap: settings.output_cap,
+        file_read: settings.file_read,
+        bash: settings.bash,
         web_search: web_search(settings.web_search, findings),
         disabled: switches
             .iter()
@@ -203,67 +176,20 @@ fn tools(settings: ToolsSettings, findings: &mut Findings<'_>) -> ToolsConfig {
     }
 }
 
-fn bash(settings: &BashSettings, findings: &mut Findings<'_>) -> BashConfig {
-    let (timeout, max_timeout) = (settings.timeout.0, settings.max_timeout.0);
-    if timeout > max_timeout {
-        let most = format_duration(max_timeout);
-        findings.refuse(
-            &["tools", "bash", "timeout"],
-            format!("allowed: 1ms to {most}"),
-        );
-    }
-    BashConfig {
-        timeout,
-        max_timeout,
-        network: settings.network,
-        sandbox: settings.sandbox,
-        tmp_size: settings.tmp_size.bytes(),
-        git: settings.git,
-    }
-}
-
-fn web_search(settings: WebSearchSettings, findings: &mut Findings<'_>) -> WebSearchConfig {
-    let searxng = settings.searxng_url.trim().trim_end_matches('/');
-    if !searxng.is_empty() {
-        findings.url(&["tools", "web_search", "searxng_url"], searxng);
+fn web_search(mut settings: WebSearchConfig, findings: &mut Findings<'_>) -> WebSearchConfig {
+    if let Some(url) = &settings.searxng_url {
+        findings.url(&["tools", "web_search", "searxng_url"], url);
     }
     findings.url(&["tools", "web_search", "brave_url"], &settings.brave_url);
-    WebSearchConfig {
-        searxng_url: (!searxng.is_empty()).then(|| searxng.to_owned()),
-        engines: settings.engines,
-        brave_api_key: brave_key(settings.brave_api_key.0.expose_secret(), findings),
-        brave_url: settings.brave_url.trim().to_owned(),
-        cache_ttl: settings.cache_ttl.0,
-        ask: settings.ask,
-        limit: settings.limit.get(),
-    }
-}
-
-fn brave_key(set: &str, findings: &mut Findings<'_>) -> Option<SecretString> {
+    settings.brave_url = settings.brave_url.trim().to_owned();
     let path = ["tools", "web_search", "brave_api_key"];
-    let set = set.trim();
-    if !set.is_empty() {
-        if !keys::is_secret_text(set) {
-            findings.refuse(&path, SECRET_FORM);
-        }
-        return Some(SecretString::from(set));
-    }
-    match keys::secret(&findings.sources.environment, BRAVE_VARIABLE) {
-        Ok(found) => found.map(|found| {
-            findings.derive(&path, MASK, found.origin);
-            found.secret
-        }),
-        Err(error) => {
-            findings.error(error);
-            None
-        }
-    }
+    settings.brave_api_key = findings.key(&path, settings.brave_api_key, BRAVE_VARIABLE);
+    settings
 }
 
-fn level(level: String, findings: &mut Findings<'_>) -> String {
-    if let Err(error) = crate::telemetry::filter(&level) {
+fn level(level: &str, findings: &mut Findings<'_>) {
+    if let Err(error) = crate::telemetry::filter(level) {
         let message = format!("expected a filter such as \"info\" or \"outrigger=debug\"; {error}");
         findings.refuse(&["log", "level"], message);
     }
-    level
 }

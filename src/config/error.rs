@@ -1,30 +1,19 @@
 //! What is wrong with a configuration: all of it at once, each with its key and its source.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::Path;
 
-use super::origin::Origin;
+use super::merged::Merged;
+use super::origin::shown;
+use super::typed::written;
 
 /// Everything that is wrong with a configuration; never empty.
 #[derive(Debug)]
-pub struct ConfigErrors {
-    errors: Vec<ConfigError>,
-}
-
-impl ConfigErrors {
-    pub(crate) fn new(errors: Vec<ConfigError>) -> Self {
-        Self { errors }
-    }
-
-    /// Returns each error, in the order in which they were found.
-    pub fn iter(&self) -> impl Iterator<Item = &ConfigError> {
-        self.errors.iter()
-    }
-}
+pub struct ConfigErrors(pub Vec<ConfigError>);
 
 impl fmt::Display for ConfigErrors {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.errors.as_slice() {
+        match self.0.as_slice() {
             [only] => write!(f, "the configuration has an error: {only}"),
             many => {
                 write!(f, "the configuration has {} errors:", many.len())?;
@@ -36,70 +25,32 @@ impl fmt::Display for ConfigErrors {
 
 impl std::error::Error for ConfigErrors {}
 
-/// One thing that is wrong with a configuration. Texts hold no secrets.
+/// One thing that is wrong with a configuration: a text with its key, file or variable, and no secrets.
 #[derive(Debug, thiserror::Error)]
-pub enum ConfigError {
-    /// A file that cannot be read, or is not in its format.
-    #[error("{}{}: {message}", path.display(), Place(*place))]
-    File {
-        /// The file.
-        path: PathBuf,
-        /// Line and column, from 1, where the format's reader says so.
-        place: Option<(usize, usize)>,
-        /// What is wrong with it.
-        message: String,
-    },
-    /// A key that does not exist.
-    #[error("{key}: unknown key ({origin}); {hint}")]
-    UnknownKey {
-        /// The key, with dots between its parts.
-        key: String,
-        /// Where it was set.
-        origin: Origin,
-        /// The nearest name, or the names there are.
-        hint: String,
-    },
-    /// A value of the wrong type, out of its range, or that names what does not exist.
-    #[error("{key} = {value} ({origin}): {message}")]
-    Value {
-        /// The key, with dots between its parts.
-        key: String,
-        /// The value, secrets masked.
-        value: String,
-        /// Where it was set.
-        origin: Origin,
-        /// What is allowed.
-        message: String,
-    },
-    /// A value that is missing, or sections that contradict each other.
-    #[error("{key}: {message}")]
-    Section {
-        /// The section or key.
-        key: String,
-        /// What is wrong, and what to do.
-        message: String,
-    },
-}
+#[error("{0}")]
+pub struct ConfigError(String);
 
 impl ConfigError {
-    /// Returns the key that the error is about, or the file's path.
-    pub fn key(&self) -> String {
-        match self {
-            Self::File { path, .. } => path.display().to_string(),
-            Self::UnknownKey { key, .. } | Self::Value { key, .. } | Self::Section { key, .. } => {
-                key.clone()
-            }
-        }
+    /// What is wrong with a key, a section or a variable.
+    pub(crate) fn at(key: &str, message: impl fmt::Display) -> Self {
+        Self(format!("{key}: {message}"))
     }
-}
 
-struct Place(Option<(usize, usize)>);
+    /// What is wrong with a file, at a line and column from 1.
+    pub(crate) fn file(path: &Path, place: Option<(usize, usize)>, message: &str) -> Self {
+        let place = place.map_or_else(String::new, |(line, column)| format!(":{line}:{column}"));
+        Self(format!("{}{place}: {message}", path.display()))
+    }
 
-impl fmt::Display for Place {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0 {
-            Some((line, column)) => write!(f, ":{line}:{column}"),
-            None => Ok(()),
+    /// Why the value at a path is refused; `message` says what is allowed.
+    pub(crate) fn value(merged: &Merged, path: &[&str], message: impl fmt::Display) -> Self {
+        let key = written(path);
+        match merged.get(path) {
+            Some(value) => {
+                let (value, origin) = (shown(path, value), merged.origin(path));
+                Self(format!("{key} = {value} ({origin}): {message}"))
+            }
+            None => Self::at(&key, message),
         }
     }
 }
@@ -114,14 +65,10 @@ pub(crate) fn nearest<'a>(
 ) -> Option<&'a str> {
     let plain = |text: &str| text.replace(['-', '_'], "").to_lowercase();
     let word = plain(word);
+    let distance = |candidate| strsim::damerau_levenshtein(&word, &plain(candidate));
     candidates
         .into_iter()
-        .map(|candidate| {
-            (
-                strsim::damerau_levenshtein(&word, &plain(candidate)),
-                candidate,
-            )
-        })
+        .map(|candidate| (distance(candidate), candidate))
         .filter(|(distance, candidate)| distance * 3 <= candidate.chars().count().max(3))
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, candidate)| candidate)
@@ -161,22 +108,14 @@ mod tests {
 
     #[test]
     fn several_errors_take_a_line_each() {
-        let errors = ConfigErrors::new(vec![
-            ConfigError::UnknownKey {
-                key: "server.prot".into(),
-                origin: Origin::Flag("--x".into()),
-                hint: "did you mean \"port\"?".into(),
-            },
-            ConfigError::File {
-                path: "/c.toml".into(),
-                place: Some((3, 7)),
-                message: "expected `=`".into(),
-            },
+        let errors = ConfigErrors(vec![
+            ConfigError::at("server.prot", "unknown key"),
+            ConfigError::file(Path::new("/c.toml"), Some((3, 7)), "expected `=`"),
         ]);
         assert_eq!(
             errors.to_string(),
             "the configuration has 2 errors:\n  \
-             server.prot: unknown key (flag --x); did you mean \"port\"?\n  \
+             server.prot: unknown key\n  \
              /c.toml:3:7: expected `=`"
         );
     }

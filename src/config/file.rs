@@ -29,7 +29,6 @@ const CLAUDE_DESKTOP_KEYS: [&str; 7] = [
 pub(crate) struct FileLayer {
     /// The file, as the source of its values.
     pub(crate) origin: Origin,
-    /// Its values.
     pub(crate) values: Map<String, Value>,
 }
 
@@ -37,8 +36,9 @@ pub(crate) struct FileLayer {
 pub(crate) fn read(path: &Path) -> Result<FileLayer, ConfigError> {
     let text = read_text(path)?;
     let Some(format) = Format::of(path) else {
-        return Err(failure(
+        return Err(ConfigError::file(
             path,
+            None,
             "unknown format; the name of a configuration ends in .toml, .yaml, .yml or .json",
         ));
     };
@@ -50,10 +50,10 @@ pub(crate) fn read(path: &Path) -> Result<FileLayer, ConfigError> {
 }
 
 /// Reads `workflows/*.yaml` in a directory; each is one workflow, named as the file.
-pub(crate) fn read_workflows(directory: &Path) -> Result<Vec<FileLayer>, Vec<ConfigError>> {
+pub(crate) fn read_workflows(directory: &Path) -> Vec<Result<FileLayer, ConfigError>> {
     let directory = directory.join("workflows");
     let Ok(entries) = std::fs::read_dir(&directory) else {
-        return Ok(Vec::new());
+        return Vec::new();
     };
     let mut paths: Vec<PathBuf> = entries
         .filter_map(|entry| entry.ok().map(|entry| entry.path()))
@@ -62,27 +62,20 @@ pub(crate) fn read_workflows(directory: &Path) -> Result<Vec<FileLayer>, Vec<Con
         .collect();
     if paths.len() > MAX_WORKFLOW_FILES {
         let message = format!("holds more than {MAX_WORKFLOW_FILES} workflow files");
-        return Err(vec![failure(&directory, message)]);
+        return vec![Err(ConfigError::file(&directory, None, &message))];
     }
     paths.sort();
-    let (mut layers, mut errors) = (Vec::new(), Vec::new());
-    for path in paths {
-        match read_workflow(&path) {
-            Ok(layer) => layers.push(layer),
-            Err(error) => errors.push(error),
-        }
-    }
-    if errors.is_empty() {
-        Ok(layers)
-    } else {
-        Err(errors)
-    }
+    paths.iter().map(|path| read_workflow(path)).collect()
 }
 
 fn read_workflow(path: &Path) -> Result<FileLayer, ConfigError> {
     let mut layer = parse(path, &read_text(path)?, Format::Yaml)?;
     let Some(name) = path.file_stem().and_then(|stem| stem.to_str()) else {
-        return Err(failure(path, "the name of a workflow file must be UTF-8"));
+        return Err(ConfigError::file(
+            path,
+            None,
+            "the name of a workflow file must be UTF-8",
+        ));
     };
     let workflow = Map::from_iter([(name.to_owned(), Value::Object(layer.values))]);
     layer.values = Map::from_iter([("workflows".to_owned(), Value::Object(workflow))]);
@@ -90,28 +83,25 @@ fn read_workflow(path: &Path) -> Result<FileLayer, ConfigError> {
 }
 
 fn read_text(path: &Path) -> Result<String, ConfigError> {
-    let failed = |error: std::io::Error| failure(path, format!("cannot be read: {error}"));
+    let failed =
+        |error: std::io::Error| ConfigError::file(path, None, &format!("cannot be read: {error}"));
     let mut bytes = Vec::new();
     File::open(path)
         .and_then(|file| file.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes))
         .map_err(failed)?;
     if bytes.len() as u64 > MAX_FILE_BYTES {
-        return Err(failure(path, "is larger than 1 MiB"));
+        return Err(ConfigError::file(path, None, "is larger than 1 MiB"));
     }
-    let text = String::from_utf8(bytes).map_err(|_| failure(path, "is not UTF-8"))?;
+    let text =
+        String::from_utf8(bytes).map_err(|_| ConfigError::file(path, None, "is not UTF-8"))?;
     // Editors on Windows put a byte order mark in front, which no format allows.
-    Ok(text
-        .strip_prefix('\u{feff}')
-        .map(str::to_owned)
-        .unwrap_or(text))
+    Ok(text.trim_start_matches('\u{feff}').to_owned())
 }
 
 fn parse(path: &Path, text: &str, format: Format) -> Result<FileLayer, ConfigError> {
-    let values = format.read(text).map_err(|broken| ConfigError::File {
-        path: path.to_owned(),
-        place: broken.place,
-        message: broken.message,
-    })?;
+    let values = format
+        .read(text)
+        .map_err(|broken| ConfigError::file(path, broken.place, &broken.message))?;
     Ok(FileLayer {
         origin: Origin::File(path.to_owned()),
         values: without_nulls(values),
@@ -128,14 +118,6 @@ fn without_nulls(table: Map<String, Value>) -> Map<String, Value> {
             other => Some((key, other)),
         })
         .collect()
-}
-
-fn failure(path: &Path, message: impl Into<String>) -> ConfigError {
-    ConfigError::File {
-        path: path.to_owned(),
-        place: None,
-        message: message.into(),
-    }
 }
 
 /// Moves `mcpServers` to `mcp.servers`, so that a file of Claude Desktop works as it is.

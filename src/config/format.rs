@@ -5,7 +5,6 @@ use std::path::Path;
 
 use serde::de::DeserializeOwned;
 
-/// One of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Format {
     Toml,
@@ -18,7 +17,6 @@ pub(crate) enum Format {
 pub(crate) struct Broken {
     /// Line and column, from 1, where the reader says so.
     pub(crate) place: Option<(usize, usize)>,
-    /// What is wrong there.
     pub(crate) message: String,
 }
 
@@ -32,7 +30,6 @@ impl fmt::Display for Broken {
 }
 
 impl Format {
-    /// Returns the format of a file by the ending of its name.
     pub(crate) fn of(path: &Path) -> Option<Self> {
         let ending = path.extension()?.to_str()?;
         match ending.to_ascii_lowercase().as_str() {
@@ -44,10 +41,6 @@ impl Format {
     }
 
     /// Reads a text; keys keep their order.
-    ///
-    /// # Errors
-    ///
-    /// What is wrong with it.
     pub(crate) fn read<T: DeserializeOwned>(self, text: &str) -> Result<T, Broken> {
         match self {
             Self::Toml => toml::from_str(text).map_err(|error| Broken {

@@ -16,14 +16,11 @@ use super::presets::{self, Preset};
 
 /// Largest file with a secret, in bytes; no key comes near it.
 const MAX_SECRET_BYTES: u64 = 16 << 10;
-/// The variable that holds the daemon's token.
 pub(crate) const TOKEN_VARIABLE: &str = "OUTRIGGER_TOKEN";
-/// The variable that holds the key of the Brave Search API.
 pub(crate) const BRAVE_VARIABLE: &str = "BRAVE_API_KEY";
 /// What a secret may consist of, for error messages.
 pub(crate) const SECRET_FORM: &str = "a key or token is printable ASCII without spaces";
 
-/// A secret, and where it was found.
 pub(crate) struct Found {
     pub(crate) secret: SecretString,
     pub(crate) origin: Origin,
@@ -46,10 +43,7 @@ pub(crate) fn secret(
         return Ok(None);
     };
     if !is_secret_text(&text) {
-        return Err(ConfigError::Section {
-            key: name.to_owned(),
-            message: SECRET_FORM.to_owned(),
-        });
+        return Err(ConfigError::at(name, SECRET_FORM));
     }
     Ok(Some(Found {
         secret: SecretString::from(text),
@@ -80,10 +74,7 @@ pub(crate) fn is_secret_text(text: &str) -> bool {
 
 /// Reads the secret in a file, trimmed; `named_by` is the variable or flag that names the file.
 pub(crate) fn read_secret_file(named_by: &str, path: &str) -> Result<String, ConfigError> {
-    let failed = |reason: String| ConfigError::Section {
-        key: named_by.to_owned(),
-        message: format!("the file {path} {reason}"),
-    };
+    let failed = |reason: String| ConfigError::at(named_by, format!("the file {path} {reason}"));
     let mut bytes = Vec::new();
     File::open(Path::new(path.trim()))
         .and_then(|file| file.take(MAX_SECRET_BYTES + 1).read_to_end(&mut bytes))
@@ -109,10 +100,7 @@ pub(crate) fn token(sources: &Sources) -> Result<Option<SecretString>, ConfigErr
     if is_secret_text(&text) {
         return Ok(Some(SecretString::from(text)));
     }
-    Err(ConfigError::Section {
-        key: "--token-file".to_owned(),
-        message: SECRET_FORM.to_owned(),
-    })
+    Err(ConfigError::at("--token-file", SECRET_FORM))
 }
 
 /// Looks for the base URL of a preset in its vendor's own variable.

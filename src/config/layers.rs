@@ -30,12 +30,8 @@ pub(crate) fn merge(sources: &Sources) -> Result<Merged, Vec<ConfigError>> {
     Ok(merged)
 }
 
-/// Reads the compiled-in defaults.
 pub(crate) fn defaults() -> Result<Map<String, Value>, ConfigError> {
-    toml::from_str(DEFAULTS).map_err(|error| ConfigError::Section {
-        key: "config/default.toml".to_owned(),
-        message: error.to_string(),
-    })
+    toml::from_str(DEFAULTS).map_err(|error| ConfigError::at("config/default.toml", error))
 }
 
 fn read_files(sources: &Sources) -> Result<Vec<FileLayer>, Vec<ConfigError>> {
@@ -47,26 +43,21 @@ fn read_files(sources: &Sources) -> Result<Vec<FileLayer>, Vec<ConfigError>> {
         }
         (None, None) => (None, None),
     };
+    let mut found: Vec<_> = path.map(|path| file::read(&path)).into_iter().collect();
+    found.extend(directory.iter().flat_map(|path| file::read_workflows(path)));
     let (mut layers, mut errors) = (Vec::new(), Vec::new());
-    match path.map(|path| file::read(&path)) {
-        Some(Ok(layer)) => layers.push(layer),
-        Some(Err(error)) => errors.push(error),
-        None => {}
-    }
-    match directory.map(|directory| file::read_workflows(&directory)) {
-        Some(Ok(workflows)) => {
-            for workflow in workflows {
-                errors.extend(defined_twice(&layers, &workflow));
-                layers.push(workflow);
+    for layer in found {
+        match layer {
+            Ok(layer) => {
+                errors.extend(defined_twice(&layers, &layer));
+                layers.push(layer);
             }
+            Err(error) => errors.push(error),
         }
-        Some(Err(found)) => errors.extend(found),
-        None => {}
     }
-    if errors.is_empty() {
-        Ok(layers)
-    } else {
-        Err(errors)
+    match errors.is_empty() {
+        true => Ok(layers),
+        false => Err(errors),
     }
 }
 
@@ -76,10 +67,8 @@ fn defined_twice(earlier: &[FileLayer], workflow: &FileLayer) -> Option<ConfigEr
     let first = earlier
         .iter()
         .find(|layer| workflows(layer).any(|other| other == name))?;
-    Some(ConfigError::Section {
-        key: format!("workflows.{name}"),
-        message: format!("defined twice, in {} and {}", first.origin, workflow.origin),
-    })
+    let message = format!("defined twice, in {} and {}", first.origin, workflow.origin);
+    Some(ConfigError::at(&format!("workflows.{name}"), message))
 }
 
 fn workflows(layer: &FileLayer) -> impl Iterator<Item = &String> {

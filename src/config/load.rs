@@ -113,18 +113,13 @@ pub struct Loaded {
     pub warnings: Vec<String>,
 }
 
-/// Reads and checks the configuration.
-///
-/// # Errors
-///
-/// Everything that is wrong: files that cannot be read (nothing else is looked at then), keys
-/// that do not exist, values of the wrong type or out of range, and references to what is not
-/// there. Each error names its key and its source and holds no secret.
+/// Reads and checks the configuration, or says everything that is wrong with it, each with its key and its source and
+/// without secrets; where a file cannot be read, nothing else is looked at.
 pub fn load(sources: &Sources) -> Result<Loaded, ConfigErrors> {
-    let mut merged = layers::merge(sources).map_err(ConfigErrors::new)?;
+    let mut merged = layers::merge(sources).map_err(ConfigErrors)?;
     let mut errors = Vec::new();
     let Some(settings) = typed::settings(&mut merged, &mut errors) else {
-        return Err(ConfigErrors::new(errors));
+        return Err(ConfigErrors(errors));
     };
     let token = keys::token(sources).unwrap_or_else(|error| {
         errors.push(error);
@@ -142,7 +137,7 @@ pub fn load(sources: &Sources) -> Result<Loaded, ConfigErrors> {
                 warnings,
             })
         }
-        _ => Err(ConfigErrors::new(errors)),
+        _ => Err(ConfigErrors(errors)),
     }
 }
 

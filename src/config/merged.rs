@@ -8,7 +8,6 @@ use super::origin::Origin;
 
 /// All values, the later source over the earlier, each with its origin.
 pub(crate) struct Merged {
-    /// The values, a table.
     pub(crate) values: Value,
     /// The compiled-in ones alone.
     pub(crate) defaults: Value,
@@ -17,7 +16,6 @@ pub(crate) struct Merged {
 }
 
 impl Merged {
-    /// Begins with the compiled-in values.
     pub(crate) fn new(defaults: Map<String, Value>) -> Self {
         let defaults = Value::Object(defaults);
         Self {
@@ -27,7 +25,6 @@ impl Merged {
         }
     }
 
-    /// Puts the values of a source over those that are there.
     pub(crate) fn add(&mut self, values: Map<String, Value>, origin: &Origin) {
         let mut mark = |path: &[String]| drop(self.origins.insert(path.to_vec(), origin.clone()));
         put_over(
@@ -44,7 +41,6 @@ impl Merged {
         table.into_iter().flat_map(Map::keys).cloned().collect()
     }
 
-    /// Returns the value at a path.
     pub(crate) fn get(&self, path: &[&str]) -> Option<&Value> {
         find(&self.values, path)
     }

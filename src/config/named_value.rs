@@ -4,7 +4,9 @@ use std::fmt;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use secrecy::{ExposeSecret, SecretString};
-use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
+use serde::Deserialize;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{Deserializer, Error, MapAccess, Visitor};
 
 use crate::secret;
 
@@ -51,6 +53,12 @@ impl ExposeSecret<str> for NamedValue {
 
 impl<'de> Deserialize<'de> for NamedValue {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(deny_unknown_fields)]
+        struct Table {
+            value: String,
+            secret: Option<bool>,
+        }
         struct Reader;
         impl<'de> Visitor<'de> for Reader {
             type Value = NamedValue;
@@ -63,17 +71,12 @@ impl<'de> Deserialize<'de> for NamedValue {
                 Ok(text.into())
             }
 
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<NamedValue, A::Error> {
-                let (mut text, mut secret) = (None, None);
-                while let Some(key) = map.next_key::<String>()? {
-                    match key.as_str() {
-                        "value" => text = Some(SecretString::from(map.next_value::<String>()?)),
-                        "secret" => secret = Some(map.next_value::<bool>()?),
-                        other => return Err(A::Error::unknown_field(other, &["value", "secret"])),
-                    }
-                }
-                let text = text.ok_or_else(|| A::Error::missing_field("value"))?;
-                Ok(NamedValue { text, secret })
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<NamedValue, A::Error> {
+                let table = Table::deserialize(MapAccessDeserializer::new(map))?;
+                Ok(NamedValue {
+                    text: SecretString::from(table.value),
+                    secret: table.secret,
+                })
             }
         }
         deserializer.deserialize_any(Reader)

@@ -4,56 +4,22 @@
 //! read again until nothing is wrong any more.
 
 use serde::Deserialize;
-use serde_json::{Map, Value};
+use serde_json::Value;
 use serde_path_to_error::{Deserializer, Path, Segment, Track};
 
 use super::error::{ConfigError, nearest, one_of};
 use super::merged::Merged;
-use super::origin::{Origin, is_secret, shown};
+use super::origin::{Origin, is_secret};
 use super::settings::Settings;
 
 /// Most errors that are looked for; each costs one more reading of all values.
 const MAX_ERRORS: usize = 100;
 
-/// What is wrong with a value, in serde's words.
-enum Fault<'e> {
-    UnknownField(&'e str, Vec<&'e str>),
-    UnknownVariant(&'e str, Vec<&'e str>),
-    /// Wanted is the second, a type or the form of a text, and this is there.
-    Unexpected(&'e str, &'e str),
-    MissingField(&'e str),
-    DuplicateField(&'e str),
-    Other(&'e str),
-}
-
-impl<'e> Fault<'e> {
-    /// Reads the message of an error; `serde::de::Error` writes all of these in one place each.
-    fn read(message: &'e str) -> Self {
-        let quoted = |text: &'e str| text.split('`').skip(1).step_by(2).collect::<Vec<&str>>();
-        let named = |start| {
-            let (name, rest) = message.strip_prefix(start)?.split_once("`, ")?;
-            Some((name, quoted(rest)))
-        };
-        let field = |start| message.strip_prefix(start)?.strip_suffix('`');
-        let unexpected = || {
-            let rest = message.strip_prefix("invalid type: ");
-            let rest = rest.or_else(|| message.strip_prefix("invalid value: "))?;
-            rest.rsplit_once(", expected ")
-        };
-        if let Some((name, known)) = named("unknown field `") {
-            Self::UnknownField(name, known)
-        } else if let Some((word, known)) = named("unknown variant `") {
-            Self::UnknownVariant(word, known)
-        } else if let Some((actual, expected)) = unexpected() {
-            Self::Unexpected(actual, expected)
-        } else if let Some(name) = field("missing field `") {
-            Self::MissingField(name)
-        } else if let Some(name) = field("duplicate field `") {
-            Self::DuplicateField(name)
-        } else {
-            Self::Other(message)
-        }
-    }
+/// Takes a message about a value of the wrong sort apart: what is there, and what is wanted.
+fn unexpected(message: &str) -> Option<(&str, &str)> {
+    let rest = message.strip_prefix("invalid type: ");
+    let rest = rest.or_else(|| message.strip_prefix("invalid value: "))?;
+    rest.rsplit_once(", expected ")
 }
 
 /// Reads the settings and adds what is wrong to `errors`.
@@ -66,12 +32,12 @@ pub(crate) fn settings(merged: &mut Merged, errors: &mut Vec<ConfigError>) -> Op
             Ok(settings) => return Some(settings),
             Err(error) => error.to_string(),
         };
-        let (path, fault) = (parts(&track.path()), Fault::read(&error));
+        let path = parts(&track.path());
         let path: Vec<&str> = path.iter().map(String::as_str).collect();
-        if read_again(merged, &path, &fault) {
+        if read_again(merged, &path, &error) {
             continue;
         }
-        errors.push(explained(merged, &path, &fault));
+        errors.push(explained(merged, &path, &error));
         if !merged.restore(&path) {
             return None;
         }
@@ -93,14 +59,14 @@ fn parts(path: &Path) -> Vec<String> {
 /// Takes the text of an environment variable for the JSON, the list or the truth value it is.
 ///
 /// `false` where the value is none of it, or not from the environment.
-fn read_again(merged: &mut Merged, path: &[&str], fault: &Fault<'_>) -> bool {
-    let (Fault::Unexpected(_, expected), Some(Value::String(text)), Origin::Variable(_)) =
-        (fault, merged.get(path), merged.origin(path))
+fn read_again(merged: &mut Merged, path: &[&str], fault: &str) -> bool {
+    let (Some((_, expected)), Some(Value::String(text)), Origin::Variable(_)) =
+        (unexpected(fault), merged.get(path), merged.origin(path))
     else {
         return false;
     };
     let text = text.trim();
-    let value = match (serde_json::from_str(text), *expected) {
+    let value = match (serde_json::from_str(text), expected) {
         (Ok(Value::Number(number)), "a boolean") => match number.as_u64() {
             Some(0) => Value::Bool(false),
             Some(1) => Value::Bool(true),
@@ -133,42 +99,38 @@ fn is_table(expected: &str) -> bool {
     expected == "a map" || expected.starts_with("struct ")
 }
 
-fn explained(merged: &Merged, path: &[&str], fault: &Fault<'_>) -> ConfigError {
-    let key = written(path);
-    let origin = merged.origin(path);
-    let message = match fault {
-        Fault::UnknownField(name, known) => {
-            return ConfigError::UnknownKey {
-                key,
-                origin,
-                hint: hint(merged, name, known),
-            };
-        }
-        Fault::UnknownVariant(word, words) => one_of(word, words.iter().copied()),
-        Fault::Unexpected(actual, expected) => {
-            format!("expected {}", expectation(actual, expected))
-        }
-        Fault::MissingField(field) => format!("`{field}` is missing"),
-        Fault::DuplicateField(field) => format!("`{field}` is given twice"),
-        Fault::Other(_) if is_secret(path) => "expected a text".to_owned(),
-        Fault::Other(message) => (*message).to_owned(),
+/// Says what serde's message means; `serde::de::Error` writes each of these in one place.
+fn explained(merged: &Merged, path: &[&str], fault: &str) -> ConfigError {
+    let named = |start| {
+        let (name, rest) = fault.strip_prefix(start)?.split_once("`, ")?;
+        Some((name, rest.split('`').skip(1).step_by(2)))
     };
-    match merged.get(path) {
-        Some(value) => ConfigError::Value {
-            key,
-            value: shown(path, value),
-            origin,
-            message,
-        },
-        None => ConfigError::Section { key, message },
-    }
+    let field = |start| fault.strip_prefix(start)?.strip_suffix('`');
+    let message = if let Some((name, known)) = named("unknown field `") {
+        let hint = hint(merged, name, &known.collect::<Vec<_>>());
+        let origin = merged.origin(path);
+        return ConfigError::at(&written(path), format!("unknown key ({origin}); {hint}"));
+    } else if let Some((word, words)) = named("unknown variant `") {
+        one_of(word, words)
+    } else if let Some((actual, expected)) = unexpected(fault) {
+        format!("expected {}", expectation(actual, expected))
+    } else if let Some(field) = field("missing field `") {
+        format!("`{field}` is missing")
+    } else if let Some(field) = field("duplicate field `") {
+        format!("`{field}` is given twice")
+    } else if is_secret(path) {
+        "expected a text".to_owned()
+    } else {
+        fault.to_owned()
+    };
+    ConfigError::value(merged, path, message)
 }
 
 /// Says in words what Rust's type names mean.
 fn expectation(actual: &str, expected: &str) -> String {
     match expected {
         "a boolean" => "true or false".to_owned(),
-        "a string" => "a text in quotes".to_owned(),
+        "a string" | "path string" => "a text in quotes".to_owned(),
         "a sequence" => "a list, as in [\"a\", \"b\"]".to_owned(),
         _ if is_number(expected) => "a whole number, 0 or more".to_owned(),
         _ if is_table(expected) => "a table of keys".to_owned(),
@@ -184,19 +146,15 @@ fn hint(merged: &Merged, name: &str, known: &[&str]) -> String {
     if let Some(near) = nearest(name, known.iter().copied()) {
         return format!("did you mean {near:?}?");
     }
-    let mut elsewhere = None;
-    for (section, values) in merged.defaults.as_object().into_iter().flatten() {
-        let keys = values.as_object().into_iter().flat_map(Map::keys);
-        if let Some(key) = nearest(name, keys.map(String::as_str)) {
-            let exact = key == name;
-            if exact || elsewhere.is_none() {
-                elsewhere = Some((section, key));
-            }
-            if exact {
-                break;
-            }
-        }
-    }
+    let sections = merged.defaults.as_object().into_iter().flatten();
+    let near: Vec<(&String, &str)> = sections
+        .filter_map(|(section, values)| {
+            let keys = values.as_object()?.keys();
+            Some((section, nearest(name, keys.map(String::as_str))?))
+        })
+        .collect();
+    let same = near.iter().find(|(_, key)| *key == name);
+    let elsewhere = same.or(near.first());
     match elsewhere {
         Some((section, key)) => format!("did you mean \"{section}.{key}\"?"),
         None => format!("known here: {}", known.join(", ")),

@@ -7,21 +7,16 @@ use super::keys::{self, TOKEN_VARIABLE as TOKEN};
 use super::load::Environment;
 use super::origin::is_secret;
 
-/// What starts the name of each variable that sets a key.
 const PREFIX: &str = "OUTRIGGER_";
-/// What separates the parts of a key in the name of a variable.
 const SEPARATOR: &str = "__";
-/// Names the file with the token.
 const TOKEN_FILE: &str = "OUTRIGGER_TOKEN_FILE";
 /// Variables that are read and are no keys; the last two by `compose.yaml`.
 const READ: [&str; 4] = [TOKEN, TOKEN_FILE, "OUTRIGGER_UID", "OUTRIGGER_GID"];
 /// Most parts of a key; no key has more, and what is nested deeper would only cost memory.
 const MAX_PARTS: usize = 8;
 
-/// A variable that sets a key.
 pub(crate) struct Variable {
     pub(crate) name: String,
-    /// The parts of the key.
     pub(crate) path: Vec<String>,
     /// The value, not yet read as what the key needs.
     pub(crate) text: String,
@@ -42,8 +37,14 @@ pub(crate) fn read(
         let Some(key) = key.filter(|key| key.contains(SEPARATOR)) else {
             continue;
         };
-        match variable(name, variable_path(key, lower), text) {
-            Ok(variable) => variables.push(variable),
+        let mut path = variable_path(key, lower);
+        let text = match is_key_file(&mut path) {
+            true => keys::read_secret_file(name, text),
+            false => Ok(text.to_owned()),
+        };
+        let name = name.to_owned();
+        match text {
+            Ok(text) => variables.push(Variable { name, path, text }),
             Err(error) => errors.push(error),
         }
     }
@@ -54,24 +55,10 @@ pub(crate) fn read(
             text: filter.to_owned(),
         });
     }
-    if errors.is_empty() {
-        Ok(variables)
-    } else {
-        Err(errors)
+    match errors.is_empty() {
+        true => Ok(variables),
+        false => Err(errors),
     }
-}
-
-fn variable(name: &str, mut path: Vec<String>, text: &str) -> Result<Variable, ConfigError> {
-    let text = if is_key_file(&mut path) {
-        keys::read_secret_file(name, text)?
-    } else {
-        text.to_owned()
-    };
-    Ok(Variable {
-        name: name.to_owned(),
-        path,
-        text,
-    })
 }
 
 /// Warns of each variable `OUTRIGGER_…` that nothing reads, with the one that is probably meant.
@@ -180,20 +167,17 @@ fn spelled(part: &str, table: Option<&Value>) -> String {
 
 /// Whether a path is that of a secret with `_file` behind it, which is then taken off.
 fn is_key_file(path: &mut [String]) -> bool {
-    let parts: Vec<&str> = path.iter().map(String::as_str).collect();
-    let Some((last, parents)) = parts.split_last() else {
+    let Some((last, parents)) = path.split_last_mut() else {
         return false;
     };
-    let Some(stem) = last.strip_suffix("_file") else {
+    let Some(stem) = last.strip_suffix("_file").map(str::to_owned) else {
         return false;
     };
-    let stem = stem.to_owned();
-    let named: Vec<&str> = parents.iter().copied().chain([stem.as_str()]).collect();
+    let parents = parents.iter().map(String::as_str);
+    let named: Vec<&str> = parents.chain([stem.as_str()]).collect();
     if !stem.ends_with("api_key") || !is_secret(&named) {
         return false;
     }
-    if let Some(last) = path.last_mut() {
-        *last = stem;
-    }
+    *last = stem;
     true
 }

@@ -151,6 +151,7 @@ mod tests {
 
     fn config(ask: AskSearch, limit: usize) -> WebSearchConfig {
         WebSearchConfig {
+            enabled: true,
             searxng_url: None,
             engines: Vec::new(),
             brave_api_key: None,

@@ -5,7 +5,6 @@
 //! the request is a call's own answer (`tool`). Whether the user can be asked is what the call knows
 //! (`crate::tool::user`); where nobody can be, the server is told no, and sessions are told why.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
@@ -20,10 +19,8 @@ use crate::tool::user::{AskUser, Form, Given, Wanted};
 /// The most bytes of a message: what a person reads before they answer.
 const MAX_MESSAGE: usize = 8 * 1024;
 
-/// The most bytes of a form's schema as JSON.
 const MAX_SCHEMA: usize = 64 * 1024;
 
-/// The most fields of a form.
 const MAX_FIELDS: usize = 64;
 
 /// The most bytes of a page's address: what browsers take.
@@ -35,32 +32,17 @@ const WAITING: usize = 4;
 /// The running calls of one server, and how its questions are read and answered.
 #[derive(Clone)]
 pub(super) struct Askers {
-    /// The server's name.
     server: Arc<str>,
-    /// Where sessions are told of what is declined.
     notices: broadcast::Sender<Notice>,
-    /// Takes secrets out of what it asks.
     redactor: Redactor,
-    running: Arc<Mutex<State>>,
-}
-
-#[derive(Default)]
-struct State {
-    calls: BTreeMap<u64, mpsc::Sender<Asked>>,
-    next: u64,
+    /// One for each call, closed once it is over.
+    running: Arc<Mutex<Vec<mpsc::Sender<Asked>>>>,
 }
 
 /// A request of the server, for the call that it belongs to. An error says why nobody is asked.
 pub(super) struct Asked {
     wanted: Wanted,
     answer: oneshot::Sender<Result<Given, String>>,
-}
-
-/// A call's place among the running ones, while it lives.
-pub(super) struct Asking {
-    askers: Askers,
-    number: u64,
-    asked: mpsc::Receiver<Asked>,
 }
 
 impl Askers {
@@ -77,18 +59,13 @@ impl Askers {
         }
     }
 
-    /// Takes up a call that begins to run.
-    pub(super) fn enter(&self) -> Asking {
+    /// Takes up a call that runs until the receiver of its questions is dropped.
+    pub(super) fn enter(&self) -> mpsc::Receiver<Asked> {
         let (sender, asked) = mpsc::channel(WAITING);
-        let mut state = self.running.lock();
-        let number = state.next;
-        state.next += 1;
-        state.calls.insert(number, sender);
-        Asking {
-            askers: self.clone(),
-            number,
-            asked,
-        }
+        let mut running = self.running.lock();
+        running.retain(|call| !call.is_closed());
+        running.push(sender);
+        asked
     }
 
     /// Answers a request that the server makes by itself: asks the user of the one call that runs.
@@ -150,8 +127,8 @@ impl Askers {
     }
 
     fn the_one(&self) -> Result<mpsc::Sender<Asked>, String> {
-        let state = self.running.lock();
-        let mut calls = state.calls.values();
+        let running = self.running.lock();
+        let mut calls = running.iter().filter(|call| !call.is_closed());
         match (calls.next(), calls.next()) {
             (Some(call), None) => Ok(call.clone()),
             (None, _) => Err("no call of it runs that the question could belong to".to_owned()),
@@ -159,19 +136,6 @@ impl Askers {
                 Err("several calls of it run, so it is not known which one asks".to_owned())
             }
         }
-    }
-}
-
-impl Asking {
-    /// Waits for the server to ask.
-    pub(super) async fn next(&mut self) -> Option<Asked> {
-        self.asked.recv().await
-    }
-}
-
-impl Drop for Asking {
-    fn drop(&mut self) {
-        self.askers.running.lock().calls.remove(&self.number);
     }
 }
 
@@ -198,10 +162,6 @@ async fn put(wanted: Wanted, user: Option<&dyn AskUser>) -> Result<Given, String
 }
 
 /// Reads what a server asks for, without secrets of the daemon.
-///
-/// # Errors
-///
-/// Why it is not passed on, as a part of a sentence.
 fn wanted(
     params: ElicitRequestParams,
     server: &str,
@@ -257,7 +217,6 @@ fn page(url: String) -> Result<String, String> {
     }
 }
 
-/// The user's answer as the server is given it.
 fn result(given: Given) -> ElicitResult {
     match given {
         Given::Accepted(content) => {
@@ -339,7 +298,7 @@ mod tests {
         let second = askers.enter();
         assert!(why().await.contains("several"));
         drop(second);
-        let put = async { first.next().await.unwrap().put(None).await };
+        let put = async { first.recv().await.unwrap().put(None).await };
         let (answer, ()) = tokio::join!(askers.ask(wanted()), put);
         assert!(answer.err().unwrap().contains("nobody"));
     }

@@ -35,13 +35,10 @@ pub(super) type Followers = Arc<Mutex<HashMap<ProgressToken, mpsc::Sender<String
 /// The daemon as a server sees it.
 #[derive(Clone)]
 pub(super) struct Client {
-    /// The server's name, for the log.
     pub(super) server: String,
     /// Told when one of the server's lists changed.
     pub(super) changed: Arc<Notify>,
-    /// Who follows the progress of which request.
     pub(super) followers: Followers,
-    /// The calls that run, for what the server asks of the user.
     pub(super) askers: Askers,
 }
 

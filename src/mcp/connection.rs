@@ -44,9 +44,7 @@ const FIRST_VERSION: &str = "2024-10-07";
 
 type Service = RunningService<RoleClient, Client>;
 
-/// An open connection.
 pub(super) struct Connection {
-    /// Where requests go.
     pub(super) peer: Peer<RoleClient>,
     cancel: Option<RunningServiceCancellationToken>,
     service: JoinHandle<Result<QuitReason, JoinError>>,
@@ -56,17 +54,15 @@ pub(super) struct Connection {
     intake: Arc<Intake>,
 }
 
-/// Why there is no connection.
+/// Why there is no connection, and whether trying again cannot help.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Problem {
-    /// What happened and what to do.
     pub(super) message: String,
-    /// Whether trying again cannot help.
     pub(super) is_final: bool,
 }
 
 impl Problem {
-    fn passing(message: impl Into<String>) -> Self {
+    pub(super) fn passing(message: impl Into<String>) -> Self {
         Self {
             message: message.into(),
             is_final: false,
@@ -81,7 +77,6 @@ impl Problem {
     }
 }
 
-/// Why the handshake came to nothing.
 enum Refusal {
     /// For what the server said, sent, or did not say in time.
     Told(Problem),
@@ -159,7 +154,6 @@ async fn stdio(
     }
 }
 
-/// A program that ended by itself too soon.
 async fn unanswered(server: &StdioServer, exit: Exit, tail: &Tail) -> Problem {
     let message = format!(
         "{:?} {} before it had answered",
@@ -221,7 +215,6 @@ async fn http(
     }
 }
 
-/// Shakes hands with a server.
 async fn greet(
     client: &Client,
     inner: impl Transport<RoleClient> + 'static,

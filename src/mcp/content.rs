@@ -7,6 +7,7 @@ use rmcp::model::{CallToolResult, ContentBlock, ResourceContents};
 use serde_json::Value;
 
 use super::Failure;
+use super::connection::bounded;
 use crate::message::{Part, image};
 use crate::sandbox::output::shorten;
 use crate::telemetry::Redactor;
@@ -147,22 +148,15 @@ fn picture(claimed: &str, data: String, pictures: &mut Vec<Part>) -> Option<Stri
     }
 }
 
-/// One line of progress; `None` where it says nothing.
+/// Returns one line of progress.
 pub(super) fn progress(done: f64, total: Option<f64>, message: Option<&str>) -> String {
-    /// The longest message of one line, in characters.
-    const MAX_MESSAGE: usize = 500;
     let mut line = match total.filter(|total| *total > 0.0) {
         Some(total) => format!("{done}/{total}"),
         None => format!("{done}"),
     };
     if let Some(message) = message {
         line.push(' ');
-        line.extend(
-            message
-                .chars()
-                .map(|letter| if letter.is_control() { ' ' } else { letter })
-                .take(MAX_MESSAGE),
-        );
+        line.push_str(&bounded(message));
     }
     line.push('\n');
     line

@@ -1,7 +1,6 @@
 //! What a server says of its tools, made into what the model is told and what an approval stands for. Pure.
 
-use std::fmt::Write as _;
-
+use data_encoding::HEXLOWER;
 use rmcp::model::Tool;
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
@@ -23,7 +22,6 @@ const MAX_SCHEMA_DEPTH: usize = 64;
 /// A tool of a server.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Definition {
-    /// What the model and the client are told.
     pub(super) spec: ToolSpec,
     /// Its name as the server knows it.
     pub(super) remote: String,
@@ -35,10 +33,6 @@ pub(super) struct Definition {
 ///
 /// `identity` says how the server is started or reached. What the server's annotations say of danger
 /// counts for nothing; `safe` is the operator's word.
-///
-/// # Errors
-///
-/// Why the tool cannot be offered.
 pub(super) fn define(
     server: &str,
     identity: &str,
@@ -69,8 +63,11 @@ pub(super) fn define(
     }
     let description = redactor.redact(tool.description.as_deref().unwrap_or_default());
     let description = description.as_ref();
+    // In whatever order its keys came, it is the same.
+    let mut sorted = schema.clone();
+    sorted.sort_all_objects();
     let mut digest = Sha256::new();
-    for piece in [identity, &tool.name, description, &canonical(&schema)] {
+    for piece in [identity, &tool.name, description, &sorted.to_string()] {
         digest.update((piece.len() as u64).to_le_bytes());
         digest.update(piece.as_bytes());
     }
@@ -89,7 +86,7 @@ pub(super) fn define(
             origin: format!("mcp:{server}"),
         },
         remote: tool.name.to_string(),
-        digest: names::hex(&digest.finalize()),
+        digest: HEXLOWER.encode(&digest.finalize()),
     })
 }
 
@@ -122,27 +119,6 @@ fn is_deeper(value: &Value, most: usize) -> bool {
         Value::Object(object) => object.values().any(inner),
         Value::Array(items) => items.iter().any(inner),
         _ => false,
-    }
-}
-
-/// The same text for the same value, in whatever order its keys came.
-fn canonical(value: &Value) -> String {
-    match value {
-        Value::Object(object) => {
-            let mut keys: Vec<_> = object.iter().collect();
-            keys.sort_by_key(|(key, _)| key.as_str());
-            let mut text = String::from("{");
-            for (key, value) in keys {
-                // Writing to a string cannot fail.
-                let _ = write!(text, "{}:{},", Value::from(key.as_str()), canonical(value));
-            }
-            text + "}"
-        }
-        Value::Array(items) => {
-            let items: Vec<String> = items.iter().map(canonical).collect();
-            format!("[{}]", items.join(","))
-        }
-        other => other.to_string(),
     }
 }
 

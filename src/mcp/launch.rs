@@ -5,12 +5,11 @@
 //! a directory among its arguments may be changed, a file may be read. Nothing that the model says
 //! gets in here.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use secrecy::ExposeSecret;
 
-use crate::config::{NamedValue, SandboxPolicy, StdioServer};
+use crate::config::{SandboxPolicy, StdioServer};
 use crate::sandbox::paths::RootName;
 use crate::sandbox::python;
 use crate::sandbox::{
@@ -60,10 +59,6 @@ impl Launcher {
     }
 
     /// Starts a server with its standard input open.
-    ///
-    /// # Errors
-    ///
-    /// [`SpawnError`], as for any command.
     pub(super) async fn start(
         &self,
         name: &str,
@@ -89,7 +84,12 @@ impl Launcher {
             env.insert("HOME".to_owned(), state.display().to_string());
             env.extend(stores(server, state));
         }
-        env.extend(exposed(&server.env));
+        for (name, value) in &server.env {
+            env.insert(name.clone(), value.expose_secret().to_owned());
+        }
+        // The directory that the operator chose, without links where it is one that the server may be given.
+        let chosen = server.cwd.as_deref();
+        let chosen = chosen.map(|cwd| self.resolved(cwd).unwrap_or_else(|| cwd.to_owned()));
         let reach = self.reach(server);
         let mut read_write = reach.read_write;
         read_write.extend(state.clone());
@@ -111,22 +111,13 @@ impl Launcher {
             read_write,
             read_only,
             held: self.exec.roots().held(),
-            ..Command::new(
-                server.command.clone(),
-                self.working_directory(server).or(state).unwrap_or(project),
-            )
+            ..Command::new(server.command.clone(), chosen.or(state).unwrap_or(project))
         }
-    }
-
-    /// The directory that the operator chose, without links where it is one that the server may be given.
-    fn working_directory(&self, server: &StdioServer) -> Option<PathBuf> {
-        let chosen = server.cwd.as_deref()?;
-        Some(self.resolved(chosen).unwrap_or_else(|| chosen.to_owned()))
     }
 
     /// A directory of the server's own that outlives it; `None` where none can be made.
     fn state_directory(&self, name: &str) -> Option<PathBuf> {
-        let path = self.states.as_ref()?.join(super::names::directory(name));
+        let path = self.states.as_ref()?.join(super::names::server_part(name));
         crate::sandbox::private_directory(&path)
             .inspect_err(|error| {
                 tracing::warn!(server = name, %error, "no directory of its own for an MCP server");
@@ -256,18 +247,9 @@ impl Launcher {
     }
 }
 
-/// What a server may reach besides its own.
 struct Reach {
     read_write: Vec<PathBuf>,
     read_only: Vec<PathBuf>,
-}
-
-fn exposed(
-    variables: &BTreeMap<String, NamedValue>,
-) -> impl Iterator<Item = (String, String)> + '_ {
-    variables
-        .iter()
-        .map(|(name, value)| (name.clone(), value.expose_secret().to_owned()))
 }
 
 /// Where a well-known server keeps its data, unless it is told otherwise.

@@ -21,16 +21,11 @@ const LIST_LIMIT: Duration = Duration::from_secs(30);
 /// What a server has.
 #[derive(Debug, Default)]
 pub(super) struct Lists {
-    /// Its tools as it sent them; taken out to be defined.
-    pub(super) found: Vec<Tool>,
-    /// The names of those that are offered.
-    pub(super) tools: Vec<String>,
-    /// The URIs of its resources.
+    pub(super) tools: Vec<Tool>,
     pub(super) resources: Vec<String>,
-    /// The names of its prompts.
     pub(super) prompts: Vec<String>,
-    /// Which of these lists are not whole.
-    pub(super) cut: Vec<&'static str>,
+    /// Which of these are not whole.
+    cut: Vec<&'static str>,
 }
 
 impl Lists {
@@ -51,10 +46,6 @@ impl Lists {
 }
 
 /// Reads all lists.
-///
-/// # Errors
-///
-/// Why the tools cannot be listed; of the other lists that is only logged.
 pub(super) async fn read(peer: &Peer<RoleClient>) -> Result<Lists, String> {
     tokio::time::timeout(LIST_LIMIT, read_all(peer))
         .await
@@ -66,67 +57,40 @@ pub(super) async fn read(peer: &Peer<RoleClient>) -> Result<Lists, String> {
         })?
 }
 
-/// Follows the cursors of a list, with the SDK's method for one page.
-macro_rules! pages {
-    ($peer:expr, $list:ident, $entries:ident) => {{
-        let mut pages = Pages::default();
-        loop {
-            match $peer.$list(Some(pages.next())).await {
-                Ok(page) => {
-                    if !pages.take(page.$entries, page.next_cursor) {
-                        break Ok((pages.entries, pages.is_cut));
-                    }
-                }
-                Err(error) => break Err(error),
-            }
+/// A list, and whether it is cut.
+type Listed<T> = Result<(Vec<T>, bool), ServiceError>;
+
+/// Follows the cursors of a list; `page` asks for one page.
+async fn pages<T, P>(page: impl Fn(Option<PaginatedRequestParams>) -> P) -> Listed<T>
+where
+    P: Future<Output = Result<(Vec<T>, Option<String>), ServiceError>>,
+{
+    let (mut entries, mut cursor) = (Vec::new(), None);
+    for _ in 0..MAX_PAGES {
+        let params = PaginatedRequestParams::default().with_cursor(cursor);
+        let (more, next) = page(Some(params)).await?;
+        entries.extend(more);
+        if entries.len() > MAX_ENTRIES {
+            break;
         }
-    }};
-}
-
-/// A list that is read page by page.
-struct Pages<T> {
-    entries: Vec<T>,
-    cursor: Option<String>,
-    read: usize,
-    is_cut: bool,
-}
-
-impl<T> Default for Pages<T> {
-    fn default() -> Self {
-        Self {
-            entries: Vec::new(),
-            cursor: None,
-            read: 0,
-            is_cut: false,
+        if next.is_none() {
+            return Ok((entries, false));
         }
+        cursor = next;
     }
-}
-
-impl<T> Pages<T> {
-    /// Asks for the next page.
-    fn next(&mut self) -> PaginatedRequestParams {
-        PaginatedRequestParams::default().with_cursor(self.cursor.take())
-    }
-
-    /// Takes a page up; whether there is another one to be read.
-    fn take(&mut self, more: Vec<T>, cursor: Option<String>) -> bool {
-        self.entries.extend(more);
-        self.read += 1;
-        self.cursor = cursor;
-        if self.entries.len() > MAX_ENTRIES || self.read >= MAX_PAGES && self.cursor.is_some() {
-            tracing::warn!(found = self.entries.len(), "a list of an MCP server is cut");
-            self.entries.truncate(MAX_ENTRIES);
-            self.is_cut = true;
-            return false;
-        }
-        self.cursor.is_some()
-    }
+    tracing::warn!(found = entries.len(), "a list of an MCP server is cut");
+    entries.truncate(MAX_ENTRIES);
+    Ok((entries, true))
 }
 
 async fn read_all(peer: &Peer<RoleClient>) -> Result<Lists, String> {
     let info = peer.peer_info();
     let capabilities = info.as_deref().map(|info| &info.capabilities);
-    let found = match pages!(peer, list_tools, tools) {
+    let tools = pages(|params| async move {
+        let page = peer.list_tools(params).await?;
+        Ok((page.tools, page.next_cursor))
+    });
+    let found = match tools.await {
         Ok(tools) => tools,
         // A server of prompts and resources alone.
         Err(ServiceError::McpError(error)) if error.code == ErrorCode::METHOD_NOT_FOUND => {
@@ -138,21 +102,29 @@ async fn read_all(peer: &Peer<RoleClient>) -> Result<Lists, String> {
         }
     };
     let mut lists = Lists::default();
-    lists.found = lists.keep("tools", found);
+    lists.tools = lists.keep("tools", found);
     if capabilities.is_some_and(|has| has.resources.is_some()) {
-        let resources = or_none("resources", pages!(peer, list_resources, resources));
+        let resources = pages(|params| async move {
+            let page = peer.list_resources(params).await?;
+            Ok((page.resources, page.next_cursor))
+        });
+        let resources = or_none("resources", resources.await);
         let resources = lists.keep("resources", resources);
         lists.resources = resources.into_iter().map(|found| found.uri).collect();
     }
     if capabilities.is_some_and(|has| has.prompts.is_some()) {
-        let prompts = or_none("prompts", pages!(peer, list_prompts, prompts));
+        let prompts = pages(|params| async move {
+            let page = peer.list_prompts(params).await?;
+            Ok((page.prompts, page.next_cursor))
+        });
+        let prompts = or_none("prompts", prompts.await);
         let prompts = lists.keep("prompts", prompts);
         lists.prompts = prompts.into_iter().map(|found| found.name).collect();
     }
     Ok(lists)
 }
 
-fn or_none<T>(what: &str, listed: Result<(Vec<T>, bool), ServiceError>) -> (Vec<T>, bool) {
+fn or_none<T>(what: &str, listed: Listed<T>) -> (Vec<T>, bool) {
     listed.unwrap_or_else(|error| {
         tracing::warn!(what, %error, "an MCP server did not list what it says it has");
         (Vec::new(), false)
@@ -188,32 +160,35 @@ pub(super) async fn updates(peer: &Peer<RoleClient>, changed: Arc<Notify>) {
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_server_that_pages_for_ever_is_not_followed() {
-        let mut pages = Pages::default();
-        let mut asked = 0;
-        loop {
-            let params = pages.next();
-            assert_eq!(params.cursor.is_some(), asked > 0);
-            asked += 1;
-            if !pages.take(vec![asked], Some("again".to_owned())) {
-                break;
-            }
-        }
-        assert_eq!((asked, pages.entries.len()), (MAX_PAGES, MAX_PAGES));
-        let mut large = Pages::default();
-        assert!(!large.take(vec![0; MAX_ENTRIES + 1], Some("more".to_owned())));
-        assert!(large.is_cut && pages.is_cut);
+    #[tokio::test]
+    async fn a_server_that_pages_for_ever_is_not_followed() {
+        let asked = std::cell::Cell::new(0);
+        let (entries, is_cut) = pages(|params| {
+            let cursor = params.and_then(|params| params.cursor);
+            assert_eq!(cursor.is_some(), asked.get() > 0);
+            asked.set(asked.get() + 1);
+            std::future::ready(Ok((vec![0], Some("again".to_owned()))))
+        })
+        .await
+        .unwrap();
+        assert_eq!((asked.get(), entries.len()), (MAX_PAGES, MAX_PAGES));
+        assert!(is_cut);
+        let of = async |entries: usize, next: Option<&str>| {
+            let next = next.map(str::to_owned);
+            let page = |_| std::future::ready(Ok((vec![0; entries], next.clone())));
+            pages(page).await.unwrap()
+        };
+        let (large, is_cut) = of(MAX_ENTRIES + 1, Some("more")).await;
+        assert!(is_cut && large.len() == MAX_ENTRIES);
+        assert!(!of(1, None).await.1);
         let mut lists = Lists::default();
         assert_eq!(lists.left_out(), None);
-        lists.keep("tools", (large.entries.clone(), large.is_cut));
+        lists.keep("tools", (large, is_cut));
         assert!(
             lists
                 .left_out()
                 .unwrap()
                 .starts_with("its list of tools is longer")
         );
-        assert_eq!(large.entries.len(), MAX_ENTRIES);
-        assert!(!Pages::default().take(vec![0], None));
     }
 }

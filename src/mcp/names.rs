@@ -4,6 +4,7 @@
 //! to be changed for that, it gets a hash of what it was, so that no two tools ever share a name and
 //! a name never depends on which other tools there are.
 
+use data_encoding::HEXLOWER;
 use sha2::{Digest, Sha256};
 
 /// The longest name of a tool that every provider takes, in bytes.
@@ -25,13 +26,8 @@ pub(super) fn tool_name(server: &str, tool: &str) -> String {
 /// The server's part of its tools' names.
 ///
 /// It holds no `__` and does not end in `_`, so that `mcp__a__*` means the tools of `a` alone.
-fn server_part(server: &str) -> String {
+pub(super) fn server_part(server: &str) -> String {
     part(server, MAX_SERVER, '-', is_plain_server)
-}
-
-/// The name of a directory for a server.
-pub(super) fn directory(server: &str) -> String {
-    server_part(server)
 }
 
 fn part(text: &str, room: usize, joint: char, is_plain: fn(&str) -> bool) -> String {
@@ -62,14 +58,9 @@ fn is_allowed(letter: char) -> bool {
 }
 
 fn hash(text: &str) -> String {
-    let mut digits = hex(&Sha256::digest(text.as_bytes()));
+    let mut digits = HEXLOWER.encode(&Sha256::digest(text));
     digits.truncate(HASH_DIGITS);
     digits
-}
-
-/// Writes bytes as hexadecimal digits.
-pub(super) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use rmcp::service::{Peer, RoleClient};
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
@@ -45,19 +45,14 @@ const CHANGES: u32 = 20;
 /// A way to a server.
 #[derive(Clone)]
 pub(super) struct Handle {
-    /// Its name in the configuration.
     pub(super) name: Arc<str>,
-    /// Its configuration.
     pub(super) config: Arc<McpServerConfig>,
-    /// Where its calls go.
     pub(super) link: watch::Receiver<Link>,
-    /// Who follows the progress of which request.
     pub(super) followers: Followers,
-    /// The calls that run, for what the server asks of the user.
     pub(super) askers: Askers,
-    /// Ends it.
     pub(super) stop: CancellationToken,
-    status: Arc<Mutex<Status>>,
+    /// Its row of `mcp:list`.
+    row: Arc<Mutex<McpServer>>,
 }
 
 /// Whether calls can be made.
@@ -65,7 +60,6 @@ pub(super) struct Handle {
 pub(super) enum Link {
     /// Not now, but soon.
     Waiting,
-    /// Yes.
     Up(Life),
     /// Not any more, for this reason.
     Down(String),
@@ -74,26 +68,11 @@ pub(super) enum Link {
 /// One connection to the server.
 #[derive(Clone, Debug)]
 pub(super) struct Life {
-    /// Where its calls go.
     pub(super) peer: Peer<RoleClient>,
     /// Cancelled by a call that found it broken. Its own, so that no call ends the connection after it.
     pub(super) broken: CancellationToken,
 }
 
-#[derive(Debug)]
-struct Status {
-    state: McpState,
-    error: Option<String>,
-    lists: Lists,
-}
-
-/// Why a connection is left.
-enum Left {
-    Stopped,
-    Lost(String),
-}
-
-/// The actor.
 pub(super) struct Server {
     handle: Handle,
     context: Arc<Context>,
@@ -115,6 +94,14 @@ impl Server {
         let identity = config.transport.identity();
         let name: Arc<str> = Arc::from(name);
         let (notices, redactor) = (context.notices.clone(), context.redactor.clone());
+        let row = McpServer {
+            name: name.to_string(),
+            state: McpState::Starting,
+            tools: Vec::new(),
+            resources: Vec::new(),
+            prompts: Vec::new(),
+            error: None,
+        };
         let handle = Handle {
             askers: Askers::new(Arc::clone(&name), notices, redactor),
             name,
@@ -122,11 +109,7 @@ impl Server {
             link: linked,
             followers: Followers::default(),
             stop,
-            status: Arc::new(Mutex::new(Status {
-                state: McpState::Starting,
-                error: None,
-                lists: Lists::default(),
-            })),
+            row: Arc::new(Mutex::new(row)),
         };
         let server = Self {
             handle: handle.clone(),
@@ -167,7 +150,7 @@ impl Server {
         self.withdraw();
         self.link
             .send_replace(Link::Down("it was stopped".to_owned()));
-        self.handle.status().state = McpState::Stopped;
+        self.handle.row.lock().state = McpState::Stopped;
     }
 
     /// One life of the server: why it ended and whether there was a connection; `None` where it was
@@ -201,17 +184,11 @@ impl Server {
         let left = self.serve(&mut connection).await;
         self.link.send_replace(Link::Waiting);
         connection.close().await;
-        match left {
-            Left::Stopped => None,
-            Left::Lost(message) => {
-                let is_final = false;
-                Some((Problem { message, is_final }, true))
-            }
-        }
+        left.map(|message| (Problem::passing(message), true))
     }
 
-    /// Keeps the lists as the server has them while it is there.
-    async fn serve(&self, connection: &mut Connection) -> Left {
+    /// Keeps the lists as the server has them while it is there; returns how it was lost, `None` where it was stopped.
+    async fn serve(&self, connection: &mut Connection) -> Option<String> {
         let peer = connection.peer.clone();
         let life = Life {
             peer: peer.clone(),
@@ -224,11 +201,11 @@ impl Server {
             let reading = lists::read(&peer);
             tokio::select! {
                 biased;
-                () = self.handle.stop.cancelled() => return Left::Stopped,
-                how = connection.lost() => return Left::Lost(how),
+                () = self.handle.stop.cancelled() => return None,
+                how = connection.lost() => return Some(how),
                 lists = reading => match lists {
                     Ok(lists) => self.publish(lists, is_first),
-                    Err(why) if is_first => return Left::Lost(why),
+                    Err(why) if is_first => return Some(why),
                     Err(why) => tracing::warn!(server = %self.handle.name, why, "lists not read"),
                 },
             }
@@ -238,10 +215,10 @@ impl Server {
             }
             tokio::select! {
                 biased;
-                () = self.handle.stop.cancelled() => return Left::Stopped,
-                how = connection.lost() => return Left::Lost(how),
+                () = self.handle.stop.cancelled() => return None,
+                how = connection.lost() => return Some(how),
                 () = life.broken.cancelled() => {
-                    return Left::Lost("a call found the connection broken".to_owned());
+                    return Some("a call found the connection broken".to_owned());
                 }
                 () = self.changed.notified() => {}
                 () = &mut updates => {}
@@ -261,16 +238,19 @@ impl Server {
     /// Makes the server's tools those that the model is offered from its next turn on.
     fn publish(&self, lists: Lists, is_first: bool) {
         let name = &self.handle.name;
-        let (mut lists, before) = (lists, self.handle.status().lists.tools.clone());
+        let left_out = lists.left_out();
         let mut tools: Vec<Arc<dyn Tool>> = Vec::new();
         let mut seen = BTreeSet::new();
-        for tool in std::mem::take(&mut lists.found) {
+        for tool in lists.tools {
             let safe = &self.handle.config.safe_tools;
             let redactor = &self.context.redactor;
             match super::definition::define(name, &self.identity, &tool, safe, redactor) {
                 Ok(definition) if seen.insert(definition.spec.name.clone()) => {
-                    let cap = self.context.output_cap;
-                    tools.push(Arc::new(McpTool::new(definition, self.handle.clone(), cap)));
+                    tools.push(Arc::new(McpTool {
+                        definition,
+                        server: self.handle.clone(),
+                        output_cap: self.context.output_cap,
+                    }));
                 }
                 Ok(definition) => tracing::warn!(
                     server = %name, tool = definition.spec.name, "a tool is there twice"
@@ -288,20 +268,25 @@ impl Server {
                 Err(why) => tracing::debug!(server = %name, why, "a tool is not offered"),
             }
         }
-        lists.tools = seen.into_iter().collect();
-        for listed in lists.resources.iter_mut().chain(&mut lists.prompts) {
-            *listed = self.context.redactor.redact(listed).into_owned();
-        }
+        let clean = |listed: Vec<String>| {
+            let redactor = &self.context.redactor;
+            let clean = listed.iter().map(|it| redactor.redact(it).into_owned());
+            clean.collect()
+        };
         let origin = format!("mcp:{name}");
         self.context.registry.replace(&origin, tools);
-        let (now, count) = (lists.tools.clone(), lists.tools.len());
-        let left_out = lists.left_out();
-        let was_told = {
-            let mut status = self.handle.status();
-            status.state = McpState::Ready;
-            status.lists = lists;
-            std::mem::replace(&mut status.error, left_out.clone()) == left_out
+        let now: Vec<String> = seen.into_iter().collect();
+        let (count, error) = (now.len(), left_out.clone());
+        let row = McpServer {
+            name: name.to_string(),
+            state: McpState::Ready,
+            tools: now.clone(),
+            resources: clean(lists.resources),
+            prompts: clean(lists.prompts),
+            error,
         };
+        let before = std::mem::replace(&mut *self.handle.row.lock(), row);
+        let was_told = before.error == left_out;
         if let (false, Some(left_out)) = (was_told, left_out) {
             let message = format!("the MCP server `{name}`: {left_out}");
             self.tell(Severity::Warning, "mcp_list_cut", message);
@@ -310,7 +295,7 @@ impl Server {
             let tools = if count == 1 { "tool" } else { "tools" };
             let message = format!("the MCP server `{name}` is ready with {count} {tools}");
             self.tell(Severity::Info, "mcp_ready", message);
-        } else if now != before {
+        } else if now != before.tools {
             let message = format!("the MCP server `{name}` changed its tools; there are {count}");
             self.tell(Severity::Info, "mcp_tools_changed", message);
         }
@@ -322,17 +307,13 @@ impl Server {
         let why = format!("it did not answer `initialize` within {seconds} s; still waiting");
         let name = &self.handle.name;
         let message = format!("the MCP server `{name}` is not there yet: {why}");
-        self.handle.status().error = Some(why);
+        self.handle.row.lock().error = Some(why);
         self.tell(Severity::Warning, "mcp_slow", message);
     }
 
     fn restarting(&self, why: &str) {
         let why = self.context.redactor.redact(why).into_owned();
-        {
-            let mut status = self.handle.status();
-            status.state = McpState::Restarting;
-            status.error = Some(why.clone());
-        }
+        self.failed(McpState::Restarting, &why);
         self.link.send_replace(Link::Waiting);
         let name = &self.handle.name;
         let message = format!("the MCP server `{name}` is started again: {why}");
@@ -347,11 +328,7 @@ impl Server {
         };
         let why = self.context.redactor.redact(why).into_owned();
         self.withdraw();
-        {
-            let mut status = self.handle.status();
-            status.state = McpState::Failed;
-            status.error = Some(why.clone());
-        }
+        self.failed(McpState::Failed, &why);
         self.link.send_replace(Link::Down(why.clone()));
         let name = &self.handle.name;
         let message = format!("the MCP server `{name}` failed for good: {why}");
@@ -361,7 +338,16 @@ impl Server {
     fn withdraw(&self) {
         let origin = format!("mcp:{}", self.handle.name);
         self.context.registry.replace(&origin, []);
-        self.handle.status().lists = Lists::default();
+        let mut row = self.handle.row.lock();
+        row.tools.clear();
+        row.resources.clear();
+        row.prompts.clear();
+    }
+
+    fn failed(&self, state: McpState, why: &str) {
+        let mut row = self.handle.row.lock();
+        row.state = state;
+        row.error = Some(why.to_owned());
     }
 
     fn tell(&self, severity: Severity, code: &str, message: String) {
@@ -380,24 +366,12 @@ impl Server {
 }
 
 impl Handle {
-    /// The server's row of `mcp:list`.
+    /// Returns the server's row of `mcp:list`.
     pub(super) fn row(&self) -> McpServer {
-        let status = self.status();
-        McpServer {
-            name: self.name.to_string(),
-            state: status.state,
-            tools: status.lists.tools.clone(),
-            resources: status.lists.resources.clone(),
-            prompts: status.lists.prompts.clone(),
-            error: status.error.clone(),
-        }
+        self.row.lock().clone()
     }
 
     /// Waits for a connection.
-    ///
-    /// # Errors
-    ///
-    /// Why there will be none.
     pub(super) async fn life(&self) -> Result<Life, String> {
         let mut link = self.link.clone();
         let settled = link
@@ -409,9 +383,5 @@ impl Handle {
             Ok(Link::Down(why)) => Err(why),
             Ok(Link::Waiting) | Err(_) => Err("it was stopped".to_owned()),
         }
-    }
-
-    fn status(&self) -> MutexGuard<'_, Status> {
-        self.status.lock()
     }
 }

@@ -39,22 +39,12 @@ const MAX_REQUESTS: usize = 16;
 /// The pause before a call is sent again for a server that wants nothing but that.
 const AGAIN: Duration = Duration::from_millis(250);
 
-/// The tool.
+/// The tool; its cap is in bytes of text.
+#[derive(Clone)]
 pub(super) struct McpTool {
-    definition: Definition,
-    server: Handle,
-    output_cap: usize,
-}
-
-impl McpTool {
-    /// Makes the tool; `output_cap` is in bytes of text.
-    pub(super) fn new(definition: Definition, server: Handle, output_cap: usize) -> Self {
-        Self {
-            definition,
-            server,
-            output_cap,
-        }
-    }
+    pub(super) definition: Definition,
+    pub(super) server: Handle,
+    pub(super) output_cap: usize,
 }
 
 impl Tool for McpTool {
@@ -69,28 +59,24 @@ impl Tool for McpTool {
     /// Takes any object: the schema is the server's, and so is the check against it.
     fn prepare(&self, input: &Map<String, Value>) -> Result<Box<dyn Prepared>, Refusal> {
         Ok(Box::new(Call {
-            definition: self.definition.clone(),
-            server: self.server.clone(),
-            output_cap: self.output_cap,
+            tool: self.clone(),
             input: input.clone(),
         }))
     }
 }
 
 struct Call {
-    definition: Definition,
-    server: Handle,
-    output_cap: usize,
+    tool: McpTool,
     input: Map<String, Value>,
 }
 
 impl Prepared for Call {
     fn facts(&self) -> Facts {
-        let Definition { spec, digest, .. } = &self.definition;
+        let Definition { spec, digest, .. } = &self.tool.definition;
         // A tool that was approved and has changed since is another tool.
         let remember = RememberKey::Tool(format!("{} {digest}", spec.name));
         Facts {
-            timeout: Some(self.server.config.timeout),
+            timeout: Some(self.tool.server.config.timeout),
             ..Facts::new(spec.danger_level, Some(remember))
         }
     }
@@ -101,7 +87,7 @@ impl Prepared for Call {
     {
         Box::pin(async move {
             let patience = START_PATIENCE.min(run.timeout);
-            let waiting = tokio::time::timeout(patience, self.server.life());
+            let waiting = tokio::time::timeout(patience, self.tool.server.life());
             let life = match run.cancel.run_until_cancelled(waiting).await {
                 Some(Ok(Ok(life))) => life,
                 Some(Ok(Err(why))) => return Ok(self.failed(&format!("is not there: {why}"))),
@@ -120,7 +106,7 @@ impl Call {
     /// Makes the call; again with what the user gives, where the server ends it with a demand for input, as those of
     /// the 2026-07-28 protocol do (SEP-2322, as `model/mrtr.rs` of rmcp 3.9.0 has it, 2026-11-22).
     async fn ask(&self, peer: &Peer<RoleClient>, run: &Run<'_>) -> Result<Output, ServiceError> {
-        let mut params = CallToolRequestParams::new(self.definition.remote.clone())
+        let mut params = CallToolRequestParams::new(self.tool.definition.remote.clone())
             .with_arguments(self.input.clone());
         let limit = tokio::time::sleep(run.timeout);
         tokio::pin!(limit);
@@ -173,11 +159,11 @@ impl Call {
                     "asks in the middle of this call for something that is not to be had from the user",
                 )));
             };
-            let answer = self.server.askers.fulfil(request.params, run.user);
+            let answer = self.tool.server.askers.fulfil(request.params, run.user);
             questions.push(async move { (key, serde_json::to_value(answer.await)) });
         }
         let asked = Instant::now();
-        let mut link = self.server.link.clone();
+        let mut link = self.tool.server.link.clone();
         let gone = async { drop(link.wait_for(|link| !matches!(link, Link::Up(_))).await) };
         let answers = tokio::select! {
             biased;
@@ -203,12 +189,12 @@ impl Call {
         mut limit: Pin<&mut Sleep>,
     ) -> Result<ControlFlow<Output, ServerResult>, ServiceError> {
         let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
-        let mut asking = self.server.askers.enter();
+        let mut asking = self.tool.server.askers.enter();
         let mut questions = FuturesUnordered::new();
         let mut asked = Instant::now();
         let (follower, mut progress) = mpsc::channel(PROGRESS_QUEUE);
         let mut handle = {
-            let mut followers = self.server.followers.lock().await;
+            let mut followers = self.tool.server.followers.lock().await;
             let handle = peer
                 .send_request_with_option(request, PeerRequestOptions::no_options())
                 .await?;
@@ -224,7 +210,7 @@ impl Call {
                     break Ok(ControlFlow::Break(cancelled()));
                 }
                 Some(line) = progress.recv() => (run.emit)(OutputStream::Progress, &line),
-                Some(question) = asking.next() => {
+                Some(question) = asking.recv() => {
                     if questions.is_empty() {
                         asked = Instant::now();
                     }
@@ -250,7 +236,7 @@ impl Call {
         };
         // The SDK hands progress to tasks of their own: what came before the answer may be on its way.
         tokio::task::yield_now().await;
-        self.server.followers.lock().await.remove(&token);
+        self.tool.server.followers.lock().await.remove(&token);
         while let Ok(line) = progress.try_recv() {
             (run.emit)(OutputStream::Progress, &line);
         }
@@ -260,9 +246,9 @@ impl Call {
     fn output(&self, result: ServerResult, redactor: &Redactor) -> Output {
         match result {
             ServerResult::CallToolResult(result) => self.hinted(content::output(
-                &self.server.name,
+                &self.tool.server.name,
                 result,
-                self.output_cap,
+                self.tool.output_cap,
                 redactor,
             )),
             ServerResult::CreateTaskResult(_) => self.failed(
@@ -275,10 +261,10 @@ impl Call {
     fn broken(&self, error: &ServiceError, life: &Life, redactor: &Redactor) -> Output {
         match error {
             ServiceError::McpError(error) => self.hinted(content::told(
-                &self.server.name,
+                &self.tool.server.name,
                 &format!("{} (code {})", error.message, error.code.0),
                 true,
-                self.output_cap,
+                self.tool.output_cap,
                 redactor,
             )),
             ServiceError::TransportClosed | ServiceError::TransportSend(_) => {
@@ -295,8 +281,9 @@ impl Call {
             Part::Text { text } => Some(text.as_str()),
             Part::Image { .. } => None,
         });
-        let transport = &self.server.config.transport;
-        let mut hints = texts.filter_map(|text| hint::hint(&self.server.name, transport, text));
+        let transport = &self.tool.server.config.transport;
+        let mut hints =
+            texts.filter_map(|text| hint::hint(&self.tool.server.name, transport, text));
         if let Some(hint) = hints.next().filter(|_| output.is_error) {
             output.content.push(Part::text(format!("\n{hint}")));
         }
@@ -307,15 +294,15 @@ impl Call {
         let mut output = self.failed(&format!(
             "did not answer within {} s (mcp.servers.{}.timeout)",
             limit.as_secs_f64(),
-            self.server.name
+            self.tool.server.name
         ));
         output.metadata.timed_out = true;
         output
     }
 
     fn failed(&self, what: &str) -> Output {
-        Output::error(format!("the MCP server `{}` {what}", self.server.name)).with(Metadata {
-            provider: Some(self.server.name.to_string()),
+        Output::error(format!("the MCP server `{}` {what}", self.tool.server.name)).with(Metadata {
+            provider: Some(self.tool.server.name.to_string()),
             ..Metadata::default()
         })
     }

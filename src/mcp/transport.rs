@@ -17,9 +17,7 @@ use super::intake::Intake;
 
 /// A transport whose server's own requests are counted.
 pub(super) struct Counted<T> {
-    /// The transport.
     pub(super) inner: T,
-    /// What counts them.
     pub(super) intake: Arc<Intake>,
 }
 
@@ -58,7 +56,6 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for Counted<T> {
 /// An HTTP client whose event streams are taken in at the server's pace.
 #[derive(Clone)]
 pub(super) struct Paced {
-    /// The client.
     pub(super) client: reqwest::Client,
     /// What all streams of the connection share.
     pub(super) intake: Arc<Intake>,
@@ -94,6 +91,7 @@ fn paced(stream: BoxedSseResponse, intake: Arc<Intake>) -> BoxedSseResponse {
 
 type Headers = HashMap<HeaderName, HeaderValue>;
 
+// An event is bounded by what `reqwest::Client` takes by itself, the 16 MiB that are the transport's default too.
 impl StreamableHttpClient for Paced {
     type Error = reqwest::Error;
 
@@ -105,24 +103,8 @@ impl StreamableHttpClient for Paced {
         token: Option<String>,
         headers: Headers,
     ) -> Result<StreamableHttpPostResponse, StreamableHttpError<Self::Error>> {
-        let posted = self
-            .client
-            .post_message(uri, message, session, token, headers);
-        Ok(self.answer(posted.await?))
-    }
-
-    async fn post_message_with_max_sse_event_size(
-        &self,
-        uri: Arc<str>,
-        message: ClientJsonRpcMessage,
-        session: Option<Arc<str>>,
-        token: Option<String>,
-        headers: Headers,
-        most: usize,
-    ) -> Result<StreamableHttpPostResponse, StreamableHttpError<Self::Error>> {
         let client = &self.client;
-        let posted = client
-            .post_message_with_max_sse_event_size(uri, message, session, token, headers, most);
+        let posted = client.post_message(uri, message, session, token, headers);
         Ok(self.answer(posted.await?))
     }
 
@@ -148,22 +130,6 @@ impl StreamableHttpClient for Paced {
     ) -> Result<BoxedSseResponse, StreamableHttpError<Self::Error>> {
         self.intake.reopen().await;
         let opened = self.client.get_stream(uri, session, last, token, headers);
-        Ok(self.events(opened.await?))
-    }
-
-    async fn get_stream_with_max_sse_event_size(
-        &self,
-        uri: Arc<str>,
-        session: Option<Arc<str>>,
-        last: Option<String>,
-        token: Option<String>,
-        headers: Headers,
-        most: usize,
-    ) -> Result<BoxedSseResponse, StreamableHttpError<Self::Error>> {
-        self.intake.reopen().await;
-        let client = &self.client;
-        let opened =
-            client.get_stream_with_max_sse_event_size(uri, session, last, token, headers, most);
         Ok(self.events(opened.await?))
     }
 }

@@ -20,16 +20,27 @@ const ERROR: &str = "session:error";
 
 /// Returns the document for the schema of [`super::schema::schema`].
 pub fn asyncapi(schema: &Value) -> Value {
-    let mut document = Document::default();
-    document.direction(schema, "ClientFrame", Side::Client);
-    document.direction(schema, "ServerFrame", Side::Server);
-    let schemas = schema.get("$defs").and_then(Value::as_object).cloned();
-    let mut schemas = Value::Object(schemas.unwrap_or_default());
-    if let Some(schemas) = schemas.as_object_mut() {
-        schemas.retain(|name, _| !matches!(name.as_str(), "ClientFrame" | "ServerFrame"));
-    }
+    let mut schemas = schema.get("$defs").cloned().unwrap_or_default();
     moved(&mut schemas);
-    let operations = document.operations();
+    let mut take = |direction: &str| -> Vec<Frame> {
+        let frames = schemas
+            .as_object_mut()
+            .and_then(|it| it.shift_remove(direction));
+        let frames = frames.as_ref().and_then(|it| it.get("oneOf")?.as_array());
+        frames.into_iter().flatten().filter_map(frame).collect()
+    };
+    let (requests, events) = (take("ClientFrame"), take("ServerFrame"));
+    let all = || requests.iter().chain(&events);
+    let references: Map<String, Value> = all()
+        .map(|(kind, _)| {
+            let target = format!("#/components/messages/{}", key(kind));
+            (key(kind), json!({ "$ref": target }))
+        })
+        .collect();
+    let operations = operations(&requests, &events);
+    let messages: Map<String, Value> = all()
+        .map(|(kind, message)| (key(kind), message.clone()))
+        .collect();
     json!({
         "asyncapi": "3.0.0",
         "info": {
@@ -52,7 +63,7 @@ pub fn asyncapi(schema: &Value) -> Value {
                 "address": "/ws",
                 "description": format!("Browsers, which cannot set headers, offer the subprotocols `{SUBPROTOCOL}, bearer.TOKEN`."),
                 "servers": [{ "$ref": "#/servers/local" }],
-                "messages": document.references,
+                "messages": references,
                 "bindings": { "ws": {
                     "method": "GET",
                     "query": {
@@ -68,87 +79,59 @@ pub fn asyncapi(schema: &Value) -> Value {
         },
         "operations": operations,
         "components": {
-            "messages": document.messages,
+            "messages": messages,
             "schemas": schemas,
             "securitySchemes": { "bearer": { "type": "http", "scheme": "bearer" } },
         },
     })
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Side {
-    Client,
-    Server,
+/// The type of a frame, and its message.
+type Frame = (String, Value);
+
+fn frame(schema: &Value) -> Option<Frame> {
+    let kind = schema.get("title")?.as_str()?;
+    let mut payload = schema.as_object()?.clone();
+    payload.retain(|key, _| matches!(key.as_str(), "type" | "properties" | "required"));
+    let summary = schema.get("description");
+    let message = json!({ "name": kind, "summary": summary, "payload": payload });
+    Some((kind.to_owned(), message))
 }
 
-/// The parts that are gathered frame by frame.
-#[derive(Default)]
-struct Document {
-    messages: Map<String, Value>,
-    references: Map<String, Value>,
-    kinds: Vec<(String, Value, Side)>,
-}
-
-impl Document {
-    fn direction(&mut self, schema: &Value, frames: &str, side: Side) {
-        let frames = schema
-            .pointer(&format!("/$defs/{frames}/oneOf"))
-            .and_then(Value::as_array);
-        for frame in frames.into_iter().flatten() {
-            let Some(kind) = frame.get("title").and_then(Value::as_str) else {
-                continue;
-            };
-            let mut payload = frame.clone();
-            moved(&mut payload);
-            if let Some(payload) = payload.as_object_mut() {
-                payload.retain(|key, _| matches!(key.as_str(), "type" | "properties" | "required"));
-            }
-            let summary = frame.get("description").cloned().unwrap_or_default();
-            let message = json!({ "name": kind, "summary": summary, "payload": payload });
-            self.messages.insert(key(kind), message);
-            self.references.insert(
-                key(kind),
-                json!({ "$ref": format!("#/components/messages/{}", key(kind)) }),
-            );
-            self.kinds.push((kind.to_owned(), summary, side));
+/// Makes one operation of each request with its answers, and one of each event that answers nothing.
+fn operations(requests: &[Frame], events: &[Frame]) -> Map<String, Value> {
+    let operation = |action, (kind, frame): &Frame| {
+        json!({
+            "action": action,
+            "channel": { "$ref": CHANNEL },
+            "summary": frame.get("summary"),
+            "messages": [message(kind)],
+        })
+    };
+    let mut answers = Vec::new();
+    let mut operations = Map::new();
+    for request in requests {
+        let answer = format!("{}-result", request.0);
+        let answer = events
+            .iter()
+            .map(|(kind, _)| kind)
+            .find(|kind| **kind == answer);
+        answers.extend(answer);
+        let replies = answer.map(String::as_str).into_iter().chain([ERROR]);
+        let mut receive = operation("receive", request);
+        let reply = json!({
+            "channel": { "$ref": CHANNEL },
+            "messages": replies.map(message).collect::<Vec<_>>(),
+        });
+        if let Some(receive) = receive.as_object_mut() {
+            receive.insert("reply".to_owned(), reply);
         }
+        operations.insert(key(&request.0), receive);
     }
-
-    /// One operation for each request with its answers, and one for each event that answers nothing.
-    fn operations(&self) -> Map<String, Value> {
-        let is_answer = |kind: &str| {
-            let asked = kind.strip_suffix("-result");
-            asked.is_some_and(|asked| self.kinds.iter().any(|(it, ..)| it == asked))
-        };
-        let mut operations = Map::new();
-        for (kind, summary, side) in &self.kinds {
-            let mut operation = json!({
-                "action": match side { Side::Client => "receive", Side::Server => "send" },
-                "channel": { "$ref": CHANNEL },
-                "summary": summary,
-                "messages": [message(kind)],
-            });
-            match side {
-                Side::Server if is_answer(kind) => continue,
-                Side::Server => {}
-                Side::Client => {
-                    let answer = format!("{kind}-result");
-                    let known = self.kinds.iter().any(|(it, ..)| *it == answer);
-                    let answers = known.then_some(answer);
-                    let answers = answers.iter().map(String::as_str).chain([ERROR]);
-                    let reply = json!({
-                        "channel": { "$ref": CHANNEL },
-                        "messages": answers.map(message).collect::<Vec<_>>(),
-                    });
-                    if let Some(operation) = operation.as_object_mut() {
-                        operation.insert("reply".to_owned(), reply);
-                    }
-                }
-            }
-            operations.insert(key(kind), operation);
-        }
-        operations
+    for event in events.iter().filter(|(kind, _)| !answers.contains(&kind)) {
+        operations.insert(key(&event.0), operation("send", event));
     }
+    operations
 }
 
 fn message(kind: &str) -> Value {

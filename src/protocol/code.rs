@@ -100,26 +100,9 @@ pub enum ChatCode {
 }
 
 impl From<ChatCode> for SessionCode {
-    /// The code of the same failure where it is a request that a provider did not answer.
+    /// Returns the code of the same name; `internal` for what befalls exchanges alone.
     fn from(code: ChatCode) -> Self {
-        match code {
-            ChatCode::ProviderNotConfigured => Self::ProviderNotConfigured,
-            ChatCode::ProviderAuth => Self::ProviderAuth,
-            ChatCode::ProviderRateLimited => Self::ProviderRateLimited,
-            ChatCode::ProviderQuota => Self::ProviderQuota,
-            ChatCode::ProviderOverloaded => Self::ProviderOverloaded,
-            ChatCode::ProviderUnavailable => Self::ProviderUnavailable,
-            ChatCode::ProviderTimeout => Self::ProviderTimeout,
-            ChatCode::ProviderProtocol => Self::ProviderProtocol,
-            ChatCode::ProviderInvalidRequest => Self::ProviderInvalidRequest,
-            ChatCode::ContextOverflow
-            | ChatCode::HistoryFull
-            | ChatCode::ModelNoTools
-            | ChatCode::SandboxViolation
-            | ChatCode::ExchangeTimeout
-            | ChatCode::QueueFull
-            | ChatCode::ConversationBusy
-            | ChatCode::Internal => Self::Internal,
-        }
+        let same = serde_json::to_value(code).and_then(serde_json::from_value);
+        same.unwrap_or(Self::Internal)
     }
 }

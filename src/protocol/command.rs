@@ -15,7 +15,7 @@ use super::record::ExecutionStatus;
 use crate::message::{ConversationId, InputId, SessionId, Thinking, ToolId, TrustLevel};
 use crate::permission::{Limits, PermissionMap};
 
-pub use examples::EXAMPLES;
+pub use examples::examples;
 
 /// A request, told apart by its `type`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -176,28 +176,16 @@ pub struct ChatSend {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
     /// System prompt.
-    #[serde(
-        alias = "system_prompt",
-        default,
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(alias = "system_prompt", skip_serializing_if = "Option::is_none")]
     pub system_prompt: Option<String>,
     /// How much is done without asking.
-    #[serde(
-        alias = "trust_level",
-        default,
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(alias = "trust_level", skip_serializing_if = "Option::is_none")]
     pub trust_level: Option<TrustLevel>,
     /// A named workflow of the configuration.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workflow: Option<String>,
     /// Permissions that narrow the workflow's.
-    #[serde(
-        alias = "tool_permissions",
-        default,
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(alias = "tool_permissions", skip_serializing_if = "Option::is_none")]
     pub tool_permissions: Option<PermissionMap>,
     /// Most tokens of each answer.
     #[serde(alias = "max_tokens", default, skip_serializing_if = "Option::is_none")]

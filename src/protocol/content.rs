@@ -4,14 +4,15 @@ use std::borrow::Cow;
 use std::fmt;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::de::value::SeqAccessDeserializer;
 use serde::de::{SeqAccess, Visitor};
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use serde_json::{Map, Value};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::message::{Message, NativeReply, Part, Reply, ToolCall, ToolId, ToolResult};
 
 /// Text, or an array of parts.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(untagged)]
 pub enum Content {
     /// A plain string.
     Text(String),
@@ -49,15 +50,6 @@ impl From<&[Part]> for Content {
     }
 }
 
-impl Serialize for Content {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self {
-            Self::Text(text) => serializer.serialize_str(text),
-            Self::Parts(parts) => parts.serialize(serializer),
-        }
-    }
-}
-
 impl<'de> Deserialize<'de> for Content {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Contents;
@@ -73,16 +65,8 @@ impl<'de> Deserialize<'de> for Content {
                 Ok(Content::Text(text.to_owned()))
             }
 
-            fn visit_string<E>(self, text: String) -> Result<Content, E> {
-                Ok(Content::Text(text))
-            }
-
-            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Content, A::Error> {
-                let mut parts = Vec::new();
-                while let Some(part) = seq.next_element()? {
-                    parts.push(part);
-                }
-                Ok(Content::Parts(parts))
+            fn visit_seq<A: SeqAccess<'de>>(self, seq: A) -> Result<Content, A::Error> {
+                Vec::deserialize(SeqAccessDeserializer::new(seq)).map(Content::Parts)
             }
         }
 
@@ -129,13 +113,9 @@ pub struct WireMessage {
     pub thinking: Option<String>,
     /// Calls that the model made.
     #[serde(default, alias = "tool_calls", skip_serializing_if = "Vec::is_empty")]
-    pub tool_calls: Vec<WireCall>,
+    pub tool_calls: Vec<ToolCall>,
     /// Role `tool`: the call that this answers.
-    #[serde(
-        default,
-        alias = "tool_call_id",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(alias = "tool_call_id", skip_serializing_if = "Option::is_none")]
     pub tool_call_id: Option<ToolId>,
     /// Role `tool`: the tool's name.
     #[serde(default, alias = "tool_name", skip_serializing_if = "Option::is_none")]
@@ -148,32 +128,8 @@ pub struct WireMessage {
     )]
     pub is_error: bool,
     /// Opaque: what the provider demands back unchanged.
-    #[serde(
-        default,
-        alias = "provider_state",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(alias = "provider_state", skip_serializing_if = "Option::is_none")]
     pub provider_state: Option<NativeReply>,
-}
-
-/// A tool call within a [`WireMessage`].
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct WireCall {
-    /// The daemon's id, or the client's own in a history that it keeps itself.
-    pub id: ToolId,
-    /// The tool's name.
-    pub name: String,
-    /// The input.
-    #[serde(default)]
-    pub input: Map<String, Value>,
-    /// The provider's own id of the call.
-    #[serde(
-        default,
-        alias = "provider_call_id",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub provider_call_id: Option<String>,
 }
 
 impl From<&Message> for WireMessage {
@@ -192,7 +148,7 @@ impl From<&Message> for WireMessage {
             Message::User(parts) => bare(Role::User, Content::from(parts.as_slice())),
             Message::Reply(reply) => Self {
                 thinking: (!reply.thinking.is_empty()).then(|| reply.thinking.clone()),
-                tool_calls: reply.calls.iter().map(WireCall::from).collect(),
+                tool_calls: reply.calls.clone(),
                 provider_state: reply.native.clone(),
                 ..bare(Role::Assistant, Content::Text(reply.text.clone()))
             },
@@ -206,17 +162,6 @@ impl From<&Message> for WireMessage {
     }
 }
 
-impl From<&ToolCall> for WireCall {
-    fn from(call: &ToolCall) -> Self {
-        Self {
-            id: call.id.clone(),
-            name: call.name.clone(),
-            input: call.input.clone(),
-            provider_call_id: call.provider_call_id.clone(),
-        }
-    }
-}
-
 impl From<WireMessage> for Message {
     fn from(message: WireMessage) -> Self {
         match message.role {
@@ -224,7 +169,7 @@ impl From<WireMessage> for Message {
             Role::Assistant => Self::Reply(Reply {
                 text: joined(message.content),
                 thinking: message.thinking.unwrap_or_default(),
-                calls: message.tool_calls.into_iter().map(ToolCall::from).collect(),
+                calls: message.tool_calls,
                 native: message.provider_state,
             }),
             Role::Tool => Self::ToolResult(ToolResult {
@@ -233,17 +178,6 @@ impl From<WireMessage> for Message {
                 content: message.content.into_parts(),
                 is_error: message.is_error,
             }),
-        }
-    }
-}
-
-impl From<WireCall> for ToolCall {
-    fn from(call: WireCall) -> Self {
-        Self {
-            id: call.id,
-            provider_call_id: call.provider_call_id,
-            name: call.name,
-            input: call.input,
         }
     }
 }

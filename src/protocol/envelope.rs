@@ -3,7 +3,7 @@
 //! A frame is read once, into one tree, and acted on as read: nothing is checked on one reading and
 //! done on another.
 
-mod unique;
+mod tree;
 
 use std::fmt;
 use std::str::FromStr;
@@ -13,7 +13,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use super::code::SessionCode;
-use super::command::{Command, EXAMPLES};
+use super::command::{Command, examples};
 use super::event::SessionError;
 
 /// The requests that have no fields, so that whatever stands in their payload is ignored.
@@ -87,18 +87,13 @@ pub struct Rejected {
     pub error: SessionError,
 }
 
-/// Reads a text frame; `None` for one that is empty but for white space.
-///
-/// # Errors
-///
-/// `invalid_json`, `unknown_type` or `invalid_payload`, with a message that names the field and
-/// shows a valid frame.
+/// Reads a text frame; `None` for one that is empty but for white space. An error names the field and shows a valid frame.
 pub fn read(text: &str) -> Result<Option<Request>, Rejected> {
     let text = text.trim();
     if text.is_empty() {
         return Ok(None);
     }
-    let mut object = object(text).map_err(|message| Rejected {
+    let (mut object, twice) = object(text).map_err(|message| Rejected {
         reply_to: None,
         error: SessionError {
             code: SessionCode::InvalidJson,
@@ -120,33 +115,21 @@ pub fn read(text: &str) -> Result<Option<Request>, Rejected> {
         error: SessionError { code, message },
     };
     let kind = match object.remove("type") {
-        Some(Value::String(kind)) => kind,
-        Some(_) => {
-            return Err(reject(
-                SessionCode::InvalidPayload,
-                format!(
-                    "`type` must be a string; for example {}",
-                    example("chat:send")
-                ),
-            ));
-        }
-        None => {
-            return Err(reject(
-                SessionCode::InvalidPayload,
-                format!(
-                    "field `type` is missing; for example {}",
-                    example("chat:send")
-                ),
-            ));
-        }
+        Some(Value::String(kind)) => Ok(kind),
+        Some(_) => Err("`type` must be a string"),
+        None => Err("field `type` is missing"),
     };
-    if let Some(key) = unique::twice(text) {
+    let kind = kind.map_err(|problem| {
+        let message = format!("{problem}; for example {}", example("chat:send"));
+        reject(SessionCode::InvalidPayload, message)
+    })?;
+    if let Some(key) = twice {
         return Err(reject(
             SessionCode::InvalidPayload,
             format!("the key {key:?} occurs twice in one object; give it once"),
         ));
     }
-    if !EXAMPLES.iter().any(|(known, _)| *known == kind) {
+    if !examples().any(|(known, _)| known == kind) {
         return Err(reject(SessionCode::UnknownType, unknown(&kind)));
     }
     if let Some(problem) = id_problem {
@@ -157,34 +140,14 @@ pub fn read(text: &str) -> Result<Option<Request>, Rejected> {
     Ok(Some(Request { id, command }))
 }
 
-fn object(text: &str) -> Result<Map<String, Value>, String> {
-    match whole(text) {
-        Ok(Value::Object(object)) => Ok(object),
-        Ok(other) => Err(format!(
-            "a frame is one JSON object, not {}; for example {}",
-            sort(&other),
-            example("chat:send")
-        )),
-        Err(error) => Err(format!(
-            "not valid JSON: {error}; for example {}",
-            example("chat:send")
-        )),
-    }
-}
-
-/// Reads a frame of at most 128 levels. The reader itself refuses the 128th, so one that has it is read field by field.
-fn whole(text: &str) -> serde_json::Result<Value> {
-    let read = serde_json::from_str(text);
-    let too_deep = |error: &serde_json::Error| error.to_string().starts_with("recursion limit");
-    if !read.as_ref().is_err_and(too_deep) {
-        return read;
-    }
-    let unique::Fields(fields) = serde_json::from_str(text)?;
-    let fields = fields.into_iter();
-    fields
-        .map(|(name, value)| Ok((name, serde_json::from_str(value.get())?)))
-        .collect::<serde_json::Result<Map<_, _>>>()
-        .map(Value::Object)
+/// Reads an object, and the first key that occurs twice in it or in one within it.
+fn object(text: &str) -> Result<(Map<String, Value>, Option<String>), String> {
+    let problem = match tree::read(text) {
+        Ok((Value::Object(object), twice)) => return Ok((object, twice)),
+        Ok((other, _)) => format!("a frame is one JSON object, not {}", sort(&other)),
+        Err(error) => format!("not valid JSON: {error}"),
+    };
+    Err(format!("{problem}; for example {}", example("chat:send")))
 }
 
 /// Brings the short form into the long one and reads the payload's fields.
@@ -226,23 +189,21 @@ fn command(kind: &str, mut object: Map<String, Value>) -> Result<Command, String
 }
 
 fn example(kind: &str) -> &'static str {
-    EXAMPLES
-        .iter()
-        .find(|(known, _)| *known == kind)
-        .map_or("", |(_, example)| example)
+    let mut examples = examples();
+    let found = examples.find(|(known, _)| *known == kind);
+    found.map_or("", |(_, example)| example)
 }
 
 fn unknown(kind: &str) -> String {
     let shown: String = kind.chars().take(64).collect();
-    let nearest = EXAMPLES
-        .iter()
-        .map(|(known, _)| (strsim::jaro_winkler(known, &shown), *known))
+    let nearest = examples()
+        .map(|(known, _)| (strsim::jaro_winkler(known, &shown), known))
         .max_by(|a, b| a.0.total_cmp(&b.0))
         .filter(|(likeness, _)| *likeness > 0.8);
     match nearest {
         Some((_, known)) => format!("unknown type `{shown}`; did you mean `{known}`?"),
         None => {
-            let all: Vec<&str> = EXAMPLES.iter().map(|(known, _)| *known).collect();
+            let all: Vec<&str> = examples().map(|(known, _)| known).collect();
             format!("unknown type `{shown}`; known are {}", all.join(", "))
         }
     }

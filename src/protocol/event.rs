@@ -200,9 +200,7 @@ impl Event {
             _ => None,
         }
     }
-}
 
-impl Event {
     /// Returns the conversation that the event belongs to; `None` for what is the session's.
     pub fn conversation(&self) -> Option<&ConversationId> {
         Some(match self {

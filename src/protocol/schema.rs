@@ -42,54 +42,40 @@ pub fn schema() -> Value {
     })
 }
 
-/// One variant of a frame enum.
-struct Variant {
-    kind: Value,
-    description: Value,
-    payload: Value,
-}
-
 /// Returns the schema of one direction's frames, and the definitions of their payloads.
 fn frames<T: JsonSchema>(
     settings: SchemaSettings,
-    frame: fn(&Variant) -> Value,
+    fields: fn(&str, &Value) -> Value,
 ) -> (Value, Map<String, Value>) {
     let mut generator = settings.into_generator();
     generator.subschema_for::<T>();
     let mut definitions = generator.take_definitions(true);
     let tagged = definitions.remove(T::schema_name().as_ref());
-    let frames: Vec<Value> = tagged
-        .iter()
-        .filter_map(|tagged| tagged.get("oneOf")?.as_array())
-        .flatten()
-        .filter_map(variant)
-        .map(|variant| frame(&variant))
-        .collect();
+    // As serde's adjacent tagging describes them.
+    let variants = tagged.iter().filter_map(|it| it.get("oneOf")?.as_array());
+    let frames = variants.flatten().filter_map(|variant| {
+        let kind = variant.pointer("/properties/type/const")?.as_str()?;
+        let payload = variant.pointer("/properties/payload")?;
+        let description = variant.get("description");
+        let mut frame = json!({ "title": kind, "description": description, "type": "object" });
+        let fields = fields(kind, payload);
+        frame.as_object_mut()?.extend(fields.as_object()?.clone());
+        Some(frame)
+    });
+    let frames: Vec<Value> = frames.collect();
     (json!({ "oneOf": frames }), definitions)
 }
 
-/// Takes a variant apart as serde's adjacent tagging describes it.
-fn variant(schema: &Value) -> Option<Variant> {
-    Some(Variant {
-        kind: schema.pointer("/properties/type/const")?.clone(),
-        description: schema.get("description").cloned().unwrap_or_default(),
-        payload: schema.pointer("/properties/payload")?.clone(),
-    })
-}
-
 /// A request; without a `payload` its other fields are the payload.
-fn client_frame(variant: &Variant) -> Value {
+fn client_frame(kind: &str, payload: &Value) -> Value {
     let ignored = json!({ "description": "Anything; nothing of it is read." });
-    let payload = match variant.kind.as_str() {
-        Some(kind) if WITHOUT_FIELDS.contains(&kind) => &ignored,
-        _ => &variant.payload,
+    let payload = match WITHOUT_FIELDS.contains(&kind) {
+        true => &ignored,
+        false => payload,
     };
     json!({
-        "title": variant.kind,
-        "description": variant.description,
-        "type": "object",
         "properties": {
-            "type": { "const": variant.kind },
+            "type": { "const": kind },
             "id": { "$ref": "#/$defs/RequestId" },
             "payload": payload,
         },
@@ -100,21 +86,18 @@ fn client_frame(variant: &Variant) -> Value {
 }
 
 /// An event or an answer; only the `session:ready` of a resumed socket has no number.
-fn server_frame(variant: &Variant) -> Value {
-    let required = match variant.kind.as_str() {
-        Some("session:ready") => json!(["type", "timestamp", "payload"]),
+fn server_frame(kind: &str, payload: &Value) -> Value {
+    let required = match kind {
+        "session:ready" => json!(["type", "timestamp", "payload"]),
         _ => json!(["type", "seq", "timestamp", "payload"]),
     };
     json!({
-        "title": variant.kind,
-        "description": variant.description,
-        "type": "object",
         "properties": {
-            "type": { "const": variant.kind },
+            "type": { "const": kind },
             "seq": { "type": "integer", "minimum": 1 },
             "replyTo": { "$ref": "#/$defs/RequestId" },
             "timestamp": { "type": "string", "format": "date-time" },
-            "payload": variant.payload,
+            "payload": payload,
         },
         "required": required,
     })

@@ -5,7 +5,6 @@
 
 mod detect;
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use parking_lot::{RwLock, RwLockReadGuard};
@@ -18,19 +17,10 @@ use super::compat::{Api, Server};
 use super::http::Clients;
 use super::ollama::Ollama;
 use super::scripted::Scripted;
-use crate::config::presets::{self, Preset};
+use crate::config::presets::{self, SCRIPTED};
 use crate::config::{Config, ProviderConfig, ProviderKind};
 use detect::Detect;
 pub use detect::Found;
-
-/// Id and preset of the instance that is always there.
-const SCRIPTED: &str = "scripted";
-
-/// Retries of an instance that no configuration names.
-const MAX_RETRIES: u32 = 4;
-
-/// How often such an instance runs a turn again that broke off after output.
-const RESTART_AFTER_PARTIAL: u32 = 1;
 
 /// The provider instances; clones share them.
 #[derive(Clone)]
@@ -116,8 +106,8 @@ impl Providers {
     }
 
     fn of(mut configs: Vec<ProviderConfig>, default: &str, detect: Option<Detect>) -> Self {
-        if !configs.iter().any(|config| config.id == SCRIPTED) {
-            configs.push(scripted());
+        if !configs.iter().any(|config| config.id == SCRIPTED.name) {
+            configs.push(ProviderConfig::from(&SCRIPTED));
         }
         let is_there = configs.iter().any(|config| config.id == default);
         let clients = Clients::default();
@@ -128,7 +118,7 @@ impl Providers {
         Self {
             shared: Arc::new(Shared {
                 instances: RwLock::new(instances),
-                default: if is_there { default } else { SCRIPTED }.to_owned(),
+                default: if is_there { default } else { SCRIPTED.name }.to_owned(),
                 detect,
                 clients,
             }),
@@ -179,7 +169,7 @@ impl Providers {
         let mut config = match place.and_then(|place| instances.get(place)) {
             Some(instance) => ProviderConfig::clone(&instance.config),
             None => presets::preset(id)
-                .map(of_preset)
+                .map(ProviderConfig::from)
                 .ok_or_else(|| unknown(id, &instances))?,
         };
         if let Some(base_url) = base_url {
@@ -273,42 +263,6 @@ fn move_to(config: &mut ProviderConfig, base_url: &str) -> Result<(), ConfigureE
     }
     config.base_url = new.as_str().trim_end_matches('/').to_owned();
     Ok(())
-}
-
-/// The instance that a preset stands for where the configuration has none.
-fn of_preset(preset: &Preset) -> ProviderConfig {
-    ProviderConfig {
-        id: preset.name.to_owned(),
-        kind: preset.kind,
-        preset: preset.name.to_owned(),
-        base_url: preset.base_url.to_owned(),
-        api_key: None,
-        key_optional: preset.key_optional,
-        model: preset.model.to_owned(),
-        headers: BTreeMap::new(),
-        timeout_first_byte: preset.timeout_first_byte,
-        timeout_idle: preset.timeout_idle,
-        max_retries: MAX_RETRIES,
-        restart_after_partial: RESTART_AFTER_PARTIAL,
-        num_ctx: None,
-        script: None,
-        ca_file: None,
-        record: None,
-    }
-}
-
-/// The built-in demonstration.
-fn scripted() -> ProviderConfig {
-    of_preset(&Preset {
-        name: SCRIPTED,
-        kind: ProviderKind::Scripted,
-        base_url: "",
-        key_variable: "",
-        key_optional: true,
-        model: "",
-        timeout_first_byte: presets::HOSTED,
-        timeout_idle: presets::HOSTED,
-    })
 }
 
 #[cfg(test)]

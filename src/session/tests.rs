@@ -83,13 +83,14 @@ fn no_servers(tasks: &TaskTracker) -> Mcp {
         Exec::new(sandbox, roots, [], &[], 1)
     });
     let unconfined = sandbox::Sandbox::new(sandbox::Settings::new(None));
-    let context = mcp::Context::new(
-        Arc::new(tools()),
-        mcp::Launcher::new(EXEC.clone(), unconfined, None),
-        crate::http::Clients::guarded(),
-        crate::telemetry::Redactor::default(),
-        1,
-    );
+    let context = mcp::Context {
+        registry: Arc::new(tools()),
+        launcher: mcp::Launcher::new(EXEC.clone(), unconfined, None),
+        clients: crate::http::Clients::guarded(),
+        redactor: crate::telemetry::Redactor::default(),
+        output_cap: 1,
+        notices: mcp::notices(),
+    };
     Mcp::new(context, tasks.clone())
 }
 

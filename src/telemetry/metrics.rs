@@ -210,10 +210,6 @@ fn registered<T: Collector + Clone + 'static>(
 const TASKS: (&str, &str) = ("outrigger_tasks", "Tasks of the runtime.");
 
 /// Returns all figures in Prometheus' text form. `tasks` are the runtime's.
-///
-/// # Errors
-///
-/// None for the names that there are.
 pub fn render(tasks: usize) -> prometheus::Result<String> {
     let mut families = FIGURES.registry.gather();
     let tasks = (TASKS.0, TASKS.1, i64::try_from(tasks).unwrap_or(i64::MAX));

@@ -67,8 +67,8 @@ fn the_images_environment_is_a_valid_configuration() {
         ..Sources::default()
     };
     let loaded = load(&sources).unwrap_or_else(|errors| panic!("{errors}"));
-    assert!(loaded.config.server.address.ip().is_unspecified());
-    assert_eq!(loaded.config.server.address.port(), 4517);
+    assert!(loaded.config.server.address().ip().is_unspecified());
+    assert_eq!(loaded.config.server.address().port(), 4517);
     assert_eq!(
         loaded.config.chat.provider, "scripted",
         "no key is set, so nobody else can answer"

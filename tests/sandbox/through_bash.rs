@@ -38,6 +38,7 @@ async fn run(world: &World, mode: Mode, line: &str) -> String {
     .map(|(name, value)| (name.to_owned(), value));
     let exec = Exec::new(sandbox, Arc::new(roots), parent, &[], CAP);
     let config = BashConfig {
+        enabled: true,
         timeout: PATIENCE,
         max_timeout: PATIENCE,
         network: NetworkPolicy::Off,

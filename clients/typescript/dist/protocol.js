@@ -1,4 +1,5 @@
-// Made by `outrigger schema` from the daemon's own types; do not edit.
+// Made of fixtures/schema/protocol.schema.json by `npm run build`; do not edit.
+// SHA-256 of it: c02793166ade48807f91ac45c82c689d725e20fc7ea3968d1cbd80acf99b0178
 //
 // A client ignores types, fields and values that it does not know: the daemon may add all three
 // within version 1. Only `session:ready` of a resumed socket has no `seq`.

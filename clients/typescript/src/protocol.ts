@@ -1,4 +1,5 @@
-// Made by `outrigger schema` from the daemon's own types; do not edit.
+// Made of fixtures/schema/protocol.schema.json by `npm run build`; do not edit.
+// SHA-256 of it: c02793166ade48807f91ac45c82c689d725e20fc7ea3968d1cbd80acf99b0178
 //
 // A client ignores types, fields and values that it does not know: the daemon may add all three
 // within version 1. Only `session:ready` of a resumed socket has no `seq`.
@@ -8,162 +9,6 @@ export const PROTOCOL_VERSION = 1;
 
 /** The WebSocket subprotocol. */
 export const SUBPROTOCOL = "outrigger.v1";
-
-/** What a client may say: the payload of each type of request. */
-export interface Commands {
-  /** Sets defaults of this session. */
-  "session:configure": Configure;
-  /** Goes on with an earlier session on this socket. */
-  "session:resume": Resume;
-  /** Asks for a sign of life; whatever it carries is ignored. */
-  "session:ping": unknown;
-  /** Asks for the whole picture. */
-  "session:state": unknown;
-  /** Says something in a conversation. */
-  "chat:send": ChatSend;
-  /** Stops the running exchange. */
-  "chat:cancel": ChatCancel;
-  /** Asks for what the daemon remembers. */
-  "chat:history": ChatHistory;
-  /** Cancels and forgets a conversation. */
-  "chat:close": Conversation;
-  /** Answers a `chat:tool-confirm`. */
-  "chat:tool-approve": ToolApprove;
-  /** Answers a `chat:tool-input-request`. */
-  "chat:tool-input": ToolInput;
-  /** Gives an open question more time, because somebody is at it. */
-  "chat:tool-extend": ToolExtend;
-  /** Lists the provider instances. */
-  "provider:list": unknown;
-  /** Sets a provider's key or base URL, in memory only. */
-  "provider:configure": ProviderConfigure;
-  /** Asks whether a provider accepts its key. */
-  "provider:validate": ProviderName;
-  /** Lists models. */
-  "model:list": ModelList;
-  /** Lists the tools that a scope comes to. */
-  "tool:list": ToolList;
-  /** Ends one execution; the loop goes on. */
-  "tool:cancel": Tool;
-  /** Asks for one execution record. */
-  "tool:status": Tool;
-  /** Reads the whole output of one execution. */
-  "tool:output": ToolOutput;
-  /** Lists execution records, newest first. */
-  "tool:history": ToolHistory;
-  /** Asks for counts and durations. */
-  "tool:metrics": unknown;
-  /** Lists the MCP servers. */
-  "mcp:list": unknown;
-  /** Adds an MCP server. */
-  "mcp:add": McpAdd;
-  /** Removes an MCP server. */
-  "mcp:remove": McpName;
-  /** Reads a resource of an MCP server. */
-  "mcp:read-resource": McpReadResource;
-  /** Gets a prompt of an MCP server. */
-  "mcp:get-prompt": McpGetPrompt;
-}
-
-/** What a client is told: the payload of each type of event or answer. */
-export interface Events {
-  /** The socket is on a session. */
-  "session:ready": Ready;
-  /** A request is wrong, or cannot be fulfilled. */
-  "session:error": SessionError;
-  /** Something that is no conversation's error. */
-  "session:notice": Notice;
-  /** Answers `session:configure`. */
-  "session:configure-result": Configured;
-  /** Answers `session:ping`. */
-  "session:ping-result": Empty;
-  /** Answers `session:state`. */
-  "session:state-result": SessionState;
-  /** Answers `chat:send`. */
-  "chat:send-result": Sent;
-  /** Answers `chat:cancel`. */
-  "chat:cancel-result": Cancelled;
-  /** Answers `chat:history`, and follows a replay gap. */
-  "chat:history-result": History;
-  /** Answers `chat:close`. */
-  "chat:close-result": Closed;
-  /** Answers `chat:tool-approve`. */
-  "chat:tool-approve-result": Approved;
-  /** Answers `chat:tool-input`. */
-  "chat:tool-input-result": InputTaken;
-  /** Answers `chat:tool-extend`. */
-  "chat:tool-extend-result": Extended;
-  /** A send waits for its turn. */
-  "chat:queued": Queued;
-  /** An exchange began. */
-  "chat:stream-start": StreamStart;
-  /** More text of the answer. */
-  "chat:text-delta": Delta;
-  /** More thinking. */
-  "chat:thinking-delta": Delta;
-  /** More of a call's input, as the model writes it. */
-  "chat:tool-input-delta": ToolInputDelta;
-  /** The user is asked. */
-  "chat:tool-confirm": ToolConfirm;
-  /** A question is settled. */
-  "chat:tool-resolved": ToolResolved;
-  /** A running call asks the user for something. */
-  "chat:tool-input-request": ToolInputRequest;
-  /** What a call asked for is settled. */
-  "chat:tool-input-resolved": ToolInputResolved;
-  /** A question lapses later than it was told. */
-  "chat:tool-extended": ToolExtended;
-  /** A call runs. */
-  "chat:tool-start": ToolStart;
-  /** A running call has output. */
-  "chat:tool-delta": ToolDelta;
-  /** A call is settled. */
-  "chat:tool-result": ToolOutcome;
-  /** A turn's tokens. */
-  "chat:usage": TurnUsage;
-  /** What a conversation is doing. */
-  "chat:state": State;
-  /** A whole message. */
-  "chat:message": WholeMessage;
-  /** A steered message became part of the exchange. */
-  "chat:steered": Steered;
-  /** The deltas of a turn are void; it is run again. */
-  "chat:turn-discarded": TurnDiscarded;
-  /** An exchange went wrong, or a send was not admitted. */
-  "chat:error": ChatError;
-  /** An exchange is over; nothing of it follows. */
-  "chat:stream-end": StreamEnd;
-  /** Answers `provider:list`. */
-  "provider:list-result": Providers;
-  /** Answers `provider:configure`. */
-  "provider:configure-result": ProviderConfigured;
-  /** Answers `provider:validate`. */
-  "provider:validate-result": ProviderValidated;
-  /** Answers `model:list`. */
-  "model:list-result": Models;
-  /** Answers `tool:list`. */
-  "tool:list-result": Tools;
-  /** Answers `tool:cancel`. */
-  "tool:cancel-result": ToolCancelled;
-  /** Answers `tool:status`. */
-  "tool:status-result": ExecutionRecord;
-  /** Answers `tool:output`. */
-  "tool:output-result": OutputRange;
-  /** Answers `tool:history`. */
-  "tool:history-result": Executions;
-  /** Answers `tool:metrics`. */
-  "tool:metrics-result": ToolMetrics;
-  /** Answers `mcp:list`. */
-  "mcp:list-result": McpServers;
-  /** Answers `mcp:add`. */
-  "mcp:add-result": McpServer;
-  /** Answers `mcp:remove`. */
-  "mcp:remove-result": McpServer;
-  /** Answers `mcp:read-resource`, as the server gave it. */
-  "mcp:read-resource-result": Record<string, unknown>;
-  /** Answers `mcp:get-prompt`, as the server gave it. */
-  "mcp:get-prompt-result": Record<string, unknown>;
-}
 
 /** A request of one type, or of any. */
 export type ClientFrame<K extends keyof Commands = keyof Commands> = {
@@ -184,155 +29,646 @@ export type ServerFrame<K extends keyof Events = keyof Events> = {
   };
 }[K];
 
-/** Payload of `mcp:get-prompt`. */
-export interface McpGetPrompt {
-  /** Which server. */
-  server: string;
-  /** Which prompt. */
-  name: string;
-  /** Its arguments. */
-  arguments?: Record<string, unknown>;
-}
+/**
+ * How much is done without asking the user.
+ *
+ * - `supervised`: Every call is asked for.
+ * - `guided`: Dangerous tools are asked for.
+ * - `autonomous`: Only what goes beyond the scope is asked for.
+ */
+export type TrustLevel = "supervised" | "guided" | "autonomous";
+/**
+ * A layer of events; `exchange` is always on and not named.
+ *
+ * - `stream`: Deltas and tool events.
+ * - `state`: `chat:state`.
+ * - `message`: `chat:message`: whole messages.
+ * - `exchange`: Always on; accepted so that a client may name it.
+ */
+export type Layer = "stream" | "state" | "message" | "exchange";
+/**
+ * Names a session: 22 characters of base64url, not guessable.
+ */
+export type SessionId = string;
+/**
+ * Names a conversation within its session; chosen by the client, `"default"` where it says none.
+ */
+export type ConversationId = string;
+/**
+ * Text, or an array of parts.
+ */
+export type Content = string | Part[];
+/**
+ * A piece of what a user says or a tool returns.
+ */
+export type Part =
+  | {
+      type: "text";
+      /**
+       * The text itself, UTF-8.
+       */
+      text: string;
+    }
+  | {
+      type: "image";
+      /**
+       * Media type, e.g. `image/png`.
+       */
+      mediaType: string;
+      /**
+       * The bytes in standard base64.
+       */
+      data: string;
+    };
+/**
+ * Who a message is from.
+ *
+ * - `user`: The user.
+ * - `assistant`: The model.
+ * - `tool`: A tool.
+ */
+export type Role = "user" | "assistant" | "tool";
+/**
+ * Names one tool call of the model, on all of its events: `t1`, `t2`, … within a session.
+ */
+export type ToolId = string;
+/**
+ * How hard a model is to think.
+ *
+ * - `low`: Little.
+ * - `medium`: Some.
+ * - `high`: Much.
+ */
+export type Effort = "low" | "medium" | "high";
+/**
+ * What to do with a send while an exchange runs.
+ *
+ * - `queue`: Run it after the current exchange.
+ * - `steer`: Put it into the running exchange at the next turn boundary.
+ * - `reject`: Do not admit it.
+ */
+export type WhenBusy = "queue" | "steer" | "reject";
+/**
+ * How far an approval reaches.
+ *
+ * - `once`: This call.
+ * - `conversation`: The same again in this conversation.
+ * - `session`: The same again in this session.
+ */
+export type Remember = "once" | "conversation" | "session";
+/**
+ * Names what a tool asks of the user while it runs: `i1`, `i2`, … within a session.
+ */
+export type InputId = string;
+/**
+ * What a user does with a request for input.
+ *
+ * - `accept`: Gives it; of a page: has agreed to open it.
+ * - `decline`: Says no; the call goes on and may do without.
+ * - `cancel`: Closes the question without a decision.
+ */
+export type InputAction = "accept" | "decline" | "cancel";
+/**
+ * How a call stands.
+ *
+ * - `queued`: It waits, for the user or for another call.
+ * - `running`: It runs.
+ * - `success`: It worked.
+ * - `error`: It failed.
+ * - `denied`: It was refused.
+ * - `cancelled`: It was cancelled.
+ */
+export type ExecutionStatus = "queued" | "running" | "success" | "error" | "denied" | "cancelled";
+/**
+ * What becomes of an exchange in which a call's path leaves the roots or is denied.
+ *
+ * - `stop`: It ends when the other calls of the turn have.
+ * - `error`: The model reads it as an error and goes on; the third one ends the exchange.
+ */
+export type OnViolation = "stop" | "error";
+/**
+ * Codes of `session:error`: what is wrong with a request.
+ *
+ * - `invalid_json`: The frame is not one JSON object, or nests deeper than 128.
+ * - `invalid_payload`: A field is missing or does not fit; the message names it.
+ * - `unknown_type`: No request has this type.
+ * - `unsupported_frame`: Binary frames carry nothing here.
+ * - `approval_not_found`: No approval with this id is open.
+ * - `input_not_found`: No request for input with this id is open.
+ * - `tool_not_found`: No tool, or no call, has this name or id.
+ * - `conversation_not_found`: No conversation has this id.
+ * - `session_not_found`: No session has this id, or its grace period is over.
+ * - `replay_gap`: The events kept no longer reach back to the number asked for.
+ * - `provider_not_found`: No provider instance has this id.
+ * - `provider_not_configured`: The provider that was asked lacks its key.
+ * - `provider_auth`: The provider that was asked refused the key (401, 403).
+ * - `provider_rate_limited`: The provider that was asked wants to be left alone for a while (429).
+ * - `provider_quota`: The provider that was asked wants money.
+ * - `provider_overloaded`: The provider that was asked is overloaded (529, 503).
+ * - `provider_unavailable`: The provider that was asked cannot be reached, or failed (other 5xx).
+ * - `provider_timeout`: The provider that was asked was silent for too long.
+ * - `provider_protocol`: The answer of the provider that was asked broke its format.
+ * - `provider_invalid_request`: The provider that was asked refused the request (400, 404, 422).
+ * - `mcp_error`: An MCP server failed or does not exist.
+ * - `forbidden`: The configuration does not allow it.
+ * - `rate_limited`: Too many requests.
+ * - `shutting_down`: The daemon is about to end and begins nothing new.
+ * - `internal`: A fault of the daemon.
+ */
+export type SessionCode =
+  | "invalid_json"
+  | "invalid_payload"
+  | "unknown_type"
+  | "unsupported_frame"
+  | "approval_not_found"
+  | "input_not_found"
+  | "tool_not_found"
+  | "conversation_not_found"
+  | "session_not_found"
+  | "replay_gap"
+  | "provider_not_found"
+  | "provider_not_configured"
+  | "provider_auth"
+  | "provider_rate_limited"
+  | "provider_quota"
+  | "provider_overloaded"
+  | "provider_unavailable"
+  | "provider_timeout"
+  | "provider_protocol"
+  | "provider_invalid_request"
+  | "mcp_error"
+  | "forbidden"
+  | "rate_limited"
+  | "shutting_down"
+  | "internal";
+/**
+ * How bad a [`Notice`] is.
+ *
+ * - `info`: Good to know.
+ * - `warning`: Something works less well than it should.
+ * - `error`: Something does not work.
+ */
+export type Severity = "info" | "warning" | "error";
+/**
+ * What a conversation, or one of its calls, does.
+ *
+ * - `queued`: The send waits for the exchange before it.
+ * - `thinking`: The provider was asked and has not answered in text yet.
+ * - `responding`: Text is coming.
+ * - `tool-planned`: The model is calling a tool.
+ * - `awaiting-approval`: The user is asked about a call.
+ * - `awaiting-input`: The user is asked for something by a call that runs.
+ * - `tool-queued`: A call waits for another one.
+ * - `tool-executing`: A call runs.
+ * - `tool-completed`: A call is settled.
+ * - `retrying`: The provider failed and is asked again.
+ * - `idle`: Nothing runs in the conversation.
+ */
+export type StateName =
+  | "queued"
+  | "thinking"
+  | "responding"
+  | "tool-planned"
+  | "awaiting-approval"
+  | "awaiting-input"
+  | "tool-queued"
+  | "tool-executing"
+  | "tool-completed"
+  | "retrying"
+  | "idle";
+/**
+ * Names an exchange, on all of its events: `m1`, `m2`, … within a session.
+ */
+export type MessageId = string;
+/**
+ * How much harm a call may do, from the least to the most.
+ *
+ * - `safe`: Reads only; proven, not guessed.
+ * - `warning`: Not proven harmless.
+ * - `dangerous`: May destroy, publish or run what nobody looked at.
+ * - `blocked`: Refused at every trust level.
+ */
+export type DangerLevel = "safe" | "warning" | "dangerous" | "blocked";
+/**
+ * How a user gives what is asked for.
+ *
+ * - `form`: In the fields of `requestedSchema`.
+ * - `url`: On the page at `url`; what is given there does not pass through here.
+ */
+export type InputMode = "form" | "url";
+/**
+ * What became of a send.
+ *
+ * - `started`: Its exchange runs.
+ * - `queued`: It waits.
+ * - `steered`: It becomes part of the running exchange.
+ */
+export type SendState = "started" | "queued" | "steered";
+/**
+ * How a question was settled.
+ *
+ * - `approved`: The call runs.
+ * - `denied`: The call does not run.
+ * - `expired`: Nobody answered in time; the call does not run.
+ * - `cancelled`: The exchange ended first.
+ */
+export type Outcome = "approved" | "denied" | "expired" | "cancelled";
+/**
+ * Who settled a question.
+ *
+ * - `user`: A client.
+ * - `timeout`: The deadline.
+ * - `cancel`: The end of the exchange or of the call.
+ * - `shutdown`: The end of the daemon.
+ */
+export type By = "user" | "timeout" | "cancel" | "shutdown";
+/**
+ * How a request for input was settled.
+ *
+ * - `answered`: By an answer.
+ * - `expired`: Nobody answered in time.
+ * - `cancelled`: The call, its exchange or the server's wish ended first.
+ */
+export type InputOutcome = "answered" | "expired" | "cancelled";
+/**
+ * Which stream a piece of live output belongs to.
+ *
+ * - `stdout`: A command's standard output.
+ * - `stderr`: A command's standard error.
+ * - `progress`: Progress that a tool reports.
+ */
+export type OutputStream = "stdout" | "stderr" | "progress";
+/**
+ * Whether a call worked.
+ *
+ * - `success`: It did.
+ * - `error`: It failed, was refused, or never ran.
+ */
+export type ResultStatus = "success" | "error";
+/**
+ * Why an exchange ended.
+ *
+ * - `end_turn`: The model had said what it had to say.
+ * - `max_tokens`: The limit of output tokens was reached.
+ * - `stop_sequence`: The model wrote a stop sequence.
+ * - `refusal`: The model refused.
+ * - `content_filter`: A filter of the provider stopped it.
+ * - `cancelled`: The user, or the end of the session, stopped it.
+ * - `timeout`: It took too long.
+ * - `max_turns`: The limit of turns was reached.
+ * - `context_budget`: The context was nearly full.
+ * - `sandbox_violation`: A call's path left the roots or is denied.
+ * - `error`: Something failed.
+ */
+export type StopReason =
+  | "end_turn"
+  | "max_tokens"
+  | "stop_sequence"
+  | "refusal"
+  | "content_filter"
+  | "cancelled"
+  | "timeout"
+  | "max_turns"
+  | "context_budget"
+  | "sandbox_violation"
+  | "error";
+/**
+ * Codes of `chat:error`: why an exchange went wrong, or a send was not admitted.
+ *
+ * - `provider_not_configured`: The provider instance does not exist or lacks its key.
+ * - `provider_auth`: The provider refused the key (401, 403).
+ * - `provider_rate_limited`: The provider wants to be left alone for a while (429).
+ * - `provider_quota`: The provider wants money.
+ * - `provider_overloaded`: The provider is overloaded (529, 503).
+ * - `provider_unavailable`: The provider cannot be reached, or failed (other 5xx).
+ * - `provider_timeout`: The provider was silent for too long.
+ * - `provider_protocol`: The answer broke its format or ended early.
+ * - `provider_invalid_request`: The provider refused the request (400, 404, 422).
+ * - `context_overflow`: The conversation does not fit the model's context.
+ * - `history_full`: The conversation, or all together, have as many bytes as they may have.
+ * - `model_no_tools`: The model cannot call tools.
+ * - `sandbox_violation`: A call's path left the roots or is denied.
+ * - `exchange_timeout`: The exchange took longer than it may.
+ * - `queue_full`: The conversation's queue is full.
+ * - `conversation_busy`: The conversation runs an exchange, and the send asked to be rejected then.
+ * - `internal`: A fault of the daemon.
+ */
+export type ChatCode =
+  | "provider_not_configured"
+  | "provider_auth"
+  | "provider_rate_limited"
+  | "provider_quota"
+  | "provider_overloaded"
+  | "provider_unavailable"
+  | "provider_timeout"
+  | "provider_protocol"
+  | "provider_invalid_request"
+  | "context_overflow"
+  | "history_full"
+  | "model_no_tools"
+  | "sandbox_violation"
+  | "exchange_timeout"
+  | "queue_full"
+  | "conversation_busy"
+  | "internal";
+/**
+ * What sort of tool it is.
+ *
+ * - `file`: Reads or writes files of the project.
+ * - `exec`: Runs a program.
+ * - `search`: Asks a search engine.
+ * - `mcp`: Belongs to an MCP server.
+ */
+export type ToolCategory = "file" | "exec" | "search" | "mcp";
+/**
+ * How an MCP server is.
+ *
+ * - `starting`: It was started and has not answered yet.
+ * - `ready`: It serves.
+ * - `restarting`: It failed and is started again after a while.
+ * - `failed`: It failed for good.
+ * - `stopped`: It was stopped or removed.
+ */
+export type McpState = "starting" | "ready" | "restarting" | "failed" | "stopped";
+/**
+ * A client's own id of a request, given back in its answer.
+ */
+export type RequestId = string | number;
 
-/** Payload of `session:configure`; what is absent stays as it is. */
+/**
+ * What a client may say: the payload of each type of request.
+ */
+export interface Commands {
+  /**
+   * Sets defaults of this session.
+   */
+  "session:configure": Configure;
+  /**
+   * Goes on with an earlier session on this socket.
+   */
+  "session:resume": Resume;
+  /**
+   * Asks for a sign of life; whatever it carries is ignored.
+   */
+  "session:ping": unknown;
+  /**
+   * Asks for the whole picture.
+   */
+  "session:state": unknown;
+  /**
+   * Says something in a conversation.
+   */
+  "chat:send": ChatSend;
+  /**
+   * Stops the running exchange.
+   */
+  "chat:cancel": ChatCancel;
+  /**
+   * Asks for what the daemon remembers.
+   */
+  "chat:history": ChatHistory;
+  /**
+   * Cancels and forgets a conversation.
+   */
+  "chat:close": Conversation;
+  /**
+   * Answers a `chat:tool-confirm`.
+   */
+  "chat:tool-approve": ToolApprove;
+  /**
+   * Answers a `chat:tool-input-request`.
+   */
+  "chat:tool-input": ToolInput;
+  /**
+   * Gives an open question more time, because somebody is at it.
+   */
+  "chat:tool-extend": ToolExtend;
+  /**
+   * Lists the provider instances.
+   */
+  "provider:list": unknown;
+  /**
+   * Sets a provider's key or base URL, in memory only.
+   */
+  "provider:configure": ProviderConfigure;
+  /**
+   * Asks whether a provider accepts its key.
+   */
+  "provider:validate": ProviderName;
+  /**
+   * Lists models.
+   */
+  "model:list": ModelList;
+  /**
+   * Lists the tools that a scope comes to.
+   */
+  "tool:list": ToolList;
+  /**
+   * Ends one execution; the loop goes on.
+   */
+  "tool:cancel": Tool;
+  /**
+   * Asks for one execution record.
+   */
+  "tool:status": Tool;
+  /**
+   * Reads the whole output of one execution.
+   */
+  "tool:output": ToolOutput;
+  /**
+   * Lists execution records, newest first.
+   */
+  "tool:history": ToolHistory;
+  /**
+   * Asks for counts and durations.
+   */
+  "tool:metrics": unknown;
+  /**
+   * Lists the MCP servers.
+   */
+  "mcp:list": unknown;
+  /**
+   * Adds an MCP server.
+   */
+  "mcp:add": McpAdd;
+  /**
+   * Removes an MCP server.
+   */
+  "mcp:remove": McpName;
+  /**
+   * Reads a resource of an MCP server.
+   */
+  "mcp:read-resource": McpReadResource;
+  /**
+   * Gets a prompt of an MCP server.
+   */
+  "mcp:get-prompt": McpGetPrompt;
+}
+/**
+ * Payload of `session:configure`; what is absent stays as it is.
+ */
 export interface Configure {
-  /** How much is done without asking. */
+  /**
+   * How much is done without asking.
+   */
   trustLevel?: TrustLevel | null;
-  /** Provider instance. */
+  /**
+   * Provider instance.
+   */
   provider?: string | null;
-  /** Model; empty for the provider's own. */
+  /**
+   * Model; empty for the provider's own.
+   */
   model?: string | null;
-  /** Which layers of events are sent. */
+  /**
+   * Which layers of events are sent.
+   */
   layers?: Layer[] | null;
-  /** Named workflow; empty for none. */
+  /**
+   * Named workflow; empty for none.
+   */
   workflow?: string | null;
-  /** Whether somebody here answers what MCP servers ask of the user in the middle of a call. */
+  /**
+   * Whether somebody here answers what MCP servers ask of the user in the middle of a call.
+   */
   inputRequests?: boolean | null;
 }
-
-/** How much is done without asking the user. */
-export type TrustLevel =
-  /** Every call is asked for. */
-  | "supervised"
-  /** Dangerous tools are asked for. */
-  | "guided"
-  /** Only what goes beyond the scope is asked for. */
-  | "autonomous";
-
-/** A layer of events; `exchange` is always on and not named. */
-export type Layer =
-  /** Deltas and tool events. */
-  | "stream"
-  /** `chat:state`. */
-  | "state"
-  /** `chat:message`: whole messages. */
-  | "message"
-  /** Always on; accepted so that a client may name it. */
-  | "exchange";
-
-/** Payload of `session:resume`. */
+/**
+ * Payload of `session:resume`.
+ */
 export interface Resume {
-  /** The session to go on with. */
+  /**
+   * The session to go on with.
+   */
   sessionId: SessionId;
-  /** The highest `seq` that the client has; 0 for none. */
+  /**
+   * The highest `seq` that the client has; 0 for none.
+   */
   lastSeq?: number;
 }
-
-/** Names a session: 22 characters of base64url, not guessable. */
-export type SessionId = string;
-
-/** A payload of which nothing is read. */
-export type Empty = Record<string, unknown>;
-
-/** Payload of `chat:send`. */
+/**
+ * Payload of `chat:send`.
+ */
 export interface ChatSend {
-  /** Which conversation; made on first use. */
+  /**
+   * Which conversation; made on first use.
+   */
   conversationId?: ConversationId;
-  /** What the user says; not empty. */
+  /**
+   * What the user says; not empty.
+   */
   content: Content;
-  /** Messages that replace what the daemon remembers. */
+  /**
+   * Messages that replace what the daemon remembers.
+   */
   history?: WireMessage[] | null;
-  /** Provider instance. */
+  /**
+   * Provider instance.
+   */
   provider?: string | null;
-  /** Model. */
+  /**
+   * Model.
+   */
   model?: string | null;
-  /** System prompt. */
+  /**
+   * System prompt.
+   */
   systemPrompt?: string | null;
-  /** How much is done without asking. */
+  /**
+   * How much is done without asking.
+   */
   trustLevel?: TrustLevel | null;
-  /** A named workflow of the configuration. */
+  /**
+   * A named workflow of the configuration.
+   */
   workflow?: string | null;
-  /** Permissions that narrow the workflow's. */
-  toolPermissions?: Record<string, Permission> | null;
-  /** Most tokens of each answer. */
+  /**
+   * Permissions that narrow the workflow's.
+   */
+  toolPermissions?: {
+    [k: string]: Permission;
+  } | null;
+  /**
+   * Most tokens of each answer.
+   */
   maxTokens?: number | null;
-  /** Sampling temperature, 0 to 2. */
+  /**
+   * Sampling temperature, 0 to 2.
+   */
   temperature?: number | null;
-  /** Whether and how hard to think. */
+  /**
+   * Whether and how hard to think.
+   */
   thinking?: Thinking | null;
-  /** Limits of this exchange. */
+  /**
+   * Limits of this exchange.
+   */
   limits?: Limits;
-  /** What to do while an exchange runs. */
+  /**
+   * What to do while an exchange runs.
+   */
   whenBusy?: WhenBusy;
 }
-
-/** Names a conversation within its session; chosen by the client, `"default"` where it says none. */
-export type ConversationId = string;
-
-/** Text, or an array of parts. */
-export type Content = string | Part[];
-
-/** A piece of what a user says or a tool returns. */
-export type Part =
-  /** Plain text. */
-  | { type: "text"; text: string; }
-  /** A picture. */
-  | { type: "image"; mediaType: string; data: string; };
-
-/** A message of a history as clients send and get it. */
+/**
+ * A message of a history as clients send and get it.
+ */
 export interface WireMessage {
-  /** Who it is from. */
+  /**
+   * Who it is from.
+   */
   role: Role;
-  /** What it says. */
+  /**
+   * What it says.
+   */
   content: Content;
-  /** Thinking of the model, for show. */
+  /**
+   * Thinking of the model, for show.
+   */
   thinking?: string | null;
-  /** Calls that the model made. */
+  /**
+   * Calls that the model made.
+   */
   toolCalls?: WireCall[];
-  /** Role `tool`: the call that this answers. */
+  /**
+   * Role `tool`: the call that this answers.
+   */
   toolCallId?: ToolId | null;
-  /** Role `tool`: the tool's name. */
+  /**
+   * Role `tool`: the tool's name.
+   */
   toolName?: string | null;
-  /** Role `tool`: whether the call failed. */
+  /**
+   * Role `tool`: whether the call failed.
+   */
   isError?: boolean;
-  /** Opaque: what the provider demands back unchanged. */
+  /**
+   * Opaque: what the provider demands back unchanged.
+   */
   providerState?: NativeReply | null;
 }
-
-/** Who a message is from. */
-export type Role =
-  /** The user. */
-  | "user"
-  /** The model. */
-  | "assistant"
-  /** A tool. */
-  | "tool";
-
-/** A tool call within a [`WireMessage`]. */
+/**
+ * A tool call within a [`WireMessage`].
+ */
 export interface WireCall {
-  /** The daemon's id, or the client's own in a history that it keeps itself. */
+  /**
+   * The daemon's id, or the client's own in a history that it keeps itself.
+   */
   id: ToolId;
-  /** The tool's name. */
+  /**
+   * The tool's name.
+   */
   name: string;
-  /** The input. */
-  input?: Record<string, unknown>;
-  /** The provider's own id of the call. */
+  /**
+   * The input.
+   */
+  input?: {
+    [k: string]: unknown;
+  };
+  /**
+   * The provider's own id of the call.
+   */
   providerCallId?: string | null;
 }
-
-/** Names one tool call of the model, on all of its events: `t1`, `t2`, … within a session. */
-export type ToolId = string;
-
 /**
  * A reply in the provider's own form.
  *
@@ -340,634 +676,1003 @@ export type ToolId = string;
  * every layer but the provider's module that made it, and of no use to any other model.
  */
 export interface NativeReply {
-  /** The wire format the items are in, e.g. `anthropic-messages`. */
+  /**
+   * The wire format the items are in, e.g. `anthropic-messages`.
+   */
   wire: string;
-  /** The provider instance that made it. */
+  /**
+   * The provider instance that made it.
+   */
   provider: string;
-  /** The model that made it. */
+  /**
+   * The model that made it.
+   */
   model: string;
-  /** What has to go back unchanged, in the wire format's own shape. */
-  items: unknown;
+  /**
+   * What has to go back unchanged, in the wire format's own shape.
+   */
+  items: {
+    [k: string]: unknown;
+  };
 }
-
-/** What one tool may do. */
+/**
+ * What one tool may do.
+ */
 export interface Permission {
-  /** Whether the tool is offered at all. */
+  /**
+   * Whether the tool is offered at all.
+   */
   allowed?: boolean;
-  /** Globs, relative to both roots, that its paths must match; all paths where absent. */
+  /**
+   * Globs, relative to both roots, that its paths must match; all paths where absent.
+   */
   paths?: string[] | null;
-  /** Longest run of one call: `"120s"` or milliseconds. */
+  /**
+   * Longest run of one call: `"120s"` or milliseconds.
+   */
   timeout?: string | number | null;
-  /** Patterns over the words of each simple command: where all match, it is not asked. */
+  /**
+   * Patterns over the words of each simple command: where all match, it is not asked.
+   */
   allow?: string[];
-  /** Patterns over the words of each simple command: where one matches, it is refused, and where one may, it is asked for. */
+  /**
+   * Patterns over the words of each simple command: where one matches, it is refused, and where one may, it is asked for.
+   */
   deny?: string[];
-  /** Whether commands classed dangerous are in scope. */
+  /**
+   * Whether commands classed dangerous are in scope.
+   */
   allowDangerous?: boolean;
-  /** Whether commands may use the network unasked. */
+  /**
+   * Whether commands may use the network unasked.
+   */
   allowNetwork?: boolean;
 }
-
-/** Whether and how hard the model is to think before it answers. */
+/**
+ * Whether and how hard the model is to think before it answers.
+ */
 export interface Thinking {
-  /** Whether to think at all. */
+  /**
+   * Whether to think at all.
+   */
   enabled: boolean;
-  /** Most tokens to think with, for models that take a number; at least 1,024. */
+  /**
+   * Most tokens to think with, for models that take a number; at least 1,024.
+   */
   budgetTokens?: number | null;
-  /** How hard to think, for models that take a word. */
+  /**
+   * How hard to think, for models that take a word.
+   */
   effort?: Effort | null;
 }
-
-/** How hard a model is to think. */
-export type Effort =
-  /** Little. */
-  | "low"
-  /** Some. */
-  | "medium"
-  /** Much. */
-  | "high";
-
-/** Limits of an exchange; the configuration's where absent. */
+/**
+ * Limits of an exchange; the configuration's where absent.
+ */
 export interface Limits {
-  /** Most turns; 1 to 200. */
+  /**
+   * Most turns; 1 to 200.
+   */
   maxTurns?: number | null;
-  /** Longest duration in milliseconds, waiting for the user not counted. */
+  /**
+   * Longest duration in milliseconds, waiting for the user not counted.
+   */
   timeoutMs?: number | null;
-  /** Tokens of context kept free for the last answer. */
+  /**
+   * Tokens of context kept free for the last answer.
+   */
   contextReserve?: number | null;
 }
-
-/** What to do with a send while an exchange runs. */
-export type WhenBusy =
-  /** Run it after the current exchange. */
-  | "queue"
-  /** Put it into the running exchange at the next turn boundary. */
-  | "steer"
-  /** Do not admit it. */
-  | "reject";
-
-/** Payload of `chat:cancel`. */
+/**
+ * Payload of `chat:cancel`.
+ */
 export interface ChatCancel {
-  /** Which conversation. */
+  /**
+   * Which conversation.
+   */
   conversationId?: ConversationId;
-  /** Whether queued sends are dropped too. */
+  /**
+   * Whether queued sends are dropped too.
+   */
   queued?: boolean;
 }
-
-/** Payload of `chat:history`. */
+/**
+ * Payload of `chat:history`.
+ */
 export interface ChatHistory {
-  /** Which conversation. */
+  /**
+   * Which conversation.
+   */
   conversationId?: ConversationId;
-  /** Most messages of the answer, 1 at least; without it as many as one frame holds. */
+  /**
+   * Most messages of the answer, 1 at least; without it as many as one frame holds.
+   */
   limit?: number | null;
-  /** The `nextBefore` of an earlier answer: only messages older than those. */
+  /**
+   * The `nextBefore` of an earlier answer: only messages older than those.
+   */
   before?: number | null;
 }
-
-/** A payload that names a conversation. */
+/**
+ * A payload that names a conversation.
+ */
 export interface Conversation {
-  /** Which conversation. */
+  /**
+   * Which conversation.
+   */
   conversationId?: ConversationId;
 }
-
-/** Payload of `chat:tool-approve`. */
+/**
+ * Payload of `chat:tool-approve`.
+ */
 export interface ToolApprove {
-  /** The id from `chat:tool-confirm`. */
+  /**
+   * The id from `chat:tool-confirm`.
+   */
   toolId: ToolId;
-  /** Whether the call may run. */
+  /**
+   * Whether the call may run.
+   */
   approved: boolean;
-  /** Run with this input instead. */
-  input?: Record<string, unknown> | null;
-  /** How far the approval reaches. */
+  /**
+   * Run with this input instead.
+   */
+  input?: {
+    [k: string]: unknown;
+  } | null;
+  /**
+   * How far the approval reaches.
+   */
   remember?: Remember;
-  /** Text that the model is given with a refusal. */
+  /**
+   * Text that the model is given with a refusal.
+   */
   reason?: string | null;
-  /** With a refusal: nobody was there to be asked. The model is told that, and not that the user refused. */
+  /**
+   * With a refusal: nobody was there to be asked. The model is told that, and not that the user refused.
+   */
   unattended?: boolean;
 }
-
-/** How far an approval reaches. */
-export type Remember =
-  /** This call. */
-  | "once"
-  /** The same again in this conversation. */
-  | "conversation"
-  /** The same again in this session. */
-  | "session";
-
-/** Payload of `chat:tool-input`. The content is never echoed or logged. */
+/**
+ * Payload of `chat:tool-input`. The content is never echoed or logged.
+ */
 export interface ToolInput {
-  /** The id from `chat:tool-input-request`. */
+  /**
+   * The id from `chat:tool-input-request`.
+   */
   requestId: InputId;
-  /** What the user decided. */
+  /**
+   * What the user decided.
+   */
   action: InputAction;
-  /** The fields of the form; with `accept` alone. */
-  content?: Record<string, unknown> | null;
+  /**
+   * The fields of the form; with `accept` alone.
+   */
+  content?: {
+    [k: string]: unknown;
+  } | null;
 }
-
-/** Names what a tool asks of the user while it runs: `i1`, `i2`, … within a session. */
-export type InputId = string;
-
-/** What a user does with a request for input. */
-export type InputAction =
-  /** Gives it; of a page: has agreed to open it. */
-  | "accept"
-  /** Says no; the call goes on and may do without. */
-  | "decline"
-  /** Closes the question without a decision. */
-  | "cancel";
-
-/** Payload of `chat:tool-extend`. */
+/**
+ * Payload of `chat:tool-extend`.
+ */
 export interface ToolExtend {
-  /** The call that is asked about, or in whose middle something is asked. */
+  /**
+   * The call that is asked about, or in whose middle something is asked.
+   */
   toolId: ToolId;
-  /** Of a `chat:tool-input-request`: its id. */
+  /**
+   * Of a `chat:tool-input-request`: its id.
+   */
   requestId?: InputId | null;
 }
-
-/** Payload of `provider:configure`. The key is never echoed or logged. */
+/**
+ * Payload of `provider:configure`. The key is never echoed or logged.
+ */
 export interface ProviderConfigure {
-  /** Which provider instance. */
+  /**
+   * Which provider instance.
+   */
   provider: string;
-  /** Its key; empty to forget the one it has. */
+  /**
+   * Its key; empty to forget the one it has.
+   */
   apiKey?: string | null;
-  /** Its base URL. */
+  /**
+   * Its base URL.
+   */
   baseUrl?: string | null;
 }
-
-/** A payload that names a provider instance. */
+/**
+ * A payload that names a provider instance.
+ */
 export interface ProviderName {
-  /** Which provider instance. */
+  /**
+   * Which provider instance.
+   */
   provider: string;
 }
-
-/** Payload of `model:list`. */
+/**
+ * Payload of `model:list`.
+ */
 export interface ModelList {
-  /** Which provider instance; all that are configured where absent. */
+  /**
+   * Which provider instance; all that are configured where absent.
+   */
   provider?: string | null;
 }
-
-/** Payload of `tool:list`. */
+/**
+ * Payload of `tool:list`.
+ */
 export interface ToolList {
-  /** A named workflow. */
+  /**
+   * A named workflow.
+   */
   workflow?: string | null;
-  /** Permissions that narrow it. */
-  toolPermissions?: Record<string, Permission> | null;
+  /**
+   * Permissions that narrow it.
+   */
+  toolPermissions?: {
+    [k: string]: Permission;
+  } | null;
 }
-
-/** A payload that names a tool call. */
+/**
+ * A payload that names a tool call.
+ */
 export interface Tool {
-  /** Which call. */
+  /**
+   * Which call.
+   */
   toolId: ToolId;
 }
-
-/** Payload of `tool:output`. */
+/**
+ * Payload of `tool:output`.
+ */
 export interface ToolOutput {
-  /** Which call. */
+  /**
+   * Which call.
+   */
   toolId: ToolId;
-  /** First byte. */
+  /**
+   * First byte.
+   */
   offset?: number;
-  /** Most bytes; 64 KiB where absent, 1 MiB at most. */
+  /**
+   * Most bytes; 64 KiB where absent, 1 MiB at most.
+   */
   limit?: number | null;
 }
-
-/** Payload of `tool:history`. */
+/**
+ * Payload of `tool:history`.
+ */
 export interface ToolHistory {
-  /** Only this conversation's. */
+  /**
+   * Only this conversation's.
+   */
   conversationId?: ConversationId | null;
-  /** Only of exchanges with this provider. */
+  /**
+   * Only of exchanges with this provider.
+   */
   provider?: string | null;
-  /** Only this tool's. */
+  /**
+   * Only this tool's.
+   */
   toolName?: string | null;
-  /** Only with this status. */
+  /**
+   * Only with this status.
+   */
   status?: ExecutionStatus | null;
-  /** Only started at or after this time, RFC 3339. */
+  /**
+   * Only started at or after this time, RFC 3339.
+   */
   since?: string | null;
-  /** Only started before this time, RFC 3339. */
+  /**
+   * Only started before this time, RFC 3339.
+   */
   until?: string | null;
-  /** Most records; 50 where absent, 1,000 at most. */
+  /**
+   * Most records; 50 where absent, 1,000 at most.
+   */
   limit?: number | null;
-  /** The `nextCursor` of the page before. */
+  /**
+   * The `nextCursor` of the page before.
+   */
   cursor?: string | null;
 }
-
-/** How a call stands. */
-export type ExecutionStatus =
-  /** It waits, for the user or for another call. */
-  | "queued"
-  /** It runs. */
-  | "running"
-  /** It worked. */
-  | "success"
-  /** It failed. */
-  | "error"
-  /** It was refused. */
-  | "denied"
-  /** It was cancelled. */
-  | "cancelled";
-
-/** Payload of `mcp:add`: a command, or a URL. */
+/**
+ * Payload of `mcp:add`: a command, or a URL.
+ */
 export interface McpAdd {
-  /** The server's name. */
+  /**
+   * The server's name.
+   */
   name: string;
-  /** The program of a server over stdio. */
+  /**
+   * The program of a server over stdio.
+   */
   command?: string | null;
-  /** Its arguments. */
+  /**
+   * Its arguments.
+   */
   args?: string[];
-  /** Variables added to its environment. */
-  env?: Record<string, string>;
-  /** The endpoint of a server over HTTP. */
+  /**
+   * Variables added to its environment.
+   */
+  env?: {
+    [k: string]: string;
+  };
+  /**
+   * The endpoint of a server over HTTP.
+   */
   url?: string | null;
-  /** Extra headers for it. */
-  headers?: Record<string, string>;
+  /**
+   * Extra headers for it.
+   */
+  headers?: {
+    [k: string]: string;
+  };
 }
-
-/** A payload that names an MCP server. */
+/**
+ * A payload that names an MCP server.
+ */
 export interface McpName {
-  /** Which server. */
+  /**
+   * Which server.
+   */
   name: string;
 }
-
-/** Payload of `mcp:read-resource`. */
+/**
+ * Payload of `mcp:read-resource`.
+ */
 export interface McpReadResource {
-  /** Which server. */
+  /**
+   * Which server.
+   */
   server: string;
-  /** Which resource. */
+  /**
+   * Which resource.
+   */
   uri: string;
 }
-
-/** How an MCP server is. */
-export type McpState =
-  /** It was started and has not answered yet. */
-  | "starting"
-  /** It serves. */
-  | "ready"
-  /** It failed and is started again after a while. */
-  | "restarting"
-  /** It failed for good. */
-  | "failed"
-  /** It was stopped or removed. */
-  | "stopped";
-
-/** Payload of `session:ready`. */
+/**
+ * Payload of `mcp:get-prompt`.
+ */
+export interface McpGetPrompt {
+  /**
+   * Which server.
+   */
+  server: string;
+  /**
+   * Which prompt.
+   */
+  name: string;
+  /**
+   * Its arguments.
+   */
+  arguments?: {
+    [k: string]: unknown;
+  };
+}
+/**
+ * What a client is told: the payload of each type of event or answer.
+ */
+export interface Events {
+  /**
+   * The socket is on a session.
+   */
+  "session:ready": Ready;
+  /**
+   * A request is wrong, or cannot be fulfilled.
+   */
+  "session:error": SessionError;
+  /**
+   * Something that is no conversation's error.
+   */
+  "session:notice": Notice;
+  /**
+   * Answers `session:configure`.
+   */
+  "session:configure-result": Configured;
+  /**
+   * Answers `session:ping`.
+   */
+  "session:ping-result": Empty;
+  /**
+   * Answers `session:state`.
+   */
+  "session:state-result": SessionState;
+  /**
+   * Answers `chat:send`.
+   */
+  "chat:send-result": Sent;
+  /**
+   * Answers `chat:cancel`.
+   */
+  "chat:cancel-result": Cancelled;
+  /**
+   * Answers `chat:history`, and follows a replay gap.
+   */
+  "chat:history-result": History;
+  /**
+   * Answers `chat:close`.
+   */
+  "chat:close-result": Closed;
+  /**
+   * Answers `chat:tool-approve`.
+   */
+  "chat:tool-approve-result": Approved;
+  /**
+   * Answers `chat:tool-input`.
+   */
+  "chat:tool-input-result": InputTaken;
+  /**
+   * Answers `chat:tool-extend`.
+   */
+  "chat:tool-extend-result": Extended;
+  /**
+   * A send waits for its turn.
+   */
+  "chat:queued": Queued;
+  /**
+   * An exchange began.
+   */
+  "chat:stream-start": StreamStart;
+  /**
+   * More text of the answer.
+   */
+  "chat:text-delta": Delta;
+  /**
+   * More thinking.
+   */
+  "chat:thinking-delta": Delta;
+  /**
+   * More of a call's input, as the model writes it.
+   */
+  "chat:tool-input-delta": ToolInputDelta;
+  /**
+   * The user is asked.
+   */
+  "chat:tool-confirm": ToolConfirm;
+  /**
+   * A question is settled.
+   */
+  "chat:tool-resolved": ToolResolved;
+  /**
+   * A running call asks the user for something.
+   */
+  "chat:tool-input-request": ToolInputRequest;
+  /**
+   * What a call asked for is settled.
+   */
+  "chat:tool-input-resolved": ToolInputResolved;
+  /**
+   * A question lapses later than it was told.
+   */
+  "chat:tool-extended": ToolExtended;
+  /**
+   * A call runs.
+   */
+  "chat:tool-start": ToolStart;
+  /**
+   * A running call has output.
+   */
+  "chat:tool-delta": ToolDelta;
+  /**
+   * A call is settled.
+   */
+  "chat:tool-result": ToolOutcome;
+  /**
+   * A turn's tokens.
+   */
+  "chat:usage": TurnUsage;
+  /**
+   * What a conversation is doing.
+   */
+  "chat:state": State;
+  /**
+   * A whole message.
+   */
+  "chat:message": WholeMessage;
+  /**
+   * A steered message became part of the exchange.
+   */
+  "chat:steered": Steered;
+  /**
+   * The deltas of a turn are void; it is run again.
+   */
+  "chat:turn-discarded": TurnDiscarded;
+  /**
+   * An exchange went wrong, or a send was not admitted.
+   */
+  "chat:error": ChatError;
+  /**
+   * An exchange is over; nothing of it follows.
+   */
+  "chat:stream-end": StreamEnd;
+  /**
+   * Answers `provider:list`.
+   */
+  "provider:list-result": Providers;
+  /**
+   * Answers `provider:configure`.
+   */
+  "provider:configure-result": ProviderConfigured;
+  /**
+   * Answers `provider:validate`.
+   */
+  "provider:validate-result": ProviderValidated;
+  /**
+   * Answers `model:list`.
+   */
+  "model:list-result": Models;
+  /**
+   * Answers `tool:list`.
+   */
+  "tool:list-result": Tools;
+  /**
+   * Answers `tool:cancel`.
+   */
+  "tool:cancel-result": ToolCancelled;
+  /**
+   * Answers `tool:status`.
+   */
+  "tool:status-result": ExecutionRecord;
+  /**
+   * Answers `tool:output`.
+   */
+  "tool:output-result": OutputRange;
+  /**
+   * Answers `tool:history`.
+   */
+  "tool:history-result": Executions;
+  /**
+   * Answers `tool:metrics`.
+   */
+  "tool:metrics-result": ToolMetrics;
+  /**
+   * Answers `mcp:list`.
+   */
+  "mcp:list-result": McpServers;
+  /**
+   * Answers `mcp:add`.
+   */
+  "mcp:add-result": McpServer;
+  /**
+   * Answers `mcp:remove`.
+   */
+  "mcp:remove-result": McpServer;
+  /**
+   * Answers `mcp:read-resource`, as the server gave it.
+   */
+  "mcp:read-resource-result": {
+    [k: string]: unknown;
+  };
+  /**
+   * Answers `mcp:get-prompt`, as the server gave it.
+   */
+  "mcp:get-prompt-result": {
+    [k: string]: unknown;
+  };
+}
+/**
+ * Payload of `session:ready`.
+ */
 export interface Ready {
-  /** Version of the contract: 1. */
+  /**
+   * Version of the contract: 1.
+   */
   protocolVersion: number;
-  /** Version of the daemon. */
+  /**
+   * Version of the daemon.
+   */
   daemonVersion: string;
-  /** The session's id, to resume it by. */
+  /**
+   * The session's id, to resume it by.
+   */
   sessionId: SessionId;
-  /** Whether this is an earlier session going on. */
+  /**
+   * Whether this is an earlier session going on.
+   */
   resumed: boolean;
-  /** How long the session outlives its last socket, in milliseconds. */
+  /**
+   * How long the session outlives its last socket, in milliseconds.
+   */
   resumeGraceMs: number;
-  /** The session's trust level. */
+  /**
+   * The session's trust level.
+   */
   trustLevel: TrustLevel;
-  /** What becomes of an exchange in which a call's path leaves the project or is denied. */
+  /**
+   * What becomes of an exchange in which a call's path leaves the project or is denied.
+   */
   onViolation: OnViolation;
-  /** The folder the model works in. */
+  /**
+   * The folder the model works in.
+   */
   project: Project;
-  /** What is enforced here. */
+  /**
+   * What is enforced here.
+   */
   sandbox: Sandbox;
-  /** The provider instances. */
+  /**
+   * The provider instances.
+   */
   providers: ReadyProvider[];
-  /** Names of the tools there are. */
+  /**
+   * Names of the tools there are.
+   */
   tools: string[];
-  /** The layers of events that are sent. */
+  /**
+   * The layers of events that are sent.
+   */
   layers: Layer[];
-  /** What this daemon offers beyond the first release of the contract; a client that does not know one ignores it. */
+  /**
+   * What this daemon offers beyond the first release of the contract; a client that does not know one ignores it.
+   */
   features: string[];
-  /** Names of the workflows there are; absent where there are none. */
+  /**
+   * Names of the workflows there are; absent where there are none.
+   */
   workflows?: string[];
 }
-
-/** What becomes of an exchange in which a call's path leaves the roots or is denied. */
-export type OnViolation =
-  /** It ends when the other calls of the turn have. */
-  | "stop"
-  /** The model reads it as an error and goes on; the third one ends the exchange. */
-  | "error";
-
-/** The folder the model works in. */
+/**
+ * The folder the model works in.
+ */
 export interface Project {
-  /** Its name. */
+  /**
+   * Its name.
+   */
   name: string;
-  /** Its absolute path. */
+  /**
+   * Its absolute path.
+   */
   root: string;
-  /** Absolute path of its central storage. */
+  /**
+   * Absolute path of its central storage.
+   */
   central: string;
 }
-
-/** What is enforced here. */
+/**
+ * What is enforced here.
+ */
 export interface Sandbox {
-  /** `full`, `fallback`, `limits` or `none`. */
+  /**
+   * `full`, `fallback`, `limits` or `none`.
+   */
   mode: string;
-  /** Who keeps paths within the roots: the `kernel`, or the `process` itself. */
+  /**
+   * Who keeps paths within the roots: the `kernel`, or the `process` itself.
+   */
   paths: string;
-  /** The layers around commands. */
+  /**
+   * The layers around commands.
+   */
   commands: string[];
-  /** Whether commands reach the network: `off`, `on` or `unenforced`. */
+  /**
+   * Whether commands reach the network: `off`, `on` or `unenforced`.
+   */
   network: string;
-  /** How much of Landlock the kernel has, where it is one of the layers. */
+  /**
+   * How much of Landlock the kernel has, where it is one of the layers.
+   */
   landlock?: Landlock;
 }
-
-/** How much of Landlock the kernel has. */
+/**
+ * How much of Landlock the kernel has.
+ */
 export interface Landlock {
-  /** Its version (ABI). */
+  /**
+   * Its version (ABI).
+   */
   abi: number;
-  /** What stays open for want of a newer kernel: `ports`, `devices`, `signals`. */
+  /**
+   * What stays open for want of a newer kernel: `ports`, `devices`, `signals`.
+   */
   missing: string[];
 }
-
-/** A provider instance in `session:ready`. */
+/**
+ * A provider instance in `session:ready`.
+ */
 export interface ReadyProvider {
-  /** Its name in the configuration. */
+  /**
+   * Its name in the configuration.
+   */
   id: string;
-  /** Whether it has what it needs to be asked. */
+  /**
+   * Whether it has what it needs to be asked.
+   */
   configured: boolean;
 }
-
-/** Payload of `session:error`. */
+/**
+ * Payload of `session:error`.
+ */
 export interface SessionError {
-  /** What is wrong, for programs. */
+  /**
+   * What is wrong, for programs.
+   */
   code: SessionCode;
-  /** What is wrong and what to do, for people. */
+  /**
+   * What is wrong and what to do, for people.
+   */
   message: string;
 }
-
-/** Codes of `session:error`: what is wrong with a request. */
-export type SessionCode =
-  /** The frame is not one JSON object, or nests deeper than 128. */
-  | "invalid_json"
-  /** A field is missing or does not fit; the message names it. */
-  | "invalid_payload"
-  /** No request has this type. */
-  | "unknown_type"
-  /** Binary frames carry nothing here. */
-  | "unsupported_frame"
-  /** No approval with this id is open. */
-  | "approval_not_found"
-  /** No request for input with this id is open. */
-  | "input_not_found"
-  /** No tool, or no call, has this name or id. */
-  | "tool_not_found"
-  /** No conversation has this id. */
-  | "conversation_not_found"
-  /** No session has this id, or its grace period is over. */
-  | "session_not_found"
-  /** The events kept no longer reach back to the number asked for. */
-  | "replay_gap"
-  /** No provider instance has this id. */
-  | "provider_not_found"
-  /** The provider that was asked lacks its key. */
-  | "provider_not_configured"
-  /** The provider that was asked refused the key (401, 403). */
-  | "provider_auth"
-  /** The provider that was asked wants to be left alone for a while (429). */
-  | "provider_rate_limited"
-  /** The provider that was asked wants money. */
-  | "provider_quota"
-  /** The provider that was asked is overloaded (529, 503). */
-  | "provider_overloaded"
-  /** The provider that was asked cannot be reached, or failed (other 5xx). */
-  | "provider_unavailable"
-  /** The provider that was asked was silent for too long. */
-  | "provider_timeout"
-  /** The answer of the provider that was asked broke its format. */
-  | "provider_protocol"
-  /** The provider that was asked refused the request (400, 404, 422). */
-  | "provider_invalid_request"
-  /** An MCP server failed or does not exist. */
-  | "mcp_error"
-  /** The configuration does not allow it. */
-  | "forbidden"
-  /** Too many requests. */
-  | "rate_limited"
-  /** The daemon is about to end and begins nothing new. */
-  | "shutting_down"
-  /** A fault of the daemon. */
-  | "internal";
-
-/** Something a client should know that is no conversation's error. */
+/**
+ * Something a client should know that is no conversation's error.
+ */
 export interface Notice {
-  /** How bad it is. */
+  /**
+   * How bad it is.
+   */
   severity: Severity;
-  /** Stable word for programs, `snake_case`. */
+  /**
+   * Stable word for programs, `snake_case`.
+   */
   code: string;
-  /** What happened, to what, and what to do. */
+  /**
+   * What happened, to what, and what to do.
+   */
   message: string;
 }
-
-/** How bad a [`Notice`] is. */
-export type Severity =
-  /** Good to know. */
-  | "info"
-  /** Something works less well than it should. */
-  | "warning"
-  /** Something does not work. */
-  | "error";
-
-/** Payload of `session:configure-result`: the values now in force. */
+/**
+ * Payload of `session:configure-result`: the values now in force.
+ */
 export interface Configured {
-  /** How much is done without asking. */
+  /**
+   * How much is done without asking.
+   */
   trustLevel: TrustLevel;
-  /** What becomes of an exchange in which a call's path leaves the project or is denied. */
+  /**
+   * What becomes of an exchange in which a call's path leaves the project or is denied.
+   */
   onViolation: OnViolation;
-  /** Provider instance. */
+  /**
+   * Provider instance.
+   */
   provider: string;
-  /** Model; empty for the provider's own. */
+  /**
+   * Model; empty for the provider's own.
+   */
   model: string;
-  /** Named workflow; empty for none. */
+  /**
+   * Named workflow; empty for none.
+   */
   workflow: string;
-  /** Which layers of events are sent. */
+  /**
+   * Which layers of events are sent.
+   */
   layers: Layer[];
-  /** Whether somebody answers what MCP servers ask of the user. */
+  /**
+   * Whether somebody answers what MCP servers ask of the user.
+   */
   inputRequests?: boolean;
 }
-
-/** Payload of `session:state-result`. */
+/**
+ * A payload of which nothing is read.
+ */
+export interface Empty {}
+/**
+ * Payload of `session:state-result`.
+ */
 export interface SessionState {
-  /** Every conversation. */
+  /**
+   * Every conversation.
+   */
   conversations: ConversationState[];
-  /** Every open approval. */
+  /**
+   * Every open approval.
+   */
   approvals: ToolConfirm[];
-  /** Every open request for input. */
+  /**
+   * Every open request for input.
+   */
   inputs?: ToolInputRequest[];
 }
-
-/** One conversation in `session:state-result`. */
+/**
+ * One conversation in `session:state-result`.
+ */
 export interface ConversationState {
-  /** Which conversation. */
+  /**
+   * Which conversation.
+   */
   conversationId: ConversationId;
-  /** What it does. */
+  /**
+   * What it does.
+   */
   state: StateName;
-  /** The running exchange. */
+  /**
+   * The running exchange.
+   */
   messageId?: MessageId;
-  /** Exchanges that wait, in order. */
+  /**
+   * Exchanges that wait, in order.
+   */
   queue: MessageId[];
 }
-
-/** What a conversation, or one of its calls, does. */
-export type StateName =
-  /** The send waits for the exchange before it. */
-  | "queued"
-  /** The provider was asked and has not answered in text yet. */
-  | "thinking"
-  /** Text is coming. */
-  | "responding"
-  /** The model is calling a tool. */
-  | "tool-planned"
-  /** The user is asked about a call. */
-  | "awaiting-approval"
-  /** The user is asked for something by a call that runs. */
-  | "awaiting-input"
-  /** A call waits for another one. */
-  | "tool-queued"
-  /** A call runs. */
-  | "tool-executing"
-  /** A call is settled. */
-  | "tool-completed"
-  /** The provider failed and is asked again. */
-  | "retrying"
-  /** Nothing runs in the conversation. */
-  | "idle";
-
-/** Names an exchange, on all of its events: `m1`, `m2`, … within a session. */
-export type MessageId = string;
-
-/** Payload of `chat:tool-confirm`. */
+/**
+ * Payload of `chat:tool-confirm`.
+ */
 export interface ToolConfirm {
-  /** Which conversation. */
+  /**
+   * Which conversation.
+   */
   conversationId: ConversationId;
-  /** Which exchange. */
+  /**
+   * Which exchange.
+   */
   messageId: MessageId;
-  /** Which call. */
+  /**
+   * Which call.
+   */
   toolId: ToolId;
-  /** The tool's name. */
+  /**
+   * The tool's name.
+   */
   toolName: string;
-  /** The whole input. */
-  input: Record<string, unknown>;
-  /** How much harm it may do. */
+  /**
+   * The whole input.
+   */
+  input: {
+    [k: string]: unknown;
+  };
+  /**
+   * How much harm it may do.
+   */
   danger: Danger;
-  /** Why it is asked. */
+  /**
+   * Why it is asked.
+   */
   reason: string;
   /**
    * The commands of a command line as the shell reads it, each by its words, those inside wrappers and
    * substitutions too. A word that the shell would expand is as it was written.
    */
   commands?: string[][];
-  /** The rules that made the level of danger what it is. */
+  /**
+   * The rules that made the level of danger what it is.
+   */
   rules?: TriggeredRule[];
-  /** Unified diff of what would be written. */
+  /**
+   * Unified diff of what would be written.
+   */
   preview?: string;
-  /** When the question lapses, RFC 3339; absent where it never does. */
+  /**
+   * When the question lapses, RFC 3339; absent where it never does.
+   */
   expiresAt?: string;
 }
-
-/** How much harm one call may do, and why it is thought so. */
+/**
+ * How much harm one call may do, and why it is thought so.
+ */
 export interface Danger {
-  /** The level. */
+  /**
+   * The level.
+   */
   level: DangerLevel;
-  /** Each reason in words for the user; empty where the level needs none. */
+  /**
+   * Each reason in words for the user; empty where the level needs none.
+   */
   reasons: string[];
 }
-
-/** How much harm a call may do, from the least to the most. */
-export type DangerLevel =
-  /** Reads only; proven, not guessed. */
-  | "safe"
-  /** Not proven harmless. */
-  | "warning"
-  /** May destroy, publish or run what nobody looked at. */
-  | "dangerous"
-  /** Refused at every trust level. */
-  | "blocked";
-
-/** A rule of the classifier that a command line triggered. */
+/**
+ * A rule of the classifier that a command line triggered.
+ */
 export interface TriggeredRule {
-  /** The rule's stable name, e.g. `protected-tree`. */
+  /**
+   * The rule's stable name, e.g. `protected-tree`.
+   */
   rule: string;
-  /** The level that this rule alone would give. */
+  /**
+   * The level that this rule alone would give.
+   */
   level: DangerLevel;
-  /** The words that triggered it; empty where it is the line as a whole. Invisible characters are escaped. */
+  /**
+   * The words that triggered it; empty where it is the line as a whole. Invisible characters are escaped.
+   */
   words: string;
 }
-
-/** Payload of `chat:tool-input-request`. */
+/**
+ * Payload of `chat:tool-input-request`.
+ */
 export interface ToolInputRequest {
-  /** Which conversation. */
+  /**
+   * Which conversation.
+   */
   conversationId: ConversationId;
-  /** Which exchange. */
+  /**
+   * Which exchange.
+   */
   messageId: MessageId;
-  /** The call in whose middle it is asked. */
+  /**
+   * The call in whose middle it is asked.
+   */
   toolId: ToolId;
-  /** What an answer names. */
+  /**
+   * What an answer names.
+   */
   requestId: InputId;
-  /** The MCP server that asks: to be shown, for the message is its own and not the daemon's. */
+  /**
+   * The MCP server that asks: to be shown, for the message is its own and not the daemon's.
+   */
   server: string;
-  /** What the user is to give, in the server's words. */
+  /**
+   * What the user is to give, in the server's words.
+   */
   message: string;
-  /** How. */
+  /**
+   * How.
+   */
   mode: InputMode;
   /**
    * Of a form: a JSON Schema of one flat object, whose fields are strings, numbers, integers, booleans
    * or choices, in the order in which they are to be shown.
    */
-  requestedSchema?: Record<string, unknown>;
-  /** Of a page: its address, to be opened only when the user agrees, and shown whole before. */
+  requestedSchema?: {
+    [k: string]: unknown;
+  };
+  /**
+   * Of a page: its address, to be opened only when the user agrees, and shown whole before.
+   */
   url?: string;
-  /** When the question lapses, RFC 3339; absent where it never does. */
+  /**
+   * When the question lapses, RFC 3339; absent where it never does.
+   */
   expiresAt?: string;
 }
-
-/** How a user gives what is asked for. */
-export type InputMode =
-  /** In the fields of `requestedSchema`. */
-  | "form"
-  /** On the page at `url`; what is given there does not pass through here. */
-  | "url";
-
-/** Payload of `chat:send-result`. */
+/**
+ * Payload of `chat:send-result`.
+ */
 export interface Sent {
-  /** Which conversation. */
+  /**
+   * Which conversation.
+   */
   conversationId: ConversationId;
-  /** The exchange; for a steered message the one that it becomes part of. */
+  /**
+   * The exchange; for a steered message the one that it becomes part of.
+   */
   messageId: MessageId;
-  /** What became of the send. */
+  /**
+   * What became of the send.
+   */
   state: SendState;
-  /** Its place in the queue, from 1. */
+  /**
+   * Its place in the queue, from 1.
+   */
   position?: number;
-  /** Whether a send with this `id` was answered before. */
+  /**
+   * Whether a send with this `id` was answered before.
+   */
   duplicate?: boolean;
 }
-
-/** What became of a send. */
-export type SendState =
-  /** Its exchange runs. */
-  | "started"
-  /** It waits. */
-  | "queued"
-  /** It becomes part of the running exchange. */
-  | "steered";
-
-/** Payload of `chat:cancel-result`. */
+/**
+ * Payload of `chat:cancel-result`.
+ */
 export interface Cancelled {
-  /** Which conversation. */
+  /**
+   * Which conversation.
+   */
   conversationId: ConversationId;
-  /** Whether there was something to cancel. */
+  /**
+   * Whether there was something to cancel.
+   */
   cancelled: boolean;
-  /** The calls that were open. */
+  /**
+   * The calls that were open.
+   */
   toolIds: ToolId[];
-  /** How many queued sends were dropped. */
+  /**
+   * How many queued sends were dropped.
+   */
   queuedDropped: number;
 }
-
-/** Payload of `chat:history-result`. */
+/**
+ * Payload of `chat:history-result`.
+ */
 export interface History {
-  /** Which conversation. */
+  /**
+   * Which conversation.
+   */
   conversationId: ConversationId;
-  /** What the daemon remembers of it, or the page asked for, the oldest first. */
+  /**
+   * What the daemon remembers of it, or the page asked for, the oldest first.
+   */
   messages: WireMessage[];
   /**
    * Something is left out for its size: the oldest messages where all do not fit one frame
@@ -975,771 +1680,1168 @@ export interface History {
    * what the running turn has said.
    */
   truncated?: boolean;
-  /** There are older messages: the `before` of the request for them. */
+  /**
+   * There are older messages: the `before` of the request for them.
+   */
   nextBefore?: number;
 }
-
-/** Payload of `chat:close-result`. */
+/**
+ * Payload of `chat:close-result`.
+ */
 export interface Closed {
-  /** Which conversation. */
+  /**
+   * Which conversation.
+   */
   conversationId: ConversationId;
-  /** Whether there was one. */
+  /**
+   * Whether there was one.
+   */
   closed: boolean;
 }
-
-/** Payload of `chat:tool-approve-result`. */
+/**
+ * Payload of `chat:tool-approve-result`.
+ */
 export interface Approved {
-  /** Which call. */
+  /**
+   * Which call.
+   */
   toolId: ToolId;
-  /** Whether the answer counted. */
+  /**
+   * Whether the answer counted.
+   */
   accepted: boolean;
 }
-
-/** Payload of `chat:tool-input-result`. */
+/**
+ * Payload of `chat:tool-input-result`.
+ */
 export interface InputTaken {
-  /** Which question. */
+  /**
+   * Which question.
+   */
   requestId: InputId;
-  /** Whether the answer counted. */
+  /**
+   * Whether the answer counted.
+   */
   accepted: boolean;
 }
-
-/** Payload of `chat:tool-extend-result`. */
+/**
+ * Payload of `chat:tool-extend-result`.
+ */
 export interface Extended {
-  /** Which call. */
+  /**
+   * Which call.
+   */
   toolId: ToolId;
-  /** Which request for input of it, where one was named. */
+  /**
+   * Which request for input of it, where one was named.
+   */
   requestId?: InputId;
-  /** When the question lapses now, RFC 3339; absent where it never does. */
+  /**
+   * When the question lapses now, RFC 3339; absent where it never does.
+   */
   expiresAt?: string;
 }
-
-/** Payload of `chat:queued`. */
+/**
+ * Payload of `chat:queued`.
+ */
 export interface Queued {
-  /** Which conversation. */
+  /**
+   * Which conversation.
+   */
   conversationId: ConversationId;
-  /** The exchange that waits. */
+  /**
+   * The exchange that waits.
+   */
   messageId: MessageId;
-  /** Its place in the queue, from 1. */
+  /**
+   * Its place in the queue, from 1.
+   */
   position: number;
 }
-
-/** Payload of `chat:stream-start`. */
+/**
+ * Payload of `chat:stream-start`.
+ */
 export interface StreamStart {
-  /** Which conversation. */
+  /**
+   * Which conversation.
+   */
   conversationId: ConversationId;
-  /** Which exchange. */
+  /**
+   * Which exchange.
+   */
   messageId: MessageId;
-  /** The provider instance. */
+  /**
+   * The provider instance.
+   */
   provider: string;
-  /** The model. */
+  /**
+   * The model.
+   */
   model: string;
 }
-
-/** Payload of `chat:text-delta` and `chat:thinking-delta`. */
+/**
+ * Payload of `chat:text-delta` and `chat:thinking-delta`.
+ */
 export interface Delta {
-  /** Which conversation. */
+  /**
+   * Which conversation.
+   */
   conversationId: ConversationId;
-  /** Which exchange. */
+  /**
+   * Which exchange.
+   */
   messageId: MessageId;
-  /** Which turn of it, from 0. */
+  /**
+   * Which turn of it, from 0.
+   */
   turn: number;
-  /** Counts this exchange's deltas of the sort from 0. */
+  /**
+   * Counts this exchange's deltas of the sort from 0.
+   */
   index: number;
-  /** The text; never empty. */
+  /**
+   * The text; never empty.
+   */
   content: string;
 }
-
-/** Payload of `chat:tool-input-delta`. */
+/**
+ * Payload of `chat:tool-input-delta`.
+ */
 export interface ToolInputDelta {
-  /** Which conversation. */
+  /**
+   * Which conversation.
+   */
   conversationId: ConversationId;
-  /** Which exchange. */
+  /**
+   * Which exchange.
+   */
   messageId: MessageId;
-  /** Which turn of it. */
+  /**
+   * Which turn of it.
+   */
   turn: number;
-  /** Which call. */
+  /**
+   * Which call.
+   */
   toolId: ToolId;
-  /** The tool's name. */
+  /**
+   * The tool's name.
+   */
   toolName: string;
-  /** A piece of JSON text, cut anywhere. */
+  /**
+   * A piece of JSON text, cut anywhere.
+   */
   chunk: string;
 }
-
-/** Payload of `chat:tool-resolved`. */
+/**
+ * Payload of `chat:tool-resolved`.
+ */
 export interface ToolResolved {
-  /** Which conversation. */
+  /**
+   * Which conversation.
+   */
   conversationId: ConversationId;
-  /** Which exchange. */
+  /**
+   * Which exchange.
+   */
   messageId: MessageId;
-  /** Which call. */
+  /**
+   * Which call.
+   */
   toolId: ToolId;
-  /** How. */
+  /**
+   * How.
+   */
   outcome: Outcome;
-  /** By whom. */
+  /**
+   * By whom.
+   */
   by: By;
-  /** How far the approval reaches, where further than the call. */
+  /**
+   * How far the approval reaches, where further than the call.
+   */
   remember?: Remember;
-  /** Whether the input was changed. */
+  /**
+   * Whether the input was changed.
+   */
   edited?: boolean;
 }
-
-/** How a question was settled. */
-export type Outcome =
-  /** The call runs. */
-  | "approved"
-  /** The call does not run. */
-  | "denied"
-  /** Nobody answered in time; the call does not run. */
-  | "expired"
-  /** The exchange ended first. */
-  | "cancelled";
-
-/** Who settled a question. */
-export type By =
-  /** A client. */
-  | "user"
-  /** The deadline. */
-  | "timeout"
-  /** The end of the exchange or of the call. */
-  | "cancel"
-  /** The end of the daemon. */
-  | "shutdown";
-
-/** Payload of `chat:tool-input-resolved`. */
+/**
+ * Payload of `chat:tool-input-resolved`.
+ */
 export interface ToolInputResolved {
-  /** Which conversation. */
+  /**
+   * Which conversation.
+   */
   conversationId: ConversationId;
-  /** Which exchange. */
+  /**
+   * Which exchange.
+   */
   messageId: MessageId;
-  /** Which call. */
+  /**
+   * Which call.
+   */
   toolId: ToolId;
-  /** Which question. */
+  /**
+   * Which question.
+   */
   requestId: InputId;
-  /** How. */
+  /**
+   * How.
+   */
   outcome: InputOutcome;
-  /** What the user decided, where somebody answered. */
+  /**
+   * What the user decided, where somebody answered.
+   */
   action?: InputAction;
-  /** By whom. */
+  /**
+   * By whom.
+   */
   by: By;
 }
-
-/** How a request for input was settled. */
-export type InputOutcome =
-  /** By an answer. */
-  | "answered"
-  /** Nobody answered in time. */
-  | "expired"
-  /** The call, its exchange or the server's wish ended first. */
-  | "cancelled";
-
-/** Payload of `chat:tool-extended`. */
+/**
+ * Payload of `chat:tool-extended`.
+ */
 export interface ToolExtended {
-  /** Which conversation. */
+  /**
+   * Which conversation.
+   */
   conversationId: ConversationId;
-  /** Which exchange. */
+  /**
+   * Which exchange.
+   */
   messageId: MessageId;
-  /** Which call. */
+  /**
+   * Which call.
+   */
   toolId: ToolId;
-  /** Which request for input of it; absent where it is the approval. */
+  /**
+   * Which request for input of it; absent where it is the approval.
+   */
   requestId?: InputId;
-  /** When the question lapses now, RFC 3339. */
+  /**
+   * When the question lapses now, RFC 3339.
+   */
   expiresAt?: string;
 }
-
-/** Payload of `chat:tool-start`. */
+/**
+ * Payload of `chat:tool-start`.
+ */
 export interface ToolStart {
-  /** Which conversation. */
+  /**
+   * Which conversation.
+   */
   conversationId: ConversationId;
-  /** Which exchange. */
+  /**
+   * Which exchange.
+   */
   messageId: MessageId;
-  /** Which turn of it. */
+  /**
+   * Which turn of it.
+   */
   turn: number;
-  /** Which call. */
+  /**
+   * Which call.
+   */
   toolId: ToolId;
-  /** The tool's name. */
+  /**
+   * The tool's name.
+   */
   toolName: string;
-  /** The input, as approved. */
-  input: Record<string, unknown>;
+  /**
+   * The input, as approved.
+   */
+  input: {
+    [k: string]: unknown;
+  };
 }
-
-/** Payload of `chat:tool-delta`. */
+/**
+ * Payload of `chat:tool-delta`.
+ */
 export interface ToolDelta {
-  /** Which conversation. */
+  /**
+   * Which conversation.
+   */
   conversationId: ConversationId;
-  /** Which exchange. */
+  /**
+   * Which exchange.
+   */
   messageId: MessageId;
-  /** Which call. */
+  /**
+   * Which call.
+   */
   toolId: ToolId;
-  /** Some output. */
+  /**
+   * Some output.
+   */
   chunk: string;
-  /** Where it came from. */
+  /**
+   * Where it came from.
+   */
   stream: OutputStream;
 }
-
-/** Which stream a piece of live output belongs to. */
-export type OutputStream =
-  /** A command's standard output. */
-  | "stdout"
-  /** A command's standard error. */
-  | "stderr"
-  /** Progress that a tool reports. */
-  | "progress";
-
-/** Payload of `chat:tool-result`. */
+/**
+ * Payload of `chat:tool-result`.
+ */
 export interface ToolOutcome {
-  /** Which conversation. */
+  /**
+   * Which conversation.
+   */
   conversationId: ConversationId;
-  /** Which exchange. */
+  /**
+   * Which exchange.
+   */
   messageId: MessageId;
-  /** Which call. */
+  /**
+   * Which call.
+   */
   toolId: ToolId;
-  /** The tool's name. */
+  /**
+   * The tool's name.
+   */
   toolName: string;
-  /** Whether it worked. */
+  /**
+   * Whether it worked.
+   */
   status: ResultStatus;
-  /** What the model is told. */
+  /**
+   * What the model is told.
+   */
   result: string;
-  /** From `tool-start` to the end; 0 for a call that never ran. */
+  /**
+   * From `tool-start` to the end; 0 for a call that never ran.
+   */
   durationMs: number;
-  /** Facts, as they apply. */
+  /**
+   * Facts, as they apply.
+   */
   metadata?: Metadata;
 }
-
-/** Whether a call worked. */
-export type ResultStatus =
-  /** It did. */
-  | "success"
-  /** It failed, was refused, or never ran. */
-  | "error";
-
-/** Facts about a call's outcome, as they apply. */
+/**
+ * Facts about a call's outcome, as they apply.
+ */
 export interface Metadata {
-  /** A command's exit code. */
+  /**
+   * A command's exit code.
+   */
   exitCode?: number;
-  /** The signal that ended a command. */
+  /**
+   * The signal that ended a command.
+   */
   signal?: number;
-  /** The time limit ended it. */
+  /**
+   * The time limit ended it.
+   */
   timedOut?: boolean;
-  /** The user, or the end of the exchange, ended it. */
+  /**
+   * The user, or the end of the exchange, ended it.
+   */
   cancelled?: boolean;
-  /** It was refused, by the user or by a rule. */
+  /**
+   * It was refused, by the user or by a rule.
+   */
   denied?: boolean;
-  /** Nobody answered in time. */
+  /**
+   * Nobody answered in time.
+   */
   expired?: boolean;
-  /** The output was longer than the cap. */
+  /**
+   * The output was longer than the cap.
+   */
   truncated?: boolean;
-  /** Bytes of output altogether. */
+  /**
+   * Bytes of output altogether.
+   */
   totalBytes?: number;
-  /** Of these, bytes of standard error. */
+  /**
+   * Of these, bytes of standard error.
+   */
   stderrBytes?: number;
-  /** Bytes of output left out. */
+  /**
+   * Bytes of output left out.
+   */
   omittedBytes?: number;
-  /** How many places of the result show the mask `[redacted]` in place of a secret. */
+  /**
+   * How many places of the result show the mask `[redacted]` in place of a secret.
+   */
   redacted?: number;
-  /** The file, relative to its root. */
+  /**
+   * The file, relative to its root.
+   */
   path?: string;
-  /** A unified diff of what was written. */
+  /**
+   * A unified diff of what was written.
+   */
   diff?: string;
-  /** Who answered: a search engine, an MCP server. */
+  /**
+   * Who answered: a search engine, an MCP server.
+   */
   provider?: string;
-  /** How many results there are. */
+  /**
+   * How many results there are.
+   */
   resultCount?: number;
-  /** The results as data. */
-  results?: unknown;
-  /** Settings of the project that a command made or changed and that an editor, shell or agent runs. */
+  /**
+   * The results as data.
+   */
+  results?: {
+    [k: string]: unknown;
+  };
+  /**
+   * Settings of the project that a command made or changed and that an editor, shell or agent runs.
+   */
   settingsChanged?: string[];
-  /** Direct answers of a search engine, and what it has in a box beside the results. */
+  /**
+   * Direct answers of a search engine, and what it has in a box beside the results.
+   */
   answers?: string[];
-  /** What went wrong though there is a result: an engine that was tried first and failed. */
+  /**
+   * What went wrong though there is a result: an engine that was tried first and failed.
+   */
   warnings?: string[];
-  /** The sandbox mode a command ran in. */
+  /**
+   * The sandbox mode a command ran in.
+   */
   sandbox?: string;
-  /** Processor time of a command in milliseconds. */
+  /**
+   * Processor time of a command in milliseconds.
+   */
   cpuMs?: number;
-  /** Largest resident set of a command in bytes. */
+  /**
+   * Largest resident set of a command in bytes.
+   */
   maxRssBytes?: number;
 }
-
-/** Payload of `chat:usage`. */
+/**
+ * Payload of `chat:usage`.
+ */
 export interface TurnUsage {
-  /** Which conversation. */
+  /**
+   * Which conversation.
+   */
   conversationId: ConversationId;
-  /** Which exchange. */
+  /**
+   * Which exchange.
+   */
   messageId: MessageId;
-  /** Which turn of it. */
+  /**
+   * Which turn of it.
+   */
   turn: number;
-  /** All input tokens, cached ones included. */
+  /**
+   * All input tokens, cached ones included.
+   */
   inputTokens?: number;
-  /** Output tokens, reasoning included. */
+  /**
+   * Output tokens, reasoning included.
+   */
   outputTokens?: number;
-  /** Of the input: read from a cache. */
+  /**
+   * Of the input: read from a cache.
+   */
   cacheReadTokens?: number;
-  /** Of the input: written to a cache. */
+  /**
+   * Of the input: written to a cache.
+   */
   cacheWriteTokens?: number;
-  /** How full the context is. */
+  /**
+   * How full the context is.
+   */
   context: Context;
 }
-
-/** How full the model's context is, in tokens. */
+/**
+ * How full the model's context is, in tokens.
+ */
 export interface Context {
-  /** What the next request will hold, estimated where the provider has not counted it yet. */
+  /**
+   * What the next request will hold, estimated where the provider has not counted it yet.
+   */
   used: number;
-  /** The model's window, where known. */
+  /**
+   * The model's window, where known.
+   */
   window?: number;
-  /** What is left of it. */
+  /**
+   * What is left of it.
+   */
   remaining?: number;
 }
-
-/** Payload of `chat:state`. */
+/**
+ * Payload of `chat:state`.
+ */
 export interface State {
-  /** Which conversation. */
+  /**
+   * Which conversation.
+   */
   conversationId: ConversationId;
-  /** Which exchange; absent for `idle`. */
+  /**
+   * Which exchange; absent for `idle`.
+   */
   messageId?: MessageId;
-  /** What it does. */
+  /**
+   * What it does.
+   */
   state: StateName;
-  /** Which call, for the states of a call. */
+  /**
+   * Which call, for the states of a call.
+   */
   toolId?: ToolId;
-  /** `retrying`: which attempt comes next, from 2. */
+  /**
+   * `retrying`: which attempt comes next, from 2.
+   */
   attempt?: number;
-  /** `retrying`: in how many milliseconds. */
+  /**
+   * `retrying`: in how many milliseconds.
+   */
   delayMs?: number;
-  /** `retrying` and `tool-queued`: why. */
+  /**
+   * `retrying` and `tool-queued`: why.
+   */
   reason?: string;
 }
-
-/** Payload of `chat:message`. */
+/**
+ * Payload of `chat:message`.
+ */
 export interface WholeMessage {
-  /** Which conversation. */
+  /**
+   * Which conversation.
+   */
   conversationId: ConversationId;
-  /** Which exchange. */
+  /**
+   * Which exchange.
+   */
   messageId: MessageId;
-  /** The message. */
+  /**
+   * The message.
+   */
   message: WireMessage;
-  /** What the exchange came to, with its last message. */
+  /**
+   * What the exchange came to, with its last message.
+   */
   exchange?: StreamEnd;
 }
-
-/** Payload of `chat:stream-end`. */
+/**
+ * Payload of `chat:stream-end`.
+ */
 export interface StreamEnd {
-  /** Which conversation. */
+  /**
+   * Which conversation.
+   */
   conversationId: ConversationId;
-  /** Which exchange. */
+  /**
+   * Which exchange.
+   */
   messageId: MessageId;
-  /** Why it ended. */
+  /**
+   * Why it ended.
+   */
   stopReason: StopReason;
-  /** Whether text was cut. */
+  /**
+   * Whether text was cut.
+   */
   partial: boolean;
-  /** Provider calls that ended well. */
+  /**
+   * Provider calls that ended well.
+   */
   turns: number;
-  /** Calls that the model made. */
+  /**
+   * Calls that the model made.
+   */
   toolCalls: number;
-  /** Sums over the turns. */
+  /**
+   * Sums over the turns.
+   */
   usage: Tokens;
-  /** What it cost in US dollars, where the prices are known. */
+  /**
+   * What it cost in US dollars, where the prices are known.
+   */
   costUsd?: number;
-  /** From `stream-start` to the end. */
+  /**
+   * From `stream-start` to the end.
+   */
   durationMs: number;
 }
-
-/** Why an exchange ended. */
-export type StopReason =
-  /** The model had said what it had to say. */
-  | "end_turn"
-  /** The limit of output tokens was reached. */
-  | "max_tokens"
-  /** The model wrote a stop sequence. */
-  | "stop_sequence"
-  /** The model refused. */
-  | "refusal"
-  /** A filter of the provider stopped it. */
-  | "content_filter"
-  /** The user, or the end of the session, stopped it. */
-  | "cancelled"
-  /** It took too long. */
-  | "timeout"
-  /** The limit of turns was reached. */
-  | "max_turns"
-  /** The context was nearly full. */
-  | "context_budget"
-  /** A call's path left the roots or is denied. */
-  | "sandbox_violation"
-  /** Something failed. */
-  | "error";
-
-/** Tokens; what the provider did not say is left out. */
+/**
+ * Tokens; what the provider did not say is left out.
+ */
 export interface Tokens {
-  /** All input tokens, cached ones included. */
+  /**
+   * All input tokens, cached ones included.
+   */
   inputTokens?: number;
-  /** Output tokens, reasoning included. */
+  /**
+   * Output tokens, reasoning included.
+   */
   outputTokens?: number;
-  /** Of the input: read from a cache. */
+  /**
+   * Of the input: read from a cache.
+   */
   cacheReadTokens?: number;
-  /** Of the input: written to a cache. */
+  /**
+   * Of the input: written to a cache.
+   */
   cacheWriteTokens?: number;
 }
-
-/** Payload of `chat:steered`. */
+/**
+ * Payload of `chat:steered`.
+ */
 export interface Steered {
-  /** Which conversation. */
+  /**
+   * Which conversation.
+   */
   conversationId: ConversationId;
-  /** The exchange that it became part of. */
+  /**
+   * The exchange that it became part of.
+   */
   messageId: MessageId;
-  /** What the user said. */
+  /**
+   * What the user said.
+   */
   content: Content;
 }
-
-/** Payload of `chat:turn-discarded`. */
+/**
+ * Payload of `chat:turn-discarded`.
+ */
 export interface TurnDiscarded {
-  /** Which conversation. */
+  /**
+   * Which conversation.
+   */
   conversationId: ConversationId;
-  /** Which exchange. */
+  /**
+   * Which exchange.
+   */
   messageId: MessageId;
-  /** Which turn; it is run again under the same number. */
+  /**
+   * Which turn; it is run again under the same number.
+   */
   turn: number;
-  /** Why. */
+  /**
+   * Why.
+   */
   reason: string;
 }
-
-/** Payload of `chat:error`. */
+/**
+ * Payload of `chat:error`.
+ */
 export interface ChatError {
-  /** Which conversation. */
+  /**
+   * Which conversation.
+   */
   conversationId: ConversationId;
-  /** Which exchange; absent where the send was not admitted. */
+  /**
+   * Which exchange; absent where the send was not admitted.
+   */
   messageId?: MessageId;
-  /** What went wrong, for programs. */
+  /**
+   * What went wrong, for programs.
+   */
   code: ChatCode;
-  /** What went wrong, for people. */
+  /**
+   * What went wrong, for people.
+   */
   message: string;
-  /** What to do. */
+  /**
+   * What to do.
+   */
   hint?: string;
-  /** Whether sending again may help. */
+  /**
+   * Whether sending again may help.
+   */
   retryable: boolean;
-  /** The provider's HTTP status. */
+  /**
+   * The provider's HTTP status.
+   */
   httpStatus?: number;
-  /** When to try again, in milliseconds from now. */
+  /**
+   * When to try again, in milliseconds from now.
+   */
   retryAfterMs?: number;
-  /** The provider instance. */
+  /**
+   * The provider instance.
+   */
   provider?: string;
 }
-
-/** Codes of `chat:error`: why an exchange went wrong, or a send was not admitted. */
-export type ChatCode =
-  /** The provider instance does not exist or lacks its key. */
-  | "provider_not_configured"
-  /** The provider refused the key (401, 403). */
-  | "provider_auth"
-  /** The provider wants to be left alone for a while (429). */
-  | "provider_rate_limited"
-  /** The provider wants money. */
-  | "provider_quota"
-  /** The provider is overloaded (529, 503). */
-  | "provider_overloaded"
-  /** The provider cannot be reached, or failed (other 5xx). */
-  | "provider_unavailable"
-  /** The provider was silent for too long. */
-  | "provider_timeout"
-  /** The answer broke its format or ended early. */
-  | "provider_protocol"
-  /** The provider refused the request (400, 404, 422). */
-  | "provider_invalid_request"
-  /** The conversation does not fit the model's context. */
-  | "context_overflow"
-  /** The conversation, or all together, have as many bytes as they may have. */
-  | "history_full"
-  /** The model cannot call tools. */
-  | "model_no_tools"
-  /** A call's path left the roots or is denied. */
-  | "sandbox_violation"
-  /** The exchange took longer than it may. */
-  | "exchange_timeout"
-  /** The conversation's queue is full. */
-  | "queue_full"
-  /** The conversation runs an exchange, and the send asked to be rejected then. */
-  | "conversation_busy"
-  /** A fault of the daemon. */
-  | "internal";
-
-/** Payload of `provider:list-result`. */
+/**
+ * Payload of `provider:list-result`.
+ */
 export interface Providers {
-  /** Every instance. */
+  /**
+   * Every instance.
+   */
   providers: Provider[];
 }
-
-/** A provider instance. */
+/**
+ * A provider instance.
+ */
 export interface Provider {
-  /** Its name in the configuration. */
+  /**
+   * Its name in the configuration.
+   */
   id: string;
-  /** Its kind or preset. */
+  /**
+   * Its kind or preset.
+   */
   kind: string;
-  /** Its base URL; empty for a script. */
+  /**
+   * Its base URL; empty for a script.
+   */
   baseUrl: string;
-  /** Whether it has what it needs to be asked. */
+  /**
+   * Whether it has what it needs to be asked.
+   */
   configured: boolean;
-  /** Whether it answers where nothing else is asked for. */
+  /**
+   * Whether it answers where nothing else is asked for.
+   */
   default: boolean;
 }
-
-/** Payload of `provider:configure-result`. */
+/**
+ * Payload of `provider:configure-result`.
+ */
 export interface ProviderConfigured {
-  /** Which instance. */
+  /**
+   * Which instance.
+   */
   provider: string;
-  /** Whether it has what it needs to be asked. */
+  /**
+   * Whether it has what it needs to be asked.
+   */
   configured: boolean;
 }
-
-/** Payload of `provider:validate-result`. */
+/**
+ * Payload of `provider:validate-result`.
+ */
 export interface ProviderValidated {
-  /** Which instance. */
+  /**
+   * Which instance.
+   */
   provider: string;
-  /** Whether it accepted the key. It says nothing about billing. */
+  /**
+   * Whether it accepted the key. It says nothing about billing.
+   */
   ok: boolean;
-  /** What went wrong, for programs. */
+  /**
+   * What went wrong, for programs.
+   */
   code?: ChatCode;
-  /** What went wrong, for people. */
+  /**
+   * What went wrong, for people.
+   */
   message?: string;
 }
-
-/** Payload of `model:list-result`. */
+/**
+ * Payload of `model:list-result`.
+ */
 export interface Models {
-  /** Every model. */
+  /**
+   * Every model.
+   */
   models: Model[];
 }
-
-/** What is known of one model. What nobody told is left out. */
+/**
+ * What is known of one model. What nobody told is left out.
+ */
 export interface Model {
-  /** The id to ask for it by. */
+  /**
+   * The id to ask for it by.
+   */
   id: string;
-  /** The provider instance that has it. */
+  /**
+   * The provider instance that has it.
+   */
   provider: string;
-  /** A name for people. */
+  /**
+   * A name for people.
+   */
   displayName: string;
-  /** Input and output tokens together. */
+  /**
+   * Input and output tokens together.
+   */
   contextWindow?: number;
-  /** Most tokens of one answer. */
+  /**
+   * Most tokens of one answer.
+   */
   maxOutputTokens?: number;
-  /** Whether it can call tools; true where nobody says otherwise. */
+  /**
+   * Whether it can call tools; true where nobody says otherwise.
+   */
   supportsTools: boolean;
-  /** Whether it can think. */
+  /**
+   * Whether it can think.
+   */
   supportsThinking?: boolean;
-  /** Whether it can see images. */
+  /**
+   * Whether it can see images.
+   */
   supportsVision?: boolean;
-  /** What it costs. */
+  /**
+   * What it costs.
+   */
   pricing?: Pricing;
 }
-
-/** Prices in US dollars per million tokens. */
+/**
+ * Prices in US dollars per million tokens.
+ */
 export interface Pricing {
-  /** Input that no cache had. */
+  /**
+   * Input that no cache had.
+   */
   input: number;
-  /** Output, reasoning included. */
+  /**
+   * Output, reasoning included.
+   */
   output: number;
-  /** Input read from a cache. */
+  /**
+   * Input read from a cache.
+   */
   cacheRead?: number;
-  /** Input written to a cache for minutes. */
+  /**
+   * Input written to a cache for minutes.
+   */
   cacheWrite?: number;
-  /** Input written to a cache for an hour. */
+  /**
+   * Input written to a cache for an hour.
+   */
   cacheWrite1h?: number;
-  /** What a turn with a long prompt costs instead. */
+  /**
+   * What a turn with a long prompt costs instead.
+   */
   long?: LongPricing;
 }
-
-/** Prices of turns with long prompts, in US dollars per million tokens: for all of the turn's tokens. */
+/**
+ * Prices of turns with long prompts, in US dollars per million tokens: for all of the turn's tokens.
+ */
 export interface LongPricing {
-  /** Tokens of input, cached ones included, that a prompt must exceed. */
+  /**
+   * Tokens of input, cached ones included, that a prompt must exceed.
+   */
   above: number;
-  /** Input that no cache had. */
+  /**
+   * Input that no cache had.
+   */
   input: number;
-  /** Output, reasoning included. */
+  /**
+   * Output, reasoning included.
+   */
   output: number;
-  /** Input read from a cache. */
+  /**
+   * Input read from a cache.
+   */
   cacheRead?: number;
-  /** Input written to a cache for minutes. */
+  /**
+   * Input written to a cache for minutes.
+   */
   cacheWrite?: number;
-  /** Input written to a cache for an hour. */
+  /**
+   * Input written to a cache for an hour.
+   */
   cacheWrite1h?: number;
 }
-
-/** Payload of `tool:list-result`. */
+/**
+ * Payload of `tool:list-result`.
+ */
 export interface Tools {
-  /** Every tool in scope. */
+  /**
+   * Every tool in scope.
+   */
   tools: ToolSpec[];
 }
-
-/** What a tool is, as the model and the client are told. */
+/**
+ * What a tool is, as the model and the client are told.
+ */
 export interface ToolSpec {
-  /** Unique name: `^[A-Za-z0-9_-]{1,64}$`. */
+  /**
+   * Unique name: `^[A-Za-z0-9_-]{1,64}$`.
+   */
   name: string;
-  /** What it does, for the model. */
+  /**
+   * What it does, for the model.
+   */
   description: string;
-  /** JSON schema of its input, always of type `object`. */
-  inputSchema: unknown;
-  /** What sort of tool it is. */
+  /**
+   * JSON schema of its input, always of type `object`.
+   */
+  inputSchema: {
+    [k: string]: unknown;
+  };
+  /**
+   * What sort of tool it is.
+   */
   category: ToolCategory;
-  /** The least danger any call of it has; one call may be worse. */
+  /**
+   * The least danger any call of it has; one call may be worse.
+   */
   dangerLevel: DangerLevel;
-  /** Where it comes from: `core`, `custom` or `mcp:SERVER`. */
+  /**
+   * Where it comes from: `core`, `custom` or `mcp:SERVER`.
+   */
   origin: string;
 }
-
-/** What sort of tool it is. */
-export type ToolCategory =
-  /** Reads or writes files of the project. */
-  | "file"
-  /** Runs a program. */
-  | "exec"
-  /** Asks a search engine. */
-  | "search"
-  /** Belongs to an MCP server. */
-  | "mcp";
-
-/** Payload of `tool:cancel-result`. */
+/**
+ * Payload of `tool:cancel-result`.
+ */
 export interface ToolCancelled {
-  /** Which call. */
+  /**
+   * Which call.
+   */
   toolId: ToolId;
-  /** Whether it was still open. */
+  /**
+   * Whether it was still open.
+   */
   cancelled: boolean;
 }
-
-/** What is known of one tool call. */
+/**
+ * What is known of one tool call.
+ */
 export interface ExecutionRecord {
-  /** Which call. */
+  /**
+   * Which call.
+   */
   toolId: ToolId;
-  /** Whose. */
+  /**
+   * Whose.
+   */
   conversationId: ConversationId;
-  /** The provider instance whose model made it. */
+  /**
+   * The provider instance whose model made it.
+   */
   provider: string;
-  /** The model that made it. */
+  /**
+   * The model that made it.
+   */
   model: string;
-  /** The provider's own id of the call. */
+  /**
+   * The provider's own id of the call.
+   */
   providerCallId?: string;
-  /** The tool's name. */
+  /**
+   * The tool's name.
+   */
   toolName: string;
-  /** The input; as approved, where it was asked. */
-  input: Record<string, unknown>;
-  /** What sort of tool it is. */
+  /**
+   * The input; as approved, where it was asked.
+   */
+  input: {
+    [k: string]: unknown;
+  };
+  /**
+   * What sort of tool it is.
+   */
   category: ToolCategory;
-  /** How much harm it may do. */
+  /**
+   * How much harm it may do.
+   */
   danger: Danger;
-  /** Whether and how the user was asked. */
+  /**
+   * Whether and how the user was asked.
+   */
   approval: Approval;
-  /** How it stands. */
+  /**
+   * How it stands.
+   */
   status: ExecutionStatus;
-  /** A command's exit code. */
+  /**
+   * A command's exit code.
+   */
   exitCode?: number;
-  /** Bytes of standard output, or of the result where there is no command. */
+  /**
+   * Bytes of standard output, or of the result where there is no command.
+   */
   stdoutBytes: number;
-  /** Bytes of standard error. */
+  /**
+   * Bytes of standard error.
+   */
   stderrBytes: number;
-  /** Whether the model got less than all. */
+  /**
+   * Whether the model got less than all.
+   */
   truncated: boolean;
-  /** How long it ran. */
+  /**
+   * How long it ran.
+   */
   durationMs: number;
-  /** How long it waited for other calls. */
+  /**
+   * How long it waited for other calls.
+   */
   queuedMs: number;
-  /** The sandbox mode that it ran in. */
+  /**
+   * The sandbox mode that it ran in.
+   */
   sandbox?: string;
-  /** What it used. */
+  /**
+   * What it used.
+   */
   resources?: Resources;
-  /** When the model had made it, RFC 3339. */
+  /**
+   * When the model had made it, RFC 3339.
+   */
   startedAt: string;
 }
-
-/** Whether and how the user was asked. */
+/**
+ * Whether and how the user was asked.
+ */
 export interface Approval {
-  /** Whether the user was asked. */
+  /**
+   * Whether the user was asked.
+   */
   asked: boolean;
-  /** How the question was settled. */
+  /**
+   * How the question was settled.
+   */
   outcome?: Outcome;
-  /** How long the user took. */
+  /**
+   * How long the user took.
+   */
   waitedMs: number;
 }
-
-/** What a command used. */
+/**
+ * What a command used.
+ */
 export interface Resources {
-  /** Processor time in milliseconds. */
+  /**
+   * Processor time in milliseconds.
+   */
   cpuMs: number;
-  /** Largest resident set in bytes. */
+  /**
+   * Largest resident set in bytes.
+   */
   maxRssBytes: number;
 }
-
-/** Payload of `tool:output-result`. */
+/**
+ * Payload of `tool:output-result`.
+ */
 export interface OutputRange {
-  /** Which call. */
+  /**
+   * Which call.
+   */
   toolId: ToolId;
-  /** Where the output came from. */
+  /**
+   * Where the output came from.
+   */
   stream: OutputStream;
-  /** The text of the range; bytes that are no UTF-8 are replaced. */
+  /**
+   * The text of the range; bytes that are no UTF-8 are replaced.
+   */
   text: string;
-  /** First byte of it. */
+  /**
+   * First byte of it.
+   */
   offset: number;
-  /** Where the next range begins; absent at the end. */
+  /**
+   * Where the next range begins; absent at the end.
+   */
   nextOffset?: number;
-  /** Bytes of output altogether. */
+  /**
+   * Bytes of output altogether.
+   */
   totalBytes: number;
 }
-
-/** Payload of `tool:history-result`. */
+/**
+ * Payload of `tool:history-result`.
+ */
 export interface Executions {
-  /** Records, newest first. */
+  /**
+   * Records, newest first.
+   */
   executions: ExecutionRecord[];
-  /** Where the next page begins; absent at the end. */
+  /**
+   * Where the next page begins; absent at the end.
+   */
   nextCursor?: string;
 }
-
-/** Payload of `tool:metrics-result`. */
+/**
+ * Payload of `tool:metrics-result`.
+ */
 export interface ToolMetrics {
-  /** Sums by tool. */
+  /**
+   * Sums by tool.
+   */
   tools: Sums[];
-  /** Sums by provider instance. */
+  /**
+   * Sums by provider instance.
+   */
   providers: Sums[];
-  /** Calls that run now. */
+  /**
+   * Calls that run now.
+   */
   running: number;
-  /** Calls that wait now. */
+  /**
+   * Calls that wait now.
+   */
   queued: number;
 }
-
-/** Counts and durations of settled calls. */
+/**
+ * Counts and durations of settled calls.
+ */
 export interface Sums {
-  /** The tool's or provider's name. */
+  /**
+   * The tool's or provider's name.
+   */
   name: string;
-  /** Settled calls. */
+  /**
+   * Settled calls.
+   */
   count: number;
-  /** Those that failed. */
+  /**
+   * Those that failed.
+   */
   failed: number;
-  /** Those that were refused. */
+  /**
+   * Those that were refused.
+   */
   denied: number;
-  /** Those that were cancelled. */
+  /**
+   * Those that were cancelled.
+   */
   cancelled: number;
-  /** `failed` by `count`, 0 to 1. */
+  /**
+   * `failed` by `count`, 0 to 1.
+   */
   failureRate: number;
-  /** Mean run time of those that ran. */
+  /**
+   * Mean run time of those that ran.
+   */
   meanDurationMs: number;
-  /** Longest run time. */
+  /**
+   * Longest run time.
+   */
   maxDurationMs: number;
 }
-
-/** Payload of `mcp:list-result`. */
+/**
+ * Payload of `mcp:list-result`.
+ */
 export interface McpServers {
-  /** Every server. */
+  /**
+   * Every server.
+   */
   servers: McpServer[];
 }
-
-/** An MCP server. */
+/**
+ * An MCP server.
+ */
 export interface McpServer {
-  /** Its name. */
+  /**
+   * Its name.
+   */
   name: string;
-  /** How it is. */
+  /**
+   * How it is.
+   */
   state: McpState;
-  /** Names of its tools, as the model sees them. */
+  /**
+   * Names of its tools, as the model sees them.
+   */
   tools: string[];
-  /** URIs of its resources. */
+  /**
+   * URIs of its resources.
+   */
   resources: string[];
-  /** Names of its prompts. */
+  /**
+   * Names of its prompts.
+   */
   prompts: string[];
-  /** What went wrong, with the end of its standard error. */
+  /**
+   * What went wrong, with the end of its standard error.
+   */
   error?: string;
 }
-
-/** A client's own id of a request, given back in its answer. */
-export type RequestId = string | number;

@@ -103,7 +103,7 @@ fn advice(is_container: bool) -> &'static str {
 
 /// Whether the daemon could listen.
 pub(super) fn port(machine: &Machine) -> Vec<Finding> {
-    let address = machine.loaded.config.server.address;
+    let address = machine.loaded.config.server.address();
     let found = match TcpListener::bind(address) {
         Ok(_) => Finding::new("port", State::Ok, format!("{address} is free")),
         Err(_) if is_ours(machine) => Finding::new(
@@ -129,7 +129,7 @@ fn is_ours(machine: &Machine) -> bool {
     if !sandbox::is_container() {
         return false;
     }
-    let address = machine.loaded.config.server.address;
+    let address = machine.loaded.config.server.address();
     let token = machine.loaded.token.as_ref();
     token.is_some_and(|token| healthcheck::takes_token(address, token))
 }

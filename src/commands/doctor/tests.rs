@@ -23,7 +23,7 @@ fn machine(toml: &str) -> (tempfile::TempDir, Result<Machine, Vec<Finding>>) {
             sources,
             loaded,
         })
-        .map_err(|errors| errors.iter().map(unreadable).collect());
+        .map_err(|errors| errors.0.iter().map(unreadable).collect());
     (place, machine)
 }
 

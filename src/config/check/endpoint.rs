@@ -51,7 +51,6 @@ pub(super) fn base_url(
     Some(text.to_owned())
 }
 
-/// Says which wire format is spoken.
 pub(super) fn wire(
     name: &str,
     preset: &Preset,
@@ -79,13 +78,11 @@ pub(super) fn wire(
     }
 }
 
-/// Returns the host of a URL.
 pub(super) fn host(url: &str) -> Option<String> {
     let url = reqwest::Url::parse(url.trim()).ok()?;
     url.host_str().map(str::to_owned)
 }
 
-/// Whether a server is on this machine.
 pub(super) fn is_local(base_url: &str) -> bool {
     host(base_url).is_some_and(|host| {
         matches!(host.as_str(), "localhost" | "host.docker.internal")

@@ -2,14 +2,16 @@
 
 use std::path::{Path, PathBuf};
 
+use secrecy::{ExposeSecret, SecretString};
+
 use super::super::error::ConfigError;
+use super::super::keys::{self, Found, SECRET_FORM};
 use super::super::load::Sources;
 use super::super::merged::Merged;
-use super::super::origin::{Origin, shown, without_password};
+use super::super::origin::{MASK, Origin, without_password};
 use super::super::show::Shown;
 use super::super::typed::written;
 
-/// Gathers what checking finds.
 pub(super) struct Findings<'a> {
     pub(super) merged: &'a Merged,
     pub(super) sources: &'a Sources,
@@ -22,20 +24,7 @@ pub(super) struct Findings<'a> {
 impl Findings<'_> {
     /// Refuses the value at a path; `message` says what is allowed.
     pub(super) fn refuse(&mut self, path: &[&str], message: impl Into<String>) {
-        let (key, message) = (written(path), message.into());
-        self.errors.push(match self.merged.get(path) {
-            Some(value) => ConfigError::Value {
-                key,
-                value: shown(path, value),
-                origin: self.merged.origin(path),
-                message,
-            },
-            None => ConfigError::Section { key, message },
-        });
-    }
-
-    /// Adds what is wrong with something that is no key, e.g. an environment variable.
-    pub(super) fn error(&mut self, error: ConfigError) {
+        let error = ConfigError::value(self.merged, path, message.into());
         self.errors.push(error);
     }
 
@@ -53,16 +42,35 @@ impl Findings<'_> {
         });
     }
 
+    /// Checks a key that is set, or else looks for it in a variable of the environment.
+    pub(super) fn key(
+        &mut self,
+        path: &[&str],
+        set: Option<SecretString>,
+        variable: &str,
+    ) -> Option<SecretString> {
+        if let Some(set) = set {
+            if !keys::is_secret_text(set.expose_secret()) {
+                self.refuse(path, SECRET_FORM);
+            }
+            return Some(set);
+        }
+        let found = keys::secret(&self.sources.environment, variable);
+        let Found { secret, origin } = found.unwrap_or_else(|error| {
+            self.errors.push(error);
+            None
+        })?;
+        self.derive(path, MASK, origin);
+        Some(secret)
+    }
+
     /// Makes a path absolute: `~/` is the home directory, anything else relative to where the
     /// daemon was started.
-    pub(super) fn absolute(&self, text: &str) -> PathBuf {
-        let home = self.sources.home.as_deref();
-        match (text.strip_prefix('~'), home) {
-            (Some(""), Some(home)) => home.to_owned(),
-            (Some(rest), Some(home)) if rest.starts_with('/') => {
-                home.join(rest.trim_start_matches('/'))
-            }
-            _ => self.sources.working_directory.join(Path::new(text)),
+    pub(super) fn absolute(&self, path: impl AsRef<Path>) -> PathBuf {
+        let path = path.as_ref();
+        match (path.strip_prefix("~"), self.sources.home.as_deref()) {
+            (Ok(rest), Some(home)) => home.components().chain(rest.components()).collect(),
+            _ => self.sources.working_directory.join(path),
         }
     }
 

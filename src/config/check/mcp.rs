@@ -63,12 +63,12 @@ fn transport(
         || !settings.ports.is_empty()
         || !settings.read_write.is_empty()
         || !settings.read_only.is_empty();
-    match (&settings.command, &settings.url) {
+    let problem = match (&settings.command, &settings.url) {
         (Some(command), None) if settings.headers.is_empty() => {
             if command.trim().is_empty() {
                 findings.refuse(&["mcp", "servers", name, "command"], "must not be empty");
             }
-            Some(McpTransport::Stdio(stdio(name, settings, findings)))
+            return Some(McpTransport::Stdio(stdio(name, settings, findings)));
         }
         (None, Some(url)) if !is_stdio => {
             let path = ["mcp", "servers", name, "url"];
@@ -76,38 +76,24 @@ fn transport(
             if let Err(why) = check_endpoint(&parsed) {
                 findings.refuse(&path, why);
             }
-            Some(McpTransport::Http(HttpServer {
+            return Some(McpTransport::Http(HttpServer {
                 url: url.trim().to_owned(),
                 headers: headers(
                     &["mcp", "servers", name, "headers"],
                     settings.headers,
                     findings,
                 ),
-            }))
+            }));
         }
-        (None, None) => {
-            findings.refuse(&path, "needs `command` (a program) or `url` (an endpoint)");
-            None
-        }
-        (Some(_), Some(_)) => {
-            findings.refuse(
-                &path,
-                "has `command` and `url`; only one of them is allowed",
-            );
-            None
-        }
-        (Some(_), None) => {
-            findings.refuse(&path, "`headers` go with `url`, not with `command`");
-            None
-        }
+        (None, None) => "needs `command` (a program) or `url` (an endpoint)",
+        (Some(_), Some(_)) => "has `command` and `url`; only one of them is allowed",
+        (Some(_), None) => "`headers` go with `url`, not with `command`",
         (None, Some(_)) => {
-            findings.refuse(
-                &path,
-                "`args`, `env`, `cwd` and what a program may reach go with `command`, not with `url`",
-            );
-            None
+            "`args`, `env`, `cwd` and what a program may reach go with `command`, not with `url`"
         }
-    }
+    };
+    findings.refuse(&path, problem);
+    None
 }
 
 fn stdio(name: &str, settings: McpServerSettings, findings: &mut Findings<'_>) -> StdioServer {
@@ -162,11 +148,7 @@ pub struct AddedServer {
     pub headers: BTreeMap<String, String>,
 }
 
-/// Checks a server that a client asks for, as one of the configuration is checked.
-///
-/// # Errors
-///
-/// What does not fit, by its field.
+/// Checks a server that a client asks for, as one of the configuration is checked, or says which field does not fit.
 pub fn mcp_server(name: &str, added: AddedServer) -> Result<McpServerConfig, String> {
     use reqwest::header::{HeaderName, HeaderValue};
     if !is_name(name) {

@@ -4,7 +4,6 @@ use std::path::{Path, PathBuf};
 
 use super::super::ProjectConfig;
 use super::super::origin::Origin;
-use super::super::settings::ProjectSettings;
 use super::findings::Findings;
 use crate::sandbox::paths::of_the_system;
 
@@ -13,12 +12,12 @@ const MAX_NAME_BYTES: usize = 255;
 
 /// Checks `[project]`; `None` where the root is none.
 pub(super) fn check(
-    settings: &ProjectSettings,
+    settings: &ProjectConfig,
     findings: &mut Findings<'_>,
 ) -> Option<ProjectConfig> {
     let root = root(&settings.root, findings);
-    let name = name(settings, root.as_deref(), findings);
-    let central = central(&settings.central, &name, findings);
+    let name = name(settings.name.trim(), root.as_deref(), findings);
+    let central = central(settings.central.to_string_lossy().trim(), &name, findings);
     let (root, central) = (root?, central?);
     if root.starts_with(&central) {
         findings.refuse(
@@ -34,7 +33,7 @@ pub(super) fn check(
     })
 }
 
-fn root(text: &str, findings: &mut Findings<'_>) -> Option<PathBuf> {
+fn root(text: &Path, findings: &mut Findings<'_>) -> Option<PathBuf> {
     let path = findings.absolute(text);
     let mut refuse = |message: &str| {
         let message = format!("{message}: {}", path.display());
@@ -80,20 +79,16 @@ fn unfit(root: PathBuf, message: &str, findings: &mut Findings<'_>) -> Option<Pa
     Some(root)
 }
 
-/// Whether a directory is the home directory or holds it.
 fn is_around(directory: &Path, home: &Path) -> bool {
     let real = home.canonicalize();
     home.starts_with(directory) || real.is_ok_and(|home| home.starts_with(directory))
 }
 
-fn name(settings: &ProjectSettings, root: Option<&Path>, findings: &mut Findings<'_>) -> String {
-    let folder = root.and_then(Path::file_name);
-    let (name, given) = match settings.name.trim() {
-        "" => (
-            folder.unwrap_or_default().to_string_lossy().into_owned(),
-            false,
-        ),
-        name => (name.to_owned(), true),
+fn name(given: &str, root: Option<&Path>, findings: &mut Findings<'_>) -> String {
+    let folder = root.and_then(Path::file_name).unwrap_or_default();
+    let name = match given {
+        "" => folder.to_string_lossy().into_owned(),
+        name => name.to_owned(),
     };
     let is_part = !matches!(name.as_str(), "." | "..")
         && name.len() <= MAX_NAME_BYTES
@@ -104,17 +99,17 @@ fn name(settings: &ProjectSettings, root: Option<&Path>, findings: &mut Findings
             "allowed: one part of a path, without / and \\, of at most 255 bytes",
         );
     }
-    if !given {
+    if given.is_empty() {
         let origin = Origin::Derived("the folder's name");
         findings.derive(&["project", "name"], name.as_str(), origin);
     }
     name
 }
 
-fn central(text: &str, name: &str, findings: &mut Findings<'_>) -> Option<PathBuf> {
+fn central(given: &str, name: &str, findings: &mut Findings<'_>) -> Option<PathBuf> {
     let path = &["project", "central"];
-    if !text.trim().is_empty() {
-        let central = findings.absolute(text.trim());
+    if !given.is_empty() {
+        let central = findings.absolute(given);
         if of_the_system(&central).is_some() {
             findings.refuse(path, "a directory of the system can be no storage");
         }

@@ -5,28 +5,22 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use secrecy::{ExposeSecret, SecretString};
+use secrecy::ExposeSecret;
+use serde_json::Value;
 
-use super::super::error::{nearest, one_of};
-use super::super::keys::{self, Found, SECRET_FORM};
-use super::super::origin::{MASK, Origin};
-use super::super::presets::{self, Preset};
-use super::super::settings::{ProviderSettings, Secret};
+use super::super::error::one_of;
+use super::super::keys;
+use super::super::origin::Origin;
+use super::super::presets::{self, LOCAL, Preset, SCRIPTED};
+use super::super::sections::Secret;
+use super::super::settings::ProviderSettings;
 use super::super::{ProviderConfig, ProviderKind};
 use super::endpoint::{base_url, host, is_local, is_nearby, wire};
 use super::findings::Findings;
-use crate::units::{Number, Span, format_duration};
+use crate::units::{Number, format_duration};
 
-/// The name and kind of the instance that needs no network.
-const SCRIPTED: &str = "scripted";
-/// Longest wait for headers, and longest silence, where nothing is set and the server is on this machine: it loads its
-/// model first.
-const LOCAL_TIMEOUT: Duration = Duration::from_secs(600);
 /// Longest name of an instance, in bytes.
 const MAX_NAME_BYTES: usize = 64;
-
-const MAX_RETRIES: u32 = 4;
-const RESTART_AFTER_PARTIAL: u32 = 1;
 
 /// Checks all instances.
 ///
@@ -48,8 +42,8 @@ pub(super) fn check(
             instances.extend(new.then(|| unnamed(preset.name, findings)).flatten());
         }
     }
-    if !instances.iter().any(|known| known.id == SCRIPTED) {
-        instances.extend(unnamed(SCRIPTED, findings));
+    if !instances.iter().any(|known| known.id == SCRIPTED.name) {
+        instances.extend(unnamed(SCRIPTED.name, findings));
     }
     instances
 }
@@ -80,15 +74,15 @@ fn is_usable(known: &ProviderConfig) -> bool {
 
 /// Whether the scripted instance answers only because nothing is configured that could.
 pub(super) fn is_fallback(instances: &[ProviderConfig], findings: &Findings<'_>) -> bool {
-    let is_set = findings.merged.get(&["providers", SCRIPTED]).is_some();
-    let mut others = instances.iter().filter(|known| known.id != SCRIPTED);
+    let is_set = findings.merged.get(&["providers", SCRIPTED.name]).is_some();
+    let mut others = instances.iter().filter(|known| known.id != SCRIPTED.name);
     !is_set && !others.any(is_usable)
 }
 
 /// Returns the default instance's name.
 pub(super) fn default(instances: &[ProviderConfig], findings: &mut Findings<'_>) -> String {
     let first = instances.iter().find(|known| is_usable(known));
-    let name = first.map_or(SCRIPTED, |first| first.id.as_str());
+    let name = first.map_or(SCRIPTED.name, |first| first.id.as_str());
     let origin = Origin::Derived("the first provider that is configured");
     findings.derive(&["chat", "provider"], name, origin);
     name.to_owned()
@@ -122,24 +116,19 @@ fn instance(
         findings.refuse(&["providers", name], message);
     }
     let kind = settings.kind.clone().unwrap_or_else(|| name.to_owned());
-    if kind == SCRIPTED {
+    if kind == SCRIPTED.name {
         return Some(scripted(name, &settings, findings));
     }
     let Some(preset) = preset_of(name, &kind, settings.base_url.as_deref()) else {
         refuse_kind(name, &settings, &kind, findings);
         return None;
     };
+    let path = |key| ["providers", name, key];
     if settings.script.is_some() {
-        findings.refuse(
-            &["providers", name, "script"],
-            "only kind \"scripted\" has a script",
-        );
+        findings.refuse(&path("script"), "only kind \"scripted\" has a script");
     }
     if settings.num_ctx.is_some() && preset.kind != ProviderKind::Ollama {
-        findings.refuse(
-            &["providers", name, "num_ctx"],
-            "only kind \"ollama\" has a num_ctx",
-        );
+        findings.refuse(&path("num_ctx"), "only kind \"ollama\" has a num_ctx");
     }
     remote(name, preset, settings, findings)
 }
@@ -148,17 +137,13 @@ fn refuse_kind(name: &str, settings: &ProviderSettings, kind: &str, findings: &m
     let kinds: Vec<&str> = presets::all()
         .iter()
         .map(|preset| preset.name)
-        .chain([SCRIPTED])
+        .chain([SCRIPTED.name])
         .collect();
     if settings.kind.is_some() {
         findings.refuse(&["providers", name, "kind"], one_of(kind, kinds));
         return;
     }
-    let near = match nearest(kind, kinds.iter().copied()) {
-        Some(near) => format!("; did you mean {near:?}?"),
-        None => String::new(),
-    };
-    let message = format!("`kind` is missing; allowed: {}{near}", kinds.join(", "));
+    let message = format!("`kind` is missing; {}", one_of(kind, kinds));
     findings.refuse(&["providers", name], message);
 }
 
@@ -188,84 +173,33 @@ fn remote(
     settings: ProviderSettings,
     findings: &mut Findings<'_>,
 ) -> Option<ProviderConfig> {
+    let path = |key| ["providers", name, key];
     let base_url = base_url(name, preset, settings.base_url.as_deref(), findings)?;
     let at_vendor = host(&base_url) == host(preset.base_url);
-    let api_key = api_key(name, preset, settings.api_key.as_ref(), findings);
+    let set = settings.api_key.clone().map(|Secret(key)| key);
+    let set = set.filter(|key| !key.expose_secret().is_empty());
+    let api_key = findings.key(&path("api_key"), set, preset.key_variable);
     if api_key.is_some() && base_url.starts_with("http://") && !is_nearby(&base_url) {
         let warning = format!("provider {name:?} sends its key unencrypted to {base_url}");
         findings.warnings.push(warning);
     }
-    let default_timeout = |preset: Duration| match is_local(&base_url) {
-        true => LOCAL_TIMEOUT,
-        false => preset,
+    let timeout = match is_local(&base_url) {
+        true => LOCAL,
+        false => preset.timeout(),
     };
-    let first_byte = default_timeout(preset.timeout_first_byte);
-    let idle = default_timeout(preset.timeout_idle);
+    let limited = with_limits(name, preset, &settings, timeout, findings);
     Some(ProviderConfig {
-        id: name.to_owned(),
         kind: wire(name, preset, settings.wire, &base_url, findings),
-        preset: preset.name.to_owned(),
         api_key,
         key_optional: preset.key_optional || !at_vendor,
         model: model(name, preset, settings.model, at_vendor, findings),
-        headers: super::mcp::headers(&["providers", name, "headers"], settings.headers, findings),
-        timeout_first_byte: timeout(
-            &["providers", name, "timeout_first_byte"],
-            settings.timeout_first_byte,
-            first_byte,
-            findings,
-        ),
-        timeout_idle: timeout(
-            &["providers", name, "timeout_idle"],
-            settings.timeout_idle,
-            idle,
-            findings,
-        ),
-        max_retries: retries(
-            &["providers", name, "max_retries"],
-            settings.max_retries,
-            MAX_RETRIES,
-            findings,
-        ),
-        restart_after_partial: retries(
-            &["providers", name, "restart_after_partial"],
-            settings.restart_after_partial,
-            RESTART_AFTER_PARTIAL,
-            findings,
-        ),
+        headers: super::mcp::headers(&path("headers"), settings.headers, findings),
         num_ctx: settings.num_ctx.map(Number::get),
-        script: None,
         ca_file: ca_file(name, settings.ca_file.as_deref(), findings),
         record: findings.sources.record.clone(),
         base_url,
+        ..limited
     })
-}
-
-fn api_key(
-    name: &str,
-    preset: &Preset,
-    set: Option<&Secret>,
-    findings: &mut Findings<'_>,
-) -> Option<SecretString> {
-    let path = ["providers", name, "api_key"];
-    let text = set.map(|secret| secret.0.expose_secret().trim());
-    if let Some(text) = text.filter(|text| !text.is_empty()) {
-        if !keys::is_secret_text(text) {
-            findings.refuse(&path, SECRET_FORM);
-        }
-        return Some(SecretString::from(text));
-    }
-    match keys::secret(&findings.sources.environment, preset.key_variable) {
-        Ok(Some(Found { secret, origin })) => {
-            findings.derive(&path, MASK, origin);
-            Some(secret)
-        }
-        Ok(None) => None,
-        Err(error) => {
-            findings.error(error);
-            None
-        }
-    }
 }
 
 /// The default model of a preset is one of the vendor's own; a server elsewhere that speaks the
@@ -290,30 +224,39 @@ fn model(
     preset.model.to_owned()
 }
 
-fn timeout<const MOST: u64>(
-    path: &[&str],
-    set: Option<Span<1, MOST>>,
-    default: Duration,
+/// Returns the instance of a preset with what limits its answers.
+fn with_limits(
+    name: &str,
+    preset: &Preset,
+    settings: &ProviderSettings,
+    timeout: Duration,
     findings: &mut Findings<'_>,
-) -> Duration {
-    if let Some(span) = set {
-        return span.0;
+) -> ProviderConfig {
+    let plain = ProviderConfig::from(preset);
+    let (first_byte, idle) = (settings.timeout_first_byte, settings.timeout_idle);
+    let (retries, restarts) = (settings.max_retries, settings.restart_after_partial);
+    let wait = Value::from(format_duration(timeout));
+    let defaults = [
+        ("timeout_first_byte", first_byte.is_none(), wait.clone()),
+        ("timeout_idle", idle.is_none(), wait),
+        ("max_retries", retries.is_none(), plain.max_retries.into()),
+        (
+            "restart_after_partial",
+            restarts.is_none(),
+            plain.restart_after_partial.into(),
+        ),
+    ];
+    for (key, _, default) in defaults.into_iter().filter(|(_, is_meant, _)| *is_meant) {
+        findings.derive(&["providers", name, key], default, Origin::Default);
     }
-    findings.derive(path, format_duration(default), Origin::Default);
-    default
-}
-
-fn retries<const MOST: u64>(
-    path: &[&str],
-    set: Option<Number<0, MOST>>,
-    default: u32,
-    findings: &mut Findings<'_>,
-) -> u32 {
-    if let Some(number) = set {
-        return number.get();
+    ProviderConfig {
+        id: name.to_owned(),
+        timeout_first_byte: first_byte.map_or(timeout, |span| span.0),
+        timeout_idle: idle.map_or(timeout, |span| span.0),
+        max_retries: retries.map_or(plain.max_retries, Number::get),
+        restart_after_partial: restarts.map_or(plain.restart_after_partial, Number::get),
+        ..plain
     }
-    findings.derive(path, default, Origin::Default);
-    default
 }
 
 fn ca_file(name: &str, set: Option<&str>, findings: &mut Findings<'_>) -> Option<PathBuf> {
@@ -338,11 +281,8 @@ fn scripted(
         ("ca_file", settings.ca_file.is_some()),
     ];
     for (key, _) in foreign.iter().filter(|(_, is_set)| *is_set) {
-        let path = ["providers", name, *key];
-        findings.refuse(
-            &path,
-            "kind \"scripted\" reaches no server and has no such key",
-        );
+        let message = "kind \"scripted\" reaches no server and has no such key";
+        findings.refuse(&["providers", name, *key], message);
     }
     let script = settings
         .script
@@ -350,44 +290,12 @@ fn scripted(
         .filter(|text| !text.trim().is_empty());
     let script = script.map(|text| findings.absolute(text));
     if script.as_ref().is_some_and(|path| !path.exists()) {
-        findings.refuse(
-            &["providers", name, "script"],
-            "there is no such file or directory",
-        );
+        let message = "there is no such file or directory";
+        findings.refuse(&["providers", name, "script"], message);
     }
-    let first_byte = ["providers", name, "timeout_first_byte"];
-    let idle = ["providers", name, "timeout_idle"];
     ProviderConfig {
-        id: name.to_owned(),
-        kind: ProviderKind::Scripted,
-        preset: SCRIPTED.to_owned(),
-        base_url: String::new(),
-        api_key: None,
-        key_optional: true,
-        model: settings.model.clone().unwrap_or_default(),
-        headers: BTreeMap::new(),
-        timeout_first_byte: timeout(
-            &first_byte,
-            settings.timeout_first_byte,
-            LOCAL_TIMEOUT,
-            findings,
-        ),
-        timeout_idle: timeout(&idle, settings.timeout_idle, LOCAL_TIMEOUT, findings),
-        max_retries: retries(
-            &["providers", name, "max_retries"],
-            settings.max_retries,
-            MAX_RETRIES,
-            findings,
-        ),
-        restart_after_partial: retries(
-            &["providers", name, "restart_after_partial"],
-            settings.restart_after_partial,
-            RESTART_AFTER_PARTIAL,
-            findings,
-        ),
-        num_ctx: None,
         script,
-        ca_file: None,
-        record: None,
+        model: settings.model.clone().unwrap_or_default(),
+        ..with_limits(name, &SCRIPTED, settings, SCRIPTED.timeout(), findings)
     }
 }

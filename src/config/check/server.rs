@@ -1,10 +1,7 @@
 //! `[server]` and `[session]`: address, origins, hosts, limits of frames and buffers.
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-
 use super::super::error::one_of;
 use super::super::origin::Origin;
-use super::super::settings::{ServerSettings, SessionSettings};
 use super::super::{ServerConfig, SessionConfig};
 use super::findings::Findings;
 
@@ -25,22 +22,8 @@ pub(crate) const LOCKABLE: [&str; 10] = [
     "chat.timeout_tools",
 ];
 
-/// Checks `[server]`; `None` where there is no address.
-pub(super) fn server(
-    settings: ServerSettings,
-    findings: &mut Findings<'_>,
-) -> Option<ServerConfig> {
-    let host = settings.host.trim();
-    let literal = host.trim_start_matches('[').trim_end_matches(']');
-    let address = match host {
-        "localhost" => Some(IpAddr::V4(Ipv4Addr::LOCALHOST)),
-        _ => literal.parse().ok(),
-    };
-    if address.is_none() {
-        let message = "expected an IP address, such as 127.0.0.1, ::1 or 0.0.0.0, or localhost";
-        findings.refuse(&["server", "host"], message);
-    }
-    let port = settings.port.get();
+/// Checks `[server]`.
+pub(super) fn server(mut settings: ServerConfig, findings: &mut Findings<'_>) -> ServerConfig {
     for origin in &settings.allowed_origins {
         if let Some(problem) = origin_problem(origin) {
             findings.refuse(
@@ -57,15 +40,8 @@ pub(super) fn server(
     }
     // A page for whoever reaches the port is for this machine alone, unless somebody wanted it.
     let is_wanted = findings.merged.origin(&["server", "console"]) != Origin::Default;
-    let is_near = address.is_some_and(|address| address.is_loopback());
-    Some(ServerConfig {
-        max_frame_bytes: settings.max_frame_bytes.bytes(),
-        max_connections: settings.max_connections.get(),
-        allowed_origins: settings.allowed_origins,
-        allowed_hosts: settings.allowed_hosts,
-        console: settings.console && (is_near || is_wanted),
-        address: SocketAddr::new(address?, port),
-    })
+    settings.console &= settings.host.is_loopback() || is_wanted;
+    settings
 }
 
 /// Says why a text can never be equal to what a browser sends as `Origin`.
@@ -86,17 +62,12 @@ fn has_port(host: &str) -> bool {
     !is_v6 && host.contains(':')
 }
 
-/// Checks `[session]`.
-pub(super) fn session(settings: SessionSettings, findings: &mut Findings<'_>) -> SessionConfig {
+/// Checks which keys `[session]` locks.
+pub(super) fn locked(settings: &SessionConfig, findings: &mut Findings<'_>) {
     for key in &settings.locked {
         if !LOCKABLE.contains(&key.as_str()) {
             let message = format!("{key:?} cannot be locked; {}", one_of(key, LOCKABLE));
             findings.refuse(&["session", "locked"], message);
         }
-    }
-    SessionConfig {
-        resume_grace: settings.resume_grace.0,
-        buffer_bytes: settings.buffer_bytes.bytes(),
-        locked: settings.locked,
     }
 }

@@ -85,8 +85,8 @@ fn ids(loaded: &Loaded) -> Vec<&str> {
 fn without_any_source_the_documented_defaults_hold() {
     let place = Place::new();
     let Loaded { config, token, .. } = place.load();
-    assert_eq!(config.server.address.to_string(), "127.0.0.1:4517");
-    assert!(config.server.is_loopback());
+    assert_eq!(config.server.address().to_string(), "127.0.0.1:4517");
+    assert!(config.server.host.is_loopback());
     assert_eq!(config.server.max_frame_bytes, 16 << 20);
     assert_eq!(config.server.max_connections, 64);
     assert_eq!(config.project.root, place.path("demo"));
@@ -128,7 +128,7 @@ fn each_source_goes_over_the_one_before() {
     let mut place = toml(file).with_environment(&environment);
     place.sources.flags = vec![Override::new("--port", "server.port", 3u16)];
     let loaded = place.load();
-    assert_eq!(loaded.config.server.address.to_string(), "[::1]:3");
+    assert_eq!(loaded.config.server.address().to_string(), "[::1]:3");
     assert_eq!(loaded.config.server.max_connections, 2);
     assert_eq!(loaded.config.chat.model, "file");
     let file = Origin::File(place.path("config.toml"));
@@ -168,7 +168,7 @@ fn a_file_of_each_format() {
     ] {
         let config = Place::new().with_file(name, text).load().config;
         assert_eq!(config.chat.trust_level, TrustLevel::Autonomous, "{name}");
-        assert_eq!(config.server.address.port(), 0, "{name}");
+        assert_eq!(config.server.address().port(), 0, "{name}");
     }
     for (name, text) in [
         ("a.toml", ""),
@@ -184,7 +184,7 @@ fn a_file_of_each_format() {
                 .load()
                 .config
                 .server
-                .address
+                .address()
                 .port(),
             4517
         );
@@ -195,11 +195,11 @@ fn a_file_of_each_format() {
 fn the_users_file_is_read_where_none_is_named_and_may_be_absent() {
     let mut place = Place::new();
     place.sources.user_directory = Some(place.path("settings"));
-    assert_eq!(place.load().config.server.address.port(), 4517);
+    assert_eq!(place.load().config.server.address().port(), 4517);
     place.write("settings/config.toml", "[server]\nport = 5");
-    assert_eq!(place.load().config.server.address.port(), 5);
+    assert_eq!(place.load().config.server.address().port(), 5);
     place.sources.config_file = Some(place.write("other.toml", "[chat]\nmodel = 'm'"));
-    assert_eq!(place.load().config.server.address.port(), 4517);
+    assert_eq!(place.load().config.server.address().port(), 4517);
 }
 
 #[test]

@@ -32,9 +32,9 @@ fn command_of(text: &str) -> Command {
 
 #[test]
 fn every_example_is_read_as_what_it_shows() {
-    for (kind, example) in EXAMPLES {
+    for (kind, example) in examples() {
         let command = serde_json::to_value(command_of(example)).unwrap();
-        assert_eq!(command["type"], **kind);
+        assert_eq!(command["type"], kind);
     }
 }
 

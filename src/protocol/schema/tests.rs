@@ -7,9 +7,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
+use sha2::{Digest, Sha256};
 
 use super::schema;
-use crate::protocol::command::EXAMPLES;
+use crate::protocol::command::examples;
 use crate::protocol::envelope::{self, Stamp};
 use crate::protocol::{Event, RequestId};
 
@@ -63,6 +64,16 @@ fn validator() -> jsonschema::Validator {
 #[test]
 fn the_golden_schema_is_current() {
     check_golden(&fixtures().join("schema/protocol.schema.json"), &schema());
+}
+
+#[test]
+fn the_types_of_the_client_are_made_of_the_golden_schema() {
+    let schema = Sha256::digest(format!("{:#}\n", schema()));
+    let types = include_str!("../../../clients/typescript/src/protocol.ts");
+    assert!(
+        types.contains(&data_encoding::HEXLOWER.encode(&schema)),
+        "run npm install && npm run build in clients/typescript"
+    );
 }
 
 #[test]
@@ -127,9 +138,8 @@ fn parsed_and_written(frame: &Value) -> Value {
 #[test]
 fn the_schema_accepts_every_golden_frame_and_every_example() {
     let validator = validator();
-    let examples = EXAMPLES
-        .iter()
-        .map(|(kind, text)| ((*kind).to_owned(), serde_json::from_str(text).unwrap()));
+    let examples =
+        examples().map(|(kind, text)| (kind.to_owned(), serde_json::from_str(text).unwrap()));
     let golden = frames().into_iter().map(|(kind, _, frame)| (kind, frame));
     for (kind, frame) in examples.chain(golden) {
         let wrong: Vec<String> = validator

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use super::{Instance, ProviderInfo, Providers, of_preset};
-use crate::config::presets;
+use super::{Instance, ProviderInfo, Providers};
+use crate::config::{ProviderConfig, presets};
 
 /// Id and preset of the instance that it becomes.
 pub(super) const ID: &str = "ollama";
@@ -92,7 +92,7 @@ impl Providers {
         if detect.is_found() || self.find(ID).is_some() {
             return None;
         }
-        let mut config = of_preset(presets::preset(ID)?);
+        let mut config = ProviderConfig::from(presets::preset(ID)?);
         config.base_url.clone_from(&detect.base_url);
         let instance = Instance::new(Arc::new(config), &self.shared.clients);
         let listed = tokio::time::timeout(LOOK_TIME, instance.provider.models()).await;

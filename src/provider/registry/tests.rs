@@ -15,7 +15,7 @@ pub(super) fn instance(id: &str, preset: &str, key: Option<&str>) -> ProviderCon
     ProviderConfig {
         id: id.to_owned(),
         api_key: key.map(SecretString::from),
-        ..of_preset(preset)
+        ..ProviderConfig::from(preset)
     }
 }
 
@@ -80,7 +80,7 @@ fn without_any_instance_the_script_answers() {
 
 #[test]
 fn a_script_of_the_configuration_is_not_doubled() {
-    let mut script = scripted();
+    let mut script = ProviderConfig::from(&SCRIPTED);
     script.script = Some("/tmp/script".into());
     let providers = providers(vec![script], "scripted");
     assert_eq!(providers.list().len(), 1);

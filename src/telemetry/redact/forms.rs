@@ -29,7 +29,6 @@ pub(super) enum Found {
     Whole(usize),
     /// Its beginning, at the text's end.
     Begun,
-    /// Something else.
     Not,
 }
 

@@ -147,6 +147,7 @@ async fn a_name_with_a_line_end_is_one_line_and_can_be_read() {
     let output = world.call(&search, json!({"pattern": "odd"})).await;
     assert_eq!(text(&output), "\"a\\nsrc/forged.rs\":1:odd");
     let config = crate::config::FileReadConfig {
+        enabled: true,
         max_bytes: 1000,
         allowed_extensions: Vec::new(),
     };

@@ -11,6 +11,7 @@ fn tool_with(world: &World, max_bytes: usize, extensions: &[&str]) -> FileRead {
     FileRead::new(
         Arc::clone(&world.roots),
         FileReadConfig {
+            enabled: true,
             max_bytes,
             allowed_extensions: extensions.iter().map(|&ending| ending.to_owned()).collect(),
         },

@@ -9,6 +9,7 @@ use crate::sandbox::paths::RootName;
 
 fn tools(world: &World) -> (FileRead, FileWrite) {
     let config = FileReadConfig {
+        enabled: true,
         max_bytes: 1024 * 1024,
         allowed_extensions: Vec::new(),
     };

@@ -82,6 +82,7 @@ fn telling(
 ) -> WebSearch {
     WebSearch::new(
         WebSearchConfig {
+            enabled: true,
             searxng_url: searxng.map(str::to_owned),
             engines: Vec::new(),
             brave_api_key: brave.map(|_| SecretString::from("brave-key")),

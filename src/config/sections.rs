@@ -1,0 +1,350 @@
+//! Sections that are in force as they are read.
+//!
+//! The doc comments are the text of `docs/configuration.md`; defaults are in `config/default.toml`.
+
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use secrecy::{ExposeSecret, SecretString};
+use serde::de::{Deserializer, Error, IntoDeserializer};
+use serde::{Deserialize, Serialize};
+
+use super::check;
+use crate::audit::MAX_KEPT;
+use crate::message::TrustLevel;
+use crate::permission::NetworkPolicy;
+use crate::telemetry::LogFormat;
+use crate::units::{DAY, KIB, MIB, Number, Size, Span};
+
+/// Tokens that may be kept free for the last answer.
+pub(super) type Reserve = Number<0, 1_000_000>;
+/// Turns that an exchange may have.
+pub(super) type Turns = Number<1, 200>;
+
+/// Where and to whom the daemon listens.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ServerConfig {
+    /// IP address to listen on, or `localhost`. Anything but loopback needs a token that was given.
+    #[serde(deserialize_with = "address")]
+    #[schemars(with = "String")]
+    pub host: IpAddr,
+    /// TCP port, 0 to 65535; 0 takes a free one.
+    #[serde(with = "Number::<0, 65_535>")]
+    pub port: u16,
+    /// Browser origins accepted besides loopback ones, literally as browsers send them:
+    /// `https://example.org`, `app://x`, `file://`, `null`.
+    pub allowed_origins: Vec<String>,
+    /// Host names accepted besides loopback ones, without port.
+    pub allowed_hosts: Vec<String>,
+    /// Largest frame from a client; 1KiB to 256MiB.
+    #[serde(with = "Size::<KIB, { 256 * MIB }>")]
+    pub max_frame_bytes: usize,
+    /// Most sockets open at once; 1 to 10000.
+    #[serde(with = "Number::<1, 10_000>")]
+    pub max_connections: usize,
+    /// Whether `GET /` serves the console page. The default holds on loopback; anywhere else it is
+    /// served only where this is set.
+    pub console: bool,
+}
+
+impl ServerConfig {
+    /// Returns what to listen on; port 0 takes a free one.
+    pub fn address(&self) -> SocketAddr {
+        SocketAddr::new(self.host, self.port)
+    }
+}
+
+/// The folder the model works in.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ProjectConfig {
+    /// The project's folder. It must exist and be neither `/`, the home directory, one above it,
+    /// nor a directory of the system.
+    pub root: PathBuf,
+    /// The project's name; empty for the folder's. It is one part of a path: no `/`.
+    pub name: String,
+    /// The project's central storage; empty for `~/outrigger/projects/{name}`.
+    pub central: PathBuf,
+}
+
+/// What a session keeps.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SessionConfig {
+    /// How long a session outlives its last socket; up to 24h.
+    #[serde(with = "Span::<0, DAY>")]
+    pub resume_grace: Duration,
+    /// Size of the events kept for a resume; 64KiB to 1GiB.
+    #[serde(with = "Size::<{ 64 * KIB }, { 1024 * MIB }>")]
+    pub buffer_bytes: usize,
+    /// Keys of `[chat]`, e.g. `chat.trust_level`, that no client may loosen; `providers` for keys,
+    /// addresses and the choice of a provider.
+    pub locked: Vec<String>,
+}
+
+impl SessionConfig {
+    /// Whether a client may not change a key of `[chat]`. `providers` locks the choice of a provider too.
+    pub fn is_locked(&self, key: &str) -> bool {
+        let is_named = |name: &str| self.locked.iter().any(|locked| locked == name);
+        is_named(key) || (key == "chat.provider" && self.locks_providers())
+    }
+
+    /// Whether a client may neither configure a provider nor choose one.
+    pub fn locks_providers(&self) -> bool {
+        self.locked.iter().any(|locked| locked == check::PROVIDERS)
+    }
+}
+
+/// Defaults of conversations.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ChatConfig {
+    /// The default provider instance; empty for the first one that is configured (in the order of
+    /// the file, then of the presets), else `scripted`.
+    pub provider: String,
+    /// The default model; empty for the provider's.
+    pub model: String,
+    /// How much is done without asking: `supervised`, `guided` or `autonomous`.
+    #[serde(deserialize_with = "word")]
+    pub trust_level: TrustLevel,
+    /// The default workflow; empty for none.
+    pub workflow: String,
+    /// The system prompt; empty for the built-in one.
+    pub system_prompt: String,
+    /// Most turns of one exchange; 1 to 200.
+    #[serde(with = "Turns")]
+    pub max_turns: u32,
+    /// Tokens of context kept free for the last answer; up to 1000000.
+    #[serde(with = "Reserve")]
+    pub context_reserve: u64,
+    /// Longest exchange that offers no tools; up to 24h. Waiting for the user does not count.
+    #[serde(with = "Span::<1, DAY>")]
+    pub timeout_plain: Duration,
+    /// Longest exchange with tools; up to 24h. Waiting for the user does not count.
+    #[serde(with = "Span::<1, DAY>")]
+    pub timeout_tools: Duration,
+    /// Where an Ollama is looked for that answers while no provider is configured and `provider` is
+    /// empty: at the start, and before each message as long as there is none. Empty for nowhere.
+    #[serde(with = "Url")]
+    pub detect_ollama: Option<String>,
+}
+
+/// When and how the user is asked.
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ApprovalConfig {
+    /// How long an approval stays open, up to 24h; `0s` for ever.
+    #[serde(deserialize_with = "unless_zero")]
+    #[schemars(with = "Span<0, DAY>")]
+    pub timeout: Option<Duration>,
+    /// How long clients may keep one open while somebody is at it (`chat:tool-extend`), up to 24h; `0s` for no longer
+    /// than `timeout`.
+    #[serde(with = "Span::<0, DAY>")]
+    pub max_timeout: Duration,
+    /// Whether bash commands that are proven read-only run without asking.
+    pub auto_approve_safe_commands: bool,
+    /// What happens where the user would be asked: `ask`, or `deny` where nobody can answer.
+    #[serde(deserialize_with = "word")]
+    pub unattended: Unattended,
+}
+
+/// What happens where a user would be asked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Unattended {
+    /// The user is asked.
+    #[default]
+    Ask,
+    /// Nobody can answer: the call is denied at once.
+    Deny,
+}
+
+/// Settings of `file_read`.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct FileReadConfig {
+    /// Whether the tool is offered.
+    pub enabled: bool,
+    /// Size of one answer; 1KiB to 64MiB.
+    #[serde(with = "Size::<KIB, { 64 * MIB }>")]
+    pub max_bytes: usize,
+    /// Extensions that may be read, without dot; empty for all.
+    pub allowed_extensions: Vec<String>,
+}
+
+/// Settings of `bash`.
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct BashConfig {
+    /// Whether the tool is offered.
+    pub enabled: bool,
+    /// How long a command may run that asks for nothing else; up to `max_timeout`.
+    #[serde(with = "Span::<1, DAY>")]
+    pub timeout: Duration,
+    /// The longest a command may ask for; up to 24h.
+    #[serde(with = "Span::<1, DAY>")]
+    pub max_timeout: Duration,
+    /// Whether commands may use the network: `ask` (the command asks for it and the user decides),
+    /// `on` or `off`.
+    #[serde(deserialize_with = "word")]
+    pub network: NetworkPolicy,
+    /// `auto` for the strongest sandbox that works here, `off` for none.
+    #[serde(deserialize_with = "word")]
+    pub sandbox: SandboxPolicy,
+    /// What commands may do to git repositories, where the sandbox is `full`: `read`, or `write` for all but settings
+    /// and hooks. The tool `git` may always write.
+    #[serde(deserialize_with = "word")]
+    pub git: GitPolicy,
+    /// Most of its temporary files, which are in memory where the sandbox is `full`; 1MiB to 64GiB. As much again for
+    /// its home.
+    #[serde(with = "Size::<MIB, { 64 * 1024 * MIB }>")]
+    pub tmp_size: usize,
+}
+
+/// What commands of `bash` may do to git repositories.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum GitPolicy {
+    /// They read them.
+    #[default]
+    Read,
+    /// They change them, but not their settings and hooks.
+    Write,
+}
+
+/// Whether commands run in the sandbox.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum SandboxPolicy {
+    /// In the strongest mode that works here.
+    #[default]
+    Auto,
+    /// Without any layer; processes are still controlled.
+    Off,
+}
+
+/// Settings of `web_search`.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct WebSearchConfig {
+    /// Whether the tool is offered.
+    pub enabled: bool,
+    /// Where SearXNG is; empty for none.
+    #[serde(with = "Url")]
+    pub searxng_url: Option<String>,
+    /// Engines to ask SearXNG for; empty for its own choice.
+    pub engines: Vec<String>,
+    /// Key of the Brave Search API; empty for `BRAVE_API_KEY` of the environment, else none.
+    #[serde(with = "Secret")]
+    pub brave_api_key: Option<SecretString>,
+    /// The whole endpoint of the Brave Search API.
+    pub brave_url: String,
+    /// How long the answer to a query is kept, up to 24h; `0s` for not at all.
+    #[serde(with = "Span::<0, DAY>")]
+    pub cache_ttl: Duration,
+    /// When the user is asked before a search, at every trust level: `never`, `new_words` (where the
+    /// query has words that the user did not write in this conversation) or `always`.
+    #[serde(deserialize_with = "word")]
+    pub ask: AskSearch,
+    /// Searches of one exchange; 0 to 1000. Each further one is asked for, at every trust level.
+    #[serde(with = "Number::<0, 1000>")]
+    pub limit: usize,
+}
+
+/// When the user is asked before a search, whatever the trust level.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum AskSearch {
+    /// As the trust level says.
+    #[default]
+    Never,
+    /// Where the query has words that the user did not write in the conversation.
+    NewWords,
+    /// Before every search.
+    Always,
+}
+
+/// Logging, to stderr.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LogConfig {
+    /// A filter of `tracing`, e.g. `info` or `outrigger=debug`. `RUST_LOG` wins.
+    pub level: String,
+    /// `human`, `json`, or `auto`: human on a terminal, JSON otherwise.
+    #[serde(deserialize_with = "word")]
+    pub format: LogFormat,
+}
+
+/// The audit log: digests of what was called and what came of it, no contents.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AuditConfig {
+    /// Its file, outside the project and its central storage; empty for no audit log.
+    pub path: PathBuf,
+    /// Size at which the file becomes `FILE.1` and a new one is begun; 64KiB to 1GiB.
+    #[serde(with = "Size::<{ 64 * KIB }, { 1024 * MIB }>")]
+    pub max_bytes: u64,
+    /// How many older files are kept; 1 to 100.
+    #[serde(with = "Number::<1, MAX_KEPT>")]
+    pub keep: u32,
+}
+
+/// A text that is never shown.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(from = "String")]
+#[schemars(with = "String", extend("format" = "secret"))]
+pub(crate) struct Secret(pub(crate) SecretString);
+
+impl From<String> for Secret {
+    fn from(text: String) -> Self {
+        Self(SecretString::from(text.trim()))
+    }
+}
+
+impl Secret {
+    /// Reads the secret, `None` where it is empty, for serde's `with`.
+    fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Option<SecretString>, D::Error> {
+        let Self(secret) = <Self as Deserialize>::deserialize(from)?;
+        Ok(Some(secret).filter(|secret| !secret.expose_secret().is_empty()))
+    }
+}
+
+/// A base URL without a slash at its end.
+#[derive(JsonSchema)]
+#[schemars(inline, with = "String")]
+enum Url {}
+
+impl Url {
+    /// Reads the URL, `None` where it is empty, for serde's `with`.
+    fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
+        let text = String::deserialize(from)?;
+        let url = text.trim().trim_end_matches('/');
+        Ok((!url.is_empty()).then(|| url.to_owned()))
+    }
+}
+
+fn address<'de, D: Deserializer<'de>>(from: D) -> Result<IpAddr, D::Error> {
+    let host = String::deserialize(from)?;
+    let host = match host.trim() {
+        "localhost" => "127.0.0.1",
+        host => host.trim_start_matches('[').trim_end_matches(']'),
+    };
+    host.parse().map_err(|_| {
+        D::Error::custom("expected an IP address, such as 127.0.0.1, ::1 or 0.0.0.0, or localhost")
+    })
+}
+
+fn unless_zero<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Duration>, D::Error> {
+    Ok(Some(Span::<0, DAY>::deserialize(from)?).filter(|span| !span.is_zero()))
+}
+
+/// Reads a word of an enum, so that anything else is said to be no text.
+pub(super) fn word<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
+    deserializer: D,
+) -> Result<T, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    T::deserialize(text.into_deserializer())
+}
