@@ -60,7 +60,7 @@ pub use self::secrets::Secrets;
 use self::flow::Feed;
 use self::plain::Outside;
 use self::scope::Scope;
-use self::tree::{Fault, Reading};
+use self::tree::Fault;
 use self::types::{Script, Stage};
 use self::walk::Walk;
 
@@ -208,17 +208,13 @@ pub fn classify(line: &str, surroundings: &Surroundings<'_>) -> Classification {
     let mut agreed = false;
     if let Ok(script) = &plain {
         let words = plain_words(script);
-        let agrees =
-            |reading: &Reading| reading.fault.is_none() && plain_words(&reading.script) == words;
-        let first = readings.iter().position(agrees);
-        agreed = first.is_some();
-        if let Some(first) = first {
-            readings = vec![readings.swap_remove(first)];
-        }
-        if !agreed {
-            let mut scope = Scope::new(surroundings);
-            walk.script(script, &mut scope, &Feed::default());
-        }
+        agreed = readings
+            .iter()
+            .any(|reading| reading.fault.is_none() && plain_words(&reading.script) == words);
+        walk.script(script, &mut Scope::new(surroundings), &Feed::default());
+    }
+    if agreed {
+        readings.clear();
     }
     let mut scope = Scope::new(surroundings);
     walk.readings(line, &readings, &mut scope, &Feed::default());
