@@ -1,6 +1,6 @@
 //! Options against their allow-lists, and scripts of `sed` that only print.
 
-use super::safe::{Item, Unproven};
+use super::safe::{Item, Proof};
 use super::table::{Options, cluster, has};
 
 /// Checks every option against the allowed ones and returns the operands; all words must be literal.
@@ -8,7 +8,7 @@ pub(super) fn operands<'i>(
     items: &'i [Item],
     options: &Options,
     program: &Item,
-) -> Result<Vec<&'i Item>, Unproven> {
+) -> Proof<Vec<&'i Item>> {
     let mut operands: Vec<&Item> = Vec::new();
     let mut listing = options.listing.is_empty();
     let mut rest = items.iter();

@@ -52,13 +52,10 @@ impl<'a> Invocation<'a> {
 
 /// Writes the words as the user knows them.
 pub(super) fn shown(args: &[Arg]) -> String {
-    let words: Vec<String> = words_of(args)
-        .into_iter()
-        .map(|word| match word {
-            Word::Dynamic(text) | Word::Literal(text) => text,
-        })
-        .collect();
-    words.join(" ")
+    let words = words_of(args).into_iter().map(|word| match word {
+        Word::Dynamic(text) | Word::Literal(text) => text,
+    });
+    words.collect::<Vec<String>>().join(" ")
 }
 
 /// Returns the words as written; one that was followed into several is one word again.
@@ -86,11 +83,8 @@ impl Walk<'_> {
     }
 
     pub(super) fn hidden(&mut self, args: &[Arg]) {
-        self.blocked(
-            args,
-            "hidden-code",
-            "runs text that was downloaded or decoded",
-        );
+        let reason = "runs text that was downloaded or decoded";
+        self.blocked(args, "hidden-code", reason);
     }
 
     /// Judges one command and everything it runs in turn.
@@ -119,7 +113,6 @@ impl Walk<'_> {
     }
 
     fn judge(&mut self, it: &Invocation<'_>, scope: &mut Scope) {
-        self.itself(it.args, scope);
         self.downloaded(it.args, scope);
         if matches!(it.program, "env" | "genv" | "strace") {
             // What is set so counts for the rest of the line as well: that is only stricter.
@@ -266,11 +259,7 @@ impl Walk<'_> {
                 if let [dash, name, words @ ..] = it.rest
                     && dash.text == "-v"
                 {
-                    let value = Value {
-                        choices: printf(words).into_iter().collect(),
-                        taint: taint_of(words),
-                        spread: false,
-                    };
+                    let value = Value::any(printf(words), taint_of(words));
                     scope.bind(&name.text, value);
                 }
             }
@@ -306,18 +295,11 @@ impl Walk<'_> {
         }
         if program == "alias" {
             // An alias is the function that does the same.
-            let mut readings = tree::readings(&format!("{value} \"$@\""));
-            if let Some(reading) = readings.pop() {
-                scope.bodies.insert(name.to_owned(), reading.script.into());
-            }
+            let script = tree::read(&format!("{value} \"$@\""), 0).script;
+            scope.bodies.insert(name.to_owned(), script.into());
         }
-        let choices = (!arg.unknown).then(|| value.to_owned());
-        let value = Value {
-            choices: choices.into_iter().collect(),
-            taint: arg.taint,
-            spread: false,
-        };
-        scope.bind(name, value);
+        let known = (!arg.unknown).then(|| value.to_owned());
+        scope.bind(name, Value::any(known, arg.taint));
     }
 }
 
@@ -336,11 +318,7 @@ fn read_value(input: &Feed, several: bool) -> Value {
     choices.extend(lines.chain(fields.take(MAX_FIELDS)).map(str::to_owned));
     choices.sort();
     choices.dedup();
-    Value {
-        choices,
-        taint: input.taint,
-        spread: false,
-    }
+    Value::any(choices, input.taint)
 }
 
 /// Sets `$0`, `$1`, … and `$@`.

@@ -61,6 +61,22 @@ impl Arg {
         }
     }
 
+    /// Returns the word as a pattern if it looks like one: a program may take quoted ones, as `find -name` does.
+    pub(super) fn as_pattern(&self) -> Self {
+        Self {
+            glob: self.glob || self.text.contains(['*', '?', '[']),
+            ..self.clone()
+        }
+    }
+
+    /// Takes over what another word, which becomes a part of this one, came from.
+    pub(super) fn absorb(&mut self, other: &Self) {
+        self.unknown |= other.unknown;
+        self.loose |= other.loose;
+        self.made |= other.made;
+        self.taint = self.taint.join(other.taint);
+    }
+
     /// Returns the text where every part of it is known.
     pub(super) fn as_known(&self) -> Option<&str> {
         (!self.glob && !self.unknown).then_some(&*self.text)
@@ -128,9 +144,7 @@ pub(super) fn expand_text(token: &Token, scope: &Scope) -> Arg {
     for arg in args {
         joined.text.push('\n');
         joined.text.push_str(&arg.text);
-        joined.unknown |= arg.unknown;
-        joined.made |= arg.made;
-        joined.taint = joined.taint.join(arg.taint);
+        joined.absorb(&arg);
         joined.content = joined.content.or(arg.content);
     }
     joined
@@ -168,44 +182,23 @@ fn braces<'t>(atoms: Vec<&'t Atom>, variants: &mut Vec<Vec<&'t Atom>>) -> bool {
 
 /// Finds the first balanced `{…,…}`: its braces and the commas between them.
 fn brace_group(atoms: &[&Atom]) -> Option<(usize, usize, Vec<usize>)> {
-    let opens = atoms
-        .iter()
-        .enumerate()
-        .filter(|(_, atom)| atom.bare() == Some('{'));
-    for (open, _) in opens {
-        let Some(close) = closing(atoms, open) else {
-            continue;
-        };
-        let mut depth = 0_usize;
-        let mut commas = Vec::new();
-        for (index, atom) in atoms.iter().enumerate().take(close).skip(open) {
-            match atom.bare() {
+    let bare = || atoms.iter().map(|atom| atom.bare()).enumerate();
+    let opens = bare().filter(|(_, c)| *c == Some('{'));
+    opens.map(|(open, _)| open).find_map(|open| {
+        let (mut depth, mut commas) = (0_usize, Vec::new());
+        for (index, c) in bare().skip(open) {
+            match c {
                 Some('{') => depth += 1,
+                Some('}') if depth == 1 => {
+                    return (!commas.is_empty()).then_some((open, index, commas));
+                }
                 Some('}') => depth -= 1,
                 Some(',') if depth == 1 => commas.push(index),
                 _ => {}
             }
         }
-        if !commas.is_empty() {
-            return Some((open, close, commas));
-        }
-    }
-    None
-}
-
-fn closing(atoms: &[&Atom], open: usize) -> Option<usize> {
-    let mut depth = 0_usize;
-    for (index, atom) in atoms.iter().enumerate().skip(open) {
-        match atom.bare() {
-            Some('{') => depth += 1,
-            Some('}') => depth -= 1,
-            _ => continue,
-        }
-        if depth == 0 {
-            return Some(index);
-        }
-    }
-    None
+        None
+    })
 }
 
 /// One run over the atoms of a word; `current` holds every form the word may have so far.
@@ -245,10 +238,7 @@ impl<'s> Expansion<'s> {
 
     /// Replaces `~`, `~/…` and `~user`; returns the atoms that are left.
     fn tilde<'t>(&mut self, atoms: &'t [&'t Atom]) -> &'t [&'t Atom] {
-        let Some(('~', rest)) = atoms
-            .split_first()
-            .and_then(|(first, rest)| Some((first.bare()?, rest)))
-        else {
+        let Some((first, rest)) = atoms.split_first() else {
             return atoms;
         };
         let user: String = rest
@@ -256,11 +246,12 @@ impl<'s> Expansion<'s> {
             .map_while(|atom| atom.bare().filter(|c| *c != '/'))
             .collect();
         let rest = rest.get(user.chars().count()..).unwrap_or_default();
-        if rest.first().is_some_and(|atom| atom.bare() != Some('/')) {
+        let whole = rest.first().is_none_or(|atom| atom.bare() == Some('/'));
+        if first.bare() != Some('~') || !whole {
             return atoms;
         }
         match user.as_str() {
-            "" => self.push_text(&self.scope.home.clone()),
+            "" => self.push_text(&self.scope.home),
             "+" => self.parameter("PWD", true),
             "-" => self.unknown(true, Taint::default(), true),
             "root" => self.push_text("/root"),
@@ -279,14 +270,17 @@ impl<'s> Expansion<'s> {
             Atom::Parameter {
                 name,
                 operator,
-                fallback,
+                inner,
                 quoted,
             } => {
-                let set = self.scope.value(name).is_some() && *operator != Operator::Instead;
-                if set || fallback.is_empty() {
+                let set = *operator != Operator::Instead && self.scope.value(name).is_some();
+                if *operator == Operator::Opaque {
+                    let taint = taint_of(&expand_whole(inner, self.scope));
+                    self.unknown(*quoted, taint, true);
+                } else if set || inner.is_empty() {
                     self.parameter(name, *quoted);
                 } else {
-                    fallback.iter().for_each(|atom| self.atom(atom));
+                    inner.iter().for_each(|atom| self.atom(atom));
                 }
             }
             Atom::Output { script, quoted } => self.output(script, *quoted),
@@ -296,10 +290,6 @@ impl<'s> Expansion<'s> {
                 for arg in &mut self.current {
                     arg.content.clone_from(&feed.text);
                 }
-            }
-            Atom::Opaque { inner, quoted } => {
-                let taint = taint_of(&expand_whole(inner, self.scope));
-                self.unknown(*quoted, taint, true);
             }
         }
     }

@@ -1,7 +1,6 @@
 //! What text goes from one command to the next: literal, downloaded, decoded, secret or unknown.
 
 use super::ansi;
-use super::command::set_parameters;
 use super::expand::{Arg, expand_all, expand_text};
 use super::paths;
 use super::peel::{self, Peeled};
@@ -59,9 +58,9 @@ pub(super) fn output_of(script: &Script, scope: &Scope) -> Feed {
 /// Returns what a whole script writes, whose commands read `input`.
 fn output_from(script: &Script, input: &Feed, scope: &Scope) -> Feed {
     let mut taint = Taint::default();
-    let mut text = Some(String::new()).filter(|_| !script.statements.is_empty());
+    let mut text = Some(String::new()).filter(|_| !script.is_empty());
     let mut passed = None;
-    for statement in &script.statements {
+    for statement in script {
         let mut feed = input.clone();
         for stage in &statement.stages {
             feed = stage_output(stage, &feed, scope);
@@ -102,9 +101,8 @@ pub(super) fn input_of(redirects: &[Redirect], feed: &Feed, scope: &Scope) -> Fe
     let mut input = feed.clone();
     for redirect in redirects {
         match redirect {
-            Redirect::Text(body) => {
-                let arg = body.get().map(|token| expand_text(token, scope));
-                let arg = arg.unwrap_or_default();
+            Redirect::Text(token) => {
+                let arg = expand_text(token, scope);
                 let text = (!arg.unknown).then_some(arg.text);
                 input = Feed::connected(text, arg.taint);
             }
@@ -129,10 +127,8 @@ pub(super) fn input_of(redirects: &[Redirect], feed: &Feed, scope: &Scope) -> Fe
 /// Returns what kind of text the file holds.
 pub(super) fn file_taint(arg: &Arg, scope: &Scope) -> Taint {
     Taint {
-        fetched: scope.files.is_download(&arg.text),
-        decoded: false,
         secret: paths::denied(arg, scope).is_some(),
-        written: scope.files.is_written(&arg.text),
+        ..scope.files.taint(&arg.text)
     }
 }
 
@@ -196,39 +192,27 @@ fn unwrapped_output(args: &[Arg], input: &Feed, scope: &Scope, wrappers: usize) 
 
 /// Returns what a call of a function of the line writes.
 fn function_output(args: &[Arg], input: &Feed, scope: &Scope) -> Option<Feed> {
-    let name = &args.first()?.text;
-    let body = scope.function(name)?;
+    let (body, inner) = scope.called(args)?;
     let followed = scope.outputs.get();
     if followed >= MAX_OUTPUTS {
         // More than can be followed counts as hidden.
-        let taint = Taint {
-            decoded: true,
-            ..input.taint
-        };
+        let mut taint = input.taint;
+        taint.decoded = true;
         return Some(Feed::connected(None, taint));
     }
     scope.outputs.set(followed + 1);
-    let mut inner = scope.clone();
-    set_parameters(&mut inner, args);
-    inner.enter(name);
     Some(output_from(&body, input, &inner))
 }
 
 /// Joins where the words came from.
 pub(super) fn taint_of(args: &[Arg]) -> Taint {
-    args.iter()
-        .fold(Taint::default(), |taint, arg| taint.join(arg.taint))
+    let taints = args.iter().map(|arg| arg.taint);
+    taints.fold(Taint::default(), Taint::join)
 }
 
 /// Returns what kind of text a file holds that the word names: `x`, `--in=x`, `if=x`, `open('x')`.
 fn named_taint(arg: &Arg, scope: &Scope) -> Taint {
-    // A quoted pattern, as `find -name` has it, may match what a glob would.
-    let glob = arg.glob || arg.text.contains(['*', '?', '[']);
-    let pattern = Arg {
-        glob,
-        ..arg.clone()
-    };
-    let mut taint = file_taint(&pattern, scope);
+    let mut taint = file_taint(&arg.as_pattern(), scope);
     let pieces = arg.text.split(|c: char| "='\"()<>, ".contains(c)).skip(1);
     taint.secret |= pieces
         .filter(|piece| !piece.is_empty())

@@ -29,7 +29,7 @@ pub(super) struct Running {
 impl Scope {
     /// Begins to read the body of a function.
     pub(super) fn enter(&mut self, name: &str) {
-        self.set("FUNCNAME", name.to_owned());
+        self.set("FUNCNAME", name);
         self.running.push(Running {
             name: name.to_owned(),
             beside: false,
@@ -43,10 +43,15 @@ impl Scope {
         }
     }
 
-    /// Returns the body of a function of the line, unless it is the one that is being read.
-    pub(super) fn function(&self, name: &str) -> Option<Rc<Script>> {
-        let running = self.running.iter().any(|function| function.name == name);
-        self.bodies.get(name).filter(|_| !running).map(Rc::clone)
+    /// Returns the body of the function that is called and its scope, unless it is being read already.
+    pub(super) fn called(&self, args: &[Arg]) -> Option<(Rc<Script>, Self)> {
+        let name = &args.first()?.text;
+        let running = self.running.iter().any(|function| function.name == *name);
+        let body = self.bodies.get(name).filter(|_| !running)?;
+        let mut inner = self.clone();
+        set_parameters(&mut inner, args);
+        inner.enter(name);
+        Some((Rc::clone(body), inner))
     }
 }
 
@@ -62,7 +67,11 @@ impl Walk<'_> {
     /// A call of a function of the line: its body, with the words and the input of the call.
     pub(super) fn called(&mut self, args: &[Arg], input: &Feed, scope: &mut Scope) {
         let Some(first) = args.first() else { return };
-        let Some(body) = scope.function(&first.text) else {
+        let mut running = scope.running.iter();
+        if running.any(|function| function.beside && function.name == first.text) {
+            self.starts_itself(&first.text);
+        }
+        let Some((body, mut inner)) = scope.called(args) else {
             return;
         };
         if self.calls >= MAX_CALLS {
@@ -70,20 +79,8 @@ impl Walk<'_> {
             return self.dangerous(args, "limit-work", reason);
         }
         self.calls += 1;
-        let mut inner = scope.clone();
-        set_parameters(&mut inner, args);
-        inner.enter(&first.text);
         self.deeper(&first.text, |walk| walk.script(&body, &mut inner, input));
         scope.keep(inner);
-    }
-
-    /// A function that starts itself beside itself.
-    pub(super) fn itself(&mut self, args: &[Arg], scope: &Scope) {
-        let Some(first) = args.first() else { return };
-        let mut running = scope.running.iter();
-        if running.any(|function| function.beside && function.name == first.text) {
-            self.starts_itself(&first.text);
-        }
     }
 
     /// A script that starts itself beside itself or in a loop: `$0 &`, `bash "$0" &`.

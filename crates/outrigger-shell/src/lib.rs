@@ -60,7 +60,7 @@ pub use self::secrets::Secrets;
 use self::flow::Feed;
 use self::plain::Outside;
 use self::scope::Scope;
-use self::tree::{Fault, Reading};
+use self::tree::Fault;
 use self::types::{Script, Stage};
 use self::walk::Walk;
 
@@ -184,14 +184,6 @@ impl Classification {
     }
 }
 
-/// Returns the home directory that `~` stands for; without one, a path that is nobody's.
-fn home_of(surroundings: &Surroundings<'_>) -> String {
-    surroundings
-        .home
-        .map_or("/home/-".into(), |home| home.to_string_lossy())
-        .into_owned()
-}
-
 /// Classifies one line as `bash -c` would be given it.
 ///
 /// Never panics; takes time in proportion to the line, which is refused beyond 128 KiB.
@@ -200,35 +192,24 @@ pub fn classify(line: &str, surroundings: &Surroundings<'_>) -> Classification {
     if line.len() > MAX_READ {
         let reason = "is longer than any shell would accept";
         walk.find(DangerLevel::Blocked, "limit-length", "", reason);
-        return finish(walk, false);
+        return walk.finish(false);
     }
     limits(line, &mut walk);
     let plain = plain::read(line);
-    let mut readings = tree::readings(line);
+    let readings = tree::readings(line);
+    let fault = readings.iter().filter_map(|reading| reading.fault).max();
     let mut agreed = false;
     if let Ok(script) = &plain {
         let words = plain_words(script);
-        let agrees =
-            |reading: &Reading| reading.fault.is_none() && plain_words(&reading.script) == words;
-        let first = readings.iter().position(agrees);
-        agreed = first.is_some();
-        if let Some(first) = first {
-            readings = vec![readings.swap_remove(first)];
-        }
-        if !agreed {
-            let mut scope = Scope::new(surroundings);
-            walk.script(script, &mut scope, &Feed::default());
-        }
+        agreed = readings
+            .iter()
+            .any(|reading| reading.fault.is_none() && plain_words(&reading.script) == words);
+        walk.script(script, &mut Scope::new(surroundings), &Feed::default());
     }
-    let mut scope = Scope::new(surroundings);
-    walk.readings(line, &readings, &mut scope, &Feed::default());
-    let fault = readings.iter().find_map(|reading| reading.fault);
-    if fault == Some(Fault::TooLong) {
-        // What it does is not known, not even in part.
-        let reason = "takes too many steps to be read".to_owned();
-        walk.find(DangerLevel::Dangerous, "limit-steps", "", reason);
-    } else if let Some((rule, reason)) = unreadable(&plain, fault) {
-        walk.find(DangerLevel::Warning, rule, line, reason);
+    if !agreed {
+        let mut scope = Scope::new(surroundings);
+        walk.readings(line, &readings, &mut scope, &Feed::default());
+        faults(line, &plain, fault, &mut walk);
     }
     if walk.commands.len() > MAX_COMMANDS {
         let reason = format!("has more than {MAX_COMMANDS} commands");
@@ -238,14 +219,11 @@ pub fn classify(line: &str, surroundings: &Surroundings<'_>) -> Classification {
     if walk.findings.is_empty() {
         proof(&plain, agreed, &mut walk);
     }
-    let remembered = plain.as_ref().ok().and_then(|script| {
-        let level = walk.findings.iter().map(|finding| finding.level).max();
-        remember::key(script, line, level.unwrap_or(DangerLevel::Safe))
-    });
-    Classification {
-        remembered,
-        ..finish(walk, plain.is_ok())
-    }
+    let mut verdict = walk.finish(plain.is_ok());
+    verdict.remembered = plain
+        .ok()
+        .and_then(|script| remember::key(&script, line, verdict.level));
+    verdict
 }
 
 /// Classifies one command that is run with exactly these words, without a shell.
@@ -265,17 +243,6 @@ fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', "'\\''"))
 }
 
-fn finish(walk: Walk<'_>, plain: bool) -> Classification {
-    let level = walk.findings.iter().map(|finding| finding.level).max();
-    Classification {
-        level: level.unwrap_or(DangerLevel::Safe),
-        commands: walk.commands,
-        findings: walk.findings,
-        plain,
-        remembered: None,
-    }
-}
-
 fn limits(line: &str, walk: &mut Walk<'_>) {
     if line.len() > MAX_LENGTH {
         let reason = format!("is longer than {MAX_LENGTH} bytes");
@@ -287,23 +254,34 @@ fn limits(line: &str, walk: &mut Walk<'_>) {
     }
 }
 
-/// Returns rule and reason where the line cannot be read, or not to its end.
-fn unreadable(
-    plain: &Result<Script, Outside>,
-    fault: Option<Fault>,
-) -> Option<(&'static str, String)> {
-    match (plain, fault) {
-        (_, Some(Fault::TooLong)) => None,
-        (_, Some(Fault::TooDeep)) => Some(("limit-nesting", "is nested too deeply".to_owned())),
-        (Err(Outside::Syntax(what)), _) => {
-            Some(("syntax", format!("cannot be read: it has {what}")))
+/// Tells that the line cannot be read, or not to its end.
+fn faults(line: &str, plain: &Result<Script, Outside>, fault: Option<Fault>, walk: &mut Walk<'_>) {
+    let (level, rule, words, reason) = match (fault, plain) {
+        // What it does is not known, not even in part.
+        (Some(Fault::TooLong), _) => {
+            let reason = "takes too many steps to be read";
+            (DangerLevel::Dangerous, "limit-steps", "", reason.to_owned())
         }
-        (_, Some(Fault::Syntax)) => {
+        (Some(Fault::TooDeep), _) => {
+            let reason = "is nested too deeply";
+            (
+                DangerLevel::Warning,
+                "limit-nesting",
+                line,
+                reason.to_owned(),
+            )
+        }
+        (_, Err(Outside::Syntax(what))) => {
+            let reason = format!("cannot be read: it has {what}");
+            (DangerLevel::Warning, "syntax", line, reason)
+        }
+        (Some(Fault::Syntax), _) => {
             let reason = "cannot be read: it has a syntax error";
-            Some(("syntax", reason.to_owned()))
+            (DangerLevel::Warning, "syntax", line, reason.to_owned())
         }
-        (_, None) => None,
-    }
+        (None, _) => return,
+    };
+    walk.find(level, rule, words, reason);
 }
 
 /// Looks for a reason not to call the line safe.
@@ -320,21 +298,14 @@ fn proof(plain: &Result<Script, Outside>, agreed: bool, walk: &mut Walk<'_>) {
         return walk.find(DangerLevel::Warning, "readers-disagree", "", reason);
     }
     if let Err(unproven) = safe::prove(script, walk.surroundings) {
-        walk.find(
-            DangerLevel::Warning,
-            unproven.rule,
-            &unproven.words,
-            unproven.reason,
-        );
+        walk.findings.push(unproven);
     }
 }
 
 /// Returns the words of each command; `None` where there is more than plain commands.
 fn plain_words(script: &Script) -> Option<Vec<Vec<Word>>> {
-    script
-        .statements
-        .iter()
-        .flat_map(|statement| &statement.stages)
+    let stages = script.iter().flat_map(|statement| &statement.stages);
+    stages
         .map(|stage| match stage {
             Stage::Simple(simple) if simple.assignments.is_empty() => {
                 Some(simple.words.iter().map(types::Token::word).collect())

@@ -35,7 +35,7 @@ impl Walk<'_> {
     /// A command whose program is not known.
     pub(super) fn unnamed(&mut self, args: &[Arg], input: &Feed, scope: &mut Scope) {
         let Some(first) = args.first() else { return };
-        if first.taint.hidden() || first.made && scope.files.is_download(&first.text) {
+        if first.taint.hidden() || first.made && scope.files.taint(&first.text).fetched {
             self.hidden(args);
         }
         // What comes over a connection may be what it runs.

@@ -38,7 +38,7 @@ impl Walk<'_> {
     pub(super) fn network(&mut self, it: &Invocation<'_>, scope: &Scope) {
         if TABLE.programs.fetchers.contains(it.program) {
             for name in download_names(it) {
-                scope.files.download(&name);
+                scope.files.store(&name, true, false);
             }
         }
         if TABLE.programs.senders.contains(it.program) {

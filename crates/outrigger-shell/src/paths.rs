@@ -1,6 +1,7 @@
 //! Paths that matter, by their text alone: protected trees, devices, secrets, files that are run later.
 
-use std::path::Path;
+use std::borrow::Cow;
+use std::path::{Component, Path};
 
 use super::expand::{Arg, UNKNOWN};
 use super::scope::Scope;
@@ -9,13 +10,12 @@ use super::table::{TABLE, has, wildcard};
 /// Longest chain of `..` that is not taken for a climb to the root.
 const MAX_CLIMB: usize = 2;
 
-fn parts(path: &Path) -> Vec<String> {
-    path.components()
-        .filter_map(|part| match part {
-            std::path::Component::Normal(part) => Some(part.to_string_lossy().into_owned()),
-            _ => None,
-        })
-        .collect()
+/// Returns the names that a path is made of.
+pub(super) fn parts(path: &Path) -> impl Iterator<Item = Cow<'_, str>> {
+    path.components().filter_map(|part| match part {
+        Component::Normal(part) => Some(part.to_string_lossy()),
+        _ => None,
+    })
 }
 
 /// Whether the component is nothing but wildcards: everything in its directory.
@@ -30,12 +30,9 @@ pub(super) fn names_everything(path: &str) -> bool {
 
 /// Whether the argument names the root, a system directory, a home, or everything in one of them.
 pub(super) fn protected(arg: &Arg, scope: &Scope) -> bool {
-    let climb = arg
-        .text
-        .split('/')
-        .filter(|part| !matches!(*part, "" | ".") && !is_everything(part))
-        .collect::<Vec<_>>();
-    if climb.len() > MAX_CLIMB && climb.iter().all(|part| *part == "..") {
+    let climb = arg.text.split('/');
+    let mut climb = climb.filter(|part| !matches!(*part, "" | ".") && !is_everything(part));
+    if climb.clone().count() > MAX_CLIMB && climb.all(|part| part == "..") {
         return true;
     }
     if arg.text.starts_with(UNKNOWN) {
@@ -44,7 +41,7 @@ pub(super) fn protected(arg: &Arg, scope: &Scope) -> bool {
     let Some(path) = scope.resolve(&arg.text) else {
         return false;
     };
-    let mut parts = parts(&path);
+    let mut parts: Vec<Cow<'_, str>> = parts(&path).collect();
     while parts.last().is_some_and(|part| is_everything(part)) {
         parts.pop();
     }
@@ -91,10 +88,11 @@ pub(super) fn data_device(arg: &Arg, scope: &Scope) -> bool {
     let Some(path) = scope.resolve(&arg.text) else {
         return false;
     };
-    match parts(&path).as_slice() {
-        [dev, name, ..] if dev == "dev" => !has(&TABLE.paths.harmless_devices, name),
-        _ => false,
-    }
+    let mut parts = parts(&path);
+    parts.next().is_some_and(|dev| dev == "dev")
+        && parts
+            .next()
+            .is_some_and(|name| !has(&TABLE.paths.harmless_devices, &name))
 }
 
 /// Whether writing there acts on the kernel directly.
@@ -114,14 +112,10 @@ pub(super) const RUNS_LATER: &str = "writes where another program will run or tr
 
 /// Returns the parts of the path, resolved as far as the line tells, folded.
 fn folded_parts(arg: &Arg, scope: &Scope) -> Vec<String> {
-    let path = match scope.resolve(&arg.text) {
-        Some(path) => path,
-        None => Path::new("/unknown").join(arg.text.trim_start_matches('/')),
-    };
-    parts(&path)
-        .iter()
-        .map(|part| scope.secrets.fold(part))
-        .collect()
+    let path = scope.resolve(&arg.text);
+    let path = path.unwrap_or_else(|| Path::new("/unknown").join(arg.text.trim_start_matches('/')));
+    let folded = parts(&path).map(|part| scope.secrets.fold(&part));
+    folded.collect()
 }
 
 /// Whether another program will run or trust later what is written there.
@@ -141,20 +135,13 @@ pub(super) fn sensitive_write(arg: &Arg, scope: &Scope) -> Option<&'static str> 
     if resolved.is_some_and(|path| scope.is_own(&path)) {
         return None;
     }
+    let mut trees = TABLE.paths.system_trees.iter();
+    let mut is_tree = |part: &String| trees.any(|name| name.eq_ignore_ascii_case(part));
+    let system = "writes to a system directory";
     match folded_parts(arg, scope).as_slice() {
         [dev, ..] if dev == "dev" => None,
-        [first, ..]
-            if TABLE
-                .paths
-                .system_trees
-                .iter()
-                .any(|name| name.eq_ignore_ascii_case(first)) =>
-        {
-            Some("writes to a system directory")
-        }
-        [first, second, ..] if first == "var" && second != "tmp" => {
-            Some("writes to a system directory")
-        }
+        [first, ..] if is_tree(first) => Some(system),
+        [first, second, ..] if first == "var" && second != "tmp" => Some(system),
         [first, ..] if first == "root" && !scope.home.starts_with("/root") => {
             Some("writes to the home of root")
         }
@@ -172,19 +159,15 @@ pub(super) fn outside(arg: &Arg, scope: &Scope, roots: &[&Path]) -> bool {
 
 /// Says why the file should not be read, if it is on the deny list or a glob may match such a file.
 pub(super) fn denied(arg: &Arg, scope: &Scope) -> Option<&'static str> {
-    let text = &arg.text;
-    let resolved = scope.resolve(text);
     // What is not known is folded to nothing: `${X}.env` counts as `.env`.
-    let folded: Vec<String> = match &resolved {
-        Some(path) => parts(path)
-            .iter()
-            .map(|part| scope.secrets.fold(part))
-            .collect(),
-        None => text
-            .split('/')
-            .filter(|part| !matches!(*part, "" | "." | ".."))
-            .map(|part| scope.secrets.fold(part))
-            .collect(),
+    let fold = |part: &str| scope.secrets.fold(part);
+    let folded: Vec<String> = match scope.resolve(&arg.text) {
+        Some(path) => parts(&path).map(|part| fold(&part)).collect(),
+        None => {
+            let parts = arg.text.split('/');
+            let parts = parts.filter(|part| !matches!(*part, "" | "." | ".."));
+            parts.map(fold).collect()
+        }
     };
     if let [proc, process, ..] = folded.as_slice()
         && glob_matches(proc, "proc", arg)
@@ -197,15 +180,21 @@ pub(super) fn denied(arg: &Arg, scope: &Scope) -> Option<&'static str> {
     // A file name that is `repo:path`, as git has it, counts by its path.
     let last = folded.last()?;
     let file = last.rsplit(':').next().unwrap_or(last);
-    let directories = folded.iter().take(folded.len() - 1);
+    let covers = |part: &String, name: &String| glob_covers(part, name, arg.glob);
+    let (directories, below) = (scope.secrets.directories(), scope.secrets.below());
+    let in_directory = |part| directories.iter().any(|name| covers(part, name));
+    let is_below = |pair: &[String]| {
+        let [directory, file] = pair else {
+            return false;
+        };
+        let directory = directory.rsplit(':').next();
+        below.iter().any(|[folder, name]| {
+            directory == Some(folder) && (wildcard(name, file) || covers(file, name))
+        })
+    };
     let denied = is_denied_name(file, arg.glob, scope)
-        || directories
-            .clone()
-            .chain([last])
-            .any(|part| scope.secrets.directories().iter().any(|name| glob_covers(part, name, arg.glob)))
-        || folded.windows(2).any(|pair| {
-            matches!(pair, [a, b] if scope.secrets.below().iter().any(|[x, y]| a.rsplit(':').next() == Some(x.as_str()) && (wildcard(y, b) || glob_covers(b, y, arg.glob))))
-        });
+        || folded.iter().any(in_directory)
+        || folded.windows(2).any(is_below);
     denied.then_some("reads a file that may hold secrets")
 }
 

@@ -89,9 +89,7 @@ pub(super) fn joined(args: &[Arg]) -> Arg {
             text.text.push(' ');
         }
         text.text.push_str(&arg.text);
-        text.unknown |= arg.unknown;
-        text.made |= arg.made;
-        text.taint = text.taint.join(arg.taint);
+        text.absorb(arg);
     }
     text
 }

@@ -2,15 +2,15 @@
 //!
 //! Whatever is outside of it ends the reading with the name of the construct; [`super::tree`] reads the whole language.
 
-use std::cell::OnceCell;
-use std::rc::Rc;
-
 use super::types::{Atom, Redirect, Script, Simple, Stage, Statement, Token, has_braces};
 
 const RESERVED: [&str; 21] = [
     "if", "then", "elif", "else", "fi", "for", "select", "while", "until", "do", "done", "case",
     "esac", "in", "function", "{", "}", "!", "[[", "]]", "coproc",
 ];
+
+/// Characters that end a bare word.
+const META: &str = " \t\n;&|<>()";
 
 /// Why a text is not read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,26 +27,17 @@ fn outside<T>(construct: &'static str) -> Read<T> {
     Err(Outside::Construct(construct))
 }
 
-/// A here-document whose lines have not come yet.
-struct Pending {
-    delimiter: String,
-    strip_tabs: bool,
-    body: Rc<OnceCell<Token>>,
+fn syntax<T>(what: &'static str) -> Read<T> {
+    Err(Outside::Syntax(what))
 }
 
-/// A position in a text.
-pub(super) struct Reader {
-    chars: Vec<char>,
-    position: usize,
-    pending: Vec<Pending>,
-}
-
-/// Whether the character ends a bare word.
-fn is_meta(c: char) -> bool {
-    matches!(
-        c,
-        ' ' | '\t' | '\n' | ';' | '&' | '|' | '<' | '>' | '(' | ')'
-    )
+/// What of a text is not read yet.
+pub(super) struct Reader<'t> {
+    rest: &'t str,
+    /// Ends of here-documents whose lines have not come, and whether tabs before them do not count.
+    pending: Vec<(String, bool)>,
+    /// The here-documents that have come, in their order.
+    documents: Vec<Token>,
 }
 
 pub(super) fn is_name(c: char) -> bool {
@@ -59,64 +50,81 @@ pub(super) fn read(text: &str) -> Read<Script> {
     let mut script = Script::default();
     reader.skip_lines()?;
     while reader.peek().is_some() {
-        script.statements.push(reader.pipeline()?);
+        script.push(reader.pipeline()?);
         reader.separator()?;
     }
-    if reader.pending.is_empty() {
-        Ok(script)
-    } else {
-        outside("a here-document without its end")
+    if !reader.pending.is_empty() {
+        return outside("a here-document without its end");
     }
+    let stages = script.iter_mut().flat_map(|it| &mut it.stages);
+    let redirects = stages.flat_map(|stage| match stage {
+        Stage::Simple(simple) => simple.redirects.as_mut_slice(),
+        Stage::Compound(_) | Stage::Function { .. } => &mut [],
+    });
+    let texts = redirects.filter_map(|redirect| match redirect {
+        Redirect::Text(text) => Some(text),
+        _ => None,
+    });
+    for (text, document) in texts.zip(reader.documents) {
+        *text = document;
+    }
+    Ok(script)
 }
 
-impl Reader {
-    pub(super) fn new(text: &str) -> Self {
+impl<'t> Reader<'t> {
+    pub(super) fn new(text: &'t str) -> Self {
         Self {
-            chars: text.chars().collect(),
-            position: 0,
+            rest: text,
             pending: Vec::new(),
+            documents: Vec::new(),
         }
     }
 
-    fn raw(&self, offset: usize) -> Option<char> {
-        self.chars.get(self.position + offset).copied()
-    }
-
-    /// Steps over line continuations, which bash removes before it looks for words.
-    fn join_lines(&mut self) {
-        while self.raw(0) == Some('\\') && self.raw(1) == Some('\n') {
-            self.position += 2;
-        }
-    }
-
+    /// Returns the next character behind line continuations, which bash removes before it looks for words.
     pub(super) fn peek(&mut self) -> Option<char> {
-        self.join_lines();
-        self.raw(0)
+        while let Some(rest) = self.rest.strip_prefix("\\\n") {
+            self.rest = rest;
+        }
+        self.rest.chars().next()
     }
 
-    fn next_raw(&mut self) -> Option<char> {
-        let c = self.raw(0)?;
-        self.position += 1;
-        Some(c)
+    /// Takes the next character, whatever it is.
+    fn next(&mut self) -> Option<char> {
+        let mut chars = self.rest.chars();
+        let next = chars.next();
+        self.rest = chars.as_str();
+        next
     }
 
-    /// Takes the next character if it is this one.
+    /// Takes the next character behind line continuations if it is this one.
     fn take(&mut self, expected: char) -> bool {
+        self.take_if(|c| c == expected).is_some()
+    }
+
+    fn take_if(&mut self, wanted: impl Fn(char) -> bool) -> Option<char> {
+        self.peek().filter(|c| wanted(*c))?;
+        self.next()
+    }
+
+    fn take_while(&mut self, wanted: impl Fn(char) -> bool) -> String {
+        std::iter::from_fn(|| self.take_if(&wanted)).collect()
+    }
+
+    /// Whether the character behind the next one is this.
+    fn is_followed_by(&mut self, expected: char) -> bool {
+        let from = self.rest;
+        self.next();
         let found = self.peek() == Some(expected);
-        self.position += usize::from(found);
+        self.rest = from;
         found
     }
 
     /// Steps over blanks and a comment, but not over the end of the line.
     pub(super) fn skip_blanks(&mut self) {
-        while matches!(self.peek(), Some(' ' | '\t')) {
-            self.position += 1;
-        }
+        while self.take_if(|c| matches!(c, ' ' | '\t')).is_some() {}
         if self.peek() == Some('#') {
-            // No continuation here: a backslash does not carry a comment to the next line.
-            while self.raw(0).is_some_and(|c| c != '\n') {
-                self.position += 1;
-            }
+            // A backslash does not carry a comment to the next line.
+            self.rest = self.rest.trim_start_matches(|c| c != '\n');
         }
     }
 
@@ -135,49 +143,41 @@ impl Reader {
         self.skip_blanks();
         match self.peek() {
             Some(';') => {
-                self.position += 1;
+                self.next();
                 if matches!(self.peek(), Some(';' | '&')) {
-                    return Err(Outside::Syntax("a stray `;;`"));
+                    return syntax("a stray `;;`");
                 }
             }
             Some(joint @ ('&' | '|')) => {
-                self.position += 1;
+                self.next();
                 if !self.take(joint) {
                     return outside("a background job");
                 }
                 self.skip_lines()?;
                 if self.peek().is_none() {
-                    return Err(Outside::Syntax("an operator without its command"));
+                    return syntax("an operator without its command");
                 }
             }
-            Some('(' | ')') => return Err(Outside::Syntax("a stray parenthesis")),
+            Some('(' | ')') => return syntax("a stray parenthesis"),
             _ => {}
         }
         self.skip_lines()
     }
 
     fn pipeline(&mut self) -> Read<Statement> {
-        let mut stages = Vec::new();
+        let mut statement = Statement::from(Stage::Simple(self.command()?));
         loop {
-            stages.push(Stage::Simple(self.command()?));
             self.skip_blanks();
-            if self.peek() != Some('|') {
-                break;
+            if self.peek() != Some('|') || self.is_followed_by('|') {
+                return Ok(statement);
             }
-            self.position += 1;
-            if self.peek() == Some('|') {
-                self.position -= 1;
-                break;
-            }
+            self.next();
             if self.take('&') {
                 return outside("a pipe that carries errors");
             }
             self.skip_lines()?;
+            statement.stages.push(Stage::Simple(self.command()?));
         }
-        Ok(Statement {
-            stages,
-            background: false,
-        })
     }
 
     fn command(&mut self) -> Read<Simple> {
@@ -189,15 +189,10 @@ impl Reader {
                 continue;
             }
             let first = simple.words.is_empty();
-            if first && self.peek() == Some('(') {
-                return outside("a subshell");
+            if self.peek() == Some('(') && simple.words.len() < 2 {
+                return outside(if first { "a subshell" } else { "a function" });
             }
-            let Some(word) = self.word()? else {
-                if simple.words.len() == 1 && self.peek() == Some('(') {
-                    return outside("a function");
-                }
-                break;
-            };
+            let Some(word) = self.word()? else { break };
             if has_braces(&word.atoms) {
                 return outside("a brace expansion");
             }
@@ -211,7 +206,7 @@ impl Reader {
             simple.words.push(word);
         }
         match (simple.words.is_empty(), simple.redirects.is_empty()) {
-            (true, true) => Err(Outside::Syntax("an operator without its command")),
+            (true, true) => syntax("an operator without its command"),
             (true, false) => outside("a redirection without a command"),
             (false, _) => Ok(simple),
         }
@@ -219,25 +214,31 @@ impl Reader {
 
     /// Reads one word; `None` where an operator or the end comes first.
     pub(super) fn word(&mut self) -> Read<Option<Token>> {
-        self.join_lines();
-        let from = self.position;
+        self.peek();
+        let from = self.rest;
         let mut atoms = Vec::new();
         while let Some(c) = self.peek() {
-            if matches!(c, '<' | '>') && self.after(1) == Some('(') {
+            if matches!(c, '<' | '>') && self.is_followed_by('(') {
                 return outside("a process substitution");
             }
-            if is_meta(c) {
+            if META.contains(c) {
                 break;
             }
-            self.position += 1;
+            self.next();
             match c {
-                '\\' => match self.next_raw() {
+                '\\' => match self.next() {
                     Some(value) => atoms.push(Atom::quoted(value)),
-                    None => return Err(Outside::Syntax("a backslash at the end")),
+                    None => return syntax("a backslash at the end"),
                 },
-                '\'' => self.single_quoted(&mut atoms)?,
+                '\'' => {
+                    let Some((text, rest)) = self.rest.split_once('\'') else {
+                        return syntax("an open single quote");
+                    };
+                    atoms.append(&mut Token::quoted(text).atoms);
+                    self.rest = rest;
+                }
                 '"' => self.double_quoted(&mut atoms)?,
-                '$' => self.dollar(&mut atoms, false)?,
+                '$' => atoms.push(self.dollar(false)?),
                 '`' => return outside("a substitution"),
                 value => atoms.push(Atom::Char {
                     value,
@@ -245,109 +246,66 @@ impl Reader {
                 }),
             }
         }
-        let source = self.chars.get(from..self.position).unwrap_or_default();
-        let source = source.iter().collect::<String>().replace("\\\n", "");
+        let source = from.strip_suffix(self.rest).unwrap_or_default();
+        let source = source.replace("\\\n", "");
         Ok((!atoms.is_empty()).then_some(Token { atoms, source }))
-    }
-
-    /// Returns the character that many places on; line continuations on the way are not there.
-    fn after(&mut self, places: usize) -> Option<char> {
-        let from = self.position;
-        for _ in 0..places {
-            self.peek();
-            self.position += 1;
-        }
-        let found = self.peek();
-        self.position = from;
-        found
-    }
-
-    fn single_quoted(&mut self, atoms: &mut Vec<Atom>) -> Read<()> {
-        atoms.push(Atom::Empty);
-        loop {
-            match self.next_raw() {
-                Some('\'') => return Ok(()),
-                Some(value) => atoms.push(Atom::quoted(value)),
-                None => return Err(Outside::Syntax("an open single quote")),
-            }
-        }
     }
 
     fn double_quoted(&mut self, atoms: &mut Vec<Atom>) -> Read<()> {
         atoms.push(Atom::Empty);
-        loop {
-            let next = self.peek();
-            self.position += 1;
-            match next {
-                Some('"') => return Ok(()),
-                Some('$') => self.dollar(atoms, true)?,
-                Some('`') => return outside("a substitution"),
-                Some('\\') => match self.raw(0) {
-                    Some(c @ ('$' | '`' | '\\' | '"')) => {
-                        self.position += 1;
-                        atoms.push(Atom::quoted(c));
-                    }
-                    _ => atoms.push(Atom::quoted('\\')),
-                },
-                Some(c) => atoms.push(Atom::quoted(c)),
-                None => return Err(Outside::Syntax("an open double quote")),
-            }
+        while let Some(c) = self.take_if(|_| true) {
+            atoms.push(match c {
+                '"' => return Ok(()),
+                '$' => self.dollar(true)?,
+                '`' => return outside("a substitution"),
+                '\\' if self.rest.starts_with(['$', '`', '\\', '"']) => {
+                    Atom::quoted(self.next().unwrap_or(c))
+                }
+                c => Atom::quoted(c),
+            });
         }
+        syntax("an open double quote")
     }
 
     /// Reads what follows a `$`: a name, with or without braces, or nothing.
-    fn dollar(&mut self, atoms: &mut Vec<Atom>, quoted: bool) -> Read<()> {
+    fn dollar(&mut self, quoted: bool) -> Read<Atom> {
         match self.peek() {
-            Some('\'') if !quoted => return outside("ANSI-C quoting"),
-            Some('"') if !quoted => return outside("a translated string"),
-            Some('(') => return outside("a substitution"),
-            Some('[') => return outside("an arithmetic expansion"),
+            Some('\'') if !quoted => outside("ANSI-C quoting"),
+            Some('"') if !quoted => outside("a translated string"),
+            Some('(') => outside("a substitution"),
+            Some('[') => outside("an arithmetic expansion"),
             Some('{') => {
-                self.position += 1;
-                let name = self.name();
+                self.next();
+                let name = self.take_while(is_name);
                 if name.is_empty() || !self.take('}') {
                     return outside("a parameter expansion with an operator");
                 }
-                atoms.push(Atom::parameter(name, quoted));
+                Ok(Atom::parameter(name, quoted))
             }
             Some(c) if c.is_ascii_digit() || "@*#?-$!".contains(c) => {
-                self.position += 1;
-                atoms.push(Atom::parameter(c.to_string(), quoted));
+                self.next();
+                Ok(Atom::parameter(c, quoted))
             }
-            Some(c) if is_name(c) => {
-                let name = self.name();
-                atoms.push(Atom::parameter(name, quoted));
-            }
-            _ => atoms.push(Atom::quoted('$')),
+            Some(c) if is_name(c) => Ok(Atom::parameter(self.take_while(is_name), quoted)),
+            _ => Ok(Atom::quoted('$')),
         }
-        Ok(())
-    }
-
-    fn name(&mut self) -> String {
-        let mut name = String::new();
-        while let Some(c) = self.peek().filter(|c| is_name(*c)) {
-            self.position += 1;
-            name.push(c);
-        }
-        name
     }
 
     /// Reads one redirection, if one comes next.
     fn redirect(&mut self) -> Read<Option<Redirect>> {
-        let from = self.position;
-        let mut descriptor = String::new();
-        while let Some(digit) = self.peek().filter(char::is_ascii_digit) {
-            self.position += 1;
-            descriptor.push(digit);
+        self.peek();
+        let from = self.rest;
+        let descriptor = self.take_while(|c| c.is_ascii_digit());
+        let both = descriptor.is_empty() && self.peek() == Some('&') && self.is_followed_by('>');
+        if both {
+            self.next();
         }
-        let both = descriptor.is_empty() && self.peek() == Some('&') && self.after(1) == Some('>');
-        self.position += usize::from(both);
         let direction = self.peek();
-        if !matches!(direction, Some('<' | '>')) || self.after(1) == Some('(') {
-            self.position = from;
+        if !matches!(direction, Some('<' | '>')) || self.is_followed_by('(') {
+            self.rest = from;
             return Ok(None);
         }
-        self.position += 1;
+        self.next();
         if direction == Some('<') {
             return self.reads(&descriptor).map(Some);
         }
@@ -389,57 +347,44 @@ impl Reader {
             .ok_or(Outside::Syntax("a redirection without its file"))
     }
 
-    /// Reads the start of a here-document after `<<`.
+    /// Reads the start of a here-document after `<<`; its text comes later.
     fn here(&mut self) -> Read<Redirect> {
         if self.take('<') {
             return outside("a here-string");
         }
-        let strip_tabs = self.take('-');
+        let strips = self.take('-');
         let token = self.target()?;
         if token.bare().is_some() {
             return outside("a here-document that expands");
         }
-        let delimiter = token.literal();
-        let delimiter = delimiter.ok_or(Outside::Syntax("a here-document with a dynamic end"))?;
-        let body = Rc::new(OnceCell::new());
-        self.pending.push(Pending {
-            delimiter,
-            strip_tabs,
-            body: Rc::clone(&body),
-        });
-        Ok(Redirect::Text(body))
+        let Some(end) = token.literal() else {
+            return syntax("a here-document with a dynamic end");
+        };
+        self.pending.push((end, strips));
+        Ok(Redirect::Text(Token::default()))
     }
 
     /// Reads the bodies of the here-documents that began on the line just ended.
     fn here_documents(&mut self) -> Read<()> {
-        for document in std::mem::take(&mut self.pending) {
+        for (end, strips) in std::mem::take(&mut self.pending) {
             let mut text = String::new();
             loop {
-                let Some(mut line) = self.line() else {
+                if self.rest.is_empty() {
                     return outside("a here-document without its end");
-                };
-                if document.strip_tabs {
-                    line = line.trim_start_matches('\t').to_owned();
                 }
-                if line == document.delimiter {
+                let (line, rest) = self.rest.split_once('\n').unwrap_or((self.rest, ""));
+                self.rest = rest;
+                let tabs: &[char] = if strips { &['\t'] } else { &[] };
+                let line = line.trim_start_matches(tabs);
+                if line == end {
                     break;
                 }
-                text.push_str(&line);
+                text.push_str(line);
                 text.push('\n');
             }
-            // The cell belongs to this document alone and is still empty.
-            drop(document.body.set(Token::quoted(&text)));
+            self.documents.push(Token::quoted(&text));
         }
         Ok(())
-    }
-
-    fn line(&mut self) -> Option<String> {
-        self.raw(0)?;
-        let mut line = String::new();
-        while let Some(c) = self.next_raw().filter(|c| *c != '\n') {
-            line.push(c);
-        }
-        Some(line)
     }
 }
 
@@ -456,14 +401,11 @@ fn check_first(word: &Token) -> Read<()> {
 
 /// Whether the word is `name=value`, `name+=value` or `name[subscript]=value`.
 fn is_assignment(word: &Token) -> bool {
-    let bare = word.atoms.iter().map_while(Atom::bare);
-    let text: String = bare.take_while(|c| *c != '[').collect();
-    let name: String = text.chars().take_while(|c| is_name(*c)).collect();
-    let rest = text.get(name.len()..).unwrap_or_default();
-    let subscript = rest.is_empty()
-        && word.atoms.iter().any(|atom| atom.bare() == Some('['))
-        && word.atoms.iter().any(|atom| atom.bare() == Some('='));
-    !name.is_empty()
-        && !name.starts_with(|c: char| c.is_ascii_digit())
-        && (rest.starts_with('=') || rest.starts_with("+=") || subscript)
+    let text: String = word.atoms.iter().map_while(Atom::bare).collect();
+    let rest = text.trim_start_matches(is_name);
+    let subscript = rest.is_empty() || rest.starts_with('[');
+    let has = |c| word.atoms.iter().any(|atom| atom.bare() == Some(c));
+    rest.len() < text.len()
+        && !text.starts_with(|c: char| c.is_ascii_digit())
+        && (rest.starts_with('=') || rest.starts_with("+=") || subscript && has('[') && has('='))
 }

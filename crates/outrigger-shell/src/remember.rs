@@ -30,11 +30,7 @@ pub(super) fn key(script: &Script, line: &str, level: DangerLevel) -> Option<Rem
     if level >= DangerLevel::Dangerous {
         return None;
     }
-    let stages: Vec<&Stage> = script
-        .statements
-        .iter()
-        .flat_map(|statement| &statement.stages)
-        .collect();
+    let stages: Vec<&Stage> = script.iter().flat_map(|it| &it.stages).collect();
     let commands: Option<Vec<Vec<String>>> = stages
         .iter()
         .map(|stage| match stage {
@@ -44,10 +40,7 @@ pub(super) fn key(script: &Script, line: &str, level: DangerLevel) -> Option<Rem
         .collect();
     let commands = commands.filter(|commands| !commands.is_empty())?;
     let alone = matches!(stages.as_slice(), [Stage::Simple(simple)] if simple.redirects.is_empty())
-        && !script
-            .statements
-            .iter()
-            .any(|statement| statement.background);
+        && !script.iter().any(|statement| statement.background);
     Some(Remembered {
         commands,
         line: (!alone).then(|| line.trim().to_owned()),

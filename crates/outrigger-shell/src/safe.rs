@@ -4,26 +4,29 @@
 
 use std::path::Path;
 
-use super::Surroundings;
 use super::allowed::{only_prints, operands, tells};
+use super::characters::visible;
 use super::expand::{Arg, expand, expand_text};
 use super::paths;
 use super::scope::Scope;
 use super::table::{Agnostic, Options, TABLE, cluster, has, is_option};
 use super::types::{Redirect, Script, Simple, Stage, Token};
-
-/// Why a line is not called safe.
-#[derive(Debug)]
-pub(super) struct Unproven {
-    pub(super) rule: &'static str,
-    pub(super) words: String,
-    pub(super) reason: String,
-}
+use crate::{DangerLevel, Finding, Surroundings};
 
 mod git;
 mod wrapped;
 
-type Proof = Result<(), Unproven>;
+/// The finding is why the line is not called safe.
+pub(super) type Proof<T = ()> = Result<T, Finding>;
+
+fn unproven(rule: &'static str, words: &str, reason: impl Into<String>) -> Finding {
+    Finding {
+        level: DangerLevel::Warning,
+        rule,
+        words: visible(words),
+        reason: reason.into(),
+    }
+}
 
 /// One word: what it is if the shell expands nothing in it, and what it may become.
 pub(super) struct Item {
@@ -41,15 +44,11 @@ impl Item {
         }
     }
 
-    pub(super) fn unproven(&self, rule: &'static str, reason: impl Into<String>) -> Unproven {
-        Unproven {
-            rule,
-            words: self.source.clone(),
-            reason: reason.into(),
-        }
+    pub(super) fn unproven(&self, rule: &'static str, reason: impl Into<String>) -> Finding {
+        unproven(rule, &self.source, reason)
     }
 
-    pub(super) fn literal(&self) -> Result<&str, Unproven> {
+    pub(super) fn literal(&self) -> Proof<&str> {
         self.literal
             .as_deref()
             .ok_or_else(|| self.unproven("dynamic-word", "is only known when it runs"))
@@ -62,16 +61,12 @@ pub(super) fn prove(script: &Script, surroundings: &Surroundings<'_>) -> Proof {
         surroundings,
         scope: Scope::new(surroundings),
     };
-    for statement in &script.statements {
+    for statement in script {
         for stage in &statement.stages {
             match stage {
                 Stage::Simple(simple) => prover.simple(simple)?,
                 Stage::Compound(_) | Stage::Function { .. } => {
-                    return Err(Unproven {
-                        rule: "grammar",
-                        words: String::new(),
-                        reason: "is more than plain commands".to_owned(),
-                    });
+                    return Err(unproven("grammar", "", "is more than plain commands"));
                 }
             }
         }
@@ -107,11 +102,8 @@ impl Prover<'_> {
             .and_then(|item| item.literal.as_deref())
             .is_some_and(|name| TABLE.safe.agnostic.contains_key(name));
         if text && !agnostic {
-            return Err(Unproven {
-                rule: "here-document",
-                words: "<<".to_owned(),
-                reason: "feeds a text to a program that may run it".to_owned(),
-            });
+            let reason = "feeds a text to a program that may run it";
+            return Err(unproven("here-document", "<<", reason));
         }
         self.command(&items)
     }
@@ -254,12 +246,7 @@ impl Prover<'_> {
     }
 
     fn not_denied(&self, arg: &Arg, source: &str) -> Proof {
-        // A program may take a quoted pattern for one of its own.
-        let pattern = Arg {
-            glob: arg.glob || arg.text.contains(['*', '?', '[']),
-            ..arg.clone()
-        };
-        match paths::denied(&pattern, &self.scope) {
+        match paths::denied(&arg.as_pattern(), &self.scope) {
             Some(reason) => secret(source, reason),
             None => Ok(()),
         }
@@ -422,11 +409,7 @@ fn whole_folders(program: &Item, rest: &[Item]) -> Proof {
 }
 
 fn secret(source: &str, reason: &str) -> Proof {
-    Err(Unproven {
-        rule: "secret",
-        words: source.to_owned(),
-        reason: reason.to_owned(),
-    })
+    Err(unproven("secret", source, reason))
 }
 
 /// `command -v name`: a lookup, nothing is run.

@@ -8,10 +8,11 @@ use std::rc::Rc;
 use super::expand::Arg;
 use super::flow::taint_of;
 use super::functions::Running;
+use super::paths::parts;
 use super::secrets::Secrets;
 use super::stored::Files;
 use super::types::Script;
-use super::{Surroundings, home_of};
+use crate::Surroundings;
 
 /// Most elements of an array that are told apart.
 const MAX_ELEMENTS: usize = 64;
@@ -56,11 +57,12 @@ pub(super) struct Value {
 }
 
 impl Value {
-    /// Returns a value that the line does not tell.
-    pub(super) fn unknown(taint: Taint) -> Self {
+    /// Returns a value that is any of these; none of them: one that the line does not tell.
+    pub(super) fn any(choices: impl IntoIterator<Item = String>, taint: Taint) -> Self {
         Self {
+            choices: choices.into_iter().collect(),
             taint,
-            ..Self::default()
+            spread: false,
         }
     }
 
@@ -69,9 +71,8 @@ impl Value {
         let known = args.iter().all(|arg| !arg.unknown);
         let choices = args.iter().filter(|_| known).map(|arg| arg.text.clone());
         Self {
-            choices: choices.collect(),
-            taint: taint_of(args),
             spread: args.iter().any(|arg| arg.glob),
+            ..Self::any(choices, taint_of(args))
         }
     }
 }
@@ -94,36 +95,25 @@ pub(super) struct Scope {
     /// Calls of functions whose output was followed in this line, whatever the scope.
     pub(super) outputs: Rc<Cell<usize>>,
     pub(super) in_loop: bool,
+    /// What `~` stands for; without a home, a path that is nobody's.
     pub(super) home: String,
     pub(super) secrets: Secrets,
     /// The project and its central storage, where these are no top-level folders.
     roots: Rc<[PathBuf]>,
 }
 
-/// The roots that may lie in a system directory and are none: `/srv/app` and `/var/www/app`, but neither `/` nor `/etc`.
-fn own_roots(surroundings: &Surroundings<'_>) -> Rc<[PathBuf]> {
-    const SHORTEST: usize = 2;
-    let is_below = |root: &&Path| {
-        let names = root.components();
-        names
-            .filter(|part| matches!(part, Component::Normal(_)))
-            .count()
-            >= SHORTEST
-    };
-    [surroundings.project_root, surroundings.central_root]
-        .into_iter()
-        .filter(is_below)
-        .map(Path::to_owned)
-        .collect()
-}
+/// Fewest names in the path of a root that is no system directory, wherever it lies: `/srv/app` and `/var/www/app`, but
+/// neither `/` nor `/etc`.
+const SHORTEST_ROOT: usize = 2;
 
 impl Scope {
     pub(super) fn new(surroundings: &Surroundings<'_>) -> Self {
-        let root = surroundings.project_root.to_path_buf();
-        let home = home_of(surroundings);
+        let is_own = |root: &&Path| parts(root).count() >= SHORTEST_ROOT;
+        let roots = [surroundings.project_root, surroundings.central_root];
+        let home = surroundings.home.unwrap_or(Path::new("/home/-"));
         let mut scope = Self {
             variables: HashMap::new(),
-            directory: Some(root.clone()),
+            directory: Some(surroundings.project_root.to_path_buf()),
             files: Files::default(),
             opened: Taint::default(),
             input: Taint::default(),
@@ -131,15 +121,19 @@ impl Scope {
             running: Vec::new(),
             outputs: Rc::default(),
             in_loop: false,
-            home: home.clone(),
+            home: home.to_string_lossy().into_owned(),
             secrets: surroundings.secrets.clone(),
-            roots: own_roots(surroundings),
+            roots: roots
+                .into_iter()
+                .filter(is_own)
+                .map(Path::to_owned)
+                .collect(),
         };
-        scope.set("HOME", home);
-        scope.set("PWD", root.to_string_lossy().into_owned());
-        scope.set("IFS", " \t\n".to_owned());
+        scope.set("HOME", &home.to_string_lossy());
+        scope.set("PWD", &surroundings.project_root.to_string_lossy());
+        scope.set("IFS", " \t\n");
         for shell in ["SHELL", "BASH", "0"] {
-            scope.set(shell, "/bin/bash".to_owned());
+            scope.set(shell, "/bin/bash");
         }
         scope
     }
@@ -150,12 +144,8 @@ impl Scope {
         self.roots.iter().any(|root| path.starts_with(root))
     }
 
-    pub(super) fn set(&mut self, name: &str, value: String) {
-        let value = Value {
-            choices: vec![value],
-            ..Value::default()
-        };
-        self.bind(name, value);
+    pub(super) fn set(&mut self, name: &str, value: &str) {
+        self.bind(name, Value::any([value.to_owned()], Taint::default()));
     }
 
     /// Lets a variable hold what may be any of several values.
@@ -168,12 +158,14 @@ impl Scope {
         let Some(array) = name.strip_suffix("[]") else {
             return self.variables.get(name).map(Rc::clone);
         };
-        let mut value = Value::clone(self.variables.get(array)?);
+        let value = self.variables.get(array)?;
         let elements = value.choices.iter().flat_map(|text| text.split(' '));
-        let elements: Vec<String> = elements.map(str::to_owned).collect();
-        let known = elements.len() <= MAX_ELEMENTS;
-        value.choices = elements.into_iter().filter(|_| known).collect();
-        Some(Rc::new(value))
+        let known = elements.clone().count() <= MAX_ELEMENTS;
+        let elements = elements.filter(|_| known).map(str::to_owned);
+        Some(Rc::new(Value {
+            spread: value.spread,
+            ..Value::any(elements, value.taint)
+        }))
     }
 
     /// Whether the variable may hold one of several values.
@@ -189,7 +181,17 @@ impl Scope {
         } else {
             self.directory.as_deref()?
         };
-        Some(normalise(&base.join(path)))
+        let mut clean = PathBuf::from("/");
+        for component in base.join(path).components() {
+            match component {
+                Component::Normal(part) => clean.push(part),
+                Component::ParentDir => {
+                    clean.pop();
+                }
+                Component::CurDir | Component::RootDir | Component::Prefix(_) => {}
+            }
+        }
+        Some(clean)
     }
 
     /// Takes over what a function did: variables and the directory, but not its parameters.
@@ -205,29 +207,9 @@ impl Scope {
 
     pub(super) fn change_directory(&mut self, path: Option<&str>) {
         self.directory = path.and_then(|path| self.resolve(path));
-        match &self.directory {
-            Some(directory) => {
-                let directory = directory.to_string_lossy().into_owned();
-                self.set("PWD", directory);
-            }
-            None => {
-                self.bind("PWD", Value::default());
-            }
-        }
+        let directory = self.directory.iter();
+        let directory = directory.map(|path| path.to_string_lossy().into_owned());
+        let value = Value::any(directory, Taint::default());
+        self.bind("PWD", value);
     }
-}
-
-/// Drops `.` and `..` from an absolute path, by its text alone.
-pub(super) fn normalise(path: &Path) -> PathBuf {
-    let mut clean = PathBuf::from("/");
-    for component in path.components() {
-        match component {
-            Component::Normal(part) => clean.push(part),
-            Component::ParentDir => {
-                clean.pop();
-            }
-            Component::CurDir | Component::RootDir | Component::Prefix(_) => {}
-        }
-    }
-    clean
 }

@@ -4,7 +4,7 @@
 //! scopes of a line share them.
 
 use std::cell::RefCell;
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::rc::Rc;
 
 use super::command::Invocation;
@@ -16,7 +16,7 @@ use super::scope::{Scope, Taint};
 use super::table::{TABLE, wildcard};
 use super::walk::Walk;
 
-/// Most files that are kept in mind; beyond, any file may be one of them.
+/// Most files that are kept in mind.
 const MAX_STORED: usize = 64;
 
 /// What the line did to files so far; a clone is the same files.
@@ -25,54 +25,45 @@ pub(super) struct Files(Rc<RefCell<Known>>);
 
 #[derive(Debug, Default)]
 struct Known {
-    /// Names, without their directories, of files that hold what was downloaded or decoded.
-    downloads: HashSet<String>,
-    /// The same of files that the line writes.
-    written: HashSet<String>,
+    /// What the files hold, by their names without their directories.
+    names: HashMap<String, Taint>,
+    /// What any other file may hold, once there are more than are kept.
+    others: Taint,
     /// A whole tree was downloaded or unpacked: what is run by its path may be of it.
     tree: bool,
 }
 
 impl Files {
-    /// Keeps in mind that the file holds what was downloaded or decoded.
-    pub(super) fn download(&self, path: &str) {
-        insert(&mut self.0.borrow_mut().downloads, path);
-    }
-
-    /// Whether the file, or one that the pattern matches, may hold what was downloaded or decoded.
-    pub(super) fn is_download(&self, path: &str) -> bool {
-        let known = self.0.borrow();
-        known.tree && path.contains('/') && !path.starts_with(['/', '-'])
-            || may_hold(&known.downloads, path)
-    }
-
-    /// Keeps in mind that the line writes the file.
-    pub(super) fn write(&self, path: &str) {
-        if !path.starts_with("/dev/") {
-            insert(&mut self.0.borrow_mut().written, path);
+    /// Keeps in mind that the line writes the file, or stores there what was downloaded or decoded.
+    pub(super) fn store(&self, path: &str, fetched: bool, written: bool) {
+        let taint = Taint {
+            fetched,
+            written: written && !path.starts_with("/dev/"),
+            ..Taint::default()
+        };
+        let mut known = self.0.borrow_mut();
+        let full = known.names.len() >= MAX_STORED;
+        let name = last_part(path);
+        if full && !known.names.contains_key(name) {
+            known.others = known.others.join(taint);
+        } else {
+            let stored = known.names.entry(name.to_owned()).or_default();
+            *stored = stored.join(taint);
         }
     }
 
-    /// Whether it may be a file that the line writes.
-    pub(super) fn is_written(&self, path: &str) -> bool {
-        may_hold(&self.0.borrow().written, path)
+    /// Returns what the file may hold, or one that the pattern matches.
+    pub(super) fn taint(&self, path: &str) -> Taint {
+        let known = self.0.borrow();
+        let name = last_part(path);
+        let pattern = plain_glob(name);
+        let names = known.names.iter().filter(|_| !name.is_empty());
+        let mut taint = names
+            .filter(|(known, _)| *known == name || wildcard(&pattern, known))
+            .fold(known.others, |taint, (_, stored)| taint.join(*stored));
+        taint.fetched |= known.tree && path.contains('/') && !path.starts_with(['/', '-']);
+        taint
     }
-}
-
-fn insert(names: &mut HashSet<String>, path: &str) {
-    if names.len() < MAX_STORED {
-        names.insert(last_part(path).to_owned());
-    }
-}
-
-fn may_hold(names: &HashSet<String>, path: &str) -> bool {
-    let name = last_part(path);
-    let pattern = plain_glob(name);
-    let glob = pattern.contains(['*', '?']);
-    !name.is_empty()
-        && (names.len() >= MAX_STORED
-            || names.contains(name)
-            || glob && names.iter().any(|known| wildcard(&pattern, known)))
 }
 
 /// Returns the last part of a path; a dynamic one, whatever it is, may be any other dynamic one.
@@ -94,20 +85,16 @@ impl Walk<'_> {
         let brings = unpacks || TABLE.brings(it.program, it.rest);
         scope.files.0.borrow_mut().tree |= brings;
         if matches!(it.program, "tee" | "sponge") {
-            it.operands().for_each(|arg| scope.files.write(&arg.text));
+            let operands = it.operands();
+            operands.for_each(|arg| scope.files.store(&arg.text, false, true));
         }
         if matches!(it.program, "cp" | "mv" | "ln" | "install") {
             let (sources, targets) = sources_and_targets(it);
-            let taint = sources.iter().fold(Taint::default(), |taint, it| {
-                taint.join(file_taint(it, scope))
-            });
+            let stored = sources.iter().map(|source| file_taint(source, scope));
+            let taint = stored.fold(Taint::default(), Taint::join);
+            let written = taint.written || sources.iter().any(|source| source.content.is_some());
             for target in targets {
-                if taint.written || sources.iter().any(|source| source.content.is_some()) {
-                    scope.files.write(&target.text);
-                }
-                if taint.fetched {
-                    scope.files.download(&target.text);
-                }
+                scope.files.store(&target.text, taint.fetched, written);
             }
         }
     }
@@ -117,10 +104,11 @@ impl Walk<'_> {
         let Some(first) = args.first().filter(|first| first.text.contains('/')) else {
             return;
         };
-        if file_taint(first, scope).fetched {
+        let taint = file_taint(first, scope);
+        if taint.fetched {
             self.hidden(args);
         }
-        self.stored(file_taint(first, scope), args);
+        self.stored(taint, args);
     }
 
     /// What the line wrote to a file is run.

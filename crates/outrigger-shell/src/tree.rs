@@ -3,7 +3,6 @@
 //! A line is called safe only if [`super::plain`] sees the same words in it. What words are made of is in
 //! [`super::words`], how the text is parsed in [`super::parse`].
 
-use std::cell::OnceCell;
 use std::ops::Range;
 use std::rc::Rc;
 
@@ -26,8 +25,8 @@ pub(super) struct Reading {
     pub(super) fault: Option<Fault>,
 }
 
-/// Why a text was not read to its end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Why a text was not read to its end, the worst last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Fault {
     Syntax,
     TooDeep,
@@ -39,30 +38,22 @@ pub(super) enum Fault {
 ///
 /// Two readings where a line with a `#` is continued: a comment does not go on, everything else does.
 pub(super) fn readings(text: &str) -> Vec<Reading> {
-    if !text.contains("\\\n") {
-        return vec![read(text)];
-    }
     let (mut joined, mut split) = (String::new(), String::new());
     for line in text.split_inclusive('\n') {
-        let head = line.strip_suffix('\n').unwrap_or(line);
-        let bare = head.trim_end_matches('\\');
-        let continues = head.len() < line.len() && (head.len() - bare.len()) % 2 == 1;
-        let whole = if continues {
-            head.strip_suffix('\\').unwrap_or(head)
-        } else {
-            line
-        };
+        let escapes = |head: &&str| (head.len() - head.trim_end_matches('\\').len()) % 2 == 0;
+        let whole = line.strip_suffix("\\\n").filter(escapes).unwrap_or(line);
         joined.push_str(whole);
         split.push_str(if line.contains('#') { line } else { whole });
     }
-    let mut readings = vec![read(&joined)];
+    let mut readings = vec![read(&joined, 0)];
     if split != joined {
-        readings.push(read(&split));
+        readings.push(read(&split, 0));
     }
     readings
 }
 
-fn read(text: &str) -> Reading {
+/// Reads a text that is nested so deeply in another one.
+pub(super) fn read(text: &str, depth: usize) -> Reading {
     let Some(tree) = parse(text) else {
         return Reading {
             fault: Some(Fault::TooLong),
@@ -72,23 +63,12 @@ fn read(text: &str) -> Reading {
     let mut builder = Builder {
         text,
         fault: tree.root_node().has_error().then_some(Fault::Syntax),
-        depth: 0,
+        depth,
     };
-    let statements = builder.statements(tree.root_node());
     Reading {
-        script: Script { statements },
+        script: builder.script(tree.root_node()),
         fault: builder.fault,
     }
-}
-
-/// What a redirection is made of beside the command it belongs to.
-#[derive(Default)]
-pub(super) struct Redirected<'n> {
-    pub(super) redirects: Vec<Redirect>,
-    /// Words that stand behind it.
-    pub(super) words: Vec<Token>,
-    /// What stands behind the start of a here-document: the rest of its line.
-    after: Vec<Node<'n>>,
 }
 
 /// Builds a script from the nodes of a tree.
@@ -99,6 +79,10 @@ pub(super) struct Builder<'t> {
 }
 
 impl<'t> Builder<'t> {
+    pub(super) fn fail(&mut self, fault: impl Into<Option<Fault>>) {
+        self.fault = self.fault.max(fault.into());
+    }
+
     pub(super) fn source(&self, node: Node<'_>) -> &'t str {
         self.slice(node.byte_range())
     }
@@ -110,7 +94,7 @@ impl<'t> Builder<'t> {
     /// Runs a step one level deeper; beyond the deepest level it is not run, and nothing is read.
     pub(super) fn deeper<T: Default>(&mut self, step: impl FnOnce(&mut Self) -> T) -> T {
         if self.depth >= MAX_NESTING {
-            self.fault = Some(Fault::TooDeep);
+            self.fail(Fault::TooDeep);
             return T::default();
         }
         self.depth += 1;
@@ -120,23 +104,35 @@ impl<'t> Builder<'t> {
     }
 
     /// Returns the statements among the children of a node, those of its clauses included.
-    fn statements(&mut self, node: Node<'_>) -> Vec<Statement> {
-        let mut statements = Vec::new();
+    pub(super) fn script(&mut self, node: Node<'_>) -> Script {
         self.deeper(|builder| {
+            let mut statements = Script::new();
             for child in children(node) {
                 builder.statement(child, &mut statements);
             }
-        });
-        statements
+            statements
+        })
     }
 
-    pub(super) fn script(&mut self, node: Node<'_>) -> Script {
-        Script {
-            statements: self.statements(node),
+    /// Returns the statements of a node behind what is nested in its words: these are matched or counted, not run.
+    fn clause(&mut self, node: Node<'_>) -> Script {
+        let mut inner = Vec::new();
+        for child in children(node).filter(|child| !is_statement(child.kind())) {
+            self.nested(child, &mut inner);
         }
+        let mut script = Script::new();
+        if !inner.is_empty() {
+            let mut assignment = Assignment::default();
+            assignment.value.atoms.push(Atom::opaque(inner, true));
+            let mut simple = Simple::default();
+            simple.assignments.push(assignment);
+            script.push(Stage::Simple(simple).into());
+        }
+        script.append(&mut self.script(node));
+        script
     }
 
-    pub(super) fn statement(&mut self, node: Node<'_>, statements: &mut Vec<Statement>) {
+    pub(super) fn statement(&mut self, node: Node<'_>, statements: &mut Script) {
         match node.kind() {
             "&" => {
                 if let Some(last) = statements.last_mut() {
@@ -162,20 +158,15 @@ impl<'t> Builder<'t> {
             }
             "pipeline" => {
                 let stages = self.deeper(|builder| builder.stages(node));
-                statements.push(Statement::of(stages));
+                statements.push(Statement {
+                    stages,
+                    background: false,
+                });
             }
             "redirected_statement" => self.deeper(|builder| builder.redirected(node, statements)),
             "negated_command" | "elif_clause" | "else_clause" | "do_group" | "case_item"
-            | "ERROR" => {
-                let opaque = self.nested_words(node);
-                statements.extend(opaque.map(|stage| Statement::of(vec![stage])));
-                statements.append(&mut self.statements(node));
-            }
-            _ => {
-                if let Some(stage) = self.stage(node) {
-                    statements.push(Statement::of(vec![stage]));
-                }
-            }
+            | "ERROR" => statements.append(&mut self.clause(node)),
+            _ => statements.extend(self.stage(node).map(Statement::from)),
         }
     }
 
@@ -216,28 +207,22 @@ impl<'t> Builder<'t> {
             "compound_statement" | "if_statement" | "case_statement" => CompoundKind::Group,
             _ => return None,
         };
-        // Words are matched or counted, not run; what is nested in them runs.
-        let opaque = self.nested_words(node);
-        let mut statements: Vec<Statement> = opaque
-            .map(|stage| Statement::of(vec![stage]))
-            .into_iter()
-            .collect();
-        statements.append(&mut self.statements(node));
-        Some(Stage::Compound(Compound::new(kind, statements)))
+        let body = self.clause(node);
+        Some(Stage::Compound(Compound::new(kind, body)))
     }
 
     fn function(&mut self, node: Node<'_>) -> Stage {
         let named = node.child_by_field_name("name");
         let name = named.map_or("", |name| self.source(name)).to_owned();
         let mut body = self.script(node);
-        let mut found = Redirected::default();
+        let mut found = Simple::default();
         for child in children(node).filter(|child| child.kind().ends_with("_redirect")) {
             self.redirect(child, &mut found);
         }
         if !found.redirects.is_empty() {
-            let mut group = Compound::new(CompoundKind::Group, body.statements);
+            let mut group = Compound::new(CompoundKind::Group, body);
             group.redirects = found.redirects;
-            body.statements = vec![Statement::of(vec![Stage::Compound(group)])];
+            body = vec![Stage::Compound(group).into()];
         }
         let body = Rc::new(body);
         Stage::Function { name, body }
@@ -255,69 +240,39 @@ impl<'t> Builder<'t> {
         }
         let all = children(node).all(|child| child.kind() != "in");
         words.extend(all.then(|| Token {
-            atoms: vec![Atom::parameter("@".to_owned(), true)],
+            atoms: vec![Atom::parameter("@", true)],
             source: "\"$@\"".to_owned(),
         }));
-        let statements = self.statements(node);
         let kind = CompoundKind::Each { variable, words };
-        Stage::Compound(Compound::new(kind, statements))
+        Stage::Compound(Compound::new(kind, self.script(node)))
     }
 
-    /// Returns a command that does nothing but what is nested in the words of the node.
-    fn nested_words(&mut self, node: Node<'_>) -> Option<Stage> {
-        let mut inner = Vec::new();
-        for child in children(node).filter(|child| !is_statement(child.kind())) {
-            self.nested(child, &mut inner);
-        }
-        let value = Token {
-            atoms: vec![Atom::Opaque {
-                inner,
-                quoted: true,
-            }],
-            source: String::new(),
-        };
-        let empty =
-            matches!(value.atoms.as_slice(), [Atom::Opaque { inner, .. }] if inner.is_empty());
-        (!empty).then(|| {
-            Stage::Simple(Simple {
-                assignments: vec![Assignment {
-                    name: String::new(),
-                    appends: false,
-                    value,
-                }],
-                ..Simple::default()
-            })
-        })
-    }
-
-    fn redirected(&mut self, node: Node<'_>, statements: &mut Vec<Statement>) {
+    fn redirected(&mut self, node: Node<'_>, statements: &mut Script) {
         let before = statements.len();
-        let mut found = Redirected::default();
+        let mut found = Simple::default();
+        let mut behind = Vec::new();
         for child in children(node).filter(Node::is_named) {
             if child.kind().ends_with("_redirect") {
-                self.redirect(child, &mut found);
+                behind.append(&mut self.redirect(child, &mut found));
             } else {
                 self.statement(child, statements);
             }
         }
         if statements.len() == before {
-            statements.push(Statement::of(vec![Stage::Simple(Simple::default())]));
+            statements.push(Stage::Simple(Simple::default()).into());
         }
-        if let Some(statement) = statements.last_mut() {
-            match statement.stages.last_mut() {
-                Some(Stage::Simple(simple)) => {
-                    simple.redirects.append(&mut found.redirects);
-                    simple.words.append(&mut found.words);
-                }
-                Some(Stage::Compound(compound)) => compound.redirects.append(&mut found.redirects),
-                Some(Stage::Function { .. }) | None => self.fault = Some(Fault::Syntax),
+        match statements.last_mut().and_then(|it| it.stages.last_mut()) {
+            Some(Stage::Simple(simple)) => {
+                simple.redirects.append(&mut found.redirects);
+                simple.words.append(&mut found.words);
             }
+            Some(Stage::Compound(compound)) => compound.redirects.append(&mut found.redirects),
+            Some(Stage::Function { .. }) | None => self.fail(Fault::Syntax),
         }
-        // What stands behind the start of a here-document: the rest of the pipeline, then of the list.
-        for part in found.after {
+        for part in behind {
             if part.kind() == "pipeline" {
                 for child in children(part).filter(Node::is_named) {
-                    let mut inner = Vec::new();
+                    let mut inner = Script::new();
                     self.statement(child, &mut inner);
                     let mut inner = inner.into_iter();
                     if let (Some(statement), Some(next)) = (statements.last_mut(), inner.next()) {
@@ -331,50 +286,46 @@ impl<'t> Builder<'t> {
         }
     }
 
-    /// Reads one redirection.
-    pub(super) fn redirect<'n>(&mut self, node: Node<'n>, found: &mut Redirected<'n>) {
+    /// Reads one redirection, and words that stand behind it.
+    ///
+    /// Returns what stands behind the start of a here-document: the rest of its pipeline, then of its list.
+    pub(super) fn redirect<'n>(&mut self, node: Node<'n>, found: &mut Simple) -> Vec<Node<'n>> {
         let mut operator = "";
         let mut target = None;
-        let mut here = None;
+        let mut here = Vec::new();
+        let mut behind = Vec::new();
         for child in children(node) {
-            let kind = child.kind();
-            match kind {
-                "heredoc_start" | "heredoc_body" | "heredoc_end" => {
-                    here.get_or_insert_with(Vec::new).push(child);
-                }
+            match child.kind() {
+                "heredoc_start" | "heredoc_body" | "heredoc_end" => here.push(child),
                 "file_descriptor" | "\n" => {}
                 kind if kind.ends_with("_redirect") => {
-                    self.redirect(child, found);
+                    behind.append(&mut self.redirect(child, found));
                 }
-                kind if is_word(kind) => {
-                    // The grammar takes words after the file for more files; bash for arguments.
-                    let token = self.token(child);
-                    if target.is_none() && here.is_none() {
-                        target = Some(token);
-                    } else {
-                        found.words.push(token);
-                    }
+                // The grammar takes words after the file for more files; bash for arguments.
+                kind if is_word(kind) && (target.is_some() || !here.is_empty()) => {
+                    found.words.push(self.token(child));
                 }
-                _ if child.is_named() => found.after.push(child),
+                kind if is_word(kind) => target = Some(self.token(child)),
+                _ if child.is_named() => behind.push(child),
                 _ if operator.is_empty() => operator = self.source(child),
                 _ => {}
             }
         }
-        if let Some(parts) = here {
-            let text = self.here_document(operator, &parts);
-            found.redirects.push(Redirect::Text(Rc::new(text)));
-            return;
+        if !here.is_empty() {
+            let text = self.here_document(operator, &here);
+            found.redirects.push(Redirect::Text(text));
+        } else if let Some(target) = target {
+            let digits = target.literal().unwrap_or_default();
+            let number = !digits.is_empty() && digits.chars().all(|c| "0123456789-".contains(c));
+            found.redirects.push(match operator {
+                "<" => Redirect::Read(target),
+                "<<<" => Redirect::Text(target),
+                "<&" | "<&-" => Redirect::Descriptor(target),
+                ">&" | ">&-" if number => Redirect::Duplicate,
+                _ => Redirect::Write(target),
+            });
         }
-        let Some(target) = target else { return };
-        let digits = target.literal().unwrap_or_default();
-        let number = !digits.is_empty() && digits.chars().all(|c| c.is_ascii_digit() || c == '-');
-        found.redirects.push(match operator {
-            "<" => Redirect::Read(target),
-            "<<<" => Redirect::Text(Rc::new(OnceCell::from(target))),
-            "<&" | "<&-" => Redirect::Descriptor(target),
-            ">&" | ">&-" if number => Redirect::Duplicate,
-            _ => Redirect::Write(target),
-        });
+        behind
     }
 
     fn simple(&mut self, node: Node<'_>) -> Simple {
@@ -387,20 +338,14 @@ impl<'t> Builder<'t> {
         for child in children(node) {
             match child.kind() {
                 "variable_assignment" if !declares || node.kind() == "variable_assignments" => {
-                    let assignment = self.assignment(child);
-                    simple.assignments.push(assignment);
+                    simple.assignments.push(self.assignment(child));
                 }
-                kind if kind.ends_with("_redirect") => {
-                    let mut found = Redirected::default();
-                    self.redirect(child, &mut found);
-                    simple.redirects.append(&mut found.redirects);
-                    simple.words.append(&mut found.words);
+                kind if kind.ends_with("_redirect") => drop(self.redirect(child, &mut simple)),
+                "command_name" => {
+                    let name = child.named_child(0).unwrap_or(child);
+                    simple.words.push(self.token(name));
                 }
-                "command_name" => match child.named_child(0) {
-                    Some(name) => simple.words.push(self.token(name)),
-                    None => simple.words.push(self.token(child)),
-                },
-                "subshell" => self.fault = Some(Fault::Syntax),
+                "subshell" => self.fail(Fault::Syntax),
                 _ => simple.words.push(self.token(child)),
             }
         }

@@ -3,16 +3,12 @@
 //! The branches of `if` and `case` and the parts of lists are kept as plain sequences: any of them
 //! may run, so each of them counts. Read [`super::tree`] next, which builds these.
 
-use std::cell::OnceCell;
 use std::rc::Rc;
 
 use super::Word;
 
 /// Statements in the order of their text.
-#[derive(Debug, Default)]
-pub(super) struct Script {
-    pub(super) statements: Vec<Statement>,
-}
+pub(super) type Script = Vec<Statement>;
 
 /// One pipeline; a command that stands alone is a pipeline of one stage.
 #[derive(Debug)]
@@ -59,7 +55,7 @@ pub(super) struct Simple {
 }
 
 /// `name=value`, also `name+=value` and `name[subscript]=value`.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Assignment {
     pub(super) name: String,
     /// `+=`: what the variable held stays in front.
@@ -78,8 +74,8 @@ pub(super) enum Redirect {
     Duplicate,
     /// `<&N`, whatever is open there.
     Descriptor(Token),
-    /// A here-document or here-string; the body is filled in when its lines are read.
-    Text(Rc<OnceCell<Token>>),
+    /// A here-document or here-string.
+    Text(Token),
 }
 
 /// One word before expansion, with the text it was written as.
@@ -98,11 +94,11 @@ pub(super) enum Atom {
     },
     /// `''` or `""`: nothing, but a word.
     Empty,
-    /// `$name`, `${name}`, `${name:-fallback}`; of an array `name[]` is any element.
+    /// `$name`, `${name}`, `${name:-inner}`; of an array `name[]` is any element.
     Parameter {
         name: String,
         operator: Operator,
-        fallback: Vec<Self>,
+        inner: Vec<Self>,
         quoted: bool,
     },
     /// `$(script)` and backquotes.
@@ -115,38 +111,35 @@ pub(super) enum Atom {
         script: Script,
         receives: bool,
     },
-    /// Any other expansion, not followed, with what is nested in it.
-    Opaque {
-        inner: Vec<Self>,
-        quoted: bool,
-    },
 }
 
-/// What a parameter's fallback is for.
+/// What a parameter's inner word is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Operator {
-    /// `-`, or no fallback at all.
+    /// `-`, or no inner word at all.
     Otherwise,
     /// `=`: the parameter keeps it.
     Assigns,
     /// `+`: it is used instead of what the parameter holds.
     Instead,
+    /// Any other expansion, which is not followed.
+    Opaque,
 }
 
-impl Statement {
-    pub(super) fn of(stages: Vec<Stage>) -> Self {
+impl From<Stage> for Statement {
+    fn from(stage: Stage) -> Self {
         Self {
-            stages,
+            stages: vec![stage],
             background: false,
         }
     }
 }
 
 impl Compound {
-    pub(super) fn new(kind: CompoundKind, statements: Vec<Statement>) -> Self {
+    pub(super) fn new(kind: CompoundKind, body: Script) -> Self {
         Self {
             kind,
-            body: Script { statements },
+            body,
             redirects: Vec::new(),
         }
     }
@@ -162,11 +155,21 @@ impl Atom {
     }
 
     /// Returns a parameter without any operator.
-    pub(super) fn parameter(name: String, quoted: bool) -> Self {
+    pub(super) fn parameter(name: impl Into<String>, quoted: bool) -> Self {
         Self::Parameter {
-            name,
+            name: name.into(),
             operator: Operator::Otherwise,
-            fallback: Vec::new(),
+            inner: Vec::new(),
+            quoted,
+        }
+    }
+
+    /// Returns an expansion that is not followed, with what is nested in it.
+    pub(super) fn opaque(inner: Vec<Self>, quoted: bool) -> Self {
+        Self::Parameter {
+            name: String::new(),
+            operator: Operator::Opaque,
+            inner,
             quoted,
         }
     }

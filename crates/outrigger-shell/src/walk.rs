@@ -15,7 +15,7 @@ use super::types::{
     Assignment, Atom, Compound, CompoundKind, Operator, Redirect, Script, Simple, Stage, Statement,
     Token,
 };
-use super::{Finding, MAX_READ, SimpleCommand, Surroundings, paths};
+use super::{Classification, Finding, MAX_READ, SimpleCommand, Surroundings, paths};
 use crate::DangerLevel::{self, Blocked, Warning};
 
 /// Most bytes of nested text that are read for one line: its parts are read again for each level of
@@ -84,6 +84,18 @@ impl<'a> Walk<'a> {
             && self.findings.iter().any(|known| known.level >= level);
         if !full && !self.findings.contains(&finding) {
             self.findings.push(finding);
+        }
+    }
+
+    /// Returns what was found, without what an approval stands for.
+    pub(super) fn finish(self, plain: bool) -> Classification {
+        let level = self.findings.iter().map(|finding| finding.level).max();
+        Classification {
+            level: level.unwrap_or(DangerLevel::Safe),
+            commands: self.commands,
+            findings: self.findings,
+            plain,
+            remembered: None,
         }
     }
 
@@ -167,7 +179,7 @@ impl<'a> Walk<'a> {
     }
 
     pub(super) fn script(&mut self, script: &Script, scope: &mut Scope, feed: &Feed) {
-        for statement in &script.statements {
+        for statement in script {
             self.statement(statement, scope, feed);
         }
     }
@@ -234,22 +246,15 @@ impl<'a> Walk<'a> {
             Atom::Output { script, .. } | Atom::Stream { script, .. } => {
                 let mut scope = scope.clone();
                 scope.fork();
-                let nothing = Feed::default();
-                let feed = match atom {
-                    Atom::Stream { receives: true, .. } => feed,
-                    _ => &nothing,
-                };
-                self.deeper("", |walk| walk.script(script, &mut scope, feed));
+                let receives = matches!(atom, Atom::Stream { receives: true, .. });
+                let feed = Some(feed).filter(|_| receives).cloned();
+                let feed = feed.unwrap_or_default();
+                self.deeper("", |walk| walk.script(script, &mut scope, &feed));
             }
-            Atom::Parameter {
-                fallback: inner, ..
-            }
-            | Atom::Opaque { inner, .. } => {
+            Atom::Parameter { inner, .. } => self.deeper("", |walk| {
                 let inner = inner.iter();
-                self.deeper("", |walk| {
-                    inner.for_each(|atom| walk.nested_atom(atom, scope, feed));
-                });
-            }
+                inner.for_each(|atom| walk.nested_atom(atom, scope, feed));
+            }),
             Atom::Char { .. } | Atom::Empty => {}
         }
     }
@@ -304,7 +309,7 @@ impl<'a> Walk<'a> {
         }
         let value = match scope.value(&assignment.name) {
             // What it holds and this behind it: what that makes is not followed.
-            Some(old) if assignment.appends => Value::unknown(old.taint.join(value.taint)),
+            Some(old) if assignment.appends => Value::any(None, old.taint.join(value.taint)),
             _ => value,
         };
         scope.bind(&assignment.name, value);
@@ -316,10 +321,8 @@ impl<'a> Walk<'a> {
                 Redirect::Write(token) => {
                     self.nested(token, scope, feed);
                     let target = expand_text(token, scope);
-                    scope.files.write(&target.text);
-                    if feed.taint.hidden() {
-                        scope.files.download(&target.text);
-                    }
+                    let hidden = feed.taint.hidden();
+                    scope.files.store(&target.text, hidden, true);
                     self.written(&target, &token.source, scope);
                     self.redirected(&target, args, feed, scope);
                 }
@@ -332,12 +335,9 @@ impl<'a> Walk<'a> {
                         self.find(Warning, "secret", &token.source, reason);
                     }
                 }
-                Redirect::Text(body) => {
-                    if let Some(token) = body.get() {
-                        self.nested(token, scope, &Feed::default());
-                    }
+                Redirect::Text(token) | Redirect::Descriptor(token) => {
+                    self.nested(token, scope, &Feed::default());
                 }
-                Redirect::Descriptor(token) => self.nested(token, scope, &Feed::default()),
                 Redirect::Duplicate => {}
             }
         }
@@ -360,12 +360,12 @@ fn bind_fallbacks(token: &Token, scope: &mut Scope) {
         if let Atom::Parameter {
             name,
             operator: Operator::Assigns,
-            fallback,
+            inner,
             ..
         } = atom
             && scope.value(name).is_none()
         {
-            let value = expand_value(fallback, scope);
+            let value = expand_value(inner, scope);
             scope.bind(name, value);
         }
     }

@@ -1,15 +1,13 @@
 //! What the words in a tree are made of: quotes, escapes, expansions, here-documents.
 
-use std::cell::OnceCell;
 use std::ops::Range;
 
 use tree_sitter::Node;
 
 use super::ansi::unescape;
-use super::parse::parse;
 use super::plain::is_name;
-use super::tree::{Builder, Fault, Redirected, children, is_statement};
-use super::types::{Assignment, Atom, Operator, Script, Simple, Stage, Statement, Token};
+use super::tree::{Builder, Fault, children, is_statement, read};
+use super::types::{Assignment, Atom, Operator, Script, Simple, Stage, Token};
 
 /// How the text between the expansions of a word is quoted.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -20,15 +18,21 @@ enum Quoting {
     Here,
 }
 
+impl Quoting {
+    fn of(quoted: bool) -> Self {
+        if quoted { Self::Double } else { Self::Bare }
+    }
+}
+
 impl Builder<'_> {
     /// Reads the body of a here-document, if it ends where bash ends it.
-    pub(super) fn here_document(&mut self, operator: &str, parts: &[Node<'_>]) -> OnceCell<Token> {
+    pub(super) fn here_document(&mut self, operator: &str, parts: &[Node<'_>]) -> Token {
         let part = |kind| parts.iter().find(|part| part.kind() == kind);
         let start = part("heredoc_start").map_or("", |node| self.source(*node));
         let delimiter = start.replace(['\'', '"', '\\'], "");
         let end = part("heredoc_end").map_or("", |node| self.source(*node).trim_start());
         let Some(body) = part("heredoc_body") else {
-            return OnceCell::from(Token::quoted(""));
+            return Token::quoted("");
         };
         let text = self.source(*body);
         let strips = operator == "<<-";
@@ -41,28 +45,18 @@ impl Builder<'_> {
             line == delimiter
         };
         if end != delimiter || start.contains('$') || text.lines().any(closes) {
-            self.fault = Some(Fault::Syntax);
+            self.fail(Fault::Syntax);
         }
-        if delimiter != start {
-            return OnceCell::from(Token::quoted(text));
+        let mut token = Token::quoted(if delimiter == start { "" } else { text });
+        if delimiter == start {
+            self.parts(*body, body.byte_range(), Quoting::Here, &mut token.atoms);
         }
-        let mut atoms = vec![Atom::Empty];
-        self.parts(*body, body.byte_range(), Quoting::Here, &mut atoms);
-        OnceCell::from(Token {
-            atoms,
-            source: text.to_owned(),
-        })
+        token
     }
 
     pub(super) fn assignment(&mut self, node: Node<'_>) -> Assignment {
-        let mut assignment = Assignment {
-            name: String::new(),
-            appends: false,
-            value: Token {
-                atoms: Vec::new(),
-                source: self.source(node).to_owned(),
-            },
-        };
+        let mut assignment = Assignment::default();
+        self.source(node).clone_into(&mut assignment.value.source);
         let mut subscript = Vec::new();
         for child in children(node) {
             match child.kind() {
@@ -81,10 +75,8 @@ impl Builder<'_> {
         }
         if !subscript.is_empty() {
             // What is nested in a subscript runs as well.
-            assignment.value.atoms.push(Atom::Opaque {
-                inner: subscript,
-                quoted: true,
-            });
+            let atom = Atom::opaque(subscript, true);
+            assignment.value.atoms.push(atom);
         }
         assignment
     }
@@ -125,7 +117,7 @@ impl Builder<'_> {
                 }
             }
             "simple_expansion" => {
-                let name = text.strip_prefix('$').unwrap_or_default().to_owned();
+                let name = text.strip_prefix('$').unwrap_or_default();
                 atoms.push(Atom::parameter(name, quoted));
             }
             "expansion" => {
@@ -149,7 +141,7 @@ impl Builder<'_> {
                 for child in children(node) {
                     self.nested(child, &mut inner);
                 }
-                atoms.push(Atom::Opaque { inner, quoted });
+                atoms.push(Atom::opaque(inner, quoted));
             }
             "array" => {
                 for child in children(node).filter(Node::is_named) {
@@ -157,34 +149,28 @@ impl Builder<'_> {
                     atoms.push(Atom::quoted(' '));
                 }
             }
-            _ => {
-                let quoting = if quoted {
-                    Quoting::Double
-                } else {
-                    Quoting::Bare
-                };
-                self.deeper(|builder| builder.parts(node, node.byte_range(), quoting, atoms));
-            }
+            _ => self.deeper(|builder| {
+                builder.parts(node, node.byte_range(), Quoting::of(quoted), atoms);
+            }),
         }
     }
 
     /// `$(…)`: a script, or the file of `$(<file)`.
     fn substituted(&mut self, node: Node<'_>) -> Script {
-        let mut statements = Vec::new();
+        let mut script = Script::new();
         let mut simple = Simple::default();
         for child in children(node) {
             if child.kind() == "file_redirect" {
-                let mut found = Redirected::default();
-                self.redirect(child, &mut found);
-                simple.redirects.append(&mut found.redirects);
+                self.redirect(child, &mut simple);
             } else {
-                self.statement(child, &mut statements);
+                self.statement(child, &mut script);
             }
         }
         if !simple.redirects.is_empty() {
-            statements.push(Statement::of(vec![Stage::Simple(simple)]));
+            simple.words.clear();
+            script.push(Stage::Simple(simple).into());
         }
-        Script { statements }
+        script
     }
 
     /// The text of backquotes is unescaped once and read as a text of its own.
@@ -200,20 +186,9 @@ impl Builder<'_> {
                 _ => text.push(c),
             }
         }
-        self.deeper(|builder| {
-            let Some(tree) = parse(&text) else {
-                builder.fault = Some(Fault::TooLong);
-                return Script::default();
-            };
-            let mut inner = Builder {
-                text: &text,
-                fault: tree.root_node().has_error().then_some(Fault::Syntax),
-                depth: builder.depth,
-            };
-            let script = inner.script(tree.root_node());
-            builder.fault = builder.fault.or(inner.fault);
-            script
-        })
+        let reading = self.deeper(|builder| read(&text, builder.depth));
+        self.fail(reading.fault);
+        reading.script
     }
 
     /// Appends the expansions in a range of the node's text, and the text between them.
@@ -247,7 +222,7 @@ impl Builder<'_> {
                 ('\\', Some('"')) if quoting == Quoting::Double => {
                     atoms.extend(chars.next().map(Atom::quoted));
                 }
-                ('$', Some('(' | '{')) | ('`', _) => self.fault = Some(Fault::Syntax),
+                ('$', Some('(' | '{')) | ('`', _) => self.fail(Fault::Syntax),
                 ('$', _) => atoms.push(Atom::quoted(c)),
                 (value, _) => atoms.push(Atom::Char {
                     value,
@@ -285,18 +260,13 @@ impl Builder<'_> {
         };
         if let Some(operator) = operator.filter(|_| !name.is_empty() && rest.len() - sign.len() < 2)
         {
-            let mut fallback = Vec::new();
-            let quoting = if quoted {
-                Quoting::Double
-            } else {
-                Quoting::Bare
-            };
             let from = inner.end - sign.len() + 1;
-            self.parts(node, from..inner.end, quoting, &mut fallback);
+            let mut atoms = Vec::new();
+            self.parts(node, from..inner.end, Quoting::of(quoted), &mut atoms);
             return Atom::Parameter {
                 name,
                 operator,
-                fallback,
+                inner: atoms,
                 quoted,
             };
         }
@@ -304,10 +274,7 @@ impl Builder<'_> {
         for child in children(node) {
             self.nested(child, &mut nested);
         }
-        Atom::Opaque {
-            inner: nested,
-            quoted,
-        }
+        Atom::opaque(nested, quoted)
     }
 
     /// Appends every expansion at any depth of a node.
@@ -330,7 +297,7 @@ impl Builder<'_> {
                 "regex" | "extglob_pattern"
                     if ["`", "$("].iter().any(|it| self.source(node).contains(it)) =>
                 {
-                    self.fault = Some(Fault::Syntax);
+                    self.fail(Fault::Syntax);
                 }
                 _ => open.extend(children(node)),
             }

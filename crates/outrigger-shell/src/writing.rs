@@ -17,10 +17,11 @@ impl Walk<'_> {
         for target in targets(it) {
             self.written(&target, &words, scope);
             if decodes || it.input.taint.hidden() {
-                scope.files.download(&target.text);
+                scope.files.store(&target.text, true, false);
                 // `gunzip x.gz` writes `x`.
-                let name = target.text.rsplit_once('.').map(|(name, _)| name);
-                name.iter().for_each(|name| scope.files.download(name));
+                if let Some((name, _)) = target.text.rsplit_once('.') {
+                    scope.files.store(name, true, false);
+                }
             }
         }
         // A program that is not known may write any file that it is given.
@@ -50,11 +51,8 @@ fn targets(it: &Invocation<'_>) -> Vec<Arg> {
     let mut found = it.values(&options);
     if matches!(it.program, "dd" | "dcfldd" | "dc3dd") {
         found.extend(it.rest.iter().filter_map(|arg| {
-            let text = arg.text.strip_prefix("of=")?.to_owned();
-            Some(Arg {
-                text,
-                ..arg.clone()
-            })
+            let text = arg.text.strip_prefix("of=")?;
+            Some(arg.with(text))
         }));
     }
     if writes.all.contains(it.program) || edits_in_place(it) {
@@ -82,10 +80,7 @@ fn copied(it: &Invocation<'_>) -> Vec<Arg> {
     for target in targets {
         found.extend(sources.iter().filter_map(|source| {
             let name = source.text.trim_end_matches('/').rsplit('/').next()?;
-            Some(Arg {
-                text: format!("{}/{name}", target.text),
-                ..target.clone()
-            })
+            Some(target.with(format!("{}/{name}", target.text)))
         }));
         found.push(target);
     }

@@ -2,7 +2,7 @@
 
 use super::super::peel::is_assignment;
 use super::super::table::{TABLE, Wrapper, has};
-use super::{Item, Proof, Prover, Unproven};
+use super::{Item, Proof, Prover};
 
 impl Prover<'_> {
     pub(super) fn wrapper(&mut self, name: &str, first: &Item, rest: &[Item]) -> Proof {
@@ -26,11 +26,7 @@ impl Prover<'_> {
     }
 
     /// Checks the wrapper's own options and returns what is behind them.
-    fn own_options<'i>(
-        &self,
-        wrapper: &Wrapper,
-        items: &'i [Item],
-    ) -> Result<&'i [Item], Unproven> {
+    fn own_options<'i>(&self, wrapper: &Wrapper, items: &'i [Item]) -> Proof<&'i [Item]> {
         let mut rest = items;
         while let Some((item, after)) = rest.split_first() {
             let text = item.literal()?;

@@ -220,6 +220,13 @@ fn nested_rows_of_the_corpus_keep_their_level() {
     }
 }
 
+/// In a quoted here-document a backslash does not continue the line.
+#[test]
+fn a_comment_in_a_here_document_hides_nothing() {
+    let line = "sh <<'END'\nls # comment \\\nsudo id\nEND";
+    check("sudo id", line);
+}
+
 #[test]
 fn broken_lines_keep_their_level() {
     for command in COMMANDS {
