@@ -5,7 +5,6 @@
 
 mod amends;
 mod blocks;
-mod brief;
 mod cache;
 mod capabilities;
 mod content;
@@ -32,7 +31,7 @@ use serde_json::Value;
 
 use self::amends::Amends;
 use self::capabilities::Capabilities;
-use self::decode::{Context, MessageDecoder};
+use self::decode::MessageDecoder;
 use self::models::Page;
 use self::request::{Prepared, Setting, prepare};
 use super::body::Framing;
@@ -202,13 +201,13 @@ impl Anthropic {
         request: &Request<'_>,
         prepared: &Prepared,
     ) -> Result<ChunkStream, ProviderError> {
-        let decoder = MessageDecoder::new(Context {
-            provider: self.config().id.clone(),
-            model: request.model.to_owned(),
-            prefix: prepared.prefix.clone(),
-            names: ToolNames::new(request.tools),
-            notices: prepared.notices.clone(),
-        });
+        let decoder = MessageDecoder::new(
+            &self.config().id,
+            request.model,
+            prepared.prefix.clone(),
+            ToolNames::new(request.tools),
+            prepared.notices.clone(),
+        );
         let body = serde_json::to_vec(&prepared.body).map_err(|error| {
             let message = format!("failed to write the request: {error}");
             ProviderError::new(ErrorKind::InvalidRequest, message)
@@ -292,11 +291,12 @@ impl Provider for Anthropic {
 
 /// The parser of an answer that no request of ours led to: a recording.
 pub(super) fn decoder(provider: &str, model: &str) -> Box<dyn Decoder> {
-    Box::new(MessageDecoder::new(Context {
-        provider: provider.to_owned(),
-        model: model.to_owned(),
-        prefix: String::new(),
-        names: ToolNames::new(&[]),
-        notices: Vec::new(),
-    }))
+    let names = ToolNames::new(&[]);
+    Box::new(MessageDecoder::new(
+        provider,
+        model,
+        String::new(),
+        names,
+        Vec::new(),
+    ))
 }

@@ -2,7 +2,6 @@
 //!
 //! What servers do differently is in `quirks`, sending in `compat`.
 
-mod brief;
 mod calls;
 pub(super) mod decode;
 mod details;

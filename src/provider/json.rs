@@ -5,11 +5,9 @@
 //! the next piece ([`super::halves`]); elsewhere it becomes U+FFFD, as in every lenient decoder.
 
 use std::borrow::Cow;
-use std::fmt;
-use std::marker::PhantomData;
 
-use serde::de::value::MapAccessDeserializer;
-use serde::de::{Deserialize, DeserializeOwned, Deserializer, MapAccess, Visitor};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
 
 use super::halves;
 
@@ -36,27 +34,22 @@ pub(crate) fn pieces(text: &str) -> Cow<'_, str> {
     mended(text, halves::escaped)
 }
 
-/// A struct that is read from an object alone: serde takes an array of its fields as well, which no server means.
-pub(crate) struct Object<T>(pub(crate) T);
+/// A value as it stands in the text it was read from; a missing field is [`Json::Null`].
+pub(crate) use serde_json_borrow::Value as Json;
 
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Fields<T>(PhantomData<T>);
+/// Reads a string field; empty where it is missing or no string.
+pub(crate) fn text<'a>(value: &'a Json<'a>, key: &'a str) -> &'a str {
+    value.get(key).as_str().unwrap_or_default()
+}
 
-        impl<'de, T: Deserialize<'de>> Visitor<'de> for Fields<T> {
-            type Value = Object<T>;
+/// The same of a value that is kept.
+pub(crate) fn string<'a>(value: &'a Value, key: &str) -> &'a str {
+    value.get(key).and_then(Value::as_str).unwrap_or_default()
+}
 
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
-                T::deserialize(MapAccessDeserializer::new(map)).map(Object)
-            }
-        }
-
-        deserializer.deserialize_map(Fields(PhantomData))
-    }
+/// Reads a field that is an array; empty where it is missing or none.
+pub(crate) fn array<'a>(value: &'a Json<'a>, key: &'a str) -> &'a [Json<'a>] {
+    value.get(key).as_array().unwrap_or_default()
 }
 
 /// Returns JSON text in which every escaped surrogate has its other half, or else what `replace` makes of it.

@@ -4,13 +4,14 @@
 //! text and calls, without thinking. What is refused anywhere (empty text, calls without result,
 //! results out of order) is put right here (`docs/providers.md`, "Anthropic: messages").
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use super::content::{self, Images};
 use super::decode::{PREFIX_ITEM, WIRE};
 use super::ids::CallIds;
 use crate::message::{Message, NativeReply, Reply, ToolId};
+use crate::provider::json::string;
 use crate::provider::schema::wire_name;
 
 /// What stands where the API wants a user's word and there is none.
@@ -114,24 +115,19 @@ impl Teller<'_> {
             return;
         }
         self.thoughtless_loop = !blocks.first().is_some_and(is_thinking);
-        self.push("assistant", blocks.into_iter().map(Value::Object).collect());
+        self.push("assistant", blocks);
     }
 
     /// Returns the blocks of a reply that this very model made, if its calls are those of the reply.
-    fn native(&self, reply: &Reply) -> Option<Vec<Map<String, Value>>> {
+    fn native(&self, reply: &Reply) -> Option<Vec<Value>> {
         let native = reply.native.as_ref()?;
         let own = native.wire == WIRE
             && native.provider == self.rules.provider
             && native.model == self.rules.model;
         let items = native.items.as_array().filter(|_| own)?;
-        let blocks: Option<Vec<_>> = items
-            .iter()
-            .filter(|item| kind(item) != PREFIX_ITEM)
-            .map(|item| item.as_object().cloned())
-            .collect();
-        let blocks = blocks?;
-        let calls = blocks.iter().filter(|block| is_call(block)).count();
-        (calls == reply.calls.len()).then_some(blocks)
+        let calls = items.iter().filter(|item| is_call(item)).count();
+        let blocks = items.iter().filter(|item| kind(item) != PREFIX_ITEM);
+        (calls == reply.calls.len()).then(|| blocks.cloned().collect())
     }
 
     /// Whether everything before a reply is as it was when the model made it.
@@ -142,11 +138,10 @@ impl Teller<'_> {
         }
     }
 
-    fn accepted(&self, block: &Map<String, Value>, keep_thinking: bool) -> bool {
-        let text = |name: &str| block.get(name).and_then(Value::as_str).unwrap_or_default();
-        match text("type") {
-            "text" => !text("text").trim().is_empty(),
-            "thinking" if self.rules.vendor && text("signature").is_empty() => false,
+    fn accepted(&self, block: &Value, keep_thinking: bool) -> bool {
+        match kind(block) {
+            "text" => !string(block, "text").trim().is_empty(),
+            "thinking" if self.rules.vendor && string(block, "signature").is_empty() => false,
             "thinking" | "redacted_thinking" => keep_thinking,
             // Allowed inside of results only, since API version 2026-10-21.
             "document" => !self.rules.vendor,
@@ -155,15 +150,15 @@ impl Teller<'_> {
     }
 
     /// Gives the calls among the blocks their ids on the wire, and notes that they are owed results.
-    fn name_calls(&mut self, reply: &Reply, blocks: &mut [Map<String, Value>]) {
+    fn name_calls(&mut self, reply: &Reply, blocks: &mut [Value]) {
         let calls = blocks.iter_mut().filter(|block| is_call(block));
         for (block, call) in calls.zip(&reply.calls) {
             let wire_id = self.ids.assign(call);
-            if block.get("id").and_then(Value::as_str) != Some(&wire_id) {
-                block.insert("id".to_owned(), Value::from(&*wire_id));
-            }
-            if !block.get("input").is_some_and(Value::is_object) {
-                block.insert("input".to_owned(), Value::Object(call.input.clone()));
+            if let Some(block) = block.as_object_mut() {
+                block.insert("id".to_owned(), json!(wire_id));
+                if !block.get("input").is_some_and(Value::is_object) {
+                    block.insert("input".to_owned(), json!(call.input));
+                }
             }
             self.owed.push(Owed {
                 id: call.id.clone(),
@@ -184,10 +179,7 @@ impl Teller<'_> {
     }
 
     fn push(&mut self, role: &str, content: Vec<Value>) {
-        let mut message = Map::new();
-        message.insert("role".to_owned(), Value::from(role));
-        message.insert("content".to_owned(), Value::Array(content));
-        let message = Value::Object(message);
+        let message = json!({"role": role, "content": content});
         if let Some(prefix) = &mut self.prefix {
             prefix.update(message.to_string());
         }
@@ -213,34 +205,25 @@ impl Teller<'_> {
 }
 
 /// Tells a reply of another model: its text and its calls.
-fn neutral(reply: &Reply) -> Vec<Map<String, Value>> {
+fn neutral(reply: &Reply) -> Vec<Value> {
     let text = (!reply.text.trim().is_empty()).then(|| content::text(&reply.text));
     let calls = reply.calls.iter().map(|call| {
         json!({"type": "tool_use", "id": "", "name": wire_name(&call.name), "input": call.input})
     });
-    text.into_iter()
-        .chain(calls)
-        .filter_map(|block| match block {
-            Value::Object(block) => Some(block),
-            _ => None,
-        })
-        .collect()
+    text.into_iter().chain(calls).collect()
 }
 
 /// Whether a block is thinking, readable or not.
-pub(super) fn is_thinking(block: &Map<String, Value>) -> bool {
-    matches!(
-        block.get("type").and_then(Value::as_str),
-        Some("thinking" | "redacted_thinking")
-    )
+pub(super) fn is_thinking(block: &Value) -> bool {
+    matches!(kind(block), "thinking" | "redacted_thinking")
 }
 
-fn is_call(block: &Map<String, Value>) -> bool {
-    block.get("type").and_then(Value::as_str) == Some("tool_use")
+fn is_call(block: &Value) -> bool {
+    kind(block) == "tool_use"
 }
 
 fn kind(block: &Value) -> &str {
-    block.get("type").and_then(Value::as_str).unwrap_or("")
+    string(block, "type")
 }
 
 fn prefix_of(native: &NativeReply) -> Option<&str> {
@@ -258,13 +241,12 @@ fn may_be_last(message: &Value) -> bool {
         matches!(kind, "server_tool_use" | "mcp_tool_use" | "compaction")
             || kind.ends_with("_tool_result")
     };
-    message.get("role").and_then(Value::as_str) == Some("user")
-        || blocks.is_some_and(|blocks| blocks.iter().any(paused))
+    string(message, "role") == "user" || blocks.is_some_and(|blocks| blocks.iter().any(paused))
 }
 
 /// Takes the white space off the end of a reply that is to be continued.
 fn trim_end(message: &mut Value) {
-    if message.get("role").and_then(Value::as_str) != Some("assistant") {
+    if string(message, "role") != "assistant" {
         return;
     }
     let last = message

@@ -1,8 +1,7 @@
 //! Token figures of one answer.
 
-use serde_json::{Map, Value};
-
 use crate::message::Usage;
+use crate::provider::json::Json;
 
 /// The figures as the API names them, the latest of each.
 ///
@@ -20,9 +19,9 @@ pub(super) struct Figures {
 
 impl Figures {
     /// Takes over what a `usage` object carries.
-    pub(super) fn update(&mut self, usage: &Map<String, Value>) {
-        let number = |name: &str| usage.get(name).and_then(Value::as_u64);
-        let nested = |name: &str, inner: &str| usage.get(name)?.get(inner)?.as_u64();
+    pub(super) fn update(&mut self, usage: &Json<'_>) {
+        let number = |name: &'static str| usage.get(name).as_u64();
+        let nested = |name: &'static str, inner: &'static str| usage.get(name).get(inner).as_u64();
         // Some servers repeat the input side as zeros at the end.
         let keep = |slot: &mut Option<u64>, new: Option<u64>| match new {
             None => {}
@@ -59,9 +58,13 @@ impl Figures {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
+
+    fn read(figures: &mut Figures, usage: &Value) {
+        figures.update(&serde_json::from_str(&usage.to_string()).unwrap());
+    }
 
     #[test]
     fn later_figures_replace_and_nothing_erases() {
@@ -89,7 +92,7 @@ mod tests {
         for (updates, expected) in cases {
             let mut figures = Figures::default();
             for update in &updates {
-                figures.update(update.as_object().unwrap());
+                read(&mut figures, update);
             }
             let usage = figures.usage();
             let seen = (
@@ -109,7 +112,7 @@ mod tests {
             "cache_creation": {"ephemeral_1h_input_tokens": 5},
             "output_tokens_details": {"thinking_tokens": 9},
         });
-        figures.update(update.as_object().unwrap());
+        read(&mut figures, &update);
         assert_eq!(figures.usage().cache_write_1h, Some(5));
         assert_eq!(figures.usage().reasoning, Some(9));
     }

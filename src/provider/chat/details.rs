@@ -3,6 +3,9 @@
 
 use serde_json::{Map, Value};
 
+use crate::provider::decode::Answer;
+use crate::provider::json::Json;
+
 /// Pieces in the order in which they came, fragments of one piece joined.
 #[derive(Debug, Default)]
 pub(super) struct Details {
@@ -10,23 +13,14 @@ pub(super) struct Details {
 }
 
 impl Details {
-    /// Takes a piece, or more of the last one. Returns its size in bytes, roughly.
-    pub(super) fn push(&mut self, piece: &Value) -> usize {
-        let Value::Object(piece) = piece else {
-            return 0;
-        };
-        let size = piece
-            .values()
-            .map(|value| value.as_str().map_or(16, str::len) + 16)
-            .sum();
-        match self.pieces.last_mut() {
-            Some(Value::Object(last)) if continues(last, piece) => join(last, piece),
-            _ => self.pieces.push(Value::Object(piece.clone())),
+    /// Takes a piece, or more of the last one.
+    pub(super) fn push(&mut self, piece: &Json<'_>, answer: &mut Answer) {
+        if piece.is_object() {
+            answer.keep(piece.to_string().len());
+            join_pieces(&mut self.pieces, vec![piece.into()]);
         }
-        size
     }
 
-    /// Whether no piece came yet.
     pub(super) fn is_empty(&self) -> bool {
         self.pieces.is_empty()
     }
@@ -58,31 +52,31 @@ fn continues(last: &Map<String, Value>, piece: &Map<String, Value>) -> bool {
 }
 
 /// Appends the text of a fragment; its other fields, a signature above all, replace.
-fn join(last: &mut Map<String, Value>, piece: &Map<String, Value>) {
+fn join(last: &mut Map<String, Value>, piece: Map<String, Value>) {
     for (key, value) in piece {
-        match (last.get_mut(key), value) {
+        match (last.get_mut(&key), value) {
             (_, Value::Null) => {}
             (Some(Value::String(whole)), Value::String(more))
                 if matches!(key.as_str(), "text" | "summary" | "thinking") =>
             {
-                whole.push_str(more);
+                whole.push_str(&more);
             }
             (Some(Value::Array(whole)), Value::Array(more)) => join_pieces(whole, more),
-            _ => {
-                last.insert(key.clone(), value.clone());
+            (_, value) => {
+                last.insert(key, value);
             }
         }
     }
 }
 
-/// Joins the text pieces within a `thinking` part.
-fn join_pieces(whole: &mut Vec<Value>, more: &[Value]) {
+/// Joins the pieces of an array; those within a `thinking` part are in one of their own.
+fn join_pieces(whole: &mut Vec<Value>, more: Vec<Value>) {
     for piece in more {
         match (whole.last_mut(), piece) {
-            (Some(Value::Object(last)), Value::Object(piece)) if continues(last, piece) => {
+            (Some(Value::Object(last)), Value::Object(piece)) if continues(last, &piece) => {
                 join(last, piece);
             }
-            _ => whole.push(piece.clone()),
+            (_, piece) => whole.push(piece),
         }
     }
 }
@@ -96,7 +90,7 @@ mod tests {
     fn collected(pieces: &[Value]) -> Value {
         let mut details = Details::default();
         for piece in pieces {
-            details.push(piece);
+            details.push(&piece.into(), &mut Answer::default());
         }
         details.into_array().unwrap_or_default()
     }

@@ -9,11 +9,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
-use super::calls::text;
 use super::decode::WIRE;
 use super::message::REASONING_FIELDS;
 use crate::message::{Message, Part, Reply, ToolCall, ToolId, ToolResult};
 use crate::provider::Request;
+use crate::provider::json::string;
 use crate::provider::quirks::{CallIds, Quirks, ReasoningBack, SystemRole};
 use crate::provider::schema::wire_name;
 
@@ -336,7 +336,7 @@ fn call_entry(call: &ToolCall, id: &str, sign: bool) -> Value {
 
 /// A call as it came, with the id that its result will have.
 fn with_id(sent: &Value, id: &str) -> Value {
-    if text(sent, "id") == id {
+    if string(sent, "id") == id {
         return sent.clone();
     }
     let mut entry = Map::from_iter([("id".to_owned(), json!(id))]);
@@ -349,7 +349,7 @@ fn with_id(sent: &Value, id: &str) -> Value {
 }
 
 fn role(message: &Value) -> &str {
-    text(message, "role")
+    string(message, "role")
 }
 
 /// Content as parts, whichever form it has.

@@ -1,9 +1,10 @@
 //! The assistant message of one answer as far as it has to go back, put together as it comes.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
-use super::calls::text;
 use super::details::Details;
+use crate::provider::decode::Answer;
+use crate::provider::json::{Json, array, text};
 
 /// Fields that reasoning comes in, the last two at gateways (Copilot and others, 2026-11-20). Where
 /// several are sent they hold the same text.
@@ -28,39 +29,31 @@ pub(super) struct Kept {
     /// Whether text came as a string before any typed part: the parts alone are then not all of it.
     plain: bool,
     extra: Map<String, Value>,
-    bytes: usize,
 }
 
 impl Kept {
-    /// Bytes kept so far, roughly.
-    pub(super) fn bytes(&self) -> usize {
-        self.bytes
-    }
-
-    /// Takes the reasoning of a delta and returns its text.
-    pub(super) fn take_reasoning(&mut self, delta: &Value) -> String {
-        let details = delta.get("reasoning_details").and_then(Value::as_array);
-        let mut from_details = String::new();
-        for detail in details.into_iter().flatten() {
-            self.bytes += self.details.push(detail);
-            from_details.push_str(text(detail, "text"));
-            from_details.push_str(text(detail, "summary"));
-        }
+    /// Takes the reasoning of a delta and passes it on.
+    pub(super) fn take_reasoning(&mut self, delta: &Json<'_>, answer: &mut Answer) {
         let field = REASONING_FIELDS
             .into_iter()
             .find(|field| !text(delta, field).is_empty());
-        let Some(field) = field else {
-            return from_details;
-        };
-        let fragment = text(delta, field);
-        self.bytes += fragment.len();
-        let (_, whole) = self.reasoning.get_or_insert_with(|| (field, String::new()));
-        whole.push_str(fragment);
-        fragment.to_owned()
+        for detail in array(delta, "reasoning_details") {
+            self.details.push(detail, answer);
+            if field.is_none() {
+                answer.thinking(text(detail, "text"));
+                answer.thinking(text(detail, "summary"));
+            }
+        }
+        if let Some(field) = field {
+            let fragment = text(delta, field);
+            let (_, whole) = self.reasoning.get_or_insert_with(|| (field, String::new()));
+            whole.push_str(fragment);
+            answer.thinking(fragment);
+        }
     }
 
     /// Takes text that came as a string.
-    pub(super) fn take_text(&mut self, fragment: &str) {
+    pub(super) fn take_text(&mut self, fragment: &str, answer: &mut Answer) {
         if fragment.is_empty() {
             return;
         }
@@ -68,23 +61,25 @@ impl Kept {
             self.plain = true;
         } else {
             // A server may go over to plain strings in the middle.
-            let part = json!({"type": "text", "text": fragment});
-            self.bytes += self.parts.push(&part);
+            let part = [("type", Json::from("text")), ("text", Json::from(fragment))];
+            let part = Json::Object(part.into_iter().collect());
+            self.parts.push(&part, answer);
         }
     }
 
     /// Takes a typed part of the content.
-    pub(super) fn take_part(&mut self, part: &Value) {
+    pub(super) fn take_part(&mut self, part: &Json<'_>, answer: &mut Answer) {
         if !self.plain {
-            self.bytes += self.parts.push(part);
+            self.parts.push(part, answer);
         }
     }
 
     /// Takes the fields of a delta that belong to the message itself.
-    pub(super) fn take_extra(&mut self, delta: &Value) {
+    pub(super) fn take_extra(&mut self, delta: &Json<'_>) {
         for key in EXTRA_FIELDS {
-            if let Some(value) = delta.get(key).filter(|value| !value.is_null()) {
-                self.extra.insert(key.to_owned(), value.clone());
+            let value = delta.get(key);
+            if !value.is_null() {
+                self.extra.insert(key.to_owned(), value.into());
             }
         }
     }

@@ -9,10 +9,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Map, Value, json};
 
 use super::decode::WIRE;
-use super::items::text;
 use crate::message::{Message, Notice, Part, Reply, ToolId, ToolResult, ToolSpec};
 use crate::provider::chat::history::{IMAGE_OMITTED, mint, result_text};
 use crate::provider::chat::request::effort_word;
+use crate::provider::json::string;
 use crate::provider::quirks::{Quirks, Summaries, ThinkingDialect};
 use crate::provider::schema::{self, Wire, wire_name};
 use crate::provider::{Request, ToolChoice};
@@ -198,7 +198,7 @@ fn add_reply<'a>(
             .flatten()
             .find(|item| is_call(item) && id_of(item) == sent_id);
         let (id, kind) = match sent {
-            Some(item) if text(item, "type") == "custom_tool_call" => (
+            Some(item) if string(item, "type") == "custom_tool_call" => (
                 sent_id.unwrap_or_default().to_owned(),
                 "custom_tool_call_output",
             ),
@@ -225,7 +225,7 @@ fn add_reply<'a>(
 /// The items that may go back: reasoning only with what it led to, which is missing where the answer
 /// was cut, and for other servers than OpenAI's only if it says anything.
 fn sendable<'a>(own: &'a [Value], quirks: &Quirks) -> impl Iterator<Item = Value> + 'a {
-    let is_reasoning = |item: &Value| text(item, "type") == "reasoning";
+    let is_reasoning = |item: &Value| string(item, "type") == "reasoning";
     let end = own
         .iter()
         .rposition(|item| !is_reasoning(item))
@@ -277,14 +277,14 @@ fn answer(result: &ToolResult, quirks: &Quirks, answers: &Answers<'_>) -> Value 
 }
 
 fn is_call(item: &Value) -> bool {
-    matches!(text(item, "type"), "function_call" | "custom_tool_call")
+    matches!(string(item, "type"), "function_call" | "custom_tool_call")
 }
 
 /// The id that a call's output names. `call_id`, never `id`, unless there is no other.
 fn id_of(item: &Value) -> Option<&str> {
     ["call_id", "id"]
         .into_iter()
-        .map(|key| text(item, key))
+        .map(|key| string(item, key))
         .find(|id| !id.is_empty())
 }
 
