@@ -4,8 +4,7 @@
 
 mod calls;
 pub(super) mod decode;
-mod details;
 pub(super) mod history;
-mod message;
+pub(super) mod message;
 pub(super) mod request;
 pub(super) mod usage;

@@ -14,15 +14,15 @@ use crate::message::{NativeReply, Notice, Usage};
 /// some repeat all their items at the end.
 const MAX_BYTES: usize = 64 * 1024 * 1024;
 
-/// Turns the frames of one response into chunks.
+/// Turns the frames of one response into chunks. After an error, before which the calls still open are
+/// closed as truncated, nothing more is fed.
 pub trait Decoder: Send {
-    /// Takes one frame of a stream: the data of a server-sent event with its event name (empty where
-    /// it has none), or a line of NDJSON.
+    /// Takes the data of a server-sent event with its event name (empty where it has none), or a line of
+    /// NDJSON.
     ///
     /// # Errors
     ///
-    /// The provider's own error where the frame is one, or [`ErrorKind::Protocol`]. After an
-    /// error nothing more is fed. Calls still open are closed as truncated first.
+    /// The provider's own error where the frame is one, or [`ErrorKind::Protocol`].
     fn frame(
         &mut self,
         event: &str,
@@ -41,8 +41,7 @@ pub trait Decoder: Send {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::IncompleteStream`] where the end marker is missing. Calls still open are
-    /// closed as truncated first.
+    /// [`ErrorKind::IncompleteStream`] where the end marker is missing.
     fn finish(&mut self, chunks: &mut Vec<Chunk>) -> Result<(), ProviderError>;
 
     /// Whether the end marker was seen, so that the rest of the bytes need not be waited for.
@@ -54,13 +53,11 @@ pub(super) trait Wire: Send {
     /// What a frame is that ends too early: by a broken server, or by a broken connection.
     const CUT_FRAME: ErrorKind = ErrorKind::Protocol;
 
-    /// Takes one frame of a stream, of the name that its event has.
-    fn frame(
-        &mut self,
-        event: &str,
-        frame: &Json<'_>,
-        answer: &mut Answer,
-    ) -> Result<(), ProviderError>;
+    /// The error for an answer without an end marker.
+    const NO_END: &str;
+
+    /// Takes one frame of a stream.
+    fn frame(&mut self, frame: &Json<'_>, answer: &mut Answer) -> Result<(), ProviderError>;
 
     /// Takes a whole answer, which ends with it.
     fn whole(&mut self, body: &Json<'_>, answer: &mut Answer) -> Result<(), ProviderError>;
@@ -70,8 +67,10 @@ pub(super) trait Wire: Send {
         Ok(())
     }
 
-    /// Ends an answer whose bytes ended, or says that its end marker is missing.
-    fn finish(&mut self, answer: &mut Answer) -> Result<(), ProviderError>;
+    /// Takes that the bytes ended without an end marker; an answer may be whole all the same.
+    fn finish(&mut self, _answer: &mut Answer) -> Result<(), ProviderError> {
+        Err(incomplete(Self::NO_END))
+    }
 
     /// Closes the calls that are open, for the answer broke off.
     fn close_calls(&mut self, answer: &mut Answer);
@@ -137,7 +136,8 @@ impl<W: Wire> Decoder for WireDecoder<W> {
             let payload = json::read_piece(data).unwrap_or_else(|_| Value::from(data));
             Err(ProviderError::from_payload(&payload, None))
         } else {
-            self.read(data, |wire, frame, answer| wire.frame(event, frame, answer))
+            event.clone_into(&mut self.answer.event);
+            self.read(data, W::frame)
         };
         self.settle(outcome, chunks)
     }
@@ -169,7 +169,9 @@ pub(super) struct Answer {
     names: ToolNames,
     notices: Vec<Notice>,
     started: bool,
-    done: bool,
+    pub(super) done: bool,
+    /// The name of the event that the frame came in; empty where it has none.
+    pub(super) event: String,
     pub(super) has_text: bool,
     pub(super) has_thinking: bool,
     calls: usize,
@@ -203,24 +205,13 @@ impl Answer {
         &self.provider
     }
 
-    /// Says that the answer began, unless the model has no name yet.
-    pub(super) fn start(&mut self, model: &str) {
-        if !model.is_empty() {
-            self.start_with(Some(model));
-        }
-    }
-
-    /// Says that the answer began, at the latest when there is something of it.
-    pub(super) fn begin(&mut self) {
-        self.start_with(None);
-    }
-
-    fn start_with(&mut self, model: Option<&str>) {
+    /// Says that the answer began, at the latest when there is something of it; `model` is empty where the
+    /// server names none.
+    pub(super) fn begin(&mut self, model: &str) {
         if !self.started {
             self.started = true;
-            self.chunks.push(Chunk::Start {
-                model: model.map(str::to_owned),
-            });
+            let model = Some(model.to_owned()).filter(|model| !model.is_empty());
+            self.chunks.push(Chunk::Start { model });
             let notices = self.notices.drain(..).map(Chunk::Notice);
             self.chunks.extend(notices);
         }
@@ -233,7 +224,7 @@ impl Answer {
 
     pub(super) fn text(&mut self, text: &str) {
         if !text.is_empty() {
-            self.begin();
+            self.begin("");
             self.has_text = true;
             self.keep(text.len());
             self.chunks.push(Chunk::Text(text.to_owned()));
@@ -242,15 +233,11 @@ impl Answer {
 
     pub(super) fn thinking(&mut self, text: &str) {
         if !text.is_empty() {
-            self.begin();
+            self.begin("");
             self.has_thinking = true;
             self.keep(text.len());
             self.chunks.push(Chunk::Thinking(text.to_owned()));
         }
-    }
-
-    pub(super) fn is_done(&self) -> bool {
-        self.done
     }
 
     pub(super) fn has_calls(&self) -> bool {
@@ -258,7 +245,7 @@ impl Answer {
     }
 
     pub(super) fn end(&mut self, stop: Stop, raw_stop: Option<&str>, items: Option<Value>) {
-        self.begin();
+        self.begin("");
         self.done = true;
         let native = items.map(|items| NativeReply {
             wire: self.wire.to_owned(),
@@ -283,8 +270,8 @@ pub(super) struct OpenCall {
     pub(super) name: String,
     pub(super) input: String,
     /// Its number among the chunks, once it was announced.
-    index: Option<usize>,
-    closed: bool,
+    pub(super) index: Option<usize>,
+    pub(super) closed: bool,
 }
 
 impl OpenCall {
@@ -304,7 +291,7 @@ impl OpenCall {
         if answer.calls >= MAX_CALLS {
             return Err(ProviderError::too_many_calls());
         }
-        answer.begin();
+        answer.begin("");
         answer.chunks.push(Chunk::ToolCallStart {
             index: answer.calls,
             provider_call_id: self.provider_id(),
@@ -317,15 +304,6 @@ impl OpenCall {
         Ok(())
     }
 
-    pub(super) fn is_announced(&self) -> bool {
-        self.index.is_some()
-    }
-
-    pub(super) fn is_closed(&self) -> bool {
-        self.closed
-    }
-
-    /// Adds to the input.
     pub(super) fn push(&mut self, fragment: &str, answer: &mut Answer) {
         self.input.push_str(fragment);
         answer.keep(fragment.len());
@@ -356,6 +334,14 @@ impl OpenCall {
     fn provider_id(&self) -> Option<String> {
         (!self.id.is_empty()).then(|| self.id.clone())
     }
+}
+
+pub(super) fn protocol(message: impl Into<String>) -> ProviderError {
+    ProviderError::new(ErrorKind::Protocol, message)
+}
+
+pub(super) fn incomplete(message: impl Into<String>) -> ProviderError {
+    ProviderError::new(ErrorKind::IncompleteStream, message)
 }
 
 /// The input as an object, for a history that takes nothing else.

@@ -6,11 +6,11 @@
 use serde_json::{Map, Value};
 use serde_json_borrow::ObjectAsVec;
 
+use crate::provider::chat::message::append;
 use crate::provider::decode::{Answer, OpenCall, as_object};
 use crate::provider::json::{Json, text};
 use crate::provider::{CallInput, ProviderError, arguments};
 
-/// One content block, open or closed.
 #[derive(Debug)]
 pub(super) struct Block {
     /// Its place in the message, where the server said it.
@@ -74,7 +74,6 @@ impl Block {
         self.closed
     }
 
-    /// Folds a delta in and passes on what it shows.
     pub(super) fn grow(&mut self, delta: &Json<'_>, answer: &mut Answer) {
         match text(delta, "type") {
             "text_delta" => {
@@ -121,7 +120,7 @@ impl Block {
 
     /// Ends a call that is pending. `cut` says that the reply was cut off here.
     pub(super) fn settle(&mut self, cut: bool, answer: &mut Answer) {
-        if !self.call.is_announced() || self.call.is_closed() {
+        if self.call.index.is_none() || self.call.closed {
             return;
         }
         let input = if cut {
@@ -209,13 +208,4 @@ pub(super) fn is_plain(items: &[Value]) -> bool {
             known.contains(&name.as_str()) && (name != "citations" || is_empty(value))
         })
     })
-}
-
-fn append(raw: &mut Map<String, Value>, name: &str, more: &str) {
-    match raw.get_mut(name) {
-        Some(Value::String(text)) => text.push_str(more),
-        _ => {
-            raw.insert(name.to_owned(), Value::from(more));
-        }
-    }
 }

@@ -7,9 +7,9 @@
 use serde_json::{Value, json};
 
 use super::blocks::{Block, is_plain};
-use super::usage::Figures;
 use crate::message::Notice;
-use crate::provider::decode::{Answer, Wire, WireDecoder};
+use crate::provider::chat::usage;
+use crate::provider::decode::{Answer, Wire, WireDecoder, incomplete, protocol};
 use crate::provider::json::{Json, array, text};
 use crate::provider::schema::ToolNames;
 use crate::provider::{ErrorKind, ProviderError, Stop};
@@ -20,7 +20,6 @@ pub(super) const WIRE: &str = "anthropic-messages";
 /// Type of the item after a reply's blocks that remembers what stood before the reply.
 pub(super) const PREFIX_ITEM: &str = "outrigger_prefix";
 
-/// The parser of one answer.
 pub(super) type MessageDecoder = WireDecoder<MessageWire>;
 
 impl MessageDecoder {
@@ -43,37 +42,31 @@ impl MessageDecoder {
     }
 }
 
-/// What came of an answer.
 #[derive(Default)]
 pub(super) struct MessageWire {
     prefix: String,
     blocks: Vec<Block>,
-    figures: Figures,
     stop: Option<String>,
 }
 
 impl Wire for MessageWire {
-    fn frame(
-        &mut self,
-        event: &str,
-        frame: &Json<'_>,
-        answer: &mut Answer,
-    ) -> Result<(), ProviderError> {
+    const NO_END: &str = "the answer ended before its end marker `message_stop`";
+
+    fn frame(&mut self, frame: &Json<'_>, answer: &mut Answer) -> Result<(), ProviderError> {
         check(frame)?;
         let index = frame.get("index").as_u64();
         // Proxies drop or rename the event's name; the type within counts.
-        match frame.get("type").as_str().unwrap_or(event) {
+        match frame.get("type").as_str().unwrap_or(&answer.event) {
             "message_start" => self.message(frame.get("message"), answer)?,
             "content_block_start" => self.open(index, frame.get("content_block"), answer)?,
             "content_block_delta" => self.grow(index, frame.get("delta"), answer)?,
             "content_block_stop" => self.close(index, answer),
             "message_delta" => {
                 self.stop_reason(frame.get("delta"));
-                self.figures.update(frame.get("usage"));
+                usage::update(&mut answer.usage, frame.get("usage"));
             }
             "message_stop" if self.stop.is_none() => {
-                return Err(ProviderError::new(
-                    ErrorKind::IncompleteStream,
+                return Err(incomplete(
                     "the provider ended its answer (`message_stop`) without a reason (`stop_reason`)",
                 ));
             }
@@ -87,17 +80,11 @@ impl Wire for MessageWire {
     fn whole(&mut self, body: &Json<'_>, answer: &mut Answer) -> Result<(), ProviderError> {
         check(body)?;
         if !body.get("content").is_array() {
-            let message = "the answer is JSON, but no message";
-            return Err(ProviderError::new(ErrorKind::Protocol, message));
+            return Err(protocol("the answer is JSON, but no message"));
         }
         self.message(body, answer)?;
         self.end(answer);
         Ok(())
-    }
-
-    fn finish(&mut self, _answer: &mut Answer) -> Result<(), ProviderError> {
-        let message = "the answer ended before its end marker `message_stop`";
-        Err(ProviderError::new(ErrorKind::IncompleteStream, message))
     }
 
     fn close_calls(&mut self, answer: &mut Answer) {
@@ -110,10 +97,9 @@ impl Wire for MessageWire {
 impl MessageWire {
     /// Takes a message as far as it is there: its head in a stream, all of it otherwise.
     fn message(&mut self, message: &Json<'_>, answer: &mut Answer) -> Result<(), ProviderError> {
-        answer.start(text(message, "model"));
-        answer.begin();
+        answer.begin(text(message, "model"));
         self.stop_reason(message);
-        self.figures.update(message.get("usage"));
+        usage::update(&mut answer.usage, message.get("usage"));
         // Answers to programmatic calls come whole in `message_start`, without block events.
         let content = array(message, "content");
         let cut = is_length(self.stop.as_deref());
@@ -144,7 +130,7 @@ impl MessageWire {
         block: &Json<'_>,
         answer: &mut Answer,
     ) -> Result<(), ProviderError> {
-        answer.begin();
+        answer.begin("");
         answer.keep(block.to_string().len());
         // A call that was closed and not settled is not the last block, so nothing cut it off.
         for before in self.blocks.iter_mut().filter(|block| block.is_closed()) {
@@ -195,7 +181,12 @@ impl MessageWire {
             Some("pause_turn" | "compaction") => Stop::Pause,
             _ => Stop::EndTurn,
         };
-        answer.usage = self.figures.usage();
+        // The input is told without what the cache had.
+        let usage = &mut answer.usage;
+        usage.input = [usage.input, usage.cache_read, usage.cache_write]
+            .into_iter()
+            .flatten()
+            .reduce(u64::saturating_add);
         let items = self.items();
         answer.end(stop, self.stop.as_deref(), items);
     }
@@ -222,8 +213,7 @@ fn check(value: &Json<'_>) -> Result<(), ProviderError> {
         return Err(ProviderError::from_payload(&value.into(), None));
     }
     if !value.is_object() {
-        let message = "the answer has a frame that is no JSON object";
-        return Err(ProviderError::new(ErrorKind::Protocol, message));
+        return Err(protocol("the answer has a frame that is no JSON object"));
     }
     Ok(())
 }

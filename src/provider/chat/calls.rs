@@ -67,7 +67,6 @@ impl Calls {
         self.calls.is_empty()
     }
 
-    /// Takes the `tool_calls` of one delta.
     pub(super) fn feed(
         &mut self,
         entries: &[Json<'_>],
@@ -91,7 +90,6 @@ impl Calls {
         Ok(())
     }
 
-    /// Finds the call that a fragment continues.
     fn locate(&self, fragment: &Fragment<'_>) -> Option<usize> {
         let last_where = |wanted: &dyn Fn(&Call) -> bool| self.calls.iter().rposition(wanted);
         let last = self.calls.len().checked_sub(1);
@@ -213,7 +211,7 @@ impl Call {
         }
         self.slot = self.slot.or(fragment.slot);
         // A name that grows replaces, it is never appended: most servers repeat it whole.
-        if !self.open.is_announced() && fragment.name.starts_with(&self.open.name) {
+        if self.open.index.is_none() && fragment.name.starts_with(&self.open.name) {
             fragment.name.clone_into(&mut self.open.name);
         }
         answer.keep(fragment.id.len() + fragment.name.len());

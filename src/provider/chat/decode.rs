@@ -10,7 +10,7 @@ use super::calls::Calls;
 use super::message::Kept;
 use super::usage;
 use crate::message::Notice;
-use crate::provider::decode::{Answer, Wire, WireDecoder};
+use crate::provider::decode::{Answer, Wire, WireDecoder, incomplete, protocol};
 use crate::provider::json::{Json, array, text};
 use crate::provider::schema::ToolNames;
 use crate::provider::{ErrorKind, ProviderError, Stop};
@@ -18,13 +18,10 @@ use crate::provider::{ErrorKind, ProviderError, Stop};
 /// The name of the wire format in [`crate::message::NativeReply`]: one assistant message in `items`.
 pub(in crate::provider) const WIRE: &str = "openai-chat";
 
-/// The parser of one Chat Completions answer.
 pub(crate) type ChatDecoder = WireDecoder<ChatWire>;
 
 impl ChatDecoder {
-    /// A parser for an answer of `model` from the provider instance `provider`.
-    ///
-    /// `names` leads to the tools' own names; `notices` are passed on as the answer begins.
+    /// See [`Answer::new`].
     pub(crate) fn new(provider: &str, model: &str, names: ToolNames, notices: Vec<Notice>) -> Self {
         Self {
             wire: ChatWire::default(),
@@ -33,7 +30,6 @@ impl ChatDecoder {
     }
 }
 
-/// What came of an answer.
 #[derive(Default)]
 pub(crate) struct ChatWire {
     calls: Calls,
@@ -43,12 +39,9 @@ pub(crate) struct ChatWire {
 }
 
 impl Wire for ChatWire {
-    fn frame(
-        &mut self,
-        _event: &str,
-        chunk: &Json<'_>,
-        answer: &mut Answer,
-    ) -> Result<(), ProviderError> {
+    const NO_END: &str = "the answer broke off before its end";
+
+    fn frame(&mut self, chunk: &Json<'_>, answer: &mut Answer) -> Result<(), ProviderError> {
         if let Some(error) = error_in(chunk) {
             return Err(error);
         }
@@ -61,7 +54,10 @@ impl Wire for ChatWire {
         for place in figures {
             usage::update(&mut answer.usage, place.get("usage"));
         }
-        answer.start(text(chunk, "model"));
+        let model = text(chunk, "model");
+        if !model.is_empty() {
+            answer.begin(model);
+        }
         // Only the first of several choices is the answer.
         let is_first = |choice: &&Json<'_>| choice.get("index").as_u64().unwrap_or(0) == 0;
         choices
@@ -71,11 +67,10 @@ impl Wire for ChatWire {
     }
 
     fn whole(&mut self, body: &Json<'_>, answer: &mut Answer) -> Result<(), ProviderError> {
-        self.frame("", body, answer)?;
+        self.frame(body, answer)?;
         let answered = self.answered(answer) || self.stop.is_some();
         if array(body, "choices").is_empty() || !answered {
-            let message = "the answer has nothing in it";
-            return Err(ProviderError::new(ErrorKind::Protocol, message));
+            return Err(protocol("the answer has nothing in it"));
         }
         self.end(answer);
         Ok(())
@@ -83,8 +78,7 @@ impl Wire for ChatWire {
 
     fn marker(&mut self, answer: &mut Answer) -> Result<(), ProviderError> {
         if self.lacks_reason(answer) {
-            return Err(ProviderError::new(
-                ErrorKind::IncompleteStream,
+            return Err(incomplete(
                 "the provider ended its answer without a reason (`finish_reason`) and before it was whole",
             ));
         }
@@ -94,8 +88,7 @@ impl Wire for ChatWire {
 
     fn finish(&mut self, answer: &mut Answer) -> Result<(), ProviderError> {
         if self.stop.is_none() {
-            let message = "the answer broke off before its end";
-            return Err(ProviderError::new(ErrorKind::IncompleteStream, message));
+            return Err(incomplete(Self::NO_END));
         }
         // Many servers close right after the last chunk and never send `[DONE]`.
         self.end(answer);
@@ -143,8 +136,7 @@ impl ChatWire {
     }
 
     fn delta(&mut self, delta: &Json<'_>, answer: &mut Answer) -> Result<(), ProviderError> {
-        self.kept.take_reasoning(delta, answer);
-        self.kept.take_extra(delta);
+        self.kept.take(delta, answer);
         self.content(delta.get("content"), answer);
         let refusal = text(delta, "refusal");
         self.refused |= !refusal.is_empty();
@@ -175,8 +167,8 @@ impl ChatWire {
             Json::Object(_) => std::slice::from_ref(content),
             _ => &[],
         };
+        self.kept.take_parts(parts, answer);
         for part in parts {
-            self.kept.take_part(part, answer);
             answer.text(text(part, "text"));
             match part.get("thinking") {
                 Json::Str(fragment) => answer.thinking(fragment),
@@ -204,14 +196,14 @@ impl ChatWire {
     }
 
     fn end(&mut self, answer: &mut Answer) {
-        let told = Told::read(self.stop.as_deref());
-        let calls = self.calls.close(matches!(told, Told::Cut(_)), answer);
-        let stop = match told {
-            Told::Cut(Stop::ContentFilter) if self.refused => Stop::Refusal,
-            Told::Cut(stop) => stop,
-            Told::Ended(_) if !calls.is_empty() => Stop::ToolUse,
-            Told::Ended(_) if self.refused => Stop::Refusal,
-            Told::Ended(stop) => stop,
+        let (stop, cut) = stop_of(self.stop.as_deref());
+        let calls = self.calls.close(cut, answer);
+        let stop = match stop {
+            Stop::ContentFilter if self.refused => Stop::Refusal,
+            stop if cut => stop,
+            _ if !calls.is_empty() => Stop::ToolUse,
+            _ if self.refused => Stop::Refusal,
+            stop => stop,
         };
         let message = std::mem::take(&mut self.kept).into_message(calls);
         let items = message.map(|message| json!([message]));
@@ -219,36 +211,27 @@ impl ChatWire {
     }
 }
 
-/// What a `finish_reason` says.
-enum Told {
-    /// The model was done.
-    Ended(Stop),
-    /// Something stopped it: what is open is not whole.
-    Cut(Stop),
-}
-
-impl Told {
-    /// Reads a `finish_reason`. An unknown one ends the turn; the word itself is passed on.
-    fn read(reason: Option<&str>) -> Self {
-        match reason.map(str::to_ascii_lowercase).as_deref() {
-            // `model_length`: Mistral, the context is full.
-            Some(
-                "length"
-                | "max_tokens"
-                | "max_output_tokens"
-                | "token_limit"
-                | "model_length"
-                | "model_context_window_exceeded",
-            ) => Self::Cut(Stop::MaxTokens),
-            // Gemini's words, and Z.ai's `sensitive`.
-            Some(
-                "content_filter" | "content_filtered" | "safety" | "recitation" | "blocklist"
-                | "prohibited_content" | "spii" | "sensitive",
-            ) => Self::Cut(Stop::ContentFilter),
-            Some("refusal") => Self::Cut(Stop::Refusal),
-            Some("stop_sequence") => Self::Ended(Stop::StopSequence),
-            _ => Self::Ended(Stop::EndTurn),
-        }
+/// Reads a `finish_reason`, and whether it stopped the model, so that what is open is not whole. An
+/// unknown one ends the turn; the word itself is passed on.
+fn stop_of(reason: Option<&str>) -> (Stop, bool) {
+    match reason.map(str::to_ascii_lowercase).as_deref() {
+        // `model_length`: Mistral, the context is full.
+        Some(
+            "length"
+            | "max_tokens"
+            | "max_output_tokens"
+            | "token_limit"
+            | "model_length"
+            | "model_context_window_exceeded",
+        ) => (Stop::MaxTokens, true),
+        // Gemini's words, and Z.ai's `sensitive`.
+        Some(
+            "content_filter" | "content_filtered" | "safety" | "recitation" | "blocklist"
+            | "prohibited_content" | "spii" | "sensitive",
+        ) => (Stop::ContentFilter, true),
+        Some("refusal") => (Stop::Refusal, true),
+        Some("stop_sequence") => (Stop::StopSequence, false),
+        _ => (Stop::EndTurn, false),
     }
 }
 

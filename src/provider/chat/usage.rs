@@ -1,18 +1,19 @@
-//! Token figures of Chat Completions and Responses: two sets of names for the same numbers.
+//! Token figures of Chat Completions, Responses and Anthropic: several names for the same numbers.
 
 use crate::message::Usage;
 use crate::provider::json::Json;
 
-/// Takes the figures of a `usage` object of either API. They are cumulative: never added, and never
-/// erased by one that leaves some out.
+/// Takes the figures of a `usage` object. They are cumulative: never added, and never erased by one that
+/// leaves some out, or repeats the input side as zeros.
 ///
-/// Input counts include cached tokens on both. DeepSeek names its cache hits differently, Moonshot puts
+/// Input counts include cached tokens but for Anthropic. DeepSeek names its cache hits differently, Moonshot puts
 /// them at the top (`docs/providers.md`, "Usage fields").
 pub(in crate::provider) fn update(known: &mut Usage, usage: &Json<'_>) {
     let update = |slot: &mut Option<u64>, paths: &[&'static str]| {
         let figure =
             |path: &&'static str| number(path.split('/').fold(usage, |at, key| at.get(key)));
-        *slot = paths.iter().find_map(figure).or(*slot);
+        let newer = paths.iter().find_map(figure);
+        *slot = newer.filter(|newer| *newer > 0 || slot.is_none()).or(*slot);
     };
     update(&mut known.input, &["prompt_tokens", "input_tokens"]);
     update(&mut known.output, &["completion_tokens", "output_tokens"]);
@@ -21,7 +22,6 @@ pub(in crate::provider) fn update(known: &mut Usage, usage: &Json<'_>) {
         "input_tokens_details/cached_tokens",
         "prompt_cache_hit_tokens",
         "cached_tokens",
-        // Gateways before Claude.
         "cache_read_input_tokens",
     ];
     update(&mut known.cache_read, &cache_read);
@@ -34,8 +34,11 @@ pub(in crate::provider) fn update(known: &mut Usage, usage: &Json<'_>) {
     let reasoning = [
         "completion_tokens_details/reasoning_tokens",
         "output_tokens_details/reasoning_tokens",
+        "output_tokens_details/thinking_tokens",
         "reasoning_tokens",
     ];
+    let cache_write_1h = ["cache_creation/ephemeral_1h_input_tokens"];
+    update(&mut known.cache_write_1h, &cache_write_1h);
     update(&mut known.reasoning, &reasoning);
 }
 
@@ -82,6 +85,22 @@ mod tests {
         assert_eq!(known.output, Some(5));
         assert_eq!(known.cache_read, Some(8));
         assert_eq!(known.reasoning, None);
+    }
+
+    #[test]
+    fn figures_of_anthropic() {
+        let mut known = read(
+            &json!({"input_tokens": 43, "cache_creation_input_tokens": 10,
+            "cache_read_input_tokens": 7, "cache_creation": {"ephemeral_1h_input_tokens": 5}}),
+        );
+        read_into(
+            &mut known,
+            &json!({"input_tokens": 0, "cache_creation_input_tokens": null,
+            "output_tokens": 2, "output_tokens_details": {"thinking_tokens": 9}}),
+        );
+        assert_eq!((known.input, known.output), (Some(43), Some(2)));
+        assert_eq!((known.cache_read, known.cache_write), (Some(7), Some(10)));
+        assert_eq!((known.cache_write_1h, known.reasoning), (Some(5), Some(9)));
     }
 
     #[test]

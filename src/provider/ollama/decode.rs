@@ -8,7 +8,9 @@ use serde_json::{Map, Value, json};
 
 use super::WIRE;
 use crate::message::{Notice, Severity};
-use crate::provider::decode::{Answer, OpenCall, Wire, WireDecoder, as_object};
+use crate::provider::decode::{
+    Answer, OpenCall, Wire, WireDecoder, as_object, incomplete, protocol,
+};
 use crate::provider::json::{Json, array, text};
 use crate::provider::schema::ToolNames;
 use crate::provider::told::PROMPT_TRUNCATED;
@@ -17,19 +19,24 @@ use crate::provider::{CallInput, Chunk, ErrorKind, ProviderError, Stop, argument
 /// Prompts estimated below this many tokens cannot have been cut: no server gives less context.
 const SMALLEST_CONTEXT: u64 = 2048;
 
-/// Decodes one response of `/api/chat`.
 pub(super) type ChatDecoder = WireDecoder<OllamaWire>;
 
 impl ChatDecoder {
     /// Decodes the answer of `model` at the instance `provider`. `notices` follow the start;
     /// `estimate` is the size of the prompt that was sent, in tokens.
-    pub(super) fn new(provider: &str, model: &str, notices: Vec<Notice>, estimate: u64) -> Self {
+    pub(super) fn new(
+        provider: &str,
+        model: &str,
+        names: ToolNames,
+        notices: Vec<Notice>,
+        estimate: u64,
+    ) -> Self {
         Self {
             wire: OllamaWire {
                 estimate,
                 ..OllamaWire::default()
             },
-            answer: Answer::new(WIRE, provider, model, ToolNames::default(), notices),
+            answer: Answer::new(WIRE, provider, model, names, notices),
         }
     }
 }
@@ -44,25 +51,17 @@ pub(super) struct OllamaWire {
 }
 
 impl Wire for OllamaWire {
+    const NO_END: &str = "ollama's answer broke off before its last line";
     const CUT_FRAME: ErrorKind = ErrorKind::IncompleteStream;
 
-    fn frame(
-        &mut self,
-        _event: &str,
-        line: &Json<'_>,
-        answer: &mut Answer,
-    ) -> Result<(), ProviderError> {
+    fn frame(&mut self, line: &Json<'_>, answer: &mut Answer) -> Result<(), ProviderError> {
         if !line.is_object() {
-            return Err(ProviderError::new(
-                ErrorKind::Protocol,
-                "ollama sent JSON that is no object",
-            ));
+            return Err(protocol("ollama sent JSON that is no object"));
         }
         if !line.get("error").is_null() {
             return Err(ProviderError::from_payload(&line.into(), None));
         }
-        answer.start(text(line, "model"));
-        answer.begin();
+        answer.begin(text(line, "model"));
         self.message(line.get("message"), answer)?;
         let usage = &mut answer.usage;
         usage.input = line.get("prompt_eval_count").as_u64().or(usage.input);
@@ -74,16 +73,11 @@ impl Wire for OllamaWire {
     }
 
     fn whole(&mut self, body: &Json<'_>, answer: &mut Answer) -> Result<(), ProviderError> {
-        self.frame("", body, answer)?;
-        if answer.is_done() {
+        self.frame(body, answer)?;
+        if answer.done {
             return Ok(());
         }
         self.finish(answer)
-    }
-
-    fn finish(&mut self, _answer: &mut Answer) -> Result<(), ProviderError> {
-        let message = "ollama's answer broke off before its last line";
-        Err(ProviderError::new(ErrorKind::IncompleteStream, message))
     }
 
     /// They come whole.
@@ -150,8 +144,7 @@ impl OllamaWire {
         let stop = match reason {
             // The server lost its own runner. A server too old to give reasons leaves the key out.
             Some("") => {
-                return Err(ProviderError::new(
-                    ErrorKind::IncompleteStream,
+                return Err(incomplete(
                     "ollama lost the connection to its model runner before the answer was complete",
                 ));
             }
@@ -205,10 +198,9 @@ impl OllamaWire {
 
 fn said_nothing(reason: Option<&str>) -> ProviderError {
     let reason = reason.map_or("without a reason".to_owned(), |it| format!("by {it:?}"));
-    ProviderError::new(
-        ErrorKind::IncompleteStream,
-        format!("ollama ended its answer {reason} before it said anything"),
-    )
+    incomplete(format!(
+        "ollama ended its answer {reason} before it said anything"
+    ))
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::items::Items;
 use crate::message::Notice;
 use crate::provider::chat::usage;
-use crate::provider::decode::{Answer, Wire, WireDecoder};
+use crate::provider::decode::{Answer, Wire, WireDecoder, incomplete, protocol};
 use crate::provider::json::{Json, array, text};
 use crate::provider::schema::ToolNames;
 use crate::provider::{ErrorKind, ProviderError, Stop};
@@ -17,13 +17,10 @@ use crate::provider::{ErrorKind, ProviderError, Stop};
 /// The name of the wire format in [`crate::message::NativeReply`]: the output items of one response in `items`.
 pub(in crate::provider) const WIRE: &str = "openai-responses";
 
-/// The parser of one Responses answer.
 pub(crate) type ResponsesDecoder = WireDecoder<ResponsesWire>;
 
 impl ResponsesDecoder {
-    /// A parser for an answer of `model` from the provider instance `provider`.
-    ///
-    /// `names` leads to the tools' own names; `notices` are passed on as the answer begins.
+    /// See [`Answer::new`].
     pub(crate) fn new(provider: &str, model: &str, names: ToolNames, notices: Vec<Notice>) -> Self {
         Self {
             wire: ResponsesWire::default(),
@@ -32,7 +29,6 @@ impl ResponsesDecoder {
     }
 }
 
-/// What came of an answer.
 #[derive(Default)]
 pub(crate) struct ResponsesWire {
     items: Items,
@@ -42,12 +38,9 @@ pub(crate) struct ResponsesWire {
 }
 
 impl Wire for ResponsesWire {
-    fn frame(
-        &mut self,
-        _event: &str,
-        event: &Json<'_>,
-        answer: &mut Answer,
-    ) -> Result<(), ProviderError> {
+    const NO_END: &str = "the answer broke off before response.completed";
+
+    fn frame(&mut self, event: &Json<'_>, answer: &mut Answer) -> Result<(), ProviderError> {
         let response = event.get("response");
         let kind = text(event, "type");
         if matches!(kind, "error" | "response.error") || is_error(event.get("error")) {
@@ -55,11 +48,11 @@ impl Wire for ResponsesWire {
         }
         match kind {
             "response.created" | "response.queued" | "response.in_progress" => {
-                begin(response, answer);
+                answer.begin(text(response, "model"));
                 Ok(())
             }
             "response.output_item.added" => {
-                answer.begin();
+                answer.begin("");
                 let place = event.get("output_index").as_u64();
                 self.items.add(place, event.get("item"), answer).map(drop)
             }
@@ -84,18 +77,10 @@ impl Wire for ResponsesWire {
             return Err(ProviderError::from_payload(&body.into(), None));
         }
         if matches!(text(body, "status"), "in_progress" | "queued") {
-            return Err(ProviderError::new(
-                ErrorKind::Protocol,
-                "the response was sent before it was complete",
-            ));
+            return Err(protocol("the response was sent before it was complete"));
         }
-        begin(body, answer);
+        answer.begin(text(body, "model"));
         self.end(&Json::Null, body, answer)
-    }
-
-    fn finish(&mut self, _answer: &mut Answer) -> Result<(), ProviderError> {
-        let message = "the answer broke off before response.completed";
-        Err(ProviderError::new(ErrorKind::IncompleteStream, message))
     }
 
     fn close_calls(&mut self, answer: &mut Answer) {
@@ -160,7 +145,7 @@ impl ResponsesWire {
         if !item.is_object() {
             return Ok(());
         }
-        answer.begin();
+        answer.begin("");
         answer.keep(item.to_string().len());
         let is_new = self.items.end(place, item, answer)?;
         if is_new && !self.stray {
@@ -210,12 +195,11 @@ impl ResponsesWire {
             self.end_item(Some(place), item, answer)?;
         }
         if !response.get("output").is_array() && self.items.is_empty() && !self.stray {
-            return Err(ProviderError::new(
-                ErrorKind::IncompleteStream,
+            return Err(incomplete(
                 "the provider ended its answer without any output",
             ));
         }
-        begin(response, answer);
+        answer.begin(text(response, "model"));
         let details = response.get("incomplete_details");
         let reason = details
             .get("reason")
@@ -245,11 +229,6 @@ impl ResponsesWire {
         answer.end(stop, Some(&raw_stop), items);
         Ok(())
     }
-}
-
-fn begin(response: &Json<'_>, answer: &mut Answer) {
-    answer.start(text(response, "model"));
-    answer.begin();
 }
 
 fn is_error(value: &Json<'_>) -> bool {

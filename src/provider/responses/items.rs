@@ -5,9 +5,9 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::provider::decode::{Answer, OpenCall};
+use crate::provider::decode::{Answer, OpenCall, protocol};
 use crate::provider::json::{Json, text};
-use crate::provider::{CallInput, ErrorKind, ProviderError, arguments};
+use crate::provider::{CallInput, ProviderError, arguments};
 
 /// Most items of one answer. More is a server that loops.
 const MAX_ITEMS: usize = 4096;
@@ -52,7 +52,7 @@ impl Items {
     /// Finds the call an event is about, unless it has ended.
     pub(super) fn open_call(&mut self, event: &Json<'_>) -> Option<&mut Call> {
         let call = self.of(event)?.call.as_mut();
-        call.filter(|call| !call.open.is_closed())
+        call.filter(|call| !call.open.closed)
     }
 
     /// Takes an item that begins.
@@ -63,8 +63,7 @@ impl Items {
         answer: &mut Answer,
     ) -> Result<usize, ProviderError> {
         if self.0.len() >= MAX_ITEMS {
-            let message = "the answer has too many output items";
-            return Err(ProviderError::new(ErrorKind::Protocol, message));
+            return Err(protocol("the answer has too many output items"));
         }
         let free_text = match text(item, "type") {
             "function_call" => Some(false),
@@ -163,14 +162,13 @@ impl Call {
             id.clone_into(&mut self.open.id);
         }
         let name = text(item, "name");
-        if name.is_empty() || self.open.is_announced() {
+        if name.is_empty() || self.open.index.is_some() {
             return Ok(());
         }
         name.clone_into(&mut self.open.name);
         self.open.announce(answer)
     }
 
-    /// Takes more of the input.
     pub(super) fn append(&mut self, fragment: &str, answer: &mut Answer) {
         if self.free_text {
             answer.keep(fragment.len());
@@ -200,7 +198,7 @@ impl Call {
 
     /// Ends the call. Returns whether its input is an object.
     fn close(&mut self, cut: bool, answer: &mut Answer) -> bool {
-        if !self.open.is_announced() || self.open.is_closed() {
+        if self.open.index.is_none() || self.open.closed {
             return true;
         }
         let raw = self.open.input.clone();

@@ -6,7 +6,7 @@ use crate::provider::decode::Decoder;
 use crate::provider::{End, MAX_CALLS};
 
 fn decoder(estimate: u64) -> ChatDecoder {
-    ChatDecoder::new("local", "qwen3", Vec::new(), estimate)
+    ChatDecoder::new("local", "qwen3", ToolNames::default(), Vec::new(), estimate)
 }
 
 /// Feeds lines and the end of the bytes; returns the chunks and what went wrong.
