@@ -5,19 +5,16 @@
 
 mod amends;
 mod blocks;
-mod brief;
 mod cache;
 mod capabilities;
 mod content;
 mod decode;
 mod history;
-mod ids;
 mod models;
 mod request;
 #[cfg(test)]
 mod tests;
 mod thinking;
-mod usage;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -27,12 +24,12 @@ use futures::future::BoxFuture;
 use parking_lot::Mutex;
 use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Method, Url};
-use secrecy::ExposeSecret;
+use secrecy::{ExposeSecret, SecretString};
 use serde_json::Value;
 
 use self::amends::Amends;
 use self::capabilities::Capabilities;
-use self::decode::{Context, MessageDecoder};
+use self::decode::MessageDecoder;
 use self::models::Page;
 use self::request::{Prepared, Setting, prepare};
 use super::body::Framing;
@@ -124,18 +121,14 @@ impl Anthropic {
         // Both credentials at once are refused, and so those of the configuration stand alone.
         let has_own = [AUTHORIZATION, KEY_HEADER]
             .iter()
-            .any(|it| self.configured(it).is_some());
+            .any(|name| self.configured(name).is_some());
+        let is_oauth = |key: &SecretString| key.expose_secret().trim().starts_with(OAUTH_PREFIX);
         let mut headers = if has_own {
             HeaderMap::new()
+        } else if self.endpoint.key()?.is_some_and(is_oauth) {
+            self.endpoint.key_header(AUTHORIZATION, "Bearer ")?
         } else {
-            let key = self.endpoint.key()?;
-            let is_oauth =
-                key.is_some_and(|key| key.expose_secret().trim().starts_with(OAUTH_PREFIX));
-            if is_oauth {
-                self.endpoint.key_header(AUTHORIZATION, "Bearer ")?
-            } else {
-                self.endpoint.key_header(KEY_HEADER, "")?
-            }
+            self.endpoint.key_header(KEY_HEADER, "")?
         };
         let version = HeaderValue::from_str(self.version()).map_err(|_| {
             let message =
@@ -147,53 +140,39 @@ impl Anthropic {
     }
 
     fn capabilities(&self, model: &str) -> Capabilities {
-        let listed = self
-            .listed
-            .lock()
-            .get(model)
-            .map(|(_, known)| known.clone());
-        listed.unwrap_or_else(|| {
-            let mut known = Capabilities::by_name(model);
-            let listed = super::models::lookup(&self.config().preset, model);
-            if let Some(most) = listed.and_then(|listed| listed.max_output_tokens) {
-                known.max_tokens = most;
-            }
-            known
-        })
-    }
-
-    fn prepare(
-        &self,
-        request: &Request<'_>,
-        capabilities: &Capabilities,
-        amends: Amends,
-    ) -> Prepared {
-        let setting = Setting {
-            provider: &self.config().id,
-            vendor: self.is_vendor(),
-            // Versions are dates, and so in the order of their text.
-            no_sampling: self.version() >= VERSION,
-            capabilities,
-            amends,
-        };
-        prepare(request, setting)
+        if let Some((_, known)) = self.listed.lock().get(model) {
+            return known.clone();
+        }
+        let mut known = Capabilities::by_name(model);
+        let listed = super::models::lookup(&self.config().preset, model);
+        if let Some(most) = listed.and_then(|listed| listed.max_output_tokens) {
+            known.max_tokens = most;
+        }
+        known
     }
 
     /// Sends a turn, and sends it otherwise where [`Amends`] help.
     async fn send(&self, request: Request<'_>) -> Result<ChunkStream, ProviderError> {
         let capabilities = self.capabilities(request.model);
-        let mut amends = Amends::default();
+        let mut setting = Setting {
+            provider: &self.config().id,
+            vendor: self.is_vendor(),
+            // Versions are dates, and so in the order of their text.
+            no_sampling: self.version() >= VERSION,
+            capabilities: &capabilities,
+            amends: Amends::default(),
+        };
         loop {
-            let prepared = self.prepare(&request, &capabilities, amends);
+            let prepared = prepare(&request, setting);
             let error = match self.attempt(&request, &prepared).await {
-                Ok(chunks) => return Ok(chunks),
+                Ok(chunks) => return Ok(self.told.once(&request, chunks)),
                 Err(error) => error,
             };
-            let Some(amended) = amends.after(&error, &prepared) else {
+            let Some(amends) = setting.amends.after(&error, &prepared) else {
                 return Err(error);
             };
             tracing::debug!(model = request.model, %error, "request is put otherwise");
-            amends = amended;
+            setting.amends = amends;
         }
     }
 
@@ -202,30 +181,23 @@ impl Anthropic {
         request: &Request<'_>,
         prepared: &Prepared,
     ) -> Result<ChunkStream, ProviderError> {
-        let decoder = MessageDecoder::new(Context {
-            provider: self.config().id.clone(),
-            model: request.model.to_owned(),
-            prefix: prepared.prefix.clone(),
-            names: ToolNames::new(request.tools),
-            notices: prepared.notices.clone(),
-        });
-        let body = serde_json::to_vec(&prepared.body).map_err(|error| {
-            let message = format!("failed to write the request: {error}");
-            ProviderError::new(ErrorKind::InvalidRequest, message)
-        })?;
-        let url = self.url("messages");
-        let chunks = self
-            .endpoint
+        let decoder = MessageDecoder::new(
+            &self.config().id,
+            request.model,
+            prepared.prefix.clone(),
+            ToolNames::new(request.tools),
+            prepared.notices.clone(),
+        );
+        self.endpoint
             .stream(
-                &url,
+                &self.url("messages"),
                 request.model,
                 self.headers()?,
-                body,
+                prepared.body.to_string().into_bytes(),
                 Framing::Sse,
                 Box::new(decoder),
             )
-            .await?;
-        Ok(self.told.once(request, chunks))
+            .await
     }
 
     async fn page(&self, size: u32, after: Option<&str>) -> Result<Value, ProviderError> {
@@ -242,29 +214,6 @@ impl Anthropic {
             .json(Method::GET, url.as_str(), self.headers()?, None)
             .await
     }
-
-    async fn list(&self) -> Result<Vec<Model>, ProviderError> {
-        let config = self.config();
-        let mut listed = Vec::new();
-        let mut after: Option<String> = None;
-        for _ in 0..MAX_PAGES {
-            let answer = self.page(PAGE_SIZE, after.as_deref()).await?;
-            let page = Page::read(&answer, &config.id, &config.preset);
-            for (model, capabilities) in page.models {
-                let mut known = self.listed.lock();
-                if known.len() < MAX_LISTED {
-                    known.insert(model.id.clone(), (model.clone(), capabilities));
-                }
-                listed.push(model);
-            }
-            // A server that gives the same page again has no more.
-            if page.after.is_none() || page.after == after {
-                break;
-            }
-            after = page.after;
-        }
-        Ok(listed)
-    }
 }
 
 impl Provider for Anthropic {
@@ -276,7 +225,29 @@ impl Provider for Anthropic {
     }
 
     fn models(&self) -> BoxFuture<'_, Result<Vec<Model>, ProviderError>> {
-        self.list().boxed()
+        async move {
+            let config = self.config();
+            let mut listed = Vec::new();
+            let mut after: Option<String> = None;
+            for _ in 0..MAX_PAGES {
+                let answer = self.page(PAGE_SIZE, after.as_deref()).await?;
+                let page = Page::read(&answer, &config.id, &config.preset);
+                for (model, capabilities) in page.models {
+                    let mut known = self.listed.lock();
+                    if known.len() < MAX_LISTED {
+                        known.insert(model.id.clone(), (model.clone(), capabilities));
+                    }
+                    listed.push(model);
+                }
+                // A server that gives the same page again has no more.
+                if page.after.is_none() || page.after == after {
+                    break;
+                }
+                after = page.after;
+            }
+            Ok(listed)
+        }
+        .boxed()
     }
 
     fn validate(&self) -> BoxFuture<'_, Result<(), ProviderError>> {
@@ -285,18 +256,21 @@ impl Provider for Anthropic {
 
     fn model(&self, id: &str) -> Model {
         let config = self.config();
-        let listed = self.listed.lock().get(id).map(|(model, _)| model.clone());
-        listed.unwrap_or_else(|| super::models::describe(&config.id, &config.preset, id))
+        match self.listed.lock().get(id) {
+            Some((model, _)) => model.clone(),
+            None => super::models::describe(&config.id, &config.preset, id),
+        }
     }
 }
 
 /// The parser of an answer that no request of ours led to: a recording.
 pub(super) fn decoder(provider: &str, model: &str) -> Box<dyn Decoder> {
-    Box::new(MessageDecoder::new(Context {
-        provider: provider.to_owned(),
-        model: model.to_owned(),
-        prefix: String::new(),
-        names: ToolNames::new(&[]),
-        notices: Vec::new(),
-    }))
+    let names = ToolNames::new(&[]);
+    Box::new(MessageDecoder::new(
+        provider,
+        model,
+        String::new(),
+        names,
+        Vec::new(),
+    ))
 }

@@ -15,56 +15,36 @@ use super::CallInput;
 /// send inside strings. JSON that only ends too early was cut off, even where the server says that the
 /// call is whole (`docs/providers.md`, "Call arguments").
 pub(crate) fn parse(raw: &str) -> CallInput {
-    let raw_text = || raw.to_owned();
-    match object(raw) {
-        Ok(input) => CallInput::Object(input),
-        Err(Wrong::Cut) => CallInput::Truncated { raw: raw_text() },
-        Err(Wrong::Invalid(reason)) => CallInput::Invalid {
-            raw: raw_text(),
-            reason,
-        },
+    if raw.trim().is_empty() {
+        return CallInput::Object(Map::new());
     }
-}
-
-/// Why text is no JSON object.
-enum Wrong {
-    /// It would be one if it went on.
-    Cut,
-    Invalid(String),
+    let read = serde_json::from_str(raw).or_else(|error| {
+        serde_json::from_str(&escape_controls(raw)).map_err(|again| (error, again))
+    });
+    let raw = raw.to_owned();
+    match read {
+        Ok(Value::Object(input)) => CallInput::Object(input),
+        Ok(_) => {
+            let reason = "the input is no JSON object".to_owned();
+            CallInput::Invalid { raw, reason }
+        }
+        Err((_, again)) if again.is_eof() && raw.trim_start().starts_with('{') => {
+            CallInput::Truncated { raw }
+        }
+        Err((error, _)) => {
+            let reason = error.to_string();
+            CallInput::Invalid { raw, reason }
+        }
+    }
 }
 
 /// Reads the input of a call that was not seen to end: whole only where its JSON is.
 pub(crate) fn parse_cut(raw: &str) -> CallInput {
-    let whole = if raw.trim().is_empty() {
-        None
-    } else {
-        object(raw).ok()
-    };
-    whole.map_or_else(
-        || CallInput::Truncated {
+    match parse(raw) {
+        CallInput::Object(input) if !raw.trim().is_empty() => CallInput::Object(input),
+        _ => CallInput::Truncated {
             raw: raw.to_owned(),
         },
-        CallInput::Object,
-    )
-}
-
-fn object(raw: &str) -> Result<Map<String, Value>, Wrong> {
-    if raw.trim().is_empty() {
-        return Ok(Map::new());
-    }
-    let value = match serde_json::from_str(raw) {
-        Ok(value) => value,
-        Err(error) => serde_json::from_str(&escape_controls(raw)).map_err(|again| {
-            if again.is_eof() && raw.trim_start().starts_with('{') {
-                Wrong::Cut
-            } else {
-                Wrong::Invalid(error.to_string())
-            }
-        })?,
-    };
-    match value {
-        Value::Object(input) => Ok(input),
-        _ => Err(Wrong::Invalid("the input is no JSON object".to_owned())),
     }
 }
 

@@ -2,11 +2,9 @@
 //!
 //! What servers do differently is in `quirks`, sending in `compat`.
 
-mod brief;
 mod calls;
 pub(super) mod decode;
-mod details;
 pub(super) mod history;
-mod message;
+pub(super) mod message;
 pub(super) mod request;
 pub(super) mod usage;

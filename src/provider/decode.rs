@@ -1,19 +1,28 @@
-//! The shape of a wire format's parser: frames in, chunks out.
+//! What the parsers of all wire formats share: frames in, chunks out.
 //!
 //! Pure: no clock, no socket. Frames come whole, whatever way the bytes were cut; who cuts them is
 //! in the transport.
 
-use super::{Chunk, ProviderError};
+use serde_json::{Map, Value};
 
-/// Turns the frames of one response into chunks.
+use super::json::{self, Json};
+use super::schema::ToolNames;
+use super::{CallInput, Chunk, End, ErrorKind, MAX_CALLS, ProviderError, Stop};
+use crate::message::{NativeReply, Notice, Usage};
+
+/// Most bytes of text, thinking, input and items of one answer; several times any real one, of which
+/// some repeat all their items at the end.
+const MAX_BYTES: usize = 64 * 1024 * 1024;
+
+/// Turns the frames of one response into chunks. After an error, before which the calls still open are
+/// closed as truncated, nothing more is fed.
 pub trait Decoder: Send {
-    /// Takes one frame of a stream: the data of a server-sent event with its event name (empty where
-    /// it has none), or a line of NDJSON.
+    /// Takes the data of a server-sent event with its event name (empty where it has none), or a line of
+    /// NDJSON.
     ///
     /// # Errors
     ///
-    /// The provider's own error where the frame is one, or [`super::ErrorKind::Protocol`]. After an
-    /// error nothing more is fed.
+    /// The provider's own error where the frame is one, or [`ErrorKind::Protocol`].
     fn frame(
         &mut self,
         event: &str,
@@ -32,10 +41,313 @@ pub trait Decoder: Send {
     ///
     /// # Errors
     ///
-    /// [`super::ErrorKind::IncompleteStream`] where the end marker is missing. Calls still open are
-    /// closed as truncated first.
+    /// [`ErrorKind::IncompleteStream`] where the end marker is missing.
     fn finish(&mut self, chunks: &mut Vec<Chunk>) -> Result<(), ProviderError>;
 
     /// Whether the end marker was seen, so that the rest of the bytes need not be waited for.
     fn is_done(&self) -> bool;
+}
+
+/// What is particular to one wire format. Nothing more is fed once the answer ended or a step failed.
+pub(super) trait Wire: Send {
+    /// What a frame is that ends too early: by a broken server, or by a broken connection.
+    const CUT_FRAME: ErrorKind = ErrorKind::Protocol;
+
+    /// The error for an answer without an end marker.
+    const NO_END: &str;
+
+    /// Takes one frame of a stream.
+    fn frame(&mut self, frame: &Json<'_>, answer: &mut Answer) -> Result<(), ProviderError>;
+
+    /// Takes a whole answer, which ends with it.
+    fn whole(&mut self, body: &Json<'_>, answer: &mut Answer) -> Result<(), ProviderError>;
+
+    /// Takes `[DONE]`, which means nothing in most formats, though proxies add it to them.
+    fn marker(&mut self, _answer: &mut Answer) -> Result<(), ProviderError> {
+        Ok(())
+    }
+
+    /// Takes that the bytes ended without an end marker; an answer may be whole all the same.
+    fn finish(&mut self, _answer: &mut Answer) -> Result<(), ProviderError> {
+        Err(incomplete(Self::NO_END))
+    }
+
+    /// Closes the calls that are open, for the answer broke off.
+    fn close_calls(&mut self, answer: &mut Answer);
+}
+
+/// The parser of one answer in the format `W`.
+pub(super) struct WireDecoder<W> {
+    pub(super) wire: W,
+    pub(super) answer: Answer,
+}
+
+impl<W: Wire> WireDecoder<W> {
+    fn read(
+        &mut self,
+        text: &str,
+        take: impl FnOnce(&mut W, &Json<'_>, &mut Answer) -> Result<(), ProviderError>,
+    ) -> Result<(), ProviderError> {
+        let text = json::pieces(text);
+        let json = serde_json::from_str(&text).map_err(|error| {
+            let kind = if error.is_eof() {
+                W::CUT_FRAME
+            } else {
+                ErrorKind::Protocol
+            };
+            ProviderError::new(kind, format!("a frame of the answer is no JSON: {error}"))
+        })?;
+        take(&mut self.wire, &json, &mut self.answer)?;
+        if self.answer.bytes > MAX_BYTES && !self.answer.done {
+            return Err(ProviderError::too_large(MAX_BYTES));
+        }
+        Ok(())
+    }
+
+    /// Passes the chunks on, after those of the calls that an error leaves open.
+    fn settle(
+        &mut self,
+        outcome: Result<(), ProviderError>,
+        chunks: &mut Vec<Chunk>,
+    ) -> Result<(), ProviderError> {
+        if outcome.is_err() {
+            self.wire.close_calls(&mut self.answer);
+            self.answer.done = true;
+        }
+        chunks.append(&mut self.answer.chunks);
+        outcome
+    }
+}
+
+impl<W: Wire> Decoder for WireDecoder<W> {
+    fn frame(
+        &mut self,
+        event: &str,
+        data: &str,
+        chunks: &mut Vec<Chunk>,
+    ) -> Result<(), ProviderError> {
+        let data = data.trim();
+        if self.answer.done || data.is_empty() {
+            return Ok(());
+        }
+        let outcome = if data.starts_with("[DONE]") {
+            self.wire.marker(&mut self.answer)
+        } else if event == "error" {
+            let payload = json::read_piece(data).unwrap_or_else(|_| Value::from(data));
+            Err(ProviderError::from_payload(&payload, None))
+        } else {
+            event.clone_into(&mut self.answer.event);
+            self.read(data, W::frame)
+        };
+        self.settle(outcome, chunks)
+    }
+
+    fn whole(&mut self, body: &str, chunks: &mut Vec<Chunk>) -> Result<(), ProviderError> {
+        let outcome = self.read(body, W::whole);
+        self.settle(outcome, chunks)
+    }
+
+    fn finish(&mut self, chunks: &mut Vec<Chunk>) -> Result<(), ProviderError> {
+        if self.answer.done {
+            return Ok(());
+        }
+        let outcome = self.wire.finish(&mut self.answer);
+        self.settle(outcome, chunks)
+    }
+
+    fn is_done(&self) -> bool {
+        self.answer.done
+    }
+}
+
+/// One answer as far as it has come: what is passed on of it, and what every format keeps.
+#[derive(Debug, Default)]
+pub(super) struct Answer {
+    wire: &'static str,
+    provider: String,
+    model: String,
+    names: ToolNames,
+    notices: Vec<Notice>,
+    started: bool,
+    pub(super) done: bool,
+    /// The name of the event that the frame came in; empty where it has none.
+    pub(super) event: String,
+    pub(super) has_text: bool,
+    pub(super) has_thinking: bool,
+    calls: usize,
+    bytes: usize,
+    pub(super) usage: Usage,
+    pub(super) chunks: Vec<Chunk>,
+}
+
+impl Answer {
+    /// An answer of `model` from the provider instance `provider`, in the format `wire`.
+    ///
+    /// `names` leads to the tools' own names; `notices` are passed on as the answer begins.
+    pub(super) fn new(
+        wire: &'static str,
+        provider: &str,
+        model: &str,
+        names: ToolNames,
+        notices: Vec<Notice>,
+    ) -> Self {
+        Self {
+            wire,
+            provider: provider.to_owned(),
+            model: model.to_owned(),
+            names,
+            notices,
+            ..Self::default()
+        }
+    }
+
+    pub(super) fn provider(&self) -> &str {
+        &self.provider
+    }
+
+    /// Says that the answer began, at the latest when there is something of it; `model` is empty where the
+    /// server names none.
+    pub(super) fn begin(&mut self, model: &str) {
+        if !self.started {
+            self.started = true;
+            let model = Some(model.to_owned()).filter(|model| !model.is_empty());
+            self.chunks.push(Chunk::Start { model });
+            let notices = self.notices.drain(..).map(Chunk::Notice);
+            self.chunks.extend(notices);
+        }
+    }
+
+    /// Counts bytes that are kept besides those passed on.
+    pub(super) fn keep(&mut self, bytes: usize) {
+        self.bytes = self.bytes.saturating_add(bytes);
+    }
+
+    pub(super) fn text(&mut self, text: &str) {
+        if !text.is_empty() {
+            self.begin("");
+            self.has_text = true;
+            self.keep(text.len());
+            self.chunks.push(Chunk::Text(text.to_owned()));
+        }
+    }
+
+    pub(super) fn thinking(&mut self, text: &str) {
+        if !text.is_empty() {
+            self.begin("");
+            self.has_thinking = true;
+            self.keep(text.len());
+            self.chunks.push(Chunk::Thinking(text.to_owned()));
+        }
+    }
+
+    pub(super) fn has_calls(&self) -> bool {
+        self.calls > 0
+    }
+
+    pub(super) fn end(&mut self, stop: Stop, raw_stop: Option<&str>, items: Option<Value>) {
+        self.begin("");
+        self.done = true;
+        let native = items.map(|items| NativeReply {
+            wire: self.wire.to_owned(),
+            provider: self.provider.clone(),
+            model: self.model.clone(),
+            items,
+        });
+        self.chunks.push(Chunk::End(End {
+            stop,
+            raw_stop: raw_stop.map(str::to_owned),
+            usage: self.usage,
+            native,
+        }));
+    }
+}
+
+/// A call while its input comes.
+#[derive(Debug, Default)]
+pub(super) struct OpenCall {
+    /// The provider's id; empty where it sent none.
+    pub(super) id: String,
+    pub(super) name: String,
+    pub(super) input: String,
+    /// Its number among the chunks, once it was announced.
+    pub(super) index: Option<usize>,
+    pub(super) closed: bool,
+}
+
+impl OpenCall {
+    pub(super) fn new(id: &str, name: &str) -> Self {
+        Self {
+            id: id.to_owned(),
+            name: name.to_owned(),
+            ..Self::default()
+        }
+    }
+
+    /// Says that the call began, with what came of its input; once.
+    pub(super) fn announce(&mut self, answer: &mut Answer) -> Result<(), ProviderError> {
+        if self.index.is_some() {
+            return Ok(());
+        }
+        if answer.calls >= MAX_CALLS {
+            return Err(ProviderError::too_many_calls());
+        }
+        answer.begin("");
+        answer.chunks.push(Chunk::ToolCallStart {
+            index: answer.calls,
+            provider_call_id: self.provider_id(),
+            name: answer.names.internal(&self.name).to_owned(),
+        });
+        self.index = Some(answer.calls);
+        answer.calls += 1;
+        let input = self.input.clone();
+        self.pass_on(input, answer);
+        Ok(())
+    }
+
+    pub(super) fn push(&mut self, fragment: &str, answer: &mut Answer) {
+        self.input.push_str(fragment);
+        answer.keep(fragment.len());
+        self.pass_on(fragment.to_owned(), answer);
+    }
+
+    fn pass_on(&self, fragment: String, answer: &mut Answer) {
+        if let Some(index) = self.index
+            && !fragment.is_empty()
+        {
+            answer.chunks.push(Chunk::ToolCallDelta { index, fragment });
+        }
+    }
+
+    /// Says what the input came to; once, and of a call that was announced.
+    pub(super) fn close(&mut self, input: CallInput, answer: &mut Answer) {
+        if let Some(index) = self.index
+            && !std::mem::replace(&mut self.closed, true)
+        {
+            answer.chunks.push(Chunk::ToolCallEnd {
+                index,
+                provider_call_id: self.provider_id(),
+                input,
+            });
+        }
+    }
+
+    fn provider_id(&self) -> Option<String> {
+        (!self.id.is_empty()).then(|| self.id.clone())
+    }
+}
+
+pub(super) fn protocol(message: impl Into<String>) -> ProviderError {
+    ProviderError::new(ErrorKind::Protocol, message)
+}
+
+pub(super) fn incomplete(message: impl Into<String>) -> ProviderError {
+    ProviderError::new(ErrorKind::IncompleteStream, message)
+}
+
+/// The input as an object, for a history that takes nothing else.
+pub(super) fn as_object(input: CallInput) -> Map<String, Value> {
+    match input {
+        CallInput::Object(input) => input,
+        CallInput::Invalid { .. } | CallInput::Truncated { .. } => Map::new(),
+    }
 }

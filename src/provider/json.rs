@@ -5,62 +5,47 @@
 //! the next piece ([`super::halves`]); elsewhere it becomes U+FFFD, as in every lenient decoder.
 
 use std::borrow::Cow;
-use std::fmt;
-use std::marker::PhantomData;
 
-use serde::de::value::MapAccessDeserializer;
-use serde::de::{Deserialize, DeserializeOwned, Deserializer, MapAccess, Visitor};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
 
 use super::halves;
 
 /// Reads JSON, with halves of surrogate pairs replaced.
-///
-/// # Errors
-///
-/// As `serde_json`, for what is no JSON besides.
 pub(crate) fn read<T: DeserializeOwned>(text: &str) -> Result<T, serde_json::Error> {
-    serde_json::from_str(&mended(text, |_| "\\ufffd".to_owned()))
+    serde_json::from_str(&mended(text, |_| char::REPLACEMENT_CHARACTER))
 }
 
 /// Reads a piece of an answer, with halves of surrogate pairs marked; see [`halves`].
-///
-/// # Errors
-///
-/// As [`read`].
 pub(crate) fn read_piece<T: DeserializeOwned>(text: &str) -> Result<T, serde_json::Error> {
     serde_json::from_str(&pieces(text))
 }
 
-/// The same for any number of JSON values after each other, which are still to be read.
+/// The same for what is still to be read.
 pub(crate) fn pieces(text: &str) -> Cow<'_, str> {
-    mended(text, halves::escaped)
+    mended(text, halves::mark)
 }
 
-/// A struct that is read from an object alone: serde takes an array of its fields as well, which no server means.
-pub(crate) struct Object<T>(pub(crate) T);
+/// A value as it stands in the text it was read from; a missing field is [`Json::Null`].
+pub(crate) use serde_json_borrow::Value as Json;
 
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Fields<T>(PhantomData<T>);
+/// Reads a string field; empty where it is missing or no string.
+pub(crate) fn text<'a>(value: &'a Json<'a>, key: &'a str) -> &'a str {
+    value.get(key).as_str().unwrap_or_default()
+}
 
-        impl<'de, T: Deserialize<'de>> Visitor<'de> for Fields<T> {
-            type Value = Object<T>;
+/// The same of a value that is kept.
+pub(crate) fn string<'a>(value: &'a Value, key: &str) -> &'a str {
+    value.get(key).and_then(Value::as_str).unwrap_or_default()
+}
 
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
-                T::deserialize(MapAccessDeserializer::new(map)).map(Object)
-            }
-        }
-
-        deserializer.deserialize_map(Fields(PhantomData))
-    }
+/// Reads a field that is an array; empty where it is missing or none.
+pub(crate) fn array<'a>(value: &'a Json<'a>, key: &'a str) -> &'a [Json<'a>] {
+    value.get(key).as_array().unwrap_or_default()
 }
 
 /// Returns JSON text in which every escaped surrogate has its other half, or else what `replace` makes of it.
-fn mended(text: &str, replace: impl Fn(u16) -> String) -> Cow<'_, str> {
+fn mended(text: &str, replace: impl Fn(u16) -> char) -> Cow<'_, str> {
     if !text.contains("\\ud") && !text.contains("\\uD") {
         return Cow::Borrowed(text);
     }
@@ -75,13 +60,13 @@ fn mended(text: &str, replace: impl Fn(u16) -> String) -> Cow<'_, str> {
             }
             Some(half @ 0xd800..=0xdfff) => {
                 mended.push_str(text.get(copied..at).unwrap_or_default());
-                mended.push_str(&replace(half));
+                mended.push(replace(half));
                 at += 6;
                 copied = at;
             }
             Some(_) => at += 6,
             // Any other escape; what is escaped may be a backslash itself.
-            None => at += 1 + text.get(at + 1..).map_or(0, first_length),
+            None => at += 2,
         }
     }
     if copied == 0 {
@@ -96,11 +81,6 @@ fn unit(text: &str, at: usize) -> Option<u16> {
     let digits = text.get(at..)?.strip_prefix("\\u")?.get(..4)?;
     let all_hex = digits.bytes().all(|byte| byte.is_ascii_hexdigit());
     u16::from_str_radix(digits, 16).ok().filter(|_| all_hex)
-}
-
-/// Bytes of the first character.
-fn first_length(text: &str) -> usize {
-    text.chars().next().map_or(0, char::len_utf8)
 }
 
 #[cfg(test)]

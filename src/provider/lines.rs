@@ -1,131 +1,71 @@
 //! Bytes to whole lines of valid UTF-8, however the bytes were cut.
-//!
-//! Pure. A byte order mark in front is dropped; invalid UTF-8 becomes replacement characters, one
-//! line at a time, so that a broken character never holds back the lines after it. What a line
-//! means is `sse`'s and `ndjson`'s affair.
 
 use bytes::{Buf, Bytes};
 
-use super::{ErrorKind, ProviderError};
+use super::ProviderError;
+use super::decode::protocol;
 
 /// Longest line, and largest event: a `response.completed` repeats a whole answer, images included,
 /// and stays below this; what is longer is an attack or an endless line.
 pub(crate) const MAX_EVENT_BYTES: usize = 32 * 1024 * 1024;
 
-/// Which bytes end a line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum LineEnd {
-    /// LF, CR or CRLF: server-sent events.
-    Any,
-    /// LF only: NDJSON, in which a CR may stand between two tokens.
-    Lf,
-}
-
-/// Cuts bytes into lines: feed with [`Lines::push`], then take with [`Lines::next_line`] until `None`.
-#[derive(Debug)]
-pub(crate) struct Lines {
-    end: LineEnd,
-    chunk: Bytes,
+/// Cuts bytes into lines at each LF; a CR before it is no part of the line. Invalid UTF-8 becomes
+/// replacement characters, one line at a time, so that a broken character never holds back the lines
+/// after it.
+#[derive(Debug, Default)]
+pub(super) struct Lines {
     partial: Vec<u8>,
-    /// The last line ended in CR at the end of the bytes, so that an LF to come belongs to it.
-    after_cr: bool,
-    started: bool,
 }
 
 impl Lines {
-    /// Starts at the beginning of a body.
-    pub(crate) fn new(end: LineEnd) -> Self {
-        Self {
-            end,
-            chunk: Bytes::new(),
-            partial: Vec::new(),
-            after_cr: false,
-            started: false,
-        }
-    }
-
-    /// Adds bytes. All lines of the bytes before must have been taken.
-    pub(crate) fn push(&mut self, bytes: Bytes) {
-        debug_assert!(self.chunk.is_empty(), "lines left untaken");
-        self.chunk = bytes;
-    }
-
-    /// Returns the next whole line without its end, or `None` when more bytes are needed.
+    /// Takes the next whole line off the bytes, or all that is left of them and returns `None`.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Protocol`] when a line exceeds [`MAX_EVENT_BYTES`].
-    pub(crate) fn next_line(&mut self) -> Result<Option<String>, ProviderError> {
-        if self.after_cr && !self.chunk.is_empty() {
-            self.after_cr = false;
-            if self.chunk.first() == Some(&b'\n') {
-                self.chunk.advance(1);
-            }
-        }
-        let found = match self.end {
-            LineEnd::Any => memchr::memchr2(b'\n', b'\r', &self.chunk),
-            LineEnd::Lf => memchr::memchr(b'\n', &self.chunk),
-        };
-        let taken = found.unwrap_or(self.chunk.len());
-        if self.partial.len() + taken > MAX_EVENT_BYTES {
+    /// [`super::ErrorKind::Protocol`] when a line exceeds [`MAX_EVENT_BYTES`].
+    pub(super) fn next(&mut self, bytes: &mut Bytes) -> Result<Option<String>, ProviderError> {
+        let end = memchr::memchr(b'\n', bytes);
+        let taken = bytes.split_to(end.unwrap_or(bytes.len()));
+        if self.partial.len() + taken.len() > MAX_EVENT_BYTES {
             return Err(too_long());
         }
-        let head = self.chunk.split_to(taken);
-        if found.is_none() {
-            self.partial.extend_from_slice(&head);
+        self.partial.extend_from_slice(&taken);
+        if end.is_none() {
             return Ok(None);
         }
-        self.after_cr = self.chunk.first() == Some(&b'\r');
-        self.chunk.advance(1);
-        if self.partial.is_empty() {
-            return Ok(Some(self.text(head.into())));
-        }
-        self.partial.extend_from_slice(&head);
-        let line = std::mem::take(&mut self.partial);
-        Ok(Some(self.text(line)))
+        bytes.advance(1);
+        Ok(Some(self.take_rest()))
     }
 
-    /// Returns what came after the last line end; `None` where nothing did.
-    pub(crate) fn take_rest(&mut self) -> Option<String> {
-        let rest = std::mem::take(&mut self.partial);
-        (!rest.is_empty()).then(|| self.text(rest))
-    }
-
-    fn text(&mut self, bytes: Vec<u8>) -> String {
-        let mut text = String::from_utf8(bytes)
-            .unwrap_or_else(|invalid| String::from_utf8_lossy(invalid.as_bytes()).into_owned());
-        if !self.started {
-            self.started = true;
-            if text.starts_with('\u{feff}') {
-                text.remove(0);
-            }
-        }
-        text
+    /// Returns what came after the last line end.
+    pub(super) fn take_rest(&mut self) -> String {
+        let mut line = std::mem::take(&mut self.partial);
+        line.pop_if(|last| *last == b'\r');
+        String::from_utf8(line)
+            .unwrap_or_else(|invalid| String::from_utf8_lossy(invalid.as_bytes()).into_owned())
     }
 }
 
-/// The error for a line or an event that does not end.
+/// The error for a line, an event or a body that does not end.
 pub(crate) fn too_long() -> ProviderError {
-    ProviderError::new(
-        ErrorKind::Protocol,
-        format!(
-            "the provider sent a line or an event of more than {} MiB",
-            MAX_EVENT_BYTES / (1024 * 1024)
-        ),
-    )
+    protocol(format!(
+        "the provider sent a line or an event of more than {} MiB",
+        MAX_EVENT_BYTES / (1024 * 1024)
+    ))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::provider::ErrorKind;
     use proptest::prelude::*;
 
-    fn lines(end: LineEnd, pieces: &[&[u8]]) -> (Vec<String>, Option<String>) {
-        let mut lines = Lines::new(end);
+    fn lines(pieces: &[&[u8]]) -> (Vec<String>, String) {
+        let mut lines = Lines::default();
         let mut found = Vec::new();
         for piece in pieces {
-            lines.push(Bytes::copy_from_slice(piece));
-            while let Some(line) = lines.next_line().unwrap() {
+            let mut piece = Bytes::copy_from_slice(piece);
+            while let Some(line) = lines.next(&mut piece).unwrap() {
                 found.push(line);
             }
         }
@@ -134,48 +74,33 @@ mod tests {
     }
 
     #[test]
-    fn ends_marks_and_broken_characters() {
-        let cases: &[(&[u8], &[&str], Option<&str>)] = &[
-            (b"", &[], None),
-            (b"a\nb", &["a"], Some("b")),
-            (b"a\r\nb\rc\n\n", &["a", "b", "c", ""], None),
-            (b"a\r\r\nb\n", &["a", "", "b"], None),
-            (
-                b"\xef\xbb\xbfdata\n\xef\xbb\xbfx\n",
-                &["data", "\u{feff}x"],
-                None,
-            ),
-            (b"\xef\xbb\xbf", &[], Some("")),
-            (b"a\xffb\nc\xc3\n", &["a\u{fffd}b", "c\u{fffd}"], None),
-            ("käse\n".as_bytes(), &["käse"], None),
+    fn ends_and_broken_characters() {
+        let cases: &[(&[u8], &[&str], &str)] = &[
+            (b"", &[], ""),
+            (b"a\nb", &["a"], "b"),
+            (b"a\r\nb\rc\n\n", &["a", "b\rc", ""], ""),
+            (b"a\xffb\nc\xc3\n", &["a\u{fffd}b", "c\u{fffd}"], ""),
+            ("käse\n".as_bytes(), &["käse"], ""),
         ];
         for (bytes, expected, rest) in cases {
             let single: Vec<&[u8]> = bytes.chunks(1).collect();
             for pieces in [vec![*bytes], single] {
-                let (found, left) = lines(LineEnd::Any, &pieces);
+                let (found, left) = lines(&pieces);
                 assert_eq!(found, *expected, "{bytes:?}");
-                assert_eq!(left.as_deref(), *rest, "{bytes:?}");
+                assert_eq!(left, *rest, "{bytes:?}");
             }
         }
     }
 
     #[test]
-    fn a_carriage_return_inside_ndjson_stays() {
-        let (found, rest) = lines(LineEnd::Lf, &[b"{\"a\":\r1}\r\n{}"]);
-        assert_eq!(found, ["{\"a\":\r1}\r"]);
-        assert_eq!(rest.as_deref(), Some("{}"));
-    }
-
-    #[test]
     fn an_endless_line_is_refused() {
-        let mut lines = Lines::new(LineEnd::Any);
+        let mut lines = Lines::default();
         let piece = Bytes::from(vec![b'a'; 1024 * 1024]);
         for _ in 0..32 {
-            lines.push(piece.clone());
-            assert_eq!(lines.next_line().unwrap(), None);
+            assert_eq!(lines.next(&mut piece.clone()).unwrap(), None);
         }
-        lines.push(piece);
-        assert_eq!(lines.next_line().unwrap_err().kind, ErrorKind::Protocol);
+        let error = lines.next(&mut piece.clone()).unwrap_err();
+        assert_eq!(error.kind, ErrorKind::Protocol);
     }
 
     proptest! {
@@ -187,10 +112,8 @@ mod tests {
             ),
             cut in 1usize..7,
         ) {
-            for end in [LineEnd::Any, LineEnd::Lf] {
-                let pieces: Vec<&[u8]> = bytes.chunks(cut).collect();
-                prop_assert_eq!(lines(end, &[&bytes]), lines(end, &pieces));
-            }
+            let pieces: Vec<&[u8]> = bytes.chunks(cut).collect();
+            prop_assert_eq!(lines(&[&bytes]), lines(&pieces));
         }
     }
 }

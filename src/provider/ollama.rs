@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt};
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use reqwest::Method;
 use reqwest::header::{AUTHORIZATION, HeaderMap};
 use serde_json::{Value, json};
@@ -20,6 +20,7 @@ use serde_json::{Value, json};
 use super::body::Framing;
 use super::decode::Decoder;
 use super::http::{Clients, Endpoint};
+use super::schema::ToolNames;
 use super::told::Told;
 use super::{ChunkStream, ErrorKind, Provider, ProviderError, Request, WiderWindow};
 use crate::config::ProviderConfig;
@@ -89,11 +90,17 @@ impl Ollama {
         let target = self.target(facts);
         let (body, notices) = target.body(request);
         let estimate = request::estimate(&body);
-        let decoder = ChatDecoder::new(target.provider, request.model, notices, estimate);
+        let decoder = ChatDecoder::new(
+            target.provider,
+            request.model,
+            ToolNames::new(request.tools),
+            notices,
+            estimate,
+        );
         let chunks = self
             .endpoint
             .stream(
-                &self.url("/api/chat"),
+                &format!("{}/api/chat", self.root),
                 request.model,
                 self.headers()?,
                 body.to_string().into_bytes(),
@@ -113,13 +120,11 @@ impl Ollama {
         }
     }
 
-    /// What the server tells of a model.
     async fn facts(&self, model: &str) -> Result<Facts, ProviderError> {
         match self.show(model).await {
-            Ok(facts) => Ok(facts),
-            Err(error) if ends_the_turn(error.kind) => Err(error),
             // A server that answers, but not to this question: `/api/chat` shall say what is wrong.
-            Err(_) => Ok(Facts::default()),
+            Err(error) if !ends_the_turn(error.kind) => Ok(Facts::default()),
+            outcome => outcome,
         }
     }
 
@@ -131,37 +136,15 @@ impl Ollama {
         Ok(facts)
     }
 
-    async fn list(&self) -> Result<Vec<Model>, ProviderError> {
-        let tags = self.ask(Method::GET, "/api/tags", None).await?;
-        let configured = self.endpoint.config().num_ctx;
-        let provider = self.endpoint.config().id.as_str();
-        let shown = futures::stream::iter(models::listed(&tags))
-            .map(|(name, listed)| async move {
-                // The list is worth having without what a single model does not tell.
-                let facts = self.show(&name).await.unwrap_or(listed);
-                (name, facts)
-            })
-            .buffered(SHOWN_AT_ONCE)
-            .filter(|(_, facts)| std::future::ready(facts.completion != Some(false)))
-            .map(|(name, facts)| facts.model(provider, &name, configured));
-        Ok(shown.collect().await)
-    }
-
-    async fn check(&self) -> Result<(), ProviderError> {
-        self.ask(Method::GET, "/api/version", None).await?;
-        self.ask(Method::GET, "/api/tags", None).await?;
-        Ok(())
-    }
-
     async fn ask(
         &self,
         method: Method,
         path: &str,
         body: Option<Vec<u8>>,
     ) -> Result<Value, ProviderError> {
-        let headers = self.headers()?;
+        let url = format!("{}{path}", self.root);
         self.endpoint
-            .json(method, &self.url(path), headers, body)
+            .json(method, &url, self.headers()?, body)
             .await
     }
 
@@ -169,23 +152,15 @@ impl Ollama {
         self.endpoint.key_header(AUTHORIZATION, "Bearer ")
     }
 
-    fn url(&self, path: &str) -> String {
-        format!("{}{path}", self.root)
-    }
-
     fn remembered(&self, model: &str) -> Option<Facts> {
-        self.known().get(model).copied()
+        self.known.lock().get(model).copied()
     }
 
     fn remember(&self, model: &str, facts: Facts) {
-        let mut known = self.known();
+        let mut known = self.known.lock();
         if known.len() < MAX_KNOWN || known.contains_key(model) {
             known.insert(model.to_owned(), facts);
         }
-    }
-
-    fn known(&self) -> MutexGuard<'_, HashMap<String, Facts>> {
-        self.known.lock()
     }
 }
 
@@ -198,11 +173,29 @@ impl Provider for Ollama {
     }
 
     fn models(&self) -> BoxFuture<'_, Result<Vec<Model>, ProviderError>> {
-        self.list().boxed()
+        async move {
+            let tags = self.ask(Method::GET, "/api/tags", None).await?;
+            let config = self.endpoint.config();
+            let shown = futures::stream::iter(models::listed(&tags))
+                .map(|(name, listed)| async move {
+                    // The list is worth having without what a single model does not tell.
+                    let facts = self.show(&name).await.unwrap_or(listed);
+                    (name, facts)
+                })
+                .buffered(SHOWN_AT_ONCE)
+                .filter(|(_, facts)| std::future::ready(facts.completion != Some(false)))
+                .map(|(name, facts)| facts.model(&config.id, &name, config.num_ctx));
+            Ok(shown.collect().await)
+        }
+        .boxed()
     }
 
     fn validate(&self) -> BoxFuture<'_, Result<(), ProviderError>> {
-        self.check().boxed()
+        async move {
+            self.ask(Method::GET, "/api/version", None).await?;
+            self.ask(Method::GET, "/api/tags", None).await.map(drop)
+        }
+        .boxed()
     }
 
     fn model(&self, id: &str) -> Model {
@@ -224,25 +217,28 @@ fn root(base_url: &str) -> &str {
 
 /// Whether a question that failed so need not be followed by the turn itself.
 fn ends_the_turn(kind: ErrorKind) -> bool {
-    use ErrorKind::{
-        Authentication, Connect, NotConfigured, Overloaded, Permission, RateLimit, Server, Timeout,
-    };
-    matches!(
-        kind,
-        Authentication
-            | Connect
-            | NotConfigured
-            | Overloaded
-            | Permission
-            | RateLimit
-            | Server
-            | Timeout
-    )
+    let ending = [
+        ErrorKind::Authentication,
+        ErrorKind::Connect,
+        ErrorKind::NotConfigured,
+        ErrorKind::Overloaded,
+        ErrorKind::Permission,
+        ErrorKind::RateLimit,
+        ErrorKind::Server,
+        ErrorKind::Timeout,
+    ];
+    ending.contains(&kind)
 }
 
 /// The parser of an answer that no request of ours led to: a recording.
 pub(super) fn decoder(provider: &str, model: &str) -> Box<dyn Decoder> {
-    Box::new(ChatDecoder::new(provider, model, Vec::new(), 0))
+    Box::new(ChatDecoder::new(
+        provider,
+        model,
+        ToolNames::default(),
+        Vec::new(),
+        0,
+    ))
 }
 
 #[cfg(test)]

@@ -72,7 +72,7 @@ mod tests {
     #[test]
     fn only_what_cannot_be_foreseen_is_amended_and_each_once() {
         let sent = Prepared {
-            body: serde_json::Map::new(),
+            body: serde_json::Value::Null,
             prefix: String::new(),
             max_tokens: 64_000,
             notices: Vec::new(),

@@ -4,7 +4,9 @@
 //! entry and reads the newest earlier one at most 20 blocks before it (`docs/providers.md`,
 //! "Anthropic: prompt cache").
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
+
+use crate::provider::json::string;
 
 /// Blocks that a breakpoint looks back for an earlier entry.
 const LOOKBACK: usize = 20;
@@ -16,77 +18,51 @@ const SPARE_DISTANCE: usize = 15;
 /// and between these where a step has more blocks than the lookback.
 ///
 /// Thinking and empty text never get one.
-pub(super) fn mark(body: &mut Map<String, Value>) {
-    let head = if body.contains_key("system") {
-        "system"
-    } else {
-        "tools"
-    };
-    if let Some(Value::Array(blocks)) = body.get_mut(head) {
-        blocks.last_mut().map(set);
+pub(super) fn mark(body: &mut Value) {
+    let has_system = body.get("system").is_some();
+    let head = body.get_mut(if has_system { "system" } else { "tools" });
+    let head = head.and_then(|head| head.as_array_mut()?.last_mut());
+    head.into_iter().for_each(set);
+    let messages = body.get_mut("messages").and_then(Value::as_array_mut);
+    let mut blocks: Vec<(bool, &mut Value)> = Vec::new();
+    // Of each message of the user the last block that can bear one; all of them by their place in the conversation.
+    let mut lasts = Vec::new();
+    for message in messages.into_iter().flatten() {
+        let is_user = string(message, "role") == "user";
+        let content = message.get_mut("content").and_then(Value::as_array_mut);
+        let first = blocks.len();
+        blocks.extend(
+            content
+                .into_iter()
+                .flatten()
+                .map(|it| (is_user && can_bear(it), it)),
+        );
+        let mut own = blocks.iter().skip(first);
+        lasts.extend(
+            own.rposition(|(bears, _)| *bears)
+                .map(|place| first + place),
+        );
     }
-    let Some(Value::Array(messages)) = body.get_mut("messages") else {
-        return;
-    };
-    for place in places(messages) {
-        let content = messages.get_mut(place.message);
-        let content = content.and_then(|message| message.get_mut("content")?.as_array_mut());
-        content
-            .and_then(|content| content.get_mut(place.block))
-            .map(set);
+    let mut places: Vec<usize> = lasts.iter().rev().take(2).copied().collect();
+    if let [last, before] = *places
+        && last - before > LOOKBACK
+    {
+        let between = before + 1..last;
+        let bears = |place: &usize| blocks.get(*place).is_some_and(|(bears, _)| *bears);
+        let distance = |place: &usize| (last - place).abs_diff(SPARE_DISTANCE);
+        places.extend(between.filter(bears).min_by_key(distance));
     }
-}
-
-#[derive(Clone, Copy)]
-struct Place {
-    message: usize,
-    block: usize,
-    /// Blocks before it in the whole conversation.
-    depth: usize,
-}
-
-fn places(messages: &[Value]) -> Vec<Place> {
-    let mut all: Vec<Place> = Vec::new();
-    let mut lasts: Vec<Place> = Vec::new();
-    let mut depth = 0;
-    for (message, told) in messages.iter().enumerate() {
-        let blocks = told.get("content").and_then(Value::as_array);
-        let blocks = blocks.map(Vec::as_slice).unwrap_or_default();
-        let user = told.get("role").and_then(Value::as_str) == Some("user");
-        let own = blocks
-            .iter()
-            .enumerate()
-            .filter(|(_, it)| user && can_bear(it));
-        let own: Vec<_> = own
-            .map(|(block, _)| Place {
-                message,
-                block,
-                depth: depth + block,
-            })
-            .collect();
-        lasts.extend(own.last());
-        all.extend(own);
-        depth += blocks.len();
+    for place in places {
+        if let Some((_, block)) = blocks.get_mut(place) {
+            set(block);
+        }
     }
-    let newest: Vec<_> = lasts.iter().rev().take(2).copied().collect();
-    let spare = match newest.as_slice() {
-        [last, before] if last.depth - before.depth > LOOKBACK => all
-            .iter()
-            .filter(|place| before.depth < place.depth && place.depth < last.depth)
-            .min_by_key(|place| (last.depth - place.depth).abs_diff(SPARE_DISTANCE))
-            .copied(),
-        _ => None,
-    };
-    newest.into_iter().chain(spare).collect()
 }
 
 fn can_bear(block: &Value) -> bool {
-    match block.get("type").and_then(Value::as_str) {
-        Some("image" | "tool_result") => true,
-        Some("text") => {
-            let text = block.get("text").and_then(Value::as_str);
-            text.is_some_and(|text| !text.trim().is_empty())
-        }
+    match string(block, "type") {
+        "image" | "tool_result" => true,
+        "text" => !string(block, "text").trim().is_empty(),
         _ => false,
     }
 }
@@ -99,10 +75,12 @@ fn set(block: &mut Value) {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::Map;
+
     use super::*;
 
     /// Writes messages as words: `u` and `a` begin one, each further letter is a block.
-    fn body(system: bool, tools: bool, messages: &[&str]) -> Map<String, Value> {
+    fn body(system: bool, tools: bool, messages: &[&str]) -> Value {
         let mut body = Map::new();
         if system {
             body.insert("system".to_owned(), json!([{"type": "text", "text": "s"}]));
@@ -130,10 +108,10 @@ mod tests {
             })
             .collect();
         body.insert("messages".to_owned(), Value::Array(told));
-        body
+        Value::Object(body)
     }
 
-    fn marked(body: &Map<String, Value>) -> Vec<String> {
+    fn marked(body: &Value) -> Vec<String> {
         fn walk(value: &Value, path: &str, found: &mut Vec<String>) {
             match value {
                 Value::Object(fields) => {
@@ -153,7 +131,7 @@ mod tests {
             }
         }
         let mut found = Vec::new();
-        walk(&Value::Object(body.clone()), "", &mut found);
+        walk(body, "", &mut found);
         found
     }
 

@@ -3,12 +3,15 @@
 //! The rule by family is the table of `docs/providers.md`, "Anthropic: thinking". A name nobody knows is
 //! taken for a newer Claude where it says so, for another vendor's model otherwise.
 
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::message::Effort;
 
 /// How a model may be told to think, or not to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub(super) enum Mode {
     /// As much as it finds fit.
     Adaptive,
@@ -20,58 +23,18 @@ pub(super) enum Mode {
     BetweenTools,
 }
 
-impl Mode {
-    /// All of them.
-    pub(super) const ALL: [Self; 4] = [
-        Self::Adaptive,
-        Self::Enabled,
-        Self::Disabled,
-        Self::BetweenTools,
-    ];
-
-    /// Returns the word on the wire.
-    pub(super) fn word(self) -> &'static str {
-        match self {
-            Self::Adaptive => "adaptive",
-            Self::Enabled => "enabled",
-            Self::Disabled => "disabled",
-            Self::BetweenTools => "between_tools",
-        }
-    }
-}
-
 /// What a model accepts.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Capabilities {
-    /// Ways of thinking.
     pub(super) modes: Vec<Mode>,
     /// Whether it thinks where nothing is said of it.
     pub(super) thinks_unasked: bool,
     /// Whether thinking goes back only where nothing before it changed.
     pub(super) binds_thinking: bool,
-    /// Efforts it can be told.
     pub(super) efforts: Vec<Effort>,
-    /// Whether a temperature may be given.
     pub(super) sampling: bool,
-    /// Whether it sees images.
     pub(super) images: bool,
-    /// Most tokens of one answer.
     pub(super) max_tokens: u64,
-}
-
-const EFFORTS: [(Effort, &str); 3] = [
-    (Effort::Low, "low"),
-    (Effort::Medium, "medium"),
-    (Effort::High, "high"),
-];
-
-/// Returns the word of an effort on the wire.
-pub(super) fn effort_word(effort: Effort) -> &'static str {
-    match effort {
-        Effort::Low => "low",
-        Effort::Medium => "medium",
-        Effort::High => "high",
-    }
 }
 
 impl Capabilities {
@@ -104,7 +67,7 @@ impl Capabilities {
                 other => other.at_least((5, 5)),
             },
             efforts: if efforts {
-                EFFORTS.map(|(effort, _)| effort).to_vec()
+                vec![Effort::Low, Effort::Medium, Effort::High]
             } else {
                 Vec::new()
             },
@@ -117,36 +80,34 @@ impl Capabilities {
         }
     }
 
-    /// Returns what an entry of `GET /v1/models` says, completed by the name.
     pub(super) fn from_listing(entry: &Value) -> Self {
         let id = entry.get("id").and_then(Value::as_str).unwrap_or_default();
         let mut known = Self::by_name(id);
-        let supported = |path: &str| {
-            entry
-                .pointer(&format!("/capabilities/{path}/supported"))
-                .and_then(Value::as_bool)
-        };
-        if entry.pointer("/capabilities/thinking/types").is_some() {
-            let listed = |mode: &Mode| supported(&format!("thinking/types/{}", mode.word()));
-            known.modes = Mode::ALL.to_vec();
-            known.modes.retain(|mode| listed(mode) == Some(true));
+        if let Some(modes) = listed(entry, "/capabilities/thinking/types") {
+            known.modes = modes;
         }
-        if entry.pointer("/capabilities/effort").is_some() {
-            let listed = |word: &str| supported(&format!("effort/{word}")) == Some(true);
-            let efforts = EFFORTS.iter().filter(|(_, word)| listed(word));
-            known.efforts = efforts.map(|(effort, _)| *effort).collect();
+        if let Some(efforts) = listed(entry, "/capabilities/effort") {
+            known.efforts = efforts;
         }
-        known.images = supported("image_input").unwrap_or(known.images);
+        let images = entry.pointer("/capabilities/image_input/supported");
+        known.images = images.and_then(Value::as_bool).unwrap_or(known.images);
         if let Some(max_tokens) = entry.get("max_tokens").and_then(Value::as_u64) {
             known.max_tokens = max_tokens.max(1);
         }
         known
     }
 
-    /// Whether the model takes `mode`.
     pub(super) fn takes(&self, mode: Mode) -> bool {
         self.modes.contains(&mode)
     }
+}
+
+/// Reads the words of a list that are supported and known here.
+fn listed<T: DeserializeOwned>(entry: &Value, path: &str) -> Option<Vec<T>> {
+    let words = entry.pointer(path)?.as_object()?.iter();
+    let words = words.filter(|(_, word)| word.get("supported") == Some(&Value::Bool(true)));
+    let known = words.filter_map(|(word, _)| serde_json::from_value(Value::from(&**word)).ok());
+    Some(known.collect())
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -157,54 +118,38 @@ enum Family {
     Haiku,
 }
 
-/// What a name says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Class {
     /// A known family, with major and minor version.
     Claude(Family, (u32, u32)),
     /// A Claude of a family or version that is not in the name as it used to be.
     NewClaude,
-    /// Another vendor's model behind the same API.
     Foreign,
 }
 
 impl Class {
     fn of(model: &str) -> Self {
         let model = model.to_ascii_lowercase();
-        let words: Vec<_> = model.split(|c: char| !c.is_ascii_alphanumeric()).collect();
-        let family = |word: &&str| match *word {
+        let mut words = model.split(|c: char| !c.is_ascii_alphanumeric());
+        if !words.any(|word| word == "claude") {
+            return Self::Foreign;
+        }
+        let words: Vec<_> = words.collect();
+        let family = words.iter().find_map(|word| match *word {
             "fable" => Some(Family::Fable),
             "opus" => Some(Family::Opus),
             "sonnet" => Some(Family::Sonnet),
             "haiku" => Some(Family::Haiku),
             _ => None,
-        };
-        let Some(claude) = words.iter().position(|word| *word == "claude") else {
-            return Self::Foreign;
-        };
-        let words = words.get(claude + 1..).unwrap_or_default();
-        let numbers = |words: &[&str]| {
-            let mut numbers = words
-                .iter()
-                // Dates have eight digits.
-                .take_while(|word| (1..=2).contains(&word.len()))
-                .map_while(|word| word.parse::<u32>().ok());
-            let major = numbers.next()?;
-            Some((major, numbers.next().unwrap_or(0)))
-        };
-        let place = words.iter().position(|word| family(word).is_some());
-        let found = place.and_then(|place| {
-            let family = family(words.get(place)?)?;
-            // `claude-opus-4-5`, and before that `claude-3-5-sonnet`.
-            let version = numbers(words.get(place + 1..)?).or_else(|| numbers(words))?;
-            Some(Self::Claude(family, version))
         });
-        match (found, numbers(words)) {
-            (Some(class), _) => class,
+        // `claude-opus-4-5`, and before that `claude-3-5-sonnet`. Dates have eight digits.
+        let short = words.iter().filter(|word| word.len() <= 2);
+        let mut numbers = short.filter_map(|word| word.parse().ok());
+        match (family, numbers.next(), numbers.next()) {
+            (Some(family), Some(major), minor) => Self::Claude(family, (major, minor.unwrap_or(0))),
             // `claude-2.1`, `claude-instant-1.2`.
-            (None, Some((1 | 2, _))) => Self::Claude(Family::Haiku, (2, 0)),
-            (None, _) if words.first() == Some(&"instant") => Self::Claude(Family::Haiku, (1, 0)),
-            (None, _) => Self::NewClaude,
+            (None, Some(1 | 2), _) => Self::Claude(Family::Haiku, (2, 0)),
+            _ => Self::NewClaude,
         }
     }
 

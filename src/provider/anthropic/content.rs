@@ -3,40 +3,25 @@
 use serde_json::{Value, json};
 
 use crate::message::{Part, ToolResult};
+use crate::provider::history::without_nulls;
 
 /// Image types the API takes (vendor's vision page, 2026-11-20).
 const IMAGE_TYPES: [&str; 4] = ["image/jpeg", "image/png", "image/gif", "image/webp"];
 
-/// Makes a text block.
 pub(super) fn text(text: &str) -> Value {
     json!({"type": "text", "text": text})
 }
 
-/// Whether images are told as such, or why not.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Images {
-    /// As they are.
-    Seen,
-    /// The model sees none.
-    Unseen,
-    /// They belong to a failed call, whose result may have none.
-    OfFailure,
-}
-
-/// Tells a part, or nothing for blank text, which the API refuses everywhere.
-pub(super) fn block(part: &Part, images: Images) -> Option<Value> {
-    match part {
-        Part::Text { text: blank } if blank.trim().is_empty() => None,
-        Part::Text { text: words } => Some(text(words)),
-        Part::Image { media_type, data } => Some(image(media_type, data, images)),
-    }
-}
-
-fn image(media_type: &str, data: &str, images: Images) -> Value {
-    match images {
-        Images::Seen => {}
-        Images::Unseen => return text("[an image was here; this model sees none]"),
-        Images::OfFailure => return text("[an image was here; failed calls show none]"),
+/// Makes a block of a part; nothing of blank text, which the API refuses everywhere. `unseen` says why
+/// images are not shown, where they are not.
+pub(super) fn block(part: &Part, unseen: Option<&str>) -> Option<Value> {
+    let (media_type, data) = match part {
+        Part::Text { text: blank } if blank.trim().is_empty() => return None,
+        Part::Text { text: words } => return Some(text(words)),
+        Part::Image { media_type, data } => (media_type.as_str(), data),
+    };
+    if let Some(why) = unseen {
+        return Some(text(&format!("[an image was here; {why}]")));
     }
     let media_type = match media_type {
         "image/jpg" => "image/jpeg",
@@ -44,36 +29,28 @@ fn image(media_type: &str, data: &str, images: Images) -> Value {
     };
     if !IMAGE_TYPES.contains(&media_type) {
         let kinds = IMAGE_TYPES.join(", ");
-        return text(&format!(
+        return Some(text(&format!(
             "[an image of type {media_type} was here; only {kinds} can be seen]"
-        ));
+        )));
     }
-    json!({"type": "image",
-        "source": {"type": "base64", "media_type": media_type, "data": data}})
+    let source = json!({"type": "base64", "media_type": media_type, "data": data});
+    Some(json!({"type": "image", "source": source}))
 }
 
-/// Tells a tool's result. One that is an error may neither be empty nor have images.
-pub(super) fn result(result: &ToolResult, wire_id: &str, images: Images) -> Value {
-    let images = if result.is_error && images == Images::Seen {
-        Images::OfFailure
-    } else {
-        images
-    };
+/// Makes the block of a tool's result. One that is an error may neither be empty nor have images.
+pub(super) fn result(result: &ToolResult, wire_id: &str, unseen: Option<&str>) -> Value {
+    let unseen = unseen.or(result.is_error.then_some("failed calls show none"));
     let parts = result.content.iter();
-    let mut content: Vec<_> = parts.filter_map(|part| block(part, images)).collect();
+    let mut content: Vec<_> = parts.filter_map(|part| block(part, unseen)).collect();
     if result.is_error && content.is_empty() {
         content.push(text("the call failed and said nothing"));
     }
-    let mut told = json!({"type": "tool_result", "tool_use_id": wire_id});
-    if let Some(told) = told.as_object_mut() {
-        if !content.is_empty() {
-            told.insert("content".to_owned(), Value::Array(content));
-        }
-        if result.is_error {
-            told.insert("is_error".to_owned(), Value::Bool(true));
-        }
-    }
-    told
+    without_nulls(json!({
+        "type": "tool_result",
+        "tool_use_id": wire_id,
+        "content": (!content.is_empty()).then_some(content),
+        "is_error": result.is_error.then_some(true),
+    }))
 }
 
 /// Stands in for a result that the history lacks: without it the vendor refuses the conversation.

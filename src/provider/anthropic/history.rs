@@ -4,37 +4,24 @@
 //! text and calls, without thinking. What is refused anywhere (empty text, calls without result,
 //! results out of order) is put right here (`docs/providers.md`, "Anthropic: messages").
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use super::content::{self, Images};
+use super::content;
 use super::decode::{PREFIX_ITEM, WIRE};
-use super::ids::CallIds;
+use super::request::Setting;
 use crate::message::{Message, NativeReply, Reply, ToolId};
+use crate::provider::Request;
+use crate::provider::history::{CallIds, own_items};
+use crate::provider::json::string;
 use crate::provider::schema::wire_name;
 
 /// What stands where the API wants a user's word and there is none.
 const CONTINUE: &str = "Continue.";
 
-/// How replies are to be told.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Rules<'a> {
-    /// The provider instance that is asked.
-    pub(super) provider: &'a str,
-    /// The model that is asked.
-    pub(super) model: &'a str,
-    /// Whether it sees images.
-    pub(super) images: Images,
-    /// Whether the vendor itself is asked, who refuses more than those who copy its API.
-    pub(super) vendor: bool,
-    /// Whether the thinking of earlier replies goes back.
-    pub(super) thinking: bool,
-}
-
 /// The messages, and what is to be known of them.
 #[derive(Debug)]
 pub(super) struct History {
-    /// Value of `messages`.
     pub(super) messages: Vec<Value>,
     /// Digest of all that a reply to this request is produced from; empty where nothing depends on it.
     pub(super) prefix: String,
@@ -42,57 +29,56 @@ pub(super) struct History {
     pub(super) thoughtless_loop: bool,
 }
 
-/// Tells `messages`. `prefix` has digested what stands before them, where thinking is bound to it.
-pub(super) fn build(messages: &[Message], prefix: Option<Sha256>, rules: Rules<'_>) -> History {
-    let mut teller = Teller {
-        rules,
-        told: Vec::with_capacity(messages.len() + 1),
+/// Builds `messages`. `prefix` has digested what stands before them, where thinking is bound to it.
+pub(super) fn build(
+    request: &Request<'_>,
+    setting: Setting<'_>,
+    prefix: Option<Sha256>,
+) -> History {
+    let mut writer = Writer {
+        request,
+        setting,
+        messages: Vec::with_capacity(request.messages.len() + 1),
         prefix,
         ids: CallIds::default(),
-        owed: Vec::new(),
+        pending: Vec::new(),
         parts: Vec::new(),
         thoughtless_loop: false,
     };
-    for message in messages {
+    let unseen = (!setting.capabilities.images).then_some("this model sees none");
+    for message in request.messages {
         match message {
             Message::User(parts) => {
-                let blocks = parts
-                    .iter()
-                    .filter_map(|part| content::block(part, rules.images));
-                teller.parts.extend(blocks);
+                let blocks = parts.iter();
+                let blocks = blocks.filter_map(|part| content::block(part, unseen));
+                writer.parts.extend(blocks);
             }
             Message::ToolResult(result) => {
-                let owed = teller.owed.iter_mut().find(|owed| owed.id == result.id);
-                if let Some(owed) = owed {
-                    let told = content::result(result, &owed.wire_id, rules.images);
-                    owed.result = Some(told);
+                let mut pending = writer.pending.iter_mut();
+                if let Some((_, wire_id, answer)) = pending.find(|(id, ..)| *id == result.id) {
+                    *answer = Some(content::result(result, wire_id, unseen));
                 }
             }
-            Message::Reply(reply) => teller.reply(reply),
+            Message::Reply(reply) => writer.reply(reply),
         }
     }
-    teller.finish()
+    writer.finish()
 }
 
-struct Teller<'a> {
-    rules: Rules<'a>,
-    told: Vec<Value>,
+struct Writer<'a> {
+    request: &'a Request<'a>,
+    setting: Setting<'a>,
+    messages: Vec<Value>,
     prefix: Option<Sha256>,
     ids: CallIds,
-    /// The last reply's calls, in its order.
-    owed: Vec<Owed>,
+    /// The last reply's calls, in its order: id, id on the wire, result.
+    pending: Vec<(ToolId, String, Option<Value>)>,
     /// What the user said since the last reply.
     parts: Vec<Value>,
     thoughtless_loop: bool,
 }
 
-struct Owed {
-    id: ToolId,
-    wire_id: String,
-    result: Option<Value>,
-}
-
-impl Teller<'_> {
+impl Writer<'_> {
     fn reply(&mut self, reply: &Reply) {
         let blocks = self.native(reply).unwrap_or_else(|| neutral(reply));
         if blocks.is_empty() {
@@ -100,11 +86,12 @@ impl Teller<'_> {
             return;
         }
         self.user();
-        if self.told.is_empty() {
+        if self.messages.is_empty() {
             self.push("user", vec![content::text(CONTINUE)]);
         }
         let follows = |native: &NativeReply| self.follows(native);
-        let keep_thinking = self.rules.thinking && reply.native.as_ref().is_some_and(follows);
+        let keep_thinking =
+            !self.setting.amends.no_thinking && reply.native.as_ref().is_some_and(follows);
         let mut blocks: Vec<_> = blocks
             .into_iter()
             .filter(|block| self.accepted(block, keep_thinking))
@@ -114,24 +101,15 @@ impl Teller<'_> {
             return;
         }
         self.thoughtless_loop = !blocks.first().is_some_and(is_thinking);
-        self.push("assistant", blocks.into_iter().map(Value::Object).collect());
+        self.push("assistant", blocks);
     }
 
     /// Returns the blocks of a reply that this very model made, if its calls are those of the reply.
-    fn native(&self, reply: &Reply) -> Option<Vec<Map<String, Value>>> {
-        let native = reply.native.as_ref()?;
-        let own = native.wire == WIRE
-            && native.provider == self.rules.provider
-            && native.model == self.rules.model;
-        let items = native.items.as_array().filter(|_| own)?;
-        let blocks: Option<Vec<_>> = items
-            .iter()
-            .filter(|item| kind(item) != PREFIX_ITEM)
-            .map(|item| item.as_object().cloned())
-            .collect();
-        let blocks = blocks?;
-        let calls = blocks.iter().filter(|block| is_call(block)).count();
-        (calls == reply.calls.len()).then_some(blocks)
+    fn native(&self, reply: &Reply) -> Option<Vec<Value>> {
+        let items = own_items(reply, WIRE, self.setting.provider, self.request)?;
+        let calls = items.iter().filter(|item| is_call(item)).count();
+        let blocks = items.iter().filter(|item| kind(item) != PREFIX_ITEM);
+        (calls == reply.calls.len()).then(|| blocks.cloned().collect())
     }
 
     /// Whether everything before a reply is as it was when the model made it.
@@ -142,41 +120,39 @@ impl Teller<'_> {
         }
     }
 
-    fn accepted(&self, block: &Map<String, Value>, keep_thinking: bool) -> bool {
-        let text = |name: &str| block.get(name).and_then(Value::as_str).unwrap_or_default();
-        match text("type") {
-            "text" => !text("text").trim().is_empty(),
-            "thinking" if self.rules.vendor && text("signature").is_empty() => false,
+    fn accepted(&self, block: &Value, keep_thinking: bool) -> bool {
+        match kind(block) {
+            "text" => !string(block, "text").trim().is_empty(),
+            "thinking" if self.setting.vendor && string(block, "signature").is_empty() => false,
             "thinking" | "redacted_thinking" => keep_thinking,
             // Allowed inside of results only, since API version 2026-10-21.
-            "document" => !self.rules.vendor,
+            "document" => !self.setting.vendor,
             _ => true,
         }
     }
 
-    /// Gives the calls among the blocks their ids on the wire, and notes that they are owed results.
-    fn name_calls(&mut self, reply: &Reply, blocks: &mut [Map<String, Value>]) {
+    /// Gives the calls among the blocks their ids on the wire, and notes that they await results.
+    fn name_calls(&mut self, reply: &Reply, blocks: &mut [Value]) {
         let calls = blocks.iter_mut().filter(|block| is_call(block));
         for (block, call) in calls.zip(&reply.calls) {
-            let wire_id = self.ids.assign(call);
-            if block.get("id").and_then(Value::as_str) != Some(&wire_id) {
-                block.insert("id".to_owned(), Value::from(&*wire_id));
+            let own = call.provider_call_id.as_deref();
+            let own = own.filter(|id| wire_name(id) == *id);
+            let fit = |id: &str| wire_name(id).into_owned();
+            let wire_id = self.ids.assign(own, &call.id, fit);
+            if let Some(block) = block.as_object_mut() {
+                block.insert("id".to_owned(), json!(wire_id));
+                if !block.get("input").is_some_and(Value::is_object) {
+                    block.insert("input".to_owned(), json!(call.input));
+                }
             }
-            if !block.get("input").is_some_and(Value::is_object) {
-                block.insert("input".to_owned(), Value::Object(call.input.clone()));
-            }
-            self.owed.push(Owed {
-                id: call.id.clone(),
-                wire_id,
-                result: None,
-            });
+            self.pending.push((call.id.clone(), wire_id, None));
         }
     }
 
-    /// Tells what was said since the last reply: results first, each call's exactly one.
+    /// Writes what was said since the last reply: results first, each call's exactly one.
     fn user(&mut self) {
-        let owed = self.owed.drain(..);
-        let results = owed.map(|owed| owed.result.unwrap_or_else(|| content::lost(&owed.wire_id)));
+        let results = self.pending.drain(..);
+        let results = results.map(|(_, id, result)| result.unwrap_or_else(|| content::lost(&id)));
         let blocks: Vec<_> = results.chain(self.parts.drain(..)).collect();
         if !blocks.is_empty() {
             self.push("user", blocks);
@@ -184,63 +160,52 @@ impl Teller<'_> {
     }
 
     fn push(&mut self, role: &str, content: Vec<Value>) {
-        let mut message = Map::new();
-        message.insert("role".to_owned(), Value::from(role));
-        message.insert("content".to_owned(), Value::Array(content));
-        let message = Value::Object(message);
+        let mut message = json!({"role": role});
+        message["content"] = Value::Array(content);
         if let Some(prefix) = &mut self.prefix {
             prefix.update(message.to_string());
         }
-        self.told.push(message);
+        self.messages.push(message);
     }
 
     fn finish(mut self) -> History {
-        let in_loop = !self.owed.is_empty();
+        let in_loop = !self.pending.is_empty();
         self.user();
-        if !self.told.last().is_some_and(may_be_last) {
+        if !self.messages.last().is_some_and(may_be_last) {
             self.push("user", vec![content::text(CONTINUE)]);
         }
         let prefix = self.prefix.as_ref().map(digest).unwrap_or_default();
-        if let Some(last) = self.told.last_mut() {
+        if let Some(last) = self.messages.last_mut() {
             trim_end(last);
         }
         History {
-            messages: self.told,
+            messages: self.messages,
             prefix,
             thoughtless_loop: in_loop && self.thoughtless_loop,
         }
     }
 }
 
-/// Tells a reply of another model: its text and its calls.
-fn neutral(reply: &Reply) -> Vec<Map<String, Value>> {
+/// Writes a reply of another model: its text and its calls.
+fn neutral(reply: &Reply) -> Vec<Value> {
     let text = (!reply.text.trim().is_empty()).then(|| content::text(&reply.text));
     let calls = reply.calls.iter().map(|call| {
         json!({"type": "tool_use", "id": "", "name": wire_name(&call.name), "input": call.input})
     });
-    text.into_iter()
-        .chain(calls)
-        .filter_map(|block| match block {
-            Value::Object(block) => Some(block),
-            _ => None,
-        })
-        .collect()
+    text.into_iter().chain(calls).collect()
 }
 
 /// Whether a block is thinking, readable or not.
-pub(super) fn is_thinking(block: &Map<String, Value>) -> bool {
-    matches!(
-        block.get("type").and_then(Value::as_str),
-        Some("thinking" | "redacted_thinking")
-    )
+pub(super) fn is_thinking(block: &Value) -> bool {
+    matches!(kind(block), "thinking" | "redacted_thinking")
 }
 
-fn is_call(block: &Map<String, Value>) -> bool {
-    block.get("type").and_then(Value::as_str) == Some("tool_use")
+fn is_call(block: &Value) -> bool {
+    kind(block) == "tool_use"
 }
 
 fn kind(block: &Value) -> &str {
-    block.get("type").and_then(Value::as_str).unwrap_or("")
+    string(block, "type")
 }
 
 fn prefix_of(native: &NativeReply) -> Option<&str> {
@@ -258,13 +223,12 @@ fn may_be_last(message: &Value) -> bool {
         matches!(kind, "server_tool_use" | "mcp_tool_use" | "compaction")
             || kind.ends_with("_tool_result")
     };
-    message.get("role").and_then(Value::as_str) == Some("user")
-        || blocks.is_some_and(|blocks| blocks.iter().any(paused))
+    string(message, "role") == "user" || blocks.is_some_and(|blocks| blocks.iter().any(paused))
 }
 
 /// Takes the white space off the end of a reply that is to be continued.
 fn trim_end(message: &mut Value) {
-    if message.get("role").and_then(Value::as_str) != Some("assistant") {
+    if string(message, "role") != "assistant" {
         return;
     }
     let last = message

@@ -9,14 +9,12 @@ use crate::provider::models;
 /// One page of `GET /v1/models` (`docs/providers.md`, "Lists of models").
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Page {
-    /// The models, with what each accepts.
     pub(super) models: Vec<(Model, Capabilities)>,
     /// Where the next page begins, where there is one.
     pub(super) after: Option<String>,
 }
 
 impl Page {
-    /// Reads a page. Models that were retired are left out, and so is what is no model.
     pub(super) fn read(page: &Value, provider: &str, preset: &str) -> Self {
         let entries = page.get("data").and_then(Value::as_array);
         let listed = entries.into_iter().flatten();
@@ -26,8 +24,8 @@ impl Page {
             models: listed
                 .filter(|entry| text(entry, "lifecycle") != Some("retired"))
                 .filter_map(|entry| {
-                    let model = model(entry, provider, preset)?;
-                    Some((model, Capabilities::from_listing(entry)))
+                    let capabilities = Capabilities::from_listing(entry);
+                    Some((model(entry, &capabilities, provider, preset)?, capabilities))
                 })
                 .collect(),
             after: last.filter(|_| more).map(str::to_owned),
@@ -35,17 +33,21 @@ impl Page {
     }
 }
 
-fn model(entry: &Value, provider: &str, preset: &str) -> Option<Model> {
+fn model(
+    entry: &Value,
+    capabilities: &Capabilities,
+    provider: &str,
+    preset: &str,
+) -> Option<Model> {
     let id = text(entry, "id").filter(|id| !id.is_empty())?;
     let supported = |name: &str| {
         let capability = entry.get("capabilities")?.get(name)?;
         capability.get("supported")?.as_bool()
     };
+    let types = entry.pointer("/capabilities/thinking/types");
     let thinks = || {
-        let modes = entry.pointer("/capabilities/thinking/types")?;
-        let thinking = [Mode::Adaptive, Mode::Enabled];
-        let thinking = thinking.map(|mode| modes.get(mode.word())?.get("supported")?.as_bool());
-        Some(thinking.contains(&Some(true)))
+        let takes = |mode| capabilities.takes(mode);
+        types.map(|_| takes(Mode::Adaptive) || takes(Mode::Enabled))
     };
     let number = |name: &str| entry.get(name).and_then(Value::as_u64).filter(|it| *it > 0);
     let mut model = Model {

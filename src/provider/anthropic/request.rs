@@ -1,29 +1,30 @@
 //! The body of one request.
 
-use serde_json::{Map, Value, json};
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use super::amends::Amends;
 use super::cache;
-use super::capabilities::{Capabilities, effort_word};
-use super::content::{self, Images};
-use super::history::{self, Rules};
+use super::capabilities::Capabilities;
+use super::content;
+use super::history;
 use super::thinking::Plan;
 use crate::message::{Message, Notice};
 use crate::provider::compat::images_left_out;
+use crate::provider::history::without_nulls;
 use crate::provider::schema::{self, Wire, wire_name};
 use crate::provider::{Request, ToolChoice};
 
 /// All that a body is made from besides the request itself.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Setting<'a> {
-    /// The provider instance.
     pub(super) provider: &'a str,
-    /// Whether the vendor itself is asked.
+    /// Whether the vendor itself is asked, who refuses more than those who copy its API.
     pub(super) vendor: bool,
     /// Whether the API version in use has done away with sampling parameters.
     pub(super) no_sampling: bool,
-    /// What the model accepts.
     pub(super) capabilities: &'a Capabilities,
     /// What was learnt from a refusal, for this request only.
     pub(super) amends: Amends,
@@ -32,11 +33,9 @@ pub(super) struct Setting<'a> {
 /// A body, and what is to be known of it when the answer comes.
 #[derive(Debug)]
 pub(super) struct Prepared {
-    /// The JSON to send.
-    pub(super) body: Map<String, Value>,
+    pub(super) body: Value,
     /// Digest of all that the reply is produced from; empty where nothing depends on it.
     pub(super) prefix: String,
-    /// Most tokens of the answer that were asked for.
     pub(super) max_tokens: u64,
     /// What the user should know of tools that are not as they were.
     pub(super) notices: Vec<Notice>,
@@ -52,7 +51,6 @@ pub(super) fn prepare(request: &Request<'_>, setting: Setting<'_>) -> Prepared {
         .map_or(cap, |most| cap.min(most.into()))
         .max(1);
 
-    let system = system(request.system);
     let (tools, mut notices) = tools(request);
     let prefix = capabilities.binds_thinking.then(|| {
         let mut digest = Sha256::new();
@@ -63,57 +61,32 @@ pub(super) fn prepare(request: &Request<'_>, setting: Setting<'_>) -> Prepared {
         texts.iter().for_each(|text| digest.update(text));
         digest
     });
-    let history = history::build(
-        request.messages,
-        prefix,
-        Rules {
-            provider: setting.provider,
-            model: request.model,
-            images: if capabilities.images {
-                Images::Seen
-            } else {
-                Images::Unseen
-            },
-            vendor: setting.vendor,
-            thinking: !setting.amends.no_thinking,
-        },
-    );
+    let history = history::build(request, setting, prefix);
     let mut plan = Plan::new(request.thinking, capabilities, max_tokens);
     if history.thoughtless_loop {
         plan = plan.without_budget(capabilities);
     }
-
-    let mut body = Map::new();
-    let mut put = |name: &str, value: Value| body.insert(name.to_owned(), value);
-    put("model", Value::from(request.model));
-    put("max_tokens", Value::from(max_tokens));
-    if let Some(system) = system {
-        put("system", system);
-    }
-    if !tools.is_empty() {
-        put("tools", Value::Array(tools));
-        // Newer models refuse any other choice than these two.
-        if request.tool_choice == ToolChoice::None || request.tools.is_empty() {
-            put("tool_choice", json!({"type": "none"}));
-        } else {
-            put("tool_choice", json!({"type": "auto"}));
-        }
-    }
-    put("messages", Value::Array(history.messages));
-    if let Some(thinking) = plan.field() {
-        put("thinking", thinking);
-    }
-    if let Some(effort) = plan.effort {
-        put("output_config", json!({"effort": effort_word(effort)}));
-    }
-    if let Some(temperature) = request.temperature
-        && capabilities.sampling
-        && !setting.no_sampling
-        && !plan.thinks()
-    {
-        put("temperature", Value::from(temperature.clamp(0.0, 1.0)));
-    }
-    put("stream", Value::Bool(true));
+    // Newer models refuse any other choice than these two.
+    let may_call = request.tool_choice == ToolChoice::Auto && !request.tools.is_empty();
+    let tool_choice = json!({"type": if may_call { "auto" } else { "none" }});
+    let takes_temperature = capabilities.sampling && !setting.no_sampling && !plan.thinks();
+    let temperature = request.temperature.filter(|_| takes_temperature);
+    let has_system = !request.system.trim().is_empty();
+    let has_tools = !tools.is_empty();
+    let mut body = json!({
+        "model": request.model,
+        "max_tokens": max_tokens,
+        "system": has_system.then(|| [content::text(request.system)]),
+        "tools": has_tools.then_some(tools),
+        "tool_choice": has_tools.then_some(tool_choice),
+        "messages": null,
+        "thinking": plan.field(),
+        "output_config": plan.effort.map(|effort| json!({"effort": effort})),
+        "temperature": temperature.map(|degree| degree.clamp(0.0, 1.0)),
+        "stream": true,
+    });
+    body["messages"] = Value::Array(history.messages);
+    let mut body = without_nulls(body);
     cache::mark(&mut body);
     if !capabilities.images {
         notices.extend(images_left_out(request));
@@ -126,31 +99,24 @@ pub(super) fn prepare(request: &Request<'_>, setting: Setting<'_>) -> Prepared {
     }
 }
 
-fn system(prompt: &str) -> Option<Value> {
-    (!prompt.trim().is_empty()).then(|| json!([content::text(prompt)]))
-}
-
-/// Tells the tools. A history with calls needs some, so that those called in it stand in where the
+/// Lists the tools. A history with calls needs some, so that those called in it stand in where the
 /// request has none.
 fn tools(request: &Request<'_>) -> (Vec<Value>, Vec<Notice>) {
     if request.tools.is_empty() {
         return (called(request.messages), Vec::new());
     }
     let mut notices = Vec::new();
-    let told = request.tools.iter().map(|tool| {
+    let tools = request.tools.iter().map(|tool| {
         let (input_schema, notice) = schema::of_tool(tool, Wire::Anthropic);
         notices.extend(notice);
-        let name = wire_name(&tool.name);
-        let mut told = json!({"name": name});
-        if let Some(fields) = told.as_object_mut() {
-            if !tool.description.trim().is_empty() {
-                fields.insert("description".to_owned(), Value::from(&*tool.description));
-            }
-            fields.insert("input_schema".to_owned(), input_schema);
-        }
-        told
+        let description = Some(&tool.description).filter(|text| !text.trim().is_empty());
+        without_nulls(json!({
+            "name": wire_name(&tool.name),
+            "description": description,
+            "input_schema": input_schema,
+        }))
     });
-    (told.collect(), notices)
+    (tools.collect(), notices)
 }
 
 fn called(messages: &[Message]) -> Vec<Value> {
@@ -158,14 +124,12 @@ fn called(messages: &[Message]) -> Vec<Value> {
         Message::Reply(reply) => Some(&reply.calls),
         Message::User(_) | Message::ToolResult(_) => None,
     });
-    let mut names: Vec<_> = calls.flatten().map(|call| wire_name(&call.name)).collect();
-    names.sort_unstable();
-    names.dedup();
-    let told = names.into_iter().map(|name| {
+    let names: BTreeSet<_> = calls.flatten().map(|call| wire_name(&call.name)).collect();
+    let tools = names.into_iter().map(|name| {
         json!({"name": name, "description": "Not available any more.",
             "input_schema": {"type": "object", "properties": {}}})
     });
-    told.collect()
+    tools.collect()
 }
 
 #[cfg(test)]

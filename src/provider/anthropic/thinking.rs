@@ -4,16 +4,15 @@ use serde_json::{Value, json};
 
 use super::capabilities::{Capabilities, Mode};
 use crate::message::{Effort, Thinking};
+use crate::provider::history::without_nulls;
 
 /// Fewest tokens a budget may have (`docs/providers.md`, "Anthropic: thinking").
 const MIN_BUDGET: u64 = 1024;
 
-/// The choice for one request.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Plan {
     /// The mode that is sent, with the budget of [`Mode::Enabled`].
     pub(super) mode: Option<(Mode, u64)>,
-    /// The effort that is sent.
     pub(super) effort: Option<Effort>,
 }
 
@@ -26,26 +25,22 @@ impl Plan {
         capabilities: &Capabilities,
         max_tokens: u64,
     ) -> Self {
-        let takes = |mode| capabilities.takes(mode);
+        let takes = |mode: &Mode| capabilities.takes(*mode);
+        let unasked = capabilities.thinks_unasked && takes(&Mode::Adaptive);
         let mut effort = wanted.and_then(|thinking| thinking.effort);
         let mode = match wanted {
             // Said only to see the thinking, which newer models keep to themselves by default.
-            None => (capabilities.thinks_unasked && takes(Mode::Adaptive))
-                .then_some((Mode::Adaptive, 0)),
+            None => unasked.then_some((Mode::Adaptive, 0)),
             Some(Thinking { enabled: false, .. }) => {
-                if takes(Mode::Disabled) {
-                    Some((Mode::Disabled, 0))
-                } else if takes(Mode::BetweenTools) {
-                    Some((Mode::BetweenTools, 0))
-                } else if capabilities.thinks_unasked && takes(Mode::Adaptive) {
+                let off = [Mode::Disabled, Mode::BetweenTools].into_iter().find(takes);
+                if off.is_none() && unasked {
                     effort = effort.or(Some(Effort::Low));
-                    Some((Mode::Adaptive, 0))
-                } else {
-                    None
                 }
+                off.or(unasked.then_some(Mode::Adaptive))
+                    .map(|mode| (mode, 0))
             }
-            Some(_) if takes(Mode::Adaptive) => Some((Mode::Adaptive, 0)),
-            Some(thinking) if takes(Mode::Enabled) => {
+            Some(_) if takes(&Mode::Adaptive) => Some((Mode::Adaptive, 0)),
+            Some(thinking) if takes(&Mode::Enabled) => {
                 budget(thinking, max_tokens).map(|budget| (Mode::Enabled, budget))
             }
             Some(_) => None,
@@ -72,20 +67,14 @@ impl Plan {
         self
     }
 
-    /// Returns the `thinking` field.
     pub(super) fn field(&self) -> Option<Value> {
         let (mode, budget) = self.mode?;
-        let mut field = json!({"type": mode.word()});
-        if let Some(field) = field.as_object_mut() {
-            if mode == Mode::Enabled {
-                field.insert("budget_tokens".to_owned(), Value::from(budget));
-            }
-            if mode == Mode::Adaptive {
-                // A summary, which newer models keep to themselves by default.
-                field.insert("display".to_owned(), Value::from("summarized"));
-            }
-        }
-        Some(field)
+        Some(without_nulls(json!({
+            "type": mode,
+            "budget_tokens": (mode == Mode::Enabled).then_some(budget),
+            // A summary, which newer models keep to themselves by default.
+            "display": (mode == Mode::Adaptive).then_some("summarized"),
+        })))
     }
 }
 

@@ -4,26 +4,23 @@
 //! one that another made is written anew, without thinking. What servers refuse is put right here, in
 //! one place: empty messages, two user messages in a row, ids they do not take.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
-use super::calls::text;
 use super::decode::WIRE;
 use super::message::REASONING_FIELDS;
 use crate::message::{Message, Part, Reply, ToolCall, ToolId, ToolResult};
 use crate::provider::Request;
+use crate::provider::history::{self, own_items, result_text, without_nulls};
+use crate::provider::json::string;
 use crate::provider::quirks::{CallIds, Quirks, ReasoningBack, SystemRole};
 use crate::provider::schema::wire_name;
 
 /// What Google documents for calls that another model made (ai.google.dev, thought signatures,
 /// read 2026-11-20): the check of the signature is left out.
 const FOREIGN_SIGNATURE: &str = "skip_thought_signature_validator";
-
-/// What stands for an image that the model cannot see.
-pub(in crate::provider) const IMAGE_OMITTED: &str =
-    "[image omitted: the model does not see images]";
 
 /// Builds `messages`.
 pub(super) fn messages(request: &Request<'_>, quirks: &Quirks, provider: &str) -> Value {
@@ -32,8 +29,8 @@ pub(super) fn messages(request: &Request<'_>, quirks: &Quirks, provider: &str) -
         quirks,
         provider,
         messages: Vec::new(),
-        ids: BTreeMap::new(),
-        used: BTreeSet::new(),
+        wire_ids: BTreeMap::new(),
+        used: history::CallIds::default(),
         images: Vec::new(),
     };
     if !request.system.trim().is_empty() {
@@ -41,9 +38,8 @@ pub(super) fn messages(request: &Request<'_>, quirks: &Quirks, provider: &str) -
             SystemRole::System => "system",
             SystemRole::Developer => "developer",
         };
-        history
-            .messages
-            .push(json!({"role": role, "content": request.system}));
+        let system = json!({"role": role, "content": request.system});
+        history.messages.push(system);
     }
     for message in request.messages {
         match message {
@@ -62,9 +58,8 @@ struct History<'a> {
     provider: &'a str,
     messages: Vec<Value>,
     /// The id on the wire of each call so far.
-    ids: BTreeMap<&'a ToolId, String>,
-    /// The ids on the wire so far: a client's own history may have an id of ours twice.
-    used: BTreeSet<String>,
+    wire_ids: BTreeMap<&'a ToolId, String>,
+    used: history::CallIds,
     /// Images of tool results, for which tool messages have no place.
     images: Vec<Value>,
 }
@@ -72,7 +67,7 @@ struct History<'a> {
 impl<'a> History<'a> {
     fn user(&mut self, parts: &[Part]) {
         self.show_images();
-        let content = parts.iter().filter_map(|part| self.part(part)).collect();
+        let content = history::parts(parts, self.quirks.images, text_part, image_part);
         self.push_user(content);
     }
 
@@ -81,15 +76,21 @@ impl<'a> History<'a> {
         if content.is_empty() {
             return;
         }
-        if let Some(last) = self.messages.last_mut().filter(|m| role(m) == "user") {
-            let mut before = parts_of(last);
-            before.append(&mut content);
-            last["content"] = content_of(before);
-            return;
-        }
-        if !self.quirks.user_after_tool && self.messages.last().is_some_and(|m| role(m) == "tool") {
-            self.messages
-                .push(json!({"role": "assistant", "content": "Understood."}));
+        match self.messages.last_mut() {
+            Some(last) if string(last, "role") == "user" => {
+                let mut before = match &last["content"] {
+                    Value::Array(parts) => parts.clone(),
+                    said => vec![json!({"type": "text", "text": said})],
+                };
+                before.append(&mut content);
+                last["content"] = content_of(before);
+                return;
+            }
+            Some(last) if string(last, "role") == "tool" && !self.quirks.user_after_tool => {
+                let between = json!({"role": "assistant", "content": "Understood."});
+                self.messages.push(between);
+            }
+            _ => {}
         }
         self.messages
             .push(json!({"role": "user", "content": content_of(content)}));
@@ -101,23 +102,10 @@ impl<'a> History<'a> {
         self.push_user(images);
     }
 
-    fn part(&self, part: &Part) -> Option<Value> {
-        match part {
-            Part::Text { text } if text.trim().is_empty() => None,
-            Part::Text { text } => Some(json!({"type": "text", "text": text})),
-            Part::Image { .. } if !self.quirks.images => {
-                Some(json!({"type": "text", "text": IMAGE_OMITTED}))
-            }
-            Part::Image { media_type, data } => {
-                let url = format!("data:{media_type};base64,{data}");
-                Some(json!({"type": "image_url", "image_url": {"url": url}}))
-            }
-        }
-    }
-
     fn reply(&mut self, reply: &'a Reply) {
         self.show_images();
-        let native = self.native(reply);
+        let native = own_items(reply, WIRE, self.provider, self.request);
+        let native = native.and_then(|items| items.first());
         let calls = if self.quirks.tools {
             self.calls(reply, native)
         } else {
@@ -130,20 +118,20 @@ impl<'a> History<'a> {
         if calls.is_empty() && (content.is_null() || content == json!("")) {
             return;
         }
-        let mut message = Map::new();
-        message.insert("role".to_owned(), json!("assistant"));
-        message.insert("content".to_owned(), content);
-        self.add_reasoning(reply, native, &mut message);
+        let mut message = json!({"role": "assistant", "content": content});
+        if let Some((field, value)) = self.reasoning(reply, native) {
+            message[field] = value;
+        }
         for key in ["extra_content", "thought_signature"] {
             let value = native.and_then(|native| native.get(key));
             if let Some(value) = value.filter(|_| self.quirks.thought_signature) {
-                message.insert(key.to_owned(), value.clone());
+                message[key] = value.clone();
             }
         }
         if !calls.is_empty() {
-            message.insert("tool_calls".to_owned(), Value::Array(calls));
+            message["tool_calls"] = Value::Array(calls);
         }
-        self.messages.push(Value::Object(message));
+        self.messages.push(message);
     }
 
     /// The text of a reply; for a model without tools, with its calls told in words.
@@ -151,7 +139,7 @@ impl<'a> History<'a> {
         let mut said = reply.text.clone();
         if !self.quirks.tools {
             for call in &reply.calls {
-                let input = Value::Object(call.input.clone());
+                let input = json!(call.input);
                 said.push_str(&format!("\n\n[called the tool {} with {input}]", call.name));
             }
         }
@@ -164,46 +152,25 @@ impl<'a> History<'a> {
         }
     }
 
-    /// The message as it came, where this provider and model made it.
-    fn native(&self, reply: &'a Reply) -> Option<&'a Value> {
-        let native = reply.native.as_ref()?;
-        let is_own = native.wire == WIRE
-            && native.provider == self.provider
-            && native.model == self.request.model;
-        native.items.get(0).filter(|_| is_own)
-    }
-
-    fn add_reasoning(
-        &self,
-        reply: &Reply,
-        native: Option<&Value>,
-        message: &mut Map<String, Value>,
-    ) {
+    /// The reasoning that goes back, and the field it goes back in.
+    fn reasoning(&self, reply: &Reply, native: Option<&Value>) -> Option<(&'static str, Value)> {
         let sent = REASONING_FIELDS
             .into_iter()
-            .filter_map(|field| Some((field, native?.get(field)?)))
+            .filter_map(|field| Some((field, native?.get(field)?.clone())))
             .find(|(_, value)| value.is_string());
-        let with_calls = !reply.calls.is_empty();
-        let field = match (self.quirks.reasoning_back, sent) {
-            (ReasoningBack::Never, _) => None,
-            (ReasoningBack::AsSent, Some((field, value))) if with_calls => {
-                Some((field, value.clone()))
+        match self.quirks.reasoning_back {
+            ReasoningBack::Never => None,
+            ReasoningBack::AsSent => sent.filter(|_| !reply.calls.is_empty()),
+            ReasoningBack::As(field) => sent
+                .filter(|_| !reply.calls.is_empty())
+                .map(|(_, value)| (field, value)),
+            ReasoningBack::Always(field) => {
+                Some((field, sent.map_or_else(|| json!(""), |(_, value)| value)))
             }
-            (ReasoningBack::As(field), Some((_, value))) if with_calls => {
-                Some((field, value.clone()))
-            }
-            (ReasoningBack::AsSent | ReasoningBack::As(_), _) => None,
-            (ReasoningBack::Always(field), sent) => Some((
-                field,
-                sent.map_or_else(|| json!(""), |(_, value)| value.clone()),
-            )),
-            (ReasoningBack::Details, sent) => native
+            ReasoningBack::Details => native
                 .and_then(|native| native.get("reasoning_details"))
                 .map(|details| ("reasoning_details", details.clone()))
-                .or_else(|| sent.map(|(_, value)| ("reasoning", value.clone()))),
-        };
-        if let Some((field, value)) = field {
-            message.insert(field.to_owned(), value);
+                .or_else(|| sent.map(|(_, value)| ("reasoning", value))),
         }
     }
 
@@ -213,100 +180,55 @@ impl<'a> History<'a> {
             .filter(|sent| sent.len() == reply.calls.len());
         let mut calls = Vec::with_capacity(reply.calls.len());
         for (position, call) in reply.calls.iter().enumerate() {
-            let sent = sent.and_then(|sent| sent.get(position));
-            let id = self.call_id(call, native.is_some());
+            let fit = |id: &str| match self.quirks.call_ids {
+                CallIds::Any => id.to_owned(),
+                CallIds::NineAlphanumerics => nine_alphanumerics(id),
+            };
+            let own = call
+                .provider_call_id
+                .as_deref()
+                .filter(|_| native.is_some());
+            let id = self.used.assign(own, &call.id, fit);
             let is_signed = native.is_some() || position > 0;
-            let entry = match sent {
+            calls.push(match sent.and_then(|sent| sent.get(position)) {
                 Some(sent) => with_id(sent, &id),
                 None => call_entry(call, &id, self.quirks.thought_signature && !is_signed),
-            };
-            self.ids.insert(&call.id, id);
-            calls.push(entry);
+            });
+            self.wire_ids.insert(&call.id, id);
         }
         calls
     }
 
-    /// The id of a call on the wire: the provider's own where it made the reply and no earlier call has the
-    /// id, else one made from the daemon's.
-    fn call_id(&mut self, call: &ToolCall, own: bool) -> String {
-        let fit = |id: &str| match self.quirks.call_ids {
-            CallIds::Any => id.to_owned(),
-            CallIds::NineAlphanumerics => nine_alphanumerics(id),
-        };
-        let sent = call
-            .provider_call_id
-            .as_deref()
-            .filter(|id| own && !id.is_empty())
-            .map(fit)
-            .filter(|id| !self.used.contains(id));
-        let id = sent.unwrap_or_else(|| mint(&call.id, &self.used, fit));
-        self.used.insert(id.clone());
-        id
-    }
-
     fn result(&mut self, result: &'a ToolResult) {
-        let texts: Vec<&str> = result
-            .content
-            .iter()
-            .filter_map(|part| match part {
-                Part::Text { text } => Some(text.as_str()),
-                Part::Image { .. } => (!self.quirks.images).then_some(IMAGE_OMITTED),
-            })
-            .collect();
-        let images = |part: &&Part| matches!(part, Part::Image { .. }) && self.quirks.images;
-        let images: Vec<Value> = result
-            .content
-            .iter()
-            .filter(images)
-            .filter_map(|part| self.part(part))
-            .collect();
+        let (texts, images) = history::split(&result.content, self.quirks.images);
         let content = result_text(&texts, result.is_error, !images.is_empty());
         if !images.is_empty() {
             let caption = format!("The image that {} returned:", result.name);
-            self.images.push(json!({"type": "text", "text": caption}));
+            self.images.push(text_part(&caption));
+            let images = images
+                .into_iter()
+                .map(|(kind, data)| image_part(kind, data));
             self.images.extend(images);
         }
         if self.quirks.tools {
-            let id = self.ids.get(&result.id).cloned();
+            let id = self.wire_ids.get(&result.id).cloned();
             let id = id.unwrap_or_else(|| format!("call_{}", result.id));
             self.messages
                 .push(json!({"role": "tool", "tool_call_id": id, "content": content}));
         } else {
             let told = format!("[the tool {} returned]\n{content}", result.name);
-            self.push_user(vec![json!({"type": "text", "text": told})]);
+            self.push_user(vec![text_part(&told)]);
         }
     }
 }
 
-/// An id on the wire that is made from the daemon's and that no call so far has; `fit` brings it into the
-/// wire's form. A function of the calls before alone, so that a history keeps its ids from request to request.
-pub(in crate::provider) fn mint(
-    id: &ToolId,
-    used: &BTreeSet<String>,
-    fit: impl Fn(&str) -> String,
-) -> String {
-    let base = format!("call_{id}");
-    let copies = (2_u64..).map(|copy| format!("{base}_{copy}"));
-    std::iter::once(base.clone())
-        .chain(copies)
-        .map(|id| fit(&id))
-        .find(|id| !used.contains(id))
-        .unwrap_or(base)
+fn text_part(text: &str) -> Value {
+    json!({"type": "text", "text": text})
 }
 
-/// The text of a tool result: neither OpenAI wire has a flag for errors, so the text says it.
-pub(in crate::provider) fn result_text(texts: &[&str], is_error: bool, has_images: bool) -> String {
-    let joined = texts.join("\n");
-    let told = match (joined.trim().is_empty(), has_images) {
-        (false, _) => joined,
-        (true, true) => "(an image)".to_owned(),
-        (true, false) => "(no output)".to_owned(),
-    };
-    if is_error {
-        format!("Error: {told}")
-    } else {
-        told
-    }
+fn image_part(media_type: &str, data: &str) -> Value {
+    let url = format!("data:{media_type};base64,{data}");
+    json!({"type": "image_url", "image_url": {"url": url}})
 }
 
 /// Makes an id of nine letters or digits from any, always the same one from the same.
@@ -325,40 +247,25 @@ fn nine_alphanumerics(id: &str) -> String {
 
 /// A call that another model made; `sign`: with the word that stands for its missing signature.
 fn call_entry(call: &ToolCall, id: &str, sign: bool) -> Value {
-    let arguments = Value::Object(call.input.clone()).to_string();
-    let function = json!({"name": wire_name(&call.name), "arguments": arguments});
-    if sign {
-        let signature = json!({"google": {"thought_signature": FOREIGN_SIGNATURE}});
-        return json!({"id": id, "type": "function", "function": function, "extra_content": signature});
-    }
-    json!({"id": id, "type": "function", "function": function})
+    let arguments = json!(call.input).to_string();
+    without_nulls(json!({
+        "id": id,
+        "type": "function",
+        "function": {"name": wire_name(&call.name), "arguments": arguments},
+        "extra_content": sign.then(|| json!({"google": {"thought_signature": FOREIGN_SIGNATURE}})),
+    }))
 }
 
 /// A call as it came, with the id that its result will have.
 fn with_id(sent: &Value, id: &str) -> Value {
-    if text(sent, "id") == id {
-        return sent.clone();
-    }
     let mut entry = Map::from_iter([("id".to_owned(), json!(id))]);
-    for (key, value) in sent.as_object().into_iter().flatten() {
-        if key != "id" {
-            entry.insert(key.clone(), value.clone());
-        }
-    }
+    let others = sent
+        .as_object()
+        .into_iter()
+        .flatten()
+        .filter(|(key, _)| *key != "id");
+    entry.extend(others.map(|(key, value)| (key.clone(), value.clone())));
     Value::Object(entry)
-}
-
-fn role(message: &Value) -> &str {
-    text(message, "role")
-}
-
-/// Content as parts, whichever form it has.
-fn parts_of(message: &Value) -> Vec<Value> {
-    match message.get("content") {
-        Some(Value::Array(parts)) => parts.clone(),
-        Some(Value::String(said)) => vec![json!({"type": "text", "text": said})],
-        _ => Vec::new(),
-    }
 }
 
 /// Content as one string where it is all text, which every server takes; as parts otherwise.

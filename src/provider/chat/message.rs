@@ -1,9 +1,12 @@
 //! The assistant message of one answer as far as it has to go back, put together as it comes.
+//!
+//! Typed pieces that a server streams and wants back are joined: `reasoning_details` (OpenRouter) and content
+//! parts (Mistral).
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
-use super::calls::text;
-use super::details::Details;
+use crate::provider::decode::Answer;
+use crate::provider::json::{Json, array, text};
 
 /// Fields that reasoning comes in, the last two at gateways (Copilot and others, 2026-11-20). Where
 /// several are sent they hold the same text.
@@ -20,91 +23,198 @@ const EXTRA_FIELDS: [&str; 2] = ["extra_content", "thought_signature"];
 /// What has to go back of an answer besides its plain text and its calls.
 #[derive(Debug, Default)]
 pub(super) struct Kept {
-    /// The field the reasoning came in, and its text so far.
-    reasoning: Option<(&'static str, String)>,
-    details: Details,
-    /// Content that came as typed parts (Mistral), to go back in that form.
-    parts: Details,
+    message: Map<String, Value>,
     /// Whether text came as a string before any typed part: the parts alone are then not all of it.
     plain: bool,
-    extra: Map<String, Value>,
-    bytes: usize,
 }
 
 impl Kept {
-    /// Bytes kept so far, roughly.
-    pub(super) fn bytes(&self) -> usize {
-        self.bytes
-    }
-
-    /// Takes the reasoning of a delta and returns its text.
-    pub(super) fn take_reasoning(&mut self, delta: &Value) -> String {
-        let details = delta.get("reasoning_details").and_then(Value::as_array);
-        let mut from_details = String::new();
-        for detail in details.into_iter().flatten() {
-            self.bytes += self.details.push(detail);
-            from_details.push_str(text(detail, "text"));
-            from_details.push_str(text(detail, "summary"));
-        }
+    /// Takes all of a delta but its content and its calls, and passes the reasoning on.
+    pub(super) fn take(&mut self, delta: &Json<'_>, answer: &mut Answer) {
+        let details = array(delta, "reasoning_details");
+        self.push("reasoning_details", details, answer);
         let field = REASONING_FIELDS
             .into_iter()
             .find(|field| !text(delta, field).is_empty());
-        let Some(field) = field else {
-            return from_details;
-        };
-        let fragment = text(delta, field);
-        self.bytes += fragment.len();
-        let (_, whole) = self.reasoning.get_or_insert_with(|| (field, String::new()));
-        whole.push_str(fragment);
-        fragment.to_owned()
+        if let Some(field) = field {
+            let fragment = text(delta, field);
+            append(&mut self.message, field, fragment);
+            answer.thinking(fragment);
+        } else {
+            for detail in details {
+                answer.thinking(text(detail, "text"));
+                answer.thinking(text(detail, "summary"));
+            }
+        }
+        for key in EXTRA_FIELDS {
+            let value = delta.get(key);
+            if !value.is_null() {
+                self.message.insert(key.to_owned(), value.into());
+            }
+        }
     }
 
-    /// Takes text that came as a string.
-    pub(super) fn take_text(&mut self, fragment: &str) {
+    /// Takes content that came as a string.
+    pub(super) fn take_text(&mut self, fragment: &str, answer: &mut Answer) {
         if fragment.is_empty() {
             return;
         }
-        if self.parts.is_empty() {
-            self.plain = true;
-        } else {
+        if self.message.contains_key("content") {
             // A server may go over to plain strings in the middle.
-            let part = json!({"type": "text", "text": fragment});
-            self.bytes += self.parts.push(&part);
+            let part = [("type", Json::from("text")), ("text", Json::from(fragment))];
+            let part = Json::Object(part.into_iter().collect());
+            self.push("content", &[part], answer);
+        } else {
+            self.plain = true;
         }
     }
 
-    /// Takes a typed part of the content.
-    pub(super) fn take_part(&mut self, part: &Value) {
+    /// Takes content that came as typed parts.
+    pub(super) fn take_parts(&mut self, parts: &[Json<'_>], answer: &mut Answer) {
         if !self.plain {
-            self.bytes += self.parts.push(part);
+            self.push("content", parts, answer);
         }
     }
 
-    /// Takes the fields of a delta that belong to the message itself.
-    pub(super) fn take_extra(&mut self, delta: &Value) {
-        for key in EXTRA_FIELDS {
-            if let Some(value) = delta.get(key).filter(|value| !value.is_null()) {
-                self.extra.insert(key.to_owned(), value.clone());
+    fn push(&mut self, field: &str, pieces: &[Json<'_>], answer: &mut Answer) {
+        for piece in pieces.iter().filter(|piece| piece.is_object()) {
+            answer.keep(piece.to_string().len());
+            let whole = self
+                .message
+                .entry(field)
+                .or_insert_with(|| Value::Array(Vec::new()));
+            if let Value::Array(whole) = whole {
+                join_pieces(whole, vec![piece.into()]);
             }
         }
     }
 
     /// Returns the message with its calls; `None` where plain text says it all.
-    pub(super) fn into_message(self, calls: Vec<Value>) -> Option<Value> {
-        let mut message = Map::new();
-        if let Some(parts) = self.parts.into_array() {
-            message.insert("content".to_owned(), parts);
-        }
-        if let Some((field, reasoning)) = self.reasoning {
-            message.insert(field.to_owned(), Value::String(reasoning));
-        }
-        if let Some(details) = self.details.into_array() {
-            message.insert("reasoning_details".to_owned(), details);
-        }
+    pub(super) fn into_message(mut self, calls: Vec<Value>) -> Option<Value> {
         if !calls.is_empty() {
-            message.insert("tool_calls".to_owned(), Value::Array(calls));
+            self.message
+                .insert("tool_calls".to_owned(), Value::Array(calls));
         }
-        message.extend(self.extra);
-        (!message.is_empty()).then_some(Value::Object(message))
+        (!self.message.is_empty()).then_some(Value::Object(self.message))
+    }
+}
+
+/// Whether a piece is more of the one before: of the same sort and place, of a sort that comes in
+/// fragments, and not after its signature. Encrypted pieces are each whole.
+fn continues(last: &Map<String, Value>, piece: &Map<String, Value>) -> bool {
+    let agree = |key| match (last.get(key), piece.get(key)) {
+        (Some(a), Some(b)) => a == b || a.is_null() || b.is_null(),
+        (None, _) | (_, None) => true,
+    };
+    let in_fragments = matches!(
+        piece.get("type").and_then(Value::as_str),
+        Some("reasoning.text" | "reasoning.summary" | "text" | "thinking")
+    );
+    let signed = last.get("signature").is_some_and(Value::is_string);
+    let same_place = last.contains_key("index") && last.get("index") == piece.get("index");
+    in_fragments
+        && last.get("type") == piece.get("type")
+        && agree("index")
+        && agree("id")
+        && (same_place || !signed)
+}
+
+/// Appends the text of a fragment; its other fields, a signature above all, replace.
+fn join(last: &mut Map<String, Value>, piece: Map<String, Value>) {
+    for (key, value) in piece {
+        match (last.get_mut(&key), value) {
+            (_, Value::Null) => {}
+            (Some(Value::Array(whole)), Value::Array(more)) => join_pieces(whole, more),
+            (Some(Value::String(_)), Value::String(more))
+                if matches!(key.as_str(), "text" | "summary" | "thinking") =>
+            {
+                append(last, &key, &more);
+            }
+            (_, value) => {
+                last.insert(key, value);
+            }
+        }
+    }
+}
+
+/// Appends to a text that may not be there yet.
+pub(in crate::provider) fn append(message: &mut Map<String, Value>, field: &str, more: &str) {
+    match message.get_mut(field) {
+        Some(Value::String(whole)) => whole.push_str(more),
+        _ => {
+            message.insert(field.to_owned(), Value::from(more));
+        }
+    }
+}
+
+/// Joins the pieces of an array; those within a `thinking` part are in one of their own.
+fn join_pieces(whole: &mut Vec<Value>, more: Vec<Value>) {
+    for piece in more {
+        match (whole.last_mut(), piece) {
+            (Some(Value::Object(last)), Value::Object(piece)) if continues(last, &piece) => {
+                join(last, piece);
+            }
+            (_, piece) => whole.push(piece),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn collected(pieces: &[Value]) -> Value {
+        let mut kept = Kept::default();
+        for piece in pieces {
+            kept.push("pieces", &[piece.into()], &mut Answer::default());
+        }
+        kept.message.remove("pieces").unwrap_or_default()
+    }
+
+    #[test]
+    fn fragments_are_joined_and_the_signature_kept() {
+        let pieces = [
+            json!({"type": "reasoning.text", "index": 0, "text": "a", "signature": null}),
+            json!({"type": "reasoning.text", "index": 0, "text": "b"}),
+            json!({"type": "reasoning.text", "index": 0, "signature": "s"}),
+            json!({"type": "reasoning.encrypted", "index": 1, "data": "x"}),
+            json!({"type": "reasoning.encrypted", "index": 1, "data": "y"}),
+            json!({"type": "reasoning.text", "index": 2, "text": "c"}),
+        ];
+        assert_eq!(
+            collected(&pieces),
+            json!([
+                {"type": "reasoning.text", "index": 0, "text": "ab", "signature": "s"},
+                {"type": "reasoning.encrypted", "index": 1, "data": "x"},
+                {"type": "reasoning.encrypted", "index": 1, "data": "y"},
+                {"type": "reasoning.text", "index": 2, "text": "c"},
+            ])
+        );
+    }
+
+    #[test]
+    fn mistral_parts_are_joined_inside() {
+        let thinking =
+            |text: &str| json!({"type": "thinking", "thinking": [{"type": "text", "text": text}]});
+        assert_eq!(
+            collected(&[
+                thinking("a"),
+                thinking("b"),
+                json!({"type": "text", "text": "c"}),
+                json!("no object"),
+            ]),
+            json!([thinking("ab"), {"type": "text", "text": "c"}])
+        );
+    }
+
+    #[test]
+    fn a_signed_piece_without_index_is_whole() {
+        let signed = json!({"type": "reasoning.text", "text": "a", "signature": "s"});
+        assert_eq!(
+            collected(&[signed.clone(), signed.clone()]),
+            json!([signed, signed])
+        );
     }
 }

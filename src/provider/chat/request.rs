@@ -3,10 +3,11 @@
 //! Pure and deterministic: the same request and flags give the same bytes, which prompt caches live on.
 //! The messages are in [`super::history`]; what differs between servers comes in as [`Quirks`].
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::history;
-use crate::message::{Effort, Notice, Thinking, ToolSpec};
+use crate::message::{Notice, Thinking, ToolSpec};
+use crate::provider::history::without_nulls;
 use crate::provider::quirks::{OutputCap, Quirks, ThinkingDialect};
 use crate::provider::schema::{self, Wire, wire_name};
 use crate::provider::{Request, ToolChoice};
@@ -20,65 +21,70 @@ pub(in crate::provider) fn body(
     provider: &str,
     notices: &mut Vec<Notice>,
 ) -> Value {
-    let mut body = Map::new();
-    let mut set = |key: &str, value: Value| {
-        body.insert(key.to_owned(), value);
+    let tools = offered_tools(request, quirks, |spec| tool(spec, quirks.schemas, notices));
+    let has_tools = tools.is_some();
+    let output_cap = match quirks.output_cap {
+        OutputCap::MaxTokens => "max_tokens",
+        OutputCap::MaxCompletionTokens => "max_completion_tokens",
     };
-    set("model", json!(request.model));
-    set("messages", history::messages(request, quirks, provider));
-    if offers_tools(request, quirks) {
-        let tools = request.tools.iter();
-        set(
-            "tools",
-            tools
-                .map(|spec| tool(spec, quirks.schemas, notices))
-                .collect(),
-        );
-        if request.tool_choice == ToolChoice::None {
-            set("tool_choice", json!("none"));
-        }
-        if quirks.routed {
-            set("provider", json!({"require_parameters": true}));
-        }
-    }
-    if let Some(most) = request.max_tokens {
-        let field = match quirks.output_cap {
-            OutputCap::MaxTokens => "max_tokens",
-            OutputCap::MaxCompletionTokens => "max_completion_tokens",
-        };
-        set(field, json!(most));
-    }
-    let thinks = request.thinking.is_none_or(|thinking| thinking.enabled);
-    if let Some(temperature) = request
-        .temperature
-        .filter(|_| quirks.temperature || !thinks)
-    {
-        set("temperature", json!(temperature));
-    }
-    if let Some(thinking) = request.thinking {
-        for (key, value) in asked_thinking(quirks.thinking, thinking) {
-            set(key, value);
-        }
-    }
-    if quirks.prompt_cache_key && !request.cache_key.is_empty() {
-        set("prompt_cache_key", json!(request.cache_key));
-    }
-    set("stream", json!(true));
-    if quirks.stream_options {
-        set("stream_options", json!({"include_usage": true}));
-    }
-    Value::Object(body)
+    let thinking = request
+        .thinking
+        .map(|thinking| asked_thinking(quirks.thinking, thinking));
+    let thinking = thinking.unwrap_or_default();
+    let includes_usage = quirks
+        .stream_options
+        .then(|| json!({"include_usage": true}));
+    let mut body = json!({
+        "model": request.model,
+        "messages": null,
+        "tools": tools,
+        "tool_choice": (has_tools && request.tool_choice == ToolChoice::None).then_some("none"),
+        "provider": (has_tools && quirks.routed).then(|| json!({"require_parameters": true})),
+        output_cap: request.max_tokens,
+        "temperature": temperature(request, quirks),
+        "thinking": thinking["thinking"],
+        "chat_template_kwargs": thinking["chat_template_kwargs"],
+        "reasoning": thinking["reasoning"],
+        "reasoning_effort": thinking["reasoning_effort"],
+        "prompt_cache_key": cache_key(request, quirks),
+        "stream": true,
+        "stream_options": includes_usage,
+    });
+    body["messages"] = history::messages(request, quirks, provider);
+    without_nulls(body)
 }
 
-/// Whether tools go with the request.
+/// The tools that go with a request, where any do.
 ///
 /// A server that passes over `tool_choice` can only be kept from calls by showing it no tools.
-fn offers_tools(request: &Request<'_>, quirks: &Quirks) -> bool {
+pub(in crate::provider) fn offered_tools(
+    request: &Request<'_>,
+    quirks: &Quirks,
+    tool: impl FnMut(&ToolSpec) -> Value,
+) -> Option<Value> {
     let may_call = request.tool_choice == ToolChoice::Auto || quirks.tool_choice;
-    quirks.tools && may_call && !request.tools.is_empty()
+    (quirks.tools && may_call && !request.tools.is_empty())
+        .then(|| request.tools.iter().map(tool).collect())
 }
 
-fn tool(tool: &ToolSpec, wire: Wire, notices: &mut Vec<Notice>) -> Value {
+/// The temperature, where the server takes one.
+pub(in crate::provider) fn temperature(request: &Request<'_>, quirks: &Quirks) -> Option<f64> {
+    let thinks = request.thinking.is_none_or(|thinking| thinking.enabled);
+    request
+        .temperature
+        .filter(|_| quirks.temperature || !thinks)
+}
+
+/// The key of the prompt cache, where the server takes one.
+pub(in crate::provider) fn cache_key<'a>(
+    request: &Request<'a>,
+    quirks: &Quirks,
+) -> Option<&'a str> {
+    (quirks.prompt_cache_key && !request.cache_key.is_empty()).then_some(request.cache_key)
+}
+
+/// Describes a tool in the form of `wire`, which other formats than Responses and Anthropic share.
+pub(in crate::provider) fn tool(tool: &ToolSpec, wire: Wire, notices: &mut Vec<Notice>) -> Value {
     let (schema, notice) = schema::of_tool(tool, wire);
     notices.extend(notice);
     json!({
@@ -91,50 +97,31 @@ fn tool(tool: &ToolSpec, wire: Wire, notices: &mut Vec<Notice>) -> Value {
     })
 }
 
-/// The word for an effort.
-pub(in crate::provider) fn effort_word(effort: Effort) -> &'static str {
-    match effort {
-        Effort::Low => "low",
-        Effort::Medium => "medium",
-        Effort::High => "high",
-    }
-}
-
 /// The fields that ask for thinking or for none.
-fn asked_thinking(dialect: ThinkingDialect, thinking: Thinking) -> Vec<(&'static str, Value)> {
-    let effort = thinking
-        .effort
-        .filter(|_| thinking.enabled)
-        .map(|effort| json!(effort_word(effort)));
-    let with_effort = |mut fields: Vec<(&'static str, Value)>| {
-        fields.extend(effort.clone().map(|word| ("reasoning_effort", word)));
-        fields
-    };
+fn asked_thinking(dialect: ThinkingDialect, thinking: Thinking) -> Value {
+    let effort = thinking.effort.filter(|_| thinking.enabled);
     match (dialect, thinking.enabled) {
-        (ThinkingDialect::None, _) => Vec::new(),
-        (ThinkingDialect::Effort, true) => with_effort(Vec::new()),
+        (ThinkingDialect::None, _) => Value::Null,
+        (ThinkingDialect::Effort, true) => json!({"reasoning_effort": effort}),
         (ThinkingDialect::Effort | ThinkingDialect::Mistral, false) => {
-            vec![("reasoning_effort", json!("none"))]
+            json!({"reasoning_effort": "none"})
         }
         // Knows `none` and `high` alone.
-        (ThinkingDialect::Mistral, true) => vec![("reasoning_effort", json!("high"))],
+        (ThinkingDialect::Mistral, true) => json!({"reasoning_effort": "high"}),
         (ThinkingDialect::DeepSeek, enabled) => {
-            let word = if enabled { "enabled" } else { "disabled" };
-            with_effort(vec![("thinking", json!({"type": word}))])
+            let kind = if enabled { "enabled" } else { "disabled" };
+            json!({"thinking": {"type": kind}, "reasoning_effort": effort})
         }
-        (ThinkingDialect::OpenRouter, false) => vec![("reasoning", json!({"enabled": false}))],
-        (ThinkingDialect::OpenRouter, true) => {
-            let amount = match (effort, thinking.budget_tokens) {
-                (_, Some(tokens)) => json!({"max_tokens": tokens}),
-                (Some(word), None) => json!({"effort": word}),
-                (None, None) => json!({"enabled": true}),
-            };
-            vec![("reasoning", amount)]
-        }
-        (ThinkingDialect::Template, enabled) => with_effort(vec![(
-            "chat_template_kwargs",
-            json!({"enable_thinking": enabled}),
-        )]),
+        (ThinkingDialect::OpenRouter, false) => json!({"reasoning": {"enabled": false}}),
+        (ThinkingDialect::OpenRouter, true) => match (effort, thinking.budget_tokens) {
+            (_, Some(tokens)) => json!({"reasoning": {"max_tokens": tokens}}),
+            (Some(effort), None) => json!({"reasoning": {"effort": effort}}),
+            (None, None) => json!({"reasoning": {"enabled": true}}),
+        },
+        (ThinkingDialect::Template, enabled) => json!({
+            "chat_template_kwargs": {"enable_thinking": enabled},
+            "reasoning_effort": effort,
+        }),
     }
 }
 

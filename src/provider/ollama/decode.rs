@@ -4,179 +4,168 @@
 //! and how many tokens. `/api/chat` without streaming sends one such object (`docs/providers.md`,
 //! "Ollama: stream"). Pure.
 
-use serde_json::{Map, Value, json as object};
+use serde_json::{Map, Value, json};
 
 use super::WIRE;
-use crate::message::{NativeReply, Notice, Severity, Usage};
-use crate::provider::arguments;
-use crate::provider::decode::Decoder;
-use crate::provider::json;
+use crate::message::{Notice, Severity};
+use crate::provider::decode::{
+    Answer, OpenCall, Wire, WireDecoder, as_object, incomplete, protocol,
+};
+use crate::provider::json::{Json, array, text};
+use crate::provider::schema::ToolNames;
 use crate::provider::told::PROMPT_TRUNCATED;
-use crate::provider::{CallInput, Chunk, End, ErrorKind, MAX_CALLS, ProviderError, Stop};
-
-/// Most bytes of text, thinking and calls kept to be sent back unchanged. A longer reply is sent
-/// back from the neutral form, so that a server that never stops cannot fill the memory twice.
-const NATIVE_CAP: usize = 8 * 1024 * 1024;
+use crate::provider::{CallInput, Chunk, ErrorKind, ProviderError, Stop, arguments};
 
 /// Prompts estimated below this many tokens cannot have been cut: no server gives less context.
 const SMALLEST_CONTEXT: u64 = 2048;
 
-/// Decodes one response of `/api/chat`.
-#[derive(Debug)]
-pub(super) struct ChatDecoder {
-    provider: String,
-    model: String,
-    notices: Vec<Notice>,
-    /// What the request should have come to, in tokens.
-    estimate: u64,
-    started: bool,
-    done: bool,
-    calls: usize,
-    /// Whether thinking, text or a call came.
-    said: bool,
-    usage: Usage,
-    reply: Native,
-}
-
-/// The assistant's message as it has to go back.
-#[derive(Debug, Default)]
-struct Native {
-    content: String,
-    thinking: String,
-    calls: Vec<Value>,
-    bytes: usize,
-}
+pub(super) type ChatDecoder = WireDecoder<OllamaWire>;
 
 impl ChatDecoder {
     /// Decodes the answer of `model` at the instance `provider`. `notices` follow the start;
     /// `estimate` is the size of the prompt that was sent, in tokens.
-    pub(super) fn new(provider: &str, model: &str, notices: Vec<Notice>, estimate: u64) -> Self {
+    pub(super) fn new(
+        provider: &str,
+        model: &str,
+        names: ToolNames,
+        notices: Vec<Notice>,
+        estimate: u64,
+    ) -> Self {
         Self {
-            provider: provider.to_owned(),
-            model: model.to_owned(),
-            notices,
-            estimate,
-            started: false,
-            done: false,
-            calls: 0,
-            said: false,
-            usage: Usage::default(),
-            reply: Native::default(),
+            wire: OllamaWire {
+                estimate,
+                ..OllamaWire::default()
+            },
+            answer: Answer::new(WIRE, provider, model, names, notices),
         }
     }
+}
 
-    fn object(&mut self, value: &Value, chunks: &mut Vec<Chunk>) -> Result<(), ProviderError> {
-        let Some(object) = value.as_object() else {
-            return Err(ProviderError::new(
-                ErrorKind::Protocol,
-                "ollama sent JSON that is no object",
-            ));
-        };
-        if object.get("error").is_some_and(|error| !error.is_null()) {
-            return Err(ProviderError::from_payload(value, None));
+/// The assistant's message as it has to go back, and what the request should have come to, in tokens.
+#[derive(Default)]
+pub(super) struct OllamaWire {
+    estimate: u64,
+    content: String,
+    thinking: String,
+    calls: Vec<Value>,
+}
+
+impl Wire for OllamaWire {
+    const NO_END: &str = "ollama's answer broke off before its last line";
+    const CUT_FRAME: ErrorKind = ErrorKind::IncompleteStream;
+
+    fn frame(&mut self, line: &Json<'_>, answer: &mut Answer) -> Result<(), ProviderError> {
+        if !line.is_object() {
+            return Err(protocol("ollama sent JSON that is no object"));
         }
-        if !self.started {
-            self.started = true;
-            chunks.push(Chunk::Start {
-                model: text(object.get("model")).map(str::to_owned),
-            });
-            chunks.extend(self.notices.drain(..).map(Chunk::Notice));
+        if !line.get("error").is_null() {
+            return Err(ProviderError::from_payload(&line.into(), None));
         }
-        if let Some(message) = object.get("message") {
-            self.message(message, chunks)?;
-        }
-        self.usage.input = count(object, "prompt_eval_count").or(self.usage.input);
-        self.usage.output = count(object, "eval_count").or(self.usage.output);
-        if object.get("done").and_then(Value::as_bool) == Some(true) {
-            return self.end(object.get("done_reason").and_then(Value::as_str), chunks);
+        answer.begin(text(line, "model"));
+        self.message(line.get("message"), answer)?;
+        let usage = &mut answer.usage;
+        usage.input = line.get("prompt_eval_count").as_u64().or(usage.input);
+        usage.output = line.get("eval_count").as_u64().or(usage.output);
+        if line.get("done").as_bool() == Some(true) {
+            return self.end(line.get("done_reason").as_str(), answer);
         }
         Ok(())
     }
 
-    fn message(&mut self, message: &Value, chunks: &mut Vec<Chunk>) -> Result<(), ProviderError> {
+    fn whole(&mut self, body: &Json<'_>, answer: &mut Answer) -> Result<(), ProviderError> {
+        self.frame(body, answer)?;
+        if answer.done {
+            return Ok(());
+        }
+        self.finish(answer)
+    }
+
+    /// They come whole.
+    fn close_calls(&mut self, _answer: &mut Answer) {}
+}
+
+impl OllamaWire {
+    fn message(&mut self, message: &Json<'_>, answer: &mut Answer) -> Result<(), ProviderError> {
         // The other two are the words of servers that imitate Ollama.
         let thinking = ["thinking", "reasoning", "reasoning_content"]
+            .map(|field| text(message, field))
             .into_iter()
-            .find_map(|field| text(message.get(field)));
+            .find(|thinking| !thinking.is_empty());
         if let Some(thinking) = thinking {
-            self.said = true;
-            self.reply.add_thinking(thinking);
-            chunks.push(Chunk::Thinking(thinking.to_owned()));
+            self.thinking.push_str(thinking);
+            answer.thinking(thinking);
         }
-        if let Some(content) = text(message.get("content")) {
-            self.said = true;
-            self.reply.add_content(content);
-            chunks.push(Chunk::Text(content.to_owned()));
-        }
-        let calls = message.get("tool_calls").and_then(Value::as_array);
-        for call in calls.into_iter().flatten() {
-            if self.calls >= MAX_CALLS {
-                return Err(ProviderError::too_many_calls());
-            }
-            self.call(call, chunks);
-        }
-        Ok(())
+        self.content.push_str(text(message, "content"));
+        answer.text(text(message, "content"));
+        array(message, "tool_calls")
+            .iter()
+            .try_for_each(|call| self.call(call, answer))
     }
 
     /// A call comes whole. `function.index` is not looked at: some servers send 0 for all.
-    fn call(&mut self, call: &Value, chunks: &mut Vec<Chunk>) {
+    fn call(&mut self, call: &Json<'_>, answer: &mut Answer) -> Result<(), ProviderError> {
         // Some leave the wrapper out.
         let function = match call.get("function") {
-            Some(function @ Value::Object(_)) => function,
-            None if call.get("name").is_some() => call,
-            _ => return,
+            function @ Json::Object(_) => function,
+            Json::Null if !call.get("name").is_null() => call,
+            _ => return Ok(()),
         };
-        let index = self.calls;
-        self.calls += 1;
-        self.said = true;
-        let provider_call_id = text(call.get("id")).map(str::to_owned);
-        let (fragment, input) = input(function.get("arguments"));
-        self.reply.add_call(call, &input);
-        chunks.push(Chunk::ToolCallStart {
-            index,
-            provider_call_id: provider_call_id.clone(),
-            name: text(function.get("name")).unwrap_or_default().to_owned(),
-        });
-        chunks.push(Chunk::ToolCallDelta { index, fragment });
-        chunks.push(Chunk::ToolCallEnd {
-            index,
-            provider_call_id,
-            input,
-        });
+        let (fragment, input) = match function.get("arguments") {
+            Json::Null => ("{}".to_owned(), CallInput::Object(Map::new())),
+            // Only servers that imitate Ollama send text here.
+            Json::Str(text) if text.trim().is_empty() => {
+                ("{}".to_owned(), CallInput::Object(Map::new()))
+            }
+            Json::Str(text) => (text.to_string(), arguments::parse(text)),
+            other => (other.to_string(), arguments::parse(&other.to_string())),
+        };
+        let mut open = OpenCall::new(text(call, "id"), text(function, "name"));
+        open.announce(answer)?;
+        open.push(&fragment, answer);
+        open.close(input.clone(), answer);
+        // As it came, unknown fields included. Its arguments must be an object in a request, whatever
+        // they were in the answer.
+        let mut kept = Value::from(function);
+        if let Some(function) = kept.as_object_mut() {
+            function.insert("arguments".to_owned(), Value::Object(as_object(input)));
+        }
+        let mut entry = call.as_object().map(Map::from).unwrap_or_default();
+        if std::ptr::eq(function, call) {
+            entry.clear();
+        }
+        entry.insert("function".to_owned(), kept);
+        answer.keep(call.to_string().len());
+        self.calls.push(Value::Object(entry));
+        Ok(())
     }
 
-    fn end(&mut self, reason: Option<&str>, chunks: &mut Vec<Chunk>) -> Result<(), ProviderError> {
+    fn end(&mut self, reason: Option<&str>, answer: &mut Answer) -> Result<(), ProviderError> {
+        let is_silent = !answer.has_text && !answer.has_thinking && !answer.has_calls();
         let stop = match reason {
             // The server lost its own runner. A server too old to give reasons leaves the key out.
             Some("") => {
-                return Err(ProviderError::new(
-                    ErrorKind::IncompleteStream,
+                return Err(incomplete(
                     "ollama lost the connection to its model runner before the answer was complete",
                 ));
             }
             // What `load` and `unload` end is no answer, nor is an end alone.
-            Some("load" | "unload") if !self.said => return Err(said_nothing(reason)),
-            None if !self.said && self.usage.output.is_none() => return Err(said_nothing(reason)),
+            Some("load" | "unload") if is_silent => return Err(said_nothing(reason)),
+            None if is_silent && answer.usage.output.is_none() => return Err(said_nothing(reason)),
             Some("length") => Stop::MaxTokens,
-            _ if self.calls > 0 => Stop::ToolUse,
+            _ if answer.has_calls() => Stop::ToolUse,
             _ => Stop::EndTurn,
         };
-        self.done = true;
-        chunks.extend(self.truncated().map(Chunk::Notice));
-        let reply = std::mem::take(&mut self.reply);
-        chunks.push(Chunk::End(End {
-            stop,
-            raw_stop: reason.map(str::to_owned),
-            usage: self.usage,
-            native: reply.finish(&self.provider, &self.model),
-        }));
+        let truncated = self.truncated(answer);
+        answer.chunks.extend(truncated.map(Chunk::Notice));
+        let items = self.native_message().map(|message| json!([message]));
+        answer.end(stop, reason, items);
         Ok(())
     }
 
     /// Tells that the server read far less than was sent: it cuts a prompt that does not fit from
     /// the front, with status 200, where it does not know `truncate: false` (ollama's `server/prompt.go`, fb30760, 2026-08-21).
-    fn truncated(&self) -> Option<Notice> {
-        let read = self.usage.input?;
+    fn truncated(&self, answer: &Answer) -> Option<Notice> {
+        let read = answer.usage.input?;
         let cut = self.estimate >= SMALLEST_CONTEXT
             && read.saturating_mul(10) < self.estimate.saturating_mul(6);
         cut.then(|| Notice {
@@ -185,166 +174,33 @@ impl ChatDecoder {
             message: format!(
                 "ollama read only {read} tokens of a prompt of about {}: the start of the conversation \
                  and the tools may be missing; raise num_ctx of provider {:?} or start a new conversation",
-                self.estimate, self.provider
+                self.estimate,
+                answer.provider()
             ),
         })
     }
-}
 
-impl Decoder for ChatDecoder {
-    fn frame(
-        &mut self,
-        _event: &str,
-        data: &str,
-        chunks: &mut Vec<Chunk>,
-    ) -> Result<(), ProviderError> {
-        if self.done || data.trim().is_empty() {
-            return Ok(());
-        }
-        let value: Value = json::read_piece(data).map_err(|error| broken(&error))?;
-        self.object(&value, chunks)
-    }
-
-    fn whole(&mut self, body: &str, chunks: &mut Vec<Chunk>) -> Result<(), ProviderError> {
-        // Some proxies call a stream of lines `application/json`: any number of objects will do.
-        for value in serde_json::Deserializer::from_str(&json::pieces(body)).into_iter::<Value>() {
-            if self.done {
-                return Ok(());
-            }
-            self.object(&value.map_err(|error| broken(&error))?, chunks)?;
-        }
-        self.finish(chunks)
-    }
-
-    fn finish(&mut self, _chunks: &mut Vec<Chunk>) -> Result<(), ProviderError> {
-        if self.done {
-            return Ok(());
-        }
-        Err(ProviderError::new(
-            ErrorKind::IncompleteStream,
-            "ollama's answer broke off before its last line",
-        ))
-    }
-
-    fn is_done(&self) -> bool {
-        self.done
-    }
-}
-
-impl Native {
-    fn add_content(&mut self, text: &str) {
-        if self.fits(text.len()) {
-            self.content.push_str(text);
-        }
-    }
-
-    fn add_thinking(&mut self, text: &str) {
-        if self.fits(text.len()) {
-            self.thinking.push_str(text);
-        }
-    }
-
-    /// Keeps the call as it came, unknown fields included. Its arguments must be an object in a
-    /// request, whatever they were in the answer.
-    fn add_call(&mut self, call: &Value, input: &CallInput) {
-        if !self.fits(call.to_string().len()) {
-            return;
-        }
-        let mut call = call.clone();
-        if let (None, Value::Object(bare)) = (call.get("function"), &call) {
-            call = object!({ "function": bare });
-        }
-        if let Some(function) = call.get_mut("function").and_then(Value::as_object_mut) {
-            let object = match input {
-                CallInput::Object(object) => object.clone(),
-                CallInput::Invalid { .. } | CallInput::Truncated { .. } => Map::new(),
-            };
-            function.insert("arguments".to_owned(), Value::Object(object));
-        }
-        self.calls.push(call);
-    }
-
-    fn fits(&mut self, bytes: usize) -> bool {
-        self.bytes = self.bytes.saturating_add(bytes);
-        self.bytes <= NATIVE_CAP
-    }
-
-    /// The reply as one message, where it has more than text and was kept whole.
-    fn finish(self, provider: &str, model: &str) -> Option<NativeReply> {
-        if self.bytes > NATIVE_CAP || (self.thinking.is_empty() && self.calls.is_empty()) {
+    /// The reply as one message, where it has more than text.
+    fn native_message(&mut self) -> Option<Value> {
+        if self.thinking.is_empty() && self.calls.is_empty() {
             return None;
         }
-        let mut message = object!({ "role": "assistant", "content": self.content });
-        if let Some(message) = message.as_object_mut() {
-            if !self.thinking.is_empty() {
-                message.insert("thinking".to_owned(), Value::String(self.thinking));
-            }
-            if !self.calls.is_empty() {
-                message.insert("tool_calls".to_owned(), Value::Array(self.calls));
-            }
+        let mut message = json!({"role": "assistant", "content": self.content});
+        if !self.thinking.is_empty() {
+            message["thinking"] = json!(self.thinking);
         }
-        Some(NativeReply {
-            wire: WIRE.to_owned(),
-            provider: provider.to_owned(),
-            model: model.to_owned(),
-            items: Value::Array(vec![message]),
-        })
-    }
-}
-
-/// Returns a call's input, and the JSON text it came as.
-fn input(value: Option<&Value>) -> (String, CallInput) {
-    match value {
-        Some(Value::Object(object)) => (
-            Value::Object(object.clone()).to_string(),
-            CallInput::Object(object.clone()),
-        ),
-        // Only servers that imitate Ollama send text here.
-        Some(Value::String(text)) if !text.trim().is_empty() => {
-            (text.clone(), arguments::parse(text))
+        if !self.calls.is_empty() {
+            message["tool_calls"] = Value::Array(std::mem::take(&mut self.calls));
         }
-        None | Some(Value::Null | Value::String(_)) => {
-            ("{}".to_owned(), CallInput::Object(Map::new()))
-        }
-        Some(other) => {
-            let text = other.to_string();
-            let input = arguments::parse(&text);
-            (text, input)
-        }
+        Some(message)
     }
 }
 
 fn said_nothing(reason: Option<&str>) -> ProviderError {
     let reason = reason.map_or("without a reason".to_owned(), |it| format!("by {it:?}"));
-    ProviderError::new(
-        ErrorKind::IncompleteStream,
-        format!("ollama ended its answer {reason} before it said anything"),
-    )
-}
-
-fn text(value: Option<&Value>) -> Option<&str> {
-    value
-        .and_then(Value::as_str)
-        .filter(|text| !text.is_empty())
-}
-
-fn count(object: &Map<String, Value>, key: &str) -> Option<u64> {
-    object.get(key).and_then(Value::as_u64)
-}
-
-/// A line that stops in the middle is a lost connection; any other broken line a broken server.
-fn broken(error: &serde_json::Error) -> ProviderError {
-    if error.is_eof() {
-        ProviderError::new(
-            ErrorKind::IncompleteStream,
-            "ollama's answer broke off inside a line",
-        )
-    } else {
-        ProviderError::new(
-            ErrorKind::Protocol,
-            format!("ollama sent a line that is not JSON: {error}"),
-        )
-    }
+    incomplete(format!(
+        "ollama ended its answer {reason} before it said anything"
+    ))
 }
 
 #[cfg(test)]

@@ -20,18 +20,14 @@ pub(super) struct Facts {
     pub(super) context_length: Option<u64>,
     /// Whether it writes text at all; models for embeddings do not.
     pub(super) completion: Option<bool>,
-    /// Whether it can call tools.
     pub(super) tools: Option<bool>,
-    /// Whether it can think.
     pub(super) thinking: Option<bool>,
-    /// Whether it can see images.
     pub(super) vision: Option<bool>,
     /// Whether it takes levels of thinking only, and cannot stop thinking (gpt-oss).
     pub(super) thinks_in_levels: bool,
 }
 
 impl Facts {
-    /// Reads the answer of `/api/show`.
     pub(super) fn from_show(show: &Value) -> Self {
         let family = show.pointer("/details/family").and_then(Value::as_str);
         Self {

@@ -6,90 +6,96 @@
 
 use serde_json::Value;
 
-use super::items::{Items, text};
-use crate::message::{NativeReply, Notice, Usage};
+use super::items::Items;
+use crate::message::Notice;
 use crate::provider::chat::usage;
-use crate::provider::decode::Decoder;
-use crate::provider::json::read_piece;
+use crate::provider::decode::{Answer, Wire, WireDecoder, incomplete, protocol};
+use crate::provider::json::{Json, array, text};
 use crate::provider::schema::ToolNames;
-use crate::provider::{Chunk, End, ErrorKind, ProviderError, Stop};
+use crate::provider::{ErrorKind, ProviderError, Stop};
 
-/// The name of the wire format in [`NativeReply`]: the output items of one response in `items`.
+/// The name of the wire format in [`crate::message::NativeReply`]: the output items of one response in `items`.
 pub(in crate::provider) const WIRE: &str = "openai-responses";
 
-/// Most bytes of items and call input kept for one answer, the input counted twice, and the items
-/// once more where the end repeats them; several times any real one.
-const MAX_KEPT_BYTES: usize = 64 * 1024 * 1024;
+pub(crate) type ResponsesDecoder = WireDecoder<ResponsesWire>;
 
-/// The parser of one Responses answer.
-pub(crate) struct ResponsesDecoder {
-    provider: String,
-    model: String,
-    notices: Vec<Notice>,
-    started: bool,
-    done: bool,
+impl ResponsesDecoder {
+    /// See [`Answer::new`].
+    pub(crate) fn new(provider: &str, model: &str, names: ToolNames, notices: Vec<Notice>) -> Self {
+        Self {
+            wire: ResponsesWire::default(),
+            answer: Answer::new(WIRE, provider, model, names, notices),
+        }
+    }
+}
+
+#[derive(Default)]
+pub(crate) struct ResponsesWire {
     items: Items,
-    kept: usize,
     /// Whether text was passed on that belongs to no item known by then.
     stray: bool,
     refused: bool,
-    usage: Usage,
 }
 
-impl ResponsesDecoder {
-    /// A parser for an answer of `model` from the provider instance `provider`.
-    ///
-    /// `names` leads to the tools' own names; `notices` are passed on as the answer begins.
-    pub(crate) fn new(provider: &str, model: &str, names: ToolNames, notices: Vec<Notice>) -> Self {
-        Self {
-            provider: provider.to_owned(),
-            model: model.to_owned(),
-            notices,
-            started: false,
-            done: false,
-            items: Items::new(names),
-            kept: 0,
-            stray: false,
-            refused: false,
-            usage: Usage::default(),
-        }
-    }
+impl Wire for ResponsesWire {
+    const NO_END: &str = "the answer broke off before response.completed";
 
-    fn take(&mut self, event: &Value, chunks: &mut Vec<Chunk>) -> Result<(), ProviderError> {
-        let response = event.get("response").unwrap_or(&Value::Null);
-        match text(event, "type") {
-            "error" | "response.error" => Err(failure(event)),
-            _ if is_error(event.get("error")) => Err(failure(event)),
+    fn frame(&mut self, event: &Json<'_>, answer: &mut Answer) -> Result<(), ProviderError> {
+        let response = event.get("response");
+        let kind = text(event, "type");
+        if matches!(kind, "error" | "response.error") || is_error(event.get("error")) {
+            return Err(failure(event));
+        }
+        match kind {
             "response.created" | "response.queued" | "response.in_progress" => {
-                self.start(response, chunks);
+                answer.begin(text(response, "model"));
                 Ok(())
             }
-            "response.output_item.added" => self.add_item(event, chunks),
+            "response.output_item.added" => {
+                answer.begin("");
+                let place = event.get("output_index").as_u64();
+                self.items.add(place, event.get("item"), answer).map(drop)
+            }
             "response.output_item.done" => {
-                let place = event.get("output_index").and_then(Value::as_u64);
-                self.end_item(place, event.get("item").unwrap_or(&Value::Null), chunks)
+                let place = event.get("output_index").as_u64();
+                self.end_item(place, event.get("item"), answer)
             }
             "response.completed"
             | "response.incomplete"
             | "response.failed"
             | "response.cancelled"
-            | "response.done" => self.end(event, response, chunks),
-            kind => self.take_delta(kind, event, chunks),
+            | "response.done" => self.end(event, response, answer),
+            kind => {
+                self.delta(kind, event, answer);
+                Ok(())
+            }
         }
     }
 
-    fn take_delta(
-        &mut self,
-        kind: &str,
-        event: &Value,
-        chunks: &mut Vec<Chunk>,
-    ) -> Result<(), ProviderError> {
+    fn whole(&mut self, body: &Json<'_>, answer: &mut Answer) -> Result<(), ProviderError> {
+        if is_error(body.get("error")) || body.get("output").is_null() {
+            return Err(ProviderError::from_payload(&body.into(), None));
+        }
+        if matches!(text(body, "status"), "in_progress" | "queued") {
+            return Err(protocol("the response was sent before it was complete"));
+        }
+        answer.begin(text(body, "model"));
+        self.end(&Json::Null, body, answer)
+    }
+
+    fn close_calls(&mut self, answer: &mut Answer) {
+        self.items.close(true, answer);
+    }
+}
+
+impl ResponsesWire {
+    fn delta(&mut self, kind: &str, event: &Json<'_>, answer: &mut Answer) {
         let delta = text(event, "delta");
         match kind {
             "response.output_text.delta" | "response.refusal.delta" if !delta.is_empty() => {
                 self.refused |= kind == "response.refusal.delta";
-                self.told(event, chunks);
-                chunks.push(Chunk::Text(delta.to_owned()));
+                self.note_streamed(event);
+                answer.text(delta);
             }
             // The last two are names of earlier versions, which gateways kept.
             "response.reasoning_summary_text.delta"
@@ -98,99 +104,71 @@ impl ResponsesDecoder {
             | "response.reasoning.delta"
                 if !delta.is_empty() =>
             {
-                self.told(event, chunks);
-                chunks.push(Chunk::Thinking(delta.to_owned()));
+                self.note_streamed(event);
+                answer.thinking(delta);
             }
             "response.function_call_arguments.delta" | "response.custom_tool_call_input.delta" => {
-                if let Some(item) = self.items.of(event) {
-                    self.kept += item.append(delta, chunks);
+                if let Some(call) = self.items.open_call(event) {
+                    call.append(delta, answer);
                 }
             }
-            "response.function_call_arguments.done" => self.complete(event, "arguments", chunks),
-            "response.custom_tool_call_input.done" => self.complete(event, "input", chunks),
+            "response.function_call_arguments.done" => {
+                self.complete(event, "arguments", answer);
+            }
+            "response.custom_tool_call_input.done" => self.complete(event, "input", answer),
             _ => {}
         }
-        self.check_size()
     }
 
-    fn check_size(&self) -> Result<(), ProviderError> {
-        if self.kept > MAX_KEPT_BYTES {
-            return Err(ProviderError::too_large(MAX_KEPT_BYTES));
-        }
-        Ok(())
-    }
-
-    fn complete(&mut self, event: &Value, field: &str, chunks: &mut Vec<Chunk>) {
-        if let Some(item) = self.items.of(event) {
-            item.complete(text(event, field), chunks);
+    /// Takes a call's whole input, as far as it did not come in pieces.
+    fn complete(&mut self, event: &Json<'_>, field: &'static str, answer: &mut Answer) {
+        if let Some(call) = self.items.open_call(event) {
+            call.set(text(event, field), answer);
+            call.whole = true;
         }
     }
 
     /// Notes that an item's text is passed on piece by piece.
-    fn told(&mut self, event: &Value, chunks: &mut Vec<Chunk>) {
-        self.start(&Value::Null, chunks);
+    fn note_streamed(&mut self, event: &Json<'_>) {
         match self.items.of(event) {
-            Some(item) => item.told = true,
+            Some(item) => item.streamed = true,
             None => self.stray = true,
-        }
-    }
-
-    fn start(&mut self, response: &Value, chunks: &mut Vec<Chunk>) {
-        if !self.started {
-            self.started = true;
-            let model = Some(text(response, "model")).filter(|model| !model.is_empty());
-            chunks.push(Chunk::Start {
-                model: model.map(str::to_owned),
-            });
-            chunks.extend(self.notices.drain(..).map(Chunk::Notice));
-        }
-    }
-
-    fn add_item(&mut self, event: &Value, chunks: &mut Vec<Chunk>) -> Result<(), ProviderError> {
-        self.start(&Value::Null, chunks);
-        let place = event.get("output_index").and_then(Value::as_u64);
-        let item = event.get("item").unwrap_or(&Value::Null);
-        match self.items.add(place, item, chunks) {
-            Some(_) => Ok(()),
-            None => Err(too_many()),
         }
     }
 
     fn end_item(
         &mut self,
         place: Option<u64>,
-        item: &Value,
-        chunks: &mut Vec<Chunk>,
+        item: &Json<'_>,
+        answer: &mut Answer,
     ) -> Result<(), ProviderError> {
         if !item.is_object() {
             return Ok(());
         }
-        self.start(&Value::Null, chunks);
-        self.kept += item.to_string().len();
-        self.check_size()?;
-        let is_untold = self.items.end(place, item, chunks).ok_or_else(too_many)?;
-        if is_untold && !self.stray {
-            self.tell(item, chunks);
+        answer.begin("");
+        answer.keep(item.to_string().len());
+        let is_new = self.items.end(place, item, answer)?;
+        if is_new && !self.stray {
+            self.pass_on(item, answer);
         }
         Ok(())
     }
 
     /// Passes on what an item says that was not streamed.
-    fn tell(&mut self, item: &Value, chunks: &mut Vec<Chunk>) {
-        let parts = ["summary", "content"]
-            .into_iter()
-            .filter_map(|field| item.get(field)?.as_array())
-            .flatten();
-        for part in parts {
-            let said = text(part, "text");
+    fn pass_on(&mut self, item: &Json<'_>, answer: &mut Answer) {
+        let kind = text(item, "type");
+        for part in ["summary", "content"]
+            .iter()
+            .flat_map(|field| array(item, field))
+        {
             let refusal = text(part, "refusal");
-            match text(item, "type") {
-                "reasoning" if !said.is_empty() => chunks.push(Chunk::Thinking(said.to_owned())),
+            match kind {
+                "reasoning" => answer.thinking(text(part, "text")),
                 "message" if !refusal.is_empty() => {
                     self.refused = true;
-                    chunks.push(Chunk::Text(refusal.to_owned()));
+                    answer.text(refusal);
                 }
-                "message" if !said.is_empty() => chunks.push(Chunk::Text(said.to_owned())),
+                "message" => answer.text(text(part, "text")),
                 _ => {}
             }
         }
@@ -199,16 +177,12 @@ impl ResponsesDecoder {
     /// Takes the response as it ended, by the event's type or, without one, by its status.
     fn end(
         &mut self,
-        event: &Value,
-        response: &Value,
-        chunks: &mut Vec<Chunk>,
+        event: &Json<'_>,
+        response: &Json<'_>,
+        answer: &mut Answer,
     ) -> Result<(), ProviderError> {
-        for figures in [event.get("usage"), response.get("usage")]
-            .into_iter()
-            .flatten()
-        {
-            usage::update(&mut self.usage, usage::read(figures));
-        }
+        usage::update(&mut answer.usage, event.get("usage"));
+        usage::update(&mut answer.usage, response.get("usage"));
         let status = match text(event, "type").strip_prefix("response.") {
             Some(status) if status != "done" => status,
             _ => text(response, "status"),
@@ -217,21 +191,20 @@ impl ResponsesDecoder {
             return Err(failure(if event.is_null() { response } else { event }));
         }
         // Everything but what came as an event of its own; servers that stream no items send them here.
-        let output = response.get("output").and_then(Value::as_array);
-        for (place, item) in (0..).zip(output.into_iter().flatten()) {
-            self.end_item(Some(place), item, chunks)?;
+        for (place, item) in (0..).zip(array(response, "output")) {
+            self.end_item(Some(place), item, answer)?;
         }
-        if output.is_none() && self.items.is_empty() && !self.stray {
-            return Err(ProviderError::new(
-                ErrorKind::IncompleteStream,
+        if !response.get("output").is_array() && self.items.is_empty() && !self.stray {
+            return Err(incomplete(
                 "the provider ended its answer without any output",
             ));
         }
-        self.start(response, chunks);
-        let reason = match response.pointer("/incomplete_details/reason") {
-            Some(Value::String(reason)) => reason.as_str(),
-            _ => "max_output_tokens",
-        };
+        answer.begin(text(response, "model"));
+        let details = response.get("incomplete_details");
+        let reason = details
+            .get("reason")
+            .as_str()
+            .unwrap_or("max_output_tokens");
         let cut = match (status, reason) {
             ("incomplete", "content_filter") => Some(Stop::ContentFilter),
             // Documented as stopping points of the server, between items.
@@ -239,140 +212,40 @@ impl ResponsesDecoder {
             ("incomplete", _) => Some(Stop::MaxTokens),
             _ => None,
         };
-        self.items.close(cut.is_some(), chunks);
+        self.items.close(cut.is_some(), answer);
         let stop = match cut {
             Some(stop) => stop,
-            None if self.items.have_calls() => Stop::ToolUse,
+            None if answer.has_calls() => Stop::ToolUse,
             None if self.refused => Stop::Refusal,
             None => Stop::EndTurn,
         };
-        self.done = true;
         let raw_stop = match status {
             "incomplete" => format!("incomplete:{reason}"),
             "" => "completed".to_owned(),
             status => status.to_owned(),
         };
-        chunks.push(Chunk::End(End {
-            stop,
-            raw_stop: Some(raw_stop),
-            usage: self.usage,
-            native: self.native(),
-        }));
+        let items = self.items.take();
+        let items = (!items.is_empty()).then_some(Value::Array(items));
+        answer.end(stop, Some(&raw_stop), items);
         Ok(())
     }
-
-    fn native(&mut self) -> Option<NativeReply> {
-        let items = self.items.take();
-        (!items.is_empty()).then(|| NativeReply {
-            wire: WIRE.to_owned(),
-            provider: self.provider.clone(),
-            model: self.model.clone(),
-            items: Value::Array(items),
-        })
-    }
-
-    /// Closes the calls that are open where a step failed, so that none is left hanging.
-    fn settle(
-        &mut self,
-        outcome: Result<(), ProviderError>,
-        chunks: &mut Vec<Chunk>,
-    ) -> Result<(), ProviderError> {
-        if outcome.is_err() {
-            self.items.close(true, chunks);
-            self.done = true;
-        }
-        outcome
-    }
 }
 
-fn too_many() -> ProviderError {
-    ProviderError::new(ErrorKind::Protocol, "the answer has too many output items")
-}
-
-fn is_error(value: Option<&Value>) -> bool {
+fn is_error(value: &Json<'_>) -> bool {
     match value {
-        Some(Value::Object(fields)) => !fields.is_empty(),
-        Some(Value::String(message)) => !message.is_empty(),
+        Json::Object(fields) => !fields.is_empty(),
+        Json::Str(message) => !message.is_empty(),
         _ => false,
     }
 }
 
 /// Reads an event, or a response, that says that it failed. Errors are documented flat and sent nested.
-fn failure(event: &Value) -> ProviderError {
-    let error = ProviderError::from_payload(event, None);
+fn failure(event: &Json<'_>) -> ProviderError {
+    let mut error = ProviderError::from_payload(&event.into(), None);
     if error.kind == ErrorKind::Unknown && text(event, "type") == "response.failed" {
-        return ProviderError {
-            kind: ErrorKind::Server,
-            ..error
-        };
+        error.kind = ErrorKind::Server;
     }
     error
-}
-
-impl Decoder for ResponsesDecoder {
-    fn frame(
-        &mut self,
-        event: &str,
-        data: &str,
-        chunks: &mut Vec<Chunk>,
-    ) -> Result<(), ProviderError> {
-        let data = data.trim();
-        if self.done || data.is_empty() || data.starts_with("[DONE]") {
-            return Ok(());
-        }
-        let outcome = match read_piece::<Value>(data) {
-            Ok(value) if event == "error" && text(&value, "type") != "error" => {
-                Err(ProviderError::from_payload(&value, None))
-            }
-            Ok(value) => self.take(&value, chunks),
-            Err(_) if event == "error" => {
-                Err(ProviderError::from_payload(&Value::from(data), None))
-            }
-            Err(error) => Err(ProviderError::new(
-                ErrorKind::Protocol,
-                format!("an event of the answer is no JSON: {error}"),
-            )),
-        };
-        self.settle(outcome, chunks)
-    }
-
-    fn whole(&mut self, body: &str, chunks: &mut Vec<Chunk>) -> Result<(), ProviderError> {
-        let outcome = match read_piece::<Value>(body) {
-            Ok(value) if is_error(value.get("error")) || value.get("output").is_none() => {
-                Err(ProviderError::from_payload(&value, None))
-            }
-            Ok(value) => match text(&value, "status") {
-                "in_progress" | "queued" => Err(ProviderError::new(
-                    ErrorKind::Protocol,
-                    "the response was sent before it was complete",
-                )),
-                _ => {
-                    self.start(&value, chunks);
-                    self.end(&Value::Null, &value, chunks)
-                }
-            },
-            Err(error) => Err(ProviderError::new(
-                ErrorKind::Protocol,
-                format!("the answer is no JSON: {error}"),
-            )),
-        };
-        self.settle(outcome, chunks)
-    }
-
-    fn finish(&mut self, chunks: &mut Vec<Chunk>) -> Result<(), ProviderError> {
-        if self.done {
-            return Ok(());
-        }
-        let outcome = Err(ProviderError::new(
-            ErrorKind::IncompleteStream,
-            "the answer broke off before response.completed",
-        ));
-        self.settle(outcome, chunks)
-    }
-
-    fn is_done(&self) -> bool {
-        self.done
-    }
 }
 
 #[cfg(test)]

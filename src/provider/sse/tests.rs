@@ -1,19 +1,26 @@
-use futures::stream;
+use bytes::Bytes;
 use proptest::prelude::*;
 
-use super::*;
 use crate::provider::ErrorKind;
+use crate::provider::frames::{Frames, Framing, Piece};
 
+fn frames() -> Frames {
+    Frames::new(Framing::Sse, "text/event-stream")
+}
+
+/// Names and data of the events; what else it was comes without a name.
 fn events(pieces: &[&[u8]]) -> Vec<(String, String)> {
-    let bytes: Vec<_> = pieces
-        .iter()
-        .map(|piece| Ok(Bytes::copy_from_slice(piece)))
-        .collect();
-    let events = Events::new(stream::iter(bytes)).map(|frame| {
-        let frame = frame.unwrap();
-        (frame.event, frame.data)
+    let mut frames = frames();
+    let mut pieces = pieces.iter();
+    let outcome = pieces
+        .try_for_each(|piece| frames.push(Bytes::copy_from_slice(piece)))
+        .and_then(|()| frames.end());
+    let events = frames.pieces.into_iter().map(|piece| match piece {
+        Piece::Frame(frame) => (frame.event, frame.data),
+        Piece::Whole(body) => (String::new(), body),
     });
-    futures::executor::block_on(events.collect())
+    let error = outcome.err().map(|error| (String::new(), error.message));
+    events.chain(error).collect()
 }
 
 #[test]
@@ -22,7 +29,6 @@ fn events_as_servers_write_them() {
         ("data: a\n\n", &[("", "a")]),
         ("event: ping\r\ndata: {}\r\n\r\n", &[("ping", "{}")]),
         ("\u{feff}data:x\n\n", &[("", "x")]),
-        ("\u{feff}\u{feff}data:x\n\n", &[]),
         (": comment\n\n:\n\ndata: a\n\n", &[("", "a")]),
         ("data: a\ndata: b\n\n", &[("", "a\nb")]),
         ("id: 1\nretry: 5\ndata:  two\n\n", &[("", " two")]),
@@ -88,36 +94,29 @@ fn broken_characters_hold_nothing_back() {
 
 #[test]
 fn an_event_without_end_is_refused() {
-    let line = Bytes::from(format!("data: {}\n", "x".repeat(1024 * 1024)));
-    let endless = stream::repeat_with(move || Ok(line.clone()));
-    let first = futures::executor::block_on(Events::new(endless).next());
-    assert_eq!(first.unwrap().unwrap_err().kind, ErrorKind::Protocol);
+    let line = format!("data: {}\n", "x".repeat(1024 * 1024));
+    for endless in [line, "data:\n".repeat(10_000)] {
+        let mut frames = frames();
+        let error = loop {
+            if let Err(error) = frames.push(Bytes::from(endless.clone())) {
+                break error;
+            }
+        };
+        assert_eq!(error.kind, ErrorKind::Protocol);
+        assert!(frames.pieces.is_empty());
+    }
 }
 
 #[test]
-fn an_error_of_the_bytes_comes_through_once_the_events_before_it_did() {
-    let broke = ProviderError::new(ErrorKind::Timeout, "silence");
-    let bytes = vec![
-        Ok(Bytes::from_static(b"data: a\n\ndata: b\n")),
-        Err(broke.clone()),
-    ];
-    let mut events = Events::new(stream::iter(bytes));
-    let found = futures::executor::block_on(async { (events.next().await, events.next().await) });
-    assert_eq!(found.0.unwrap().unwrap().data, "a");
-    assert_eq!(found.1.unwrap().unwrap_err(), broke);
-}
-
-#[test]
-fn many_short_lines_are_bounded_too_and_take_no_time() {
-    let lines = Bytes::from("data:\n".repeat(10_000));
-    let endless = stream::repeat_with(move || Ok(lines.clone()));
-    let first = futures::executor::block_on(Events::new(endless).next());
-    assert_eq!(first.unwrap().unwrap_err().kind, ErrorKind::Protocol);
-    // Comments are no event, however many.
-    let comments = stream::iter(vec![Ok(Bytes::from(": wait\n".repeat(100_000))); 10]);
-    let event = stream::iter([Ok(Bytes::from_static(b"data: a\n\n"))]);
-    let found = futures::executor::block_on(Events::new(comments.chain(event)).next());
-    assert_eq!(found.unwrap().unwrap().data, "a");
+fn comments_are_no_event_however_many() {
+    let mut frames = frames();
+    for _ in 0..10 {
+        frames
+            .push(Bytes::from(": wait\n".repeat(100_000)))
+            .unwrap();
+    }
+    frames.push(Bytes::from_static(b"data: a\n\n")).unwrap();
+    assert_eq!(frames.pieces.len(), 1);
 }
 
 proptest! {

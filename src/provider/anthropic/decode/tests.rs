@@ -1,15 +1,12 @@
 use serde_json::json;
 
 use super::*;
-use crate::provider::CallInput;
+use crate::provider::decode::Decoder;
+use crate::provider::{CallInput, Chunk, End};
 
 fn decoder() -> MessageDecoder {
-    MessageDecoder::new(Context {
-        provider: "anthropic".to_owned(),
-        model: "claude-test".to_owned(),
-        prefix: "abc".to_owned(),
-        ..Context::default()
-    })
+    let (prefix, names) = ("abc".to_owned(), ToolNames::default());
+    MessageDecoder::new("anthropic", "claude-test", prefix, names, Vec::new())
 }
 
 /// Feeds frames, then the end of the bytes; returns the chunks and the error, if one came.

@@ -1,6 +1,6 @@
 use std::collections::HashSet;
 
-use serde_json::json;
+use serde_json::{Map, json};
 
 use super::*;
 use crate::message::{
@@ -152,7 +152,7 @@ impl Case {
         prepared
     }
 
-    fn body(&self) -> Map<String, Value> {
+    fn body(&self) -> Value {
         self.prepare().body
     }
 
@@ -177,7 +177,7 @@ impl Case {
 }
 
 /// Fails where the API would refuse a body whatever the model.
-fn check(body: &Map<String, Value>) {
+fn check(body: &Value) {
     let messages = body["messages"].as_array().unwrap();
     assert_eq!(messages[0]["role"], "user");
     let mut owed: Vec<Value> = Vec::new();
@@ -283,8 +283,8 @@ fn tools_stay_where_they_may_not_be_called() {
     assert_eq!(body["tools"].as_array().unwrap().len(), 2);
 
     case.tools.clear();
-    assert!(!case.body().contains_key("tools"));
-    assert!(!case.body().contains_key("tool_choice"));
+    assert_eq!(case.body().get("tools"), None);
+    assert_eq!(case.body().get("tool_choice"), None);
 
     case.tool_choice = ToolChoice::Auto;
     case.messages.push(thoughtful(MODEL, ""));

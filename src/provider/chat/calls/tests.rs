@@ -2,22 +2,28 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::provider::Chunk;
 
 /// A call as it came out: id, name, input (`null` where it is no object).
 type Seen = (Option<String>, String, Value);
 
+fn feed(calls: &mut Calls, entries: &[Value], answer: &mut Answer) -> Result<(), ProviderError> {
+    let texts: Vec<String> = entries.iter().map(Value::to_string).collect();
+    let entries = texts.iter().map(|text| serde_json::from_str(text).unwrap());
+    calls.feed(&entries.collect::<Vec<Json<'_>>>(), answer)
+}
+
 fn collect(deltas: &[Value], cut: bool) -> Vec<Seen> {
     let mut calls = Calls::default();
-    let mut chunks = Vec::new();
-    for (number, delta) in (1..).zip(deltas) {
-        calls
-            .feed(delta.as_array().unwrap(), number, &mut chunks)
-            .unwrap();
+    let mut answer = Answer::default();
+    for delta in deltas {
+        feed(&mut calls, delta.as_array().unwrap(), &mut answer).unwrap();
     }
-    calls.close(cut, &mut chunks);
+    calls.close(cut, &mut answer);
     let mut seen: Vec<(String, String, Option<Seen>)> = Vec::new();
-    for chunk in chunks {
+    for chunk in answer.chunks {
         match chunk {
+            Chunk::Start { .. } => {}
             Chunk::ToolCallStart { index, name, .. } => {
                 assert_eq!(index, seen.len(), "calls are numbered as they begin");
                 seen.push((name, String::new(), None));
@@ -233,13 +239,12 @@ fn a_cut_makes_the_last_call_unusable() {
 #[test]
 fn what_goes_back_is_never_broken_json() {
     let mut calls = Calls::default();
-    let mut chunks = Vec::new();
+    let mut answer = Answer::default();
     let signed = json!({"index": 0, "id": "a", "extra_content": {"google": {"thought_signature": "s"}},
         "function": {"name": "f", "arguments": "{\"x\": 1}"}});
-    calls
-        .feed(&[signed, entry(1, "", "g", "{\"y\"")], 1, &mut chunks)
-        .unwrap();
-    let native = calls.close(false, &mut chunks);
+    let entries = [signed, entry(1, "", "g", "{\"y\"")];
+    feed(&mut calls, &entries, &mut answer).unwrap();
+    let native = calls.close(false, &mut answer);
     assert_eq!(
         json!(native),
         json!([
@@ -256,7 +261,7 @@ fn too_many_calls_are_refused() {
     let entries: Vec<Value> = (0..=MAX_CALLS)
         .map(|n| entry(-1, &n.to_string(), "f", "{}"))
         .collect();
-    assert_eq!(calls.feed(&entries, 1, &mut Vec::new()), None);
+    assert!(feed(&mut calls, &entries, &mut Answer::default()).is_err());
 }
 
 proptest! {

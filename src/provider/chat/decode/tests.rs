@@ -2,7 +2,8 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::message::Severity;
-use crate::provider::CallInput;
+use crate::provider::decode::Decoder;
+use crate::provider::{CallInput, Chunk, End};
 
 /// What an answer came to.
 struct Read {
@@ -423,7 +424,7 @@ fn what_is_kept_of_an_answer_is_bounded() {
                 break error;
             }
             taken += 1;
-            assert!(taken <= 32, "more than 32 MiB were kept");
+            assert!(taken <= 64, "more than 64 MiB were kept");
         };
         assert_eq!(error.kind, ErrorKind::Protocol);
     }

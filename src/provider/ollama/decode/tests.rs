@@ -1,9 +1,12 @@
 use serde_json::json;
 
 use super::*;
+use crate::message::{NativeReply, Usage};
+use crate::provider::decode::Decoder;
+use crate::provider::{End, MAX_CALLS};
 
 fn decoder(estimate: u64) -> ChatDecoder {
-    ChatDecoder::new("local", "qwen3", Vec::new(), estimate)
+    ChatDecoder::new("local", "qwen3", ToolNames::default(), Vec::new(), estimate)
 }
 
 /// Feeds lines and the end of the bytes; returns the chunks and what went wrong.
@@ -242,20 +245,6 @@ fn what_is_broken_is_told_apart_from_what_is_cut() {
 }
 
 #[test]
-fn a_whole_body_and_its_lines_give_the_same_chunks() {
-    let body = "{\"model\":\"m\",\"message\":\n{\"content\":\"a\"},\"done\":false}\n\
-                {\"message\":{\"content\":\"b\"},\"done\":true,\"done_reason\":\"stop\"}\n";
-    let mut whole = Vec::new();
-    decoder(0).whole(body, &mut whole).expect("a good body");
-    let lines: Vec<String> = serde_json::Deserializer::from_str(body)
-        .into_iter::<Value>()
-        .map(|value| value.expect("a good line").to_string())
-        .collect();
-    let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
-    assert_eq!(stream_text(&mut decoder(0), &lines), (whole, None));
-}
-
-#[test]
 fn a_prompt_that_was_cut_is_told_once_before_the_end() {
     // (estimate, prompt_eval_count, whether it is told)
     let cases = [
@@ -287,13 +276,10 @@ fn a_prompt_that_was_cut_is_told_once_before_the_end() {
 }
 
 #[test]
-fn a_reply_too_long_to_keep_is_not_sent_back_as_it_was() {
-    let mut decoder = decoder(0);
-    let line = json!({"message": {"thinking": "x".repeat(NATIVE_CAP / 2)}}).to_string();
-    let last = json!({"message": {"thinking": "x"}, "done": true}).to_string();
-    let (chunks, error) = stream_text(&mut decoder, &[&line, &line, &last]);
-    assert_eq!(error, None);
-    assert_eq!(end(&chunks).native, None);
+fn what_is_kept_of_an_answer_is_bounded() {
+    let line = json!({"message": {"thinking": "x".repeat(1 << 20)}}).to_string();
+    let (_, error) = stream_text(&mut decoder(0), &[line.as_str(); 65]);
+    assert_eq!(error.unwrap().kind, ErrorKind::Protocol);
 }
 
 #[test]

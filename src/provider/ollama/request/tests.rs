@@ -1,7 +1,8 @@
-use serde_json::json;
+use serde_json::{Map, json};
 
 use super::*;
-use crate::message::{DangerLevel, NativeReply, ToolCategory, ToolId};
+use crate::message::{DangerLevel, NativeReply, ToolCategory, ToolId, ToolSpec};
+use crate::provider::history::IMAGE_OMITTED;
 
 const KNOWN: Facts = Facts {
     context_length: Some(40_960),
@@ -179,9 +180,9 @@ fn images_of_users_and_tools_go_along_where_the_model_sees() {
     assert_eq!(notices.len(), 1);
     assert_eq!(notices[0].code, "images_left_out");
     assert!(!body.to_string().contains(r#""images""#));
-    let text = format!("What is this?\n{NO_IMAGE}\n{NO_IMAGE}");
+    let text = format!("What is this?\n{IMAGE_OMITTED}\n{IMAGE_OMITTED}");
     assert_eq!(body["messages"][1]["content"], json!(text));
-    let text = format!("{NO_IMAGE}\na map");
+    let text = format!("{IMAGE_OMITTED}\na map");
     assert_eq!(body["messages"][3]["content"], json!(text));
 }
 

@@ -1,7 +1,8 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::provider::CallInput;
+use crate::provider::decode::Decoder;
+use crate::provider::{CallInput, Chunk, End};
 
 fn read(events: &[Value]) -> (Vec<Chunk>, Result<(), ProviderError>) {
     let mut decoder = ResponsesDecoder::new("p", "m", ToolNames::default(), Vec::new());

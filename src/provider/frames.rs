@@ -1,0 +1,208 @@
+//! The bytes of a body to frames: finds out what the body really is, and cuts it.
+//!
+//! Servers answer a request for a stream with JSON, with a page of HTML, or with the right bytes under the wrong
+//! content type, so the first line decides and the content type only helps.
+
+use std::collections::VecDeque;
+
+use bytes::Bytes;
+
+use super::ProviderError;
+use super::decode::protocol;
+use super::lines::{Lines, MAX_EVENT_BYTES, too_long};
+use super::sse::{Event, is_data};
+
+/// Most white space before the first byte of an answer, or after its first line: servers that keep a connection
+/// awake with it send some bytes a minute.
+const MAX_BLANK_BYTES: usize = 1024 * 1024;
+
+/// Bytes shown of a body that is no answer.
+const SHOWN_BYTES: usize = 200;
+
+/// How the wire format cuts a stream into frames.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Framing {
+    Sse,
+    Ndjson,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Frame {
+    /// The event's name; empty where it has none.
+    pub(super) event: String,
+    /// Its data; never empty.
+    pub(super) data: String,
+}
+
+#[derive(Debug)]
+pub(super) enum Piece {
+    Frame(Frame),
+    Whole(String),
+}
+
+/// What a body turned out to be.
+#[derive(Debug)]
+enum Form {
+    /// Nothing but white space came.
+    Blank,
+    Events(Event),
+    Rows,
+    /// JSON in one line, where events were said to come: the first of several rows, or all of it.
+    OneRow(String),
+    /// JSON in several lines.
+    Whole(String),
+    /// No answer of a model: what it is, and its beginning.
+    Refused(&'static str, String),
+}
+
+/// Cuts one body. The pieces come to a queue.
+#[derive(Debug)]
+pub(super) struct Frames {
+    is_ndjson: bool,
+    is_event_stream: bool,
+    lines: Lines,
+    form: Form,
+    blank: usize,
+    pub(super) pieces: VecDeque<Piece>,
+}
+
+impl Frames {
+    /// `content_type` is the header's value, empty where there was none.
+    pub(super) fn new(framing: Framing, content_type: &str) -> Self {
+        let content_type = content_type.to_ascii_lowercase();
+        Self {
+            is_ndjson: framing == Framing::Ndjson || content_type.contains("ndjson"),
+            is_event_stream: content_type.contains("event-stream"),
+            lines: Lines::default(),
+            form: Form::Blank,
+            blank: 0,
+            pieces: VecDeque::new(),
+        }
+    }
+
+    pub(super) fn push(&mut self, mut bytes: Bytes) -> Result<(), ProviderError> {
+        while let Some(line) = self.lines.next(&mut bytes)? {
+            self.take_line(line, true)?;
+        }
+        Ok(())
+    }
+
+    /// The bytes ended. A last line or event comes too, unless it was cut.
+    pub(super) fn end(&mut self) -> Result<(), ProviderError> {
+        let rest = self.lines.take_rest();
+        if !matches!(self.form, Form::Events(_)) || is_data(&rest) {
+            self.take_line(rest, false)?;
+        }
+        match std::mem::replace(&mut self.form, Form::Blank) {
+            Form::Events(mut event) if event.is_whole() => {
+                self.pieces.extend(event.end().map(Piece::Frame));
+            }
+            Form::Blank | Form::Rows | Form::Events(_) => {}
+            Form::OneRow(body) | Form::Whole(body) if is_whole(&body) => {
+                self.pieces.push_back(Piece::Whole(body));
+            }
+            Form::OneRow(body) | Form::Whole(body) => {
+                return Err(not_a_stream("broken JSON", &body));
+            }
+            Form::Refused(what, head) => return Err(not_a_stream(what, &head)),
+        }
+        Ok(())
+    }
+
+    /// Takes a line; `ended` says that its end came too.
+    fn take_line(&mut self, line: String, ended: bool) -> Result<(), ProviderError> {
+        match &mut self.form {
+            Form::Blank => return self.take_first(&line, ended),
+            Form::Events(event) => {
+                let frame = event.take_line(line)?;
+                self.pieces.extend(frame.map(Piece::Frame));
+            }
+            Form::Rows => self.push_row(line, ended),
+            Form::OneRow(_) if line.trim().is_empty() => return self.count_blank(line.len() + 1),
+            Form::OneRow(first) if line.trim_start().starts_with('{') => {
+                let first = std::mem::take(first);
+                self.form = Form::Rows;
+                self.push_row(first, true);
+                self.push_row(line, ended);
+            }
+            Form::OneRow(body) | Form::Whole(body) => {
+                let mut body = std::mem::take(body) + "\n";
+                body.push_str(&line);
+                if body.len() > MAX_EVENT_BYTES {
+                    return Err(too_long());
+                }
+                self.form = Form::Whole(body);
+            }
+            Form::Refused(what, head) => {
+                head.push('\n');
+                head.push_str(&line);
+                if head.len() >= SHOWN_BYTES {
+                    return Err(not_a_stream(what, head));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Finds out what the body is by its first line that says something.
+    fn take_first(&mut self, line: &str, ended: bool) -> Result<(), ProviderError> {
+        let is_blank = |c: char| c.is_ascii_whitespace() || c == '\u{feff}';
+        let first = line.trim_start_matches(is_blank).to_owned();
+        self.count_blank(line.len() - first.len() + 1)?;
+        let mut event = Event::default();
+        self.form = match first.bytes().next() {
+            None => return Ok(()),
+            // A line that is whole and has no end is the whole answer; one that ends and is not whole, its beginning.
+            Some(b'{' | b'[') if self.is_ndjson && is_whole(&first) == ended => {
+                self.push_row(first, ended);
+                Form::Rows
+            }
+            Some(b'{') if !self.is_ndjson && self.is_event_stream && is_whole(&first) => {
+                Form::OneRow(first)
+            }
+            Some(b'{' | b'[') => Form::Whole(first),
+            Some(b'<') => Form::Refused("a page of HTML", first),
+            Some(b'd' | b'e' | b'i' | b'r' | b':') => {
+                event.take_line(first)?;
+                Form::Events(event)
+            }
+            _ if self.is_event_stream => Form::Events(event),
+            _ => Form::Refused("text", first),
+        };
+        Ok(())
+    }
+
+    fn push_row(&mut self, line: String, ended: bool) {
+        if !line.trim().is_empty() && (ended || is_whole(&line)) {
+            let event = String::new();
+            self.pieces
+                .push_back(Piece::Frame(Frame { event, data: line }));
+        }
+    }
+
+    fn count_blank(&mut self, more: usize) -> Result<(), ProviderError> {
+        self.blank += more;
+        if self.blank <= MAX_BLANK_BYTES {
+            return Ok(());
+        }
+        Err(protocol(format!(
+            "the provider sent more than {} MiB of white space in the place of an answer",
+            MAX_BLANK_BYTES / (1024 * 1024)
+        )))
+    }
+}
+
+/// The error for a body that is no answer of a model.
+fn not_a_stream(what: &str, head: &str) -> ProviderError {
+    let end = head.floor_char_boundary(SHOWN_BYTES);
+    let start = super::error::safe_message(head.get(..end).unwrap_or(head));
+    protocol(format!(
+        "the provider answered with {what} instead of a stream, check base_url: {start}"
+    ))
+}
+
+/// Whether the data of an event arrived whole: `[DONE]`, or complete JSON.
+pub(super) fn is_whole(data: &str) -> bool {
+    let data = data.trim();
+    data.starts_with("[DONE]") || serde_json::from_str::<serde::de::IgnoredAny>(data).is_ok()
+}

@@ -1,0 +1,130 @@
+//! What the conversations of all wire formats share on their way to a model.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use super::Request;
+use crate::message::{Part, Reply, ToolId};
+
+/// What stands for an image that the model cannot see.
+pub(super) const IMAGE_OMITTED: &str = "[image omitted: the model does not see images]";
+
+/// Returns the items of a reply that the same provider instance and model made in the same format.
+pub(super) fn own_items<'a>(
+    reply: &'a Reply,
+    wire: &str,
+    provider: &str,
+    request: &Request<'_>,
+) -> Option<&'a Vec<Value>> {
+    let native = reply.native.as_ref()?;
+    let is_own =
+        native.wire == wire && native.provider == provider && native.model == request.model;
+    native.items.as_array().filter(|_| is_own)
+}
+
+/// The ids of calls that a request has so far: a client's own history may have an id of ours twice.
+///
+/// A function of the calls before alone, so that a history keeps its ids from request to request.
+#[derive(Debug, Default)]
+pub(super) struct CallIds(BTreeSet<String>);
+
+impl CallIds {
+    /// Notes an id that is sent as it came.
+    pub(super) fn take(&mut self, id: &str) {
+        self.0.insert(id.to_owned());
+    }
+
+    /// Returns the provider's own id where no earlier call has it, else one made from the daemon's; `fit`
+    /// brings them into the wire's form.
+    pub(super) fn assign(
+        &mut self,
+        own: Option<&str>,
+        id: &ToolId,
+        fit: impl Fn(&str) -> String,
+    ) -> String {
+        let own = own.filter(|own| !own.is_empty()).map(&fit);
+        let base = format!("call_{id}");
+        let copies = (2_u64..).map(|copy| fit(&format!("{base}_{copy}")));
+        let id = own
+            .into_iter()
+            .chain([fit(&base)])
+            .chain(copies)
+            .find(|id| !self.0.contains(id))
+            .unwrap_or(base);
+        self.take(&id);
+        id
+    }
+}
+
+/// Writes the parts of a user's message; blank text, which servers refuse, is left out.
+pub(super) fn parts(
+    parts: &[Part],
+    sees_images: bool,
+    text: fn(&str) -> Value,
+    image: fn(&str, &str) -> Value,
+) -> Vec<Value> {
+    let parts = parts.iter().filter_map(|part| match part {
+        Part::Text { text: blank } if blank.trim().is_empty() => None,
+        Part::Text { text: said } => Some(text(said)),
+        Part::Image { .. } if !sees_images => Some(text(IMAGE_OMITTED)),
+        Part::Image { media_type, data } => Some(image(media_type, data)),
+    });
+    parts.collect()
+}
+
+/// Sorts parts into texts and images (media type, base64); of images that the model does not see there is
+/// a word.
+pub(super) fn split(parts: &[Part], sees_images: bool) -> (Vec<&str>, Vec<(&str, &str)>) {
+    let (mut texts, mut images) = (Vec::new(), Vec::new());
+    for part in parts {
+        match part {
+            Part::Text { text } => texts.push(text.as_str()),
+            Part::Image { .. } if !sees_images => texts.push(IMAGE_OMITTED),
+            Part::Image { media_type, data } => images.push((media_type.as_str(), data.as_str())),
+        }
+    }
+    (texts, images)
+}
+
+/// The text of a tool result, for formats that have no flag for errors: the text says it.
+pub(super) fn result_text(texts: &[&str], is_error: bool, has_images: bool) -> String {
+    let joined = texts.join("\n");
+    let told = match (joined.trim().is_empty(), has_images) {
+        (false, _) => joined,
+        (true, true) => "(an image)".to_owned(),
+        (true, false) => "(no output)".to_owned(),
+    };
+    if is_error {
+        format!("Error: {told}")
+    } else {
+        told
+    }
+}
+
+/// Returns an object without its fields that are null.
+pub(super) fn without_nulls(mut object: Value) -> Value {
+    if let Value::Object(fields) = &mut object {
+        fields.retain(|_, value| !value.is_null());
+    }
+    object
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_call_of_a_request_has_its_own_id() {
+        let mut ids = CallIds::default();
+        for (id, own, expected) in [
+            ("t1", Some("a"), "a"),
+            ("t2", Some("a"), "call_t2"),
+            ("t3", None, "call_t3"),
+            ("t3", None, "call_t3_2"),
+            ("t4", Some(""), "call_t4"),
+        ] {
+            assert_eq!(ids.assign(own, &ToolId::new(id), str::to_owned), expected);
+        }
+    }
+}
