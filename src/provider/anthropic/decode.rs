@@ -12,7 +12,7 @@ use crate::provider::chat::usage;
 use crate::provider::decode::{Answer, Wire, WireDecoder, incomplete, protocol};
 use crate::provider::json::{Json, array, text};
 use crate::provider::schema::ToolNames;
-use crate::provider::{ErrorKind, ProviderError, Stop};
+use crate::provider::{ProviderError, Stop};
 
 /// Name of this wire format in [`crate::message::NativeReply::wire`].
 pub(super) const WIRE: &str = "anthropic-messages";

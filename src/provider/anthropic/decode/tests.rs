@@ -1,6 +1,7 @@
 use serde_json::json;
 
 use super::*;
+use crate::provider::ErrorKind;
 use crate::provider::decode::Decoder;
 use crate::provider::{CallInput, Chunk, End};
 

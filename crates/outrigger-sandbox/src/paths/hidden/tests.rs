@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::*;
 use crate::deny;
+use crate::paths::RootName;
 
 /// A project whose folders were last changed long ago, and its roots.
 fn world() -> (tempfile::TempDir, Roots) {
