@@ -180,10 +180,10 @@ impl Prepared for Call {
     {
         Box::pin(async move {
             let root = self.exec.roots().path(RootName::Project).to_owned();
-            let args = self.arguments.hardened();
+            let args = self.arguments.hardened;
             let mut command = self.exec.command("git", args, self.network);
             command.env.extend(git_alone(&root, self.network));
-            command.git = self.arguments.access();
+            command.git = self.arguments.access;
             Ok(self.exec.run_git(command, &run).await)
         })
     }

@@ -5,23 +5,17 @@
 
 use super::super::{Refusal, Violation};
 use super::arguments::existing;
-use super::words::{Item, Role, TEXTS, Words, file_letters, is_file_option};
+use super::words::{Item, Role, TABLE, Words};
 use crate::sandbox::deny::{self, Access};
 use crate::sandbox::paths::{Found, PathError, Roots};
-
-/// Letters that take the rest of their word where they are not for a file: messages, keys, kinds.
-const LETTERS_WITH_VALUE: &str = "mxCcSun";
 
 /// Returns the pathspecs that exclude the deny list from what the call shows.
 ///
 /// None where git takes none: two files that are compared, a range of lines and `--follow` name their file, and names are
 /// checked by [`check`]. None for a `log` without contents either: a pathspec makes git leave out commits.
 pub(super) fn excluded(words: &Words<'_>) -> Vec<String> {
-    let shows = match words.subcommand {
-        "log" | "reflog" => words.shows_patches(),
-        "diff" | "diff-files" | "diff-index" | "diff-tree" | "grep" | "show" => true,
-        _ => false,
-    };
+    let is_log = matches!(words.subcommand, "log" | "reflog");
+    let shows = words.about().excludes && (!is_log || words.shows_patches());
     let follows = words.options().any(|option| option == "--follow");
     if !shows || follows || words.compares_files() || words.shows_lines() {
         return Vec::new();
@@ -33,7 +27,7 @@ pub(super) fn excluded(words: &Words<'_>) -> Vec<String> {
 
 /// Refuses a word that names a file of the deny list which git would show or read.
 pub(super) fn check(words: &Words<'_>, item: &Item<'_>, roots: &Roots) -> Result<(), Refusal> {
-    let shows = words.shows_contents();
+    let shows = words.about().shows;
     if let Some(range) = item.range().filter(|_| shows) {
         return after_colons(range).try_for_each(|file| allowed(file, roots));
     }
@@ -52,22 +46,13 @@ pub(super) fn check(words: &Words<'_>, item: &Item<'_>, roots: &Roots) -> Result
 
 /// Checks the value that stands in one word with its option: `--file=x`, `-Fx`, `-aFx`.
 fn option_value(words: &Words<'_>, option: &str, roots: &Roots) -> Result<(), Refusal> {
-    if option.starts_with("--") {
-        return match option.split_once('=') {
-            Some((name, value)) if is_file_option(name) => named(value, roots),
-            Some((name, value)) if !TEXTS.contains(&name) => allowed_if_there(value, roots),
-            _ => Ok(()),
-        };
-    }
-    let letters = file_letters(words.subcommand);
-    let takes_value = |letter| letters.contains(letter) || LETTERS_WITH_VALUE.contains(letter);
-    match option
-        .find(takes_value)
-        .and_then(|at| option.split_at_checked(at + 1))
-    {
-        Some((cluster, value)) if cluster.ends_with(|letter| letters.contains(letter)) => {
+    let about = words.about();
+    match (about.cluster(option), option.split_once('=')) {
+        (Some((letters, value)), _) if letters.ends_with(|it| about.files.contains(it)) => {
             named(value, roots)
         }
+        (None, Some((name, value))) if TABLE.is_file(name) => named(value, roots),
+        (None, Some((name, value))) if !TABLE.is_text(name) => allowed_if_there(value, roots),
         _ => Ok(()),
     }
 }
