@@ -168,7 +168,7 @@ impl Calls<'_> {
             .and_then(|tool| {
                 let spec = tool.spec();
                 let scope = &self.exchange.setup.scope;
-                scope.grant(&spec.name, spec.danger_level)?.timeout
+                scope.grant(&spec.name, spec.danger_level)?.timeout()
             })
             .map_or(wanted, |cap| wanted.min(cap))
     }
