@@ -1,6 +1,6 @@
 //! What a call of git names, what it must not, and what is added to its words.
 
-use super::super::{Refusal, Violation};
+use super::super::Refusal;
 use super::shown;
 use super::words::{Role, TABLE, Words};
 use crate::sandbox::GitAccess;
@@ -13,17 +13,14 @@ const MAX_WORDS: usize = 1_000;
 /// The longest word, in bytes; a commit message fits.
 const MAX_WORD: usize = 64 * 1024;
 
-/// A call's words, checked.
 #[derive(Debug)]
 pub(super) struct Arguments {
-    /// As they came.
     pub(super) words: Vec<String>,
     /// The paths they name, below their root; the project itself where they name none.
     pub(super) paths: Vec<String>,
     /// The words git is run with: converters of the repository's off, submodules not entered, since the filters of each
     /// would run, files of the deny list excluded.
     pub(super) hardened: Vec<String>,
-    /// What the call may do to repositories.
     pub(super) access: GitAccess,
 }
 
@@ -86,7 +83,7 @@ fn hardened(words: &Words<'_>) -> Vec<String> {
             "--ignore-submodules=dirty",
         ]);
     }
-    line.extend(words.about().adds.iter().map(String::as_str));
+    line.extend(words.about.adds.iter().map(String::as_str));
     line.extend(rest);
     let line = line.into_iter().map(str::to_owned);
     line.chain(shown::excluded(words)).collect()
@@ -97,28 +94,23 @@ fn invalid(reason: impl Into<String>) -> Refusal {
 }
 
 fn check_form(words: &[String]) -> Result<(), Refusal> {
-    if words.is_empty() {
-        return Err(invalid(
-            "`args` is empty; give the words after `git`, e.g. [\"status\"]",
-        ));
-    }
-    if words.len() > MAX_WORDS {
-        return Err(invalid(format!("`args` has more than {MAX_WORDS} words")));
-    }
-    if words.iter().any(|word| word.len() > MAX_WORD) {
-        return Err(invalid(format!(
-            "a word of `args` has more than {MAX_WORD} bytes"
-        )));
-    }
-    if words.iter().any(|word| word.contains('\0')) {
-        return Err(invalid("a word of `args` holds a NUL character"));
-    }
-    Ok(())
+    let holds = |is_wrong: fn(&String) -> bool| words.iter().any(is_wrong);
+    Err(invalid(if words.is_empty() {
+        "`args` is empty; give the words after `git`, e.g. [\"status\"]".to_owned()
+    } else if words.len() > MAX_WORDS {
+        format!("`args` has more than {MAX_WORDS} words")
+    } else if holds(|word| word.len() > MAX_WORD) {
+        format!("a word of `args` has more than {MAX_WORD} bytes")
+    } else if holds(|word| word.contains('\0')) {
+        "a word of `args` holds a NUL character".to_owned()
+    } else {
+        return Ok(());
+    }))
 }
 
 fn check_subcommand(words: &Words<'_>) -> Result<(), Refusal> {
     let first = words.subcommand;
-    if words.is_known() {
+    if words.is_known {
         return Ok(());
     }
     Err(invalid(if first == "git" {
@@ -177,11 +169,11 @@ fn runs_programs(words: &Words<'_>, word: &str) -> bool {
         "cat-file" => false,
         // It reads a file only; that of `git clone` is a folder with hooks.
         "commit" if "--template".starts_with(name) => true,
-        _ => TABLE.harmless.iter().any(|option| option == name),
+        _ => TABLE.harmless.contains(name),
     };
     let letters = word.strip_prefix('-').unwrap_or_default();
     let letter =
-        !letters.starts_with('-') && letters.contains(|letter| words.about().runs.contains(letter));
+        !letters.starts_with('-') && letters.contains(|letter| words.about.runs.contains(letter));
     // Merging once more, for a comparison, runs the repository's merge drivers.
     let merges = word
         .strip_prefix("--diff-merges")
@@ -203,12 +195,12 @@ fn instead_of_converters(words: &Words<'_>, option: &str) -> Option<&'static str
     if words.compares() && begins("--submodule") && value == "diff" {
         return Some("leave the option away");
     }
-    let (letters, _) = words.about().cluster(option).unwrap_or_default();
+    let (letters, _) = words.about.cluster(option).unwrap_or_default();
     let is_option = |whole: &&String| match whole.strip_prefix('-') {
         Some(letter) if !letter.starts_with('-') => letters.contains(letter),
         _ => begins(whole),
     };
-    let mut converts = words.about().converts.iter();
+    let mut converts = words.about.converts.iter();
     match converts.find(is_option)?.as_str() {
         _ if words.shows_stash() => None,
         "-v" | "--verbose" => Some("use `diff` or `diff --cached`"),
@@ -238,7 +230,7 @@ fn foreign_strategy<'w>(subcommand: &str, words: &[&'w str]) -> Option<&'w str> 
     });
     named
         .into_iter()
-        .find(|name| !TABLE.strategies.iter().any(|own| own == name))
+        .find(|name| !TABLE.strategies.contains(*name))
 }
 
 /// The parts of words that are paths by their form: absolute, or leading up.
@@ -252,7 +244,7 @@ fn candidates<'w>(words: &Words<'w>) -> Vec<&'w str> {
             Role::Text | Role::Range => {}
             _ => {
                 let value = match word.split_once('=') {
-                    Some((name, _)) if TABLE.is_text(name) => continue,
+                    Some((name, _)) if TABLE.texts.contains(name) => continue,
                     Some((name, value)) if name.starts_with('-') => value,
                     _ => word,
                 };
@@ -260,7 +252,7 @@ fn candidates<'w>(words: &Words<'w>) -> Vec<&'w str> {
                 let attached = value
                     .split_at_checked(2)
                     .filter(|(letter, _)| letter.starts_with('-') && *letter != "--")
-                    .filter(|(letter, _)| !TABLE.is_text(letter));
+                    .filter(|(letter, _)| !TABLE.texts.contains(*letter));
                 let both = [Some(value), attached.map(|(_, value)| value)];
                 found.extend(both.into_iter().flatten().filter(|it| leads_away(it)));
             }
@@ -272,30 +264,18 @@ fn candidates<'w>(words: &Words<'w>) -> Vec<&'w str> {
 /// Whether a word can only be a path, and one that may leave the project.
 fn leads_away(text: &str) -> bool {
     let url = text.strip_prefix("file://").unwrap_or(text);
-    url.starts_with(['/', '~'])
-        || url == ".."
-        || url.starts_with("../")
-        || url.split('/').any(|part| part == "..")
+    url.starts_with(['/', '~']) || url.split('/').any(|part| part == "..")
 }
 
 /// Maps a path; `None` where it is one that git alone knows what to make of.
 fn inside(path: &str, roots: &Roots) -> Result<Option<String>, Refusal> {
     let plain = path.strip_prefix("file://").unwrap_or(path);
-    // `:(exclude)x`, `:/x` and `:!x` are pathspecs below the work tree.
-    if plain.is_empty() || plain.starts_with(':') {
+    // `:(exclude)x`, `:/x` and `:!x` are pathspecs below the work tree; `HEAD~2:../x` is an object.
+    if plain.is_empty() || !plain.starts_with(['/', '~', '.']) && plain.contains(':') {
         return Ok(None);
     }
-    // `HEAD~2:../x`, `v1..v2`: objects, not files.
-    if !plain.starts_with(['/', '~', '.']) && plain.contains(':') {
-        return Ok(None);
-    }
-    match roots.map(plain, Access::Look) {
-        Ok(target) => {
-            Ok((target.root() == RootName::Project).then(|| target.relative().to_owned()))
-        }
-        Err(PathError::Forbidden(message)) => Err(Refusal::Violation(Violation { message })),
-        Err(error) => Err(invalid(error.to_string())),
-    }
+    let target = roots.map(plain, Access::Look)?;
+    Ok((target.root() == RootName::Project).then(|| target.relative().to_owned()))
 }
 
 /// The path below the project of a word that names something there.

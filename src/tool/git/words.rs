@@ -3,7 +3,7 @@
 //! Git has hundreds of options, and some take the next word. Where that is not known for certain a word counts as one
 //! that names something.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 
 use serde::Deserialize;
@@ -12,22 +12,20 @@ use serde::Deserialize;
 pub(super) static TABLE: LazyLock<Table> =
     LazyLock::new(|| toml::from_str(include_str!("words.toml")).unwrap_or_default());
 
-/// The table, which says what its fields are.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Table {
-    texts: Vec<String>,
-    searches: Vec<String>,
+    pub(super) texts: BTreeSet<String>,
+    searches: BTreeSet<String>,
     files: Vec<String>,
     patches: Vec<String>,
-    reflog: Vec<String>,
+    reflog: BTreeSet<String>,
     pub(super) running: Vec<String>,
-    pub(super) harmless: Vec<String>,
-    pub(super) strategies: Vec<String>,
+    pub(super) harmless: BTreeSet<String>,
+    pub(super) strategies: BTreeSet<String>,
     subcommands: BTreeMap<String, Subcommand>,
 }
 
-/// One subcommand in the table.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct Subcommand {
@@ -42,11 +40,6 @@ pub(super) struct Subcommand {
 }
 
 impl Table {
-    /// Whether this option is followed by text, where no contents are shown.
-    pub(super) fn is_text(&self, option: &str) -> bool {
-        self.texts.iter().any(|text| text == option)
-    }
-
     /// Whether the value of a long option is a file that git reads, or an object: any clear beginning of a name is taken.
     pub(super) fn is_file(&self, option: &str) -> bool {
         option.len() > 3 && self.files.iter().any(|name| name.starts_with(option))
@@ -74,17 +67,14 @@ impl Subcommand {
                 Some(Role::Range)
             }
             ("grep", _) => (option == "-e").then_some(Role::Text),
-            _ if self.shows => {
-                let mut searches = TABLE.searches.iter();
-                searches.any(|it| it == option).then_some(Role::Text)
-            }
+            _ if self.shows => TABLE.searches.contains(option).then_some(Role::Text),
             (_, Some((letters, ""))) if letters.ends_with(is_file) => Some(Role::File),
             (_, None) if TABLE.is_file(option) => Some(Role::File),
             // `-am`: the last letter takes it.
             (_, Some((letters, ""))) if letters.ends_with('m') && self.values.contains('m') => {
                 Some(Role::Text)
             }
-            _ => TABLE.is_text(option).then_some(Role::Text),
+            _ => TABLE.texts.contains(option).then_some(Role::Text),
         }
     }
 }
@@ -108,7 +98,6 @@ pub(super) enum Role {
     Path,
 }
 
-/// A word.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Item<'w> {
     pub(super) word: &'w str,
@@ -126,24 +115,27 @@ impl<'w> Item<'w> {
     }
 }
 
-/// The words after `git`.
 #[derive(Debug)]
 pub(super) struct Words<'w> {
     /// Empty where there is none.
     pub(super) subcommand: &'w str,
-    /// `None` for a subcommand that is not run.
-    known: Option<&'static Subcommand>,
+    pub(super) is_known: bool,
+    /// What the table says of it; nothing of one that is not run.
+    pub(super) about: &'static Subcommand,
     pub(super) items: Vec<Item<'w>>,
 }
 
 impl<'w> Words<'w> {
-    /// Tells what each word is.
     pub(super) fn read(words: &'w [String]) -> Self {
+        static UNKNOWN: LazyLock<Subcommand> = LazyLock::new(Subcommand::default);
+
         let mut words = words.iter().map(String::as_str);
         let subcommand = words.next().unwrap_or_default();
+        let known = TABLE.subcommands.get(subcommand);
         let mut read = Self {
             subcommand,
-            known: TABLE.subcommands.get(subcommand),
+            is_known: known.is_some(),
+            about: known.unwrap_or(&UNKNOWN),
             items: Vec::new(),
         };
         // What the next word is, where the last one says so.
@@ -159,7 +151,7 @@ impl<'w> Words<'w> {
                 None => Role::Operand,
             };
             if role == Role::Option {
-                next = read.about().value_of(subcommand, word);
+                next = read.about.value_of(subcommand, word);
                 options = word != "--end-of-options";
             }
             paths |= role == Role::Separator;
@@ -184,32 +176,20 @@ impl<'w> Words<'w> {
         }
     }
 
-    pub(super) fn is_known(&self) -> bool {
-        self.known.is_some()
-    }
-
-    /// What the table says of the subcommand; nothing of one that is not run.
-    pub(super) fn about(&self) -> &'static Subcommand {
-        static UNKNOWN: LazyLock<Subcommand> = LazyLock::new(Subcommand::default);
-
-        self.known.unwrap_or(&UNKNOWN)
-    }
-
-    /// The first word after the subcommand, which names what some of them do.
     pub(super) fn first(&self) -> &'w str {
         self.items.first().map_or("", |item| item.word)
     }
 
     /// Whether it compares contents, for which the repository may name converters.
     pub(super) fn compares(&self) -> bool {
-        self.about().compares
+        self.about.compares
             && !self.changes_reflog()
             && (self.subcommand != "stash" || self.shows_stash())
     }
 
     /// Whether it is a `reflog` that takes none of the options of `log`.
     fn changes_reflog(&self) -> bool {
-        self.subcommand == "reflog" && TABLE.reflog.iter().any(|word| word == self.first())
+        self.subcommand == "reflog" && TABLE.reflog.contains(self.first())
     }
 
     /// Whether it is a stash that is shown, or a list of them.
@@ -239,7 +219,6 @@ impl<'w> Words<'w> {
         !self.changes_reflog() && self.options().any(shows)
     }
 
-    /// The options before `--`.
     pub(super) fn options(&self) -> impl Iterator<Item = &'w str> {
         self.items
             .iter()
