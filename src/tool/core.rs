@@ -15,7 +15,7 @@ use super::file_read::file_read;
 use super::file_search::file_search;
 use super::file_write::file_write;
 use super::git::git;
-use super::web_search::WebSearch;
+use super::web_search::web_search;
 use crate::config::ToolsConfig;
 use crate::http::Clients;
 use crate::message::Notice;
@@ -39,7 +39,7 @@ pub fn tools(
         Arc::new(file_search(Arc::clone(roots), config.output_cap)),
         Arc::new(bash(exec.clone(), config.bash, home())),
         Arc::new(git(exec.clone(), config.bash, home())),
-        Arc::new(WebSearch::new(
+        Arc::new(web_search(
             config.web_search.clone(),
             Clients::default(),
             notices.clone(),
