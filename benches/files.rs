@@ -16,8 +16,8 @@ use std::time::Duration;
 use criterion::{Criterion, criterion_group, criterion_main};
 use outrigger::sandbox::paths::Roots;
 use outrigger::sandbox::seen::SeenFiles;
-use outrigger::tool::file_list::FileList;
-use outrigger::tool::file_search::FileSearch;
+use outrigger::tool::file_list::file_list;
+use outrigger::tool::file_search::file_search;
 use outrigger::tool::{Output, Run, Tool};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -61,8 +61,8 @@ fn files(criterion: &mut Criterion) {
     tree(&project);
     let roots = Arc::new(Roots::open(&project, &central, None).unwrap());
     let runtime = tokio::runtime::Runtime::new().unwrap();
-    let list = FileList::new(Arc::clone(&roots));
-    let search = FileSearch::new(roots, 100 * 1024);
+    let list = file_list(Arc::clone(&roots));
+    let search = file_search(roots, 100 * 1024);
     let cases: [(&str, &dyn Tool, Value); 4] = [
         ("list 10,000 files", &list, json!({"maxResults": 10_000})),
         (

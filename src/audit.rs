@@ -1,13 +1,11 @@
-//! The audit log: one line of JSON for each tool call, appended to a file that no tool reaches.
+//! The audit log: one line of JSON for each tool call, with digests in the place of contents, appended to a file that no
+//! tool reaches.
 //!
-//! It says what was called, how it was judged, who let it run, and what came of it, with digests in the place of
-//! contents. Whoever records never waits: a thread writes, and what finds its queue full is counted. A file
-//! that cannot be written is said once, in the log and to a client, and stops nothing; the gap is
-//! marked as soon as a line goes through again. Nothing here decides anything.
+//! Whoever records never waits: a thread writes, and what finds its queue full is counted. A file that cannot be written
+//! is said once, in the log and to a client; the gap is marked as soon as a line goes through again.
 
 mod file;
 
-use std::fmt;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -84,7 +82,7 @@ impl Ruling {
         Self {
             decision: Decision::Run,
             by,
-            edited: false,
+            ..Self::default()
         }
     }
 
@@ -93,7 +91,7 @@ impl Ruling {
         Self {
             decision: Decision::Refused,
             by,
-            edited: false,
+            ..Self::default()
         }
     }
 }
@@ -103,77 +101,67 @@ impl Ruling {
 #[serde(rename_all = "camelCase")]
 pub struct Entry {
     /// When the call was settled, RFC 3339 in UTC.
-    pub time: String,
-    /// Whose: session, conversation, exchange.
-    pub session: String,
-    /// The conversation.
-    pub conversation: String,
+    pub(crate) time: String,
+    pub(crate) session: String,
+    pub(crate) conversation: String,
     /// The exchange, by the id of its messages.
-    pub exchange: String,
+    pub(crate) exchange: String,
     /// The call, unique in its session.
-    pub tool_id: String,
-    /// The tool's name.
-    pub tool: String,
+    pub(crate) tool_id: String,
+    pub(crate) tool: String,
     /// The provider instance whose model made the call.
-    pub provider: String,
-    /// That model.
-    pub model: String,
+    pub(crate) provider: String,
+    pub(crate) model: String,
     /// `safe`, `warning`, `dangerous` or `blocked`.
-    pub level: String,
-    /// Whether it was let run.
-    pub decision: Decision,
-    /// Who said so.
-    pub decided_by: By,
+    pub(crate) level: String,
+    pub(crate) decision: Decision,
+    pub(crate) decided_by: By,
     /// Whether the user changed the input.
-    pub edited: bool,
+    pub(crate) edited: bool,
     /// `success`, `error`, `denied` or `cancelled`.
-    pub status: String,
+    pub(crate) status: String,
     /// The sandbox mode of a command.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub sandbox: Option<String>,
-    /// A command's exit code.
+    pub(crate) sandbox: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub exit_code: Option<i32>,
-    /// How long it ran, in milliseconds.
-    pub duration_ms: u64,
-    /// How long it waited for other calls, in milliseconds.
-    pub queued_ms: u64,
+    pub(crate) exit_code: Option<i32>,
+    pub(crate) duration_ms: u64,
+    /// How long it waited for other calls.
+    pub(crate) queued_ms: u64,
     /// The input as it was run, as compact JSON.
-    pub input: Digested,
+    pub(crate) input: Digested,
     /// The result as the model was given it.
-    pub output: Digested,
+    pub(crate) output: Digested,
 }
 
 /// A content that is not shown.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Digested {
-    /// SHA-256, in hexadecimal.
-    pub sha256: String,
-    /// Its length in bytes.
-    pub bytes: u64,
+    sha256: String,
+    bytes: u64,
 }
 
 impl Digested {
     /// Digests a content.
     pub fn of(content: &[u8]) -> Self {
-        let digest = Sha256::digest(content);
         Self {
-            sha256: digest.iter().map(|byte| format!("{byte:02x}")).collect(),
+            sha256: data_encoding::HEXLOWER.encode(&Sha256::digest(content)),
             bytes: content.len() as u64,
         }
     }
 }
 
 /// Where lines go; clones write to the same file, the default to none.
-#[derive(Clone, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Audit(Option<Arc<Open>>);
 
+#[derive(Debug)]
 struct Open {
     queue: SyncSender<Item>,
     state: Arc<State>,
 }
 
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct State {
     /// Lines that were not written since the last one that was.
     lost: AtomicU64,
@@ -185,12 +173,6 @@ enum Item {
     Line(String),
     /// Everything before this was written once the sender is dropped.
     Flush(SyncSender<()>),
-}
-
-impl fmt::Debug for Audit {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Audit({})", self.0.is_some())
-    }
 }
 
 impl Audit {
@@ -251,7 +233,6 @@ impl Audit {
 }
 
 impl State {
-    /// Counts a line that is not in the file; the first of a row is told.
     fn lose(&self, problem: &str) {
         if self.lost.fetch_add(1, Ordering::Relaxed) > 0 {
             return;
@@ -275,9 +256,11 @@ fn write_all(mut file: LogFile, items: &Receiver<Item>, state: &State) {
             }
         };
         let lost = state.lost.load(Ordering::Relaxed);
+        // A line of its own stands for those that are missing.
+        let time = format!("{:.3}", jiff::Timestamp::now());
         let marked = match lost {
             0 => line,
-            lost => format!("{}{line}", gap(lost)),
+            lost => format!("{{\"time\":\"{time}\",\"lost\":{lost}}}\n{line}"),
         };
         match file.append(marked.as_bytes()) {
             Ok(()) if lost > 0 => {
@@ -288,12 +271,6 @@ fn write_all(mut file: LogFile, items: &Receiver<Item>, state: &State) {
             Err(error) => state.lose(&error.to_string()),
         }
     }
-}
-
-/// The line that stands for those that are missing.
-fn gap(lost: u64) -> String {
-    let time = format!("{:.3}", jiff::Timestamp::now());
-    format!("{{\"time\":\"{time}\",\"lost\":{lost}}}\n")
 }
 
 #[cfg(test)]

@@ -1,11 +1,9 @@
 //! What a tool is, how one call of it is prepared, judged and run, and which tools there are.
 //!
-//! A call goes through three steps: [`Tool::prepare`] parses the input into a [`Prepared`] call;
-//! its [`Facts`] let [`crate::permission`] decide; [`Prepared::run`] does the work. Nothing here
-//! asks the user or talks to a client; files and processes are reached through `sandbox` alone.
+//! A call goes through three steps: [`Tool::prepare`] parses the input, [`crate::permission`] decides by the [`Facts`] of
+//! the [`Prepared`] call, and [`Prepared::run`] does the work. Files and processes are reached through `sandbox` alone.
 //!
-//! Two kinds of failure are never mixed. What the model can read and react to (file not found,
-//! non-zero exit, timed out) is an [`Output`] with `is_error`; what must end more than the call is a
+//! What the model can read and react to is an [`Output`] with `is_error`; what must end more than the call is a
 //! [`Violation`].
 
 use std::collections::BTreeMap;
@@ -19,6 +17,7 @@ use tokio_util::sync::CancellationToken;
 use crate::classifier::{Classification, Finding, Remembered, SimpleCommand};
 use crate::message::{Danger, DangerLevel, Part, ToolSpec};
 pub use crate::message::{Metadata, OutputStream};
+use crate::sandbox::paths::PathError;
 use crate::telemetry::Redactor;
 
 mod appraisal;
@@ -40,9 +39,13 @@ mod listed;
 pub mod locks;
 mod mask;
 mod name_filter;
+mod program;
 mod secrets;
+mod stop;
 mod text;
+mod typed;
 pub mod user;
+mod walk;
 pub mod web_search;
 
 /// Something the model can call.
@@ -59,18 +62,26 @@ pub trait Tool: Send + Sync {
     ///
     /// # Errors
     ///
-    /// [`Refusal::Invalid`] where the input does not fit the schema, with a text that lets the model
-    /// mend it; [`Refusal::Violation`] where a path argument leaves the roots or is on the deny list.
+    /// [`Refusal`].
     fn prepare(&self, input: &Map<String, Value>) -> Result<Box<dyn Prepared>, Refusal>;
 }
 
 /// Why a call cannot be prepared.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// The input does not fit; the model reads why.
+    /// The input does not fit; the model reads why, and how to mend it.
     Invalid(String),
-    /// A path argument is outside the roots or denied; the exchange ends.
+    /// A path argument is outside the roots or on the deny list; the exchange ends.
     Violation(Violation),
+}
+
+impl From<PathError> for Refusal {
+    fn from(error: PathError) -> Self {
+        match error {
+            PathError::Forbidden(message) => Self::Violation(Violation { message }),
+            error => Self::Invalid(error.to_string()),
+        }
+    }
 }
 
 /// A call that its own path argument takes outside the roots or onto the deny list.
@@ -82,7 +93,7 @@ pub struct Violation {
 }
 
 /// One call with its input parsed, ready to be judged and run.
-pub trait Prepared: Send + Sync {
+pub trait Prepared: Send + Sync + 'static {
     /// What the decision about this call rests on.
     fn facts(&self) -> Facts;
 
@@ -107,18 +118,13 @@ pub trait Prepared: Send + Sync {
         Box::pin(std::future::ready(None))
     }
 
-    /// Does the work.
-    ///
-    /// Ends soon after `run.cancel` is cancelled, with nothing left running. The time limit is kept
-    /// by the call itself ([`Facts::timeout`], capped by `run.timeout`) so that it can say what was
-    /// done until then.
+    /// Does the work. Ends soon after `run.cancel` is cancelled, with nothing left running, and keeps its time limit
+    /// (`run.timeout`) itself, so that it can say what was done until then.
     ///
     /// # Errors
     ///
     /// [`Violation`] where following a path shows that it leaves the roots or is denied.
-    fn run<'a>(self: Box<Self>, run: Run<'a>) -> BoxFuture<'a, Result<Output, Violation>>
-    where
-        Self: 'a;
+    fn run<'a>(self: Box<Self>, run: Run<'a>) -> BoxFuture<'a, Result<Output, Violation>>;
 }
 
 /// What the decision about a call rests on.
@@ -165,19 +171,14 @@ impl Facts {
 
     /// Returns the facts of a call of this tool that runs commands.
     pub(crate) fn of_commands(tool: &str, classified: &Classification) -> Self {
-        Self {
-            danger: Danger {
-                level: classified.level,
-                reasons: classified.reasons(),
-            },
-            commands: classified.commands.clone(),
-            findings: classified.findings.clone(),
-            plain: classified.plain,
-            remember: classified
-                .rememberable()
-                .map(|commands| RememberKey::Commands(tool.to_owned(), commands)),
-            ..Self::new(classified.level, None)
-        }
+        let remembered = classified.rememberable();
+        let key = |commands| RememberKey::Commands(tool.to_owned(), commands);
+        let mut facts = Self::new(classified.level, remembered.map(key));
+        facts.danger.reasons = classified.reasons();
+        facts.commands.clone_from(&classified.commands);
+        facts.findings.clone_from(&classified.findings);
+        facts.plain = classified.plain;
+        facts
     }
 }
 
@@ -261,10 +262,10 @@ impl Output {
 
 /// The tools there are: core tools for good, MCP tools as they come and go.
 ///
-/// A snapshot is immutable, so an exchange keeps the tools it began a turn with. The lock is held
-/// for a pointer's copy, never across an await.
+/// A snapshot is immutable, so an exchange keeps the tools it began a turn with.
 #[derive(Default)]
 pub struct Registry {
+    /// Held for a pointer's copy, never across an await.
     tools: parking_lot::RwLock<Arc<ToolSet>>,
 }
 
@@ -274,13 +275,9 @@ pub type ToolSet = BTreeMap<String, Arc<dyn Tool>>;
 impl Registry {
     /// Makes a registry of core tools.
     pub fn new(tools: impl IntoIterator<Item = Arc<dyn Tool>>) -> Self {
-        let set: ToolSet = tools
-            .into_iter()
-            .map(|tool| (tool.spec().name.clone(), tool))
-            .collect();
-        Self {
-            tools: parking_lot::RwLock::new(Arc::new(set)),
-        }
+        let registry = Self::default();
+        registry.replace("core", tools);
+        registry
     }
 
     /// Returns the tools there are now.
@@ -291,11 +288,8 @@ impl Registry {
     /// Replaces all tools of one origin. A name that another origin has stays the other's.
     pub fn replace(&self, origin: &str, tools: impl IntoIterator<Item = Arc<dyn Tool>>) {
         let mut guard = self.tools.write();
-        let mut set: ToolSet = guard
-            .iter()
-            .filter(|(_, tool)| tool.spec().origin != origin)
-            .map(|(name, tool)| (name.clone(), Arc::clone(tool)))
-            .collect();
+        let mut set = ToolSet::clone(&guard);
+        set.retain(|_, tool| tool.spec().origin != origin);
         for tool in tools {
             set.entry(tool.spec().name.clone()).or_insert(tool);
         }

@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 /// The most older files that are kept.
 pub const MAX_KEPT: u64 = 100;
 
-/// A file that lines are appended to.
 #[derive(Debug)]
 pub(super) struct LogFile {
     path: PathBuf,
@@ -48,23 +47,17 @@ impl LogFile {
         if full {
             self.put_aside()?;
         }
-        let mut text = Vec::with_capacity(lines.len() + 1);
-        if self.torn {
-            text.push(b'\n');
-        }
-        text.extend_from_slice(lines);
-        let written = self.file.write(&text);
-        let whole = matches!(&written, Ok(written) if *written == text.len());
-        if let Ok(written) = written
-            && written > 0
-        {
+        let newline: &[u8] = if self.torn { b"\n" } else { b"" };
+        let text = [newline, lines].concat();
+        let written = self.file.write(&text)?;
+        let is_whole = written == text.len();
+        if written > 0 {
             self.bytes += written as u64;
-            self.torn = !whole;
+            self.torn = !is_whole;
         }
-        match written {
-            Ok(_) if whole => Ok(()),
-            Ok(_) => Err(io::ErrorKind::StorageFull.into()),
-            Err(error) => Err(error),
+        match is_whole {
+            true => Ok(()),
+            false => Err(io::ErrorKind::StorageFull.into()),
         }
     }
 

@@ -223,10 +223,7 @@ impl Prepared for Deed {
         Vec::new()
     }
 
-    fn run<'a>(self: Box<Self>, run: Run<'a>) -> BoxFuture<'a, Result<Output, Violation>>
-    where
-        Self: 'a,
-    {
+    fn run<'a>(self: Box<Self>, run: Run<'a>) -> BoxFuture<'a, Result<Output, Violation>> {
         Box::pin(async move {
             tokio::task::yield_now().await;
             match self.0.as_str() {

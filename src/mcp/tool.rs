@@ -81,10 +81,7 @@ impl Prepared for Call {
         }
     }
 
-    fn run<'a>(self: Box<Self>, run: Run<'a>) -> BoxFuture<'a, Result<Output, Violation>>
-    where
-        Self: 'a,
-    {
+    fn run<'a>(self: Box<Self>, run: Run<'a>) -> BoxFuture<'a, Result<Output, Violation>> {
         Box::pin(async move {
             let patience = START_PATIENCE.min(run.timeout);
             let waiting = tokio::time::timeout(patience, self.tool.server.life());

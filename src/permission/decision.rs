@@ -74,9 +74,8 @@ pub const REPEATED_SAFE_CALLS: u32 = 25;
 
 /// Decides about one call.
 ///
-/// Refusals come first, then what is asked at every trust level, then the trust level, unless the user
-/// said before not to be asked for it, which counts for nothing under `supervised`: a milder rule never hides a
-/// stricter one.
+/// Refusals come first, then what is asked at every trust level, then the trust level, unless the user said before not to
+/// be asked for it: a milder rule never hides a stricter one.
 pub fn decide(subject: &Subject<'_>, scope: &Scope, rules: Rules) -> Decision {
     let name = &subject.tool.name;
     if subject.danger.level == DangerLevel::Blocked {
@@ -132,10 +131,9 @@ pub fn decide(subject: &Subject<'_>, scope: &Scope, rules: Rules) -> Decision {
     }
     let harmless =
         rules.trust == TrustLevel::Autonomous && subject.danger.level == DangerLevel::Safe;
-    let often = if harmless {
-        REPEATED_SAFE_CALLS
-    } else {
-        REPEATED_CALLS
+    let often = match harmless {
+        true => REPEATED_SAFE_CALLS,
+        false => REPEATED_CALLS,
     };
     if subject.repeated >= often {
         return Decision::Ask(format!(
@@ -171,24 +169,19 @@ pub fn decide(subject: &Subject<'_>, scope: &Scope, rules: Rules) -> Decision {
 
 /// What the trust level alone says; `allowed` where the scope names the command as one to run.
 fn by_trust(subject: &Subject<'_>, rules: Rules, allowed: bool) -> Decision {
-    const RUN: Decision = Decision::Run { remembered: false };
-
+    // A tool that is offered where only reading is runs what only reads.
+    let is_shell = !subject.commands.is_empty() && subject.tool.danger_level > DangerLevel::Safe;
+    let is_safe = subject.danger.level == DangerLevel::Safe;
     match rules.trust {
-        TrustLevel::Autonomous => RUN,
+        TrustLevel::Autonomous => Decision::Run { remembered: false },
         TrustLevel::Supervised => {
             Decision::Ask("every call is asked for at trust level `supervised`".to_owned())
         }
-        TrustLevel::Guided if allowed => RUN,
-        TrustLevel::Guided if subject.danger.level == DangerLevel::Safe => {
-            // A tool that is offered where only reading is runs what only reads.
-            let shell =
-                !subject.commands.is_empty() && subject.tool.danger_level > DangerLevel::Safe;
-            if shell && !rules.auto_approve_safe_commands {
-                Decision::Ask("commands are asked for at trust level `guided`".to_owned())
-            } else {
-                RUN
-            }
+        TrustLevel::Guided if allowed => Decision::Run { remembered: false },
+        TrustLevel::Guided if is_safe && is_shell && !rules.auto_approve_safe_commands => {
+            Decision::Ask("commands are asked for at trust level `guided`".to_owned())
         }
+        TrustLevel::Guided if is_safe => Decision::Run { remembered: false },
         TrustLevel::Guided => Decision::Ask(format!(
             "`{}` can change things and is asked for at trust level `guided`",
             subject.tool.name

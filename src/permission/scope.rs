@@ -1,17 +1,36 @@
 //! What a conversation's tools may do: a workflow's permissions, and what a send narrowed them to.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
-use globset::{Glob, GlobSet, GlobSetBuilder};
+use globset::{Glob, GlobBuilder, GlobSet, GlobSetBuilder};
 
 use super::{Permission, PermissionMap};
-use crate::classifier::{Denial, Pattern, SimpleCommand};
+use crate::classifier::{Denial, Pattern, PatternError, SimpleCommand};
 use crate::message::{DangerLevel, ToolSpec};
 
 /// What tools may do. One map is the workflow's or the client's; a second one narrows it.
 #[derive(Clone, Debug, Default)]
 pub struct Scope {
-    maps: Vec<PermissionMap>,
+    maps: Vec<BTreeMap<String, Arc<Rule>>>,
+}
+
+/// What a map says of one tool; the default is what one without entries says of a tool that only reads.
+#[derive(Debug, Default)]
+struct Rule {
+    permission: Permission,
+    /// `None` for all paths.
+    paths: Option<Paths>,
+    allow: Vec<Pattern>,
+    deny: Vec<Pattern>,
+}
+
+/// Globs on paths, and the folders that hold all that they match.
+#[derive(Debug)]
+struct Paths {
+    globs: GlobSet,
+    folders: Vec<String>,
 }
 
 impl Scope {
@@ -29,16 +48,17 @@ impl Scope {
         workflow: Option<&PermissionMap>,
         narrowed: Option<&PermissionMap>,
     ) -> Result<Self, String> {
-        let scope = Self {
-            maps: workflow.into_iter().chain(narrowed).cloned().collect(),
+        let compiled = |map: &PermissionMap| {
+            let rules = map.iter().map(|(tool, permission)| {
+                let rule = Rule::new(permission).map_err(|error| format!("`{tool}`: {error}"))?;
+                Ok((tool.clone(), Arc::new(rule)))
+            });
+            rules.collect()
         };
-        for (tool, permission) in scope.maps.iter().flatten() {
-            globs(permission.paths.as_deref().unwrap_or_default())
-                .map_err(|error| format!("`{tool}`: {error}"))?;
-            patterns(&permission.allow).map_err(|error| format!("`{tool}`: allow: {error}"))?;
-            patterns(&permission.deny).map_err(|error| format!("`{tool}`: deny: {error}"))?;
-        }
-        Ok(scope)
+        let maps = workflow.into_iter().chain(narrowed).map(compiled);
+        Ok(Self {
+            maps: maps.collect::<Result<_, String>>()?,
+        })
     }
 
     /// Whether the tool is offered to the model.
@@ -48,145 +68,129 @@ impl Scope {
 
     /// Returns what the tool may do; `None` where it is not allowed.
     pub fn grant(&self, tool: &str, level: DangerLevel) -> Option<Grant> {
-        let mut grant = Grant {
-            paths: Vec::new(),
-            allows: Vec::new(),
-            deny: Vec::new(),
-            timeout: None,
-            dangerous: true,
-            network: true,
-            unlimited: self.maps.is_empty(),
+        let rule = |map: &BTreeMap<String, Arc<Rule>>| match map.is_empty() {
+            true => (level == DangerLevel::Safe).then(Arc::default),
+            false => lookup(map, tool).filter(|rule| rule.permission.allowed),
         };
-        for map in &self.maps {
-            if map.is_empty() {
-                if level > DangerLevel::Safe {
-                    return None;
-                }
-                grant.read_only();
-                continue;
-            }
-            grant.narrow(lookup(map, tool).filter(|found| found.allowed)?);
-        }
-        Some(grant)
+        let rules = self.maps.iter().map(rule).collect::<Option<_>>()?;
+        Some(Grant { rules })
     }
 }
 
-/// Globs on paths, and the folders that hold all that they match.
-#[derive(Clone, Debug, Default)]
-struct Paths {
-    globs: GlobSet,
-    folders: Vec<String>,
+impl Rule {
+    fn new(permission: &Permission) -> Result<Self, String> {
+        let paths = |globs: &Vec<String>| -> Result<Paths, globset::Error> {
+            let mut set = GlobSetBuilder::new();
+            for glob in globs {
+                let glob = GlobBuilder::new(glob.trim_start_matches("./"))
+                    .literal_separator(true)
+                    .build()?;
+                set.add(glob);
+            }
+            Ok(Paths {
+                globs: set.build()?,
+                folders: globs.iter().map(|glob| folder_of(glob)).collect(),
+            })
+        };
+        let patterns = |texts: &[String]| -> Result<Vec<Pattern>, PatternError> {
+            texts.iter().map(|text| Pattern::parse(text)).collect()
+        };
+        Ok(Self {
+            paths: permission
+                .paths
+                .as_ref()
+                .map(paths)
+                .transpose()
+                .map_err(|error| error.to_string())?,
+            allow: patterns(&permission.allow).map_err(|error| format!("allow: {error}"))?,
+            deny: patterns(&permission.deny).map_err(|error| format!("deny: {error}"))?,
+            permission: permission.clone(),
+        })
+    }
 }
 
-/// What one tool may do within a scope.
+/// What one tool may do within a scope: what each of its maps lets it do.
 #[derive(Clone, Debug)]
 pub struct Grant {
-    /// Each must match every path; empty for all paths.
-    paths: Vec<Paths>,
-    /// One list for each map; a command runs unasked where each has a pattern for it.
-    allows: Vec<Vec<Pattern>>,
-    deny: Vec<Pattern>,
-    /// Longest run of one call.
-    pub timeout: Option<Duration>,
-    dangerous: bool,
-    network: bool,
-    /// There is no map at all.
-    unlimited: bool,
+    rules: Vec<Arc<Rule>>,
 }
 
 impl Grant {
-    /// Takes the word of a map without entries: only reading, and nothing of what a map has to grant by name.
-    fn read_only(&mut self) {
-        self.allows.push(Vec::new());
-        self.dangerous = false;
-        self.network = false;
+    /// Returns the longest run of one call.
+    pub fn timeout(&self) -> Option<Duration> {
+        let timeouts = self.rules.iter().map(|rule| rule.permission.timeout);
+        timeouts.flatten().min()
     }
 
-    /// Takes one map's word: nothing gets wider by it.
-    fn narrow(&mut self, permission: &Permission) {
-        if let Some(paths) = &permission.paths {
-            // Checked when the scope was made; a glob that fails here would match nothing.
-            self.paths.push(Paths {
-                globs: globs(paths).unwrap_or_default(),
-                folders: paths.iter().map(|glob| folder_of(glob)).collect(),
-            });
-        }
-        self.allows
-            .push(patterns(&permission.allow).unwrap_or_default());
-        self.deny
-            .extend(patterns(&permission.deny).unwrap_or_default());
-        self.timeout = match (self.timeout, permission.timeout) {
-            (Some(a), Some(b)) => Some(a.min(b)),
-            (a, b) => a.or(b),
-        };
-        self.dangerous &= permission.allow_dangerous;
-        self.network &= permission.allow_network;
-    }
-
-    /// Returns the first path that no glob of the scope matches.
     pub(super) fn path_outside<'p>(&self, paths: &'p [String]) -> Option<&'p str> {
-        paths
-            .iter()
-            .map(String::as_str)
-            .find(|path| !self.shows(path))
+        let mut paths = paths.iter().map(String::as_str);
+        paths.find(|path| !self.shows(path))
     }
 
     /// Whether a path is in scope.
     pub fn shows(&self, path: &str) -> bool {
-        self.paths.iter().all(|paths| paths.globs.is_match(path))
+        self.paths().all(|paths| paths.globs.is_match(path))
     }
 
     /// Returns the first folder that can hold nothing that is in scope.
     pub(super) fn folder_outside<'p>(&self, paths: &'p [String]) -> Option<&'p str> {
-        let may_hold =
-            |path: &str, folder: &str| is_within(folder, path) || is_within(path, folder);
-        paths.iter().map(String::as_str).find(|path| {
-            !self.paths.iter().all(|paths| {
-                let mut folders = paths.folders.iter();
-                folders.any(|folder| may_hold(path, folder)) || paths.globs.is_match(path)
-            })
-        })
+        let may_hold = |path: &str, in_scope: &Paths| {
+            let mut folders = in_scope.folders.iter();
+            folders.any(|folder| is_within(folder, path) || is_within(path, folder))
+                || in_scope.globs.is_match(path)
+        };
+        let mut paths = paths.iter().map(String::as_str);
+        paths.find(|path| !self.paths().all(|in_scope| may_hold(path, in_scope)))
     }
 
-    /// Whether every command is allowed by a pattern of each map of the scope.
+    fn paths(&self) -> impl Iterator<Item = &Paths> {
+        self.rules.iter().filter_map(|rule| rule.paths.as_ref())
+    }
+
     pub(super) fn allows_all(&self, commands: &[SimpleCommand]) -> bool {
         let allowed = |command: &SimpleCommand| {
-            let mut allows = self.allows.iter();
-            allows.all(|allow| allow.iter().any(|pattern| pattern.matches(command)))
+            let mut rules = self.rules.iter();
+            rules.all(|rule| rule.allow.iter().any(|pattern| pattern.matches(command)))
         };
-        !commands.is_empty() && !self.allows.is_empty() && commands.iter().all(allowed)
+        !commands.is_empty() && !self.rules.is_empty() && commands.iter().all(allowed)
     }
 
     /// Whether some command is, or may come to be, one that a pattern of the scope denies.
     pub(super) fn denies_one(&self, commands: &[SimpleCommand]) -> Denial {
+        let patterns = || self.rules.iter().flat_map(|rule| &rule.deny);
         let denials = commands
             .iter()
-            .flat_map(|command| self.deny.iter().map(|pattern| pattern.denies(command)));
+            .flat_map(|command| patterns().map(|pattern| pattern.denies(command)));
         denials.max().unwrap_or(Denial::No)
     }
 
-    /// Whether commands classed dangerous are in scope.
     pub(super) fn dangerous(&self) -> bool {
-        self.dangerous && !self.unlimited
+        self.each_grants(|permission| permission.allow_dangerous)
     }
 
     /// Whether commands may use the network unasked.
     pub fn network(&self) -> bool {
-        self.network && !self.unlimited
+        self.each_grants(|permission| permission.allow_network)
+    }
+
+    /// Whether every map grants what has to be granted by name; where there is none, nobody did.
+    fn each_grants(&self, granted: impl Fn(&Permission) -> bool) -> bool {
+        let mut rules = self.rules.iter();
+        !self.rules.is_empty() && rules.all(|rule| granted(&rule.permission))
     }
 }
 
-/// Finds a tool's permission: by its name, else by the longest pattern with `*` that matches.
-fn lookup<'m>(map: &'m PermissionMap, tool: &str) -> Option<&'m Permission> {
-    map.get(tool).or_else(|| {
+/// Finds a tool's rule: by its name, else by the longest pattern with `*` that matches.
+fn lookup(map: &BTreeMap<String, Arc<Rule>>, tool: &str) -> Option<Arc<Rule>> {
+    let matches =
+        |name: &str| Glob::new(name).is_ok_and(|glob| glob.compile_matcher().is_match(tool));
+    let by_pattern = || {
         map.iter()
-            .filter(|(name, _)| name.contains('*'))
-            .filter(|(name, _)| {
-                Glob::new(name).is_ok_and(|glob| glob.compile_matcher().is_match(tool))
-            })
+            .filter(|(name, _)| name.contains('*') && matches(name))
             .max_by_key(|(name, _)| name.len())
-            .map(|(_, permission)| permission)
-    })
+            .map(|(_, rule)| rule)
+    };
+    map.get(tool).or_else(by_pattern).cloned()
 }
 
 /// The folder that holds all that a glob matches: its components before the first wildcard.
@@ -212,22 +216,6 @@ fn is_within(path: &str, folder: &str) -> bool {
         "" | "." => true,
         folder => rooted(path).starts_with(&rooted(folder)),
     }
-}
-
-fn globs(paths: &[String]) -> Result<GlobSet, globset::Error> {
-    let mut set = GlobSetBuilder::new();
-    for path in paths {
-        set.add(
-            globset::GlobBuilder::new(path.trim_start_matches("./"))
-                .literal_separator(true)
-                .build()?,
-        );
-    }
-    set.build()
-}
-
-fn patterns(texts: &[String]) -> Result<Vec<Pattern>, crate::classifier::PatternError> {
-    texts.iter().map(|text| Pattern::parse(text)).collect()
 }
 
 #[cfg(test)]

@@ -18,52 +18,12 @@ const MANY_UNTRACKED_LINES: usize = 10;
 /// Removing more than half of a file counts as losing it from this length on.
 const SHORT_FILE: usize = 20;
 
-/// Files by which builds, tests and continuous integration run programs, on the folded path.
-const RUN_BY_BUILDS: &[&str] = &[
-    "**/.github/{workflows,actions}/**",
-    "**/.gitlab-ci.yml",
-    "**/.gitlab/ci/**",
-    "**/.circleci/**",
-    "**/.buildkite/**",
-    "**/.woodpecker/**",
-    "**/.forgejo/workflows/**",
-    "**/.gitea/workflows/**",
-    "**/.ci/**",
-    "**/{.travis,.drone,.woodpecker,.appveyor,appveyor,.cirrus,azure-pipelines,bitbucket-pipelines,cloudbuild}.{yml,yaml}",
-    "**/jenkinsfile*",
-    "**/{makefile,gnumakefile}",
-    "**/makefile.*",
-    "**/*.{mk,mak,cmake}",
-    "**/cmakelists.txt",
-    "**/{configure,configure.ac,meson.build}",
-    "**/{dockerfile,containerfile,vagrantfile}*",
-    "**/*.dockerfile",
-    "**/{compose,docker-compose}*.{yml,yaml}",
-    "**/{justfile,.justfile}",
-    "**/taskfile.{yml,yaml}",
-    "**/{build.rs,.cargo/config,.cargo/config.toml}",
-    "**/package.json",
-    "**/{gulpfile,gruntfile}.*",
-    "**/{vite,webpack,rollup,babel,jest,vitest,playwright,esbuild,next,nuxt,svelte,astro,karma}.config.*",
-    "**/{setup.py,setup.cfg,pyproject.toml,noxfile.py,tox.ini,conftest.py,tasks.py,fabfile.py,dodo.py,manage.py}",
-    "**/{rakefile,gemfile,dangerfile,fastfile}",
-    "**/*.{gemspec,rake}",
-    "**/{build,settings,init}.gradle*",
-    "**/gradle-wrapper.properties",
-    "**/{gradlew,mvnw}*",
-    "**/{pom.xml,build.xml,build.sbt,build.sc,project.clj,mix.exs}",
-    "**/{build,workspace,module}.bazel",
-    "**/{.bazelrc,buck,tiltfile,earthfile,procfile}",
-    "**/{flake,shell,default}.nix",
-    "**/{lefthook,.lefthook,.pre-commit-config,.pre-commit-hooks}.{yml,yaml}",
-    "**/{.lintstagedrc,lint-staged.config}*",
-    "**/*.{csproj,vcxproj,fsproj,targets}",
-    "**/directory.build.props",
-];
+/// Files by which builds, tests and continuous integration run programs: globs on the folded path, one a line.
+const RUN_BY_BUILDS: &str = include_str!("appraisal/builds.txt");
 
 static BUILDS: LazyLock<GlobSet> = LazyLock::new(|| {
     let mut set = GlobSetBuilder::new();
-    for glob in RUN_BY_BUILDS {
+    for glob in RUN_BY_BUILDS.lines() {
         // A test looks that each is well formed.
         if let Ok(glob) = Glob::new(glob) {
             set.add(glob);
@@ -75,24 +35,19 @@ static BUILDS: LazyLock<GlobSet> = LazyLock::new(|| {
 /// A change, as far as its harm depends on it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Change<'a> {
-    /// The file, relative to its root.
     pub(super) path: &'a str,
     pub(super) before: Before,
     pub(super) added: usize,
     pub(super) removed: usize,
 }
 
-/// What is there before the change.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Before {
-    /// Nothing.
     Missing,
-    /// A file.
     File {
         /// Its lines; `None` where it is no text, or too large.
         lines: Option<usize>,
         is_executable: bool,
-        /// Whether git keeps it.
         is_tracked: bool,
     },
 }
@@ -124,22 +79,18 @@ pub(super) fn appraise(change: &Change<'_>) -> Danger {
             if is_executable {
                 worse("the file is executable");
             }
-            let most = |old: usize| removed * 2 > old;
-            match (old, is_tracked) {
-                (None, _) => {
-                    worse("the old content is not text or very large, and is lost as a whole");
-                }
-                (Some(old), false)
-                    if removed > 0 && (removed >= MANY_UNTRACKED_LINES || most(old)) =>
-                {
+            if let Some(old) = old {
+                let is_most = removed * 2 > old;
+                let is_much = removed >= MANY_LINES || (old >= SHORT_FILE && is_most);
+                if !is_tracked && removed > 0 && (removed >= MANY_UNTRACKED_LINES || is_most) {
                     worse(
                         "the file is not under version control: what is removed cannot be brought back",
                     );
-                }
-                (Some(old), _) if removed >= MANY_LINES || (old >= SHORT_FILE && most(old)) => {
+                } else if is_much {
                     worse("much of the file is removed");
                 }
-                (Some(_), _) => {}
+            } else {
+                worse("the old content is not text or very large, and is lost as a whole");
             }
             match old {
                 None => format!("replaces the file by {}", lines(added)),
@@ -324,9 +275,9 @@ mod tests {
 
     #[test]
     fn every_glob_is_well_formed() {
-        for glob in RUN_BY_BUILDS {
+        for glob in RUN_BY_BUILDS.lines() {
             assert!(Glob::new(glob).is_ok(), "{glob}");
         }
-        assert_eq!(BUILDS.len(), RUN_BY_BUILDS.len());
+        assert_eq!(BUILDS.len(), RUN_BY_BUILDS.lines().count());
     }
 }

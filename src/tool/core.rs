@@ -6,16 +6,16 @@ use std::sync::Arc;
 use tokio::sync::broadcast;
 
 use super::Tool;
-use super::bash::Bash;
-use super::custom::Custom;
+use super::bash::bash;
+use super::custom::custom;
 use super::exec::Exec;
-use super::file_edit::FileEdit;
-use super::file_list::FileList;
-use super::file_read::FileRead;
-use super::file_search::FileSearch;
-use super::file_write::FileWrite;
-use super::git::Git;
-use super::web_search::WebSearch;
+use super::file_edit::file_edit;
+use super::file_list::file_list;
+use super::file_read::file_read;
+use super::file_search::file_search;
+use super::file_write::file_write;
+use super::git::git;
+use super::web_search::web_search;
 use crate::config::ToolsConfig;
 use crate::http::Clients;
 use crate::message::Notice;
@@ -30,35 +30,28 @@ pub fn tools(
     home: Option<&Path>,
     notices: &broadcast::Sender<Notice>,
 ) -> Vec<Arc<dyn Tool>> {
+    let home = || home.map(Path::to_owned);
     let tools: Vec<Arc<dyn Tool>> = vec![
-        Arc::new(FileRead::new(Arc::clone(roots), config.file_read.clone())),
-        Arc::new(FileWrite::new(Arc::clone(roots))),
-        Arc::new(FileEdit::new(Arc::clone(roots))),
-        Arc::new(FileList::new(Arc::clone(roots))),
-        Arc::new(FileSearch::new(Arc::clone(roots), config.output_cap)),
-        Arc::new(Bash::new(
-            exec.clone(),
-            config.bash,
-            home.map(Path::to_owned),
-        )),
-        Arc::new(Git::new(
-            exec.clone(),
-            config.bash,
-            home.map(Path::to_owned),
-        )),
-        Arc::new(WebSearch::new(
+        Arc::new(file_read(Arc::clone(roots), config.file_read.clone())),
+        Arc::new(file_write(Arc::clone(roots))),
+        Arc::new(file_edit(Arc::clone(roots))),
+        Arc::new(file_list(Arc::clone(roots))),
+        Arc::new(file_search(Arc::clone(roots), config.output_cap)),
+        Arc::new(bash(exec.clone(), config.bash, home())),
+        Arc::new(git(exec.clone(), config.bash, home())),
+        Arc::new(web_search(
             config.web_search.clone(),
             Clients::default(),
             notices.clone(),
         )),
     ];
-    let custom = config.custom.iter().map(|tool| {
-        let tool: Arc<dyn Tool> = Arc::new(Custom::new(exec.clone(), tool.clone()));
-        tool
-    });
+    let own = config
+        .custom
+        .iter()
+        .map(|tool| -> Arc<dyn Tool> { Arc::new(custom(exec.clone(), tool.clone())) });
     tools
         .into_iter()
         .filter(|tool| !config.disabled.contains(&tool.spec().name))
-        .chain(custom)
+        .chain(own)
         .collect()
 }

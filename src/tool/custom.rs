@@ -1,19 +1,20 @@
 //! Tools of the operator's own: a command each, whose inputs never become a part of a shell's line.
 //!
-//! An input reaches the command as a whole argument, or a part of one, where the operator wrote
-//! `{name}`, and as the variable `INPUT_NAME`. A shell that the operator asks for reads the operator's
-//! line alone. What may run at all is decided as for any tool.
+//! An input reaches the command as a whole argument, or a part of one, where the operator wrote `{name}`, and as the
+//! variable `INPUT_NAME`. A shell that the operator asks for reads the operator's line alone.
 
 use std::collections::BTreeMap;
 
-use futures::future::BoxFuture;
 use serde_json::{Map, Value};
 
 use super::exec::Exec;
-use super::{Facts, Output, Prepared, Refusal, RememberKey, Run, Tool, Violation, input};
+use super::program::ProgramCall;
+use super::typed::Typed;
+use super::{Facts, Refusal, RememberKey, Tool};
 use crate::config::template::{Piece, pieces};
 use crate::config::{CustomCommand, CustomToolConfig};
 use crate::message::{ToolCategory, ToolSpec};
+use crate::sandbox::GitAccess;
 
 /// The longest text of one input, in bytes: the system takes no longer argument or variable.
 const MAX_INPUT: usize = 100 * 1024;
@@ -24,92 +25,44 @@ const MAX_ITEMS: usize = 1_000;
 /// What reads the operator's line.
 const SHELL: [&str; 3] = ["/bin/sh", "-c", "--"];
 
-/// The tool.
-pub struct Custom {
-    spec: ToolSpec,
-    exec: Exec,
-    config: CustomToolConfig,
-}
-
-impl Custom {
-    /// Makes the tool of a checked configuration.
-    pub fn new(exec: Exec, config: CustomToolConfig) -> Self {
-        Self {
-            spec: ToolSpec {
-                name: config.name.clone(),
-                description: config.description.clone(),
-                input_schema: config.input_schema.clone().into(),
-                category: ToolCategory::Exec,
-                danger_level: config.danger,
-                origin: "custom".to_owned(),
-            },
-            exec,
-            config,
-        }
-    }
-}
-
-impl Tool for Custom {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
-    }
-
-    fn prepare(&self, input: &Map<String, Value>) -> Result<Box<dyn Prepared>, Refusal> {
-        let input: Map<String, Value> = input::parse(&self.spec, input)?;
-        let command = command(&self.config.command, &input).map_err(|problem| {
-            Refusal::Invalid(format!(
-                "the input of `{}` does not fit: {problem}",
-                self.spec.name
-            ))
+/// Makes the tool of a checked configuration.
+pub fn custom(exec: Exec, config: CustomToolConfig) -> impl Tool {
+    let spec = ToolSpec {
+        name: config.name.clone(),
+        description: config.description.clone(),
+        input_schema: config.input_schema.clone().into(),
+        category: ToolCategory::Exec,
+        danger_level: config.danger,
+        origin: "custom".to_owned(),
+    };
+    Typed::with(spec, move |input: Map<String, Value>| {
+        let name = &config.name;
+        let filled = command(&config.command, &input).map_err(|problem| {
+            Refusal::Invalid(format!("the input of `{name}` does not fit: {problem}"))
         })?;
-        Ok(Box::new(Call {
-            exec: self.exec.clone(),
-            config: self.config.clone(),
-            command,
-        }))
-    }
+        let remember = Some(RememberKey::Tool(name.clone()));
+        Ok(ProgramCall {
+            exec: exec.clone(),
+            facts: Facts {
+                // The operator gave the network to this very tool.
+                network: false,
+                timeout: config.timeout,
+                ..Facts::new(config.danger, remember)
+            },
+            program: filled.program,
+            args: filled.args,
+            variables: filled.variables,
+            network: config.network,
+            git: GitAccess::ReadOnly,
+        })
+    })
 }
 
-/// What is run for one call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Filled {
     program: String,
     args: Vec<String>,
     variables: BTreeMap<String, String>,
-}
-
-struct Call {
-    exec: Exec,
-    config: CustomToolConfig,
-    command: Filled,
-}
-
-impl Prepared for Call {
-    fn facts(&self) -> Facts {
-        let remember = Some(RememberKey::Tool(self.config.name.clone()));
-        Facts {
-            // The operator gave it to this very tool.
-            network: false,
-            timeout: self.config.timeout,
-            ..Facts::new(self.config.danger, remember)
-        }
-    }
-
-    fn run<'a>(self: Box<Self>, run: Run<'a>) -> BoxFuture<'a, Result<Output, Violation>>
-    where
-        Self: 'a,
-    {
-        Box::pin(async move {
-            let Filled {
-                program,
-                args,
-                variables,
-            } = self.command;
-            let mut command = self.exec.command(&program, args, self.config.network);
-            command.env.extend(variables);
-            Ok(self.exec.run(command, &run).await)
-        })
-    }
 }
 
 /// Fills a template; the error is for the model.
@@ -118,20 +71,24 @@ fn command(template: &CustomCommand, input: &Map<String, Value>) -> Result<Fille
     for (name, value) in input {
         variables.insert(variable(name), text(name, value)?);
     }
-    let (program, args) = match template {
+    let mut args = Vec::new();
+    let program = match template {
         CustomCommand::Shell(line) => {
             let [shell, options @ ..] = SHELL;
-            let options = options.iter().map(|option| (*option).to_owned());
-            (shell.to_owned(), options.chain([line.clone()]).collect())
+            args.extend(options.map(str::to_owned));
+            args.push(line.clone());
+            shell.to_owned()
         }
-        CustomCommand::Program { program, args } => {
-            let mut filled = Vec::new();
+        CustomCommand::Program {
+            program,
+            args: templates,
+        } => {
             let mut options_ended = false;
-            for template in args {
-                fill(template, input, options_ended, &mut filled)?;
+            for template in templates {
+                fill(template, input, options_ended, &mut args)?;
                 options_ended |= template == "--";
             }
-            (program.clone(), filled)
+            program.clone()
         }
     };
     Ok(Filled {

@@ -15,17 +15,13 @@ const MAX_DIFF_BYTES: usize = 64 * 1024;
 /// How long the shortest diff is looked for; then a longer one has to do.
 const SEARCH: Duration = Duration::from_millis(250);
 
-/// Lines shown around a change.
 const CONTEXT: usize = 3;
 
 /// What changes from one text to another.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Difference {
-    /// The unified diff; empty where nothing changes.
     pub(crate) text: String,
-    /// Lines that are new.
     pub(crate) added: usize,
-    /// Lines that are gone.
     pub(crate) removed: usize,
 }
 

@@ -9,12 +9,15 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::stop::Stopped;
 use super::{Metadata, Output, OutputStream, Run};
 use crate::message::Part;
-use crate::sandbox::output::{self, Caps, Captured, Ended, Stream};
+use crate::sandbox::output::{self, Caps, Ended, Stream};
 use crate::sandbox::paths::{RootName, Roots, Settings};
 use crate::sandbox::programs::Programs;
-use crate::sandbox::{Command, DEFAULT_PORTS, Exit, Mode, Network, Restored, Sandbox, environment};
+use crate::sandbox::{
+    Command, DEFAULT_PORTS, Exit, GitAccess, Mode, Network, Restored, Sandbox, environment,
+};
 
 use view::{Shown, View};
 
@@ -28,21 +31,11 @@ pub struct Exec {
     output_cap: usize,
 }
 
-/// Secrets that git tracks as they are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Tracked {
-    /// Hidden like the others.
-    Hidden,
-    /// Seen, see `tracked`.
-    Seen,
-}
+/// What the model reads of repositories, in the description of `bash` and where a command failed for it.
+pub(super) const GIT_IS_READ_ONLY: &str = "Git repositories are read-only to commands here: use the tool `git` to change one (add, commit, switch, merge, init, ...).";
 
-/// Why a program was stopped.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stopped {
-    TimedOut,
-    Cancelled,
-}
+/// What programs say of a file that they may not write, and of a folder that cannot be moved.
+const NOT_WRITTEN: [&str; 2] = ["Read-only file system", "Device or resource busy"];
 
 impl Exec {
     /// Prepares to run programs in the project.
@@ -62,11 +55,7 @@ impl Exec {
         ]);
         let toolchains = sandbox.toolchains();
         let surroundings = environment::Surroundings {
-            readable: &|path| {
-                toolchains
-                    .iter()
-                    .any(|toolchain| path.starts_with(toolchain))
-            },
+            readable: &|path| toolchains.iter().any(|known| path.starts_with(known)),
             trusted: &|directory| programs.directory_is_trusted(directory),
             secrets,
         };
@@ -114,12 +103,11 @@ impl Exec {
         Command {
             args,
             env: BTreeMap::clone(&self.environment),
-            network: if network {
-                Network::On {
+            network: match network {
+                true => Network::On {
                     ports: DEFAULT_PORTS.to_vec(),
-                }
-            } else {
-                Network::Off
+                },
+                false => Network::Off,
             },
             read_write: vec![
                 project.clone(),
@@ -131,16 +119,7 @@ impl Exec {
     }
 
     /// Runs a program to its end, its time limit or a cancel, and says what it came to.
-    pub async fn run(&self, command: Command, run: &Run<'_>) -> Output {
-        self.run_with(command, run, Tracked::Hidden).await
-    }
-
-    /// The same for a command that is nothing but git, which sees what it tracks.
-    pub async fn run_git(&self, command: Command, run: &Run<'_>) -> Output {
-        self.run_with(command, run, Tracked::Seen).await
-    }
-
-    async fn run_with(&self, mut command: Command, run: &Run<'_>, tracked: Tracked) -> Output {
+    pub async fn run(&self, mut command: Command, run: &Run<'_>) -> Output {
         let mode = self.sandbox.report().await.mode;
         self.sandbox.expect_command();
         // Each of them waits for a thread that looks at files.
@@ -148,7 +127,8 @@ impl Exec {
         if let Err(reason) = covered {
             return Output::error(reason);
         }
-        if tracked == Tracked::Seen {
+        if command.git >= GitAccess::Create {
+            // It is nothing but git, which sees what it tracks.
             command.hidden = self.without_tracked(command.hidden, run).await;
         }
         command.limits.cpu = run.timeout.checked_mul(2);
@@ -181,12 +161,16 @@ impl Exec {
             view.push(chunk.text);
         })
         .await;
-        let shown = (stdout.finish(), stderr.finish());
-        let mut output = outcome(&collected, shown, mode, run.timeout);
+        let (stdout, stderr) = (stdout.finish(), stderr.finish());
+        let mut output = outcome(&collected, stdout, &stderr, mode, run.timeout);
         let offline = mode >= Mode::Fallback && command.network == Network::Off;
         if output.metadata.timed_out && offline {
             // Programs that fetch something, such as `npx`, try again for minutes and say nothing.
             let hint = "\n[it had no network; where it needs one, ask for it with `network`]";
+            output.content.push(Part::text(hint));
+        }
+        if command.git == GitAccess::ReadOnly && output.is_error && says_read_only(&output) {
+            let hint = format!("\n[{GIT_IS_READ_ONLY}]");
             output.content.push(Part::text(hint));
         }
         if let Some(restored) = process.restored() {
@@ -198,7 +182,6 @@ impl Exec {
         output
     }
 
-    /// The project's settings that others run, as they are now.
     async fn settings(&self) -> Settings {
         let roots = Arc::clone(&self.roots);
         tokio::task::spawn_blocking(move || roots.settings())
@@ -234,52 +217,27 @@ impl Exec {
     }
 }
 
-/// Says what a program came to; `shown` is what the model reads of its two streams.
+fn says_read_only(output: &Output) -> bool {
+    let says =
+        |line: &str| line.contains(".git") && NOT_WRITTEN.iter().any(|word| line.contains(word));
+    output.content.iter().any(|part| match part {
+        Part::Text { text } => text.lines().any(says),
+        Part::Image { .. } => false,
+    })
+}
+
+/// Says what a program came to, with what the model reads of its two streams.
 fn outcome(
     collected: &output::Output<Stopped>,
-    shown: (Shown, Shown),
+    stdout: Shown,
+    stderr: &Shown,
     mode: Mode,
     timeout: Duration,
 ) -> Output {
-    let output::Output {
-        stdout,
-        stderr,
-        exit,
-        ended,
-    } = collected;
-    let note = note(exit, *ended, timeout);
-    let left_out = shown.0.kept.left_out_bytes + shown.1.kept.left_out_bytes;
-    let masked = shown.0.masked + shown.1.masked;
-    let failed = exit.code != Some(0) || !matches!(ended, Ended::Exited);
-    Output {
-        content: vec![Part::text(text(
-            shown.0.kept,
-            &shown.1.kept,
-            note.as_deref(),
-        ))],
-        is_error: failed,
-        metadata: Metadata {
-            exit_code: exit.code,
-            signal: exit.signal,
-            timed_out: matches!(ended, Ended::Stopped(Stopped::TimedOut)),
-            cancelled: matches!(ended, Ended::Stopped(Stopped::Cancelled)),
-            truncated: left_out > 0,
-            total_bytes: Some(stdout.total_bytes + stderr.total_bytes),
-            stderr_bytes: Some(stderr.total_bytes),
-            omitted_bytes: Some(left_out).filter(|bytes| *bytes > 0),
-            redacted: Some(masked).filter(|masked| *masked > 0),
-            sandbox: Some(mode.to_string()),
-            cpu_ms: Some(exit.cpu_ms),
-            max_rss_bytes: Some(exit.max_rss_bytes),
-            ..Metadata::default()
-        },
-    }
-}
-
-/// What the model reads: both streams, and how it ended.
-fn text(stdout: Captured, stderr: &Captured, note: Option<&str>) -> String {
-    let mut text = stdout.text;
-    let errors = &stderr.text;
+    let output::Output { exit, ended, .. } = collected;
+    let left_out = stdout.kept.left_out_bytes + stderr.kept.left_out_bytes;
+    let masked = stdout.masked + stderr.masked;
+    let mut text = stdout.kept.text;
     let mut section = |heading: &str, body: &str| {
         if !text.is_empty() && !text.ends_with('\n') {
             text.push('\n');
@@ -287,19 +245,37 @@ fn text(stdout: Captured, stderr: &Captured, note: Option<&str>) -> String {
         text.push_str(heading);
         text.push_str(body);
     };
-    if !errors.trim().is_empty() {
-        section("[stderr]\n", errors);
+    if !stderr.kept.text.trim().is_empty() {
+        section("[stderr]\n", &stderr.kept.text);
     }
-    if let Some(note) = note {
-        section("", note);
+    if let Some(note) = note(exit, *ended, timeout) {
+        section("", &note);
     }
     if text.trim().is_empty() {
-        return "[no output]".to_owned();
+        text = "[no output]".to_owned();
     }
-    text
+    Output {
+        content: vec![Part::text(text)],
+        is_error: exit.code != Some(0) || !matches!(ended, Ended::Exited),
+        metadata: Metadata {
+            exit_code: exit.code,
+            signal: exit.signal,
+            truncated: left_out > 0,
+            total_bytes: Some(collected.stdout.total_bytes + collected.stderr.total_bytes),
+            stderr_bytes: Some(collected.stderr.total_bytes),
+            omitted_bytes: Some(left_out).filter(|bytes| *bytes > 0),
+            redacted: Some(masked).filter(|masked| *masked > 0),
+            sandbox: Some(mode.to_string()),
+            cpu_ms: Some(exit.cpu_ms),
+            max_rss_bytes: Some(exit.max_rss_bytes),
+            ..match ended {
+                Ended::Stopped(stopped) => stopped.metadata(),
+                Ended::Flooded | Ended::Exited => Metadata::default(),
+            }
+        },
+    }
 }
 
-/// Says that a command changed settings that others run.
 fn tell_of_settings(output: &mut Output, changed: Vec<&str>) {
     if changed.is_empty() {
         return;
@@ -312,12 +288,10 @@ fn tell_of_settings(output: &mut Output, changed: Vec<&str>) {
     output.metadata.settings_changed = changed.into_iter().map(str::to_owned).collect();
 }
 
-/// Says that a command's changes to a repository were undone.
 fn warning(restored: &Restored) -> String {
-    let paths = if restored.paths.is_empty() {
-        "something".to_owned()
-    } else {
-        restored.paths.join(", ")
+    let paths = match restored.paths.as_slice() {
+        [] => "something".to_owned(),
+        paths => paths.join(", "),
     };
     match &restored.failure {
         Some(failure) => format!(
@@ -330,19 +304,19 @@ fn warning(restored: &Restored) -> String {
 }
 
 fn note(exit: &Exit, ended: Ended<Stopped>, timeout: Duration) -> Option<String> {
-    match (ended, exit.code, exit.signal) {
-        (Ended::Stopped(Stopped::TimedOut), ..) => Some(format!(
+    Some(match (ended, exit.code, exit.signal) {
+        (Ended::Stopped(Stopped::TimedOut), ..) => format!(
             "[stopped after its time limit of {} s; ask for more with `timeout`]",
             timeout.as_secs_f64()
-        )),
-        (Ended::Stopped(Stopped::Cancelled), ..) => Some("[cancelled]".to_owned()),
-        (Ended::Flooded, ..) => Some(format!(
-            "[killed: it wrote more than {} bytes]",
-            Caps::default().total_bytes
-        )),
-        (Ended::Exited, Some(0), _) => None,
-        (Ended::Exited, Some(code), _) => Some(format!("[exit code {code}]")),
-        (Ended::Exited, None, Some(signal)) => Some(format!("[killed by signal {signal}]")),
-        (Ended::Exited, None, None) => Some("[ended without a status]".to_owned()),
-    }
+        ),
+        (Ended::Stopped(Stopped::Cancelled), ..) => "[cancelled]".to_owned(),
+        (Ended::Flooded, ..) => {
+            let most = Caps::default().total_bytes;
+            format!("[killed: it wrote more than {most} bytes]")
+        }
+        (Ended::Exited, Some(0), _) => return None,
+        (Ended::Exited, Some(code), _) => format!("[exit code {code}]"),
+        (Ended::Exited, None, Some(signal)) => format!("[killed by signal {signal}]"),
+        (Ended::Exited, None, None) => "[ended without a status]".to_owned(),
+    })
 }

@@ -1,18 +1,22 @@
 //! What the file tools share: a path argument from its text to its file, and work off the main threads.
 
-use std::sync::{Arc, OnceLock};
-use std::time::Instant;
+use std::sync::Arc;
 
+use futures::future::BoxFuture;
+use schemars::JsonSchema;
 use tokio::runtime::Handle;
-use tokio_util::sync::CancellationToken;
 
 use super::listed::{listed, named};
-use super::{Claim, Facts, Metadata, Output, Refusal, RememberKey, Run, Violation};
-use crate::message::{Danger, DangerLevel, Part};
+use super::stop::Stop;
+use super::typed::Typed;
+use super::{Claim, Facts, Output, Prepared, Refusal, RememberKey, Run, Violation, Visible};
+use crate::message::{Danger, DangerLevel, ToolCategory};
 use crate::sandbox::deny::{self, Access};
 use crate::sandbox::is_tracked;
 use crate::sandbox::paths::{Located, PathError, Roots, Target};
+use crate::sandbox::quota::WriteQuota;
 use crate::sandbox::seen::{Fingerprint, SeenFiles};
+use crate::telemetry::Redactor;
 
 /// A path argument of one call.
 ///
@@ -23,7 +27,8 @@ pub(super) struct PathArgument {
     roots: Arc<Roots>,
     target: Target,
     access: Access,
-    judged: OnceLock<Option<Judged>>,
+    /// `None` where it led nowhere.
+    judged: Option<Judged>,
 }
 
 /// Where a path led when the call was judged.
@@ -41,62 +46,41 @@ impl PathArgument {
         requested: &str,
         access: Access,
     ) -> Result<Self, Refusal> {
-        let requested = named(requested);
-        let target = roots.map(&requested, access).map_err(refusal)?;
-        if let Err(PathError::Forbidden(message)) = roots.locate(&target, access) {
-            return Err(Refusal::Violation(Violation { message }));
-        }
+        let target = roots.map(&named(requested), access)?;
+        let judged = match roots.locate(&target, access) {
+            Ok(located) => Some(Judged {
+                relative: located.relative().to_owned(),
+                identity: located.identity(),
+            }),
+            Err(error @ PathError::Forbidden(_)) => return Err(error.into()),
+            Err(_) => None,
+        };
         Ok(Self {
             roots: Arc::clone(roots),
             target,
             access,
-            judged: OnceLock::new(),
+            judged,
         })
     }
 
-    /// Maps the path of a folder, or of a single file in place of one; the project where absent.
+    /// Maps the path of a folder to look through, or of a single file in place of one; the project where absent.
     pub(super) fn parse_folder(roots: &Arc<Roots>, path: Option<&str>) -> Result<Self, Refusal> {
         Self::parse(roots, path.unwrap_or("."), Access::Look)
     }
 
-    /// Looks the path up, which takes a few system calls; `None` where it leads nowhere.
-    fn judged(&self) -> Option<&Judged> {
-        let look_up = || {
-            let located = self.roots.locate(&self.target, self.access).ok()?;
-            Some(Judged {
-                relative: located.relative().to_owned(),
-                identity: located.identity(),
-            })
-        };
-        self.judged.get_or_init(look_up).as_ref()
-    }
-
     /// Returns the paths that rules are to hold for: as asked for, and where that leads.
     fn paths(&self) -> Vec<String> {
-        let mut paths = vec![self.target.relative().to_owned()];
-        if let Some(judged) = self.judged()
-            && !paths.contains(&judged.relative)
-        {
-            paths.push(judged.relative.clone());
-        }
+        let mut paths = vec![self.relative().to_owned()];
+        paths.extend(self.judged.iter().map(|judged| judged.relative.clone()));
+        paths.dedup();
         paths
     }
 
     /// Returns the identity of the file for locks and memory.
-    pub(super) fn identity(&self) -> String {
-        match self.judged() {
+    fn identity(&self) -> String {
+        match &self.judged {
             Some(judged) => judged.identity.clone(),
-            None => self
-                .roots
-                .identity(self.target.root(), self.target.relative()),
-        }
-    }
-
-    /// Returns the claim on the file that the call makes.
-    pub(super) fn claim(&self) -> Claim {
-        Claim {
-            file: self.identity(),
-            exclusive: self.access == Access::Write,
+            None => self.roots.identity(self.target.root(), self.relative()),
         }
     }
 
@@ -107,35 +91,26 @@ impl PathArgument {
             let reason = deny::asked(path, self.access)?;
             Some(format!("{}: {reason}", listed(path)))
         });
-        let danger = match (self.access, &asked) {
+        let level = match (self.access, &asked) {
             (Access::Write, _) => DangerLevel::Dangerous,
             (Access::Read | Access::Look, Some(_)) => DangerLevel::Warning,
             (Access::Read | Access::Look, None) => DangerLevel::Safe,
         };
+        // An approval for the tool is none for a file that others run.
+        let remember = asked.is_none().then(|| RememberKey::Tool(tool.to_owned()));
         Facts {
             danger: Danger {
-                level: danger,
-                reasons: asked.iter().cloned().collect(),
+                level,
+                reasons: asked.into_iter().collect(),
             },
             paths,
-            // An approval for the tool is none for a file that others run.
-            remember: asked.is_none().then(|| RememberKey::Tool(tool.to_owned())),
-            ..Facts::new(danger, None)
+            walks: self.access == Access::Look,
+            ..Facts::new(level, remember)
         }
     }
 
-    /// The same for a call that looks through the folder.
-    pub(super) fn facts_of_walk(&self, tool: &str) -> Facts {
-        Facts {
-            walks: true,
-            ..self.facts(tool)
-        }
-    }
-
-    /// Returns the file as the model names it.
     pub(super) fn shown(&self) -> String {
-        self.roots
-            .spelling(self.target.root(), self.target.relative())
+        self.roots.spelling(self.target.root(), self.relative())
     }
 
     /// Returns whether git keeps the file at this path below the root. Waits for git; for a thread that may block.
@@ -144,7 +119,6 @@ impl PathArgument {
         Handle::try_current().is_ok_and(|runtime| runtime.block_on(answer))
     }
 
-    /// Returns the path below its root.
     pub(super) fn relative(&self) -> &str {
         self.target.relative()
     }
@@ -152,9 +126,9 @@ impl PathArgument {
     /// Walks to the file, which has to be the one that the call was judged by.
     pub(super) fn locate(&self) -> Result<Located<'_>, PathError> {
         let located = self.roots.locate(&self.target, self.access)?;
-        match self.judged() {
+        match &self.judged {
             Some(judged) if judged.identity == located.identity() => Ok(located),
-            Some(_) | None => Err(PathError::Failed(format!(
+            _ => Err(PathError::Failed(format!(
                 "path {:?} leads elsewhere now than when the call was checked; make the call again",
                 self.shown()
             ))),
@@ -162,136 +136,155 @@ impl PathArgument {
     }
 }
 
-fn refusal(error: PathError) -> Refusal {
-    match error {
-        PathError::Forbidden(message) => Refusal::Violation(Violation { message }),
-        PathError::Missing(message) | PathError::TooLarge(message) | PathError::Failed(message) => {
-            Refusal::Invalid(message)
-        }
-    }
-}
-
-/// What a call came to, and what it has seen of its file.
+/// What a call came to, and the content of its file, where it has seen that by reading or by writing it.
 pub(super) struct Done {
     pub(super) output: Output,
-    pub(super) sight: Sight,
-}
-
-/// What a call has seen of its file.
-pub(super) enum Sight {
-    /// This content, by reading or by writing it.
-    Content(Fingerprint),
-    /// Nothing that changes what is remembered.
-    Nothing,
+    pub(super) seen: Option<Fingerprint>,
 }
 
 impl From<Output> for Done {
     fn from(output: Output) -> Self {
-        Self {
-            output,
-            sight: Sight::Nothing,
+        Self { output, seen: None }
+    }
+}
+
+pub(super) struct Context {
+    pub(super) stop: Stop,
+    pub(super) visible: Visible,
+    pub(super) redactor: Redactor,
+    pub(super) quota: Arc<WriteQuota>,
+    /// The content of the file that the conversation has seen.
+    pub(super) known: Option<Fingerprint>,
+}
+
+/// What a call does with its path. All of it runs on a thread for blocking work.
+pub(super) trait Work: Send + Sync + 'static {
+    /// Does it. Each piece of it is bounded, and it looks at [`Context::stop`] by itself.
+    fn run(&self, path: &PathArgument, context: &Context) -> Result<Done, PathError>;
+
+    /// How much harm a call does that writes, given why its file is asked for.
+    fn appraise(&self, _path: &PathArgument, _asked: Vec<String>) -> Option<Danger> {
+        None
+    }
+
+    /// A unified diff of what a call would write.
+    fn preview(&self, _path: &PathArgument) -> Option<String> {
+        None
+    }
+}
+
+/// Makes a tool for files, whose calls are a path and what is done with it.
+pub(super) fn tool<I: JsonSchema, W: Work>(
+    name: &'static str,
+    danger_level: DangerLevel,
+    prepare: impl Fn(I) -> Result<(PathArgument, W), Refusal> + Send + Sync + 'static,
+) -> Typed<I> {
+    let prepare = move |input| {
+        let (path, work) = prepare(input)?;
+        Ok(Call(Arc::new(Inner { name, path, work })))
+    };
+    Typed::new(name, ToolCategory::File, danger_level, prepare)
+}
+
+struct Call<W>(Arc<Inner<W>>);
+
+struct Inner<W> {
+    name: &'static str,
+    path: PathArgument,
+    work: W,
+}
+
+impl<W: Work> Call<W> {
+    /// Runs work that blocks on a thread for that. It is waited for even when the call is cancelled, so that nothing is
+    /// left running.
+    async fn blocking<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Inner<W>) -> T + Send + 'static,
+    ) -> Result<T, PathError> {
+        let inner = Arc::clone(&self.0);
+        let done = tokio::task::spawn_blocking(move || work(&inner)).await;
+        done.map_err(|error| {
+            tracing::error!(%error, "a file tool's work ended early");
+            PathError::Failed("the tool failed for an internal reason".to_owned())
+        })
+    }
+
+    /// The same for what a call would write; `None` for one that writes nothing.
+    async fn look<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Inner<W>) -> Option<T> + Send + 'static,
+    ) -> Option<T> {
+        if !self.writes() {
+            return None;
         }
+        self.blocking(work).await.ok().flatten()
+    }
+
+    fn writes(&self) -> bool {
+        self.0.path.access == Access::Write
+    }
+}
+
+impl<W: Work> Prepared for Call<W> {
+    fn facts(&self) -> Facts {
+        self.0.path.facts(self.0.name)
+    }
+
+    fn claims(&self) -> Vec<Claim> {
+        let claim = || Claim {
+            file: self.0.path.identity(),
+            exclusive: self.writes(),
+        };
+        let is_file = self.0.path.access != Access::Look;
+        is_file.then(claim).into_iter().collect()
+    }
+
+    fn appraise(&self) -> BoxFuture<'_, Option<Danger>> {
+        let asked = self.facts().danger.reasons;
+        Box::pin(self.look(|it| it.work.appraise(&it.path, asked)))
+    }
+
+    fn preview(&self) -> BoxFuture<'_, Option<String>> {
+        Box::pin(self.look(|it| it.work.preview(&it.path)))
+    }
+
+    fn run<'a>(self: Box<Self>, run: Run<'a>) -> BoxFuture<'a, Result<Output, Violation>> {
+        Box::pin(async move {
+            let identity = self.0.path.identity();
+            let context = Context {
+                stop: Stop::of(&run),
+                visible: run.visible,
+                redactor: run.redactor.clone(),
+                quota: Arc::clone(run.quota),
+                known: run.seen.recall(&identity),
+            };
+            let work = self.blocking(move |it| it.work.run(&it.path, &context));
+            settle(run.seen, &identity, work.await.flatten())
+        })
     }
 }
 
 /// Remembers what was seen and turns what went wrong into its kind of failure.
-pub(super) fn settle(
+fn settle(
     seen: &SeenFiles,
     identity: &str,
     done: Result<Done, PathError>,
 ) -> Result<Output, Violation> {
     match done {
         Ok(done) => {
-            if let Sight::Content(fingerprint) = done.sight {
+            if let Some(fingerprint) = done.seen {
                 seen.remember(identity, fingerprint);
             }
             Ok(done.output)
         }
         Err(PathError::Forbidden(message)) => Err(Violation { message }),
-        Err(PathError::Missing(message)) => {
-            seen.forget(identity);
-            Ok(Output::error(message))
-        }
-        Err(PathError::TooLarge(message) | PathError::Failed(message)) => {
-            Ok(Output::error(message))
-        }
-    }
-}
-
-/// When a call has to stop by itself.
-#[derive(Clone, Debug)]
-pub(super) struct Stop {
-    cancel: CancellationToken,
-    /// `None` where it is too far away to be told.
-    deadline: Option<Instant>,
-}
-
-/// Why a call had to stop.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Stopped {
-    Cancelled,
-    TimedOut,
-}
-
-impl Stop {
-    pub(super) fn of(run: &Run<'_>) -> Self {
-        Self {
-            cancel: run.cancel.clone(),
-            deadline: Instant::now().checked_add(run.timeout),
+        Err(error) => {
+            if matches!(error, PathError::Missing(_)) {
+                seen.forget(identity);
+            }
+            Ok(Output::error(error.to_string()))
         }
     }
-
-    /// Returns why the call has to stop now; `None` where it may go on.
-    pub(super) fn reached(&self) -> Option<Stopped> {
-        if self.cancel.is_cancelled() {
-            Some(Stopped::Cancelled)
-        } else {
-            let late = self
-                .deadline
-                .is_some_and(|deadline| Instant::now() >= deadline);
-            late.then_some(Stopped::TimedOut)
-        }
-    }
-}
-
-impl Stopped {
-    /// Returns the output of a call that was stopped before it did anything.
-    pub(super) fn output(self) -> Output {
-        match self {
-            Self::Cancelled => Output::error("the call was cancelled; nothing was changed"),
-            Self::TimedOut => Output::error("the time for the call was up; nothing was changed"),
-        }
-        .with(self.metadata())
-    }
-
-    /// Returns the facts about it.
-    pub(super) fn metadata(self) -> Metadata {
-        Metadata {
-            cancelled: self == Self::Cancelled,
-            timed_out: self == Self::TimedOut,
-            ..Metadata::default()
-        }
-    }
-}
-
-/// Says that files were left out because the permissions do not show them.
-pub(super) fn tell_unseen(output: &mut Output) {
-    output.content.push(Part::text(
-        "\n[files outside the paths that may be seen here are left out]",
-    ));
-}
-
-/// Runs work that blocks on a thread for that.
-///
-/// The work asks [`Stop`] by itself. It is waited for even when the call is cancelled, so that nothing
-/// is left running; each piece of it is bounded.
-pub(super) async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> T + Send + 'static,
-) -> Result<T, PathError> {
-    tokio::task::spawn_blocking(work).await.map_err(|error| {
-        tracing::error!(%error, "a file tool's work ended early");
-        PathError::Failed("the tool failed for an internal reason".to_owned())
-    })
 }
 
 #[cfg(unix)]

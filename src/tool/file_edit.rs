@@ -4,14 +4,12 @@ use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Map, Value};
 
-use super::file::PathArgument;
+use super::file::{PathArgument, tool};
 use super::file_change::{Change, Old, Revision};
-use super::input::{parse, spec_of};
 use super::text::Text;
-use super::{Prepared, Refusal, Tool, mask};
-use crate::message::{DangerLevel, ToolCategory, ToolSpec};
+use super::{Refusal, Tool, mask};
+use crate::message::DangerLevel;
 use crate::sandbox::deny::Access;
 use crate::sandbox::paths::Roots;
 
@@ -48,72 +46,39 @@ struct Input {
     replace_all: bool,
 }
 
-/// The tool.
-#[derive(Debug)]
-pub struct FileEdit {
-    roots: Arc<Roots>,
-    spec: ToolSpec,
-}
-
-impl FileEdit {
-    /// Makes the tool.
-    pub fn new(roots: Arc<Roots>) -> Self {
-        Self {
-            roots,
-            spec: spec_of::<Input>("file_edit", ToolCategory::File, DangerLevel::Dangerous),
-        }
-    }
-}
-
-impl Tool for FileEdit {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
-    }
-
-    fn prepare(&self, input: &Map<String, Value>) -> Result<Box<dyn Prepared>, Refusal> {
-        let input: Input = parse(&self.spec, input)?;
-        let path = PathArgument::parse(&self.roots, &input.path, Access::Write)?;
+/// Makes the tool.
+pub fn file_edit(roots: Arc<Roots>) -> impl Tool {
+    tool("file_edit", DangerLevel::Dangerous, move |input: Input| {
+        let path = PathArgument::parse(&roots, &input.path, Access::Write)?;
+        let invalid = |why: &str| Err(Refusal::Invalid(why.to_owned()));
         if input.old_text.is_empty() {
-            return Err(Refusal::Invalid(
-                "`oldText` is empty; to write a whole file, use file_write".to_owned(),
-            ));
+            return invalid("`oldText` is empty; to write a whole file, use file_write");
         }
         if input.old_text == input.new_text {
-            return Err(Refusal::Invalid(
-                "`oldText` and `newText` are the same; there is nothing to change".to_owned(),
-            ));
+            return invalid("`oldText` and `newText` are the same; there is nothing to change");
         }
-        let revise = Box::new(move |old: &Old| match old {
+        let change = Change::new(move |old| match old {
             Old::Missing => Err("does not exist; to create it, use file_write".to_owned()),
             Old::Opaque => Err("is not text, or too large to edit".to_owned()),
             Old::Text(text) => edit(text, &input),
         });
-        Ok(Box::new(Change::new("file_edit", path, revise)))
-    }
+        Ok((path, change))
+    })
 }
 
 fn edit(text: &Text, input: &Input) -> Result<Revision, String> {
     // In a file whose lines all end with CR LF, the model's bare line feeds mean those.
     let old = text.form.with_line_ends(&input.old_text);
     let new = text.form.with_line_ends(&input.new_text);
-    let places = places(&text.content, &old);
-    let content = match places.as_slice() {
-        [] => {
-            return Err(mask::not_found(&old).unwrap_or_else(|| not_found(&text.content, &old)));
-        }
-        [_] => text.content.replacen(&old, &new, 1),
-        _ if input.replace_all => text.content.replace(&old, &new),
-        many => return Err(not_unique(&text.content, many)),
-    };
-    let told = match places.as_slice() {
-        [place] => format!(
-            "replaced the text at line {}",
-            line_of(&text.content, *place)
-        ),
-        _ => format!("replaced {} places", text.content.matches(&old).count()),
+    let content = &text.content;
+    let told = match places(content, &old).as_slice() {
+        [] => return Err(mask::not_found(&old).unwrap_or_else(|| not_found(content, &old))),
+        [place] => format!("replaced the text at line {}", line_of(content, *place)),
+        _ if input.replace_all => format!("replaced {} places", content.matches(&old).count()),
+        many => return Err(not_unique(content, many)),
     };
     Ok(Revision {
-        content,
+        content: content.replace(&old, &new),
         form: text.form,
         told,
     })
@@ -146,20 +111,16 @@ fn not_unique(content: &str, places: &[usize]) -> String {
         .take(LISTED_MATCHES)
         .map(|place| line_of(content, *place).to_string())
         .collect();
-    let more = if places.len() > LISTED_MATCHES {
-        ", …"
-    } else {
+    let count = places.len();
+    let more = if count > LISTED_MATCHES { ", …" } else { "" };
+    let least = if count < COUNTED_MATCHES {
         ""
+    } else {
+        "at least "
     };
     format!(
-        "has `oldText` {}{} times (lines {}{more}); give more of the lines around the one that is \
+        "has `oldText` {least}{count} times (lines {}{more}); give more of the lines around the one that is \
          meant, or set `replaceAll`",
-        if places.len() < COUNTED_MATCHES {
-            ""
-        } else {
-            "at least "
-        },
-        places.len(),
         lines.join(", ")
     )
 }
@@ -180,7 +141,6 @@ fn not_found(content: &str, old: &str) -> String {
     format!("does not have `oldText`; {hint}")
 }
 
-/// Finds the line most like the one that is wanted, white space at its ends apart.
 fn nearest_line<'a>(content: &'a str, wanted: &str) -> Option<(usize, &'a str)> {
     let short = |line: &str| {
         line.trim()

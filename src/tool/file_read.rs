@@ -1,20 +1,18 @@
 //! `file_read`: the text of a file, or a part of it; images as images.
 
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-use futures::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Map, Value};
 
-use super::file::{Done, PathArgument, Sight, Stop, blocking, settle};
-use super::input::{parse, spec_of};
+use super::file::{Context, Done, PathArgument, Work, tool};
 use super::text::{Binary, decode};
-use super::{Claim, Facts, Metadata, Output, Prepared, Refusal, Run, Tool, Violation};
+use super::{Metadata, Output, Refusal, Tool};
 use crate::config::FileReadConfig;
 use crate::message::image::{self, MAX_IMAGE_BYTES};
-use crate::message::{DangerLevel, Part, ToolCategory, ToolSpec};
+use crate::message::{DangerLevel, Part};
 use crate::sandbox::deny::Access;
 use crate::sandbox::paths::{PathError, Roots};
 use crate::sandbox::seen::Fingerprint;
@@ -38,137 +36,80 @@ struct Input {
     limit: Option<u64>,
 }
 
-/// The tool.
-#[derive(Debug)]
-pub struct FileRead {
-    roots: Arc<Roots>,
-    config: Arc<FileReadConfig>,
-    spec: ToolSpec,
-}
-
-impl FileRead {
-    /// Makes the tool.
-    pub fn new(roots: Arc<Roots>, config: FileReadConfig) -> Self {
-        Self {
-            roots,
-            config: Arc::new(config),
-            spec: spec_of::<Input>("file_read", ToolCategory::File, DangerLevel::Safe),
-        }
-    }
-}
-
-impl Tool for FileRead {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
-    }
-
-    fn prepare(&self, input: &Map<String, Value>) -> Result<Box<dyn Prepared>, Refusal> {
-        let input: Input = parse(&self.spec, input)?;
-        let path = PathArgument::parse(&self.roots, &input.path, Access::Read)?;
-        check_extension(&self.config, path.relative()).map_err(Refusal::Invalid)?;
-        Ok(Box::new(Call {
-            path,
-            config: Arc::clone(&self.config),
+/// Makes the tool.
+pub fn file_read(roots: Arc<Roots>, config: FileReadConfig) -> impl Tool {
+    let config = Arc::new(config);
+    tool("file_read", DangerLevel::Safe, move |input: Input| {
+        let path = PathArgument::parse(&roots, &input.path, Access::Read)?;
+        check_extension(&config, path.relative()).map_err(Refusal::Invalid)?;
+        let read = Read {
+            config: Arc::clone(&config),
             offset: input.offset.unwrap_or(1),
             limit: input.limit.unwrap_or(u64::MAX),
-        }))
-    }
+        };
+        Ok((path, read))
+    })
 }
 
-struct Call {
-    path: PathArgument,
+struct Read {
     config: Arc<FileReadConfig>,
     offset: u64,
     limit: u64,
 }
 
-impl Prepared for Call {
-    fn facts(&self) -> Facts {
-        self.path.facts("file_read")
-    }
-
-    fn claims(&self) -> Vec<Claim> {
-        vec![self.path.claim()]
-    }
-
-    fn run<'a>(self: Box<Self>, run: Run<'a>) -> BoxFuture<'a, Result<Output, Violation>>
-    where
-        Self: 'a,
-    {
-        Box::pin(async move {
-            let identity = self.path.identity();
-            let stop = Stop::of(&run);
-            let redactor = run.redactor.clone();
-            let done = blocking(move || self.read(&stop, &redactor))
-                .await
-                .flatten();
-            settle(run.seen, &identity, done)
-        })
-    }
-}
-
-impl Call {
-    fn read(&self, stop: &Stop, redactor: &Redactor) -> Result<Done, PathError> {
-        if let Some(stopped) = stop.reached() {
+impl Work for Read {
+    fn run(&self, path: &PathArgument, context: &Context) -> Result<Done, PathError> {
+        if let Some(stopped) = context.stop.reached() {
             return Ok(stopped.output().into());
         }
-        let located = self.path.locate()?;
+        let located = path.locate()?;
         check_extension(&self.config, located.relative()).map_err(PathError::Failed)?;
         let bytes = located.read()?;
         let fingerprint = Fingerprint::of(&bytes);
-        let mut output = match image::media_type(&bytes) {
-            Some(media_type) => self.image(media_type, &bytes),
-            None => match decode(&bytes) {
-                Ok(text) => self.excerpt(&text.content, redactor),
-                Err(Binary(word)) => self.binary(word, &bytes, &fingerprint),
-            },
+        let shown = path.shown();
+        let media_type = image::media_type(&bytes).ok_or_else(|| decode(&bytes));
+        let mut output = match media_type {
+            Ok(media_type) => image(&shown, media_type, &bytes),
+            Err(Ok(text)) => self.excerpt(&shown, &text.content, &context.redactor),
+            Err(Err(Binary(word))) => Output::error(format!(
+                "file {shown:?} is {word}, not text ({} bytes, SHA-256 {})",
+                bytes.len(),
+                fingerprint.hex()
+            )),
         };
         output.metadata.path = Some(located.relative().to_owned());
         Ok(Done {
             output,
-            sight: Sight::Content(fingerprint),
+            seen: Some(fingerprint),
         })
     }
+}
 
-    fn image(&self, media_type: &str, bytes: &[u8]) -> Output {
-        if bytes.len() > MAX_IMAGE_BYTES {
-            return Output::error(format!(
-                "image {:?} has {} bytes; at most {MAX_IMAGE_BYTES} can be shown",
-                self.path.shown(),
-                bytes.len()
-            ));
-        }
-        Output {
-            content: vec![Part::Image {
-                media_type: media_type.to_owned(),
-                data: image::encode(bytes),
-            }],
-            is_error: false,
-            metadata: Metadata {
-                total_bytes: Some(bytes.len() as u64),
-                ..Metadata::default()
-            },
-        }
+fn image(shown: &str, media_type: &str, bytes: &[u8]) -> Output {
+    if bytes.len() > MAX_IMAGE_BYTES {
+        return Output::error(format!(
+            "image {shown:?} has {} bytes; at most {MAX_IMAGE_BYTES} can be shown",
+            bytes.len()
+        ));
     }
+    let mut output = Output::text("");
+    output.metadata.total_bytes = Some(bytes.len() as u64);
+    output.content = vec![Part::Image {
+        media_type: media_type.to_owned(),
+        data: image::encode(bytes),
+    }];
+    output
+}
 
-    fn binary(&self, word: &str, bytes: &[u8], fingerprint: &Fingerprint) -> Output {
-        Output::error(format!(
-            "file {:?} is {word}, not text ({} bytes, SHA-256 {})",
-            self.path.shown(),
-            bytes.len(),
-            fingerprint.hex()
-        ))
-    }
-
+impl Read {
     /// Returns the lines that were asked for, up to the cap, with a note on what is left out.
     ///
     /// What is a secret is told by the whole file: a part may begin within a key. Lines are counted as the file has them.
-    fn excerpt(&self, content: &str, redactor: &Redactor) -> Output {
+    fn excerpt(&self, shown: &str, content: &str, redactor: &Redactor) -> Output {
         let lines = content.split_inclusive('\n').count() as u64;
         if self.offset > lines.max(1) {
             return Output::error(format!(
-                "file {:?} has {lines} lines; there is no line {}",
-                self.path.shown(),
+                "file {shown:?} has {lines} lines; there is no line {}",
                 self.offset
             ));
         }
@@ -176,83 +117,70 @@ impl Call {
             return Output::text("[the file is empty]");
         }
         let excerpt = Excerpt::of(content, self.offset, self.limit, self.config.max_bytes);
-        let part = excerpt.start..excerpt.start + excerpt.text.len();
-        let (shown, masked) = redactor.redact_part(content, part);
-        let mut text = shown.into_owned();
-        let left_out = excerpt.text.len() < content.len();
-        if left_out {
+        let length = excerpt.part.len();
+        let (text, masked) = redactor.redact_part(content, excerpt.part.clone());
+        let mut text = text.into_owned();
+        let left_out = content.len() - length;
+        if left_out > 0 {
             if !text.ends_with('\n') {
                 text.push('\n');
             }
             text.push_str(&excerpt.note(self.offset, lines));
         }
         Output::text(text).with(Metadata {
-            truncated: excerpt.capped,
+            truncated: excerpt.is_capped,
             total_bytes: Some(content.len() as u64),
-            omitted_bytes: left_out.then_some((content.len() - excerpt.text.len()) as u64),
+            omitted_bytes: Some(left_out as u64).filter(|bytes| *bytes > 0),
             redacted: Some(masked).filter(|masked| *masked > 0),
             ..Metadata::default()
         })
     }
 }
 
-/// A run of lines of a file.
-struct Excerpt<'a> {
-    /// Where it begins, in bytes.
-    start: usize,
-    text: &'a str,
+struct Excerpt {
+    /// In bytes.
+    part: Range<usize>,
+    /// None where not even its first line fits under the cap.
     lines: u64,
     /// Whether the cap ended it, rather than the limit or the file.
-    capped: bool,
-    /// Whether not even its first line fits under the cap.
-    broken: bool,
+    is_capped: bool,
 }
 
-impl<'a> Excerpt<'a> {
-    fn of(content: &'a str, offset: u64, limit: u64, cap: usize) -> Self {
-        let mut lines = content.split_inclusive('\n');
-        let skipped: usize = lines
-            .by_ref()
-            .take(usize::try_from(offset - 1).unwrap_or(usize::MAX))
-            .map(str::len)
-            .sum();
-        let rest = content.get(skipped..).unwrap_or_default();
-        let (mut length, mut count, mut capped) = (0, 0, false);
-        for line in lines.take(usize::try_from(limit).unwrap_or(usize::MAX)) {
-            if length + line.len() > cap {
-                capped = true;
+impl Excerpt {
+    fn of(content: &str, offset: u64, limit: u64, cap: usize) -> Self {
+        let at_most = |count| usize::try_from(count).unwrap_or(usize::MAX);
+        let mut all = content.split_inclusive('\n');
+        let start: usize = all.by_ref().take(at_most(offset - 1)).map(str::len).sum();
+        let (mut end, mut lines, mut is_capped) = (start, 0, false);
+        for line in all.take(at_most(limit)) {
+            is_capped = end + line.len() > start + cap;
+            if is_capped {
                 break;
             }
-            length += line.len();
-            count += 1;
+            end += line.len();
+            lines += 1;
         }
-        let broken = capped && count == 0;
-        let end = if broken {
-            rest.floor_char_boundary(cap)
-        } else {
-            length
-        };
+        if is_capped && lines == 0 {
+            end = content.floor_char_boundary(start + cap);
+        }
         Self {
-            start: skipped,
-            text: rest.get(..end).unwrap_or_default(),
-            lines: count,
-            capped,
-            broken,
+            part: start..end,
+            lines,
+            is_capped,
         }
     }
 
     fn note(&self, offset: u64, lines: u64) -> String {
-        if self.broken {
+        if self.is_capped && self.lines == 0 {
+            let bytes = self.part.len();
             return format!(
-                "[line {offset} of {lines} is cut after {} bytes; use file_search for what is behind]",
-                self.text.len()
+                "[line {offset} of {lines} is cut after {bytes} bytes; use file_search for what is behind]"
             );
         }
         let last = offset + self.lines - 1;
-        let more = if last < lines {
-            format!("; read on with offset {}", last + 1)
-        } else {
-            String::new()
+        let more = match last < lines {
+            true => format!("; read on with offset {}", last + 1),
+            false => String::new(),
         };
         format!("[lines {offset} to {last} of {lines}{more}]")
     }
@@ -260,18 +188,9 @@ impl<'a> Excerpt<'a> {
 
 fn check_extension(config: &FileReadConfig, relative: &str) -> Result<(), String> {
     let allowed = &config.allowed_extensions;
-    let extension = Path::new(relative)
-        .extension()
-        .map(|extension| extension.to_string_lossy());
-    let fits = allowed.is_empty()
-        || extension.is_some_and(|extension| {
-            allowed.iter().any(|allowed| {
-                allowed
-                    .trim_start_matches('.')
-                    .eq_ignore_ascii_case(&extension)
-            })
-        });
-    if fits {
+    let extension = Path::new(relative).extension().unwrap_or_default();
+    let is_it = |allowed: &String| extension.eq_ignore_ascii_case(allowed.trim_start_matches('.'));
+    if allowed.is_empty() || allowed.iter().any(is_it) {
         return Ok(());
     }
     Err(format!(

@@ -2,21 +2,19 @@
 
 use std::sync::Arc;
 
-use futures::future::BoxFuture;
 use grep_matcher::LineTerminator;
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Map, Value};
 
-use super::file::{Done, PathArgument, Stop, Stopped, blocking, settle};
-use super::input::{parse, spec_of};
+use super::file::{Context, Done, PathArgument, Work, tool};
 use super::listed::listed;
 use super::name_filter::NameFilter;
-use super::{Facts, Metadata, Output, Prepared, Refusal, Run, Tool, Violation, Visible};
-use crate::message::{DangerLevel, ToolCategory, ToolSpec};
-use crate::sandbox::paths::{EntryKind, Found, Located, PathError, Roots, Step, Visited};
+use super::walk::{Walked, walk};
+use super::{Refusal, Tool};
+use crate::message::DangerLevel;
+use crate::sandbox::paths::{EntryKind, Found, PathError, Roots, Step, Visited};
 
 mod findings;
 
@@ -58,47 +56,24 @@ struct Input {
     max_results: Option<usize>,
 }
 
-/// The tool.
-#[derive(Debug)]
-pub struct FileSearch {
-    roots: Arc<Roots>,
-    output_cap: usize,
-    spec: ToolSpec,
-}
-
-impl FileSearch {
-    /// Makes the tool; `output_cap` bounds the text of one answer, in bytes.
-    pub fn new(roots: Arc<Roots>, output_cap: usize) -> Self {
-        Self {
-            roots,
-            output_cap,
-            spec: spec_of::<Input>("file_search", ToolCategory::File, DangerLevel::Safe),
-        }
-    }
-}
-
-impl Tool for FileSearch {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
-    }
-
-    fn prepare(&self, input: &Map<String, Value>) -> Result<Box<dyn Prepared>, Refusal> {
-        let input: Input = parse(&self.spec, input)?;
+/// Makes the tool; `output_cap` bounds the text of one answer, in bytes.
+pub fn file_search(roots: Arc<Roots>, output_cap: usize) -> impl Tool {
+    tool("file_search", DangerLevel::Safe, move |input: Input| {
         let filter = input.glob.as_deref().map(NameFilter::parse).transpose();
-        Ok(Box::new(Call {
-            path: PathArgument::parse_folder(&self.roots, input.path.as_deref())?,
+        let path = PathArgument::parse_folder(&roots, input.path.as_deref())?;
+        let search = Search {
             filter: filter.map_err(Refusal::Invalid)?,
             matcher: compile(&input.pattern).map_err(Refusal::Invalid)?,
             pattern: input.pattern,
             context_lines: input.context_lines.unwrap_or(0),
             max_results: input.max_results.unwrap_or(DEFAULT_RESULTS),
-            output_cap: self.output_cap,
-        }))
-    }
+            output_cap,
+        };
+        Ok((path, search))
+    })
 }
 
-struct Call {
-    path: PathArgument,
+struct Search {
     filter: Option<NameFilter>,
     matcher: RegexMatcher,
     pattern: String,
@@ -107,93 +82,63 @@ struct Call {
     output_cap: usize,
 }
 
-impl Prepared for Call {
-    fn facts(&self) -> Facts {
-        self.path.facts_of_walk("file_search")
-    }
-
-    fn run<'a>(self: Box<Self>, run: Run<'a>) -> BoxFuture<'a, Result<Output, Violation>>
-    where
-        Self: 'a,
-    {
-        Box::pin(async move {
-            let identity = self.path.identity();
-            let stop = Stop::of(&run);
-            let visible = Arc::clone(&run.visible);
-            let done = blocking(move || self.search(&stop, &visible))
-                .await
-                .flatten();
-            settle(run.seen, &identity, done.map(Done::from))
-        })
+impl Work for Search {
+    fn run(&self, path: &PathArgument, context: &Context) -> Result<Done, PathError> {
+        let located = path.locate()?;
+        let mut findings = Findings::new(self.max_results, self.output_cap);
+        let mut searcher = self.searcher();
+        let mut search = |file, name: &str| {
+            findings.search(
+                &mut searcher,
+                &self.matcher,
+                file,
+                &listed(name),
+                &context.stop,
+            );
+            match findings.full {
+                true => Visited::Stopped,
+                false => Visited::All,
+            }
+        };
+        let mut walked = match located.found() {
+            Found::Folder(_) => {
+                let filter = self.filter.as_ref();
+                walk(&located, &[EntryKind::File], filter, context, |entry| {
+                    // A file that vanished, or is closed to the daemon, has no lines to find.
+                    let Ok(file) = located.open_entry(entry) else {
+                        return Step::Enter;
+                    };
+                    match search(file, &located.spell(entry)) {
+                        Visited::All => Step::Enter,
+                        Visited::Stopped | Visited::Bounded => Step::Stop,
+                    }
+                })?
+            }
+            found => {
+                let unseen = matches!(found, Found::File) && !(context.visible)(located.relative());
+                Walked {
+                    visited: match unseen {
+                        true => Visited::All,
+                        false => search(located.open()?, &path.shown()),
+                    },
+                    stopped: None,
+                    unseen,
+                }
+            }
+        };
+        walked.stopped = context.stop.reached();
+        let text = match findings.matches {
+            0 => format!("no line in {:?} matches {:?}", path.shown(), self.pattern),
+            _ => findings.text,
+        };
+        let more = "[there are more; narrow `pattern`, `path` or `glob`, or raise `maxResults`]";
+        let is_error = findings.matches == 0;
+        let output = walked.output(path, findings.matches, &text, is_error, more);
+        Ok(output.into())
     }
 }
 
-impl Call {
-    fn search(&self, stop: &Stop, visible: &Visible) -> Result<Output, PathError> {
-        let located = self.path.locate()?;
-        let mut unseen = false;
-        let mut findings = Findings::new(self.max_results, self.output_cap);
-        let visited = match located.found() {
-            Found::Folder(_) => {
-                let mut may_see = |path: &str| {
-                    let seen = visible(path);
-                    unseen |= !seen;
-                    seen
-                };
-                self.search_folder(&located, stop, &mut may_see, &mut findings)?
-            }
-            Found::File if !visible(located.relative()) => {
-                unseen = true;
-                Visited::All
-            }
-            Found::File | Found::Missing | Found::Other(_) => {
-                let (file, name) = (located.open()?, self.path.shown());
-                findings.search(
-                    &mut self.searcher(),
-                    &self.matcher,
-                    file,
-                    &listed(&name),
-                    stop,
-                );
-                Visited::All
-            }
-        };
-        let mut output = self.output(findings, visited, stop.reached());
-        if unseen {
-            super::file::tell_unseen(&mut output);
-        }
-        Ok(output)
-    }
-
-    fn search_folder(
-        &self,
-        located: &Located<'_>,
-        stop: &Stop,
-        may_see: &mut dyn FnMut(&str) -> bool,
-        findings: &mut Findings,
-    ) -> Result<Visited, PathError> {
-        let mut searcher = self.searcher();
-        located.visit(&mut |entry| {
-            if findings.is_full() || stop.reached().is_some() {
-                return Step::Stop;
-            }
-            let meant = self
-                .filter
-                .as_ref()
-                .is_none_or(|filter| filter.matches(located.below(entry)));
-            // A file that vanished, or is closed to the daemon, has no lines to find.
-            if entry.kind == EntryKind::File
-                && meant
-                && may_see(entry.relative)
-                && let Ok(file) = located.open_entry(entry)
-            {
-                let name = located.spell(entry);
-                findings.search(&mut searcher, &self.matcher, file, &listed(&name), stop);
-            }
-            Step::Enter
-        })
-    }
-
+impl Search {
     fn searcher(&self) -> Searcher {
         SearcherBuilder::new()
             .line_terminator(LineTerminator::crlf())
@@ -203,39 +148,6 @@ impl Call {
             .binary_detection(BinaryDetection::quit(0))
             .heap_limit(Some(MAX_LINE_BYTES))
             .build()
-    }
-
-    fn output(&self, findings: Findings, visited: Visited, stopped: Option<Stopped>) -> Output {
-        let note = if let Some(stopped) = stopped {
-            match stopped {
-                Stopped::Cancelled => "[cancelled; there may be more]",
-                Stopped::TimedOut => "[the time was up; there may be more]",
-            }
-        } else if findings.is_full() {
-            "[there are more; narrow `pattern`, `path` or `glob`, or raise `maxResults`]"
-        } else if visited == Visited::Bounded {
-            "[the folder is too large to be looked through; give a `path` below it]"
-        } else {
-            ""
-        };
-        let metadata = Metadata {
-            path: Some(self.path.relative().to_owned()),
-            result_count: Some(findings.matches() as u64),
-            truncated: !note.is_empty(),
-            ..stopped.map(Stopped::metadata).unwrap_or_default()
-        };
-        let none = findings.matches() == 0;
-        let mut text = findings.into_text();
-        if none {
-            let folder = self.path.shown();
-            text = format!("no line in {folder:?} matches {:?}\n", self.pattern);
-        }
-        text.push_str(note);
-        Output {
-            is_error: none || stopped.is_some(),
-            ..Output::text(text.trim_end_matches('\n'))
-        }
-        .with(metadata)
     }
 }
 

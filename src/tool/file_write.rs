@@ -4,14 +4,12 @@ use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Map, Value};
 
-use super::file::PathArgument;
+use super::Tool;
+use super::file::{PathArgument, tool};
 use super::file_change::{Change, Old, Revision};
-use super::input::{parse, spec_of};
 use super::text::Form;
-use super::{Prepared, Refusal, Tool};
-use crate::message::{DangerLevel, ToolCategory, ToolSpec};
+use crate::message::DangerLevel;
 use crate::sandbox::deny::Access;
 use crate::sandbox::paths::Roots;
 
@@ -27,35 +25,13 @@ struct Input {
     content: String,
 }
 
-/// The tool.
-#[derive(Debug)]
-pub struct FileWrite {
-    roots: Arc<Roots>,
-    spec: ToolSpec,
-}
-
-impl FileWrite {
-    /// Makes the tool.
-    pub fn new(roots: Arc<Roots>) -> Self {
-        Self {
-            roots,
-            spec: spec_of::<Input>("file_write", ToolCategory::File, DangerLevel::Dangerous),
-        }
-    }
-}
-
-impl Tool for FileWrite {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
-    }
-
-    fn prepare(&self, input: &Map<String, Value>) -> Result<Box<dyn Prepared>, Refusal> {
-        let input: Input = parse(&self.spec, input)?;
-        let path = PathArgument::parse(&self.roots, &input.path, Access::Write)?;
-        let content = input.content;
-        let revise = Box::new(move |old: &Old| Ok(replace(old, &content)));
-        Ok(Box::new(Change::new("file_write", path, revise)))
-    }
+/// Makes the tool.
+pub fn file_write(roots: Arc<Roots>) -> impl Tool {
+    tool("file_write", DangerLevel::Dangerous, move |input: Input| {
+        let path = PathArgument::parse(&roots, &input.path, Access::Write)?;
+        let change = Change::new(move |old| Ok(replace(old, &input.content)));
+        Ok((path, change))
+    })
 }
 
 /// Gives the content the old file's form; where its encoding cannot hold it, UTF-8.
@@ -65,31 +41,25 @@ fn replace(old: &Old, content: &str) -> Revision {
         Old::Missing | Old::Opaque => Form::NEW,
     };
     let content = form.with_line_ends(content);
-    let fits = form.encode(&content).is_ok();
     let done = match old {
         Old::Missing => "created",
         Old::Text(_) | Old::Opaque => "replaced",
     };
-    let lines = content.lines().count();
-    let note = if fits {
-        String::new()
-    } else {
-        format!(
-            ", now in UTF-8, for {} lacks some of the characters",
-            form.encoding.name()
-        )
-    };
+    let (lines, bytes) = (content.lines().count(), content.len());
+    let mut told = format!("{done}, {lines} lines, {bytes} bytes");
+    let mut fitting = form;
+    if form.encode(&content).is_err() {
+        let name = form.encoding.name();
+        told += &format!(", now in UTF-8, for {name} lacks some of the characters");
+        fitting = Form {
+            line_end: form.line_end,
+            ..Form::NEW
+        };
+    }
     Revision {
-        told: format!("{done}, {lines} lines, {} bytes{note}", content.len()),
-        form: if fits {
-            form
-        } else {
-            Form {
-                line_end: form.line_end,
-                ..Form::NEW
-            }
-        },
         content,
+        form: fitting,
+        told,
     }
 }
 

@@ -28,14 +28,12 @@ pub fn spec_of<I: JsonSchema>(
     danger_level: DangerLevel,
 ) -> ToolSpec {
     let mut schema = schema_of::<I>();
-    let description = schema
-        .as_object_mut()
-        .and_then(|schema| schema.remove("description"))
-        .and_then(|text| text.as_str().map(str::to_owned))
-        .unwrap_or_default();
+    let mut take = |key| schema.as_object_mut()?.remove(key);
+    let description = take("description").unwrap_or_default();
+    take("title");
     ToolSpec {
         name: name.to_owned(),
-        description,
+        description: description.as_str().unwrap_or_default().to_owned(),
         input_schema: schema.into(),
         category,
         danger_level,
@@ -52,41 +50,52 @@ pub fn parse<I: DeserializeOwned>(
     spec: &ToolSpec,
     input: &Map<String, Value>,
 ) -> Result<I, Refusal> {
+    let schema = &spec.input_schema;
+    let fields = schema.get("properties").and_then(Value::as_object);
+    let fields: Vec<Field<'_>> = fields.into_iter().flatten().collect();
+    let required = schema.get("required").and_then(Value::as_array);
+    let required: Vec<&Value> = required.into_iter().flatten().collect();
     let mut problems = Vec::new();
     let mut fitting = Map::new();
     for (key, value) in input {
-        match field(spec, key) {
-            Some((name, schema)) => {
-                let value = coerce(schema, value);
-                if value.is_null() && !is_required(spec, name) {
-                    continue;
-                }
-                if let Some(wanted) = misfit(schema, &value) {
-                    let came = describe(&value);
-                    problems.push(format!("`{name}` has to be {wanted}, but {came} came"));
-                }
-                if fitting.insert(name.to_owned(), value).is_some() {
-                    problems.push(format!("`{name}` is given twice"));
-                }
-            }
-            None => problems.push(unknown(spec, key)),
+        let camel = camel_case(key);
+        let mut known = fields.iter();
+        let Some((name, schema)) = known.find(|(name, _)| *name == key || **name == camel) else {
+            problems.push(unknown(&fields, key));
+            continue;
+        };
+        let value = coerce(schema, value);
+        if value.is_null() && !required.iter().any(|required| *required == *name) {
+            continue;
+        }
+        if !fits(schema, &value) {
+            let (wanted, came) = (wanted(schema), describe(&value));
+            problems.push(format!("`{name}` has to be {wanted}, but {came} came"));
+        }
+        if fitting.insert((*name).clone(), value).is_some() {
+            problems.push(format!("`{name}` is given twice"));
         }
     }
-    for name in required(spec).filter(|name| !fitting.contains_key(*name)) {
-        let wanted = property(spec, name).map_or("a value".to_owned(), wanted);
-        problems.push(format!("`{name}` is missing; it has to be {wanted}"));
+    for name in required.into_iter().filter_map(Value::as_str) {
+        if !fitting.contains_key(name) {
+            let field = fields.iter().find(|(field, _)| *field == name);
+            let wanted = field.map_or("a value".to_owned(), |(_, schema)| wanted(schema));
+            problems.push(format!("`{name}` is missing; it has to be {wanted}"));
+        }
     }
-    let invalid = |problem: &str| {
+    let parsed = match problems.as_slice() {
+        [] => serde_json::from_value(Value::Object(fitting)).map_err(|error| error.to_string()),
+        problems => Err(problems.join("; ")),
+    };
+    parsed.map_err(|problem| {
         Refusal::Invalid(format!(
             "the input of `{}` does not fit: {problem}",
             spec.name
         ))
-    };
-    if !problems.is_empty() {
-        return Err(invalid(&problems.join("; ")));
-    }
-    serde_json::from_value(Value::Object(fitting)).map_err(|error| invalid(&error.to_string()))
+    })
 }
+
+type Field<'a> = (&'a String, &'a Value);
 
 /// Generates a schema as plain as every provider takes it: no references, no nullable types.
 fn schema_of<I: JsonSchema>() -> Value {
@@ -99,9 +108,6 @@ fn schema_of<I: JsonSchema>() -> Value {
         .into_root_schema_for::<I>()
         .to_value();
     tidy(&mut schema);
-    if let Some(schema) = schema.as_object_mut() {
-        schema.remove("title");
-    }
     schema
 }
 
@@ -116,12 +122,11 @@ fn tidy(schema: &mut Value) {
                     object.insert("type".to_owned(), only);
                 }
             }
-            if object.get("format").is_some_and(Value::is_string) {
-                object.remove("format");
-            }
-            if object.get("default").is_some_and(Value::is_null) {
-                object.remove("default");
-            }
+            object.retain(|key, value| match key.as_str() {
+                "format" => !value.is_string(),
+                "default" => !value.is_null(),
+                _ => true,
+            });
             // Line breaks of the source are none of the text; an empty line is.
             if let Some(Value::String(text)) = object.get_mut("description") {
                 *text = text
@@ -137,35 +142,6 @@ fn tidy(schema: &mut Value) {
     }
 }
 
-fn properties(spec: &ToolSpec) -> impl Iterator<Item = (&String, &Value)> {
-    let properties = spec
-        .input_schema
-        .get("properties")
-        .and_then(Value::as_object);
-    properties.into_iter().flatten()
-}
-
-fn property<'a>(spec: &'a ToolSpec, name: &str) -> Option<&'a Value> {
-    spec.input_schema.get("properties")?.get(name)
-}
-
-fn required(spec: &ToolSpec) -> impl Iterator<Item = &str> {
-    let names = spec.input_schema.get("required").and_then(Value::as_array);
-    names.into_iter().flatten().filter_map(Value::as_str)
-}
-
-fn is_required(spec: &ToolSpec, name: &str) -> bool {
-    required(spec).any(|required| required == name)
-}
-
-/// Finds the field that a key means: by its name, or by its name in `snake_case`.
-fn field<'a>(spec: &'a ToolSpec, key: &str) -> Option<(&'a str, &'a Value)> {
-    let camel = camel_case(key);
-    properties(spec)
-        .find(|(name, _)| *name == key || **name == camel)
-        .map(|(name, schema)| (name.as_str(), schema))
-}
-
 fn camel_case(key: &str) -> String {
     let mut words = key.split('_');
     let first = words.next().unwrap_or_default().to_owned();
@@ -177,18 +153,17 @@ fn camel_case(key: &str) -> String {
     })
 }
 
-fn unknown(spec: &ToolSpec, key: &str) -> String {
-    let near = properties(spec)
+fn unknown(fields: &[Field<'_>], key: &str) -> String {
+    let near = fields
+        .iter()
         .map(|(name, _)| (strsim::levenshtein(name, key), name))
         .min()
         .filter(|(distance, _)| *distance <= MAX_DISTANCE);
     let hint = match near {
         Some((_, name)) => format!("`{name}` may be meant"),
         None => {
-            let names: Vec<_> = properties(spec)
-                .map(|(name, _)| format!("`{name}`"))
-                .collect();
-            format!("there are {}", names.join(", "))
+            let names = fields.iter().map(|(name, _)| format!("`{name}`"));
+            format!("there are {}", names.collect::<Vec<_>>().join(", "))
         }
     };
     format!("there is no field `{}`; {hint}", shortened(key))
@@ -196,15 +171,13 @@ fn unknown(spec: &ToolSpec, key: &str) -> String {
 
 /// Brings numbers and truth values in the wrong clothes into the type that is wanted.
 fn coerce(schema: &Value, value: &Value) -> Value {
-    let number = |number: f64| {
-        // Only what is whole and exact; the rest is told to the model as it came.
-        let whole = number.fract() == 0.0 && number.abs() < 9e15;
-        whole
-            .then(|| serde_json::from_str(&format!("{number:.0}")).ok())
-            .flatten()
-    };
+    // Only what is whole and exact; the rest is told to the model as it came.
+    let is_whole = |number: &f64| number.fract() == 0.0 && number.abs() < 9e15;
+    let whole = |number: f64| serde_json::from_str(&format!("{number:.0}")).ok();
     let coerced = match (kind(schema), value) {
-        ("integer", Value::Number(came)) if came.is_f64() => came.as_f64().and_then(number),
+        ("integer", Value::Number(came)) if came.is_f64() => {
+            came.as_f64().filter(is_whole).and_then(whole)
+        }
         ("integer", Value::String(text)) => text.trim().parse::<i64>().ok().map(Value::from),
         ("boolean", Value::String(text)) => text.trim().parse::<bool>().ok().map(Value::from),
         _ => None,
@@ -213,14 +186,11 @@ fn coerce(schema: &Value, value: &Value) -> Value {
 }
 
 fn kind(schema: &Value) -> &str {
-    schema
-        .get("type")
-        .and_then(Value::as_str)
-        .unwrap_or_default()
+    let kind = schema.get("type").and_then(Value::as_str);
+    kind.unwrap_or_default()
 }
 
-/// Returns what is wanted where the value is not that.
-fn misfit(schema: &Value, value: &Value) -> Option<String> {
+fn fits(schema: &Value, value: &Value) -> bool {
     let fits = match kind(schema) {
         "string" => value.is_string(),
         "boolean" => value.is_boolean(),
@@ -230,18 +200,18 @@ fn misfit(schema: &Value, value: &Value) -> Option<String> {
         "object" => value.is_object(),
         _ => true,
     };
-    let listed = schema
-        .get("enum")
-        .and_then(Value::as_array)
-        .is_none_or(|values| values.contains(value));
-    (!fits || !listed).then(|| wanted(schema))
+    let listed = schema.get("enum").and_then(Value::as_array);
+    fits && listed.is_none_or(|values| values.contains(value))
+}
+
+fn bound(schema: &Value, name: &str) -> Option<f64> {
+    schema.get(name).and_then(Value::as_f64)
 }
 
 fn in_range(schema: &Value, value: &Value) -> bool {
-    let bound = |name| schema.get(name).and_then(Value::as_f64);
     value.as_f64().is_some_and(|number| {
-        bound("minimum").is_none_or(|minimum| number >= minimum)
-            && bound("maximum").is_none_or(|maximum| number <= maximum)
+        bound(schema, "minimum").is_none_or(|minimum| number >= minimum)
+            && bound(schema, "maximum").is_none_or(|maximum| number <= maximum)
     })
 }
 
@@ -250,8 +220,7 @@ fn wanted(schema: &Value) -> String {
         let values: Vec<_> = values.iter().map(Value::to_string).collect();
         return format!("one of {}", values.join(", "));
     }
-    let bound = |name: &str| schema.get(name).and_then(Value::as_f64);
-    let range = match (bound("minimum"), bound("maximum")) {
+    let range = match (bound(schema, "minimum"), bound(schema, "maximum")) {
         (Some(minimum), Some(maximum)) => format!(" from {minimum} to {maximum}"),
         (Some(minimum), None) => format!(" of at least {minimum}"),
         (None, Some(maximum)) => format!(" of at most {maximum}"),

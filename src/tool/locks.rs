@@ -1,26 +1,24 @@
 //! Locks on files between calls, daemon-wide: shared for reading, exclusive for writing.
 //!
-//! A call asks for all of its claims at once and takes a ticket. It is let in as soon as no *earlier*
-//! ticket, waiting or let in, has a claim that conflicts with one of its own. This cannot deadlock:
-//! a call waits for earlier tickets only, so there is no circle; and it holds nothing while it
-//! waits, for its claims are granted together. It starves nobody: a reader that comes after a
-//! waiting writer waits behind it. The one rule for callers: a call that holds a [`Guard`] does not
-//! acquire a second one.
+//! A call asks for all of its claims at once and takes a ticket. It is let in as soon as no *earlier* ticket, waiting or
+//! let in, has a conflicting claim: so there is no circle, and nobody starves. The one rule for callers: a call that holds
+//! a [`Guard`] does not acquire a second one.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use parking_lot::{Mutex, MutexGuard};
-use tokio::sync::oneshot;
+use tokio::sync::Notify;
 
 use super::Claim;
 
 /// The locks of the daemon; clones are the same locks.
-///
-/// The table's mutex is held for a look at it, never across an await.
 #[derive(Clone, Debug, Default)]
 pub struct Locks {
+    /// Its mutex is held for a look at it, never across an await.
     table: Arc<Mutex<Table>>,
+    /// Woken whenever a ticket is gone.
+    released: Arc<Notify>,
 }
 
 #[derive(Debug, Default)]
@@ -33,8 +31,6 @@ struct Table {
 struct Ticket {
     holder: String,
     claims: Vec<Claim>,
-    /// Tells the call that it is let in; `None` once it was told.
-    waiting: Option<oneshot::Sender<()>>,
 }
 
 /// Claims that were granted; dropping it releases them.
@@ -52,42 +48,37 @@ impl Locks {
     /// `holder` describes the call to those that wait for it, e.g. `t3 file_write src/a.rs`.
     /// Dropping the future gives its place in the queue up.
     pub async fn acquire(&self, holder: &str, claims: Vec<Claim>) -> Guard {
-        let (guard, granted) = self.take_ticket(holder, claims);
-        // The sender is dropped with the ticket only, and the ticket with this guard.
-        if granted.await.is_err() {
-            tracing::error!("a file lock's ticket was lost");
+        let guard = self.take_ticket(holder, claims);
+        loop {
+            // Made before the look, so that no release between the two is missed.
+            let released = self.released.notified();
+            if self.table().is_free(guard.ticket) {
+                return guard;
+            }
+            released.await;
         }
-        guard
     }
 
     /// Returns the holders that these claims would have to wait for now, the earliest first.
     pub fn blockers(&self, claims: &[Claim]) -> Vec<String> {
         let table = self.table();
-        table
-            .tickets
-            .values()
-            .filter(|ticket| conflict(&ticket.claims, claims))
-            .map(|ticket| ticket.holder.clone())
-            .collect()
+        let mut holders = Vec::new();
+        for ticket in table.tickets.values() {
+            if conflict(&ticket.claims, claims) {
+                holders.push(ticket.holder.clone());
+            }
+        }
+        holders
     }
 
-    fn take_ticket(&self, holder: &str, claims: Vec<Claim>) -> (Guard, oneshot::Receiver<()>) {
-        let (sender, granted) = oneshot::channel();
+    fn take_ticket(&self, holder: &str, claims: Vec<Claim>) -> Guard {
+        let holder = holder.to_owned();
         let mut table = self.table();
         let ticket = table.next_ticket;
         table.next_ticket += 1;
-        table.tickets.insert(
-            ticket,
-            Ticket {
-                holder: holder.to_owned(),
-                claims,
-                waiting: Some(sender),
-            },
-        );
-        table.let_in();
-        drop(table);
+        table.tickets.insert(ticket, Ticket { holder, claims });
         let locks = self.clone();
-        (Guard { locks, ticket }, granted)
+        Guard { locks, ticket }
     }
 
     fn table(&self) -> MutexGuard<'_, Table> {
@@ -96,43 +87,22 @@ impl Locks {
 }
 
 impl Table {
-    /// Lets every waiting call in that no earlier one stands against.
-    fn let_in(&mut self) {
-        let free: Vec<u64> = self
-            .tickets
-            .iter()
-            .filter(|(_, ticket)| ticket.waiting.is_some())
-            .filter(|(number, ticket)| {
-                self.tickets
-                    .range(..**number)
-                    .all(|(_, earlier)| !conflict(&earlier.claims, &ticket.claims))
-            })
-            .map(|(number, _)| *number)
-            .collect();
-        for number in free {
-            let waiting = self
-                .tickets
-                .get_mut(&number)
-                .and_then(|ticket| ticket.waiting.take());
-            // A call that is gone drops its guard, which takes its ticket away.
-            if let Some(waiting) = waiting
-                && waiting.send(()).is_err()
-            {
-                tracing::trace!(number, "a queued call is gone");
-            }
-        }
+    /// Whether no earlier ticket stands against this one.
+    fn is_free(&self, number: u64) -> bool {
+        self.tickets.get(&number).is_none_or(|ticket| {
+            let mut earlier = self.tickets.range(..number);
+            earlier.all(|(_, earlier)| !conflict(&earlier.claims, &ticket.claims))
+        })
     }
 }
 
 impl Drop for Guard {
     fn drop(&mut self) {
-        let mut table = self.locks.table();
-        table.tickets.remove(&self.ticket);
-        table.let_in();
+        self.locks.table().tickets.remove(&self.ticket);
+        self.locks.released.notify_waiters();
     }
 }
 
-/// Whether two calls claim the same file and one of them for writing.
 fn conflict(a: &[Claim], b: &[Claim]) -> bool {
     a.iter().any(|one| {
         b.iter()

@@ -29,7 +29,6 @@ pub(super) fn check(redactor: &Redactor, old: &str, new: &str) -> Result<Option<
     ))
 }
 
-/// Says that a new file has the mask, which is written as it is.
 pub(super) fn of_new_file(new: &str) -> Option<String> {
     first_line("", new).map(written)
 }

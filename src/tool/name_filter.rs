@@ -13,7 +13,6 @@ pub(super) struct NameFilter {
 }
 
 impl NameFilter {
-    /// Compiles a glob; the error is for the model.
     pub(super) fn parse(glob: &str) -> Result<Self, String> {
         let trimmed = glob.trim_start_matches("./").trim_start_matches('/');
         GlobBuilder::new(trimmed)
@@ -26,7 +25,6 @@ impl NameFilter {
             .map_err(|error| format!("glob {glob:?} cannot be used: {}", error.kind()))
     }
 
-    /// Whether the file at this path below the folder is meant.
     pub(super) fn matches(&self, below: &str) -> bool {
         let subject = if self.whole_path {
             below

@@ -7,22 +7,17 @@ use encoding_rs::Encoding as Legacy;
 /// A file's content as text, with what is needed to write it back.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Text {
-    /// The characters, without byte order mark, line ends as they are.
     pub(crate) content: String,
-    /// How they are written.
     pub(crate) form: Form,
 }
 
-/// How a file's text is written as bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Form {
     pub(crate) encoding: Encoding,
-    /// Whether a byte order mark comes first.
     pub(crate) mark: bool,
     pub(crate) line_end: LineEnd,
 }
 
-/// How characters become bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Encoding {
     Utf8,
@@ -31,14 +26,10 @@ pub(crate) enum Encoding {
     Legacy(&'static Legacy),
 }
 
-/// How lines end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LineEnd {
-    /// All with a line feed, or there are none.
     Lf,
-    /// All with carriage return and line feed.
     CrLf,
-    /// Some so, some so.
     Mixed,
 }
 
@@ -95,7 +86,11 @@ const CONTROL_SHARE: usize = 32;
 /// A byte order mark decides; else valid UTF-8 without NUL is text; else the encoding is guessed,
 /// and accepted only where it gives the same bytes back.
 pub(crate) fn decode(bytes: &[u8]) -> Result<Text, Binary> {
-    let binary = || Binary(looks_like(bytes));
+    let binary = || {
+        let mut signatures = SIGNATURES.iter();
+        let found = signatures.find(|(signature, _)| bytes.starts_with(signature));
+        Binary(found.map_or("binary data", |(_, word)| word))
+    };
     let mark = MARKS.iter().find(|(mark, _)| bytes.starts_with(mark));
     if let Some((mark, encoding)) = mark {
         let rest = bytes.get(mark.len()..).unwrap_or_default();
@@ -118,19 +113,10 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<Text, Binary> {
     let encoding = Encoding::Legacy(detector.guess(None, Utf8Detection::Deny));
     let content = encoding.decode(bytes).ok_or_else(binary)?;
     let text = Text::new(content, encoding, false);
-    if text.form.encode(&text.content).as_deref() == Ok(bytes) {
-        Ok(text)
-    } else {
-        Err(binary())
-    }
-}
-
-/// Names what content looks like that is no text.
-pub(crate) fn looks_like(bytes: &[u8]) -> &'static str {
-    SIGNATURES
-        .iter()
-        .find(|(signature, _)| bytes.starts_with(signature))
-        .map_or("binary data", |(_, word)| word)
+    let again = text.form.encode(&text.content);
+    (again.as_deref() == Ok(bytes))
+        .then_some(text)
+        .ok_or_else(binary)
 }
 
 impl Text {
@@ -148,7 +134,6 @@ impl Text {
 }
 
 impl Form {
-    /// How a new file is written.
     pub(crate) const NEW: Self = Self {
         encoding: Encoding::Utf8,
         mark: false,
@@ -166,17 +151,19 @@ impl Form {
         }
         match self.encoding {
             Encoding::Utf8 => bytes.extend(content.as_bytes()),
-            Encoding::Utf16 { little: true } => {
-                bytes.extend(content.encode_utf16().flat_map(u16::to_le_bytes));
+            Encoding::Utf16 { little } => {
+                let of = match little {
+                    true => u16::to_le_bytes,
+                    false => u16::to_be_bytes,
+                };
+                bytes.extend(content.encode_utf16().flat_map(of));
             }
-            Encoding::Utf16 { little: false } => {
-                bytes.extend(content.encode_utf16().flat_map(u16::to_be_bytes));
-            }
-            Encoding::Utf32 { little: true } => {
-                bytes.extend(content.chars().map(u32::from).flat_map(u32::to_le_bytes));
-            }
-            Encoding::Utf32 { little: false } => {
-                bytes.extend(content.chars().map(u32::from).flat_map(u32::to_be_bytes));
+            Encoding::Utf32 { little } => {
+                let of = match little {
+                    true => u32::to_le_bytes,
+                    false => u32::to_be_bytes,
+                };
+                bytes.extend(content.chars().map(u32::from).flat_map(of));
             }
             Encoding::Legacy(legacy) => {
                 let (encoded, _, unencodable) = legacy.encode(content);
@@ -189,7 +176,6 @@ impl Form {
         Ok(bytes)
     }
 
-    /// Gives text that has bare line feeds the line ends of this form.
     pub(crate) fn with_line_ends(&self, content: &str) -> String {
         match self.line_end {
             LineEnd::CrLf => content.replace("\r\n", "\n").replace('\n', "\r\n"),
@@ -199,7 +185,6 @@ impl Form {
 }
 
 impl Encoding {
-    /// Returns the encoding's name as people write it.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Utf8 => "UTF-8",
@@ -210,48 +195,34 @@ impl Encoding {
     }
 
     fn decode(self, bytes: &[u8]) -> Option<String> {
-        match self {
-            Self::Utf8 => std::str::from_utf8(bytes).ok().map(str::to_owned),
-            Self::Utf16 { little } => {
-                let of = if little {
-                    u16::from_le_bytes
-                } else {
-                    u16::from_be_bytes
-                };
-                let (units, rest) = bytes.as_chunks::<2>();
-                let letters = char::decode_utf16(units.iter().map(|unit| of(*unit)));
-                letters
-                    .collect::<Result<_, _>>()
-                    .ok()
-                    .filter(|_| rest.is_empty())
-            }
+        let known = match self {
+            Self::Utf8 => encoding_rs::UTF_8,
+            Self::Utf16 { little: true } => encoding_rs::UTF_16LE,
+            Self::Utf16 { little: false } => encoding_rs::UTF_16BE,
+            Self::Legacy(legacy) => legacy,
             Self::Utf32 { little } => {
-                let of = if little {
-                    u32::from_le_bytes
-                } else {
-                    u32::from_be_bytes
+                let of = match little {
+                    true => u32::from_le_bytes,
+                    false => u32::from_be_bytes,
                 };
                 let (units, rest) = bytes.as_chunks::<4>();
                 let letters = units.iter().map(|unit| char::from_u32(of(*unit)));
-                letters.collect::<Option<_>>().filter(|_| rest.is_empty())
+                return letters.collect::<Option<_>>().filter(|_| rest.is_empty());
             }
-            Self::Legacy(legacy) => legacy
-                .decode_without_bom_handling_and_without_replacement(bytes)
-                .map(std::borrow::Cow::into_owned),
-        }
+        };
+        known
+            .decode_without_bom_handling_and_without_replacement(bytes)
+            .map(std::borrow::Cow::into_owned)
     }
 }
 
 impl LineEnd {
     fn of(content: &str) -> Self {
         let all = content.matches('\n').count();
-        let with_return = content.matches("\r\n").count();
-        if with_return == 0 {
-            Self::Lf
-        } else if with_return == all {
-            Self::CrLf
-        } else {
-            Self::Mixed
+        match content.matches("\r\n").count() {
+            0 => Self::Lf,
+            with_return if with_return == all => Self::CrLf,
+            _ => Self::Mixed,
         }
     }
 }

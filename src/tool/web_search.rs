@@ -16,20 +16,24 @@ use std::sync::Arc;
 use futures::future::BoxFuture;
 use parking_lot::Mutex;
 use schemars::JsonSchema;
-use secrecy::SecretString;
 use serde::Deserialize;
-use serde_json::{Map, Value};
 use tokio::sync::broadcast;
 
+use super::stop::Stopped;
+use super::typed::Typed;
 use super::{
     Facts, Metadata, Output, OutputStream, Prepared, Refusal, RememberKey, Run, Tool, Violation,
-    input,
 };
 use crate::config::WebSearchConfig;
 use crate::http::Clients;
-use crate::message::{DangerLevel, Notice, Severity, ToolCategory, ToolSpec};
-use answer::{Answer, Problem};
+use crate::message::{DangerLevel, Notice, Severity, ToolCategory};
+use answer::Answer;
 use cache::Cache;
+
+const NAME: &str = "web_search";
+
+/// Who is asked, in this order.
+const ENGINES: [&str; 2] = ["searxng", "brave"];
 
 /// Results where the call does not say how many.
 const RESULTS: u32 = 5;
@@ -50,23 +54,12 @@ struct Input {
     /// What to search for, in plain words.
     query: String,
     /// Most results, 1 to 20; 5 where absent.
-    #[serde(default)]
     max_results: Option<u32>,
 }
 
-/// The tool.
-pub struct WebSearch {
-    spec: ToolSpec,
-    engines: Arc<Engines>,
-}
-
-/// Who is asked.
 struct Engines {
     clients: Clients,
-    searxng_url: Option<String>,
-    engines: Vec<String>,
-    brave_key: Option<SecretString>,
-    brave_url: String,
+    config: WebSearchConfig,
     cache: Cache,
     /// Where sessions are told that an engine is down.
     notices: broadcast::Sender<Notice>,
@@ -74,29 +67,39 @@ struct Engines {
     told: Mutex<BTreeSet<String>>,
 }
 
-impl WebSearch {
-    /// Makes the tool; nothing is connected to.
-    ///
-    /// Failures of an engine behind which another one answers go to `notices`.
-    pub fn new(
-        config: WebSearchConfig,
-        clients: Clients,
-        notices: broadcast::Sender<Notice>,
-    ) -> Self {
-        Self {
-            spec: input::spec_of::<Input>("web_search", ToolCategory::Search, DangerLevel::Safe),
-            engines: Arc::new(Engines {
-                clients,
-                searxng_url: config.searxng_url,
-                engines: config.engines,
-                brave_key: config.brave_api_key,
-                brave_url: config.brave_url,
-                cache: Cache::new(config.cache_ttl),
-                notices,
-                told: Mutex::default(),
-            }),
+/// Makes the tool; nothing is connected to.
+///
+/// Failures of an engine behind which another one answers go to `notices`.
+pub fn web_search(
+    config: WebSearchConfig,
+    clients: Clients,
+    notices: broadcast::Sender<Notice>,
+) -> impl Tool {
+    let engines = Arc::new(Engines {
+        clients,
+        cache: Cache::new(config.cache_ttl),
+        config,
+        notices,
+        told: Mutex::default(),
+    });
+    let prepare = move |input: Input| {
+        let query = input.query.split_whitespace().collect::<Vec<_>>().join(" ");
+        if query.is_empty() {
+            return Err(Refusal::Invalid("`query` is empty".to_owned()));
         }
-    }
+        if query.chars().count() > MAX_QUERY {
+            return Err(Refusal::Invalid(format!(
+                "`query` has more than {MAX_QUERY} characters; search for fewer words"
+            )));
+        }
+        let wanted = input.max_results.unwrap_or(RESULTS).clamp(1, MAX_RESULTS);
+        Ok(Call {
+            engines: Arc::clone(&engines),
+            query,
+            wanted: wanted as usize,
+        })
+    };
+    Typed::new(NAME, ToolCategory::Search, DangerLevel::Safe, prepare)
 }
 
 /// What SearXNG answered to a question that does not matter.
@@ -117,42 +120,11 @@ pub async fn try_searxng(config: &WebSearchConfig, clients: &Clients) -> Result<
     let Some(base) = &config.searxng_url else {
         return Err("is not configured".to_owned());
     };
-    match searxng::search(clients, base, &config.engines, "outrigger").await {
-        Ok(answer) => Ok(Tried {
-            results: answer.results.len(),
-            warnings: answer.warnings,
-        }),
-        Err(problem) => Err(problem.to_string()),
-    }
-}
-
-impl Tool for WebSearch {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
-    }
-
-    fn looks_at_files(&self) -> bool {
-        false
-    }
-
-    fn prepare(&self, input: &Map<String, Value>) -> Result<Box<dyn Prepared>, Refusal> {
-        let input: Input = input::parse(&self.spec, input)?;
-        let query = input.query.split_whitespace().collect::<Vec<_>>().join(" ");
-        if query.is_empty() {
-            return Err(Refusal::Invalid("`query` is empty".to_owned()));
-        }
-        if query.chars().count() > MAX_QUERY {
-            return Err(Refusal::Invalid(format!(
-                "`query` has more than {MAX_QUERY} characters; search for fewer words"
-            )));
-        }
-        let wanted = input.max_results.unwrap_or(RESULTS).clamp(1, MAX_RESULTS);
-        Ok(Box::new(Call {
-            engines: Arc::clone(&self.engines),
-            query,
-            wanted: wanted as usize,
-        }))
-    }
+    let answer = searxng::search(clients, base, &config.engines, "outrigger").await?;
+    Ok(Tried {
+        results: answer.results.len(),
+        warnings: answer.warnings,
+    })
 }
 
 struct Call {
@@ -163,7 +135,7 @@ struct Call {
 
 impl Prepared for Call {
     fn facts(&self) -> Facts {
-        let remember = Some(RememberKey::Tool("web_search".to_owned()));
+        let remember = Some(RememberKey::Tool(NAME.to_owned()));
         Facts::new(DangerLevel::Safe, remember)
     }
 
@@ -171,40 +143,27 @@ impl Prepared for Call {
         Some(&self.query)
     }
 
-    fn run<'a>(self: Box<Self>, run: Run<'a>) -> BoxFuture<'a, Result<Output, Violation>>
-    where
-        Self: 'a,
-    {
+    fn run<'a>(self: Box<Self>, run: Run<'a>) -> BoxFuture<'a, Result<Output, Violation>> {
         Box::pin(async move {
             let search = tokio::time::timeout(run.timeout, self.search(run.emit));
-            Ok(match run.cancel.run_until_cancelled(search).await {
-                Some(Ok(output)) => output,
-                Some(Err(_)) => Output::error("the search took too long").with(Metadata {
-                    timed_out: true,
-                    ..Metadata::default()
-                }),
-                None => Output::error("cancelled").with(Metadata {
-                    cancelled: true,
-                    ..Metadata::default()
-                }),
-            })
+            let (why, stopped) = match run.cancel.run_until_cancelled(search).await {
+                Some(Ok(output)) => return Ok(output),
+                Some(Err(_)) => ("the search took too long", Stopped::TimedOut),
+                None => ("cancelled", Stopped::Cancelled),
+            };
+            Ok(Output::error(why).with(stopped.metadata()))
         })
     }
 }
 
 impl Call {
-    /// Asks one engine after the other until one finds something.
     async fn search(&self, emit: &(dyn Fn(OutputStream, &str) + Send + Sync)) -> Output {
         if let Some(answer) = self.engines.cache.get(&self.query) {
             return self.output(&answer);
         }
         let mut tried = Tries::default();
-        for engine in ["searxng", "brave"] {
-            let asked = match engine {
-                "searxng" => self.engines.ask_searxng(&self.query).await,
-                _ => self.engines.ask_brave(&self.query).await,
-            };
-            match asked {
+        for engine in ENGINES {
+            match self.engines.ask(engine, &self.query).await {
                 None => {}
                 Some(Ok(answer)) if answer.is_empty() => {
                     self.engines.answered(engine, &[]);
@@ -230,7 +189,6 @@ impl Call {
         self.nothing(tried)
     }
 
-    /// What the model is told where no engine found anything.
     fn nothing(&self, tried: Tries) -> Output {
         let Tries {
             empty,
@@ -248,10 +206,10 @@ impl Call {
                 problems.join("; ")
             ));
         };
-        let by = match (empty.as_slice(), problems.as_slice()) {
-            ([_], []) => String::new(),
-            (_, []) => format!(", neither by {}", empty.join(" nor by ")),
-            (_, problems) => format!(" by {last}; {}", problems.join("; ")),
+        let by = match problems.as_slice() {
+            [] if empty.len() == 1 => String::new(),
+            [] => format!(", neither by {}", empty.join(" nor by ")),
+            problems => format!(" by {last}; {}", problems.join("; ")),
         };
         warnings.extend(problems);
         Output::error(format!("nothing was found for {:?}{by}", self.query)).with(Metadata {
@@ -278,23 +236,18 @@ impl Call {
 /// What came of the engines that were asked and did not find anything.
 #[derive(Default)]
 struct Tries {
-    /// Those that answered and found nothing.
     empty: Vec<&'static str>,
-    /// Why others did not answer.
     problems: Vec<String>,
-    /// What the empty answers said besides.
     warnings: Vec<String>,
 }
 
 impl Tries {
     /// What is worth knowing of them beside the answer of the engine that was asked next.
     fn before(self, engine: &str) -> impl Iterator<Item = String> {
-        let failed = self.problems.into_iter();
         let empty = self.empty.into_iter();
-        let said = failed.chain(empty.map(|engine| format!("{engine} found nothing")));
-        let said: Vec<String> = said
-            .map(|said| format!("{said}; {engine} was asked instead"))
-            .collect();
+        let empty = empty.map(|engine| format!("{engine} found nothing"));
+        let said = self.problems.into_iter().chain(empty);
+        let said = said.map(move |said| format!("{said}; {engine} was asked instead"));
         self.warnings.into_iter().chain(said)
     }
 }
@@ -319,14 +272,19 @@ impl Engines {
         }
     }
 
-    async fn ask_searxng(&self, query: &str) -> Option<Result<Answer, Problem>> {
-        let url = self.searxng_url.as_deref()?;
-        Some(searxng::search(&self.clients, url, &self.engines, query).await)
-    }
-
-    async fn ask_brave(&self, query: &str) -> Option<Result<Answer, Problem>> {
-        let key = self.brave_key.as_ref()?;
-        Some(brave::search(&self.clients, &self.brave_url, key, query).await)
+    /// Asks an engine; `None` where it is not configured.
+    async fn ask(&self, engine: &str, query: &str) -> Option<Result<Answer, String>> {
+        let (clients, config) = (&self.clients, &self.config);
+        Some(match engine {
+            "searxng" => {
+                let url = config.searxng_url.as_deref()?;
+                searxng::search(clients, url, &config.engines, query).await
+            }
+            _ => {
+                let key = config.brave_api_key.as_ref()?;
+                brave::search(clients, &config.brave_url, key, query).await
+            }
+        })
     }
 }
 

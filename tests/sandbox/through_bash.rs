@@ -7,7 +7,7 @@ use outrigger::config::{BashConfig, GitPolicy, NetworkPolicy, SandboxPolicy};
 use outrigger::message::Part;
 use outrigger::sandbox::Mode;
 use outrigger::sandbox::paths::Roots;
-use outrigger::tool::bash::Bash;
+use outrigger::tool::bash::bash;
 use outrigger::tool::exec::Exec;
 use outrigger::tool::{Run, Tool};
 use serde_json::json;
@@ -46,7 +46,7 @@ async fn run(world: &World, mode: Mode, line: &str) -> String {
         git: GitPolicy::Read,
         tmp_size: outrigger::sandbox::PRIVATE_BYTES,
     };
-    let tool = Bash::new(exec, config, Some(home));
+    let tool = bash(exec, config, Some(home));
     let input = json!({ "command": line });
     let call = tool.prepare(input.as_object().unwrap()).ok().unwrap();
     let output = call

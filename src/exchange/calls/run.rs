@@ -148,7 +148,7 @@ impl Calls<'_> {
     fn timeout(&self, grant: Option<&Grant>, facts: &Facts) -> Duration {
         let default = self.exchange.context.services.config.tools.timeout;
         let wanted = facts.timeout.unwrap_or(default);
-        let cap = grant.and_then(|grant| grant.timeout);
+        let cap = grant.and_then(Grant::timeout);
         cap.map_or(wanted, |cap| wanted.min(cap))
     }
 }

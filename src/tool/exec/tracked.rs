@@ -11,7 +11,7 @@ use std::sync::Arc;
 use super::{Exec, Run};
 use crate::sandbox::environment::git_alone;
 use crate::sandbox::output::{self, Caps};
-use crate::sandbox::paths::{RootName, Roots};
+use crate::sandbox::paths::RootName;
 use crate::sandbox::{Command, GitAccess};
 
 /// Most hidden files that git is asked about: they are arguments.
@@ -37,16 +37,17 @@ impl Exec {
             return hidden;
         };
         let roots = Arc::clone(&self.roots);
-        let same = tokio::task::spawn_blocking(move || unchanged(&roots, &listed)).await;
-        let same: Vec<PathBuf> = same
-            .unwrap_or_default()
-            .iter()
-            .map(|path| project.join(path))
-            .collect();
+        let is_same = move |(path, object): (String, String)| {
+            let content = roots.hidden_content(&path)?;
+            names(&content, &object).then(|| project.join(path))
+        };
+        let unchanged = move || listed.into_iter().filter_map(is_same).collect();
+        let same: Vec<PathBuf> = tokio::task::spawn_blocking(unchanged)
+            .await
+            .unwrap_or_default();
+        let mut hidden = hidden;
+        hidden.retain(|path| !same.contains(path));
         hidden
-            .into_iter()
-            .filter(|path| !same.contains(path))
-            .collect()
     }
 
     /// What the index says of these paths, each with the name of its object. Git runs as any command does.
@@ -83,20 +84,6 @@ impl Exec {
     }
 }
 
-/// The paths at which the file is what its object is.
-fn unchanged(roots: &Roots, listed: &[(String, String)]) -> Vec<String> {
-    let same = |(path, object): &&(String, String)| {
-        roots
-            .hidden_content(path)
-            .is_some_and(|content| names(&content, object))
-    };
-    listed
-        .iter()
-        .filter(same)
-        .map(|(path, _)| path.clone())
-        .collect()
-}
-
 /// Whether git would name this content so: SHA-1, or SHA-256 where the repository uses that.
 fn names(content: &[u8], object: &str) -> bool {
     let head = format!("blob {}\0", content.len());
@@ -106,8 +93,7 @@ fn names(content: &[u8], object: &str) -> bool {
         64 => <sha2::Sha256 as sha2::Digest>::digest(&blob).to_vec(),
         _ => return false,
     };
-    let hex: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
-    hex == object
+    data_encoding::HEXLOWER.encode(&digest) == object
 }
 
 #[cfg(test)]

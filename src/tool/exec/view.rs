@@ -6,14 +6,12 @@ use crate::sandbox::output::{Captured, HeadAndTail};
 use crate::telemetry::{MASK, Redactor, Stream, Unit};
 use crate::terminal_text::Screen;
 
-/// One stream as it comes.
 pub(super) struct View {
     screen: Screen,
     clean: Stream,
     kept: HeadAndTail,
 }
 
-/// What is left of it at the end.
 pub(super) struct Shown {
     pub(super) kept: Captured,
     /// How many places of it show the mask in place of a secret.
@@ -21,7 +19,6 @@ pub(super) struct Shown {
 }
 
 impl View {
-    /// Begins a stream, of which at most `cap` bytes are kept.
     pub(super) fn new(redactor: &Redactor, cap: usize) -> Self {
         Self {
             screen: Screen::default(),

@@ -135,7 +135,7 @@ fn errors_tell_what_to_do() {
 async fn the_tool_edits_files_and_says_what_it_did() {
     let world = World::with(&[("f", "one\ntwo\none\n"), ("dir/x", "")]);
     world.put("bin", b"\0\x01");
-    let tool = FileEdit::new(Arc::clone(&world.roots));
+    let tool = file_edit(Arc::clone(&world.roots));
     for (input, expected, is_error) in [
         (
             json!({"path": "f", "oldText": "two", "newText": "2"}),

@@ -1,5 +1,6 @@
 use serde_json::json;
 
+use super::super::Run;
 use super::super::file::testing::{World, text};
 use super::*;
 
@@ -21,7 +22,7 @@ fn project() -> World {
 async fn files_are_listed_by_glob_and_folder() {
     let world = project();
     std::fs::create_dir(world.at("empty")).unwrap();
-    let tool = FileList::new(Arc::clone(&world.roots));
+    let tool = file_list(Arc::clone(&world.roots));
     let all = ".gitignore\nREADME.md\nsecrets/plan.md\nsrc/deep/c.rs\nsrc/main.rs";
     for (input, expected, is_error) in [
         (json!({}), all, false),
@@ -85,7 +86,7 @@ async fn central_storage_is_listed_by_absolute_paths() {
     let world = project();
     let central = world.dir.path().join("central");
     std::fs::write(central.join("note"), "").unwrap();
-    let tool = FileList::new(Arc::clone(&world.roots));
+    let tool = file_list(Arc::clone(&world.roots));
     let output = world.call(&tool, json!({"path": central})).await;
     assert_eq!(text(&output), central.join("note").to_str().unwrap());
 }
@@ -95,7 +96,7 @@ fn folders_outside_or_of_secrets_are_violations() {
     let world = project();
     std::fs::create_dir(world.at(".ssh")).unwrap();
     std::os::unix::fs::symlink("/etc", world.at("etc")).unwrap();
-    let tool = FileList::new(Arc::clone(&world.roots));
+    let tool = file_list(Arc::clone(&world.roots));
     for path in ["..", "/etc", ".ssh", ".aws/x", "etc"] {
         let refusal = world.prepare(&tool, &json!({"path": path})).err();
         assert!(
@@ -108,7 +109,7 @@ fn folders_outside_or_of_secrets_are_violations() {
 #[tokio::test]
 async fn a_stopped_listing_says_so() {
     let world = project();
-    let tool = FileList::new(Arc::clone(&world.roots));
+    let tool = file_list(Arc::clone(&world.roots));
     let call = world.prepare(&tool, &json!({})).unwrap();
     let output = call
         .run(Run {
@@ -140,10 +141,10 @@ async fn a_stopped_listing_says_so() {
 #[tokio::test]
 async fn a_name_with_a_line_end_is_one_line_and_can_be_read() {
     let world = World::with(&[("a\nsrc/forged.rs", "odd"), ("b.txt", "")]);
-    let list = FileList::new(Arc::clone(&world.roots));
+    let list = file_list(Arc::clone(&world.roots));
     let output = world.call(&list, json!({})).await;
     assert_eq!(text(&output), "\"a\\nsrc/forged.rs\"\nb.txt");
-    let search = super::super::file_search::FileSearch::new(Arc::clone(&world.roots), 1000);
+    let search = super::super::file_search::file_search(Arc::clone(&world.roots), 1000);
     let output = world.call(&search, json!({"pattern": "odd"})).await;
     assert_eq!(text(&output), "\"a\\nsrc/forged.rs\":1:odd");
     let config = crate::config::FileReadConfig {
@@ -151,7 +152,7 @@ async fn a_name_with_a_line_end_is_one_line_and_can_be_read() {
         max_bytes: 1000,
         allowed_extensions: Vec::new(),
     };
-    let read = super::super::file_read::FileRead::new(Arc::clone(&world.roots), config);
+    let read = super::super::file_read::file_read(Arc::clone(&world.roots), config);
     for path in ["\"a\\nsrc/forged.rs\"", "a\nsrc/forged.rs"] {
         let output = world.call(&read, json!({ "path": path })).await;
         assert_eq!(text(&output), "odd", "{path}");

@@ -3,12 +3,12 @@ use serde_json::json;
 use super::super::file::testing::{World, text};
 use super::*;
 
-fn tool(world: &World) -> FileRead {
+fn tool(world: &World) -> impl Tool {
     tool_with(world, 1024, &[])
 }
 
-fn tool_with(world: &World, max_bytes: usize, extensions: &[&str]) -> FileRead {
-    FileRead::new(
+fn tool_with(world: &World, max_bytes: usize, extensions: &[&str]) -> impl Tool {
+    file_read(
         Arc::clone(&world.roots),
         FileReadConfig {
             enabled: true,

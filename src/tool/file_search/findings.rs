@@ -7,7 +7,7 @@ use grep_matcher::Matcher;
 use grep_regex::RegexMatcher;
 use grep_searcher::{Searcher, Sink, SinkContext, SinkMatch};
 
-use super::super::file::Stop;
+use super::super::stop::Stop;
 
 /// Longest piece of a line shown, in bytes.
 const MAX_SHOWN_LINE: usize = 400;
@@ -15,14 +15,14 @@ const MAX_SHOWN_LINE: usize = 400;
 /// How much of a long line is shown before its match, in bytes.
 const SHOWN_BEFORE: usize = 100;
 
-/// Matches of all files, as text.
 pub(super) struct Findings {
-    text: String,
-    matches: usize,
+    /// The lines: `path:line:text`, with `-` for lines around a match.
+    pub(super) text: String,
+    pub(super) matches: usize,
     max_matches: usize,
     max_bytes: usize,
     /// A match was met that is not shown any more.
-    full: bool,
+    pub(super) full: bool,
 }
 
 impl Findings {
@@ -36,21 +36,6 @@ impl Findings {
         }
     }
 
-    /// Whether there is more than may be shown.
-    pub(super) fn is_full(&self) -> bool {
-        self.full
-    }
-
-    /// Returns how many matching lines are shown.
-    pub(super) fn matches(&self) -> usize {
-        self.matches
-    }
-
-    /// Returns the lines: `path:line:text`, with `-` for lines around a match.
-    pub(super) fn into_text(self) -> String {
-        self.text
-    }
-
     /// Searches one file; finds nothing in one that is binary or has a line longer than is searched.
     pub(super) fn search(
         &mut self,
@@ -60,30 +45,20 @@ impl Findings {
         name: &str,
         stop: &Stop,
     ) {
-        let mut found = InFile {
+        let before = (self.text.len(), self.matches, self.full);
+        let mut sink = InFile {
             all: self,
             matcher,
             name,
-            text: String::new(),
-            matches: 0,
-            more: false,
-            binary: false,
+            is_binary: false,
         };
-        let ended = searcher.search_reader(matcher, Stoppable { file, stop }, &mut found);
-        let InFile {
-            text,
-            matches,
-            more,
-            binary,
-            ..
-        } = found;
+        let ended = searcher.search_reader(matcher, Stoppable { file, stop }, &mut sink);
         if let Err(error) = ended {
             tracing::debug!(%error, "a file was not searched to its end");
         }
-        if !binary {
-            self.text.push_str(&text);
-            self.matches += matches;
-            self.full |= more;
+        if sink.is_binary {
+            self.text.truncate(before.0);
+            (_, self.matches, self.full) = before;
         }
     }
 }
@@ -103,15 +78,11 @@ impl Read for Stoppable<'_> {
     }
 }
 
-/// What one file has; kept apart until it is known to be text.
 struct InFile<'a> {
-    all: &'a Findings,
+    all: &'a mut Findings,
     matcher: &'a RegexMatcher,
     name: &'a str,
-    text: String,
-    matches: usize,
-    more: bool,
-    binary: bool,
+    is_binary: bool,
 }
 
 impl InFile<'_> {
@@ -120,8 +91,8 @@ impl InFile<'_> {
         let line = line.trim_end_matches(['\r', '\n']);
         let number = number.unwrap_or_default();
         let shown = piece(line, from);
-        self.text
-            .push_str(&format!("{}{mark}{number}{mark}{shown}\n", self.name));
+        let line = format!("{}{mark}{number}{mark}{shown}\n", self.name);
+        self.all.text.push_str(&line);
     }
 }
 
@@ -129,18 +100,14 @@ impl Sink for InFile<'_> {
     type Error = io::Error;
 
     fn matched(&mut self, _: &Searcher, found: &SinkMatch<'_>) -> io::Result<bool> {
-        let room = self.all.text.len() + self.text.len() < self.all.max_bytes;
-        if !room || self.all.matches + self.matches >= self.all.max_matches {
-            self.more = true;
+        let all = &mut *self.all;
+        if all.text.len() >= all.max_bytes || all.matches >= all.max_matches {
+            all.full = true;
             return Ok(false);
         }
-        let start = self
-            .matcher
-            .find(found.bytes())
-            .ok()
-            .flatten()
-            .map_or(0, |at| at.start());
-        self.matches += 1;
+        all.matches += 1;
+        let at = self.matcher.find(found.bytes()).ok().flatten();
+        let start = at.map_or(0, |at| at.start());
         self.add(':', found.line_number(), found.bytes(), start);
         Ok(true)
     }
@@ -151,12 +118,12 @@ impl Sink for InFile<'_> {
     }
 
     fn context_break(&mut self, _: &Searcher) -> io::Result<bool> {
-        self.text.push_str("--\n");
+        self.all.text.push_str("--\n");
         Ok(true)
     }
 
     fn binary_data(&mut self, _: &Searcher, _: u64) -> io::Result<bool> {
-        self.binary = true;
+        self.is_binary = true;
         Ok(false)
     }
 }
@@ -169,10 +136,7 @@ fn piece(line: &str, from: usize) -> String {
     let start = line.floor_char_boundary(from.saturating_sub(SHOWN_BEFORE));
     let end = line.floor_char_boundary(start + MAX_SHOWN_LINE);
     let shown = line.get(start..end).unwrap_or_default();
-    let (before, after) = (start > 0, end < line.len());
-    format!(
-        "{}{shown}{}",
-        if before { "…" } else { "" },
-        if after { "…" } else { "" }
-    )
+    let before = if start > 0 { "…" } else { "" };
+    let after = if end < line.len() { "…" } else { "" };
+    format!("{before}{shown}{after}")
 }

@@ -1,5 +1,6 @@
-use serde_json::json;
+use serde_json::{Value, json};
 
+use super::super::Output;
 use super::super::file::testing::{World, text};
 use super::*;
 
@@ -23,7 +24,7 @@ fn project() -> World {
 }
 
 async fn search(world: &World, input: Value) -> Output {
-    let tool = FileSearch::new(Arc::clone(&world.roots), CAP);
+    let tool = file_search(Arc::clone(&world.roots), CAP);
     world.call(&tool, input).await
 }
 
@@ -116,7 +117,7 @@ async fn secrets_are_neither_searched_nor_named() {
     std::fs::hard_link(world.at(".env"), world.at("innocent")).unwrap();
     let output = search(&world, json!({"pattern": "needle=1"})).await;
     assert!(output.is_error, "{}", text(&output));
-    let tool = FileSearch::new(Arc::clone(&world.roots), CAP);
+    let tool = file_search(Arc::clone(&world.roots), CAP);
     let refusal = world
         .prepare(&tool, &json!({"pattern": "n", "path": ".env"}))
         .err();
@@ -178,7 +179,7 @@ async fn loops_closed_folders_and_huge_files_hold_nothing_up() {
     assert!(!found.is_error, "{found:?}");
     // Root reads closed folders as well.
     assert!(text(&found).starts_with("a/found.txt:1:a needle"));
-    let list = super::super::file_list::FileList::new(Arc::clone(&world.roots));
+    let list = super::super::file_list::file_list(Arc::clone(&world.roots));
     let listed = world.call(&list, json!({})).await;
     for name in [
         "a/found.txt",

@@ -2,20 +2,20 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::super::file::testing::{World, text};
-use super::super::file_read::FileRead;
+use super::super::file_read::file_read;
 use super::*;
 use crate::config::FileReadConfig;
 use crate::sandbox::paths::RootName;
 
-fn tools(world: &World) -> (FileRead, FileWrite) {
+fn tools(world: &World) -> (impl Tool + use<>, impl Tool + use<>) {
     let config = FileReadConfig {
         enabled: true,
         max_bytes: 1024 * 1024,
         allowed_extensions: Vec::new(),
     };
     (
-        FileRead::new(Arc::clone(&world.roots), config),
-        FileWrite::new(Arc::clone(&world.roots)),
+        file_read(Arc::clone(&world.roots), config),
+        file_write(Arc::clone(&world.roots)),
     )
 }
 

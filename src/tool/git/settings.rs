@@ -4,6 +4,8 @@
 //! whose names are free: such a line only reads where the settings name none. They are looked at when the call is
 //! judged; what could change them between then and the run is a command, which can run its programs itself.
 
+use std::path::Path;
+
 use crate::classifier::{SimpleCommand, Word};
 use crate::sandbox::deny::Access;
 use crate::sandbox::paths::{Found, RootName, Roots};
@@ -17,27 +19,20 @@ const KEYS: [&str; 5] = ["external", "command", "textconv", "driver", "ignore"];
 /// Whether a git in this line may run a program that settings name; where that cannot be told it may.
 pub(in crate::tool) fn may_run_programs(commands: &[SimpleCommand], roots: &Roots) -> bool {
     let mut folder = String::new();
-    if names_programs(&folder, roots, says_so) {
-        return true;
-    }
-    commands
-        .iter()
-        .any(|command| match command.words.as_slice() {
-            [Word::Literal(cd), rest @ ..] if cd == "cd" => {
-                let moved = match rest {
-                    [Word::Literal(target)] => below(&folder, target, roots),
-                    _ => None,
-                };
-                match moved {
-                    Some(moved) => {
-                        folder = moved;
-                        names_programs(&folder, roots, says_so)
-                    }
-                    None => true,
-                }
+    let mut may_run = names_programs(&folder, roots, says_so);
+    for command in commands {
+        let moved = match command.words.as_slice() {
+            [Word::Literal(cd), Word::Literal(target)] if cd == "cd" => {
+                below(&folder, target, roots)
             }
-            _ => false,
-        })
+            [Word::Literal(cd), ..] if cd == "cd" => None,
+            _ => continue,
+        };
+        let Some(moved) = moved else { return true };
+        may_run |= names_programs(&moved, roots, says_so);
+        folder = moved;
+    }
+    may_run
 }
 
 /// Whether git itself, run in the project's folder with all switched off that can be, may run a filter that settings
@@ -62,31 +57,23 @@ fn below(folder: &str, target: &str, roots: &Roots) -> Option<String> {
 /// Whether the settings of the repository that git finds from a folder of the project on name a program, as far as
 /// `says_so` tells.
 fn names_programs(folder: &str, roots: &Roots, says_so: impl Fn(&str) -> bool) -> bool {
-    let mut above = Some(folder);
-    while let Some(folder) = above {
-        let at = |name: &str| match folder {
-            "" => name.to_owned(),
-            folder => format!("{folder}/{name}"),
-        };
+    for folder in Path::new(folder).ancestors() {
+        let at = |name: &str| folder.join(name).to_string_lossy().into_owned();
         if is_there(&at("HEAD"), roots) {
             // It may be the directory of a repository itself.
             return true;
         }
         if is_there(&at(".git"), roots) {
-            let text = |name: &str| {
+            let says = |name: &str| {
                 let content = roots.hidden_content(&at(name))?;
-                Some(String::from_utf8_lossy(&content).into_owned())
+                Some(says_so(&String::from_utf8_lossy(&content)))
             };
             // Elsewhere, where `.git` is a file or `commondir` says so.
             return is_there(&at(".git/commondir"), roots)
-                || text(".git/config").is_none_or(|config| says_so(&config))
-                || text(".git/config.worktree").is_some_and(|config| says_so(&config))
-                || text(".gitmodules").is_some_and(|modules| says_so(&modules));
+                || says(".git/config").unwrap_or(true)
+                || says(".git/config.worktree").unwrap_or(false)
+                || says(".gitmodules").unwrap_or(false);
         }
-        above = match folder.rsplit_once('/') {
-            Some((parent, _)) => Some(parent),
-            None => (!folder.is_empty()).then_some(""),
-        };
     }
     false
 }

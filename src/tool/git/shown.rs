@@ -3,25 +3,19 @@
 //! One that is named is refused; `diff`, `show`, `grep` and `log -p` get a pathspec that excludes the others. Other ways
 //! to what was committed (an object's hash, `bundle`, `git log -p` in bash) stay open: see SECURITY.md.
 
-use super::super::{Refusal, Violation};
+use super::super::Refusal;
 use super::arguments::existing;
-use super::words::{Item, Role, TEXTS, Words, file_letters, is_file_option};
+use super::words::{Item, Role, TABLE, Words};
 use crate::sandbox::deny::{self, Access};
-use crate::sandbox::paths::{Found, PathError, Roots};
-
-/// Letters that take the rest of their word where they are not for a file: messages, keys, kinds.
-const LETTERS_WITH_VALUE: &str = "mxCcSun";
+use crate::sandbox::paths::{Found, Roots};
 
 /// Returns the pathspecs that exclude the deny list from what the call shows.
 ///
 /// None where git takes none: two files that are compared, a range of lines and `--follow` name their file, and names are
 /// checked by [`check`]. None for a `log` without contents either: a pathspec makes git leave out commits.
 pub(super) fn excluded(words: &Words<'_>) -> Vec<String> {
-    let shows = match words.subcommand {
-        "log" | "reflog" => words.shows_patches(),
-        "diff" | "diff-files" | "diff-index" | "diff-tree" | "grep" | "show" => true,
-        _ => false,
-    };
+    let is_log = matches!(words.subcommand, "log" | "reflog");
+    let shows = words.about.excludes && (!is_log || words.shows_patches());
     let follows = words.options().any(|option| option == "--follow");
     if !shows || follows || words.compares_files() || words.shows_lines() {
         return Vec::new();
@@ -33,7 +27,7 @@ pub(super) fn excluded(words: &Words<'_>) -> Vec<String> {
 
 /// Refuses a word that names a file of the deny list which git would show or read.
 pub(super) fn check(words: &Words<'_>, item: &Item<'_>, roots: &Roots) -> Result<(), Refusal> {
-    let shows = words.shows_contents();
+    let shows = words.about.shows;
     if let Some(range) = item.range().filter(|_| shows) {
         return after_colons(range).try_for_each(|file| allowed(file, roots));
     }
@@ -52,27 +46,19 @@ pub(super) fn check(words: &Words<'_>, item: &Item<'_>, roots: &Roots) -> Result
 
 /// Checks the value that stands in one word with its option: `--file=x`, `-Fx`, `-aFx`.
 fn option_value(words: &Words<'_>, option: &str, roots: &Roots) -> Result<(), Refusal> {
-    if option.starts_with("--") {
-        return match option.split_once('=') {
-            Some((name, value)) if is_file_option(name) => named(value, roots),
-            Some((name, value)) if !TEXTS.contains(&name) => allowed_if_there(value, roots),
-            _ => Ok(()),
-        };
-    }
-    let letters = file_letters(words.subcommand);
-    let takes_value = |letter| letters.contains(letter) || LETTERS_WITH_VALUE.contains(letter);
-    match option
-        .find(takes_value)
-        .and_then(|at| option.split_at_checked(at + 1))
-    {
-        Some((cluster, value)) if cluster.ends_with(|letter| letters.contains(letter)) => {
+    let about = words.about;
+    match (about.cluster(option), option.split_once('=')) {
+        (Some((letters, value)), _) if letters.ends_with(|it| about.files.contains(it)) => {
             named(value, roots)
+        }
+        (None, Some((name, value))) if TABLE.is_file(name) => named(value, roots),
+        (None, Some((name, value))) if !TABLE.texts.contains(name) => {
+            allowed_if_there(value, roots)
         }
         _ => Ok(()),
     }
 }
 
-/// Refuses a file, or an object by the file's name.
 fn named(name: &str, roots: &Roots) -> Result<(), Refusal> {
     allowed_if_there(name, roots)?;
     after_colons(name).try_for_each(|path| allowed(path, roots))
@@ -80,15 +66,12 @@ fn named(name: &str, roots: &Roots) -> Result<(), Refusal> {
 
 /// Refuses a folder where files are compared: all in it would be shown.
 fn one_file(name: &str, roots: &Roots) -> Result<(), Refusal> {
-    let is_folder = roots
-        .map(name, Access::Look)
-        .and_then(|target| {
-            Ok(matches!(
-                roots.locate(&target, Access::Look)?.found(),
-                Found::Folder(_)
-            ))
-        })
-        .unwrap_or_default();
+    let target = roots.map(name, Access::Look);
+    let located = target
+        .as_ref()
+        .ok()
+        .map(|it| roots.locate(it, Access::Look));
+    let is_folder = matches!(&located, Some(Ok(it)) if matches!(it.found(), Found::Folder(_)));
     if is_folder {
         return Err(Refusal::Invalid(format!(
             "{name:?} is a folder; with --no-index this tool compares single files"
@@ -103,10 +86,7 @@ fn after_colons(word: &str) -> impl Iterator<Item = &str> {
     word.match_indices(':')
         .filter_map(|(at, _)| {
             let path = word.get(at + 1..)?;
-            let magic = path
-                .starts_with('(')
-                .then(|| path.split_once(')'))
-                .flatten();
+            let magic = path.strip_prefix('(').and_then(|it| it.split_once(')'));
             Some(match magic {
                 _ if at > 0 => path,
                 // Pathspecs that exclude secrets hold for a pattern, too.
@@ -120,9 +100,9 @@ fn after_colons(word: &str) -> impl Iterator<Item = &str> {
 
 /// Refuses a path that is on the deny list or outside.
 fn allowed(path: &str, roots: &Roots) -> Result<(), Refusal> {
-    match roots.map(path, Access::Read) {
-        Err(PathError::Forbidden(message)) => Err(Refusal::Violation(Violation { message })),
-        Ok(_) | Err(_) => Ok(()),
+    match roots.map(path, Access::Read).map_err(Refusal::from) {
+        Err(violation @ Refusal::Violation(_)) => Err(violation),
+        _ => Ok(()),
     }
 }
 

@@ -339,7 +339,7 @@ fn converters_and_submodules_are_switched_off_by_name() {
         let words = words.iter().map(|word| (*word).to_owned()).collect();
         let arguments = Arguments::read(words, &world.roots).unwrap();
         let (excluded, hardened): (Vec<String>, Vec<String>) = arguments
-            .hardened()
+            .hardened
             .into_iter()
             .partition(|word| word.starts_with(":(exclude"));
         assert_eq!(hardened.join(" "), line);

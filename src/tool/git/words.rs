@@ -1,207 +1,83 @@
-//! The words of a call of git, each with what git takes it for. Pure.
+//! The words of a call of git, each with what git takes it for, by the table `words.toml`. Pure.
 //!
 //! Git has hundreds of options, and some take the next word. Where that is not known for certain a word counts as one
 //! that names something.
 
-/// Subcommands of git itself that work on a repository. No other name is tried, so that none is an alias or a
-/// program of the repository's choice. Left out: what is there to run programs or to serve others (`difftool`,
-/// `mergetool`, `filter-branch`, `daemon`, `instaweb`, `send-email`, `upload-pack`, `receive-pack`, `shell`, …), or has
-/// programs run that nothing switches off (`archive`, `interpret-trailers`, `range-diff`).
-pub(super) const SUBCOMMANDS: &[&str] = &[
-    "add",
-    "am",
-    "annotate",
-    "apply",
-    "bisect",
-    "blame",
-    "branch",
-    "bundle",
-    "cat-file",
-    "check-attr",
-    "check-ignore",
-    "check-mailmap",
-    "check-ref-format",
-    "checkout",
-    "cherry",
-    "cherry-pick",
-    "clean",
-    "clone",
-    "commit",
-    "commit-graph",
-    "commit-tree",
-    "config",
-    "count-objects",
-    "describe",
-    "diff",
-    "diff-files",
-    "diff-index",
-    "diff-tree",
-    "fetch",
-    "for-each-ref",
-    "format-patch",
-    "fsck",
-    "gc",
-    "grep",
-    "hash-object",
-    "help",
-    "init",
-    "log",
-    "ls-files",
-    "ls-remote",
-    "ls-tree",
-    "maintenance",
-    "merge",
-    "merge-base",
-    "merge-file",
-    "merge-tree",
-    "mktag",
-    "mktree",
-    "mv",
-    "name-rev",
-    "notes",
-    "pack-refs",
-    "patch-id",
-    "prune",
-    "pull",
-    "push",
-    "read-tree",
-    "rebase",
-    "reflog",
-    "remote",
-    "repack",
-    "replace",
-    "rerere",
-    "reset",
-    "restore",
-    "rev-list",
-    "rev-parse",
-    "revert",
-    "rm",
-    "shortlog",
-    "show",
-    "show-branch",
-    "show-ref",
-    "sparse-checkout",
-    "stash",
-    "status",
-    "submodule",
-    "switch",
-    "symbolic-ref",
-    "tag",
-    "update-index",
-    "update-ref",
-    "var",
-    "verify-commit",
-    "verify-pack",
-    "verify-tag",
-    "version",
-    "worktree",
-    "write-tree",
-];
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::LazyLock;
 
-/// Options of subcommands that show no contents, followed by text in which a path means nothing.
-pub(super) const TEXTS: &[&str] = &[
-    "-m",
-    "--message",
-    "-S",
-    "-G",
-    "--grep",
-    "--author",
-    "--committer",
-    "--format",
-    "--pretty",
-    "--date",
-    "--since",
-    "--until",
-    "--after",
-    "--before",
-    "-L",
-    "-e",
-    "--trailer",
-    "--subject-prefix",
-    "-t",
-];
+use serde::Deserialize;
 
-/// Of these, the ones that take the next word in `log`, `show` and the kinds of `diff` (tried with git 2.47, 2026-11-20):
-/// `-m`, `-t` and `--pretty` take none there, and the next word names what is shown.
-const SEARCHES: &[&str] = &[
-    "-S",
-    "-G",
-    "--grep",
-    "--author",
-    "--committer",
-    "--date",
-    "--since",
-    "--until",
-    "--after",
-    "--before",
-];
+/// What is known; where it could not be read, no subcommand is run.
+pub(super) static TABLE: LazyLock<Table> =
+    LazyLock::new(|| toml::from_str(include_str!("words.toml")).unwrap_or_default());
 
-/// Subcommands that show what is in files, in the work tree or in history.
-const SHOWING: &[&str] = &[
-    "am",
-    "annotate",
-    "apply",
-    "blame",
-    "bundle",
-    "cat-file",
-    "diff",
-    "diff-files",
-    "diff-index",
-    "diff-tree",
-    "format-patch",
-    "grep",
-    "hash-object",
-    "log",
-    "merge-file",
-    "merge-tree",
-    "reflog",
-    "show",
-];
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Table {
+    pub(super) texts: BTreeSet<String>,
+    searches: BTreeSet<String>,
+    files: Vec<String>,
+    patches: Vec<String>,
+    reflog: BTreeSet<String>,
+    pub(super) running: Vec<String>,
+    pub(super) harmless: BTreeSet<String>,
+    pub(super) strategies: BTreeSet<String>,
+    subcommands: BTreeMap<String, Subcommand>,
+}
 
-/// Options whose value is a file that git reads: it becomes a message, a setting or a complaint, and is shown as that.
-const FILES: &[&str] = &[
-    "--blob",
-    "--contents",
-    "--exclude-from",
-    "--file",
-    "--ignore-revs-file",
-    "--pathspec-from-file",
-    "--reedit-message",
-    "--reuse-message",
-    "--signature-file",
-    "--template",
-];
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct Subcommand {
+    pub(super) shows: bool,
+    pub(super) excludes: bool,
+    compares: bool,
+    pub(super) adds: Vec<String>,
+    pub(super) files: String,
+    values: String,
+    pub(super) runs: String,
+    pub(super) converts: Vec<String>,
+}
 
-/// What `git reflog` does besides showing.
-const REFLOG: &[&str] = &["delete", "drop", "exists", "expire", "list", "write"];
+impl Table {
+    /// Whether the value of a long option is a file that git reads, or an object: any clear beginning of a name is taken.
+    pub(super) fn is_file(&self, option: &str) -> bool {
+        option.len() > 3 && self.files.iter().any(|name| name.starts_with(option))
+    }
+}
 
-/// Beginnings of the options with which `log` and `reflog` show what is in files.
-const PATCHES: &[&str] = &[
-    "-p",
-    "-u",
-    "-U",
-    "-W",
-    "-c",
-    "--patch",
-    "--unified",
-    "--function-context",
-    "--cc",
-    "--word-diff",
-    "--color-words",
-    "--binary",
-];
+impl Subcommand {
+    /// Splits `-abcVALUE` behind the first letter that takes a value.
+    pub(super) fn cluster<'w>(&self, option: &'w str) -> Option<(&'w str, &'w str)> {
+        let letters = option.strip_prefix('-')?;
+        let takes_value = |letter| self.files.contains(letter) || self.values.contains(letter);
+        let end = letters.find(takes_value).map_or(letters.len(), |at| at + 1);
+        letters
+            .split_at_checked(end)
+            .filter(|_| !letters.starts_with('-'))
+    }
 
-/// Subcommands that compare contents, and so would run a converter of the repository's.
-const COMPARING: &[&str] = &[
-    "diff",
-    "diff-files",
-    "diff-index",
-    "diff-tree",
-    "log",
-    "reflog",
-    "show",
-];
+    /// What an option makes of the next word.
+    fn value_of(&self, name: &str, option: &str) -> Option<Role> {
+        let is_file = |letter| self.files.contains(letter);
+        match (name, self.cluster(option)) {
+            ("log" | "show" | "blame" | "annotate" | "reflog" | "format-patch", _)
+                if option == "-L" =>
+            {
+                Some(Role::Range)
+            }
+            ("grep", _) => (option == "-e").then_some(Role::Text),
+            _ if self.shows => TABLE.searches.contains(option).then_some(Role::Text),
+            (_, Some((letters, ""))) if letters.ends_with(is_file) => Some(Role::File),
+            (_, None) if TABLE.is_file(option) => Some(Role::File),
+            // `-am`: the last letter takes it.
+            (_, Some((letters, ""))) if letters.ends_with('m') && self.values.contains('m') => {
+                Some(Role::Text)
+            }
+            _ => TABLE.texts.contains(option).then_some(Role::Text),
+        }
+    }
+}
 
 /// What git takes a word for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -222,7 +98,6 @@ pub(super) enum Role {
     Path,
 }
 
-/// A word.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Item<'w> {
     pub(super) word: &'w str,
@@ -230,16 +105,6 @@ pub(super) struct Item<'w> {
 }
 
 impl<'w> Item<'w> {
-    pub(super) fn option(word: &'w str) -> Self {
-        let role = Role::Option;
-        Self { word, role }
-    }
-
-    /// Whether a path means nothing in it.
-    pub(super) fn is_text(&self) -> bool {
-        self.role == Role::Text
-    }
-
     /// The range of lines it names, by whichever of the two forms.
     pub(super) fn range(&self) -> Option<&'w str> {
         match self.role {
@@ -250,20 +115,29 @@ impl<'w> Item<'w> {
     }
 }
 
-/// The words after `git`.
 #[derive(Debug)]
 pub(super) struct Words<'w> {
     /// Empty where there is none.
     pub(super) subcommand: &'w str,
+    pub(super) is_known: bool,
+    /// What the table says of it; nothing of one that is not run.
+    pub(super) about: &'static Subcommand,
     pub(super) items: Vec<Item<'w>>,
 }
 
 impl<'w> Words<'w> {
-    /// Tells what each word is.
     pub(super) fn read(words: &'w [String]) -> Self {
+        static UNKNOWN: LazyLock<Subcommand> = LazyLock::new(Subcommand::default);
+
         let mut words = words.iter().map(String::as_str);
         let subcommand = words.next().unwrap_or_default();
-        let mut items: Vec<Item<'w>> = Vec::new();
+        let known = TABLE.subcommands.get(subcommand);
+        let mut read = Self {
+            subcommand,
+            is_known: known.is_some(),
+            about: known.unwrap_or(&UNKNOWN),
+            items: Vec::new(),
+        };
         // What the next word is, where the last one says so.
         let mut next = None;
         let mut options = true;
@@ -277,15 +151,14 @@ impl<'w> Words<'w> {
                 None => Role::Operand,
             };
             if role == Role::Option {
-                next = value_of(subcommand, word);
+                next = read.about.value_of(subcommand, word);
                 options = word != "--end-of-options";
             }
             paths |= role == Role::Separator;
-            items.push(Item { word, role });
+            read.items.push(Item { word, role });
         }
-        let mut words = Self { subcommand, items };
-        words.find_pattern();
-        words
+        read.find_pattern();
+        read
     }
 
     /// The first operand of `grep` is what it looks for, unless an option may have said that.
@@ -303,24 +176,20 @@ impl<'w> Words<'w> {
         }
     }
 
-    /// The first word after the subcommand, which names what some of them do.
     pub(super) fn first(&self) -> &'w str {
         self.items.first().map_or("", |item| item.word)
     }
 
-    /// Whether it shows what is in files.
-    pub(super) fn shows_contents(&self) -> bool {
-        SHOWING.contains(&self.subcommand)
-    }
-
     /// Whether it compares contents, for which the repository may name converters.
     pub(super) fn compares(&self) -> bool {
-        COMPARING.contains(&self.subcommand) && !self.changes_reflog()
+        self.about.compares
+            && !self.changes_reflog()
+            && (self.subcommand != "stash" || self.shows_stash())
     }
 
     /// Whether it is a `reflog` that takes none of the options of `log`.
-    pub(super) fn changes_reflog(&self) -> bool {
-        self.subcommand == "reflog" && REFLOG.contains(&self.first())
+    fn changes_reflog(&self) -> bool {
+        self.subcommand == "reflog" && TABLE.reflog.contains(self.first())
     }
 
     /// Whether it is a stash that is shown, or a list of them.
@@ -346,11 +215,10 @@ impl<'w> Words<'w> {
 
     /// Whether a `log` shows what is in files.
     pub(super) fn shows_patches(&self) -> bool {
-        let shows = |option: &str| PATCHES.iter().any(|start| option.starts_with(start));
+        let shows = |option: &str| TABLE.patches.iter().any(|start| option.starts_with(start));
         !self.changes_reflog() && self.options().any(shows)
     }
 
-    /// The options before `--`.
     pub(super) fn options(&self) -> impl Iterator<Item = &'w str> {
         self.items
             .iter()
@@ -359,57 +227,15 @@ impl<'w> Words<'w> {
     }
 }
 
-/// What an option makes of the next word.
-fn value_of(subcommand: &str, option: &str) -> Option<Role> {
-    match subcommand {
-        "log" | "show" | "blame" | "annotate" | "reflog" | "format-patch" if option == "-L" => {
-            Some(Role::Range)
-        }
-        "grep" => (option == "-e").then_some(Role::Text),
-        _ if SHOWING.contains(&subcommand) => SEARCHES.contains(&option).then_some(Role::Text),
-        _ if names_file(subcommand, option) => Some(Role::File),
-        // `-am`: the last letter takes it.
-        "commit" | "merge" | "notes" | "stash" | "tag"
-            if is_cluster(option) && option.ends_with('m') =>
-        {
-            Some(Role::Text)
-        }
-        _ => TEXTS.contains(&option).then_some(Role::Text),
-    }
-}
-
-/// Whether the next word is a file that git reads; any clear beginning of a name is taken.
-fn names_file(subcommand: &str, option: &str) -> bool {
-    if option.starts_with("--") {
-        return is_file_option(option);
-    }
-    is_cluster(option) && option.ends_with(|letter| file_letters(subcommand).contains(letter))
-}
-
-/// Whether the value of a long option is a file that git reads, or an object.
-pub(super) fn is_file_option(option: &str) -> bool {
-    option.len() > 3 && FILES.iter().any(|name| name.starts_with(option))
-}
-
-/// Letters for options whose value is a file that git reads, or an object that becomes a text.
-pub(super) fn file_letters(subcommand: &str) -> &'static str {
-    match subcommand {
-        "commit" => "Ft",
-        "commit-tree" | "merge" | "tag" => "F",
-        "config" => "f",
-        "ls-files" => "X",
-        "notes" => "FCc",
-        _ => "",
-    }
-}
-
-fn is_cluster(option: &str) -> bool {
-    option.starts_with('-') && !option.starts_with("--")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_table_can_be_read() {
+        let table: Result<Table, _> = toml::from_str(include_str!("words.toml"));
+        assert!(table.unwrap().subcommands.contains_key("status"));
+    }
 
     #[test]
     fn each_word_is_what_git_takes_it_for() {

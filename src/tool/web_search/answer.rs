@@ -8,23 +8,17 @@ use crate::terminal_text::is_invisible;
 /// The longest excerpt of one result, in characters.
 const SNIPPET: usize = 500;
 
-/// The longest title, in characters.
 const TITLE: usize = 200;
 
-/// What an engine found.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Answer {
-    /// Who answered.
     pub(super) engine: &'static str,
-    /// What it found, best first.
     pub(super) results: Vec<Found>,
-    /// Direct answers, where it has any.
     pub(super) answers: Vec<String>,
     /// What went wrong besides, e.g. an engine behind it that did not answer.
     pub(super) warnings: Vec<String>,
 }
 
-/// One result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct Found {
     title: String,
@@ -34,11 +28,6 @@ pub(super) struct Found {
     published: Option<String>,
     source: String,
 }
-
-/// Why a search failed, with what to do about it; reads after the engine's name.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub(super) struct Problem(pub(super) String);
 
 impl Found {
     /// Cleans what an engine sent; `None` where there is no address.
@@ -65,7 +54,6 @@ impl Found {
 }
 
 impl Answer {
-    /// Whether nothing was found.
     pub(super) fn is_empty(&self) -> bool {
         self.results.is_empty() && self.answers.is_empty()
     }
@@ -83,13 +71,8 @@ impl Answer {
             let _ = write!(text, "\nAnswer: {}\n", clean(answer, SNIPPET));
         }
         for (number, found) in self.results.iter().take(shown).enumerate() {
-            let _ = write!(
-                text,
-                "\n{}. {}\n   {}\n",
-                number + 1,
-                found.title,
-                found.url
-            );
+            let (number, Found { title, url, .. }) = (number + 1, found);
+            let _ = write!(text, "\n{number}. {title}\n   {url}\n");
             if let Some(published) = &found.published {
                 let _ = writeln!(text, "   {published}");
             }
@@ -103,7 +86,6 @@ impl Answer {
         text
     }
 
-    /// The first results as data.
     pub(super) fn data(&self, shown: usize) -> Value {
         let results: Vec<&Found> = self.results.iter().take(shown).collect();
         serde_json::to_value(results).unwrap_or_default()

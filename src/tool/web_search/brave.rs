@@ -8,7 +8,7 @@ use reqwest::header::{ACCEPT, HeaderValue};
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::Value;
 
-use super::answer::{Answer, Found, Problem};
+use super::answer::{Answer, Found};
 use super::fetch::{Fetched, fetch};
 use crate::http::Clients;
 
@@ -25,31 +25,29 @@ const LONGEST_WAIT: Duration = Duration::from_secs(3);
 ///
 /// # Errors
 ///
-/// [`Problem`], told apart by what the operator has to change.
+/// Why it failed, told apart by what the operator has to change; reads after the engine's name.
 pub(super) async fn search(
     clients: &Clients,
     endpoint: &str,
     key: &SecretString,
     query: &str,
-) -> Result<Answer, Problem> {
+) -> Result<Answer, String> {
     let mut url = reqwest::Url::parse(endpoint)
-        .map_err(|error| Problem(format!("tools.web_search.brave_url is no URL: {error}")))?;
+        .map_err(|error| format!("tools.web_search.brave_url is no URL: {error}"))?;
     let words: Vec<&str> = query.split(' ').take(MAX_WORDS).collect();
     url.query_pairs_mut()
         .append_pair("q", &words.join(" "))
         .append_pair("count", COUNT)
         .append_pair("text_decorations", "false");
-    let mut token = HeaderValue::from_str(key.expose_secret().trim()).map_err(|_| {
-        Problem(
-            "its key holds characters that no header can; set tools.web_search.brave_api_key again"
-                .to_owned(),
-        )
-    })?;
+    let unusable =
+        "its key holds characters that no header can; set tools.web_search.brave_api_key again";
+    let mut token =
+        HeaderValue::from_str(key.expose_secret().trim()).map_err(|_| unusable.to_owned())?;
     token.set_sensitive(true);
     let client = clients
         .get(endpoint, None)
         .await
-        .map_err(|error| Problem(error.to_string()))?;
+        .map_err(|error| error.to_string())?;
     let ask = || {
         let request = client
             .get(url.clone())
@@ -76,74 +74,58 @@ fn patience(fetched: &Fetched) -> Option<Duration> {
     Some(Duration::from_secs(seconds.unwrap_or(1))).filter(|wait| *wait <= LONGEST_WAIT)
 }
 
-/// Whether the long window has nothing left.
 fn quota_is_spent(fetched: &Fetched) -> bool {
     let remaining = windows(fetched, "x-ratelimit-remaining");
     remaining.len() > 1 && remaining.last() == Some(&0)
 }
 
 fn windows(fetched: &Fetched, header: &str) -> Vec<u64> {
-    fetched
-        .headers
-        .get(header)
-        .and_then(|value| value.to_str().ok())
-        .map(|list| {
-            list.split(',')
-                .filter_map(|entry| entry.trim().parse().ok())
-                .collect()
-        })
-        .unwrap_or_default()
+    let list = fetched.header(header).unwrap_or_default().split(',');
+    list.filter_map(|entry| entry.trim().parse().ok()).collect()
 }
 
-fn read(fetched: &Fetched) -> Result<Answer, Problem> {
+fn read(fetched: &Fetched) -> Result<Answer, String> {
     let body: Option<Value> = serde_json::from_slice(&fetched.body).ok();
     match (fetched.status, body) {
         (200, Some(body)) => Ok(answer(&body)),
-        (200, None) => Err(Problem(
-            "its answer is not valid JSON; check tools.web_search.brave_url".to_owned(),
-        )),
+        (200, None) => {
+            Err("its answer is not valid JSON; check tools.web_search.brave_url".to_owned())
+        }
         (status, body) => Err(refusal(status, fetched, body.as_ref())),
     }
 }
 
 fn answer(body: &Value) -> Answer {
-    let results = body
-        .pointer("/web/results")
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten()
-        .filter_map(|result| {
-            let text = |key: &str| result.get(key).and_then(Value::as_str);
-            Found::new(
-                &plain(text("title").unwrap_or_default()),
-                text("url")?,
-                &plain(text("description").unwrap_or_default()),
-                text("page_age").or_else(|| text("age")),
-                "brave",
-            )
-        })
-        .collect();
+    let found = |result: &Value| {
+        let text = |key: &str| result.get(key).and_then(Value::as_str);
+        Found::new(
+            &plain(text("title").unwrap_or_default()),
+            text("url")?,
+            &plain(text("description").unwrap_or_default()),
+            text("page_age").or_else(|| text("age")),
+            "brave",
+        )
+    };
+    let results = body.pointer("/web/results").and_then(Value::as_array);
     Answer {
         engine: "brave",
-        results,
+        results: results.into_iter().flatten().filter_map(found).collect(),
         answers: Vec::new(),
         warnings: Vec::new(),
     }
 }
 
-fn refusal(status: u16, fetched: &Fetched, body: Option<&Value>) -> Problem {
+fn refusal(status: u16, fetched: &Fetched, body: Option<&Value>) -> String {
     let said = |key: &str| {
-        body.and_then(|body| {
-            body.pointer(&format!("/error/{key}"))
-                .or_else(|| body.pointer(&format!("/errors/0/{key}")))
-        })
-        .and_then(Value::as_str)
-        .unwrap_or_default()
+        let error = body.and_then(|body| body.get("error").or_else(|| body.pointer("/errors/0")));
+        let said = error.and_then(|error| error.get(key)?.as_str());
+        said.unwrap_or_default()
     };
-    let code = said("code");
-    Problem(match status {
-        401 | 403 => refused_key(),
-        422 if code.contains("TOKEN") => refused_key(),
+    let is_token = status == 422 && said("code").contains("TOKEN");
+    match status {
+        _ if is_token || matches!(status, 401 | 403) => {
+            "refused its key; set tools.web_search.brave_api_key or BRAVE_API_KEY anew".to_owned()
+        }
         429 if quota_is_spent(fetched) => {
             "the quota of its key is used up; wait for the next month or change the plan".to_owned()
         }
@@ -153,57 +135,38 @@ fn refusal(status: u16, fetched: &Fetched, body: Option<&Value>) -> Problem {
             "refused the query (status {status}): {}",
             super::answer::clean(said("detail"), 200)
         ),
-    })
+    }
 }
 
-fn refused_key() -> String {
-    "refused its key; set tools.web_search.brave_api_key or BRAVE_API_KEY anew".to_owned()
-}
-
-/// Takes the markup out of a title or description: tags first, then entities, once.
+/// Takes the markup out of a title or description: tags and entities, once.
 fn plain(html: &str) -> String {
     let mut text = String::with_capacity(html.len());
     let mut rest = html;
-    while let Some((before, after)) = rest.split_once('<') {
+    while let Some((before, markup)) = rest.find(['<', '&']).map(|at| rest.split_at(at)) {
         text.push_str(before);
-        match after.split_once('>') {
-            Some((tag, after)) if is_tag(tag) => rest = after,
-            _ => {
-                text.push('<');
-                rest = after;
+        let (mark, inner) = markup.split_at(1);
+        let tag = inner.split_once('>').filter(|(tag, _)| {
+            let name = tag.trim_start_matches('/');
+            mark == "<" && name.starts_with(|c: char| c.is_ascii_alphabetic())
+        });
+        let character = inner
+            .split_once(';')
+            .filter(|_| mark == "&")
+            .and_then(|(name, after)| Some((entity(name)?, after)));
+        rest = match (tag, character) {
+            (Some((_, after)), _) => after,
+            (None, Some((character, after))) => {
+                text.push(character);
+                after
             }
-        }
+            (None, None) => {
+                text.push_str(mark);
+                inner
+            }
+        };
     }
     text.push_str(rest);
-    entities(&text)
-}
-
-fn is_tag(tag: &str) -> bool {
-    tag.trim_start_matches('/')
-        .starts_with(|c: char| c.is_ascii_alphabetic())
-}
-
-fn entities(text: &str) -> String {
-    let mut decoded = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some((before, after)) = rest.split_once('&') {
-        decoded.push_str(before);
-        let known = after
-            .split_once(';')
-            .and_then(|(name, after)| Some((entity(name)?, after)));
-        match known {
-            Some((character, after)) => {
-                decoded.push(character);
-                rest = after;
-            }
-            None => {
-                decoded.push('&');
-                rest = after;
-            }
-        }
-    }
-    decoded.push_str(rest);
-    decoded
+    text
 }
 
 fn entity(name: &str) -> Option<char> {

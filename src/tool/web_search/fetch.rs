@@ -2,36 +2,32 @@
 
 use std::time::Duration;
 
-use futures::StreamExt;
 use reqwest::RequestBuilder;
 use reqwest::header::{CONTENT_TYPE, HeaderMap};
-
-use super::answer::Problem;
 
 /// How long an engine may take, a second try included; the engines behind SearXNG have seconds of their own each.
 const TIME: Duration = Duration::from_secs(15);
 
-/// The pause before the second try.
 const PAUSE: Duration = Duration::from_millis(300);
 
 /// The most bytes read of an answer.
 const BYTES: usize = 2 * 1024 * 1024;
 
-/// An answer, read whole.
 #[derive(Debug)]
 pub(super) struct Fetched {
     pub(super) status: u16,
-    pub(super) headers: HeaderMap,
+    headers: HeaderMap,
     pub(super) body: Vec<u8>,
 }
 
 impl Fetched {
-    /// Whether it says that it is JSON.
     pub(super) fn is_json(&self) -> bool {
-        self.headers
-            .get(CONTENT_TYPE)
-            .and_then(|value| value.to_str().ok())
-            .is_some_and(|value| value.contains("json"))
+        let kind = self.header(CONTENT_TYPE.as_str());
+        kind.is_some_and(|kind| kind.contains("json"))
+    }
+
+    pub(super) fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name)?.to_str().ok()
     }
 }
 
@@ -39,14 +35,14 @@ impl Fetched {
 ///
 /// # Errors
 ///
-/// [`Problem`] without the URL, which may hold a key.
-pub(super) async fn fetch(request: RequestBuilder) -> Result<Fetched, Problem> {
+/// Why there is none, without the URL, which may hold a key.
+pub(super) async fn fetch(request: RequestBuilder) -> Result<Fetched, String> {
     let work = async {
         let again = request.try_clone();
         let first = send(request).await;
         let may_pass = match &first {
             Ok(fetched) => fetched.status >= 500,
-            Err(failure) => failure.is_connect,
+            Err(error) => error.is_connect(),
         };
         match again.filter(|_| may_pass) {
             Some(again) => {
@@ -56,50 +52,28 @@ pub(super) async fn fetch(request: RequestBuilder) -> Result<Fetched, Problem> {
             None => first,
         }
     };
-    match tokio::time::timeout(TIME, work).await {
-        Ok(outcome) => outcome.map_err(|failure| failure.problem),
-        Err(_) => Err(Problem(format!("no answer within {} s", TIME.as_secs()))),
-    }
-}
-
-/// Why there is no answer.
-struct Failure {
-    problem: Problem,
-    is_connect: bool,
-}
-
-async fn send(request: RequestBuilder) -> Result<Fetched, Failure> {
-    let response = request.send().await.map_err(|error| unreachable(&error))?;
-    let (status, headers) = (response.status().as_u16(), response.headers().clone());
-    let mut body = Vec::new();
-    let mut stream = response.bytes_stream();
-    while let Some(bytes) = stream.next().await {
-        let bytes = bytes.map_err(|error| unreachable(&error))?;
-        if body.len() + bytes.len() > BYTES {
-            return Err(Failure {
-                problem: Problem(format!("its answer has more than {BYTES} bytes")),
-                is_connect: false,
-            });
-        }
-        body.extend_from_slice(&bytes);
-    }
-    Ok(Fetched {
-        status,
-        headers,
-        body,
+    Err(match tokio::time::timeout(TIME, work).await {
+        Ok(Ok(fetched)) if fetched.body.len() <= BYTES => return Ok(fetched),
+        Ok(Ok(_)) => format!("its answer has more than {BYTES} bytes"),
+        Ok(Err(error)) if error.is_connect() => "cannot be reached".to_owned(),
+        Ok(Err(error)) if error.is_timeout() => "did not answer in time".to_owned(),
+        Ok(Err(_)) => "broke off its answer".to_owned(),
+        Err(_) => format!("no answer within {} s", TIME.as_secs()),
     })
 }
 
-fn unreachable(error: &reqwest::Error) -> Failure {
-    let what = if error.is_connect() {
-        "cannot be reached"
-    } else if error.is_timeout() {
-        "did not answer in time"
-    } else {
-        "broke off its answer"
+/// Reads an answer, up to the piece that is too much.
+async fn send(request: RequestBuilder) -> reqwest::Result<Fetched> {
+    let mut response = request.send().await?;
+    let mut fetched = Fetched {
+        status: response.status().as_u16(),
+        headers: response.headers().clone(),
+        body: Vec::new(),
     };
-    Failure {
-        problem: Problem(what.to_owned()),
-        is_connect: error.is_connect(),
+    while fetched.body.len() <= BYTES
+        && let Some(bytes) = response.chunk().await?
+    {
+        fetched.body.extend_from_slice(&bytes);
     }
+    Ok(fetched)
 }

@@ -5,7 +5,7 @@
 
 use serde_json::Value;
 
-use super::answer::{Answer, Found, Problem};
+use super::answer::{Answer, Found};
 use super::fetch::{Fetched, fetch};
 use crate::http::Clients;
 
@@ -16,32 +16,28 @@ const BOX: usize = 500;
 ///
 /// # Errors
 ///
-/// [`Problem`], told apart by what the operator has to change.
+/// Why it failed, told apart by what the operator has to change; reads after the engine's name.
 pub(super) async fn search(
     clients: &Clients,
     base_url: &str,
     engines: &[String],
     query: &str,
-) -> Result<Answer, Problem> {
+) -> Result<Answer, String> {
     let base = base_url.trim_end_matches('/');
     let client = clients
         .get(base, None)
         .await
-        .map_err(|error| Problem(error.to_string()))?;
-    let query = neutral(query);
-    let mut parameters = vec![("q", query.as_str()), ("format", "json")];
-    let engines = engines.join(",");
-    if !engines.is_empty() {
-        parameters.push(("engines", engines.as_str()));
-    }
+        .map_err(|error| error.to_string())?;
     let mut url = reqwest::Url::parse(&format!("{base}/search"))
-        .map_err(|error| Problem(format!("tools.web_search.searxng_url is no URL: {error}")))?;
-    url.query_pairs_mut().extend_pairs(parameters);
+        .map_err(|error| format!("tools.web_search.searxng_url is no URL: {error}"))?;
+    let engines = Some(engines.join(",")).filter(|engines| !engines.is_empty());
+    url.query_pairs_mut()
+        .append_pair("q", &neutral(query))
+        .append_pair("format", "json")
+        .extend_pairs(engines.map(|engines| ("engines", engines)));
     let advice = how_to_start(&url, crate::sandbox::is_container());
     let fetched = fetch(client.get(url)).await.map_err(|problem| {
-        Problem(format!(
-            "{problem} at {base}; {advice}, or correct tools.web_search.searxng_url"
-        ))
+        format!("{problem} at {base}; {advice}, or correct tools.web_search.searxng_url")
     })?;
     read(&fetched)
 }
@@ -73,33 +69,26 @@ fn how_to_start(url: &reqwest::Url, is_in_container: bool) -> String {
     }
 }
 
-fn read(fetched: &Fetched) -> Result<Answer, Problem> {
-    match fetched.status {
-        200 if fetched.is_json() => {}
-        200 => {
-            return Err(Problem(
-                "answered with a page instead of JSON; check that tools.web_search.searxng_url names a SearXNG".to_owned(),
-            ));
-        }
-        403 => {
-            return Err(Problem(
-                "refuses JSON (403); add `json` to `search.formats` in its settings.yml".to_owned(),
-            ));
-        }
-        429 => {
-            return Err(Problem(
-                "its limiter turned us away (429); set `server.limiter: false`, or let this machine pass in limiter.toml".to_owned(),
-            ));
-        }
-        300..400 => {
-            return Err(Problem(
-                "redirects elsewhere; name the address it redirects to in tools.web_search.searxng_url".to_owned(),
-            ));
-        }
-        status => return Err(Problem(format!("answered with status {status}"))),
+fn read(fetched: &Fetched) -> Result<Answer, String> {
+    let refused = match fetched.status {
+        200 if fetched.is_json() => None,
+        200 => Some(
+            "answered with a page instead of JSON; check that tools.web_search.searxng_url names a SearXNG",
+        ),
+        403 => Some("refuses JSON (403); add `json` to `search.formats` in its settings.yml"),
+        429 => Some(
+            "its limiter turned us away (429); set `server.limiter: false`, or let this machine pass in limiter.toml",
+        ),
+        300..400 => Some(
+            "redirects elsewhere; name the address it redirects to in tools.web_search.searxng_url",
+        ),
+        status => return Err(format!("answered with status {status}")),
+    };
+    if let Some(refused) = refused {
+        return Err(refused.to_owned());
     }
     let answer: Value = serde_json::from_slice(&fetched.body)
-        .map_err(|error| Problem(format!("its answer is not valid JSON: {error}")))?;
+        .map_err(|error| format!("its answer is not valid JSON: {error}"))?;
     let results: Vec<Found> = list(&answer, "results").filter_map(found).collect();
     let answers: Vec<String> = list(&answer, "answers")
         .filter_map(direct)
@@ -109,10 +98,10 @@ fn read(fetched: &Fetched) -> Result<Answer, Problem> {
         .filter_map(unresponsive)
         .collect();
     if results.is_empty() && answers.is_empty() && !unresponsive.is_empty() {
-        return Err(Problem(format!(
+        return Err(format!(
             "none of its engines answered ({}); try other engines in tools.web_search.engines, or wait",
             unresponsive.join(", ")
-        )));
+        ));
     }
     Ok(Answer {
         engine: "searxng",
@@ -126,11 +115,8 @@ fn read(fetched: &Fetched) -> Result<Answer, Problem> {
 }
 
 fn list<'v>(answer: &'v Value, key: &str) -> impl Iterator<Item = &'v Value> {
-    answer
-        .get(key)
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten()
+    let values = answer.get(key).and_then(Value::as_array);
+    values.into_iter().flatten()
 }
 
 fn found(result: &Value) -> Option<Found> {

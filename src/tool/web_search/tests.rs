@@ -8,7 +8,8 @@ use axum::Router;
 use axum::extract::{RawQuery, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
-use serde_json::json;
+use secrecy::SecretString;
+use serde_json::{Map, json};
 use tokio_util::sync::CancellationToken;
 
 use super::*;
@@ -71,7 +72,7 @@ impl Engine {
     }
 }
 
-fn tool(searxng: Option<&str>, brave: Option<&str>) -> WebSearch {
+fn tool(searxng: Option<&str>, brave: Option<&str>) -> impl Tool + use<> {
     telling(searxng, brave, broadcast::Sender::new(8))
 }
 
@@ -79,8 +80,8 @@ fn telling(
     searxng: Option<&str>,
     brave: Option<&str>,
     notices: broadcast::Sender<Notice>,
-) -> WebSearch {
-    WebSearch::new(
+) -> impl Tool + use<> {
+    web_search(
         WebSearchConfig {
             enabled: true,
             searxng_url: searxng.map(str::to_owned),
@@ -96,7 +97,7 @@ fn telling(
     )
 }
 
-async fn search(tool: &WebSearch, query: &str) -> (Output, String) {
+async fn search(tool: &impl Tool, query: &str) -> (Output, String) {
     let mut input = Map::new();
     input.insert("query".to_owned(), json!(query));
     let prepared = tool.prepare(&input).unwrap();

@@ -1,9 +1,8 @@
 use serde_json::json;
 
 use super::*;
-use crate::provider::ErrorKind;
 use crate::provider::decode::Decoder;
-use crate::provider::{CallInput, Chunk, End};
+use crate::provider::{CallInput, Chunk, End, ErrorKind};
 
 fn decoder() -> MessageDecoder {
     let (prefix, names) = ("abc".to_owned(), ToolNames::default());
