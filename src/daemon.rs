@@ -393,20 +393,17 @@ async fn drain(daemon: &Daemon, why: Ending, close: &CancellationToken) {
     }
     sandbox::output::hurry();
     daemon.stop.cancel();
-    if tokio::time::timeout(LAST_MOMENTS, exchanges.wait())
-        .await
-        .is_err()
-    {
-        tracing::warn!(left = exchanges.len(), "exchanges did not end in time");
-    }
+    end_soon(exchanges, "exchanges").await;
     // Nobody calls them any more.
     daemon.mcp.shut_down();
     close.cancel();
     daemon.tasks.close();
-    if tokio::time::timeout(LAST_MOMENTS, daemon.tasks.wait())
-        .await
-        .is_err()
-    {
-        tracing::warn!(left = daemon.tasks.len(), "tasks did not end in time");
+    end_soon(&daemon.tasks, "tasks").await;
+}
+
+async fn end_soon(tasks: &TaskTracker, what: &str) {
+    let ended = tokio::time::timeout(LAST_MOMENTS, tasks.wait()).await;
+    if ended.is_err() {
+        tracing::warn!(left = tasks.len(), "{what} did not end in time");
     }
 }

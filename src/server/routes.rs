@@ -13,7 +13,6 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Extension, Json};
 use serde::Deserialize;
-use tokio::sync::OwnedSemaphorePermit;
 use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::set_header::SetResponseHeaderLayer;
 
@@ -181,36 +180,20 @@ async fn upgrade(
     let tracked = shared.tasks.token();
     let place = Arc::clone(&shared.sockets).try_acquire_owned();
     upgrade.on_upgrade(move |socket| async move {
-        match place {
-            Ok(place) => serve(socket, activity, &shared, wanted, place).await,
-            Err(_) => turn_away(socket).await,
-        }
-        drop(tracked);
+        let _tracked = tracked;
+        let Ok(_place) = place else {
+            return turn_away(socket).await;
+        };
+        let after = wanted.after.and_then(|after| after.parse().ok());
+        let resume = wanted.session.map(|session_id| Resume {
+            session_id,
+            last_seq: after.unwrap_or(0),
+        });
+        let text = wanted.text.as_deref() == Some("1");
+        let options = UpgradeOptions { resume, text };
+        let (sessions, stop) = (Arc::clone(&shared.sessions), shared.stop.child_token());
+        connection::serve(socket, activity, sessions, options, stop).await;
     })
-}
-
-async fn serve(
-    socket: axum::extract::ws::WebSocket,
-    activity: Arc<LastActivity>,
-    shared: &Shared,
-    wanted: Wanted,
-    place: OwnedSemaphorePermit,
-) {
-    let resume = wanted.session.map(|session_id| Resume {
-        session_id,
-        last_seq: wanted
-            .after
-            .and_then(|after| after.parse().ok())
-            .unwrap_or(0),
-    });
-    let sessions = Arc::clone(&shared.sessions);
-    let options = UpgradeOptions {
-        resume,
-        text: wanted.text.as_deref() == Some("1"),
-    };
-    let stop = shared.stop.child_token();
-    connection::serve(socket, activity, sessions, options, stop).await;
-    drop(place);
 }
 
 async fn turn_away(mut socket: axum::extract::ws::WebSocket) {

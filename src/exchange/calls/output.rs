@@ -1,5 +1,7 @@
 //! The output of a running call: streamed to the client as it comes, and kept whole for `tool:output`.
 
+use std::sync::Arc;
+
 use parking_lot::Mutex;
 
 use super::settle::text_of;
@@ -22,7 +24,7 @@ impl<'a> CallOutput<'a> {
         let services = &exchange.context.services;
         let recorder = Recorder::new(&services.spill, &services.redactor);
         let executions = &exchange.context.session.executions;
-        executions.keep(tool_id, recorder.recording());
+        executions.keep(tool_id, Arc::clone(&recorder.recording));
         let live = CleanOutput::new(&services.redactor, Unit::Word);
         Self {
             exchange,

@@ -25,7 +25,7 @@ use crate::tool::{Facts, Output, Run};
 const END_GRACE: Duration = Duration::from_secs(10);
 
 impl Calls<'_> {
-    /// Waits for a permit and for the files, then runs the call. Returns what came of it, and how long it ran where it did.
+    /// Waits for a permit and for the files, then runs the call; returns what came of it, and how long it ran.
     pub(super) async fn run_cleared(
         &self,
         call: &ToolCall,
