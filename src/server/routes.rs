@@ -53,7 +53,9 @@ pub(super) fn router(shared: Arc<Shared>) -> Router {
         .route("/schema.json", get(protocol_schema))
         .route("/asyncapi.json", get(protocol_asyncapi))
         .merge(with_token)
-        .merge(console::router(shared.console))
+        .merge(console::router(
+            shared.daemon.services.config.server.console,
+        ))
         .fallback(nothing_here)
         .layer(middleware::from_fn_with_state(
             Arc::clone(&shared),
@@ -113,7 +115,7 @@ async fn nothing_here() -> Response {
 }
 
 async fn ready(State(shared): State<Arc<Shared>>) -> (StatusCode, &'static str) {
-    if shared.draining.is_cancelled() {
+    if shared.daemon.draining.is_cancelled() {
         (StatusCode::SERVICE_UNAVAILABLE, "draining")
     } else {
         (StatusCode::OK, "ok")
@@ -162,22 +164,23 @@ async fn upgrade(
     Query(wanted): Query<Wanted>,
     upgrade: WebSocketUpgrade,
 ) -> Response {
-    if shared.draining.is_cancelled() {
+    if shared.daemon.draining.is_cancelled() {
         let body = serde_json::json!({
             "code": "draining",
             "message": "the daemon is shutting down and takes no new sockets",
         });
         return (StatusCode::SERVICE_UNAVAILABLE, Json(body)).into_response();
     }
+    let max_frame_bytes = shared.daemon.services.config.server.max_frame_bytes;
     let upgrade = upgrade
         .protocols([SUBPROTOCOL])
-        .max_message_size(shared.max_frame_bytes)
-        .max_frame_size(shared.max_frame_bytes)
+        .max_message_size(max_frame_bytes)
+        .max_frame_size(max_frame_bytes)
         .read_buffer_size(READ_CHUNK)
         .write_buffer_size(WRITE_CHUNK)
         .max_write_buffer_size(WRITE_BUFFER);
     // Taken before the upgrade, so that no socket slips between it and the handler.
-    let tracked = shared.tasks.token();
+    let tracked = shared.daemon.tasks.token();
     let place = Arc::clone(&shared.sockets).try_acquire_owned();
     upgrade.on_upgrade(move |socket| async move {
         let _tracked = tracked;
