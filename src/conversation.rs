@@ -24,7 +24,7 @@ use tracing::Instrument as _;
 
 use crate::exchange::calls::settle_open;
 use crate::exchange::context::Context;
-use crate::exchange::history::{Full, bytes_of_parts};
+use crate::exchange::history::{Full, Repairs, bytes_of_parts};
 use crate::exchange::questions::Action;
 use crate::exchange::setup::Setup;
 use crate::exchange::stopwatch::Stopwatch;
@@ -39,7 +39,7 @@ use crate::protocol::{ChatCode, RequestId};
 use crate::telemetry::metrics;
 
 use mailbox::Mailbox;
-use state::{QUEUED, QueuedSend, Running};
+use state::{ActorState, QUEUED, QueuedSend, Running};
 pub(crate) use view::View;
 
 /// Commands that wait for a conversation: its actor takes them at once, so this is slack, not a queue.
@@ -98,45 +98,34 @@ pub(crate) enum Answered {
     Refused,
 }
 
-/// A conversation's actor.
-pub(crate) struct Conversation {
-    mailbox: Mailbox,
+/// Runs a conversation until it is closed, its inbox is, or `cancel` is cancelled.
+///
+/// Commands are taken at once, but no exchange begins before `predecessor_gone` is cancelled: once the closed
+/// conversation with the same id has finished.
+pub(crate) async fn run(
+    inbox: mpsc::Receiver<Command>,
     context: Context,
-}
-
-impl Conversation {
-    /// Makes an actor that lives until it is closed, its inbox is, or `cancel` is cancelled.
-    pub(crate) fn new(
-        inbox: mpsc::Receiver<Command>,
-        context: Context,
-        cancel: CancellationToken,
-    ) -> Self {
-        Self {
-            mailbox: Mailbox::new(inbox, cancel),
-            context,
+    cancel: CancellationToken,
+    predecessor_gone: CancellationToken,
+) {
+    let _counted = metrics::CONVERSATIONS.enter();
+    let mut mailbox = Mailbox {
+        inbox,
+        state: ActorState::default(),
+        cancel: cancel.clone(),
+    };
+    let (mailbox, context) = (&mut mailbox, &context);
+    let wait = cancel.run_until_cancelled(predecessor_gone.cancelled());
+    mailbox.take_commands_during(context, wait).await;
+    loop {
+        if cancel.is_cancelled() {
+            return mailbox.state.drop_queue(context);
         }
-    }
-
-    /// Runs the conversation to its end.
-    ///
-    /// Commands are taken at once, but no exchange begins before `predecessor_gone` is cancelled: once the closed
-    /// conversation with the same id has finished.
-    pub(crate) async fn run(mut self, predecessor_gone: CancellationToken) {
-        let _counted = metrics::CONVERSATIONS.enter();
-        let Self { mailbox, context } = &mut self;
-        let cancel = mailbox.cancel.clone();
-        let wait = cancel.run_until_cancelled(predecessor_gone.cancelled());
-        mailbox.take_commands_during(context, wait).await;
-        loop {
-            if cancel.is_cancelled() {
-                return mailbox.state.drop_queue(context);
-            }
-            if let Some(send) = mailbox.state.queue.pop_front() {
-                exchange(mailbox, context, send).await;
-                emit_state(context, None, StateName::Idle);
-            } else if mailbox.state.closed || !mailbox.take_next(context).await {
-                return;
-            }
+        if let Some(send) = mailbox.state.queue.pop_front() {
+            exchange(mailbox, context, send).await;
+            emit_state(context, None, StateName::Idle);
+        } else if mailbox.state.closed || !mailbox.take_next(context).await {
+            return;
         }
     }
 }
@@ -225,7 +214,7 @@ async fn exchange(mailbox: &mut Mailbox, context: &Context, send: QueuedSend) {
     state.queue_left_over(left_over, &answers, &setup, context);
 }
 
-/// Returns how long an exchange that begins now may take, and the setting that says so: tools come and go, and it stays.
+/// Returns how long an exchange that begins now may take, whatever tools come and go, and the setting that says so.
 fn time_limit(setup: &Setup, context: &Context) -> (Duration, &'static str) {
     let tools = context.services.registry.snapshot();
     match tools.values().any(|tool| setup.scope.allows(tool.spec())) {
@@ -247,8 +236,8 @@ fn overdue(setup: &Setup, limit: Duration, setting: &str) -> ChatError {
     }
 }
 
-/// Does what an exchange does and takes commands meanwhile; stops it when its time is up. Returns what the work came to,
-/// `None` where it panicked.
+/// Does the work of an exchange, takes commands meanwhile, and stops it when its time is up. Returns `None` where it
+/// panicked.
 async fn drive<T>(
     mailbox: &mut Mailbox,
     context: &Context,
@@ -330,8 +319,8 @@ fn replace_history(context: &Context, history: Vec<WireMessage>) -> Result<(), F
     let messages = history.into_iter().map(Message::from).collect();
     let conversation = &context.conversation;
     let repairs = conversation.history.replace(messages)?;
-    conversation.context_tokens.forget();
-    if !repairs.is_empty() {
+    *conversation.context_tokens.lock() = None;
+    if repairs != Repairs::default() {
         context.events().emit(Event::SessionNotice(Notice {
             severity: Severity::Warning,
             code: "history_repaired".to_owned(),

@@ -70,7 +70,7 @@ pub struct Options {
 ///
 /// [`Fatal`] where it cannot start.
 pub async fn run(config: Config, options: Options) -> Result<(), Fatal> {
-    let (stop, close) = (CancellationToken::new(), CancellationToken::new());
+    let close = CancellationToken::new();
     let (listener, address) = bind(config.server.address(), options.token.is_some()).await?;
     let (token, made_up) = token(options.token.clone(), address)?;
     options.redactor.add(token.expose_secret());
@@ -84,9 +84,7 @@ pub async fn run(config: Config, options: Options) -> Result<(), Fatal> {
         address.port(),
         &token,
         audit.clone(),
-        &stop,
     );
-    let draining = daemon.draining.clone();
     // Beside the way to ready: it takes longer than the rest, and the first session waits for it.
     let probing = daemon.sandbox.clone();
     daemon.tasks.spawn(async move { drop(probing.await) });
@@ -99,12 +97,9 @@ pub async fn run(config: Config, options: Options) -> Result<(), Fatal> {
             config.server.allowed_hosts.clone(),
         ),
         sessions: Sessions::new(Arc::clone(&daemon)),
-        tasks: daemon.tasks.clone(),
+        daemon: Arc::clone(&daemon),
         stop: close.clone(),
-        draining: draining.clone(),
         sockets: Arc::new(Semaphore::new(config.server.max_connections)),
-        max_frame_bytes: config.server.max_frame_bytes,
-        console: config.server.console,
         waiting: Arc::default(),
     });
     let mut signals = Signals::catch();
@@ -131,7 +126,7 @@ pub async fn run(config: Config, options: Options) -> Result<(), Fatal> {
     tokio::spawn(sandbox::take_in_orphans());
     let why = lifecycle::ending(&mut signals, &options.stdin_closed, options.parent_pid).await;
     tracing::info!(?why, "shutting down");
-    draining.cancel();
+    daemon.draining.cancel();
     drop(serving);
     tokio::select! {
         () = drain(&daemon, why, &close) => {}
@@ -263,7 +258,6 @@ fn build(
     port: u16,
     token: &SecretString,
     audit: Audit,
-    stop: &CancellationToken,
 ) -> Arc<Daemon> {
     let settings = sandbox::Settings {
         private_bytes: config.tools.bash.tmp_size,
@@ -334,7 +328,7 @@ fn build(
         side_requests: Arc::new(Semaphore::new(session::MAX_SIDE_REQUESTS)),
         tasks,
         draining: CancellationToken::new(),
-        stop: stop.clone(),
+        stop: CancellationToken::new(),
     })
 }
 
@@ -389,20 +383,17 @@ async fn drain(daemon: &Daemon, why: Ending, close: &CancellationToken) {
     }
     sandbox::output::hurry();
     daemon.stop.cancel();
-    if tokio::time::timeout(LAST_MOMENTS, exchanges.wait())
-        .await
-        .is_err()
-    {
-        tracing::warn!(left = exchanges.len(), "exchanges did not end in time");
-    }
+    end_soon(exchanges, "exchanges").await;
     // Nobody calls them any more.
     daemon.mcp.shut_down();
     close.cancel();
     daemon.tasks.close();
-    if tokio::time::timeout(LAST_MOMENTS, daemon.tasks.wait())
-        .await
-        .is_err()
-    {
-        tracing::warn!(left = daemon.tasks.len(), "tasks did not end in time");
+    end_soon(&daemon.tasks, "tasks").await;
+}
+
+async fn end_soon(tasks: &TaskTracker, what: &str) {
+    let ended = tokio::time::timeout(LAST_MOMENTS, tasks.wait()).await;
+    if ended.is_err() {
+        tracing::warn!(left = tasks.len(), "{what} did not end in time");
     }
 }

@@ -100,7 +100,7 @@ impl<'a> Exchange<'a> {
         Ended {
             stop: Some(stop),
             error,
-            spent: self.ledger.spent(),
+            spent: self.ledger.spent,
             ..self.progress.ended
         }
     }

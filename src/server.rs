@@ -21,10 +21,9 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio_util::io::InspectReader;
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 
 use crate::connection::LastActivity;
-use crate::session::Sessions;
+use crate::session::{Daemon, Sessions};
 use auth::Gate;
 use waiting::Place;
 pub(crate) use waiting::Waiting;
@@ -41,14 +40,10 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 pub(crate) struct Shared {
     pub gate: Gate,
     pub sessions: Arc<Sessions>,
-    pub tasks: TaskTracker,
+    pub daemon: Arc<Daemon>,
     /// Cancelled when sockets have to close.
     pub stop: CancellationToken,
-    /// Cancelled when no new sockets are taken.
-    pub draining: CancellationToken,
     pub sockets: Arc<Semaphore>,
-    pub max_frame_bytes: usize,
-    pub console: bool,
     /// Connections that have not shown the token yet.
     pub waiting: Arc<Waiting>,
 }
@@ -75,7 +70,10 @@ pub(crate) async fn serve(listener: TcpListener, shared: Arc<Shared>) {
         let place = shared.waiting.enter();
         let service = TowerToHyperService::new(service.clone());
         let stop = shared.stop.clone();
-        shared.tasks.spawn(connect(stream, service, place, stop));
+        shared
+            .daemon
+            .tasks
+            .spawn(connect(stream, service, place, stop));
     }
 }
 

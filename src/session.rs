@@ -31,7 +31,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::Instrument as _;
 
-use crate::conversation::{self, Conversation};
+use crate::conversation;
 use crate::exchange::context::{Context, ConversationContext, Origin, Services, SessionContext};
 use crate::exchange::questions::Remembered;
 use crate::exchange::transcript::Events;
@@ -265,7 +265,7 @@ impl Session {
         }
         drop(ends);
         self.refuse_rest().await;
-        self.shared.totals.log("session");
+        self.shared.totals.log();
     }
 
     /// Answers requests that came too late: an error says that the daemon ends.
@@ -281,14 +281,11 @@ impl Session {
         }
     }
 
-    fn grace_from_now(&self) -> Option<Instant> {
-        Instant::now().checked_add(self.daemon.services.config.session.resume_grace)
-    }
-
     fn detach(&mut self) {
         self.socket = None;
         self.shared.questions.attach(false);
-        self.ends_at = self.grace_from_now();
+        let grace = self.daemon.services.config.session.resume_grace;
+        self.ends_at = Instant::now().checked_add(grace);
         self.spare.store(!self.is_used(), Ordering::Relaxed);
     }
 
@@ -352,13 +349,13 @@ impl Session {
                 self.remembered.for_conversation(),
             ),
         };
-        let conversation = Conversation::new(commands, context, self.cancel.child_token());
+        let cancel = self.cancel.child_token();
         let predecessor_gone = self.closing.remove(id).unwrap_or_else(already_cancelled);
         let gone = CancellationToken::new();
         let on_end = gone.clone().drop_guard();
         let span = tracing::info_span!("conversation", conversation_id = %id);
         let run = async move {
-            conversation.run(predecessor_gone).await;
+            conversation::run(commands, context, cancel, predecessor_gone).await;
             drop(on_end);
         };
         self.daemon.tasks.spawn(run.instrument(span));

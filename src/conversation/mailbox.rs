@@ -15,20 +15,12 @@ use crate::protocol::event::{By, StopReason};
 
 /// The inbox, and what its commands change.
 pub(super) struct Mailbox {
-    inbox: mpsc::Receiver<Command>,
+    pub(super) inbox: mpsc::Receiver<Command>,
     pub(super) state: ActorState,
     pub(super) cancel: CancellationToken,
 }
 
 impl Mailbox {
-    pub(super) fn new(inbox: mpsc::Receiver<Command>, cancel: CancellationToken) -> Self {
-        Self {
-            inbox,
-            state: ActorState::default(),
-            cancel,
-        }
-    }
-
     /// Waits for work and takes commands meanwhile. Where the conversation is to end, the exchange that runs is stopped,
     /// and the work has to end with it.
     pub(super) async fn take_commands_during<T>(

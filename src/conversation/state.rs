@@ -117,7 +117,14 @@ impl ActorState {
                     events.answer(reply_to.as_ref(), event);
                 }
                 if has_settings && sent.state == SendState::Steered {
-                    events.emit(Event::SessionNotice(settings_ignored(&sent)));
+                    events.emit(Event::SessionNotice(Notice {
+                        severity: Severity::Warning,
+                        code: "steer_settings_ignored".to_owned(),
+                        message: format!(
+                            "a message was steered into {} of conversation `{}`, which goes on with the settings that it began with; those of the message do not count",
+                            sent.message_id, sent.conversation_id
+                        ),
+                    }));
                 }
                 if let Some(position) = sent.position {
                     events.emit(Event::ChatQueued(Queued {
@@ -273,17 +280,6 @@ fn unfinished_calls(context: &Context) -> Vec<ToolId> {
     announced.retain(|id| executions.get(id).is_none());
     calls.extend(announced);
     calls
-}
-
-fn settings_ignored(sent: &answer::Sent) -> Notice {
-    Notice {
-        severity: Severity::Warning,
-        code: "steer_settings_ignored".to_owned(),
-        message: format!(
-            "a message was steered into {} of conversation `{}`, which goes on with the settings that it began with; those of the message do not count",
-            sent.message_id, sent.conversation_id
-        ),
-    }
 }
 
 fn full(id: &ConversationId) -> Box<ChatError> {

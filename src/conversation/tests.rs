@@ -74,14 +74,13 @@ impl Stage {
         let session = context.session.clone();
         let (inbox, commands) = mpsc::channel(INBOX);
         let cancel = CancellationToken::new();
-        let conversation = Conversation::new(commands, context, cancel.clone());
         Self {
             told,
             inbox,
             session,
             provider: Arc::new(Scripted(Mutex::new(script.into()))),
+            actor: tokio::spawn(run(commands, context, cancel.clone(), before)),
             cancel,
-            actor: tokio::spawn(conversation.run(before)),
         }
     }
 

@@ -18,7 +18,8 @@ const FIRST_RESERVE: u64 = 4;
 pub(crate) struct Budget {
     window: Option<u64>,
     reserve: u64,
-    used: u64,
+    /// Tokens that are taken.
+    pub used: u64,
 }
 
 impl Budget {
@@ -30,10 +31,6 @@ impl Budget {
             reserve,
             used,
         }
-    }
-
-    pub(crate) fn used(&self) -> u64 {
-        self.used
     }
 
     /// Takes the model's window as it is known by now: some servers tell it only when they are asked.

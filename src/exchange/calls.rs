@@ -4,7 +4,6 @@
 //! the call is a violation, which may end the exchange when the other calls of the turn have ended.
 //! A call's way is `permit` (with `question` where the user is asked), then `run`, then `settle`.
 
-mod output;
 mod permit;
 mod question;
 mod run;
@@ -108,8 +107,11 @@ impl Exchange<'_> {
             self.transcript.record(result);
         }
         match violations.ends {
-            Some(violation) => {
-                let error = self.violated(&violation);
+            Some(Violation { message }) => {
+                let error = ChatError {
+                    hint: Some(REACH.to_owned()),
+                    ..self.setup.error(ChatCode::SandboxViolation, message)
+                };
                 Err(Leave::Failed(StopReason::SandboxViolation, error))
             }
             None => Ok(()),
@@ -126,15 +128,6 @@ impl Exchange<'_> {
             let span = span_of(self.context, call);
             let result = span.in_scope(|| self.settle(call, output, None));
             self.transcript.record(Message::ToolResult(result));
-        }
-    }
-
-    fn violated(&self, violation: &Violation) -> ChatError {
-        ChatError {
-            hint: Some(REACH.to_owned()),
-            ..self
-                .setup
-                .error(ChatCode::SandboxViolation, &violation.message)
         }
     }
 }

@@ -7,7 +7,6 @@ use parking_lot::Mutex;
 use serde_json::{Map, Value};
 use tokio_util::task::TaskTracker;
 
-use super::budget::estimate;
 use super::executions::Executions;
 use super::first_model::FirstModels;
 use super::history::{History, Room};
@@ -17,7 +16,7 @@ use super::searches::Searches;
 use super::transcript::Events;
 use crate::audit::Audit;
 use crate::config::Config;
-use crate::message::{ConversationId, InputId, Message, MessageId, SessionId, ToolCall, ToolId};
+use crate::message::{ConversationId, InputId, MessageId, SessionId, ToolCall, ToolId};
 use crate::sandbox::quota::WriteQuota;
 use crate::sandbox::seen::SeenFiles;
 use crate::sandbox::spill::Spill;
@@ -73,10 +72,10 @@ pub(crate) struct ConversationContext {
     pub repeats: Repeats,
     pub searches: Searches,
     pub questions: Questions,
-    /// Calls of the turn whose input is still streaming: a client knows of them. The oldest first; some may be open by now.
+    /// Calls of the turn that a client was shown, while their input streams; some may be open by now.
     pub announced: Mutex<Vec<ToolId>>,
-    pub context_tokens: ContextTokens,
-    pub totals: Totals,
+    /// What its messages come to in tokens, as a provider counted them last, and how many messages that was.
+    pub context_tokens: Mutex<Option<(u64, usize)>>,
 }
 
 /// Who made a conversation.
@@ -106,32 +105,8 @@ impl ConversationContext {
             searches: Searches::default(),
             questions: Questions::default(),
             announced: Mutex::default(),
-            context_tokens: ContextTokens::default(),
-            totals: Totals::default(),
+            context_tokens: Mutex::default(),
         }
-    }
-}
-
-/// What a conversation's messages come to in tokens: as the provider counted them last, and how many messages
-/// that was.
-#[derive(Debug, Default)]
-pub(crate) struct ContextTokens(Mutex<Option<(u64, usize)>>);
-
-impl ContextTokens {
-    /// Takes the count of the first so many messages.
-    pub(crate) fn keep(&self, tokens: u64, messages: usize) {
-        *self.0.lock() = Some((tokens, messages));
-    }
-
-    pub(crate) fn forget(&self) {
-        *self.0.lock() = None;
-    }
-
-    /// Returns the count with an estimate of the messages since; `None` where nothing was counted.
-    pub(crate) fn tokens(&self, messages: &[Message]) -> Option<u64> {
-        let (tokens, counted) = (*self.0.lock())?;
-        let since = messages.get(counted..).unwrap_or_default();
-        Some(tokens.saturating_add(estimate(since)))
     }
 }
 

@@ -1,10 +1,9 @@
 //! What became of each tool call of a session: records for its clients, and the calls still open.
 //!
 //! A plain mutex, held for a look-up or a change of one record. The oldest settled records go first;
-//! one whose call is still open never goes. What clients ask of them is in `page` and `sums`.
+//! one whose call is still open never goes. What clients ask of them is in `answers`.
 
-mod page;
-mod sums;
+mod answers;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -189,11 +188,11 @@ impl Executions {
 
     /// Returns a page of records, newest first.
     pub(crate) fn page(&self, wanted: &ToolHistory) -> Result<Page, String> {
-        page::page(wanted, self.0.lock().calls.iter().rev())
+        answers::page(wanted, self.0.lock().calls.iter().rev())
     }
 
     pub(crate) fn metrics(&self) -> ToolMetrics {
-        sums::of(self.0.lock().calls.iter())
+        answers::sums(self.0.lock().calls.iter())
     }
 }
 

@@ -1,7 +1,5 @@
 //! The errors that a client gets where an exchange goes wrong.
 
-use std::time::Duration;
-
 use super::history::Full;
 use super::setup::Setup;
 use crate::message::{ConversationId, MessageId};
@@ -34,7 +32,10 @@ fn from_instance(
         hint: hint.map(|hint| hint.replace("NAME", provider)),
         retryable: may_pass(error),
         http_status: error.status,
-        retry_after_ms: error.retry_after.map(whole_milliseconds),
+        // No shorter than the delay.
+        retry_after_ms: error
+            .retry_after
+            .map(|delay| u64::try_from(delay.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX)),
         provider: Some(provider.to_owned()),
         ..ChatError::new(conversation_id, Some(message_id), code, &error.message)
     }
@@ -52,10 +53,6 @@ pub(crate) fn history_full(full: Full, setup: &Setup) -> ChatError {
         hint: Some(hint.to_owned()),
         ..setup.error(ChatCode::HistoryFull, full.to_string())
     }
-}
-
-fn whole_milliseconds(delay: Duration) -> u64 {
-    u64::try_from(delay.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX)
 }
 
 /// Returns the code of a failure, and what to do about it.

@@ -37,12 +37,6 @@ pub(crate) struct Repairs {
     pub dropped: usize,
 }
 
-impl Repairs {
-    pub(crate) fn is_empty(self) -> bool {
-        self == Self::default()
-    }
-}
-
 impl History {
     pub(crate) fn new(room: Room) -> Self {
         Self {

@@ -1,8 +1,8 @@
-//! The one place where tokens and cost are counted: for the exchange, its conversation, its session and the figures.
+//! The one place where tokens and cost are counted: for the exchange, its session and the figures.
 
 use parking_lot::Mutex;
 
-use super::budget::Budget;
+use super::budget::{Budget, estimate};
 use super::context::Context;
 use super::setup::Setup;
 use crate::message::{Model, Pricing, Usage};
@@ -54,17 +54,13 @@ pub(crate) struct Spent {
 pub(crate) struct Totals(Mutex<Spent>);
 
 impl Totals {
-    pub(crate) fn spent(&self) -> Spent {
-        *self.0.lock()
-    }
-
     /// Writes what was used to the log, where something was.
-    pub(crate) fn log(&self, whose: &'static str) {
-        let Spent { usage, cost } = self.spent();
+    pub(crate) fn log(&self) {
+        let Spent { usage, cost } = *self.0.lock();
         if usage != Usage::default() {
             let (input, output) = (usage.input, usage.output);
             tracing::info!(
-                whose,
+                whose = "session",
                 input,
                 output,
                 cost_usd = cost.dollars(),
@@ -77,7 +73,7 @@ impl Totals {
 pub(crate) struct Ledger<'a> {
     context: &'a Context,
     provider_id: &'a str,
-    spent: Spent,
+    pub spent: Spent,
     pub gauge: Budget,
 }
 
@@ -86,9 +82,12 @@ impl<'a> Ledger<'a> {
     pub(crate) fn new(context: &'a Context, setup: &'a Setup) -> Self {
         let window = setup.provider.model(&setup.model).context_window;
         let conversation = &context.conversation;
-        let known = conversation
-            .context_tokens
-            .tokens(&conversation.history.snapshot());
+        let messages = conversation.history.snapshot();
+        let counted = *conversation.context_tokens.lock();
+        let known = counted.map(|(tokens, counted)| {
+            let since = messages.get(counted..).unwrap_or_default();
+            tokens.saturating_add(estimate(since))
+        });
         Self {
             context,
             provider_id: &setup.provider_id,
@@ -131,18 +130,11 @@ impl<'a> Ledger<'a> {
     pub(crate) fn keep_context_tokens(&self) {
         let conversation = &self.context.conversation;
         let messages = conversation.history.snapshot().len();
-        conversation
-            .context_tokens
-            .keep(self.gauge.used(), messages);
-    }
-
-    pub(crate) fn spent(&self) -> Spent {
-        self.spent
+        *conversation.context_tokens.lock() = Some((self.gauge.used, messages));
     }
 
     fn add(&mut self, change: impl Fn(&mut Spent)) {
         change(&mut self.spent);
-        change(&mut self.context.conversation.totals.0.lock());
         change(&mut self.context.session.totals.0.lock());
     }
 }

@@ -209,7 +209,7 @@ impl Questions {
 
     /// Waits until a question expires or the check of an edited input is done.
     pub(crate) async fn due(&self) -> Due {
-        let deadlines = |open: &Vec<Open>| open.iter().filter_map(|open| open.deadline.at()).min();
+        let deadlines = |open: &Vec<Open>| open.iter().filter_map(|open| open.deadline.at).min();
         let next = deadlines(&self.open.lock());
         tokio::select! {
             () = sleep_until(next) => Due::Expiry,
@@ -225,7 +225,7 @@ impl Questions {
             Due::Checked(checked) => self.take_checked(checked, context),
             Due::Expiry => {
                 let now = Instant::now();
-                let late = |open: &Open| open.deadline.has_passed(now);
+                let late = |open: &Open| open.deadline.at.is_some_and(|at| at <= now);
                 self.settle_unanswered(late, Unanswered::Expired, context);
             }
         }

@@ -28,7 +28,7 @@ pub(crate) struct Recording {
 
 #[derive(Debug)]
 pub(crate) struct Recorder {
-    recording: Arc<Recording>,
+    pub recording: Arc<Recording>,
     lines: CleanOutput,
 }
 
@@ -79,10 +79,6 @@ impl Recorder {
             }),
             lines: CleanOutput::new(redactor, Unit::Line),
         }
-    }
-
-    pub(crate) fn recording(&self) -> Arc<Recording> {
-        Arc::clone(&self.recording)
     }
 
     /// Takes a piece of output as it comes; progress is none.
@@ -164,7 +160,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let spill = Spill::new(folder.path().to_owned(), 1 << 20);
         let mut recorder = Recorder::new(&spill, redactor);
-        let recording = recorder.recording();
+        let recording = Arc::clone(&recorder.recording);
         for chunk in chunks {
             recorder.push(OutputStream::Stdout, chunk);
         }
@@ -195,7 +191,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let spill = Spill::new(folder.path().to_owned(), 1 << 20);
         let mut recorder = Recorder::new(&spill, &Redactor::default());
-        let recording = recorder.recording();
+        let recording = Arc::clone(&recorder.recording);
         recorder.push(OutputStream::Progress, "half of it");
         recorder.finish(Some("the result"));
         let range = recording.range(&ToolId::new("t1"), 0, 100).unwrap();

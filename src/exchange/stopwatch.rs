@@ -62,9 +62,11 @@ impl Stopwatch {
             }
         }
     }
+}
 
-    fn resume(&self) {
-        let mut state = self.state.lock();
+impl Drop for Pause<'_> {
+    fn drop(&mut self) {
+        let mut state = self.0.state.lock();
         match state.paused {
             Some((1, since)) => {
                 state.deadline += since.elapsed();
@@ -74,13 +76,7 @@ impl Stopwatch {
             None => {}
         }
         drop(state);
-        self.resumed.notify_one();
-    }
-}
-
-impl Drop for Pause<'_> {
-    fn drop(&mut self) {
-        self.0.resume();
+        self.0.resumed.notify_one();
     }
 }
 

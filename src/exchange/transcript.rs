@@ -36,14 +36,7 @@ impl Events {
     }
 }
 
-impl std::fmt::Debug for Events {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Events")
-    }
-}
-
 /// One exchange as its client sees it and its conversation remembers it. Whoever makes one ends it.
-#[derive(Debug)]
 #[must_use = "an exchange has an end"]
 pub(crate) struct Transcript {
     events: Events,

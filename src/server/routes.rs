@@ -13,7 +13,6 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Extension, Json};
 use serde::Deserialize;
-use tokio::sync::OwnedSemaphorePermit;
 use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::set_header::SetResponseHeaderLayer;
 
@@ -54,7 +53,9 @@ pub(super) fn router(shared: Arc<Shared>) -> Router {
         .route("/schema.json", get(protocol_schema))
         .route("/asyncapi.json", get(protocol_asyncapi))
         .merge(with_token)
-        .merge(console::router(shared.console))
+        .merge(console::router(
+            shared.daemon.services.config.server.console,
+        ))
         .fallback(nothing_here)
         .layer(middleware::from_fn_with_state(
             Arc::clone(&shared),
@@ -114,7 +115,7 @@ async fn nothing_here() -> Response {
 }
 
 async fn ready(State(shared): State<Arc<Shared>>) -> (StatusCode, &'static str) {
-    if shared.draining.is_cancelled() {
+    if shared.daemon.draining.is_cancelled() {
         (StatusCode::SERVICE_UNAVAILABLE, "draining")
     } else {
         (StatusCode::OK, "ok")
@@ -163,54 +164,39 @@ async fn upgrade(
     Query(wanted): Query<Wanted>,
     upgrade: WebSocketUpgrade,
 ) -> Response {
-    if shared.draining.is_cancelled() {
+    if shared.daemon.draining.is_cancelled() {
         let body = serde_json::json!({
             "code": "draining",
             "message": "the daemon is shutting down and takes no new sockets",
         });
         return (StatusCode::SERVICE_UNAVAILABLE, Json(body)).into_response();
     }
+    let max_frame_bytes = shared.daemon.services.config.server.max_frame_bytes;
     let upgrade = upgrade
         .protocols([SUBPROTOCOL])
-        .max_message_size(shared.max_frame_bytes)
-        .max_frame_size(shared.max_frame_bytes)
+        .max_message_size(max_frame_bytes)
+        .max_frame_size(max_frame_bytes)
         .read_buffer_size(READ_CHUNK)
         .write_buffer_size(WRITE_CHUNK)
         .max_write_buffer_size(WRITE_BUFFER);
     // Taken before the upgrade, so that no socket slips between it and the handler.
-    let tracked = shared.tasks.token();
+    let tracked = shared.daemon.tasks.token();
     let place = Arc::clone(&shared.sockets).try_acquire_owned();
     upgrade.on_upgrade(move |socket| async move {
-        match place {
-            Ok(place) => serve(socket, activity, &shared, wanted, place).await,
-            Err(_) => turn_away(socket).await,
-        }
-        drop(tracked);
+        let _tracked = tracked;
+        let Ok(_place) = place else {
+            return turn_away(socket).await;
+        };
+        let after = wanted.after.and_then(|after| after.parse().ok());
+        let resume = wanted.session.map(|session_id| Resume {
+            session_id,
+            last_seq: after.unwrap_or(0),
+        });
+        let text = wanted.text.as_deref() == Some("1");
+        let options = UpgradeOptions { resume, text };
+        let (sessions, stop) = (Arc::clone(&shared.sessions), shared.stop.child_token());
+        connection::serve(socket, activity, sessions, options, stop).await;
     })
-}
-
-async fn serve(
-    socket: axum::extract::ws::WebSocket,
-    activity: Arc<LastActivity>,
-    shared: &Shared,
-    wanted: Wanted,
-    place: OwnedSemaphorePermit,
-) {
-    let resume = wanted.session.map(|session_id| Resume {
-        session_id,
-        last_seq: wanted
-            .after
-            .and_then(|after| after.parse().ok())
-            .unwrap_or(0),
-    });
-    let sessions = Arc::clone(&shared.sessions);
-    let options = UpgradeOptions {
-        resume,
-        text: wanted.text.as_deref() == Some("1"),
-    };
-    let stop = shared.stop.child_token();
-    connection::serve(socket, activity, sessions, options, stop).await;
-    drop(place);
 }
 
 async fn turn_away(mut socket: axum::extract::ws::WebSocket) {

@@ -22,9 +22,7 @@ const FREE_FAILURES: u32 = 5;
 const FAILURE_DELAY: Duration = Duration::from_millis(250);
 
 #[derive(Default)]
-pub(crate) struct Waiting {
-    state: Mutex<State>,
-}
+pub(crate) struct Waiting(Mutex<State>);
 
 #[derive(Default)]
 struct State {
@@ -47,7 +45,7 @@ impl Waiting {
     /// Gives a connection a place, another's if there is none free.
     pub(super) fn enter(self: &Arc<Self>) -> Arc<Place> {
         let evicted = CancellationToken::new();
-        let mut state = self.state.lock();
+        let mut state = self.0.lock();
         if state.places.len() >= MOST_WAITING
             && let Some((_, longest)) = state.places.pop_front()
         {
@@ -65,7 +63,7 @@ impl Waiting {
 
     /// Counts a wrong token; returns how long its answer is to be held back.
     pub(super) fn failed(&self, now: Instant) -> Duration {
-        let mut state = self.state.lock();
+        let mut state = self.0.lock();
         let (since, count) = match state.failures {
             Some((since, count)) if now.duration_since(since) < Duration::from_secs(1) => {
                 (since, count.saturating_add(1))
@@ -85,7 +83,7 @@ impl Place {
     /// The connection has shown the token: nobody takes its place any more.
     pub(super) fn admit(&self) {
         self.waiting
-            .state
+            .0
             .lock()
             .places
             .retain(|(number, _)| *number != self.number);
@@ -117,7 +115,7 @@ mod tests {
         assert!(!newest.evicted.is_cancelled());
         drop(crowd);
         drop(newest);
-        assert_eq!(waiting.state.lock().places.len(), 0);
+        assert_eq!(waiting.0.lock().places.len(), 0);
     }
 
     #[test]

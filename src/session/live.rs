@@ -32,8 +32,7 @@ struct Running {
 /// Text or thinking of the running turn.
 #[derive(Debug, Default)]
 struct Said {
-    index: u64,
-    content: String,
+    delta: Option<Delta>,
     /// Whether its beginning was dropped.
     cut: bool,
 }
@@ -173,34 +172,25 @@ impl Running {
 
     fn events(&self) -> Vec<Event> {
         let mut events = vec![Event::ChatStreamStart(self.start.clone())];
-        events.extend(self.delta(&self.thinking).map(Event::ChatThinkingDelta));
-        events.extend(self.delta(&self.text).map(Event::ChatTextDelta));
+        events.extend(self.thinking.delta.clone().map(Event::ChatThinkingDelta));
+        events.extend(self.text.delta.clone().map(Event::ChatTextDelta));
         let calls = self.calls.iter();
         events.extend(calls.flat_map(|call| call.events.iter().cloned()));
         events
     }
-
-    fn delta(&self, said: &Said) -> Option<Delta> {
-        (!said.content.is_empty()).then(|| Delta {
-            conversation_id: self.start.conversation_id.clone(),
-            message_id: self.start.message_id.clone(),
-            turn: self.turn,
-            index: said.index,
-            content: said.content.clone(),
-        })
-    }
 }
 
 impl Said {
-    fn push(&mut self, delta: &Delta) {
-        if self.content.is_empty() {
-            self.index = delta.index;
-        }
-        self.content.push_str(&delta.content);
-        if self.content.len() > KEPT_BYTES {
+    fn push(&mut self, more: &Delta) {
+        let delta = self.delta.get_or_insert_with(|| Delta {
+            content: String::new(),
+            ..more.clone()
+        });
+        delta.content.push_str(&more.content);
+        if delta.content.len() > KEPT_BYTES {
             // Cut by half, so that a long text is not moved for each delta.
-            let from = self.content.ceil_char_boundary(KEPT_BYTES / 2);
-            self.content.drain(..from);
+            let from = delta.content.ceil_char_boundary(KEPT_BYTES / 2);
+            delta.content.drain(..from);
             self.cut = true;
         }
     }

@@ -45,7 +45,8 @@ pub struct Log {
     large: VecDeque<(u64, usize)>,
     /// The highest number that a reader was given.
     read: u64,
-    layers: Vec<Layer>,
+    /// The layers whose events are numbered and sent.
+    pub(crate) layers: Vec<Layer>,
     resync: Resync,
     resyncing: Option<ResyncBuilder>,
     /// Conversations whose state is part of an answer that is not appended yet.
@@ -181,16 +182,6 @@ impl Log {
             live: Live::default(),
             endings: VecDeque::new(),
         }
-    }
-
-    /// Returns the layers whose events are numbered and sent.
-    pub(crate) fn layers(&self) -> &[Layer] {
-        &self.layers
-    }
-
-    /// Sets the layers; what was appended stays.
-    pub(crate) fn set_layers(&mut self, layers: Vec<Layer>) {
-        self.layers = layers;
     }
 
     /// Returns the number of the newest event; 0 where there is none.

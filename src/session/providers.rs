@@ -87,7 +87,10 @@ impl Session {
         let one = name.is_some();
         let names: Vec<String> = match name {
             Some(name) => vec![name],
-            None => configured(self.daemon.providers.list()),
+            None => {
+                let all = self.daemon.providers.list().into_iter();
+                all.filter(|it| it.configured).map(|it| it.id).collect()
+            }
         };
         let mut chosen = Vec::new();
         for name in names {
@@ -134,14 +137,6 @@ pub(super) fn ready(providers: &Providers) -> Vec<ReadyProvider> {
             id: info.id,
             configured: info.configured,
         })
-        .collect()
-}
-
-fn configured(providers: Vec<ProviderInfo>) -> Vec<String> {
-    providers
-        .into_iter()
-        .filter(|info| info.configured)
-        .map(|info| info.id)
         .collect()
 }
 

@@ -116,7 +116,7 @@ impl Session {
             ..self.defaults.in_force(
                 &self.daemon.services.config,
                 self.daemon.providers.default_id(),
-                self.feed.log().layers().to_vec(),
+                self.feed.log().layers.clone(),
             )
         }
     }
@@ -230,7 +230,7 @@ impl Session {
         let provider = self.daemon.providers.default_id();
         self.defaults.configure(wanted, config, provider)?;
         if let Some(wanted) = &wanted.layers {
-            self.feed.log().set_layers(defaults::layers(wanted));
+            self.feed.log().layers = defaults::layers(wanted);
         }
         if let Some(wanted) = wanted.input_requests {
             self.shared.questions.want_inputs(wanted);

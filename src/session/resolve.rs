@@ -188,16 +188,15 @@ fn check_images(content: &Content) -> Result<(), SessionError> {
 fn limits(send: Limits, workflow: Option<&Workflow>) -> Limits {
     let theirs = workflow.map(|workflow| workflow.limits).unwrap_or_default();
     Limits {
-        max_turns: least(send.max_turns, theirs.max_turns),
-        timeout_ms: least(send.timeout_ms, theirs.timeout_ms),
+        max_turns: [send.max_turns, theirs.max_turns]
+            .into_iter()
+            .flatten()
+            .min(),
+        timeout_ms: [send.timeout_ms, theirs.timeout_ms]
+            .into_iter()
+            .flatten()
+            .min(),
         context_reserve: send.context_reserve.max(theirs.context_reserve),
-    }
-}
-
-fn least<T: Ord>(a: Option<T>, b: Option<T>) -> Option<T> {
-    match (a, b) {
-        (Some(a), Some(b)) => Some(a.min(b)),
-        (a, b) => a.or(b),
     }
 }
 

@@ -136,9 +136,7 @@ impl Sessions {
 impl Handle {
     /// Puts a socket on the session, in the place of the one before; `None` where the session ended.
     pub async fn attach(&self) -> Option<Attachment> {
-        let (reply, attachment) = oneshot::channel();
-        self.inbox.send(Message::Attach(reply)).await.ok()?;
-        attachment.await.ok()
+        self.ask(Message::Attach).await
     }
 
     /// Hands a request over; false where the session ended.
@@ -152,9 +150,13 @@ impl Handle {
     /// Has the log begin anew with how things stand, because a socket's place in it is no longer kept; `after` is
     /// the last event that the socket got. Returns the number before the resync, `None` where the session ended.
     pub async fn resync(&self, after: u64) -> Option<u64> {
-        let (reply, before) = oneshot::channel();
-        self.inbox.send(Message::Resync(after, reply)).await.ok()?;
-        before.await.ok()
+        self.ask(|reply| Message::Resync(after, reply)).await
+    }
+
+    async fn ask<T>(&self, message: impl FnOnce(oneshot::Sender<T>) -> Message) -> Option<T> {
+        let (reply, answer) = oneshot::channel();
+        self.inbox.send(message(reply)).await.ok()?;
+        answer.await.ok()
     }
 
     /// Ends a session that nobody has used.

@@ -1,31 +1,33 @@
-//! A call that may run: it waits for a permit and for its files, and runs under a clock.
+//! A call that may run: it waits for a permit and for its files, runs under a clock, and its output is streamed.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt;
+use parking_lot::Mutex;
 use tokio::sync::SemaphorePermit;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::output::CallOutput;
-use super::settle::cancelled_unrun;
+use super::settle::{cancelled_unrun, text_of};
 use super::user::User;
 use super::{Calls, Cleared, FAULT, millis};
+use crate::exchange::Exchange;
+use crate::exchange::recording::{CleanOutput, Recorder};
 use crate::exchange::stopwatch::Stopwatch;
-use crate::message::ToolCall;
+use crate::message::{ToolCall, ToolId};
 use crate::permission::scope::Grant;
-use crate::protocol::event::{Event, State, StateName, ToolStart};
+use crate::protocol::event::{Event, State, StateName, ToolDelta, ToolStart};
 use crate::protocol::record::ExecutionStatus;
-use crate::telemetry::metrics;
-use crate::tool::{Facts, Output, Run};
+use crate::telemetry::{Unit, metrics};
+use crate::tool::{Facts, Output, OutputStream, Run};
 
 /// How long a tool may take to end by itself after it was cancelled; then its future is dropped.
 const END_GRACE: Duration = Duration::from_secs(10);
 
 impl Calls<'_> {
-    /// Waits for a permit and for the files, then runs the call. Returns what came of it, and how long it ran where it did.
+    /// Waits for a permit and for the files, then runs the call; returns what came of it, and how long it ran.
     pub(super) async fn run_cleared(
         &self,
         call: &ToolCall,
@@ -157,5 +159,63 @@ impl Calls<'_> {
 async fn overdue(clock: &Stopwatch, cancel: &CancellationToken) {
     if cancel.run_until_cancelled(clock.expired()).await.is_none() {
         tokio::time::sleep(END_GRACE).await;
+    }
+}
+
+/// The output of a running call: streamed to the client as it comes, and kept whole for `tool:output`.
+struct CallOutput<'a> {
+    exchange: &'a Exchange<'a>,
+    tool_id: &'a ToolId,
+    /// What is kept, and what the client is shown. Held for one piece of output, never across an await.
+    streams: Mutex<(Recorder, CleanOutput)>,
+}
+
+impl<'a> CallOutput<'a> {
+    fn new(exchange: &'a Exchange<'a>, tool_id: &'a ToolId) -> Self {
+        let services = &exchange.context.services;
+        let recorder = Recorder::new(&services.spill, &services.redactor);
+        let executions = &exchange.context.session.executions;
+        executions.keep(tool_id, Arc::clone(&recorder.recording));
+        let live = CleanOutput::new(&services.redactor, Unit::Word);
+        Self {
+            exchange,
+            tool_id,
+            streams: Mutex::new((recorder, live)),
+        }
+    }
+
+    fn push(&self, stream: OutputStream, chunk: &str) {
+        let mut streams = self.streams.lock();
+        let (recorder, live) = &mut *streams;
+        recorder.push(stream, chunk);
+        self.show(stream, live.push(stream, chunk));
+    }
+
+    /// Shows what was held back, and ends the recording of what came to `output`.
+    fn finish(self, output: &Output) {
+        let rest = self.streams.lock().1.finish();
+        for (stream, chunk) in rest {
+            self.show(stream, chunk);
+        }
+        // A command that wrote nothing has no output, whatever the result says of that.
+        let text = text_of(&output.content);
+        let result = (output.metadata.total_bytes != Some(0)).then_some(&*text);
+        let (recorder, _) = self.streams.into_inner();
+        recorder.finish(result);
+    }
+
+    fn show(&self, stream: OutputStream, chunk: String) {
+        if chunk.is_empty() {
+            return;
+        }
+        let setup = self.exchange.setup;
+        let delta = ToolDelta {
+            conversation_id: setup.conversation_id.clone(),
+            message_id: setup.message_id.clone(),
+            tool_id: self.tool_id.clone(),
+            chunk,
+            stream,
+        };
+        self.exchange.emit(Event::ChatToolDelta(delta));
     }
 }

@@ -137,7 +137,7 @@ fn the_mean_is_of_the_calls_that_ran() {
         executions.open(record(number), CancellationToken::new());
         if ran_ms.is_some() {
             let recorder = Recorder::new(&spill, &crate::telemetry::Redactor::default());
-            executions.keep(&id, recorder.recording());
+            executions.keep(&id, Arc::clone(&recorder.recording));
         }
         executions.settle(&id, |record| {
             record.status = status;

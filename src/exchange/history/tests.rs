@@ -42,7 +42,7 @@ proptest! {
         let (once, _) = repair(messages);
         let (twice, repairs) = repair(once.clone());
         prop_assert_eq!(once, twice);
-        prop_assert!(repairs.is_empty());
+        prop_assert_eq!(repairs, Repairs::default());
     }
 }
 
@@ -78,7 +78,7 @@ fn results_out_of_order_are_put_in_order() {
         ..Reply::default()
     });
     let (repaired, repairs) = repair(vec![reply.clone(), result(2), result(1)]);
-    assert!(repairs.is_empty());
+    assert_eq!(repairs, Repairs::default());
     assert_eq!(repaired, vec![reply, result(1), result(2)]);
 }
 

@@ -7,7 +7,8 @@ use crate::config::ApprovalConfig;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Deadline {
     opened: Instant,
-    at: Option<Instant>,
+    /// When the question expires; `None` for never.
+    pub(super) at: Option<Instant>,
 }
 
 impl Deadline {
@@ -29,14 +30,6 @@ impl Deadline {
         let moved = wanted.min(last).filter(|moved| *moved > at);
         self.at = moved.or(self.at);
         moved.is_some()
-    }
-
-    pub(super) fn at(&self) -> Option<Instant> {
-        self.at
-    }
-
-    pub(super) fn has_passed(&self, now: Instant) -> bool {
-        self.at.is_some_and(|at| at <= now)
     }
 
     /// Returns the deadline as clients are given it, RFC 3339; `None` for never.
@@ -88,14 +81,14 @@ mod tests {
             let rules = rules(timeout, max_timeout);
             let mut deadline = Deadline::new(asked, &rules);
             for (after, expected) in signs {
-                let before = deadline.at();
+                let before = deadline.at;
                 let moved = deadline.extend(asked + Duration::from_secs(*after), &rules);
                 assert_eq!(
-                    seconds(deadline.at()),
+                    seconds(deadline.at),
                     *expected,
                     "{timeout} {max_timeout} {after}"
                 );
-                assert_eq!(moved, deadline.at() != before);
+                assert_eq!(moved, deadline.at != before);
             }
         }
     }

@@ -133,8 +133,8 @@ fn strings(value: Option<&Value>) -> impl Iterator<Item = &str> {
 
 /// Adds the default of each field that the answer leaves out.
 ///
-/// `default` of each sort of field is SEP-1034, part of the above. What the user gave stays as it is, `null` and an empty text too. A default that its own field does not
-/// allow is left out, for nobody could mend it.
+/// `default` of each sort of field is SEP-1034, part of the above. What the user gave stays as it is, `null` and an
+/// empty text too. A default that its own field does not allow is left out, for nobody could mend it.
 pub(super) fn filled(
     schema: &Map<String, Value>,
     mut content: Map<String, Value>,
