@@ -13,7 +13,6 @@ use crate::DangerLevel;
 const PROTECTED: &str = "removes or moves a system directory or a home";
 
 impl Walk<'_> {
-    /// Programs that remove or move files.
     pub(super) fn removal(&mut self, it: &Invocation<'_>, scope: &Scope) {
         let protected = |arg: &Arg| paths::protected(arg, scope);
         match it.program {
