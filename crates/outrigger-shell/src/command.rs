@@ -11,7 +11,6 @@ use super::tree;
 use super::walk::Walk;
 use super::{DangerLevel, SimpleCommand, Word, paths};
 
-/// One command.
 #[derive(Clone, Copy)]
 pub(super) struct Invocation<'a> {
     /// The program's name, without its directory and in lower case; empty where it is not known.

@@ -30,7 +30,6 @@ pub(super) struct Arg {
     pub(super) glob: bool,
     /// It is not known what is in it; it may be several words or none.
     pub(super) loose: bool,
-    /// A part of it is not known.
     pub(super) unknown: bool,
     /// What is not known comes from the line itself, not from the environment: an output, an operator.
     pub(super) made: bool,
@@ -93,7 +92,6 @@ pub(super) fn expand_all(tokens: &[Token], scope: &Scope) -> Vec<Arg> {
     words.take(MAX_WORDS).collect()
 }
 
-/// Expands one word into those it may become.
 pub(super) fn expand(token: &Token, scope: &Scope) -> Vec<Arg> {
     let atoms: Vec<&Atom> = token.atoms.iter().collect();
     let mut variants = Vec::new();

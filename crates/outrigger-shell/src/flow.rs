@@ -29,7 +29,6 @@ pub(super) struct Feed {
 }
 
 impl Feed {
-    /// Returns what is connected, with its text where that is known.
     fn connected(text: Option<String>, taint: Taint) -> Self {
         Self {
             text,
@@ -94,7 +93,6 @@ pub(super) fn stage_output(stage: &Stage, feed: &Feed, scope: &Scope) -> Feed {
     }
 }
 
-/// Returns what a command reads once its own redirections are applied.
 pub(super) fn input_of(redirects: &[Redirect], feed: &Feed, scope: &Scope) -> Feed {
     let mut input = feed.clone();
     for redirect in redirects {

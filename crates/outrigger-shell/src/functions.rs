@@ -60,7 +60,6 @@ impl Walk<'_> {
         scope.bodies.insert(name.to_owned(), Rc::clone(body));
     }
 
-    /// A call of a function of the line: its body, with the words and the input of the call.
     pub(super) fn called(&mut self, it: &Invocation<'_>, scope: &mut Scope) {
         let name = &it.first.text;
         let mut running = scope.running.iter();

@@ -52,7 +52,6 @@ impl Walk<'_> {
         }
     }
 
-    /// The value of a setting may be shell text.
     fn configured(&mut self, value: &str, scope: &Scope) {
         let text = value.trim_start_matches('!');
         self.text(text, &mut scope.clone(), &Feed::default());

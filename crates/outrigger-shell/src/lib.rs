@@ -118,7 +118,6 @@ pub struct Classification {
     /// Whether the line is nothing but commands, pipes and lists, so that `commands` is all of it:
     /// no assignment, no redirection that writes, no expansion that runs something.
     pub plain: bool,
-    /// What an approval with `remember` stands for.
     remembered: Option<Remembered>,
 }
 
@@ -272,7 +271,6 @@ fn faults(line: &str, plain: &Result<Script, Outside>, fault: Option<Fault>, wal
     }
 }
 
-/// Looks for a reason not to call the line safe.
 fn proof(plain: &Result<Script, Outside>, agreed: bool, walk: &mut Walk<'_>) {
     match plain {
         Err(Outside::Construct(what) | Outside::Syntax(what)) => {

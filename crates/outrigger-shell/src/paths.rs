@@ -136,7 +136,6 @@ pub(super) fn sensitive_write(arg: &Arg, scope: &Scope) -> Option<&'static str> 
     }
 }
 
-/// Whether the path is known to be outside both roots.
 pub(super) fn outside(arg: &Arg, scope: &Scope, roots: &[&Path]) -> bool {
     let path = scope.resolve(&arg.text);
     let outside = path.is_some_and(|path| !roots.iter().any(|root| path.starts_with(root)));

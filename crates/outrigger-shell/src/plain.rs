@@ -379,7 +379,6 @@ impl<'t> Reader<'t> {
     }
 }
 
-/// Refuses reserved words and assignments.
 fn check_first(word: &Token) -> Read<()> {
     let bare = word.bare().unwrap_or_default();
     match bare.as_str() {

@@ -12,7 +12,6 @@ use crate::DangerLevel;
 
 pub(super) static TABLE: LazyLock<Table> = LazyLock::new(Table::read);
 
-/// Any program.
 const ANY: &str = "*";
 
 /// Most words between two words that name a wrapper, as in `docker compose -f x exec`.

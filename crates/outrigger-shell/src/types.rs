@@ -7,7 +7,6 @@ use std::rc::Rc;
 
 use super::Word;
 
-/// Statements in the order of their text.
 pub(super) type Script = Vec<Statement>;
 
 /// One pipeline; a command that stands alone is a pipeline of one stage.

@@ -80,7 +80,6 @@ impl Builder<'_> {
         }
     }
 
-    /// Appends what a word, or a part of one, is made of.
     fn atoms(&mut self, node: Node<'_>, quoted: bool, atoms: &mut Vec<Atom>) {
         let text = self.source(node);
         match node.kind() {

@@ -66,7 +66,6 @@ fn allowed(wrapper: &Wrapper, text: &str) -> Option<bool> {
     wrapper.plain.iter().find(joined).map(|_| false)
 }
 
-/// Whether what is inside may be wrapped so.
 fn inside(name: &str, wrapper: &Wrapper, program: &Item) -> Proof {
     let inner = program.literal()?;
     if wrapper.assignments && is_assignment(inner) {
