@@ -21,25 +21,22 @@ pub(super) fn operands<'i>(
                 operand.literal()?;
                 operands.push(operand);
             }
-        } else if let Some(long) = name.strip_prefix("--") {
-            if !has(&options.long, long) && !has(&options.long_values, long) {
-                return Err(item.unproven("option", "is an option that is not allowed"));
+            break;
+        }
+        let valued = if let Some(long) = name.strip_prefix("--") {
+            let valued = has(&options.long_values, long);
+            if !valued && !has(&options.long, long) {
+                return Err(item.not_allowed());
             }
-            if has(&options.long_values, long)
-                && !text.contains('=')
-                && let Some(value) = rest.next()
-            {
-                value.literal()?;
-            }
+            valued && !text.contains('=')
         } else if let Some(letters) = cluster(text).filter(|letters| !letters.is_empty()) {
-            if letters_need_value(letters, options)
-                .ok_or_else(|| item.unproven("option", "is an option that is not allowed"))?
-                && let Some(value) = rest.next()
-            {
-                value.literal()?;
-            }
+            letters_need_value(letters, options).ok_or_else(|| item.not_allowed())?
         } else {
             operands.push(item);
+            false
+        };
+        if valued && let Some(value) = rest.next() {
+            value.literal()?;
         }
     }
     let too_many = options.operands.is_some_and(|most| operands.len() > most);
@@ -48,7 +45,7 @@ pub(super) fn operands<'i>(
     }
     if !options.first.is_empty() {
         let first = operands.first().and_then(|item| item.literal.as_deref());
-        if !first.is_some_and(|first| has(&options.first, first)) {
+        if first.is_none_or(|first| !has(&options.first, first)) {
             return Err(program.unproven("operands", "is not asked to list"));
         }
     }
@@ -77,17 +74,16 @@ fn letters_need_value(letters: &str, options: &Options) -> Option<bool> {
 
 /// Whether a filter has one of these names as a word of its own, not as a field or a string: `env`, `$ENV`.
 pub(super) fn tells(filter: &str, names: &[String]) -> bool {
-    names.iter().any(|name| {
-        filter.match_indices(name.as_str()).any(|(at, _)| {
-            let before = filter.get(..at).and_then(|text| text.chars().next_back());
-            let after = filter
-                .get(at + name.len()..)
-                .and_then(|text| text.chars().next());
-            let joins = |c: char| c.is_alphanumeric() || matches!(c, '_' | '"');
-            !before.is_some_and(|c| joins(c) || matches!(c, '.' | '$'))
-                && !after.is_some_and(|c| joins(c) || c == ':')
-        })
-    })
+    let joins = |c: char| c.is_alphanumeric() || matches!(c, '_' | '"');
+    let alone = |(at, name): (usize, &str)| {
+        let (before, after) = (filter.get(..at), filter.get(at + name.len()..));
+        let before = before.and_then(|text| text.chars().next_back());
+        let after = after.and_then(|text| text.chars().next());
+        !before.is_some_and(|c| joins(c) || matches!(c, '.' | '$'))
+            && !after.is_some_and(|c| joins(c) || c == ':')
+    };
+    let mut names = names.iter();
+    names.any(|name| filter.match_indices(name.as_str()).any(alone))
 }
 
 /// Whether a sed script is one address or range and `p`: `5p`, `1,20p`, `$p`, `/a/p`, `/a/,/b/p`.
@@ -98,17 +94,10 @@ pub(super) fn only_prints(script: &str) -> bool {
     if addresses.chars().any(char::is_control) {
         return false;
     }
-    match address(addresses) {
-        Some("") => true,
-        Some(rest) => rest
-            .strip_prefix(',')
-            .and_then(address)
-            .is_some_and(str::is_empty),
-        None => false,
-    }
+    let second = |rest: &str| rest.strip_prefix(',').and_then(address) == Some("");
+    address(addresses).is_some_and(|rest| rest.is_empty() || second(rest))
 }
 
-/// Takes one sed address and returns what follows it.
 fn address(text: &str) -> Option<&str> {
     if let Some(rest) = text.strip_prefix('$') {
         return Some(rest);

@@ -1,5 +1,8 @@
 //! Escapes as in `$'…'`, `printf` formats and `echo -e`.
 
+use std::iter::Peekable;
+use std::str::Chars;
+
 /// Replaces backslash escapes by the characters they stand for; an unknown escape stays as it is.
 ///
 /// `after_zero` is how many octal digits may follow `\0`: 2 in `$'…'`, 3 with `echo -e` and `%b`.
@@ -26,29 +29,19 @@ pub(super) fn unescape(text: &str, after_zero: usize) -> String {
             'v' => bytes.push(11),
             '\\' | '\'' | '"' | '?' => push(&mut bytes, escape),
             'c' => bytes.extend(chars.next().map(|c| (c as u32 & 0x1f) as u8)),
-            'x' => match digits(&mut chars, 16, 2) {
+            'x' => match digits(&mut chars, None, 16, 2) {
                 Some(code) => bytes.push((code & 0xff) as u8),
                 None => bytes.extend(*b"\\x"),
             },
             'u' | 'U' => {
                 let width = if escape == 'u' { 4 } else { 8 };
-                match digits(&mut chars, 16, width).and_then(char::from_u32) {
-                    Some(c) => push(&mut bytes, c),
-                    None => push(&mut bytes, char::REPLACEMENT_CHARACTER),
-                }
+                let c = digits(&mut chars, None, 16, width).and_then(char::from_u32);
+                push(&mut bytes, c.unwrap_or(char::REPLACEMENT_CHARACTER));
             }
             '0'..='7' => {
-                let first = escape.to_digit(8).unwrap_or(0);
-                let more = if first == 0 { after_zero } else { 2 };
-                let mut code = first;
-                for _ in 0..more {
-                    let Some(digit) = chars.peek().and_then(|c| c.to_digit(8)) else {
-                        break;
-                    };
-                    chars.next();
-                    code = code * 8 + digit;
-                }
-                bytes.push((code & 0xff) as u8);
+                let more = if escape == '0' { after_zero } else { 2 };
+                let code = digits(&mut chars, escape.to_digit(8), 8, more);
+                bytes.extend(code.map(|code| (code & 0xff) as u8));
             }
             other => {
                 bytes.push(b'\\');
@@ -63,22 +56,21 @@ fn push(bytes: &mut Vec<u8>, c: char) {
     bytes.extend(c.encode_utf8(&mut [0; 4]).as_bytes());
 }
 
+/// Reads up to `width` more digits behind those that are read; `None` where there are none at all.
 fn digits(
-    chars: &mut std::iter::Peekable<std::str::Chars<'_>>,
+    chars: &mut Peekable<Chars<'_>>,
+    read: Option<u32>,
     radix: u32,
     width: usize,
 ) -> Option<u32> {
-    let mut code = None;
+    let mut code = read;
     for _ in 0..width {
         let Some(digit) = chars.peek().and_then(|c| c.to_digit(radix)) else {
             break;
         };
         chars.next();
-        code = Some(
-            code.unwrap_or(0_u32)
-                .wrapping_mul(radix)
-                .wrapping_add(digit),
-        );
+        let more = code.unwrap_or(0).wrapping_mul(radix);
+        code = Some(more.wrapping_add(digit));
     }
     code
 }

@@ -23,36 +23,24 @@ pub fn is_hidden(c: char) -> bool {
     is_invisible(c) || is_false_blank(c)
 }
 
-/// Returns the first deceptive character that is wrong anywhere (controls, bidi) in the line.
-pub(super) fn deceptive(line: &str) -> Option<char> {
-    line.chars().find(|c| is_invisible(*c))
-}
-
 /// Returns a deceptive blank that stands outside quotes.
 pub(super) fn deceptive_blank(token: &Token) -> Option<char> {
-    token
-        .atoms
-        .iter()
-        .filter_map(Atom::bare)
-        .find(|c| is_false_blank(*c))
+    let mut bare = token.atoms.iter().filter_map(Atom::bare);
+    bare.find(|c| is_false_blank(*c))
 }
 
 /// Longest piece of a line that a finding shows, in characters.
 const MAX_SHOWN: usize = 200;
 
-/// Writes a text so that what is seen is what is there.
 pub(super) fn visible(text: &str) -> String {
     let mut shown = String::new();
-    for (index, c) in text.chars().enumerate() {
-        if index == MAX_SHOWN {
-            shown.push('…');
-            break;
-        }
+    for c in text.chars().take(MAX_SHOWN) {
         if is_hidden(c) || matches!(c, '\n' | '\t') {
             shown.extend(c.escape_default());
         } else {
             shown.push(c);
         }
     }
+    shown.extend(text.chars().nth(MAX_SHOWN).map(|_| '…'));
     shown
 }

@@ -1,5 +1,7 @@
 //! What one command means: wrappers are peeled, shell text is walked, then the rules are asked.
 
+use std::collections::BTreeSet;
+
 use super::expand::{Arg, UNKNOWN};
 use super::flow::{Feed, file_taint, printf, taint_of};
 use super::peel::{self, Peeled};
@@ -9,26 +11,23 @@ use super::tree;
 use super::walk::Walk;
 use super::{DangerLevel, SimpleCommand, Word, paths};
 
-/// One command whose program is known.
 #[derive(Clone, Copy)]
 pub(super) struct Invocation<'a> {
-    /// The program's name, without its directory and in lower case.
+    /// The program's name, without its directory and in lower case; empty where it is not known.
     pub(super) program: &'a str,
-    /// All words.
+    /// All words, the first of them, and those behind it.
     pub(super) args: &'a [Arg],
-    /// The words behind the program.
+    pub(super) first: &'a Arg,
     pub(super) rest: &'a [Arg],
     /// What it reads.
     pub(super) input: &'a Feed,
 }
 
 impl<'a> Invocation<'a> {
-    /// Whether one of the words is this option.
     pub(super) fn has(&self, option: &str) -> bool {
         self.rest.iter().any(|arg| is_option(&arg.text, option))
     }
 
-    /// Whether one of the words is one of these.
     pub(super) fn names(&self, words: &[&str]) -> bool {
         self.rest.iter().any(|arg| words.contains(&&*arg.text))
     }
@@ -43,14 +42,14 @@ impl<'a> Invocation<'a> {
             .map(|(_, arg)| arg)
     }
 
-    /// Returns the values of several options.
-    pub(super) fn values(&self, options: &[&str]) -> Vec<Arg> {
-        let values = |option| peel::option_values(self.rest, option);
-        options.iter().flat_map(|option| values(option)).collect()
+    pub(super) fn values<T: AsRef<str>>(&self, options: &[T]) -> Vec<Arg> {
+        let options = options.iter().map(AsRef::as_ref);
+        options
+            .flat_map(|option| peel::option_values(self.rest, option))
+            .collect()
     }
 }
 
-/// Writes the words as the user knows them.
 pub(super) fn shown(args: &[Arg]) -> String {
     let words = words_of(args).into_iter().map(|word| match word {
         Word::Dynamic(text) | Word::Literal(text) => text,
@@ -87,33 +86,36 @@ impl Walk<'_> {
         self.blocked(args, "hidden-code", reason);
     }
 
-    /// Judges one command and everything it runs in turn.
     pub(super) fn command(&mut self, args: &[Arg], input: &Feed, scope: &mut Scope) {
-        let Some(first) = args.first() else { return };
-        self.commands.push(SimpleCommand {
-            words: words_of(args),
-        });
+        let Some((first, rest)) = args.split_first() else {
+            return;
+        };
+        let words = words_of(args);
+        self.commands.push(SimpleCommand { words });
         self.count(args.len());
+        let program = peel::program(args).map(|(program, _)| program);
+        let it = Invocation {
+            program: program.as_deref().unwrap_or_default(),
+            args,
+            first,
+            rest,
+            input,
+        };
         self.deeper(&first.text, |walk| {
-            match peel::program(args) {
-                Some((program, rest)) => {
-                    let it = Invocation {
-                        program: &program,
-                        args,
-                        rest,
-                        input,
-                    };
-                    walk.judge(&it, scope);
-                }
-                None => walk.unnamed(args, input, scope),
+            if it.program.is_empty() {
+                walk.unnamed(&it, scope);
+            } else {
+                walk.judge(&it, scope);
             }
-            walk.matched(args, input);
-            walk.called(args, input, scope);
+            walk.matched(&it);
+            walk.called(&it, scope);
         });
     }
 
     fn judge(&mut self, it: &Invocation<'_>, scope: &mut Scope) {
-        self.downloaded(it.args, scope);
+        if it.first.text.contains('/') {
+            self.run_file(it.first, it.args, scope);
+        }
         if matches!(it.program, "env" | "genv" | "strace") {
             // What is set so counts for the rest of the line as well: that is only stricter.
             let assigned = it.rest.iter().filter(|arg| peel::is_assignment(&arg.text));
@@ -123,9 +125,9 @@ impl Walk<'_> {
             match inner {
                 Peeled::Command(inner) => {
                     let denied = |arg: &Arg| paths::denied(arg, scope).is_some();
+                    let secret = || it.input.taint.secret || inner.iter().any(denied);
                     // `xargs` is given the names of files by what it reads.
-                    if it.program == "xargs" && (it.input.taint.secret || inner.iter().any(denied))
-                    {
+                    if it.program == "xargs" && secret() {
                         let reason = "reads a file that may hold secrets";
                         self.find(DangerLevel::Warning, "secret", &shown(it.args), reason);
                     }
@@ -147,12 +149,9 @@ impl Walk<'_> {
         self.writing(it, scope);
         self.brings(it, scope);
         self.network(it, scope);
-        if it.program == "git" {
-            self.git(it, scope);
-        }
+        self.git(it, scope);
     }
 
-    /// Walks text that will be run by a shell.
     pub(super) fn code(&mut self, text: &Arg, scope: &mut Scope, feed: &Feed) {
         if text.taint.hidden() {
             self.hidden(std::slice::from_ref(text));
@@ -190,7 +189,6 @@ impl Walk<'_> {
         }
     }
 
-    /// A file is run by a shell or interpreter.
     pub(super) fn run_file(&mut self, file: &Arg, args: &[Arg], scope: &mut Scope) {
         let taint = file_taint(file, scope);
         if file.taint.hidden() || taint.fetched {
@@ -308,16 +306,14 @@ const MAX_FIELDS: usize = 32;
 
 /// `read a b`: each variable holds one of the words, a line, or all of it.
 fn read_value(input: &Feed, several: bool) -> Value {
-    let text = input.text.iter();
-    let lines = text.clone().flat_map(|text| text.lines()).take(MAX_FIELDS);
+    let text = input.text.as_deref();
+    let lines = text.into_iter().flat_map(str::lines).take(MAX_FIELDS);
     let fields = text
-        .clone()
-        .flat_map(|text| text.split([' ', '\t', '\n', ',', ':']));
+        .into_iter()
+        .flat_map(|it| it.split([' ', '\t', '\n', ',', ':']));
     let fields = fields.filter(|field| several && !field.is_empty());
-    let mut choices: Vec<String> = text.cloned().collect();
-    choices.extend(lines.chain(fields.take(MAX_FIELDS)).map(str::to_owned));
-    choices.sort();
-    choices.dedup();
+    let choices = text.into_iter().chain(lines).chain(fields.take(MAX_FIELDS));
+    let choices = BTreeSet::from_iter(choices.map(str::to_owned));
     Value::any(choices, input.taint)
 }
 
@@ -332,7 +328,6 @@ pub(super) fn set_parameters(scope: &mut Scope, parameters: &[Arg]) {
     }
 }
 
-/// How a shell is called.
 struct ShellCall<'a> {
     /// `-c`: the first operand is the program's text.
     command: bool,
@@ -343,31 +338,29 @@ struct ShellCall<'a> {
 
 impl<'a> ShellCall<'a> {
     fn new(args: &'a [Arg]) -> Self {
-        let mut call = Self {
-            command: false,
-            standard_input: false,
-            operands: args,
-        };
-        while let Some((first, after)) = call.operands.split_first() {
+        let (mut operands, mut command, mut standard_input) = (args, false, false);
+        while let Some((first, after)) = operands.split_first() {
             let text = first.text.as_str();
             if !text.starts_with(['-', '+']) || text == "-" {
                 break;
             }
-            call.operands = after;
+            operands = after;
             if text == "--" {
                 break;
             }
-            let mut skip = matches!(text, "--rcfile" | "--init-file" | "-Command" | "-File");
-            call.command |= text.eq_ignore_ascii_case("-command") || text == "--command";
-            if let Some(letters) = cluster(text).or(text.strip_prefix('+')) {
-                call.command |= letters.contains('c');
-                call.standard_input |= letters.contains('s');
-                skip |= letters.ends_with(['o', 'O']);
-            }
-            if skip && !call.command {
-                call.operands = after.get(1..).unwrap_or_default();
+            let letters = cluster(text).or(text.strip_prefix('+')).unwrap_or_default();
+            command |= letters.contains('c') || text == "--command";
+            command |= text.eq_ignore_ascii_case("-command");
+            standard_input |= letters.contains('s');
+            let valued = matches!(text, "--rcfile" | "--init-file" | "-Command" | "-File");
+            if (valued || letters.ends_with(['o', 'O'])) && !command {
+                operands = after.get(1..).unwrap_or_default();
             }
         }
-        call
+        Self {
+            command,
+            standard_input,
+            operands,
+        }
     }
 }

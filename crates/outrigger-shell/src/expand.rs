@@ -1,8 +1,7 @@
 //! Words as the shell would pass them on, as far as the line itself tells.
 //!
-//! Braces, tildes, variables set in the same line and the output of a literal `echo` are followed;
-//! anything else leaves [`UNKNOWN`] in the text. Where a word may become several, all of them are
-//! returned: the worst decides.
+//! Braces, tildes, variables set in the same line and the output of a literal `echo` are followed; anything else leaves
+//! [`UNKNOWN`] in the text. Where a word may become several, all of them are returned: the worst decides.
 
 use super::Word;
 use super::flow::{output_of, taint_of};
@@ -24,7 +23,6 @@ pub(super) const MAX_WORDS: usize = 64 * 1024;
 /// Longest text, in bytes, that a word is followed to: `a=$a$a` doubles with each use.
 const MAX_TEXT: usize = super::MAX_READ;
 
-/// One word after expansion.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Arg {
     pub(super) text: String,
@@ -32,7 +30,6 @@ pub(super) struct Arg {
     pub(super) glob: bool,
     /// It is not known what is in it; it may be several words or none.
     pub(super) loose: bool,
-    /// A part of it is not known.
     pub(super) unknown: bool,
     /// What is not known comes from the line itself, not from the environment: an output, an operator.
     pub(super) made: bool,
@@ -53,7 +50,6 @@ impl Arg {
         }
     }
 
-    /// Returns the same word with another text.
     pub(super) fn with(&self, text: impl Into<String>) -> Self {
         Self {
             text: text.into(),
@@ -91,33 +87,22 @@ impl Arg {
     }
 }
 
-/// Expands the words of one command.
 pub(super) fn expand_all(tokens: &[Token], scope: &Scope) -> Vec<Arg> {
-    tokens
-        .iter()
-        .flat_map(|token| expand(token, scope))
-        .take(MAX_WORDS)
-        .collect()
+    let words = tokens.iter().flat_map(|token| expand(token, scope));
+    words.take(MAX_WORDS).collect()
 }
 
-/// Expands one word into those it may become.
 pub(super) fn expand(token: &Token, scope: &Scope) -> Vec<Arg> {
     let atoms: Vec<&Atom> = token.atoms.iter().collect();
     let mut variants = Vec::new();
-    let mut overflow = false;
-    if has_braces(&token.atoms) {
-        let groups = atoms.iter().filter(|atom| atom.bare() == Some('{')).count();
-        overflow = groups > MAX_BRACES || !braces(atoms, &mut variants);
-        if variants.is_empty() {
-            variants.push(token.atoms.iter().collect());
-        }
-    } else {
-        variants.push(atoms);
+    let groups = atoms.iter().filter(|atom| atom.bare() == Some('{')).count();
+    let overflow =
+        has_braces(&token.atoms) && (groups > MAX_BRACES || !braces(atoms, &mut variants));
+    if variants.is_empty() {
+        variants.push(token.atoms.iter().collect());
     }
-    let mut args: Vec<Arg> = variants
-        .iter()
-        .flat_map(|atoms| Expansion::new(scope, globs(&token.atoms)).run(atoms))
-        .collect();
+    let expand = |atoms: &Vec<&Atom>| Expansion::new(scope, globs(&token.atoms)).run(atoms);
+    let mut args: Vec<Arg> = variants.iter().flat_map(expand).collect();
     for arg in &mut args {
         if overflow {
             arg.give_up();
@@ -226,13 +211,10 @@ impl<'s> Expansion<'s> {
 
     fn run(mut self, atoms: &[&Atom]) -> Vec<Arg> {
         let rest = self.tilde(atoms);
-        for atom in rest {
-            self.atom(atom);
-        }
+        rest.iter().for_each(|atom| self.atom(atom));
         self.end_word();
-        for arg in &mut self.finished {
-            arg.glob |= self.glob;
-        }
+        let glob = self.glob;
+        self.finished.iter_mut().for_each(|arg| arg.glob |= glob);
         self.finished
     }
 
@@ -241,32 +223,30 @@ impl<'s> Expansion<'s> {
         let Some((first, rest)) = atoms.split_first() else {
             return atoms;
         };
-        let user: String = rest
-            .iter()
-            .map_while(|atom| atom.bare().filter(|c| *c != '/'))
-            .collect();
+        let user = rest.iter().map_while(|atom| atom.bare());
+        let user: String = user.take_while(|c| *c != '/').collect();
         let rest = rest.get(user.chars().count()..).unwrap_or_default();
         let whole = rest.first().is_none_or(|atom| atom.bare() == Some('/'));
         if first.bare() != Some('~') || !whole {
             return atoms;
         }
         match user.as_str() {
-            "" => self.push_text(&self.scope.home),
+            "" => self.push(&self.scope.home),
             "+" => self.parameter("PWD", true),
             "-" => self.unknown(true, Taint::default(), true),
-            "root" => self.push_text("/root"),
-            user => self.push_text(&format!("/home/{user}")),
+            "root" => self.push("/root"),
+            user => self.push(&format!("/home/{user}")),
         }
         rest
     }
 
     fn atom(&mut self, atom: &Atom) {
         match atom {
-            Atom::Char { value, quoted } => {
-                self.present |= *quoted;
-                self.push(*value);
+            Atom::Bare(c) => self.push(c.encode_utf8(&mut [0; 4])),
+            Atom::Quoted(text) => {
+                self.present = true;
+                self.push(text);
             }
-            Atom::Empty => self.present = true,
             Atom::Parameter {
                 name,
                 operator,
@@ -320,21 +300,15 @@ impl<'s> Expansion<'s> {
         }
         if let [text] = choices {
             if quoted || !self.splits {
-                self.push_text(text);
+                self.push(text);
             } else {
                 self.split(text);
             }
         } else if self.current.len() * choices.len() <= MAX_ALTERNATIVES {
-            self.current = self
-                .current
-                .iter()
-                .flat_map(|arg| {
-                    choices.iter().map(|choice| Arg {
-                        text: format!("{}{choice}", arg.text),
-                        ..arg.clone()
-                    })
-                })
-                .collect();
+            let with = |arg: &Arg, choice| arg.with(format!("{}{choice}", arg.text));
+            let forms = self.current.iter();
+            let forms = forms.flat_map(|arg| choices.iter().map(move |it| with(arg, it)));
+            self.current = forms.collect();
         } else {
             self.unknown(quoted, taint, true);
         }
@@ -349,24 +323,19 @@ impl<'s> Expansion<'s> {
                 self.end_word();
             } else {
                 self.glob |= matches!(c, '*' | '?');
-                self.push(c);
+                self.push(c.encode_utf8(&mut [0; 4]));
             }
         }
     }
 
-    fn push(&mut self, c: char) {
-        self.push_text(c.encode_utf8(&mut [0; 4]));
-        for arg in &mut self.current {
-            arg.unknown |= c == UNKNOWN;
-        }
-    }
-
-    fn push_text(&mut self, text: &str) {
+    /// Appends a text, which may hold the character that stands for what is not known.
+    fn push(&mut self, text: &str) {
         for arg in &mut self.current {
             if arg.text.len() + text.len() > MAX_TEXT {
                 arg.give_up();
             } else {
                 arg.text.push_str(text);
+                arg.unknown |= text.contains(UNKNOWN);
             }
         }
     }
@@ -383,9 +352,8 @@ impl<'s> Expansion<'s> {
 
     fn end_word(&mut self) {
         let words = std::mem::replace(&mut self.current, vec![Arg::default()]);
-        let kept = words
-            .into_iter()
-            .filter(|arg| self.present || !arg.text.is_empty());
+        let words = words.into_iter();
+        let kept = words.filter(|arg| self.present || !arg.text.is_empty());
         self.finished.extend(kept);
         self.present = false;
     }

@@ -23,14 +23,12 @@ pub(super) struct Feed {
     /// The text itself, where the line tells it.
     pub(super) text: Option<String>,
     pub(super) taint: Taint,
-    /// Something is connected at all.
     pub(super) connected: bool,
     /// A text that went into it, where what came out is not known.
     pub(super) passed: Option<String>,
 }
 
 impl Feed {
-    /// Returns what is connected, with its text where that is known.
     fn connected(text: Option<String>, taint: Taint) -> Self {
         Self {
             text,
@@ -76,7 +74,6 @@ fn output_from(script: &Script, input: &Feed, scope: &Scope) -> Feed {
     }
 }
 
-/// Returns what one part of a pipeline writes.
 pub(super) fn stage_output(stage: &Stage, feed: &Feed, scope: &Scope) -> Feed {
     match stage {
         Stage::Simple(simple) => {
@@ -96,7 +93,6 @@ pub(super) fn stage_output(stage: &Stage, feed: &Feed, scope: &Scope) -> Feed {
     }
 }
 
-/// Returns what a command reads once its own redirections are applied.
 pub(super) fn input_of(redirects: &[Redirect], feed: &Feed, scope: &Scope) -> Feed {
     let mut input = feed.clone();
     for redirect in redirects {
@@ -124,7 +120,6 @@ pub(super) fn input_of(redirects: &[Redirect], feed: &Feed, scope: &Scope) -> Fe
     input
 }
 
-/// Returns what kind of text the file holds.
 pub(super) fn file_taint(arg: &Arg, scope: &Scope) -> Taint {
     Taint {
         secret: paths::denied(arg, scope).is_some(),
@@ -132,7 +127,6 @@ pub(super) fn file_taint(arg: &Arg, scope: &Scope) -> Taint {
     }
 }
 
-/// Returns what one command writes.
 pub(super) fn command_output(args: &[Arg], input: &Feed, scope: &Scope) -> Feed {
     unwrapped_output(args, input, scope, MAX_WRAPPERS)
 }
@@ -147,13 +141,10 @@ fn unwrapped_output(args: &[Arg], input: &Feed, scope: &Scope, wrappers: usize) 
     };
     let program = program.as_str();
     let first = rest.first().map_or("", |arg| arg.text.as_str());
-    let looked_up = program == "command" && matches!(first, "-v" | "-V");
-    let wrapped = if looked_up || matches!(program, "find" | "gfind") {
-        None
-    } else {
-        peel::peel(program, rest, input).into_iter().next()
-    };
-    match wrapped {
+    let looks =
+        program == "command" && matches!(first, "-v" | "-V") || matches!(program, "find" | "gfind");
+    let wrapped = peel::peel(program, rest, input).into_iter().next();
+    match wrapped.filter(|_| !looks) {
         Some(Peeled::Command(inner)) if wrappers > 0 => {
             return unwrapped_output(&inner, input, scope, wrappers - 1);
         }
@@ -162,8 +153,8 @@ fn unwrapped_output(args: &[Arg], input: &Feed, scope: &Scope, wrappers: usize) 
     }
     let mut taint = input.taint.join(taint_of(rest));
     let text = match program {
-        "echo" => echo(rest),
-        "printf" => printf(rest),
+        "echo" => return Feed::connected(echo(rest), taint_of(rest)),
+        "printf" => return Feed::connected(printf(rest), taint_of(rest)),
         "which" | "realpath" | "readlink" | "basename" | "type" | "command" => located(rest),
         _ => {
             for arg in rest {
@@ -175,9 +166,6 @@ fn unwrapped_output(args: &[Arg], input: &Feed, scope: &Scope, wrappers: usize) 
             content.or_else(|| input.text.clone()).filter(|_| passes)
         }
     };
-    if matches!(program, "echo" | "printf") {
-        return Feed::connected(text, taint_of(rest));
-    }
     let programs = &TABLE.programs;
     taint.fetched |= programs.fetchers.contains(program);
     taint.decoded |= programs.decoders.contains(program);
@@ -190,7 +178,6 @@ fn unwrapped_output(args: &[Arg], input: &Feed, scope: &Scope, wrappers: usize) 
     }
 }
 
-/// Returns what a call of a function of the line writes.
 fn function_output(args: &[Arg], input: &Feed, scope: &Scope) -> Option<Feed> {
     let (body, inner) = scope.called(args)?;
     let followed = scope.outputs.get();
@@ -204,7 +191,6 @@ fn function_output(args: &[Arg], input: &Feed, scope: &Scope) -> Option<Feed> {
     Some(output_from(&body, input, &inner))
 }
 
-/// Joins where the words came from.
 pub(super) fn taint_of(args: &[Arg]) -> Taint {
     let taints = args.iter().map(|arg| arg.taint);
     taints.fold(Taint::default(), Taint::join)
@@ -214,9 +200,8 @@ pub(super) fn taint_of(args: &[Arg]) -> Taint {
 fn named_taint(arg: &Arg, scope: &Scope) -> Taint {
     let mut taint = file_taint(&arg.as_pattern(), scope);
     let pieces = arg.text.split(|c: char| "='\"()<>, ".contains(c)).skip(1);
-    taint.secret |= pieces
-        .filter(|piece| !piece.is_empty())
-        .any(|piece| paths::denied(&Arg::literal(piece), scope).is_some());
+    let mut pieces = pieces.filter(|piece| !piece.is_empty()).map(Arg::literal);
+    taint.secret |= pieces.any(|piece| paths::denied(&piece, scope).is_some());
     taint
 }
 
@@ -229,19 +214,17 @@ fn located(args: &[Arg]) -> Option<String> {
 
 fn echo(args: &[Arg]) -> Option<String> {
     let mut words: Vec<&str> = args.iter().map(Arg::as_known).collect::<Option<_>>()?;
-    let is_option = |word: &&str| {
+    let is_option = |word: &&&str| {
         let letters = word.strip_prefix('-').unwrap_or_default();
         !letters.is_empty() && letters.chars().all(|c| "neE".contains(c))
     };
-    let options = words.iter().take_while(|word| is_option(word)).count();
+    let options = words.iter().take_while(is_option).count();
     let options: String = words.drain(..options).collect();
-    let text = words.join(" ");
-    let text = if options.contains('e') {
-        ansi::unescape(&text, 3)
-    } else {
-        text
-    };
-    Some(format!("{text}\n"))
+    let mut text = words.join(" ");
+    if options.contains('e') {
+        text = ansi::unescape(&text, 3);
+    }
+    Some(text + "\n")
 }
 
 /// Fills a `printf` format in once, or again while there are words left.

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use super::command::set_parameters;
+use super::command::{Invocation, set_parameters};
 use super::expand::Arg;
 use super::flow::Feed;
 use super::peel;
@@ -18,7 +18,6 @@ const MAX_CALLS: usize = 64;
 /// Parameters that name the script that is running.
 const ITSELF: [&str; 3] = ["0", "BASH_SOURCE", "BASH_SOURCE[]"];
 
-/// A function whose body is being read.
 #[derive(Clone, Debug)]
 pub(super) struct Running {
     name: String,
@@ -27,7 +26,6 @@ pub(super) struct Running {
 }
 
 impl Scope {
-    /// Begins to read the body of a function.
     pub(super) fn enter(&mut self, name: &str) {
         self.set("FUNCNAME", name);
         self.running.push(Running {
@@ -36,7 +34,6 @@ impl Scope {
         });
     }
 
-    /// Begins to read what runs beside the rest.
     pub(super) fn fork(&mut self) {
         for function in &mut self.running {
             function.beside = true;
@@ -56,7 +53,6 @@ impl Scope {
 }
 
 impl Walk<'_> {
-    /// A function is defined: its body counts, and is kept for its calls.
     pub(super) fn define(&mut self, name: &str, body: &Rc<Script>, scope: &mut Scope, feed: &Feed) {
         scope.enter(name);
         self.deeper(name, |walk| walk.script(body, scope, feed));
@@ -64,31 +60,29 @@ impl Walk<'_> {
         scope.bodies.insert(name.to_owned(), Rc::clone(body));
     }
 
-    /// A call of a function of the line: its body, with the words and the input of the call.
-    pub(super) fn called(&mut self, args: &[Arg], input: &Feed, scope: &mut Scope) {
-        let Some(first) = args.first() else { return };
+    pub(super) fn called(&mut self, it: &Invocation<'_>, scope: &mut Scope) {
+        let name = &it.first.text;
         let mut running = scope.running.iter();
-        if running.any(|function| function.beside && function.name == first.text) {
-            self.starts_itself(&first.text);
+        if running.any(|function| function.beside && function.name == *name) {
+            self.starts_itself(name);
         }
-        let Some((body, mut inner)) = scope.called(args) else {
+        let Some((body, mut inner)) = scope.called(it.args) else {
             return;
         };
         if self.calls >= MAX_CALLS {
             let reason = "calls functions more often than can be followed";
-            return self.dangerous(args, "limit-work", reason);
+            return self.dangerous(it.args, "limit-work", reason);
         }
         self.calls += 1;
-        self.deeper(&first.text, |walk| walk.script(&body, &mut inner, input));
+        self.deeper(name, |walk| walk.script(&body, &mut inner, it.input));
         scope.keep(inner);
     }
 
     /// A script that starts itself beside itself or in a loop: `$0 &`, `bash "$0" &`.
     pub(super) fn script_itself(&mut self, simple: &Simple, args: &[Arg]) {
-        let names_itself = |token: &Token| match token.atoms.last() {
-            Some(Atom::Parameter { name, .. }) => ITSELF.contains(&name.as_str()),
-            _ => false,
-        };
+        let is_itself =
+            |atom: &Atom| matches!(atom, Atom::Parameter { name, .. } if ITSELF.contains(&&**name));
+        let names_itself = |token: &Token| token.atoms.last().is_some_and(is_itself);
         let runs_words = peel::program(args).is_some_and(|(program, rest)| {
             has(&TABLE.programs.shells, &program)
                 || matches!(program.as_str(), "source" | ".")

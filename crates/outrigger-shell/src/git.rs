@@ -9,24 +9,23 @@ use super::table::{TABLE, has, is_option, wildcard};
 use super::walk::Walk;
 use crate::DangerLevel::Dangerous;
 
-/// Splits git's arguments into subcommand and the rest.
 fn subcommand(rest: &[Arg]) -> Option<(&str, &[Arg])> {
     let mut rest = rest;
-    loop {
-        let (first, after) = rest.split_first()?;
+    while let Some((first, after)) = rest.split_first() {
         if !first.text.starts_with('-') {
             return Some((&first.text, after));
         }
-        rest = if has(&TABLE.git.global_values, &first.text) {
-            after.get(1..).unwrap_or_default()
-        } else {
-            after
-        };
+        let valued = usize::from(has(&TABLE.git.global_values, &first.text));
+        rest = after.get(valued..).unwrap_or_default();
     }
+    None
 }
 
 impl Walk<'_> {
     pub(super) fn git(&mut self, it: &Invocation<'_>, scope: &Scope) {
+        if it.program != "git" {
+            return;
+        }
         for value in option_values(it.rest, "-c") {
             if let Some((_, program)) = value.text.split_once('=') {
                 self.configured(program, scope);
@@ -53,7 +52,6 @@ impl Walk<'_> {
         }
     }
 
-    /// The value of a setting, which may be shell text.
     fn configured(&mut self, value: &str, scope: &Scope) {
         let text = value.trim_start_matches('!');
         self.text(text, &mut scope.clone(), &Feed::default());
@@ -110,8 +108,9 @@ fn config_operands(words: &[Arg]) -> Vec<&Arg> {
 
 /// Whether `git checkout` names files rather than a branch.
 fn discards(words: &[Arg]) -> bool {
-    let given = |option| words.iter().any(|arg| is_option(&arg.text, option));
-    if ["-b", "-t", "--orphan", "--track"].into_iter().any(given) {
+    let makes = ["-b", "-t", "--orphan", "--track"];
+    let given = |arg: &Arg| makes.iter().any(|option| is_option(&arg.text, option));
+    if words.iter().any(given) {
         return false;
     }
     let dashes = words.iter().position(|arg| arg.text == "--");
@@ -123,13 +122,12 @@ fn discards(words: &[Arg]) -> bool {
                 && extension.starts_with(|c: char| c.is_ascii_alphabetic())
                 && !extension.contains('/')
         });
+        let mut starts = ["./", "../", ":("].iter();
         arg.glob
             || extension
             || matches!(text, "." | ".." | ":/" | "*")
             || text.ends_with('/')
-            || ["./", "../", ":("]
-                .iter()
-                .any(|start| text.starts_with(start))
+            || starts.any(|start| text.starts_with(start))
     };
     dashes.is_some_and(|at| words.len() > at + 1)
         || operands().count() > 1

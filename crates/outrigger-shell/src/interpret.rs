@@ -7,14 +7,14 @@ use super::command::Invocation;
 use super::expand::Arg;
 use super::flow::taint_of;
 use super::peel::{joined, option_values};
+use super::plain::is_name;
 use super::scope::Scope;
 use super::table::{TABLE, has};
 use super::walk::Walk;
 
 impl Walk<'_> {
-    /// Interpreters and clients that are given a program.
     pub(super) fn interpreter(&mut self, it: &Invocation<'_>, scope: &mut Scope) {
-        if let Some(options) = TABLE.interpreter(it.program) {
+        if let Some(options) = TABLE.interpreters.get(it.program) {
             let texts = program_texts(it, options);
             let script = it.rest.iter().find(|arg| !arg.text.starts_with('-'));
             if taint_of(&texts).hidden() {
@@ -40,26 +40,22 @@ impl Walk<'_> {
                 self.dangerous(it.args, "code", reason);
             }
         }
-        let rules = matches!(it.program, "make" | "gmake" | "bmake" | "just" | "ninja");
-        if rules && it.input.taint.hidden() {
+        let runs = match it.program {
+            "make" | "gmake" | "bmake" | "just" | "ninja" => it.input.taint.hidden(),
+            "crontab" => it.input.taint.join(taint_of(it.rest)).hidden(),
+            _ => false,
+        };
+        if runs {
             self.hidden(it.args);
         }
         if TABLE.programs.databases.contains(it.program) {
             self.statements(it);
         }
-        if it.program == "crontab" && (it.input.taint.hidden() || taint_of(it.rest).hidden()) {
-            self.hidden(it.args);
-        }
     }
 
-    /// Judges what a database client is told.
     fn statements(&mut self, it: &Invocation<'_>) {
-        let mut text = joined(it.rest).text;
-        if let Some(input) = it.input.likely() {
-            text.push('\n');
-            text.push_str(input);
-        }
-        if destroys_data(&text) {
+        let input = it.input.likely().unwrap_or_default();
+        if destroys_data(&format!("{}\n{input}", joined(it.rest).text)) {
             self.dangerous(it.args, "database", "destroys data");
         }
         if it.rest.iter().any(|arg| arg.made) {
@@ -69,12 +65,10 @@ impl Walk<'_> {
     }
 }
 
-/// Returns the program texts among the arguments.
 fn program_texts(it: &Invocation<'_>, options: &[String]) -> Vec<Arg> {
     let named = options.iter().filter(|option| !option.is_empty());
-    let mut texts: Vec<Arg> = named
-        .flat_map(|option| option_values(it.rest, option))
-        .collect();
+    let texts = named.flat_map(|option| option_values(it.rest, option));
+    let mut texts: Vec<Arg> = texts.collect();
     // `awk` and `sed` take it as the first operand.
     if texts.is_empty() && has(options, "") && !it.has("-f") && !it.has("--file") {
         let mut rest = it.rest.iter();
@@ -94,25 +88,19 @@ fn program_texts(it: &Invocation<'_>, options: &[String]) -> Vec<Arg> {
 
 /// Whether a program text names a call that does more than compute.
 fn acts(text: &str) -> bool {
-    let dense: String = text
-        .chars()
-        .filter(|c| !c.is_whitespace())
-        .flat_map(char::to_lowercase)
-        .collect();
-    TABLE
-        .programs
-        .calls
-        .iter()
-        .any(|call| dense.contains(call.as_str()))
+    let dense = text.chars().filter(|c| !c.is_whitespace());
+    let dense: String = dense.flat_map(char::to_lowercase).collect();
+    let mut calls = TABLE.programs.calls.iter();
+    calls.any(|call| dense.contains(call))
 }
 
 /// Whether the text holds a statement after which data is gone.
 fn destroys_data(text: &str) -> bool {
     let lower = text.to_ascii_lowercase();
-    let words: Vec<&str> = lower
-        .split(|c: char| !c.is_ascii_alphanumeric() && c != '_')
-        .filter(|word| !word.is_empty())
-        .collect();
+    let words = lower
+        .split(|c: char| !is_name(c))
+        .filter(|word| !word.is_empty());
+    let words: Vec<&str> = words.collect();
     let updates = words.contains(&"update") && words.contains(&"set");
     let mut words_on = words.iter().enumerate();
     updates && !words.contains(&"where")

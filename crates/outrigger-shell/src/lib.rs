@@ -1,7 +1,6 @@
 //! How much harm a bash command line may do, from a real reading of it; pure, no file is looked at.
 //!
-//! The verdict is advice for the user and for the policy. The sandbox is the boundary, and no level
-//! switches it off.
+//! The verdict is advice for the user and for the policy. The sandbox is the boundary, and no level switches it off.
 //!
 //! Two readers see every line: `tree` reads all of bash with tree-sitter, `plain` the part that may be called safe.
 //! `walk` goes through every command at every depth, `command` says what one command means, with
@@ -60,9 +59,10 @@ pub use self::secrets::Secrets;
 use self::flow::Feed;
 use self::plain::Outside;
 use self::scope::Scope;
-use self::tree::Fault;
-use self::types::{Script, Stage};
+use self::tree::{Fault, Reading};
+use self::types::{Script, Stage, Token};
 use self::walk::Walk;
+use DangerLevel::{Blocked, Dangerous, Warning};
 
 /// Longest line that may be called safe, in bytes.
 const MAX_LENGTH: usize = 16 * 1024;
@@ -88,9 +88,7 @@ pub enum DangerLevel {
     Blocked,
 }
 
-/// What the classifier may know about the world.
-///
-/// Resolution of programs comes in as a function so that this stays pure.
+/// What the classifier may know about the world; programs and files are looked up by functions, so that it stays pure.
 #[derive(Clone, Copy)]
 pub struct Surroundings<'a> {
     /// The project's root, absolute; where the line would be run.
@@ -99,8 +97,7 @@ pub struct Surroundings<'a> {
     pub central_root: &'a Path,
     /// The user's home, absolute, if there is one.
     pub home: Option<&'a Path>,
-    /// Whether a bare program name resolves in the sanitised `PATH` to a trusted file: owned by root,
-    /// outside the roots.
+    /// Whether a bare program name resolves in the sanitised `PATH` to a trusted file: owned by root, outside the roots.
     pub trusted_program: &'a dyn Fn(&str) -> bool,
     /// Where nothing hides files for secrets from commands: whether reading this absolute path may show one, since it
     /// is a folder or leads elsewhere. `None` where they are hidden.
@@ -121,7 +118,6 @@ pub struct Classification {
     /// Whether the line is nothing but commands, pipes and lists, so that `commands` is all of it:
     /// no assignment, no redirection that writes, no expansion that runs something.
     pub plain: bool,
-    /// What an approval with `remember` stands for.
     remembered: Option<Remembered>,
 }
 
@@ -159,21 +155,17 @@ impl Classification {
     pub fn reasons(&self) -> Vec<String> {
         let mut findings: Vec<&Finding> = self.findings.iter().collect();
         findings.sort_by_key(|finding| std::cmp::Reverse(finding.level));
-        findings
-            .into_iter()
-            .map(|finding| match finding.words.as_str() {
-                "" => finding.reason.clone(),
-                words => format!("`{words}` {}", finding.reason),
-            })
-            .collect()
+        let reasons = findings.iter().map(|it| match it.words.as_str() {
+            "" => it.reason.clone(),
+            words => format!("`{words}` {}", it.reason),
+        });
+        reasons.collect()
     }
 
     /// Whether one of the commands is this program.
     pub fn runs(&self, program: &str) -> bool {
-        self.commands.iter().any(|command| {
-            let first = command.words.first();
-            matches!(first, Some(Word::Literal(name)) if name == program)
-        })
+        let mut programs = self.commands.iter().filter_map(|it| it.words.first());
+        programs.any(|it| matches!(it, Word::Literal(name) if name == program))
     }
 
     /// Returns what an approval may be remembered by: the words and what joins them.
@@ -191,19 +183,25 @@ pub fn classify(line: &str, surroundings: &Surroundings<'_>) -> Classification {
     let mut walk = Walk::new(surroundings);
     if line.len() > MAX_READ {
         let reason = "is longer than any shell would accept";
-        walk.find(DangerLevel::Blocked, "limit-length", "", reason);
+        walk.find(Blocked, "limit-length", "", reason);
         return walk.finish(false);
     }
-    limits(line, &mut walk);
+    if line.len() > MAX_LENGTH {
+        let reason = format!("is longer than {MAX_LENGTH} bytes");
+        walk.find(Warning, "limit-length", "", reason);
+    }
+    if let Some(c) = line.chars().find(|c| is_invisible(*c)) {
+        let reason = format!("holds a character that cannot be seen (U+{:04X})", c as u32);
+        walk.find(Warning, "deceptive-text", line, reason);
+    }
     let plain = plain::read(line);
     let readings = tree::readings(line);
     let fault = readings.iter().filter_map(|reading| reading.fault).max();
     let mut agreed = false;
     if let Ok(script) = &plain {
         let words = plain_words(script);
-        agreed = readings
-            .iter()
-            .any(|reading| reading.fault.is_none() && plain_words(&reading.script) == words);
+        let agrees = |it: &Reading| it.fault.is_none() && plain_words(&it.script) == words;
+        agreed = readings.iter().any(agrees);
         walk.script(script, &mut Scope::new(surroundings), &Feed::default());
     }
     if !agreed {
@@ -213,16 +211,15 @@ pub fn classify(line: &str, surroundings: &Surroundings<'_>) -> Classification {
     }
     if walk.commands.len() > MAX_COMMANDS {
         let reason = format!("has more than {MAX_COMMANDS} commands");
-        walk.find(DangerLevel::Warning, "limit-commands", "", reason);
+        walk.find(Warning, "limit-commands", "", reason);
     }
     walk.conclude();
     if walk.findings.is_empty() {
         proof(&plain, agreed, &mut walk);
     }
     let mut verdict = walk.finish(plain.is_ok());
-    verdict.remembered = plain
-        .ok()
-        .and_then(|script| remember::key(&script, line, verdict.level));
+    let key = |script| remember::key(&script, line, verdict.level);
+    verdict.remembered = plain.ok().and_then(key);
     verdict
 }
 
@@ -243,74 +240,62 @@ fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', "'\\''"))
 }
 
-fn limits(line: &str, walk: &mut Walk<'_>) {
-    if line.len() > MAX_LENGTH {
-        let reason = format!("is longer than {MAX_LENGTH} bytes");
-        walk.find(DangerLevel::Warning, "limit-length", "", reason);
-    }
-    if let Some(c) = characters::deceptive(line) {
-        let reason = format!("holds a character that cannot be seen (U+{:04X})", c as u32);
-        walk.find(DangerLevel::Warning, "deceptive-text", line, reason);
-    }
-}
-
 /// Tells that the line cannot be read, or not to its end.
 fn faults(line: &str, plain: &Result<Script, Outside>, fault: Option<Fault>, walk: &mut Walk<'_>) {
-    let (level, rule, words, reason) = match (fault, plain) {
-        // What it does is not known, not even in part.
+    match (fault, plain) {
         (Some(Fault::TooLong), _) => {
-            let reason = "takes too many steps to be read";
-            (DangerLevel::Dangerous, "limit-steps", "", reason.to_owned())
+            // What it does is not known, not even in part.
+            walk.find(
+                Dangerous,
+                "limit-steps",
+                "",
+                "takes too many steps to be read",
+            );
         }
         (Some(Fault::TooDeep), _) => {
-            let reason = "is nested too deeply";
-            (
-                DangerLevel::Warning,
-                "limit-nesting",
-                line,
-                reason.to_owned(),
-            )
+            walk.find(Warning, "limit-nesting", line, "is nested too deeply");
         }
         (_, Err(Outside::Syntax(what))) => {
             let reason = format!("cannot be read: it has {what}");
-            (DangerLevel::Warning, "syntax", line, reason)
+            walk.find(Warning, "syntax", line, reason);
         }
         (Some(Fault::Syntax), _) => {
-            let reason = "cannot be read: it has a syntax error";
-            (DangerLevel::Warning, "syntax", line, reason.to_owned())
+            walk.find(
+                Warning,
+                "syntax",
+                line,
+                "cannot be read: it has a syntax error",
+            );
         }
-        (None, _) => return,
-    };
-    walk.find(level, rule, words, reason);
+        (None, _) => {}
+    }
 }
 
-/// Looks for a reason not to call the line safe.
 fn proof(plain: &Result<Script, Outside>, agreed: bool, walk: &mut Walk<'_>) {
-    let script = match plain {
-        Ok(script) => script,
+    match plain {
         Err(Outside::Construct(what) | Outside::Syntax(what)) => {
             let reason = format!("has {what}, so its effect is not proven");
-            return walk.find(DangerLevel::Warning, "grammar", "", reason);
+            walk.find(Warning, "grammar", "", reason);
         }
-    };
-    if !agreed {
-        let reason = "can be read in more than one way";
-        return walk.find(DangerLevel::Warning, "readers-disagree", "", reason);
-    }
-    if let Err(unproven) = safe::prove(script, walk.surroundings) {
-        walk.findings.push(unproven);
+        Ok(_) if !agreed => {
+            let reason = "can be read in more than one way";
+            walk.find(Warning, "readers-disagree", "", reason);
+        }
+        Ok(script) => {
+            let unproven = safe::prove(script, walk.surroundings).err();
+            walk.findings.extend(unproven);
+        }
     }
 }
 
 /// Returns the words of each command; `None` where there is more than plain commands.
 fn plain_words(script: &Script) -> Option<Vec<Vec<Word>>> {
     let stages = script.iter().flat_map(|statement| &statement.stages);
-    stages
-        .map(|stage| match stage {
-            Stage::Simple(simple) if simple.assignments.is_empty() => {
-                Some(simple.words.iter().map(types::Token::word).collect())
-            }
-            _ => None,
-        })
-        .collect()
+    let words = stages.map(|stage| match stage {
+        Stage::Simple(simple) if simple.assignments.is_empty() => {
+            Some(simple.words.iter().map(Token::word).collect())
+        }
+        _ => None,
+    });
+    words.collect()
 }

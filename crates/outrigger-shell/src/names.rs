@@ -1,7 +1,7 @@
 //! Programs whose name the line does not spell out: patterns, outputs, and what is taken out of variables.
 
+use super::command::Invocation;
 use super::expand::{Arg, UNKNOWN};
-use super::flow::Feed;
 use super::paths::plain_glob;
 use super::scope::Scope;
 use super::table::{TABLE, wildcard};
@@ -11,53 +11,47 @@ const UNKNOWN_PROGRAM: &str = "runs a program that is only known when it runs";
 
 impl Walk<'_> {
     /// A command whose program is a pattern: it may be any that matches.
-    pub(super) fn matched(&mut self, args: &[Arg], input: &Feed) {
-        let Some(first) = args.first().filter(|first| first.glob) else {
-            return;
-        };
+    pub(super) fn matched(&mut self, it: &Invocation<'_>) {
         // A lone `*` is more often arithmetic or a list of columns in text that cannot be read.
         let spells = |c: char| c.is_alphanumeric() || c == '/';
-        if !first.made && !first.text.contains(spells) {
+        if !it.first.glob || !it.first.made && !it.first.text.contains(spells) {
             return;
         }
-        let name = first.text.rsplit('/').next().unwrap_or_default();
+        let name = it.first.text.rsplit('/').next().unwrap_or_default();
         let pattern = plain_glob(&name.to_ascii_lowercase());
         let names = |known: &String| pattern.contains(spells) && wildcard(&pattern, known);
         if TABLE.refused.iter().any(names) {
             let reason = "may run a program that is refused";
-            self.blocked(args, "hidden-program", reason);
-        } else if input.taint.hidden() {
-            self.hidden(args);
+            self.blocked(it.args, "hidden-program", reason);
+        } else if it.input.taint.hidden() {
+            self.hidden(it.args);
         }
-        self.dangerous(args, "dynamic-program", UNKNOWN_PROGRAM);
+        self.dangerous(it.args, "dynamic-program", UNKNOWN_PROGRAM);
     }
 
-    /// A command whose program is not known.
-    pub(super) fn unnamed(&mut self, args: &[Arg], input: &Feed, scope: &mut Scope) {
-        let Some(first) = args.first() else { return };
+    pub(super) fn unnamed(&mut self, it: &Invocation<'_>, scope: &mut Scope) {
+        let first = it.first;
         if first.taint.hidden() || first.made && scope.files.taint(&first.text).fetched {
-            self.hidden(args);
+            self.hidden(it.args);
         }
         // What comes over a connection may be what it runs.
         self.signs.shell |= first.unknown;
         if first.made {
-            self.dangerous(args, "dynamic-program", UNKNOWN_PROGRAM);
+            self.dangerous(it.args, "dynamic-program", UNKNOWN_PROGRAM);
         }
         // Unquoted words may turn out empty: then the first that cannot is the program.
-        let empty = args.iter().take_while(|arg| arg.loose).count();
+        let empty = it.args.iter().take_while(|arg| arg.loose).count();
         if empty > 0 {
-            self.command(args.get(empty..).unwrap_or_default(), input, scope);
+            let args = it.args.get(empty..).unwrap_or_default();
+            self.command(args, it.input, scope);
         }
         // So may a part of the name: `su$@do`.
         let name = first.text.replace(UNKNOWN, "");
         if name.ends_with(|c: char| c.is_alphanumeric()) {
-            let known = Arg {
-                text: name,
-                word: first.word.clone(),
-                ..Arg::default()
-            };
-            let args = [&[known], args.get(1..).unwrap_or_default()].concat();
-            self.command(&args, input, scope);
+            let mut known = Arg::literal(name);
+            known.word.clone_from(&first.word);
+            let args = [&[known], it.rest].concat();
+            self.command(&args, it.input, scope);
         }
     }
 }

@@ -5,36 +5,10 @@ use super::expand::{Arg, UNKNOWN};
 use super::flow::taint_of;
 use super::paths;
 use super::scope::Scope;
-use super::table::TABLE;
+use super::table::{TABLE, has};
 use super::walk::Walk;
 
-/// Options whose value is sent as the body of a request.
-const BODY_OPTIONS: [&str; 12] = [
-    "-d",
-    "--data",
-    "--data-binary",
-    "--data-ascii",
-    "--data-urlencode",
-    "--data-raw",
-    "--json",
-    "-F",
-    "--form",
-    "--post-data",
-    "--url-query",
-    "-H",
-];
-
-/// Options whose value is a file that is sent.
-const FILE_OPTIONS: [&str; 5] = [
-    "-T",
-    "--upload-file",
-    "--post-file",
-    "--body-file",
-    "--attach",
-];
-
 impl Walk<'_> {
-    /// Programs that talk to other machines.
     pub(super) fn network(&mut self, it: &Invocation<'_>, scope: &Scope) {
         if TABLE.programs.fetchers.contains(it.program) {
             for name in download_names(it) {
@@ -47,17 +21,15 @@ impl Walk<'_> {
     }
 
     fn upload(&mut self, it: &Invocation<'_>, scope: &Scope) {
+        let table = &TABLE.sends;
         let file = |values: &[Arg]| values.iter().any(|value| names_file(&value.text));
         let sends = match it.program {
             "curl" | "wget" | "curlie" => {
-                file(&it.values(&BODY_OPTIONS)) || !it.values(&FILE_OPTIONS).is_empty()
+                file(&it.values(&table.body)) || !it.values(&table.files).is_empty()
             }
             "http" | "https" | "xh" => file(it.rest),
-            "nc" | "ncat" | "netcat" | "telnet" | "socat" | "ssh" | "mail" | "mailx"
-            | "sendmail" | "mutt" | "msmtp" | "swaks" | "pastebinit" | "slackcat" | "croc"
-            | "wormhole" => it.input.connected && it.input.text.is_none(),
-            // Their commands are in what they read: `put`, `mirror -R`, `rm`.
-            "sftp" | "ftp" | "lftp" | "tftp" => {
+            program if has(&table.input, program) => it.input.connected && it.input.text.is_none(),
+            program if has(&table.told, program) => {
                 it.input.connected || !it.values(&["-b", "-c", "-e", "-f"]).is_empty()
             }
             _ => false,
@@ -97,25 +69,19 @@ fn sends_secret(arg: &Arg, scope: &Scope) -> bool {
         return false;
     }
     let pieces = arg.text.split(['@', '=', '<', ',', ';']);
-    pieces
-        .filter(|piece| !piece.is_empty() && !piece.contains(' '))
-        .any(|piece| paths::denied(&Arg::literal(piece), scope).is_some())
-        || paths::denied(arg, scope).is_some()
+    let pieces = pieces.filter(|piece| !piece.is_empty() && !piece.contains(' '));
+    let mut args = pieces.map(Arg::literal).chain([arg.clone()]);
+    args.any(|arg| paths::denied(&arg, scope).is_some())
 }
 
 /// Returns the names under which a download is stored.
 fn download_names(it: &Invocation<'_>) -> Vec<String> {
     let named = it.values(&["-o", "--output", "-O", "--output-document", "--out"]);
     let named = named.into_iter().map(|value| value.text);
-    let mut names: Vec<String> = named
-        .filter(|name| name != "-" && !name.contains("://"))
-        .collect();
+    let named = named.filter(|name| name != "-" && !name.contains("://"));
+    let mut names: Vec<String> = named.collect();
     let copies = matches!(it.program, "scp" | "sftp");
-    let stores = copies
-        || matches!(
-            it.program,
-            "wget" | "wget2" | "aria2c" | "axel" | "ftp" | "lftp"
-        );
+    let stores = has(&TABLE.sends.stores, it.program);
     let remote = it.has("-O") || it.has("--remote-name") || it.has("--remote-name-all");
     if remote || stores && names.is_empty() {
         let words = it.rest.iter().filter(|arg| !arg.text.starts_with('-'));

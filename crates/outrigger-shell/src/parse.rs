@@ -7,7 +7,8 @@ use tree_sitter::{ParseOptions, ParseState, Parser, Tree};
 /// How often tree-sitter may report progress (every hundred steps) however short the text is.
 const CHECKS_AT_LEAST: usize = 1_000;
 
-/// And once more for so many bytes. Error recovery may take time quadratic in the text: it is counted, not timed.
+/// And once more for so many bytes; the same for chunks. Error recovery may take time quadratic in the text: it is counted,
+/// not timed.
 const BYTES_PER_CHECK: usize = 16;
 
 /// How many bytes the parser is given at once.
@@ -17,28 +18,19 @@ const CHUNK: usize = 1_024;
 /// each token, which no step counts.
 const CHUNKS_AT_LEAST: usize = 4_000;
 
-/// And once more for so many bytes.
-const BYTES_PER_CHUNK: usize = 16;
-
 /// Most `<<` of a text. The grammar's scanner copies all here-documents that are open at each of them, which no step
 /// counts: 64 KiB of `<` took it twelve seconds.
 const MAX_HERE_DOCUMENTS: usize = 2_048;
 
-/// Tells a text that would take the scanner too long.
-fn has_too_many_here_documents(text: &str) -> bool {
-    let pairs = text.as_bytes().windows(2).filter(|pair| pair == b"<<");
-    pairs.take(MAX_HERE_DOCUMENTS + 1).count() > MAX_HERE_DOCUMENTS
-}
-
 /// Parses the text; `None` if that takes too many steps, or the grammar cannot be loaded.
 pub(super) fn parse(text: &str) -> Option<Tree> {
-    if has_too_many_here_documents(text) {
+    let pairs = text.as_bytes().windows(2).filter(|pair| pair == b"<<");
+    if pairs.count() > MAX_HERE_DOCUMENTS {
         return None;
     }
     let mut parser = Parser::new();
-    parser
-        .set_language(&tree_sitter_bash::LANGUAGE.into())
-        .ok()?;
+    let bash = tree_sitter_bash::LANGUAGE.into();
+    parser.set_language(&bash).ok()?;
     let mut checks = CHECKS_AT_LEAST + text.len() / BYTES_PER_CHECK;
     let mut progress = |_: &ParseState| {
         checks = checks.saturating_sub(1);
@@ -50,7 +42,7 @@ pub(super) fn parse(text: &str) -> Option<Tree> {
     };
     let options = ParseOptions::new().progress_callback(&mut progress);
     let ascii = adapted(text);
-    let mut chunks = CHUNKS_AT_LEAST + text.len() / BYTES_PER_CHUNK;
+    let mut chunks = CHUNKS_AT_LEAST + text.len() / BYTES_PER_CHECK;
     let mut input = |at: usize, _| {
         chunks = chunks.saturating_sub(1);
         let rest = ascii.get(at..).filter(|_| chunks > 0).unwrap_or_default();
@@ -80,60 +72,51 @@ fn adapted(text: &str) -> Vec<u8> {
             *byte = b'x';
         }
     }
-    let mut at = 0;
-    while let Some(rest) = bytes.get(at..).filter(|rest| !rest.is_empty()) {
-        let blanks = rest.iter().take_while(|byte| byte.is_ascii_whitespace());
-        let start = blanks.count();
-        let word = rest.get(start..).unwrap_or_default();
-        let new_line = rest.iter().take(start).any(|byte| *byte == b'\n') || at == 0;
-        let escaped = word.starts_with(b"\\") && word.get(1).is_some_and(u8::is_ascii_alphanumeric);
-        let blanked = before_compound(word);
-        if let Some(byte) = bytes.get_mut(at + start).filter(|_| escaped && new_line) {
-            *byte = b'x';
+    let (mut at, mut begins_line) = (0, true);
+    while let Some(first) = bytes.get(at).copied() {
+        if first.is_ascii_whitespace() {
+            begins_line |= first == b'\n';
+            at += 1;
+            continue;
         }
-        let keyword = bytes.iter_mut().skip(at + start).take(blanked);
-        keyword.for_each(|byte| *byte = b' ');
-        let rest = bytes.get(at + start..).unwrap_or_default();
+        let word = bytes.get(at..).unwrap_or_default();
+        let letter = word.get(1).is_some_and(u8::is_ascii_alphanumeric);
+        let escaped = begins_line && first == b'\\' && letter;
         let ends = |c: &u8| c.is_ascii_whitespace() || b";&|()`".contains(c);
-        at += start
-            + rest
-                .iter()
-                .position(ends)
-                .map_or(rest.len(), |to| to.max(1));
-        // What ends a word is no part of the next one.
-        at += usize::from(bytes.get(at).is_some_and(|c| b";&|()`".contains(c)));
+        let length = word.iter().position(ends).unwrap_or(word.len()).max(1);
+        let blanked = before_compound(word);
+        let changed = if escaped { (1, b'x') } else { (blanked, b' ') };
+        let word = bytes.iter_mut().skip(at).take(changed.0);
+        word.for_each(|byte| *byte = changed.1);
+        at += length;
+        begins_line = false;
     }
     bytes
 }
 
 /// Returns how long a keyword is that stands before a compound command; `coproc` may be followed by a name.
 fn before_compound(text: &[u8]) -> usize {
-    let behind_word = |text: &[u8], from: usize| {
-        let rest = text.get(from..).unwrap_or_default().iter();
-        let word = rest
-            .clone()
-            .take_while(|c| !c.is_ascii_whitespace())
-            .count();
-        let blanks = rest.skip(word).take_while(|c| c.is_ascii_whitespace());
-        from + word + blanks.count()
+    let is_keyword = |keyword: &&str| {
+        let behind = text.strip_prefix(keyword.as_bytes());
+        behind.is_some_and(|behind| behind.starts_with(b" ") || behind.starts_with(b"\t"))
     };
-    let keyword = ["! ", "!\t", "time ", "time\t", "coproc ", "coproc\t"]
-        .iter()
-        .find(|keyword| text.starts_with(keyword.as_bytes()));
-    let Some(keyword) = keyword else { return 0 };
-    let next = behind_word(text, 0);
-    let mut starts = vec![next];
-    starts.extend(keyword.starts_with('c').then(|| behind_word(text, next)));
-    let begins = |at: &usize| {
-        let rest = text.get(*at..).unwrap_or_default();
-        COMPOUND
-            .iter()
-            .any(|start| rest.starts_with(start.as_bytes()))
+    let mut keywords = ["!", "time", "coproc"].into_iter();
+    let Some(keyword) = keywords.find(is_keyword) else {
+        return 0;
     };
-    starts.into_iter().find(begins).unwrap_or_default()
+    let next = behind_word(text);
+    let named = (keyword == "coproc").then(|| behind_word(next));
+    let begins = |rest: &&[u8]| COMPOUND.iter().any(|it| rest.starts_with(it.as_bytes()));
+    let found = [next].into_iter().chain(named).find(begins);
+    found.map_or(0, |rest| text.len() - rest.len())
 }
 
-/// How compound commands begin.
+fn behind_word(text: &[u8]) -> &[u8] {
+    let end = text.iter().position(u8::is_ascii_whitespace);
+    let rest = end.and_then(|end| text.get(end..));
+    rest.unwrap_or_default().trim_ascii_start()
+}
+
 const COMPOUND: [&str; 10] = [
     "{ ", "{\n", "{\t", "(", "if ", "for ", "while ", "until ", "case ", "[[ ",
 ];

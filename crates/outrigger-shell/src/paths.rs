@@ -10,7 +10,6 @@ use super::table::{TABLE, has, wildcard};
 /// Longest chain of `..` that is not taken for a climb to the root.
 const MAX_CLIMB: usize = 2;
 
-/// Returns the names that a path is made of.
 pub(super) fn parts(path: &Path) -> impl Iterator<Item = Cow<'_, str>> {
     path.components().filter_map(|part| match part {
         Component::Normal(part) => Some(part.to_string_lossy()),
@@ -23,7 +22,6 @@ fn is_everything(part: &str) -> bool {
     part.contains(['*', '?']) && part.chars().all(|c| "*?.[]!^".contains(c))
 }
 
-/// Whether the last part of the path is nothing but wildcards.
 pub(super) fn names_everything(path: &str) -> bool {
     is_everything(path.rsplit('/').next().unwrap_or_default())
 }
@@ -70,7 +68,6 @@ fn glob_matches(part: &str, name: &str, arg: &Arg) -> bool {
     part == name || (arg.glob && wildcard(&plain_glob(part), name))
 }
 
-/// Turns `[…]` into `?`.
 pub(super) fn plain_glob(part: &str) -> String {
     let mut plain = String::new();
     let mut rest = part;
@@ -89,22 +86,12 @@ pub(super) fn data_device(arg: &Arg, scope: &Scope) -> bool {
         return false;
     };
     let mut parts = parts(&path);
-    parts.next().is_some_and(|dev| dev == "dev")
-        && parts
-            .next()
-            .is_some_and(|name| !has(&TABLE.paths.harmless_devices, &name))
+    let is_data = |name: Cow<'_, str>| !has(&TABLE.paths.harmless_devices, &name);
+    parts.next().is_some_and(|dev| dev == "dev") && parts.next().is_some_and(is_data)
 }
 
-/// Whether writing there acts on the kernel directly.
-pub(super) fn kernel_trigger(arg: &Arg) -> bool {
-    arg.text.contains("sysrq") && arg.text.contains("/proc")
-}
-
-/// Whether the argument is a network path of bash.
 pub(super) fn network_path(arg: &Arg) -> bool {
-    ["/dev/tcp/", "/dev/udp/"]
-        .iter()
-        .any(|prefix| arg.text.contains(prefix))
+    arg.text.contains("/dev/tcp/") || arg.text.contains("/dev/udp/")
 }
 
 /// Why writing what another program runs later is more than changing a file.
@@ -149,12 +136,10 @@ pub(super) fn sensitive_write(arg: &Arg, scope: &Scope) -> Option<&'static str> 
     }
 }
 
-/// Whether the path is known to be outside both roots.
 pub(super) fn outside(arg: &Arg, scope: &Scope, roots: &[&Path]) -> bool {
-    !arg.text.starts_with(UNKNOWN)
-        && scope
-            .resolve(&arg.text)
-            .is_some_and(|path| !roots.iter().any(|root| path.starts_with(root)))
+    let path = scope.resolve(&arg.text);
+    let outside = path.is_some_and(|path| !roots.iter().any(|root| path.starts_with(root)));
+    outside && !arg.text.starts_with(UNKNOWN)
 }
 
 /// Says why the file should not be read, if it is on the deny list or a glob may match such a file.
@@ -181,14 +166,14 @@ pub(super) fn denied(arg: &Arg, scope: &Scope) -> Option<&'static str> {
     let last = folded.last()?;
     let file = last.rsplit(':').next().unwrap_or(last);
     let covers = |part: &String, name: &String| glob_covers(part, name, arg.glob);
-    let (directories, below) = (scope.secrets.directories(), scope.secrets.below());
-    let in_directory = |part| directories.iter().any(|name| covers(part, name));
+    let secrets = scope.secrets.list();
+    let in_directory = |part| secrets.directories.iter().any(|name| covers(part, name));
     let is_below = |pair: &[String]| {
         let [directory, file] = pair else {
             return false;
         };
         let directory = directory.rsplit(':').next();
-        below.iter().any(|[folder, name]| {
+        secrets.below.iter().any(|[folder, name]| {
             directory == Some(folder) && (wildcard(name, file) || covers(file, name))
         })
     };
@@ -199,11 +184,9 @@ pub(super) fn denied(arg: &Arg, scope: &Scope) -> Option<&'static str> {
 }
 
 fn is_denied_name(name: &str, glob: bool, scope: &Scope) -> bool {
-    if scope.secrets.is_shared(name) {
-        return false;
-    }
-    let mut names = scope.secrets.names().iter();
-    names.any(|pattern| wildcard(pattern, name) || (glob && glob_covers(name, pattern, true)))
+    let list = scope.secrets.list();
+    let is = |pattern: &String| wildcard(pattern, name) || glob && glob_covers(name, pattern, true);
+    !(list.is_shared)(name) && list.names.iter().any(is)
 }
 
 /// Whether a glob may match a name of the deny list.

@@ -44,8 +44,7 @@ impl Pattern {
     ///
     /// # Errors
     ///
-    /// [`PatternError`] where the text is empty, has a word that the shell would expand, or more
-    /// after a `**`.
+    /// [`PatternError`] where the text is empty, has a word that the shell would expand, or more after a `**`.
     pub fn parse(text: &str) -> Result<Self, PatternError> {
         let unreadable = || PatternError::NotLiteral(text.to_owned());
         let mut reader = Reader::new(text);
@@ -82,20 +81,13 @@ impl Pattern {
     ///
     /// A word that is only known when it runs matches nothing but `**`.
     pub fn matches(&self, command: &SimpleCommand) -> bool {
-        let enough = if self.open {
-            command.words.len() >= self.words.len()
-        } else {
-            command.words.len() == self.words.len()
+        let (given, wanted) = (command.words.len(), self.words.len());
+        let is = |(pattern, word): (&PatternWord, &Word)| match (pattern, word) {
+            (PatternWord::Literal(wanted), Word::Literal(given)) => wanted == given,
+            (PatternWord::Any, Word::Literal(_)) => true,
+            (_, Word::Dynamic(_)) => false,
         };
-        enough
-            && self
-                .words
-                .iter()
-                .zip(&command.words)
-                .all(|(pattern, word)| match (pattern, word) {
-                    (PatternWord::Literal(wanted), Word::Literal(given)) => wanted == given,
-                    (PatternWord::Any, Word::Literal(_)) => true,
-                    (_, Word::Dynamic(_)) => false,
-                })
+        (given == wanted || self.open && given > wanted)
+            && self.words.iter().zip(&command.words).all(is)
     }
 }

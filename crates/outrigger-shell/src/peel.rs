@@ -1,15 +1,14 @@
 //! Finds the command inside a wrapper such as `env`, `timeout` or `xargs`, and text that a program runs.
 
+use super::Word;
 use super::expand::{Arg, UNKNOWN};
 use super::flow::Feed;
+use super::plain::is_name;
 use super::table::{TABLE, Wrapper, cluster, has, is_option};
 
-/// What is inside a wrapper.
 #[derive(Debug)]
 pub(super) enum Peeled {
-    /// A command of its own.
     Command(Vec<Arg>),
-    /// Shell text.
     Text(Arg),
 }
 
@@ -26,7 +25,8 @@ pub(super) fn program(args: &[Arg]) -> Option<(String, &[Arg])> {
     let name = name.strip_suffix(".exe").unwrap_or(&name);
     // python3.11 is python, but base64 is not base.
     let plain = name.trim_end_matches(|c: char| c.is_ascii_digit() || matches!(c, '.' | '-'));
-    let versioned = TABLE.interpreter(name).is_none() && TABLE.interpreter(plain).is_some();
+    let versioned =
+        !TABLE.interpreters.contains_key(name) && TABLE.interpreters.contains_key(plain);
     let name = if versioned { plain } else { name };
     Some((name.to_owned(), rest))
 }
@@ -38,7 +38,7 @@ pub(super) fn peel(program: &str, args: &[Arg], input: &Feed) -> Vec<Peeled> {
         let args = args.get(skipped..).unwrap_or_default();
         unwrap(program, wrapper, args, input, &mut found);
     }
-    for option in TABLE.runner(program) {
+    for option in TABLE.runners.get(program).into_iter().flatten() {
         found.extend(option_values(args, option).map(Peeled::Text));
     }
     if matches!(program, "find" | "gfind") {
@@ -83,14 +83,9 @@ fn unwrap(program: &str, wrapper: &Wrapper, args: &[Arg], input: &Feed, found: &
 
 /// Joins words to the text that a shell would be given.
 pub(super) fn joined(args: &[Arg]) -> Arg {
-    let mut text = Arg::default();
-    for (index, arg) in args.iter().enumerate() {
-        if index > 0 {
-            text.text.push(' ');
-        }
-        text.text.push_str(&arg.text);
-        text.absorb(arg);
-    }
+    let texts: Vec<&str> = args.iter().map(|arg| arg.text.as_str()).collect();
+    let mut text = Arg::default().with(texts.join(" "));
+    args.iter().for_each(|arg| text.absorb(arg));
     text
 }
 
@@ -99,26 +94,23 @@ pub(super) fn joined(args: &[Arg]) -> Arg {
 /// An option that is not in the table may or may not take a value; both starts are returned.
 fn starts<'a>(wrapper: &Wrapper, args: &'a [Arg]) -> Vec<&'a [Arg]> {
     let mut rest = args;
-    let mut doubtful = None;
+    let mut doubtful = false;
     while let Some((first, after)) = rest.split_first() {
         let text = first.text.as_str();
-        if text == "--" {
-            rest = after;
-            break;
-        }
         if !text.starts_with('-') || text == "-" {
             break;
         }
-        rest = after;
-        if takes_next(wrapper, text) {
-            rest = rest.split_first().map_or(rest, |(_, after)| after);
-        } else if !text.contains('=') && !has_value(wrapper, text) {
-            doubtful = Some(after);
+        let valued = takes_next(wrapper, text);
+        rest = after.get(usize::from(valued)..).unwrap_or_default();
+        doubtful = !valued && !text.contains('=') && !has_value(wrapper, text);
+        if text == "--" {
+            doubtful = false;
+            break;
         }
     }
     let mut found = vec![after_operands(wrapper, rest)];
-    if let Some((value, after)) = doubtful.and_then(<[Arg]>::split_first)
-        && std::ptr::eq(rest, doubtful.unwrap_or_default())
+    if let Some((value, after)) = rest.split_first()
+        && doubtful
         && !value.text.starts_with('-')
     {
         found.push(after_operands(wrapper, after));
@@ -127,43 +119,32 @@ fn starts<'a>(wrapper: &Wrapper, args: &'a [Arg]) -> Vec<&'a [Arg]> {
 }
 
 fn after_operands<'a>(wrapper: &Wrapper, args: &'a [Arg]) -> &'a [Arg] {
-    let mut rest = args;
-    if wrapper.assignments {
-        while let Some((first, after)) = rest.split_first()
-            && is_assignment(&first.text)
-        {
-            rest = after;
-        }
-    }
-    let inner = rest.get(wrapper.operands..).unwrap_or_default();
-    let options = inner
-        .iter()
-        .take_while(|arg| wrapper.operands > 0 && arg.text.starts_with('-') && arg.text.len() > 1);
-    inner.get(options.count()..).unwrap_or_default()
+    let assigns = |arg: &&Arg| wrapper.assignments && is_assignment(&arg.text);
+    let before = args.iter().take_while(assigns).count() + wrapper.operands;
+    let inner = args.get(before..).unwrap_or_default();
+    let is_option = |arg: &&Arg| arg.text.starts_with('-') && arg.text.len() > 1;
+    let options = inner.iter().take_while(is_option).count();
+    let options = if wrapper.operands > 0 { options } else { 0 };
+    inner.get(options..).unwrap_or_default()
 }
 
-/// Whether the word is `NAME=value`.
 pub(super) fn is_assignment(text: &str) -> bool {
-    text.split_once('=').is_some_and(|(name, _)| {
-        !name.is_empty() && name.chars().all(|c| c == '_' || c.is_ascii_alphanumeric())
-    })
+    let name = text.split_once('=').map(|(name, _)| name);
+    name.is_some_and(|name| !name.is_empty() && name.chars().all(is_name))
 }
 
 /// Whether the option's value is joined to it: `-I{}`.
 fn has_value(wrapper: &Wrapper, text: &str) -> bool {
-    let mut letters = cluster(text).unwrap_or_default().chars();
-    let first = letters.next();
+    let letters = cluster(text).filter(|letters| letters.chars().count() > 1);
+    let first = letters.and_then(|letters| letters.chars().next());
     first.is_some_and(|letter| has(&wrapper.values, &format!("-{letter}")))
-        && letters.next().is_some()
 }
 
 /// Whether the option's value is the next word; in a cluster such as `-rn` the last letter may take it.
 fn takes_next(wrapper: &Wrapper, text: &str) -> bool {
     let last = cluster(text).and_then(|letters| letters.chars().last());
-    has(&wrapper.values, text)
-        || has(&wrapper.code, text)
-        || last.is_some_and(|last| has(&wrapper.values, &format!("-{last}")))
-            && !has_value(wrapper, text)
+    let valued = last.is_some_and(|last| has(&wrapper.values, &format!("-{last}")));
+    has(&wrapper.values, text) || has(&wrapper.code, text) || valued && !has_value(wrapper, text)
 }
 
 /// Returns each value of an option: the next word, what follows `=`, or the rest of a cluster.
@@ -199,13 +180,11 @@ pub(super) fn option_values<'a>(
         }
         let letter = option.strip_prefix('-').filter(|rest| rest.len() == 1)?;
         let (before, value) = cluster(text)?.split_once(letter)?;
-        if !before.chars().all(|c| c.is_ascii_alphabetic()) {
-            return None;
-        }
-        if value.is_empty() {
-            next.cloned()
-        } else {
-            Some(suffix(arg, value))
+        let letters = before.chars().all(|c| c.is_ascii_alphabetic());
+        match value {
+            _ if !letters => None,
+            "" => next.cloned(),
+            value => Some(suffix(arg, value)),
         }
     })
 }
@@ -214,8 +193,29 @@ fn is_long_prefix(name: &str, option: &str) -> bool {
     option.starts_with("--") && name.starts_with("--") && is_option(name, option)
 }
 
-/// Most words that a placeholder of `xargs -I` is followed into; beyond, the items are appended.
+/// Most words that a placeholder is followed into; beyond, what would be in its place is appended.
 const MAX_FILLED: usize = 4_096;
+
+/// Puts each item in the place of the placeholder; behind the words where there is none.
+fn filled(words: &[Arg], placeholder: Option<&str>, items: &[Arg]) -> Vec<Arg> {
+    let followed = words.len() * items.len() <= MAX_FILLED;
+    let Some(placeholder) = placeholder.filter(|_| followed) else {
+        return [words, items].concat();
+    };
+    let fill = |word: &Arg, item: &Arg| {
+        let mut arg = word.with(word.text.replace(placeholder, &item.text));
+        arg.glob |= item.glob;
+        arg.absorb(item);
+        arg
+    };
+    let filled = words.iter().flat_map(|word| {
+        if placeholder.is_empty() || !word.text.contains(placeholder) {
+            return vec![word.clone()];
+        }
+        items.iter().map(|item| fill(word, item)).collect()
+    });
+    filled.collect()
+}
 
 /// Adds what `xargs` reads to the words of its command.
 fn with_items(args: &[Arg], inner: &[Arg], input: &Feed) -> Vec<Arg> {
@@ -230,101 +230,55 @@ fn with_items(args: &[Arg], inner: &[Arg], input: &Feed) -> Vec<Arg> {
             ..Arg::default()
         });
     }
-    let placeholder = option_values(args, "-I")
-        .chain(option_values(args, "--replace"))
-        .next();
-    let Some(placeholder) = placeholder else {
-        return [inner, &items].concat();
-    };
-    if inner.len() * items.len() > MAX_FILLED {
-        return [inner, &items].concat();
-    }
-    inner
-        .iter()
-        .flat_map(|arg| {
-            if placeholder.text.is_empty() || !arg.text.contains(&placeholder.text) {
-                return vec![arg.clone()];
-            }
-            let filled = |item: &Arg| Arg {
-                glob: arg.glob || item.glob,
-                unknown: arg.unknown || item.unknown,
-                made: arg.made || item.made,
-                loose: arg.loose || item.loose,
-                taint: arg.taint.join(item.taint),
-                ..arg.with(arg.text.replace(&placeholder.text, &item.text))
-            };
-            items.iter().map(filled).collect()
-        })
-        .collect()
+    let mut placeholders = option_values(args, "-I").chain(option_values(args, "--replace"));
+    let placeholder = placeholders.next().map(|arg| arg.text);
+    filled(inner, placeholder.as_deref(), &items)
 }
 
 /// Splits what `xargs` reads: at blanks, ends of lines, NUL and what `-d` names; quotes are taken off.
 fn items_of(text: &str, args: &[Arg]) -> Vec<Arg> {
-    let delimiters: String = option_values(args, "-d")
-        .chain(option_values(args, "--delimiter"))
-        .map(|value| value.text)
-        .collect();
-    text.split(|c: char| c.is_whitespace() || c == '\0' || delimiters.contains(c))
-        .map(|item| item.replace(['"', '\'', '\\'], ""))
-        .filter(|item| !item.is_empty())
-        .map(Arg::literal)
-        .collect()
+    let delimiters = option_values(args, "-d").chain(option_values(args, "--delimiter"));
+    let delimiters: String = delimiters.map(|value| value.text).collect();
+    let ends = |c: char| c.is_whitespace() || c == '\0' || delimiters.contains(c);
+    let items = text
+        .split(ends)
+        .map(|item| item.replace(['"', '\'', '\\'], ""));
+    let items = items.filter(|item| !item.is_empty());
+    items.map(Arg::literal).collect()
 }
 
 /// Returns the operands of `find` that name where it starts.
 pub(super) fn find_roots(args: &[Arg]) -> Vec<Arg> {
-    let mut roots: Vec<Arg> = args
-        .iter()
-        .skip_while(|arg| matches!(arg.text.as_str(), "-H" | "-L" | "-P"))
-        .take_while(|arg| !arg.text.starts_with('-') && !matches!(arg.text.as_str(), "!" | "("))
-        .cloned()
-        .collect();
+    let is_option = |arg: &&Arg| matches!(&*arg.text, "-H" | "-L" | "-P");
+    let is_root = |arg: &&Arg| !arg.text.starts_with('-') && !matches!(&*arg.text, "!" | "(");
+    let roots = args.iter().skip_while(is_option).take_while(is_root);
+    let mut roots: Vec<Arg> = roots.cloned().collect();
     if roots.is_empty() {
         roots.push(Arg::literal("."));
     }
     roots
 }
 
-/// Returns the commands of `-exec` and its kin; `{}` becomes everything under the roots.
+/// Returns the commands of `-exec` and its kin.
+///
+/// `{}` is everything under each of the roots; in the text of a script that is all of it at once.
 fn find_commands(args: &[Arg], found: &mut Vec<Peeled>) {
-    let roots = find_roots(args);
-    let mut rest = args.iter();
-    while rest
-        .by_ref()
-        .any(|arg| matches!(arg.text.as_str(), "-exec" | "-execdir" | "-ok" | "-okdir"))
-    {
-        let words = rest
-            .by_ref()
-            .take_while(|arg| !matches!(arg.text.as_str(), ";" | "+"))
-            .cloned()
-            .collect::<Vec<Arg>>();
-        let inner = words.iter().flat_map(|arg| filled(arg, &roots)).collect();
-        found.push(Peeled::Command(inner));
-    }
-}
-
-/// Everything under a directory, as `{}` of `find -exec` is.
-fn everything_under(root: &Arg) -> Arg {
-    Arg {
-        text: format!("{}/*", root.text),
+    let everything = |root: Arg| Arg {
         glob: true,
-        word: Some(super::Word::Dynamic("{}".to_owned())),
-        ..root.clone()
+        word: Some(Word::Dynamic("{}".to_owned())),
+        ..root.with(format!("{}/*", root.text))
+    };
+    let everything: Vec<Arg> = find_roots(args).into_iter().map(everything).collect();
+    let all = [joined(&everything)];
+    let fill = |word: &Arg| match word.text.as_str() {
+        "{}" => everything.clone(),
+        _ => filled(std::slice::from_ref(word), Some("{}"), &all),
+    };
+    let mut rest = args.iter();
+    let runs = |arg: &Arg| matches!(&*arg.text, "-exec" | "-execdir" | "-ok" | "-okdir");
+    while rest.by_ref().any(runs) {
+        let words = rest.by_ref();
+        let words = words.take_while(|arg| !matches!(arg.text.as_str(), ";" | "+"));
+        found.push(Peeled::Command(words.flat_map(fill).collect()));
     }
-}
-
-/// Puts what `find` finds in the place of `{}`; in the text of a script that is all of it at once.
-fn filled(arg: &Arg, roots: &[Arg]) -> Vec<Arg> {
-    let found = roots.iter().map(everything_under);
-    if arg.text == "{}" {
-        return found.collect();
-    }
-    if !arg.text.contains("{}") {
-        return vec![arg.clone()];
-    }
-    let names: Vec<String> = found.map(|arg| arg.text).collect();
-    vec![Arg {
-        text: arg.text.replace("{}", &names.join(" ")),
-        ..arg.clone()
-    }]
 }

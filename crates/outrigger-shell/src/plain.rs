@@ -9,13 +9,11 @@ const RESERVED: [&str; 21] = [
     "esac", "in", "function", "{", "}", "!", "[[", "]]", "coproc",
 ];
 
-/// Characters that end a bare word.
 const META: &str = " \t\n;&|<>()";
 
 /// Why a text is not read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Outside {
-    /// It has this construct.
     Construct(&'static str),
     /// Bash would refuse it: it has this.
     Syntax(&'static str),
@@ -31,7 +29,6 @@ fn syntax<T>(what: &'static str) -> Read<T> {
     Err(Outside::Syntax(what))
 }
 
-/// What of a text is not read yet.
 pub(super) struct Reader<'t> {
     rest: &'t str,
     /// Ends of here-documents whose lines have not come, and whether tabs before them do not count.
@@ -44,7 +41,6 @@ pub(super) fn is_name(c: char) -> bool {
     c == '_' || c.is_ascii_alphanumeric()
 }
 
-/// Reads a whole text.
 pub(super) fn read(text: &str) -> Read<Script> {
     let mut reader = Reader::new(text);
     let mut script = Script::default();
@@ -88,7 +84,6 @@ impl<'t> Reader<'t> {
         self.rest.chars().next()
     }
 
-    /// Takes the next character, whatever it is.
     fn next(&mut self) -> Option<char> {
         let mut chars = self.rest.chars();
         let next = chars.next();
@@ -165,7 +160,7 @@ impl<'t> Reader<'t> {
     }
 
     fn pipeline(&mut self) -> Read<Statement> {
-        let mut statement = Statement::from(Stage::Simple(self.command()?));
+        let mut statement = Statement::of([Stage::Simple(self.command()?)]);
         loop {
             self.skip_blanks();
             if self.peek() != Some('|') || self.is_followed_by('|') {
@@ -227,23 +222,20 @@ impl<'t> Reader<'t> {
             self.next();
             match c {
                 '\\' => match self.next() {
-                    Some(value) => atoms.push(Atom::quoted(value)),
+                    Some(c) => Atom::quote(c, &mut atoms),
                     None => return syntax("a backslash at the end"),
                 },
                 '\'' => {
                     let Some((text, rest)) = self.rest.split_once('\'') else {
                         return syntax("an open single quote");
                     };
-                    atoms.append(&mut Token::quoted(text).atoms);
+                    atoms.push(Atom::Quoted(text.to_owned()));
                     self.rest = rest;
                 }
                 '"' => self.double_quoted(&mut atoms)?,
                 '$' => atoms.push(self.dollar(false)?),
                 '`' => return outside("a substitution"),
-                value => atoms.push(Atom::Char {
-                    value,
-                    quoted: false,
-                }),
+                c => atoms.push(Atom::Bare(c)),
             }
         }
         let source = from.strip_suffix(self.rest).unwrap_or_default();
@@ -252,17 +244,17 @@ impl<'t> Reader<'t> {
     }
 
     fn double_quoted(&mut self, atoms: &mut Vec<Atom>) -> Read<()> {
-        atoms.push(Atom::Empty);
+        atoms.push(Atom::Quoted(String::new()));
         while let Some(c) = self.take_if(|_| true) {
-            atoms.push(match c {
+            match c {
                 '"' => return Ok(()),
-                '$' => self.dollar(true)?,
+                '$' => atoms.push(self.dollar(true)?),
                 '`' => return outside("a substitution"),
                 '\\' if self.rest.starts_with(['$', '`', '\\', '"']) => {
-                    Atom::quoted(self.next().unwrap_or(c))
+                    Atom::quote(self.next().unwrap_or(c), atoms);
                 }
-                c => Atom::quoted(c),
-            });
+                c => Atom::quote(c, atoms),
+            }
         }
         syntax("an open double quote")
     }
@@ -287,11 +279,10 @@ impl<'t> Reader<'t> {
                 Ok(Atom::parameter(c, quoted))
             }
             Some(c) if is_name(c) => Ok(Atom::parameter(self.take_while(is_name), quoted)),
-            _ => Ok(Atom::quoted('$')),
+            _ => Ok(Atom::Quoted("$".to_owned())),
         }
     }
 
-    /// Reads one redirection, if one comes next.
     fn redirect(&mut self) -> Read<Option<Redirect>> {
         self.peek();
         let from = self.rest;
@@ -388,7 +379,6 @@ impl<'t> Reader<'t> {
     }
 }
 
-/// Refuses reserved words and assignments.
 fn check_first(word: &Token) -> Read<()> {
     let bare = word.bare().unwrap_or_default();
     match bare.as_str() {

@@ -10,12 +10,6 @@ use super::table::{TABLE, has, is_option};
 use super::types::{Redirect, Script, Simple, Stage};
 use crate::DangerLevel;
 
-/// Programs that change files and do nothing beyond their words, beside those of the table that only read.
-const CHANGING: [&str; 16] = [
-    "chgrp", "chmod", "chown", "cp", "link", "ln", "mkdir", "mktemp", "mv", "printf", "rm",
-    "rmdir", "tee", "touch", "truncate", "unlink",
-];
-
 /// What has to be the same for an approval to be the same.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Remembered {
@@ -30,17 +24,18 @@ pub(super) fn key(script: &Script, line: &str, level: DangerLevel) -> Option<Rem
     if level >= DangerLevel::Dangerous {
         return None;
     }
-    let stages: Vec<&Stage> = script.iter().flat_map(|it| &it.stages).collect();
-    let commands: Option<Vec<Vec<String>>> = stages
-        .iter()
-        .map(|stage| match stage {
-            Stage::Simple(simple) => words(simple),
-            Stage::Compound(_) | Stage::Function { .. } => None,
-        })
-        .collect();
-    let commands = commands.filter(|commands| !commands.is_empty())?;
-    let alone = matches!(stages.as_slice(), [Stage::Simple(simple)] if simple.redirects.is_empty())
-        && !script.iter().any(|statement| statement.background);
+    let stages = script.iter().flat_map(|it| &it.stages);
+    let simple = stages.map(|stage| match stage {
+        Stage::Simple(simple) => Some(simple),
+        Stage::Compound(_) | Stage::Function { .. } => None,
+    });
+    let simple: Vec<&Simple> = simple.collect::<Option<_>>()?;
+    let commands: Vec<Vec<String>> = simple.iter().map(|it| words(it)).collect::<Option<_>>()?;
+    let alone = match simple.as_slice() {
+        [] => return None,
+        [simple] => simple.redirects.is_empty() && script.iter().all(|it| !it.background),
+        _ => false,
+    };
     Some(Remembered {
         commands,
         line: (!alone).then(|| line.trim().to_owned()),
@@ -49,10 +44,8 @@ pub(super) fn key(script: &Script, line: &str, level: DangerLevel) -> Option<Rem
 
 /// The command's words where they, and nothing else, say what it does.
 fn words(simple: &Simple) -> Option<Vec<String>> {
-    let fed = simple
-        .redirects
-        .iter()
-        .any(|redirect| matches!(redirect, Redirect::Read(_) | Redirect::Text(_)));
+    let mut redirects = simple.redirects.iter();
+    let fed = redirects.any(|it| matches!(it, Redirect::Read(_) | Redirect::Text(_)));
     if fed || !simple.assignments.is_empty() {
         return None;
     }
@@ -71,17 +64,16 @@ fn tell_all(words: &[String]) -> bool {
     }
     let args: Vec<Arg> = rest.iter().map(Arg::literal).collect();
     if TABLE.wrapper(program, &args).is_some()
-        || TABLE.interpreter(program).is_some()
+        || TABLE.interpreters.contains_key(program)
         || !peel::peel(program, &args, &super::Feed::default()).is_empty()
     {
         return false;
     }
     if let Some(agnostic) = TABLE.safe.agnostic.get(program.as_str()) {
-        return !rest
-            .iter()
-            .any(|word| agnostic.except.iter().any(|option| is_option(word, option)));
+        let allowed = |word| !agnostic.except.iter().any(|it| is_option(word, it));
+        return rest.iter().all(|word| allowed(word));
     }
-    CHANGING.contains(&program.as_str()) || (rest.is_empty() && has(&TABLE.safe.bare, program))
+    has(&TABLE.programs.changing, program) || (rest.is_empty() && has(&TABLE.safe.bare, program))
 }
 
 #[cfg(test)]

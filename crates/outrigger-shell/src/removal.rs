@@ -13,7 +13,6 @@ use crate::DangerLevel;
 const PROTECTED: &str = "removes or moves a system directory or a home";
 
 impl Walk<'_> {
-    /// Programs that remove or move files.
     pub(super) fn removal(&mut self, it: &Invocation<'_>, scope: &Scope) {
         let protected = |arg: &Arg| paths::protected(arg, scope);
         match it.program {
@@ -149,7 +148,6 @@ fn abbreviates(word: &str, option: &str) -> bool {
     is_option(word, option) || word.len() > 2 && word.starts_with("--") && option.starts_with(word)
 }
 
-/// Splits the operands of `cp`, `mv` and their kin.
 pub(super) fn sources_and_targets(it: &Invocation<'_>) -> (Vec<Arg>, Vec<Arg>) {
     let targets = it.values(&["-t", "--target-directory"]);
     let mut operands: Vec<Arg> = it.operands().cloned().collect();

@@ -2,14 +2,12 @@
 //!
 //! What is not proven is no accusation; it is a warning with the first thing that stood in the way.
 
-use std::path::Path;
-
 use super::allowed::{only_prints, operands, tells};
 use super::characters::visible;
 use super::expand::{Arg, expand, expand_text};
 use super::paths;
 use super::scope::Scope;
-use super::table::{Agnostic, Options, TABLE, cluster, has, is_option};
+use super::table::{Agnostic, TABLE, cluster, has, is_option};
 use super::types::{Redirect, Script, Simple, Stage, Token};
 use crate::{DangerLevel, Finding, Surroundings};
 
@@ -18,6 +16,9 @@ mod wrapped;
 
 /// The finding is why the line is not called safe.
 pub(super) type Proof<T = ()> = Result<T, Finding>;
+
+/// The reason is why a word may show a secret.
+type Harmless = Result<(), &'static str>;
 
 fn unproven(rule: &'static str, words: &str, reason: impl Into<String>) -> Finding {
     Finding {
@@ -48,30 +49,40 @@ impl Item {
         unproven(rule, &self.source, reason)
     }
 
+    pub(super) fn not_allowed(&self) -> Finding {
+        self.unproven("option", "is an option that is not allowed")
+    }
+
     pub(super) fn literal(&self) -> Proof<&str> {
-        self.literal
-            .as_deref()
-            .ok_or_else(|| self.unproven("dynamic-word", "is only known when it runs"))
+        let dynamic = || self.unproven("dynamic-word", "is only known when it runs");
+        self.literal.as_deref().ok_or_else(dynamic)
+    }
+
+    /// Whether the word, if it is literal, is one of these.
+    fn is(&self, words: &[&str]) -> bool {
+        let literal = self.literal.as_deref();
+        literal.is_some_and(|text| words.contains(&text))
+    }
+
+    fn is_option<T: AsRef<str>>(&self, options: &[T]) -> bool {
+        let is = |arg: &Arg| options.iter().any(|it| is_option(&arg.text, it.as_ref()));
+        self.args.iter().any(is)
     }
 }
 
-/// Proves that a script of plain commands, pipes and lists only reads.
 pub(super) fn prove(script: &Script, surroundings: &Surroundings<'_>) -> Proof {
+    let scope = Scope::new(surroundings);
     let mut prover = Prover {
         surroundings,
-        scope: Scope::new(surroundings),
+        scope,
     };
-    for statement in script {
-        for stage in &statement.stages {
-            match stage {
-                Stage::Simple(simple) => prover.simple(simple)?,
-                Stage::Compound(_) | Stage::Function { .. } => {
-                    return Err(unproven("grammar", "", "is more than plain commands"));
-                }
-            }
+    let mut stages = script.iter().flat_map(|statement| &statement.stages);
+    stages.try_for_each(|stage| match stage {
+        Stage::Simple(simple) => prover.simple(simple),
+        Stage::Compound(_) | Stage::Function { .. } => {
+            Err(unproven("grammar", "", "is more than plain commands"))
         }
-    }
-    Ok(())
+    })
 }
 
 struct Prover<'a> {
@@ -81,29 +92,23 @@ struct Prover<'a> {
 
 impl Prover<'_> {
     fn simple(&mut self, simple: &Simple) -> Proof {
-        let items: Vec<Item> = simple
-            .words
-            .iter()
-            .map(|token| Item::new(token, &self.scope))
-            .collect();
-        let mut text = false;
+        let items = simple.words.iter().map(|it| Item::new(it, &self.scope));
+        let items: Vec<Item> = items.collect();
+        let program = items.first().and_then(|item| item.literal.as_deref());
+        let agnostic = program.is_some_and(|name| TABLE.safe.agnostic.contains_key(name));
         for redirect in &simple.redirects {
             match redirect {
                 Redirect::Read(token) => {
                     let arg = expand_text(token, &self.scope);
-                    self.readable(&arg, &token.source)?;
+                    self.readable(&arg)
+                        .map_err(|reason| unproven("secret", &token.source, reason))?;
                 }
-                Redirect::Text(_) => text = true,
-                Redirect::Write(_) | Redirect::Duplicate | Redirect::Descriptor(_) => {}
+                Redirect::Text(_) if !agnostic => {
+                    let reason = "feeds a text to a program that may run it";
+                    return Err(unproven("here-document", "<<", reason));
+                }
+                _ => {}
             }
-        }
-        let agnostic = items
-            .first()
-            .and_then(|item| item.literal.as_deref())
-            .is_some_and(|name| TABLE.safe.agnostic.contains_key(name));
-        if text && !agnostic {
-            let reason = "feeds a text to a program that may run it";
-            return Err(unproven("here-document", "<<", reason));
         }
         self.command(&items)
     }
@@ -123,45 +128,41 @@ impl Prover<'_> {
         if rest.is_empty() && has(&TABLE.safe.bare, name) {
             return Ok(());
         }
-        if self.surroundings.unhidden.is_some() {
-            whole_folders(first, rest)?;
+        if self.surroundings.unhidden.is_some() && reads_unnamed(name, rest) {
+            let reason = "reads files that are not named, and nothing hides secrets here";
+            return Err(first.unproven("secret", reason));
         }
         if let Some(agnostic) = TABLE.safe.agnostic.get(name) {
             return self.agnostic(agnostic, rest);
         }
+        if let Some(options) = TABLE.safe.options.get(name) {
+            let operands = operands(rest, options, first)?;
+            if name == "sed" {
+                return self.sed(first, rest, &operands);
+            }
+            let files = operands.get(usize::from(name == "rg")..);
+            self.all_readable(files.unwrap_or_default())?;
+            self.named_files(rest)?;
+            return self.option_files(rest);
+        }
         match name {
             "cd" => self.cd(first, rest),
             "find" => self.find(rest),
-            "sed" => self.sed(first, rest),
             "printf" => printf(first, rest),
             "test" | "[" => self.test(rest),
             "git" => self.git(first, rest),
-            "command" if lookup(rest) => Ok(()),
-            _ => match TABLE.safe.options.get(name) {
-                Some(options) => {
-                    let operands = operands(rest, options, first)?;
-                    let files = match name {
-                        "rg" => operands.get(1..).unwrap_or_default(),
-                        _ => &operands,
-                    };
-                    self.all_readable(files)?;
-                    self.named_files(rest)?;
-                    self.option_files(rest)
-                }
-                None => self.wrapper(name, first, rest),
-            },
+            // A lookup: nothing is run.
+            "command" if rest.first().is_some_and(|it| it.is(&["-v", "-V"])) => Ok(()),
+            _ => self.wrapper(name, first, rest),
         }
     }
 
     /// Programs of which no option writes or runs anything.
     fn agnostic(&self, agnostic: &Agnostic, rest: &[Item]) -> Proof {
-        for item in rest {
-            if agnostic.except.is_empty() {
-                break;
-            }
-            let text = item.literal()?;
-            if agnostic.except.iter().any(|option| is_option(text, option)) {
-                return Err(item.unproven("option", "is an option that is not allowed"));
+        for item in rest.iter().filter(|_| !agnostic.except.is_empty()) {
+            item.literal()?;
+            if item.is_option(&agnostic.except) {
+                return Err(item.not_allowed());
             }
         }
         if agnostic.text {
@@ -170,17 +171,10 @@ impl Prover<'_> {
         for item in rest {
             let mut args = item.args.iter();
             if args.any(|arg| tells(&arg.text, &agnostic.telling)) {
-                return secret(&item.source, "writes out the environment");
+                return Err(item.unproven("secret", "writes out the environment"));
             }
         }
-        let replaced = rest.iter().any(|item| {
-            item.args.iter().any(|arg| {
-                agnostic
-                    .instead
-                    .iter()
-                    .any(|option| is_option(&arg.text, option))
-            })
-        });
+        let replaced = rest.iter().any(|item| item.is_option(&agnostic.instead));
         let mut leading = if replaced { 0 } else { agnostic.leading };
         let mut pattern = false;
         for item in rest {
@@ -192,101 +186,83 @@ impl Prover<'_> {
             pattern = agnostic.leading > 0 && item.source == "-e";
             if !option && leading > 0 {
                 leading -= 1;
-                continue;
-            }
-            for arg in &item.args {
-                if agnostic.looks && !option {
-                    self.not_denied(arg, &item.source)?;
-                } else {
-                    self.operand_readable(arg, &item.source)?;
-                }
+            } else if agnostic.looks && !option {
+                self.each(item, Self::not_denied)?;
+            } else {
+                self.each(item, Self::operand_readable)?;
             }
         }
         Ok(())
     }
 
-    fn operand_readable(&self, arg: &Arg, source: &str) -> Proof {
-        self.readable(arg, source)?;
+    fn each(&self, item: &Item, check: impl Fn(&Self, &Arg) -> Harmless) -> Proof {
+        let mut args = item.args.iter();
+        args.try_for_each(|arg| check(self, arg))
+            .map_err(|reason| item.unproven("secret", reason))
+    }
+
+    fn operand_readable(&self, arg: &Arg) -> Harmless {
+        self.readable(arg)?;
         // `--file=x` and `-fx` name files, too.
-        let attached = arg
-            .text
-            .split_once('=')
-            .map(|(_, value)| value)
-            .or_else(|| arg.text.get(2..).filter(|_| cluster(&arg.text).is_some()));
-        match attached {
-            Some(value) => self.readable(&arg.with(value), source),
+        let text = &arg.text;
+        let value = text.split_once('=').map(|(_, value)| value);
+        let joined = || text.get(2..).filter(|_| cluster(text).is_some());
+        match value.or_else(joined) {
+            Some(value) => self.readable(&arg.with(value)),
             None => Ok(()),
         }
     }
 
     /// What a program reads and may show.
-    fn readable(&self, arg: &Arg, source: &str) -> Proof {
-        self.harmless(arg, source)?;
-        if let Some(shows) = self.surroundings.unhidden {
-            let found = arg.as_known().map(|text| self.scope.resolve(text));
-            match found {
-                Some(Some(path)) if !shows(&path) => {}
-                Some(Some(_)) => return secret(source, "leads to files that nothing hides here"),
-                _ => return secret(source, "may name a secret, which nothing hides here"),
-            }
+    fn readable(&self, arg: &Arg) -> Harmless {
+        self.harmless(arg)?;
+        let Some(shows) = self.surroundings.unhidden else {
+            return Ok(());
+        };
+        match arg.as_known().and_then(|text| self.scope.resolve(text)) {
+            Some(path) if !shows(&path) => Ok(()),
+            Some(_) => Err("leads to files that nothing hides here"),
+            None => Err("may name a secret, which nothing hides here"),
         }
-        Ok(())
     }
 
     /// What a program opens, without showing all that is in it.
-    fn harmless(&self, arg: &Arg, source: &str) -> Proof {
-        self.not_denied(arg, source)?;
+    fn harmless(&self, arg: &Arg) -> Harmless {
+        self.not_denied(arg)?;
         let device = self.scope.resolve(&arg.text).is_some_and(|path| {
             path.starts_with("/dev") && !matches!(path.to_str(), Some("/dev/null" | "/dev/stdin"))
         });
         if device {
-            return secret(source, "reads a device");
+            Err("reads a device")
+        } else {
+            Ok(())
         }
-        Ok(())
     }
 
-    fn not_denied(&self, arg: &Arg, source: &str) -> Proof {
-        match paths::denied(&arg.as_pattern(), &self.scope) {
-            Some(reason) => secret(source, reason),
-            None => Ok(()),
-        }
+    fn not_denied(&self, arg: &Arg) -> Harmless {
+        paths::denied(&arg.as_pattern(), &self.scope).map_or(Ok(()), Err)
     }
 
     fn all_readable(&self, items: &[&Item]) -> Proof {
-        for item in items {
-            for arg in &item.args {
-                self.readable(arg, &item.source)?;
-            }
-        }
-        Ok(())
-    }
-
-    fn all_harmless(&self, item: &Item) -> Proof {
-        let mut args = item.args.iter();
-        args.try_for_each(|arg| self.harmless(arg, &item.source))
+        let mut items = items.iter();
+        items.try_for_each(|item| self.each(item, Self::readable))
     }
 
     /// Files that an option names by the next word: `-f list`.
     fn named_files(&self, rest: &[Item]) -> Proof {
-        for pair in rest.windows(2) {
-            let [option, value] = pair else { continue };
-            let reads = cluster(&option.source)
-                .is_some_and(|letters| letters.ends_with(['f', 'm']))
-                || option.source.starts_with("--") && option.source.contains("file");
-            if reads {
-                self.all_readable(&[value])?;
+        for (option, value) in rest.iter().zip(rest.iter().skip(1)) {
+            let option = &option.source;
+            let short = cluster(option).is_some_and(|letters| letters.ends_with(['f', 'm']));
+            if short || option.starts_with("--") && option.contains("file") {
+                self.each(value, Self::readable)?;
             }
         }
         Ok(())
     }
 
     fn option_files(&self, rest: &[Item]) -> Proof {
-        for item in rest.iter().filter(|item| item.source.starts_with('-')) {
-            for arg in &item.args {
-                self.operand_readable(arg, &item.source)?;
-            }
-        }
-        Ok(())
+        let mut options = rest.iter().filter(|item| item.source.starts_with('-'));
+        options.try_for_each(|item| self.each(item, Self::operand_readable))
     }
 
     fn cd(&mut self, first: &Item, rest: &[Item]) -> Proof {
@@ -294,14 +270,10 @@ impl Prover<'_> {
             return Err(first.unproven("directory", "does not name one directory"));
         };
         let text = target.literal()?;
-        let roots: [&Path; 2] = [
-            self.surroundings.project_root,
-            self.surroundings.central_root,
-        ];
-        let inside = self
-            .scope
-            .resolve(text)
-            .is_some_and(|path| roots.iter().any(|root| path.starts_with(root)));
+        let known = self.surroundings;
+        let inside = self.scope.resolve(text).is_some_and(|path| {
+            path.starts_with(known.project_root) || path.starts_with(known.central_root)
+        });
         if text.starts_with('-') || text.is_empty() || !inside {
             return Err(target.unproven("directory", "leaves the project"));
         }
@@ -315,120 +287,81 @@ impl Prover<'_> {
         while let Some(item) = items.next() {
             let text = item.literal()?;
             if has(&predicates.with_value, text) {
-                if let Some(value) = items.next() {
-                    value.literal()?;
-                    if text.contains("newer") || text == "-samefile" {
-                        self.all_harmless(value)?;
-                    }
+                let Some(value) = items.next() else { break };
+                value.literal()?;
+                if text.contains("newer") || text == "-samefile" {
+                    self.each(value, Self::harmless)?;
                 }
-            } else if text.starts_with(['-', '(', ')', '!', ',']) {
-                if !has(&predicates.alone, text) {
-                    return Err(item.unproven("option", "is a predicate that is not allowed"));
-                }
-            } else {
-                self.all_harmless(item)?;
+            } else if !text.starts_with(['-', '(', ')', '!', ',']) {
+                self.each(item, Self::harmless)?;
+            } else if !has(&predicates.alone, text) {
+                return Err(item.unproven("option", "is a predicate that is not allowed"));
             }
         }
         Ok(())
     }
 
     /// `sed -n` with one script that only prints.
-    fn sed(&self, first: &Item, rest: &[Item]) -> Proof {
-        let options = Options {
-            flags: "nErsuz".to_owned(),
-            long: ["quiet", "silent", "regexp-extended"]
-                .map(str::to_owned)
-                .to_vec(),
-            ..Options::default()
+    fn sed(&self, first: &Item, rest: &[Item], operands: &[&Item]) -> Proof {
+        let quiets = ["-n", "--quiet", "--silent"];
+        let quiet = rest.iter().any(|item| item.is_option(&quiets));
+        let Some((script, files)) = operands.split_first() else {
+            return Err(first.unproven("sed-script", "has no script"));
         };
-        let operands = operands(rest, &options, first)?;
-        let quiet = rest
-            .iter()
-            .filter_map(|item| item.literal.as_deref())
-            .any(|text| {
-                cluster(text).is_some_and(|letters| letters.contains('n'))
-                    || matches!(text, "--quiet" | "--silent")
-            });
-        match operands.split_first() {
-            Some((script, files)) if quiet && only_prints(script.literal()?) => {
-                self.all_readable(files)
-            }
-            Some((script, _)) => {
-                Err(script.unproven("sed-script", "is more than a range to print"))
-            }
-            None => Err(first.unproven("sed-script", "has no script")),
+        if !quiet || !only_prints(script.literal()?) {
+            return Err(script.unproven("sed-script", "is more than a range to print"));
         }
+        self.all_readable(files)
     }
 
     fn test(&self, rest: &[Item]) -> Proof {
         for item in rest {
             let text = item.literal()?;
-            let subscript = text.contains('[');
-            if matches!(text, "-v" | "-R") || subscript {
+            if matches!(text, "-v" | "-R") || text.contains('[') {
                 return Err(item.unproven("test-operand", "may be evaluated"));
             }
-            self.all_harmless(item)?;
+            self.each(item, Self::harmless)?;
         }
         Ok(())
     }
 }
 
-/// Refuses what reads every file of a folder, or files that nobody names: nothing hides the secrets among them.
-fn whole_folders(program: &Item, rest: &[Item]) -> Proof {
-    let options = |letters: &str, long: &[&str]| {
-        rest.iter().flat_map(|item| &item.args).any(|arg| {
-            cluster(&arg.text).is_some_and(|given| given.contains(|c| letters.contains(c)))
-                || long.iter().any(|option| is_option(&arg.text, option))
-        })
-    };
-    let reads_all = match program.literal()? {
-        "grep" | "egrep" | "fgrep" => options(
-            "rRd",
-            &["--recursive", "--dereference-recursive", "--directories"],
-        ),
-        "diff" => options("r", &["--recursive", "--from-file", "--to-file"]),
+/// Whether it reads every file of a folder, or files that nobody names: nothing hides the secrets among them.
+fn reads_unnamed(program: &str, rest: &[Item]) -> bool {
+    let given = |options: &[&str]| rest.iter().any(|item| item.is_option(options));
+    match program {
+        "grep" | "egrep" | "fgrep" => given(&[
+            "-r",
+            "-R",
+            "-d",
+            "--recursive",
+            "--dereference-recursive",
+            "--directories",
+        ]),
+        "diff" => given(&["-r", "--recursive", "--from-file", "--to-file"]),
         "rg" | "xargs" => true,
         // What is in the work tree and is not committed.
         "git" => {
-            let word = |item: &Item, texts: &[&str]| {
-                item.literal().is_ok_and(|text| texts.contains(&text))
-            };
-            let compares = rest.first().is_some_and(|item| word(item, &["diff"]));
-            compares
-                && !rest
-                    .iter()
-                    .any(|item| word(item, &["--cached", "--staged"]))
+            rest.first().is_some_and(|item| item.is(&["diff"]))
+                && !rest.iter().any(|item| item.is(&["--cached", "--staged"]))
         }
         _ => false,
-    };
-    if reads_all {
-        let reason = "reads files that are not named, and nothing hides secrets here";
-        return Err(program.unproven("secret", reason));
     }
-    Ok(())
-}
-
-fn secret(source: &str, reason: &str) -> Proof {
-    Err(unproven("secret", source, reason))
-}
-
-/// `command -v name`: a lookup, nothing is run.
-fn lookup(rest: &[Item]) -> bool {
-    rest.first()
-        .is_some_and(|item| matches!(item.literal.as_deref(), Some("-v" | "-V")))
 }
 
 fn printf(first: &Item, rest: &[Item]) -> Proof {
     let Some(format) = rest.first() else {
         return Err(first.unproven("printf", "has no format"));
     };
-    if format.literal()? == "--" {
-        return rest
-            .get(1)
-            .map_or(Ok(()), |format| format.literal().map(drop));
+    match format.literal()? {
+        "--" => rest
+            .iter()
+            .skip(1)
+            .take(1)
+            .try_for_each(|it| it.literal().map(drop)),
+        text if text.starts_with('-') => {
+            Err(format.unproven("printf", "is an option that is not allowed"))
+        }
+        _ => Ok(()),
     }
-    if format.literal()?.starts_with('-') {
-        return Err(format.unproven("printf", "is an option that is not allowed"));
-    }
-    Ok(())
 }

@@ -20,7 +20,6 @@ const MAX_ELEMENTS: usize = 64;
 /// Where text came from that may end up being run or sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Taint {
-    /// Downloaded.
     pub(super) fetched: bool,
     /// Decoded, decompressed or rearranged.
     pub(super) decoded: bool,
@@ -46,7 +45,6 @@ impl Taint {
     }
 }
 
-/// What a variable may hold.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Value {
     /// Every known value; none if it is not known.
@@ -66,7 +64,6 @@ impl Value {
         }
     }
 
-    /// Returns what a variable holds that is set to these words.
     pub(super) fn of(args: &[Arg]) -> Self {
         let known = args.iter().all(|arg| !arg.unknown);
         let choices = args.iter().filter(|_| known).map(|arg| arg.text.clone());
@@ -77,7 +74,6 @@ impl Value {
     }
 }
 
-/// What the line has set so far.
 #[derive(Clone, Debug)]
 pub(super) struct Scope {
     variables: HashMap<String, Rc<Value>>,
@@ -88,7 +84,6 @@ pub(super) struct Scope {
     pub(super) opened: Taint,
     /// What the commands read that are walked, and with them the substitutions in their words.
     pub(super) input: Taint,
-    /// Functions that are defined.
     pub(super) bodies: HashMap<String, Rc<Script>>,
     /// Functions whose body is being read, the outermost first.
     pub(super) running: Vec<Running>,
@@ -110,6 +105,7 @@ impl Scope {
     pub(super) fn new(surroundings: &Surroundings<'_>) -> Self {
         let is_own = |root: &&Path| parts(root).count() >= SHORTEST_ROOT;
         let roots = [surroundings.project_root, surroundings.central_root];
+        let roots = roots.into_iter().filter(is_own).map(Path::to_owned);
         let home = surroundings.home.unwrap_or(Path::new("/home/-"));
         let mut scope = Self {
             variables: HashMap::new(),
@@ -123,11 +119,7 @@ impl Scope {
             in_loop: false,
             home: home.to_string_lossy().into_owned(),
             secrets: surroundings.secrets.clone(),
-            roots: roots
-                .into_iter()
-                .filter(is_own)
-                .map(Path::to_owned)
-                .collect(),
+            roots: roots.collect(),
         };
         scope.set("HOME", &home.to_string_lossy());
         scope.set("PWD", &surroundings.project_root.to_string_lossy());
@@ -148,7 +140,6 @@ impl Scope {
         self.bind(name, Value::any([value.to_owned()], Taint::default()));
     }
 
-    /// Lets a variable hold what may be any of several values.
     pub(super) fn bind(&mut self, name: &str, value: Value) {
         self.variables.insert(name.to_owned(), Rc::new(value));
     }
@@ -166,12 +157,6 @@ impl Scope {
             spread: value.spread,
             ..Value::any(elements, value.taint)
         }))
-    }
-
-    /// Whether the variable may hold one of several values.
-    pub(super) fn is_choice(&self, name: &str) -> bool {
-        self.value(name)
-            .is_some_and(|value| value.choices.len() > 1)
     }
 
     /// Makes a path absolute and drops `.` and `..` without looking at any file.

@@ -1,27 +1,21 @@
 //! Which names are those of files for secrets; the list comes from the caller, who keeps it for other uses as well.
 
-use std::fmt;
 use std::sync::Arc;
 
 use super::characters::is_invisible;
 use super::table::TABLE;
 
 /// The names of files for secrets; a clone is the same list.
-#[derive(Clone)]
-pub struct Secrets(Arc<Names>);
+#[derive(Clone, Debug)]
+pub struct Secrets(Arc<List>);
 
-struct Names {
-    names: Vec<String>,
-    directories: Vec<String>,
-    below: Vec<[String; 2]>,
-    is_shared: fn(&str) -> bool,
+#[derive(Debug)]
+pub(super) struct List {
+    pub(super) names: Vec<String>,
+    pub(super) directories: Vec<String>,
+    pub(super) below: Vec<[String; 2]>,
+    pub(super) is_shared: fn(&str) -> bool,
     fold: fn(&str) -> String,
-}
-
-impl fmt::Debug for Secrets {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "Secrets({} names)", self.0.names.len())
-    }
 }
 
 impl Default for Secrets {
@@ -42,49 +36,34 @@ impl Secrets {
         is_shared: fn(&str) -> bool,
         fold: fn(&str) -> String,
     ) -> Self {
-        let more = &TABLE.paths;
-        let mut names = Names {
-            names: more.secret_names.clone(),
-            directories: more.secret_directories.clone(),
-            below: more.secret_below.clone(),
+        let mut list = List {
+            names: TABLE.paths.secret_names.clone(),
+            directories: TABLE.paths.secret_directories.clone(),
+            below: TABLE.paths.secret_below.clone(),
             is_shared,
             fold,
         };
         for glob in globs {
             let path = glob.trim_start_matches("**/");
             match path.split_once('/') {
-                None => names.names.push(path.to_owned()),
-                Some((directory, "**")) => names.directories.push(directory.to_owned()),
+                None => list.names.push(path.to_owned()),
+                Some((directory, "**")) => list.directories.push(directory.to_owned()),
                 Some((directory, name)) => {
                     let name = name.strip_suffix("/**").unwrap_or(name);
-                    names.below.push([directory.to_owned(), name.to_owned()]);
+                    list.below.push([directory.to_owned(), name.to_owned()]);
                 }
             }
         }
-        Self(Arc::new(names))
+        Self(Arc::new(list))
     }
 
-    pub(super) fn names(&self) -> &[String] {
-        &self.0.names
-    }
-
-    pub(super) fn directories(&self) -> &[String] {
-        &self.0.directories
-    }
-
-    pub(super) fn below(&self) -> &[[String; 2]] {
-        &self.0.below
-    }
-
-    pub(super) fn is_shared(&self, name: &str) -> bool {
-        (self.0.is_shared)(name)
+    pub(super) fn list(&self) -> &List {
+        &self.0
     }
 
     /// Folds a name as the list is written, and takes out what a terminal does not show.
     pub(super) fn fold(&self, name: &str) -> String {
-        (self.0.fold)(name)
-            .chars()
-            .filter(|c| !is_invisible(*c))
-            .collect()
+        let folded = (self.0.fold)(name);
+        folded.chars().filter(|c| !is_invisible(*c)).collect()
     }
 }

@@ -1,7 +1,4 @@
-//! Files that a line writes or downloads, and then runs.
-//!
-//! They are on the disk: what a subshell or a shell string does to them is there for the rest of the line, so all
-//! scopes of a line share them.
+//! Files that a line writes or downloads, and then runs; they are on the disk, so all scopes of a line share them.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -99,19 +96,6 @@ impl Walk<'_> {
         }
     }
 
-    /// A program or script that the same line downloaded or wrote is run by its path.
-    pub(super) fn downloaded(&mut self, args: &[Arg], scope: &Scope) {
-        let Some(first) = args.first().filter(|first| first.text.contains('/')) else {
-            return;
-        };
-        let taint = file_taint(first, scope);
-        if taint.fetched {
-            self.hidden(args);
-        }
-        self.stored(taint, args);
-    }
-
-    /// What the line wrote to a file is run.
     pub(super) fn stored(&mut self, taint: Taint, args: &[Arg]) {
         if taint.written {
             let reason = "runs a file that the same line writes";

@@ -7,7 +7,6 @@ use super::scope::Scope;
 use super::walk::Walk;
 
 impl Walk<'_> {
-    /// Programs that change processes, modes or the machine, beyond what the tables say.
     pub(super) fn system(&mut self, it: &Invocation<'_>, scope: &Scope) {
         match it.program {
             "kill" => self.kill(it),
@@ -17,8 +16,7 @@ impl Walk<'_> {
             "openssl" if it.names(&["s_client"]) => self.signs.netcat = true,
             _ => {}
         }
-        let script = it.args.first();
-        let service = script.is_some_and(|arg| arg.text.contains("/init.d/"));
+        let service = it.first.text.contains("/init.d/");
         if service && it.names(&["stop", "restart", "force-stop"]) {
             let reason = "stops or changes services of the machine";
             self.dangerous(it.args, "service", reason);
@@ -26,23 +24,17 @@ impl Walk<'_> {
     }
 
     fn kill(&mut self, it: &Invocation<'_>) {
-        let mut targets = it.rest;
-        if let [first, after @ ..] = it.rest
-            && first.text.starts_with('-')
-        {
-            targets = match (first.text.as_str(), after) {
-                ("-s" | "-n", [_, after @ ..]) => after,
-                _ => after,
-            };
-        }
-        for target in targets {
+        let option = it.rest.first().map_or("", |first| &*first.text);
+        let skipped = match option {
+            "-s" | "-n" => 2,
+            option => usize::from(option.starts_with('-')),
+        };
+        for target in it.rest.iter().skip(skipped) {
             // `01` and `+1` are the first process as well.
             let process = target.text.trim().parse::<i64>().ok();
-            let substituted = match &target.word {
-                Some(Word::Dynamic(source)) => source.contains(['(', '`']),
-                Some(Word::Literal(_)) => false,
-                None => true,
-            };
+            let substituted = target.word.as_ref().is_none_or(
+                |word| matches!(word, Word::Dynamic(source) if source.contains(['(', '`'])),
+            );
             if process == Some(1) {
                 self.blocked(it.args, "power", "kills the first process");
             } else if process == Some(-1) || target.unknown && substituted {

@@ -17,7 +17,6 @@ use super::words::is_word;
 /// Deepest nesting that is followed: a group, a substitution and a string in it are one step each.
 pub(super) const MAX_NESTING: usize = 64;
 
-/// What was read of a text.
 #[derive(Debug, Default)]
 pub(super) struct Reading {
     pub(super) script: Script,
@@ -40,7 +39,8 @@ pub(super) enum Fault {
 pub(super) fn readings(text: &str) -> Vec<Reading> {
     let (mut joined, mut split) = (String::new(), String::new());
     for line in text.split_inclusive('\n') {
-        let escapes = |head: &&str| (head.len() - head.trim_end_matches('\\').len()) % 2 == 0;
+        let slashes = |head: &str| head.len() - head.trim_end_matches('\\').len();
+        let escapes = |head: &&str| slashes(head).is_multiple_of(2);
         let whole = line.strip_suffix("\\\n").filter(escapes).unwrap_or(line);
         joined.push_str(whole);
         split.push_str(if line.contains('#') { line } else { whole });
@@ -71,7 +71,6 @@ pub(super) fn read(text: &str, depth: usize) -> Reading {
     }
 }
 
-/// Builds a script from the nodes of a tree.
 pub(super) struct Builder<'t> {
     pub(super) text: &'t str,
     pub(super) fault: Option<Fault>,
@@ -85,6 +84,11 @@ impl<'t> Builder<'t> {
 
     pub(super) fn source(&self, node: Node<'_>) -> &'t str {
         self.slice(node.byte_range())
+    }
+
+    pub(super) fn field(&self, node: Node<'_>, name: &str) -> String {
+        let field = node.child_by_field_name(name);
+        field.map_or("", |field| self.source(field)).to_owned()
     }
 
     pub(super) fn slice(&self, range: Range<usize>) -> &'t str {
@@ -126,7 +130,7 @@ impl<'t> Builder<'t> {
             assignment.value.atoms.push(Atom::opaque(inner, true));
             let mut simple = Simple::default();
             simple.assignments.push(assignment);
-            script.push(Stage::Simple(simple).into());
+            script.push(Statement::of([Stage::Simple(simple)]));
         }
         script.append(&mut self.script(node));
         script
@@ -158,31 +162,24 @@ impl<'t> Builder<'t> {
             }
             "pipeline" => {
                 let stages = self.deeper(|builder| builder.stages(node));
-                statements.push(Statement {
-                    stages,
-                    background: false,
-                });
+                statements.push(Statement::of(stages));
             }
             "redirected_statement" => self.deeper(|builder| builder.redirected(node, statements)),
             "negated_command" | "elif_clause" | "else_clause" | "do_group" | "case_item"
             | "ERROR" => statements.append(&mut self.clause(node)),
-            _ => statements.extend(self.stage(node).map(Statement::from)),
+            _ => statements.extend(self.stage(node).map(|it| Statement::of([it]))),
         }
     }
 
     fn stages(&mut self, node: Node<'_>) -> Vec<Stage> {
         let mut stages = Vec::new();
         for child in children(node).filter(Node::is_named) {
-            let mut inner = Vec::new();
+            let mut inner = Script::new();
             self.statement(child, &mut inner);
-            let plain = inner.len() == 1;
-            match inner.pop() {
-                Some(statement) if plain => stages.extend(statement.stages),
-                Some(last) => {
-                    inner.push(last);
-                    stages.push(Stage::Compound(Compound::new(CompoundKind::Group, inner)));
-                }
-                None => {}
+            if inner.len() > 1 {
+                stages.push(Stage::Compound(Compound::new(CompoundKind::Group, inner)));
+            } else {
+                stages.extend(inner.into_iter().flat_map(|it| it.stages));
             }
         }
         stages
@@ -212,8 +209,7 @@ impl<'t> Builder<'t> {
     }
 
     fn function(&mut self, node: Node<'_>) -> Stage {
-        let named = node.child_by_field_name("name");
-        let name = named.map_or("", |name| self.source(name)).to_owned();
+        let name = self.field(node, "name");
         let mut body = self.script(node);
         let mut found = Simple::default();
         for child in children(node).filter(|child| child.kind().ends_with("_redirect")) {
@@ -222,22 +218,16 @@ impl<'t> Builder<'t> {
         if !found.redirects.is_empty() {
             let mut group = Compound::new(CompoundKind::Group, body);
             group.redirects = found.redirects;
-            body = vec![Stage::Compound(group).into()];
+            body = vec![Statement::of([Stage::Compound(group)])];
         }
         let body = Rc::new(body);
         Stage::Function { name, body }
     }
 
     fn each(&mut self, node: Node<'_>) -> Stage {
-        let mut variable = String::new();
-        let mut words = Vec::new();
-        for child in children(node) {
-            if child.kind() == "variable_name" {
-                self.source(child).clone_into(&mut variable);
-            } else if is_word(child.kind()) {
-                words.push(self.token(child));
-            }
-        }
+        let variable = self.field(node, "variable");
+        let words = children(node).filter(|child| is_word(child.kind()));
+        let mut words: Vec<Token> = words.map(|word| self.token(word)).collect();
         let all = children(node).all(|child| child.kind() != "in");
         words.extend(all.then(|| Token {
             atoms: vec![Atom::parameter("@", true)],
@@ -259,7 +249,7 @@ impl<'t> Builder<'t> {
             }
         }
         if statements.len() == before {
-            statements.push(Stage::Simple(Simple::default()).into());
+            statements.push(Statement::of([Stage::Simple(Simple::default())]));
         }
         match statements.last_mut().and_then(|it| it.stages.last_mut()) {
             Some(Stage::Simple(simple)) => {
@@ -270,18 +260,10 @@ impl<'t> Builder<'t> {
             Some(Stage::Function { .. }) | None => self.fail(Fault::Syntax),
         }
         for part in behind {
-            if part.kind() == "pipeline" {
-                for child in children(part).filter(Node::is_named) {
-                    let mut inner = Script::new();
-                    self.statement(child, &mut inner);
-                    let mut inner = inner.into_iter();
-                    if let (Some(statement), Some(next)) = (statements.last_mut(), inner.next()) {
-                        statement.stages.extend(next.stages);
-                    }
-                    statements.extend(inner);
-                }
-            } else {
+            if part.kind() != "pipeline" {
                 self.statement(part, statements);
+            } else if let Some(statement) = statements.last_mut() {
+                statement.stages.append(&mut self.stages(part));
             }
         }
     }
@@ -372,20 +354,9 @@ pub(super) fn children(node: Node<'_>) -> impl Iterator<Item = Node<'_>> {
 }
 
 pub(super) fn is_statement(kind: &str) -> bool {
-    kind.ends_with("_statement")
-        || kind.ends_with("_command")
-        || matches!(
-            kind,
-            "command"
-                | "list"
-                | "pipeline"
-                | "subshell"
-                | "function_definition"
-                | "variable_assignment"
-                | "variable_assignments"
-                | "elif_clause"
-                | "else_clause"
-                | "do_group"
-                | "case_item"
-        )
+    let mut ends = ["_statement", "_command", "_clause"].iter();
+    ends.any(|end| kind.ends_with(end))
+        || kind.starts_with("variable_assignment")
+        || matches!(kind, "command" | "list" | "pipeline" | "subshell")
+        || matches!(kind, "function_definition" | "do_group" | "case_item")
 }

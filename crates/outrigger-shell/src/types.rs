@@ -7,7 +7,6 @@ use std::rc::Rc;
 
 use super::Word;
 
-/// Statements in the order of their text.
 pub(super) type Script = Vec<Statement>;
 
 /// One pipeline; a command that stands alone is a pipeline of one stage.
@@ -17,7 +16,6 @@ pub(super) struct Statement {
     pub(super) background: bool,
 }
 
-/// One part of a pipeline.
 #[derive(Debug)]
 pub(super) enum Stage {
     Simple(Simple),
@@ -33,7 +31,6 @@ pub(super) struct Compound {
     pub(super) redirects: Vec<Redirect>,
 }
 
-/// What matters about a compound command beyond its body.
 #[derive(Debug)]
 pub(super) enum CompoundKind {
     /// Changes of variables and directory stay inside.
@@ -46,7 +43,6 @@ pub(super) enum CompoundKind {
     Each { variable: String, words: Vec<Token> },
 }
 
-/// Assignments, words and redirections of one command.
 #[derive(Debug, Default)]
 pub(super) struct Simple {
     pub(super) assignments: Vec<Assignment>,
@@ -63,7 +59,6 @@ pub(super) struct Assignment {
     pub(super) value: Token,
 }
 
-/// One redirection.
 #[derive(Debug)]
 pub(super) enum Redirect {
     /// `<file`.
@@ -74,7 +69,6 @@ pub(super) enum Redirect {
     Duplicate,
     /// `<&N`, whatever is open there.
     Descriptor(Token),
-    /// A here-document or here-string.
     Text(Token),
 }
 
@@ -85,15 +79,12 @@ pub(super) struct Token {
     pub(super) source: String,
 }
 
-/// The smallest part of a word.
 #[derive(Debug)]
 pub(super) enum Atom {
-    Char {
-        value: char,
-        quoted: bool,
-    },
-    /// `''` or `""`: nothing, but a word.
-    Empty,
+    /// A character that nothing quotes.
+    Bare(char),
+    /// Text that stands for itself; `''` is none, but a word.
+    Quoted(String),
     /// `$name`, `${name}`, `${name:-inner}`; of an array `name[]` is any element.
     Parameter {
         name: String,
@@ -102,15 +93,9 @@ pub(super) enum Atom {
         quoted: bool,
     },
     /// `$(script)` and backquotes.
-    Output {
-        script: Script,
-        quoted: bool,
-    },
+    Output { script: Script, quoted: bool },
     /// `<(script)`, or `>(script)` where `receives`.
-    Stream {
-        script: Script,
-        receives: bool,
-    },
+    Stream { script: Script, receives: bool },
 }
 
 /// What a parameter's inner word is for.
@@ -126,10 +111,10 @@ pub(super) enum Operator {
     Opaque,
 }
 
-impl From<Stage> for Statement {
-    fn from(stage: Stage) -> Self {
+impl Statement {
+    pub(super) fn of(stages: impl Into<Vec<Stage>>) -> Self {
         Self {
-            stages: vec![stage],
+            stages: stages.into(),
             background: false,
         }
     }
@@ -146,15 +131,13 @@ impl Compound {
 }
 
 impl Atom {
-    /// Returns a character that stands for itself.
-    pub(super) fn quoted(value: char) -> Self {
-        Self::Char {
-            value,
-            quoted: true,
+    pub(super) fn quote(c: char, atoms: &mut Vec<Self>) {
+        match atoms.last_mut() {
+            Some(Self::Quoted(text)) => text.push(c),
+            _ => atoms.push(Self::Quoted(c.into())),
         }
     }
 
-    /// Returns a parameter without any operator.
     pub(super) fn parameter(name: impl Into<String>, quoted: bool) -> Self {
         Self::Parameter {
             name: name.into(),
@@ -174,24 +157,18 @@ impl Atom {
         }
     }
 
-    /// Returns the character where this is one and nothing quotes it.
     pub(super) fn bare(&self) -> Option<char> {
         match self {
-            Self::Char {
-                value,
-                quoted: false,
-            } => Some(*value),
+            Self::Bare(c) => Some(*c),
             _ => None,
         }
     }
 }
 
 impl Token {
-    /// Returns a word that stands for itself, character by character.
     pub(super) fn quoted(text: &str) -> Self {
-        let atoms = text.chars().map(Atom::quoted);
         Self {
-            atoms: std::iter::once(Atom::Empty).chain(atoms).collect(),
+            atoms: vec![Atom::Quoted(text.to_owned())],
             source: text.to_owned(),
         }
     }
@@ -215,14 +192,15 @@ impl Token {
         if tilde || globs(&self.atoms) || has_braces(&self.atoms) {
             return None;
         }
-        self.atoms
-            .iter()
-            .filter(|atom| !matches!(atom, Atom::Empty))
-            .map(|atom| match atom {
-                Atom::Char { value, .. } => Some(*value),
-                _ => None,
-            })
-            .collect()
+        let mut literal = String::new();
+        for atom in &self.atoms {
+            match atom {
+                Atom::Bare(c) => literal.push(*c),
+                Atom::Quoted(text) => literal.push_str(text),
+                _ => return None,
+            }
+        }
+        Some(literal)
     }
 }
 

@@ -8,14 +8,14 @@ use super::expand::{Arg, MAX_WORDS, expand, expand_all, expand_text, expand_valu
 use super::flow::{Feed, command_output, file_taint, input_of, stage_output, taint_of};
 use super::functions::looks_like_fork_bomb;
 use super::plain::Reader;
-use super::scope::{Scope, Value};
+use super::scope::{Scope, Taint, Value};
 use super::table::{TABLE, has};
 use super::tree::{self, MAX_NESTING, Reading};
 use super::types::{
     Assignment, Atom, Compound, CompoundKind, Operator, Redirect, Script, Simple, Stage, Statement,
     Token,
 };
-use super::{Classification, Finding, MAX_READ, SimpleCommand, Surroundings, paths};
+use super::{Classification, Finding, MAX_READ, SimpleCommand, Surroundings, paths, peel};
 use crate::DangerLevel::{self, Blocked, Warning};
 
 /// Most bytes of nested text that are read for one line: its parts are read again for each level of
@@ -31,7 +31,6 @@ const MAX_HEADS: usize = 64;
 /// Most findings that are kept; one that is worse than all of them is kept in any case.
 const MAX_FINDINGS: usize = 100;
 
-/// The walk over one line.
 pub(super) struct Walk<'a> {
     pub(super) surroundings: &'a Surroundings<'a>,
     pub(super) findings: Vec<Finding>,
@@ -39,7 +38,6 @@ pub(super) struct Walk<'a> {
     pub(super) signs: Signs,
     work: usize,
     judged: usize,
-    /// Calls of functions that were followed.
     pub(super) calls: usize,
     depth: usize,
 }
@@ -99,7 +97,6 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Counts words that are about to be judged.
     pub(super) fn count(&mut self, words: usize) {
         let most = if words >= MAX_WORDS { MAX_JUDGED } else { 0 };
         self.judged = self.judged.saturating_add(words).max(most);
@@ -120,7 +117,6 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Reads and walks a text that a shell would run.
     pub(super) fn text(&mut self, text: &str, scope: &mut Scope, feed: &Feed) {
         self.work = self.work.saturating_add(text.len());
         if self.work > MAX_WORK {
@@ -141,11 +137,9 @@ impl<'a> Walk<'a> {
         feed: &Feed,
     ) {
         for (index, reading) in readings.iter().enumerate() {
-            if index == 0 {
-                self.script(&reading.script, scope, feed);
-            } else {
-                self.script(&reading.script, &mut scope.clone(), feed);
-            }
+            let mut other = scope.clone();
+            let scope = if index == 0 { &mut *scope } else { &mut other };
+            self.script(&reading.script, scope, feed);
         }
         if readings.iter().any(|reading| reading.fault.is_some()) {
             self.fragments(text, scope);
@@ -160,16 +154,16 @@ impl<'a> Walk<'a> {
         let (mut hides, mut runs) = (false, false);
         let mut input = Feed::default();
         for args in fragments_of(text, scope) {
-            let assigns = |arg: &&Arg| super::peel::is_assignment(&arg.text);
+            let assigns = |arg: &&Arg| peel::is_assignment(&arg.text);
             let assigned = args.iter().take_while(assigns).count();
             let args = args.get(assigned..).unwrap_or_default();
             // Each piece may feed the next one: what joins them cannot be read.
             self.command(args, &input, scope);
             input = command_output(args, &input, scope);
             hides |= command_taint(args).hidden();
-            if let Some((program, _)) = super::peel::program(args) {
+            if let Some((program, _)) = peel::program(args) {
                 runs |= has(&TABLE.programs.shells, &program)
-                    || TABLE.interpreter(&program).is_some()
+                    || TABLE.interpreters.contains_key(&program)
                     || matches!(program.as_str(), "eval" | "source" | ".");
             }
         }
@@ -229,7 +223,6 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Walks what is nested in a word.
     fn nested(&mut self, token: &Token, scope: &Scope, feed: &Feed) {
         for atom in &token.atoms {
             self.nested_atom(atom, scope, feed);
@@ -255,7 +248,7 @@ impl<'a> Walk<'a> {
                 let inner = inner.iter();
                 inner.for_each(|atom| walk.nested_atom(atom, scope, feed));
             }),
-            Atom::Char { .. } | Atom::Empty => {}
+            Atom::Bare(_) | Atom::Quoted(_) => {}
         }
     }
 
@@ -285,12 +278,10 @@ impl<'a> Walk<'a> {
         }
         self.command(&args, &input, scope);
         // A first word that may be one of several: each of them may be the program.
-        let first = simple.words.first().filter(|token| {
-            token
-                .atoms
-                .iter()
-                .any(|atom| matches!(atom, Atom::Parameter { name, .. } if scope.is_choice(name)))
-        });
+        let many = |name: &String| scope.value(name).is_some_and(|it| it.choices.len() > 1);
+        let varies = |atom: &Atom| matches!(atom, Atom::Parameter { name, .. } if many(name));
+        let first = simple.words.first();
+        let first = first.filter(|token| token.atoms.iter().any(varies));
         let heads = first.map_or(0, |token| expand(token, scope).len());
         for from in 1..heads.min(MAX_HEADS) {
             self.command(args.get(from..).unwrap_or_default(), &input, scope);
@@ -359,10 +350,11 @@ fn bind_fallbacks(token: &Token, scope: &mut Scope) {
     for atom in &token.atoms {
         if let Atom::Parameter {
             name,
-            operator: Operator::Assigns,
+            operator,
             inner,
             ..
         } = atom
+            && *operator == Operator::Assigns
             && scope.value(name).is_none()
         {
             let value = expand_value(inner, scope);
@@ -380,25 +372,20 @@ fn fragments_of(text: &str, scope: &Scope) -> Vec<Vec<Arg>> {
     let joined = plain.replace(['"', '\''], "");
     let separates = |c: char| ";|&()`\n<>".contains(c);
     let in_braces = |c: char| separates(c) || "{}".contains(c);
-    cut.split(in_braces)
-        .chain(joined.split(in_braces))
-        .chain(joined.split(separates).filter(|text| text.contains('{')))
-        .map(|piece| {
-            let words = piece.split_whitespace();
-            words
-                .flat_map(|word| match Reader::new(word).word() {
-                    Ok(Some(token)) => expand(&token, scope),
-                    _ => vec![Arg::literal(word)],
-                })
-                .collect()
-        })
-        .collect()
+    let pieces = cut.split(in_braces).chain(joined.split(in_braces));
+    let pieces = pieces.chain(joined.split(separates).filter(|text| text.contains('{')));
+    let words = |word| match Reader::new(word).word() {
+        Ok(Some(token)) => expand(&token, scope),
+        _ => vec![Arg::literal(word)],
+    };
+    let commands = pieces.map(|piece| piece.split_whitespace().flat_map(words).collect());
+    commands.collect()
 }
 
 /// Returns what kind of text the command itself writes.
-fn command_taint(args: &[Arg]) -> super::scope::Taint {
+fn command_taint(args: &[Arg]) -> Taint {
     let mut taint = taint_of(args);
-    if let Some((program, _)) = super::peel::program(args) {
+    if let Some((program, _)) = peel::program(args) {
         taint.fetched |= TABLE.programs.fetchers.contains(&program);
         taint.decoded |= TABLE.programs.decoders.contains(&program);
     }

@@ -7,14 +7,12 @@ use tree_sitter::Node;
 use super::ansi::unescape;
 use super::plain::is_name;
 use super::tree::{Builder, Fault, children, is_statement, read};
-use super::types::{Assignment, Atom, Operator, Script, Simple, Stage, Token};
+use super::types::{Assignment, Atom, Operator, Script, Simple, Stage, Statement, Token};
 
-/// How the text between the expansions of a word is quoted.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Quoting {
     Bare,
     Double,
-    /// The body of a here-document.
     Here,
 }
 
@@ -35,15 +33,8 @@ impl Builder<'_> {
             return Token::quoted("");
         };
         let text = self.source(*body);
-        let strips = operator == "<<-";
-        let closes = |line: &str| {
-            let line = if strips {
-                line.trim_start_matches('\t')
-            } else {
-                line
-            };
-            line == delimiter
-        };
+        let tabs: &[char] = if operator == "<<-" { &['\t'] } else { &[] };
+        let closes = |line: &str| line.trim_start_matches(tabs) == delimiter;
         if end != delimiter || start.contains('$') || text.lines().any(closes) {
             self.fail(Fault::Syntax);
         }
@@ -64,8 +55,7 @@ impl Builder<'_> {
                     self.source(child).clone_into(&mut assignment.name);
                 }
                 "subscript" if assignment.name.is_empty() => {
-                    let name = child.child_by_field_name("name");
-                    assignment.name = name.map_or("", |name| self.source(name)).to_owned();
+                    assignment.name = self.field(child, "name");
                     self.nested(child, &mut subscript);
                 }
                 "=" => {}
@@ -90,25 +80,25 @@ impl Builder<'_> {
         }
     }
 
-    /// Appends what a word, or a part of one, is made of.
     fn atoms(&mut self, node: Node<'_>, quoted: bool, atoms: &mut Vec<Atom>) {
         let text = self.source(node);
         match node.kind() {
             "raw_string" => {
                 let inner = text.get(1..text.len().saturating_sub(1));
-                atoms.append(&mut Token::quoted(inner.unwrap_or_default()).atoms);
+                atoms.push(Atom::Quoted(inner.unwrap_or_default().to_owned()));
             }
             "ansi_c_string" => {
                 let inner = text.get(2..text.len().saturating_sub(1));
                 // Bash ends the word's text at a NUL; what is after it is lost.
                 let decoded = unescape(inner.unwrap_or_default(), 2);
                 let kept = decoded.split('\0').next().unwrap_or_default();
-                atoms.append(&mut Token::quoted(kept).atoms);
+                atoms.push(Atom::Quoted(kept.to_owned()));
             }
             "string" => {
-                atoms.push(Atom::Empty);
+                atoms.push(Atom::Quoted(String::new()));
                 let range = node.byte_range();
-                let inner = range.start + 1..range.end.saturating_sub(1).max(range.start + 1);
+                let from = range.start + 1;
+                let inner = from..range.end.saturating_sub(1).max(from);
                 self.deeper(|builder| builder.parts(node, inner, Quoting::Double, atoms));
             }
             "translated_string" => {
@@ -138,15 +128,13 @@ impl Builder<'_> {
             }
             "arithmetic_expansion" => {
                 let mut inner = Vec::new();
-                for child in children(node) {
-                    self.nested(child, &mut inner);
-                }
+                self.nested(node, &mut inner);
                 atoms.push(Atom::opaque(inner, quoted));
             }
             "array" => {
                 for child in children(node).filter(Node::is_named) {
                     self.atoms(child, quoted, atoms);
-                    atoms.push(Atom::quoted(' '));
+                    Atom::quote(' ', atoms);
                 }
             }
             _ => self.deeper(|builder| {
@@ -168,7 +156,7 @@ impl Builder<'_> {
         }
         if !simple.redirects.is_empty() {
             simple.words.clear();
-            script.push(Stage::Simple(simple).into());
+            script.push(Statement::of([Stage::Simple(simple)]));
         }
         script
     }
@@ -216,23 +204,20 @@ impl Builder<'_> {
         let bare = quoting == Quoting::Bare;
         let mut chars = self.slice(range).chars().peekable();
         while let Some(c) = chars.next() {
+            let escapes = match chars.peek() {
+                Some('$' | '`' | '\\') => true,
+                Some('"') => quoting != Quoting::Here,
+                next => bare && next.is_some(),
+            };
             match (c, chars.peek()) {
-                ('\\', Some(_)) if bare => atoms.extend(chars.next().map(Atom::quoted)),
-                ('\\', Some('$' | '`' | '\\')) => atoms.extend(chars.next().map(Atom::quoted)),
-                ('\\', Some('"')) if quoting == Quoting::Double => {
-                    atoms.extend(chars.next().map(Atom::quoted));
-                }
+                ('\\', _) if escapes => Atom::quote(chars.next().unwrap_or(c), atoms),
                 ('$', Some('(' | '{')) | ('`', _) => self.fail(Fault::Syntax),
-                ('$', _) => atoms.push(Atom::quoted(c)),
-                (value, _) => atoms.push(Atom::Char {
-                    value,
-                    quoted: !bare,
-                }),
+                _ if bare && c != '$' => atoms.push(Atom::Bare(c)),
+                _ => Atom::quote(c, atoms),
             }
         }
     }
 
-    /// Reads `${…}`.
     fn expansion(&mut self, node: Node<'_>, quoted: bool) -> Atom {
         let range = node.byte_range();
         let inner = range.start + 2..range.end.saturating_sub(1);
@@ -307,20 +292,8 @@ impl Builder<'_> {
 
 /// Whether a node is a part of a word that stands for something else than its text.
 fn is_part(kind: &str) -> bool {
-    matches!(
-        kind,
-        "string"
-            | "raw_string"
-            | "ansi_c_string"
-            | "translated_string"
-            | "concatenation"
-            | "simple_expansion"
-            | "expansion"
-            | "command_substitution"
-            | "process_substitution"
-            | "arithmetic_expansion"
-            | "array"
-    )
+    let mut ends = ["string", "expansion", "substitution"].iter();
+    ends.any(|end| kind.ends_with(end)) || matches!(kind, "concatenation" | "array")
 }
 
 pub(super) fn is_word(kind: &str) -> bool {

@@ -10,7 +10,6 @@ use super::walk::Walk;
 use crate::DangerLevel::{Blocked, Dangerous};
 
 impl Walk<'_> {
-    /// Judges every path that the command writes to.
     pub(super) fn writing(&mut self, it: &Invocation<'_>, scope: &Scope) {
         let words = shown(it.args);
         let decodes = TABLE.programs.decoders.contains(it.program);
@@ -31,11 +30,10 @@ impl Walk<'_> {
         }
     }
 
-    /// Judges one path that is written to.
     pub(super) fn written(&mut self, target: &Arg, words: &str, scope: &Scope) {
         if paths::data_device(target, scope) {
             self.find(Blocked, "device", words, "writes to a device directly");
-        } else if paths::kernel_trigger(target) {
+        } else if target.text.contains("sysrq") && target.text.contains("/proc") {
             self.find(Blocked, "power", words, "acts on the kernel directly");
         } else if let Some(reason) = paths::sensitive_write(target, scope) {
             self.find(Dangerous, "sensitive-write", words, reason);

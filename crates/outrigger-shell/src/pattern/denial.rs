@@ -31,7 +31,7 @@ impl Pattern {
         let named = self.follow(words, usize::MAX).max(self.follow(&git, 2));
         // A subcommand that is none of git's own is an alias, of which only its repository knows the meaning.
         match git.get(1) {
-            Some(Word::Literal(name)) if named == Denial::No && !is_own_command(name) => {
+            Some(Word::Literal(name)) if named == Denial::No && !has(&TABLE.git.own, name) => {
                 let alias = [Word::Literal("git".to_owned()), Word::Dynamic(name.clone())];
                 self.follow(&alias, 2)
             }
@@ -118,21 +118,14 @@ fn git_words(words: &[Word]) -> Option<Vec<Word>> {
     while let [Word::Literal(option), after @ ..] = rest
         && option.starts_with('-')
     {
+        let takes_value = has(&TABLE.git.global_values, option);
         rest = match after {
-            [Word::Dynamic(value), ..] if takes_value(option) && !is_one_word(value) => after,
-            [_, after @ ..] if takes_value(option) => after,
+            [Word::Dynamic(value), ..] if !is_one_word(value) => after,
+            [_, after @ ..] if takes_value => after,
             _ => after,
         };
     }
     Some([&[git], rest].concat())
-}
-
-fn is_own_command(name: &str) -> bool {
-    has(&TABLE.git.own, name)
-}
-
-fn takes_value(option: &str) -> bool {
-    has(&TABLE.git.global_values, option)
 }
 
 #[cfg(test)]

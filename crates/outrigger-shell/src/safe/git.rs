@@ -3,7 +3,7 @@
 use super::super::allowed::operands;
 use super::super::expand::Arg;
 use super::super::table::TABLE;
-use super::{Item, Proof, Prover};
+use super::{Harmless, Item, Proof, Prover};
 
 impl Prover<'_> {
     pub(super) fn git(&self, first: &Item, rest: &[Item]) -> Proof {
@@ -25,39 +25,28 @@ impl Prover<'_> {
                 return Err(item.unproven("git", "runs the signature checker"));
             }
         }
-        let operands = operands(rest, options, subcommand)?;
-        for item in &operands {
-            self.pathspec(item)?;
+        for item in operands(rest, options, subcommand)? {
+            self.each(item, Self::pathspec)?;
         }
         // `-L1,5:file` names a file as well.
-        let ranged = rest.windows(2).filter_map(|pair| match pair {
-            [option, value] if option.source == "-L" => Some(value),
-            _ => None,
-        });
-        for item in rest
-            .iter()
-            .filter(|item| item.source.starts_with("-L"))
-            .chain(ranged)
-        {
-            self.pathspec(item)?;
+        for (item, before) in rest.iter().zip([subcommand].into_iter().chain(rest)) {
+            if item.source.starts_with("-L") || before.source == "-L" {
+                self.each(item, Self::pathspec)?;
+            }
         }
         Ok(())
     }
 
     /// What git may take for a path: `rev:path`, `:(magic)path`, and `*` matches hidden names, too.
-    fn pathspec(&self, item: &Item) -> Proof {
-        for arg in &item.args {
-            self.harmless(arg, &item.source)?;
-            for piece in arg.text.split([':', '(', ')', ',', '!', '^']) {
-                let name = piece.trim_start_matches(['*', '?', '/']);
-                let hidden = format!(".{}", name.trim_start_matches('.'));
-                for text in [piece, name, hidden.as_str()] {
-                    let part = Arg::literal(text);
-                    let glob = text.contains(['*', '?', '[']);
-                    let dotted = text.len() > 1 && (text != hidden || piece.len() > name.len());
-                    if dotted || text == piece {
-                        self.harmless(&Arg { glob, ..part }, &item.source)?;
-                    }
+    fn pathspec(&self, arg: &Arg) -> Harmless {
+        self.harmless(arg)?;
+        for piece in arg.text.split([':', '(', ')', ',', '!', '^']) {
+            let name = piece.trim_start_matches(['*', '?', '/']);
+            let hidden = format!(".{}", name.trim_start_matches('.'));
+            for text in [piece, name, hidden.as_str()] {
+                let dotted = text.len() > 1 && (text != hidden || piece.len() > name.len());
+                if dotted || text == piece {
+                    self.harmless(&Arg::literal(text))?;
                 }
             }
         }

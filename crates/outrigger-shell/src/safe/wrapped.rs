@@ -6,14 +6,12 @@ use super::{Item, Proof, Prover};
 
 impl Prover<'_> {
     pub(super) fn wrapper(&mut self, name: &str, first: &Item, rest: &[Item]) -> Proof {
-        let (wrapper, _) = TABLE
-            .wrapper(name, &[])
-            .filter(|(wrapper, _)| wrapper.safe)
-            .ok_or_else(|| first.unproven("unknown-program", "is not known to only read"))?;
+        let wrapper = TABLE.wrappers.get(name).filter(|wrapper| wrapper.safe);
+        let unknown = || first.unproven("unknown-program", "is not known to only read");
+        let wrapper = wrapper.ok_or_else(unknown)?;
         let rest = self.own_options(wrapper, rest)?;
-        for operand in rest.iter().take(wrapper.operands) {
-            operand.literal()?;
-        }
+        let mut operands = rest.iter().take(wrapper.operands);
+        operands.try_for_each(|operand| operand.literal().map(drop))?;
         let inner = rest.get(wrapper.operands..).unwrap_or_default();
         let Some(program) = inner.first() else {
             return match name {
@@ -25,7 +23,6 @@ impl Prover<'_> {
         self.command(inner)
     }
 
-    /// Checks the wrapper's own options and returns what is behind them.
     fn own_options<'i>(&self, wrapper: &Wrapper, items: &'i [Item]) -> Proof<&'i [Item]> {
         let mut rest = items;
         while let Some((item, after)) = rest.split_first() {
@@ -37,15 +34,15 @@ impl Prover<'_> {
                 Some(true) => {
                     if let Some(value) = after.first() {
                         value.literal()?;
-                        self.all_readable(&[value])?;
+                        self.each(value, Self::readable)?;
                     }
                     after.get(1..).unwrap_or_default()
                 }
                 Some(false) => {
-                    self.option_files(std::slice::from_ref(item))?;
+                    self.each(item, Self::operand_readable)?;
                     after
                 }
-                None => return Err(item.unproven("option", "is an option that is not allowed")),
+                None => return Err(item.not_allowed()),
             };
         }
         Ok(rest)
@@ -69,7 +66,6 @@ fn allowed(wrapper: &Wrapper, text: &str) -> Option<bool> {
     wrapper.plain.iter().find(joined).map(|_| false)
 }
 
-/// Whether what is inside may be wrapped so.
 fn inside(name: &str, wrapper: &Wrapper, program: &Item) -> Proof {
     let inner = program.literal()?;
     if wrapper.assignments && is_assignment(inner) {
