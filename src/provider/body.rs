@@ -64,14 +64,11 @@ struct Body {
     decoder: Box<dyn Decoder>,
     /// What the decoder pushed last; kept for its allocation.
     decoded: Vec<Chunk>,
-    /// Surrogate pairs of which one half came.
     halves: Halves,
     ready: VecDeque<Chunk>,
     /// What ended the bytes, where they did not end by themselves.
     broke: Option<ProviderError>,
-    /// Comes after what is ready.
     error: Option<ProviderError>,
-    /// Nothing more is decoded.
     ended: bool,
     /// The bytes ended, or are given up.
     drained: bool,
@@ -131,7 +128,6 @@ impl Body {
         }
     }
 
-    /// The bytes are over.
     fn finish(&mut self) {
         self.ended = true;
         let outcome = self.decoder.finish(&mut self.decoded);

@@ -56,7 +56,6 @@ pub(super) trait Wire: Send {
     /// The error for an answer without an end marker.
     const NO_END: &str;
 
-    /// Takes one frame of a stream.
     fn frame(&mut self, frame: &Json<'_>, answer: &mut Answer) -> Result<(), ProviderError>;
 
     /// Takes a whole answer, which ends with it.
@@ -164,7 +163,7 @@ impl<W: Wire> Decoder for WireDecoder<W> {
 #[derive(Debug, Default)]
 pub(super) struct Answer {
     wire: &'static str,
-    provider: String,
+    pub(super) provider: String,
     model: String,
     names: ToolNames,
     notices: Vec<Notice>,
@@ -199,10 +198,6 @@ impl Answer {
             notices,
             ..Self::default()
         }
-    }
-
-    pub(super) fn provider(&self) -> &str {
-        &self.provider
     }
 
     /// Says that the answer began, at the latest when there is something of it; `model` is empty where the

@@ -192,7 +192,6 @@ impl Frames {
     }
 }
 
-/// The error for a body that is no answer of a model.
 fn not_a_stream(what: &str, head: &str) -> ProviderError {
     let end = head.floor_char_boundary(SHOWN_BYTES);
     let start = super::error::safe_message(head.get(..end).unwrap_or(head));

@@ -19,13 +19,11 @@ pub(super) fn mark(half: u16) -> char {
     char::from_u32(MARKS + u32::from(half)).unwrap_or(char::REPLACEMENT_CHARACTER)
 }
 
-/// Reads the mark of a half.
 fn half(mark: char) -> Option<u16> {
     let half = u16::try_from(u32::from(mark).checked_sub(MARKS)?).ok()?;
     matches!(half, 0xd800..=0xdfff).then_some(half)
 }
 
-/// Whose pieces they are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Of {
     Text,

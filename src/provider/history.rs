@@ -30,7 +30,6 @@ pub(super) fn own_items<'a>(
 pub(super) struct CallIds(BTreeSet<String>);
 
 impl CallIds {
-    /// Notes an id that is sent as it came.
     pub(super) fn take(&mut self, id: &str) {
         self.0.insert(id.to_owned());
     }
@@ -102,7 +101,6 @@ pub(super) fn result_text(texts: &[&str], is_error: bool, has_images: bool) -> S
     }
 }
 
-/// Returns an object without its fields that are null.
 pub(super) fn without_nulls(mut object: Value) -> Value {
     if let Value::Object(fields) = &mut object {
         fields.retain(|_, value| !value.is_null());

@@ -76,7 +76,6 @@ fn mended(text: &str, replace: impl Fn(u16) -> char) -> Cow<'_, str> {
     Cow::Owned(mended)
 }
 
-/// The UTF-16 unit that is escaped at a place.
 fn unit(text: &str, at: usize) -> Option<u16> {
     let digits = text.get(at..)?.strip_prefix("\\u")?.get(..4)?;
     let all_hex = digits.bytes().all(|byte| byte.is_ascii_hexdigit());

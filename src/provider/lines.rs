@@ -19,10 +19,6 @@ pub(super) struct Lines {
 
 impl Lines {
     /// Takes the next whole line off the bytes, or all that is left of them and returns `None`.
-    ///
-    /// # Errors
-    ///
-    /// [`super::ErrorKind::Protocol`] when a line exceeds [`MAX_EVENT_BYTES`].
     pub(super) fn next(&mut self, bytes: &mut Bytes) -> Result<Option<String>, ProviderError> {
         let end = memchr::memchr(b'\n', bytes);
         let taken = bytes.split_to(end.unwrap_or(bytes.len()));
@@ -37,7 +33,6 @@ impl Lines {
         Ok(Some(self.take_rest()))
     }
 
-    /// Returns what came after the last line end.
     pub(super) fn take_rest(&mut self) -> String {
         let mut line = std::mem::take(&mut self.partial);
         line.pop_if(|last| *last == b'\r');

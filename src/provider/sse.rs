@@ -22,7 +22,6 @@ const LINE_COST: usize = 64;
 /// A first line that says nothing: a byte order mark is looked for in the first line alone, and there it panics.
 const NOTHING: &str = ":\n";
 
-/// The name of an event that has none.
 const UNNAMED: &str = "message";
 
 /// An event as far as its lines have come; those that say nothing to anybody are left out.
@@ -35,10 +34,6 @@ pub(super) struct Event {
 
 impl Event {
     /// Takes the next line. Returns the event before it, where that ends with it.
-    ///
-    /// # Errors
-    ///
-    /// [`super::ErrorKind::Protocol`] when an event exceeds [`MAX_EVENT_BYTES`].
     pub(super) fn take_line(&mut self, line: String) -> Result<Option<Frame>, ProviderError> {
         let name = line.split_once(':').map_or(line.as_str(), |(name, _)| name);
         let is_bare = line.starts_with('{');
@@ -82,7 +77,6 @@ impl Event {
         Ok(())
     }
 
-    /// Whether its data arrived whole.
     pub(super) fn is_whole(&self) -> bool {
         let data = self
             .lines
@@ -114,7 +108,6 @@ impl Event {
     }
 }
 
-/// What stands behind the name of a field.
 fn value(line: &str) -> &str {
     let value = line.strip_prefix(':').unwrap_or(line);
     value.strip_prefix(' ').unwrap_or(value)

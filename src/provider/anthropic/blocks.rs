@@ -22,12 +22,10 @@ pub(super) struct Block {
     closed: bool,
 }
 
-/// What a block is to this daemon.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Text,
     Thinking,
-    /// A call for the daemon.
     Call,
     /// A tool that the server runs: its input is streamed like a call's.
     ServerCall,

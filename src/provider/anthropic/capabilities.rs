@@ -13,17 +13,14 @@ use crate::message::Effort;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Mode {
-    /// As much as it finds fit.
     Adaptive,
     /// Up to a number of tokens.
     Enabled,
-    /// Not at all.
     Disabled,
     /// Only between calls.
     BetweenTools,
 }
 
-/// What a model accepts.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Capabilities {
     pub(super) modes: Vec<Mode>,
@@ -38,7 +35,6 @@ pub(super) struct Capabilities {
 }
 
 impl Capabilities {
-    /// Returns what is known of a model by its name alone.
     pub(super) fn by_name(model: &str) -> Self {
         let class = Class::of(model);
         let (modes, efforts): (&[Mode], bool) = match class {

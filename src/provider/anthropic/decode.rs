@@ -207,7 +207,6 @@ impl MessageWire {
     }
 }
 
-/// Returns the error that a frame or a body is.
 fn check(value: &Json<'_>) -> Result<(), ProviderError> {
     if text(value, "type") == "error" || !value.get("error").is_null() {
         return Err(ProviderError::from_payload(&value.into(), None));

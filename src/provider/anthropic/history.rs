@@ -186,7 +186,6 @@ impl Writer<'_> {
     }
 }
 
-/// Writes a reply of another model: its text and its calls.
 fn neutral(reply: &Reply) -> Vec<Value> {
     let text = (!reply.text.trim().is_empty()).then(|| content::text(&reply.text));
     let calls = reply.calls.iter().map(|call| {
@@ -195,7 +194,6 @@ fn neutral(reply: &Reply) -> Vec<Value> {
     text.into_iter().chain(calls).collect()
 }
 
-/// Whether a block is thinking, readable or not.
 pub(super) fn is_thinking(block: &Value) -> bool {
     matches!(kind(block), "thinking" | "redacted_thinking")
 }

@@ -41,7 +41,6 @@ pub(super) struct Prepared {
     pub(super) notices: Vec<Notice>,
 }
 
-/// Builds the body of a request: the same bytes for the same input.
 pub(super) fn prepare(request: &Request<'_>, setting: Setting<'_>) -> Prepared {
     let capabilities = setting.capabilities;
     let cap = capabilities.max_tokens;

@@ -17,9 +17,7 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    /// Chooses for `wanted`, of which nothing means the model's own way.
-    ///
-    /// A model that cannot but think is told to do so at low effort where no thinking is wanted.
+    /// Chooses for `wanted`, of which nothing means the model's own way. A model that cannot but think is told to do so at low effort where no thinking is wanted.
     pub(super) fn new(
         wanted: Option<Thinking>,
         capabilities: &Capabilities,

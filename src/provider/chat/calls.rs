@@ -15,7 +15,6 @@ use crate::provider::decode::{Answer, OpenCall};
 use crate::provider::json::{Json, text};
 use crate::provider::{CallInput, MAX_CALLS, ProviderError, arguments};
 
-/// The calls of one answer, in the order in which they were opened.
 #[derive(Debug, Default)]
 pub(super) struct Calls {
     calls: Vec<Call>,
@@ -29,7 +28,6 @@ struct Call {
     slot: Option<u64>,
     /// Fields beside id, type and function, to be sent back, e.g. `extra_content` (Gemini).
     extra: Map<String, Value>,
-    /// The delta that touched it last.
     touched: u64,
 }
 

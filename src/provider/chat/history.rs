@@ -22,7 +22,6 @@ use crate::provider::schema::wire_name;
 /// read 2026-11-20): the check of the signature is left out.
 const FOREIGN_SIGNATURE: &str = "skip_thought_signature_validator";
 
-/// Builds `messages`.
 pub(super) fn messages(request: &Request<'_>, quirks: &Quirks, provider: &str) -> Value {
     let mut history = History {
         request,
@@ -57,7 +56,6 @@ struct History<'a> {
     quirks: &'a Quirks,
     provider: &'a str,
     messages: Vec<Value>,
-    /// The id on the wire of each call so far.
     wire_ids: BTreeMap<&'a ToolId, String>,
     used: history::CallIds,
     /// Images of tool results, for which tool messages have no place.
@@ -152,7 +150,6 @@ impl<'a> History<'a> {
         }
     }
 
-    /// The reasoning that goes back, and the field it goes back in.
     fn reasoning(&self, reply: &Reply, native: Option<&Value>) -> Option<(&'static str, Value)> {
         let sent = REASONING_FIELDS
             .into_iter()

@@ -54,7 +54,6 @@ impl Kept {
         }
     }
 
-    /// Takes content that came as a string.
     pub(super) fn take_text(&mut self, fragment: &str, answer: &mut Answer) {
         if fragment.is_empty() {
             return;
@@ -69,7 +68,6 @@ impl Kept {
         }
     }
 
-    /// Takes content that came as typed parts.
     pub(super) fn take_parts(&mut self, parts: &[Json<'_>], answer: &mut Answer) {
         if !self.plain {
             self.push("content", parts, answer);

@@ -12,9 +12,7 @@ use crate::provider::quirks::{OutputCap, Quirks, ThinkingDialect};
 use crate::provider::schema::{self, Wire, wire_name};
 use crate::provider::{Request, ToolChoice};
 
-/// Builds the body; `provider` is the instance, whose own replies go back as they came.
-///
-/// Adds to `notices` what the client should know of it.
+/// Builds the body for the instance `provider`, whose own replies go back as they came. Adds to `notices`.
 pub(in crate::provider) fn body(
     request: &Request<'_>,
     quirks: &Quirks,
@@ -67,7 +65,6 @@ pub(in crate::provider) fn offered_tools(
         .then(|| request.tools.iter().map(tool).collect())
 }
 
-/// The temperature, where the server takes one.
 pub(in crate::provider) fn temperature(request: &Request<'_>, quirks: &Quirks) -> Option<f64> {
     let thinks = request.thinking.is_none_or(|thinking| thinking.enabled);
     request
@@ -75,7 +72,6 @@ pub(in crate::provider) fn temperature(request: &Request<'_>, quirks: &Quirks) -
         .filter(|_| quirks.temperature || !thinks)
 }
 
-/// The key of the prompt cache, where the server takes one.
 pub(in crate::provider) fn cache_key<'a>(
     request: &Request<'a>,
     quirks: &Quirks,
@@ -97,7 +93,6 @@ pub(in crate::provider) fn tool(tool: &ToolSpec, wire: Wire, notices: &mut Vec<N
     })
 }
 
-/// The fields that ask for thinking or for none.
 fn asked_thinking(dialect: ThinkingDialect, thinking: Thinking) -> Value {
     let effort = thinking.effort.filter(|_| thinking.enabled);
     match (dialect, thinking.enabled) {

@@ -80,7 +80,6 @@ impl Wire for OllamaWire {
         self.finish(answer)
     }
 
-    /// They come whole.
     fn close_calls(&mut self, _answer: &mut Answer) {}
 }
 
@@ -175,7 +174,7 @@ impl OllamaWire {
                 "ollama read only {read} tokens of a prompt of about {}: the start of the conversation \
                  and the tools may be missing; raise num_ctx of provider {:?} or start a new conversation",
                 self.estimate,
-                answer.provider()
+                answer.provider
             ),
         })
     }

@@ -154,7 +154,6 @@ impl ResponsesWire {
         Ok(())
     }
 
-    /// Passes on what an item says that was not streamed.
     fn pass_on(&mut self, item: &Json<'_>, answer: &mut Answer) {
         let kind = text(item, "type");
         for part in ["summary", "content"]

@@ -24,7 +24,6 @@ pub(super) struct Item {
     pub(super) streamed: bool,
     /// Set for the client's calls only.
     call: Option<Call>,
-    /// The item as it ended.
     done: Option<Value>,
 }
 
@@ -34,7 +33,6 @@ pub(super) struct Call {
     open: OpenCall,
     /// Whether the input is free text instead of JSON: it is told once it is whole.
     free_text: bool,
-    /// Whether the server said that the arguments are whole.
     pub(super) whole: bool,
 }
 
@@ -55,7 +53,6 @@ impl Items {
         call.filter(|call| !call.open.closed)
     }
 
-    /// Takes an item that begins.
     pub(super) fn add(
         &mut self,
         place: Option<u64>,

@@ -17,9 +17,7 @@ use crate::provider::quirks::{Quirks, Summaries, ThinkingDialect};
 use crate::provider::schema::{self, Wire, wire_name};
 use crate::provider::{Request, ToolChoice};
 
-/// Builds the body; `provider` is the instance, whose own replies go back as they came.
-///
-/// Adds to `notices` what the client should know of it.
+/// Builds the body for the instance `provider`, whose own replies go back as they came. Adds to `notices`.
 pub(in crate::provider) fn body(
     request: &Request<'_>,
     quirks: &Quirks,
