@@ -27,8 +27,10 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use clap::ValueEnum;
 use schemars::JsonSchema;
 use secrecy::{ExposeSecret, SecretString};
+use serde::{Deserialize, Serialize};
 
 pub use self::check::{AddedServer, mcp_server};
 pub use self::error::{ConfigError, ConfigErrors};
@@ -169,9 +171,7 @@ pub struct ApprovalConfig {
 }
 
 /// What happens where a user would be asked.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize, JsonSchema,
-)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Unattended {
     /// The user is asked.
@@ -316,9 +316,7 @@ pub struct BashConfig {
 }
 
 /// What commands of `bash` may do to git repositories.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize, JsonSchema,
-)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum GitPolicy {
     /// They read them.
@@ -329,9 +327,7 @@ pub enum GitPolicy {
 }
 
 /// Whether commands run in the sandbox.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize, JsonSchema,
-)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SandboxPolicy {
     /// In the strongest mode that works here.
@@ -450,12 +446,13 @@ pub struct LogConfig {
 
 /// The form of a log line.
 #[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize, JsonSchema,
+    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema, ValueEnum,
 )]
 #[serde(rename_all = "snake_case")]
 pub enum LogFormat {
     /// Human on a terminal, JSON otherwise.
     #[default]
+    #[value(skip)]
     Auto,
     /// For people.
     Human,

@@ -24,7 +24,7 @@ use crate::mcp::{self, Mcp};
 use crate::process;
 use crate::protocol::event;
 use crate::provider::registry::Providers;
-use crate::ready::{Fatal, ReadyFile, ReadyLine};
+use crate::ready::{Fatal, ReadyLine};
 use crate::sandbox::paths::{RootName, Roots};
 use crate::sandbox::spill::{QUOTA_BYTES, Spill};
 use crate::sandbox::{self, Mode, NetworkReport, Sandbox};
@@ -107,12 +107,13 @@ pub async fn run(config: Config, options: Options) -> Result<(), Fatal> {
         max_frame_bytes: config.server.max_frame_bytes,
         console: config.server.console,
     });
-    let mut signals = Signals::catch();
+    let mut signals = Signals::catch()
+        .map_err(|error| Fatal::failed(format!("signals cannot be caught: {error}")))?;
     let shown_token = made_up.then(|| token.expose_secret().to_owned());
     let line = ReadyLine::new(address, shown_token, config.server.console);
     let ready_file = options
         .ready_file
-        .map(|path| ReadyFile::write(path, &line))
+        .map(|path| line.write(path))
         .transpose()?;
     let serving = daemon.tasks.spawn(bound.serve(shared));
     line.print()?;
