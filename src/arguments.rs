@@ -6,6 +6,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
+use serde_json::{Value, json};
 
 use crate::config::{LogFormat, Override, Sources};
 use crate::message::TrustLevel;
@@ -85,12 +86,18 @@ impl ConfigArguments {
         let root = self.project_root.as_ref();
         let root = root.map(|root| root.to_string_lossy().into_owned());
         set(sources, "--project-root", "project.root", root);
-        set(
-            sources,
-            "--project-name",
-            "project.name",
-            self.project_name.clone(),
-        );
+        let name = self.project_name.clone();
+        set(sources, "--project-name", "project.name", name);
+    }
+
+    /// Returns the sources of a command that needs no project.
+    pub fn sources(&self) -> Sources {
+        let mut sources = Sources {
+            project_is_optional: true,
+            ..Sources::of_process()
+        };
+        self.apply(&mut sources);
+        sources
     }
 }
 
@@ -183,64 +190,10 @@ pub struct ChatArguments {
     pub model: Option<String>,
     /// How much is done without asking
     #[arg(long, value_name = "LEVEL")]
-    pub trust_level: Option<Trust>,
+    pub trust_level: Option<TrustLevel>,
     /// Workflow
     #[arg(long, value_name = "NAME")]
     pub workflow: Option<String>,
-}
-
-impl ChatArguments {
-    /// Puts the flags on top of the other sources.
-    pub fn apply(&self, sources: &mut Sources) {
-        self.config.apply(sources);
-        sources.token_file.clone_from(&self.token_file);
-        set(
-            sources,
-            "--provider",
-            "chat.provider",
-            self.provider.clone(),
-        );
-        set(sources, "--model", "chat.model", self.model.clone());
-        let trust = self.trust_level.map(Trust::word);
-        set(sources, "--trust-level", "chat.trust_level", trust);
-        set(
-            sources,
-            "--workflow",
-            "chat.workflow",
-            self.workflow.clone(),
-        );
-    }
-}
-
-/// A trust level.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Trust {
-    /// Every call is asked for
-    Supervised,
-    /// Dangerous tools are asked for
-    Guided,
-    /// Only what goes beyond the scope is asked for
-    Autonomous,
-}
-
-impl Trust {
-    fn word(self) -> &'static str {
-        match self {
-            Self::Supervised => "supervised",
-            Self::Guided => "guided",
-            Self::Autonomous => "autonomous",
-        }
-    }
-}
-
-impl From<Trust> for TrustLevel {
-    fn from(trust: Trust) -> Self {
-        match trust {
-            Trust::Supervised => Self::Supervised,
-            Trust::Guided => Self::Guided,
-            Trust::Autonomous => Self::Autonomous,
-        }
-    }
 }
 
 /// What `doctor` looks at and how it says it.
@@ -258,10 +211,11 @@ pub struct DoctorArguments {
 }
 
 impl DoctorArguments {
-    /// Puts the flags on top of the other sources.
-    pub fn apply(&self, sources: &mut Sources) {
-        self.config.apply(sources);
-        set(sources, "--port", "server.port", self.port);
+    /// Returns what the configuration is read from.
+    pub fn sources(&self) -> Sources {
+        let mut sources = self.config.sources();
+        set(&mut sources, "--port", "server.port", self.port);
+        sources
     }
 }
 
@@ -295,12 +249,7 @@ pub struct HealthcheckArguments {
     pub config: ConfigArguments,
 }
 
-fn set(
-    sources: &mut Sources,
-    flag: &str,
-    key: &'static str,
-    value: Option<impl Into<serde_json::Value>>,
-) {
+fn set(sources: &mut Sources, flag: &str, key: &'static str, value: Option<impl Into<Value>>) {
     sources
         .flags
         .extend(value.map(|value| Override::new(flag, key, value)));

@@ -12,19 +12,18 @@ mod socket;
 mod talk;
 mod terminal;
 
-use std::io::{IsTerminal as _, Write as _};
+use std::io::IsTerminal as _;
 use std::process::ExitCode;
 
 use secrecy::SecretString;
 
 use crate::arguments::ChatArguments;
-use crate::message::TrustLevel;
 use crate::protocol::command::Configure;
-use crate::ready::exit;
+use crate::ready::{complain, exit};
 use address::Address;
 use daemon::{Daemon, Failure};
 use talk::{End, Wishes};
-use terminal::{Ending, Screens};
+use terminal::Screens;
 
 /// Environment variable with the token of the daemon that `--url` names.
 const TOKEN_VARIABLE: &str = "OUTRIGGER_TOKEN";
@@ -38,45 +37,37 @@ pub fn main(arguments: &ChatArguments) -> ExitCode {
         .worker_threads(1)
         .enable_all()
         .build();
-    let code = match runtime {
+    let ended = match runtime {
         Ok(runtime) => {
-            let code = runtime.block_on(run(arguments));
+            let ended = runtime.block_on(run(arguments));
             // The keyboard's thread may still wait for a line.
             runtime.shutdown_background();
-            code
+            ended
         }
-        Err(error) => complain(&format!("no runtime: {error}"), exit::FAILED),
+        Err(error) => Err(Failure::from(format!("no runtime: {error}"))),
     };
-    ExitCode::from(code)
+    ExitCode::from(ended.unwrap_or_else(|Failure { text, exit }| {
+        complain(&text);
+        exit
+    }))
 }
 
-async fn run(arguments: &ChatArguments) -> u8 {
+async fn run(arguments: &ChatArguments) -> Result<u8, Failure> {
+    if let Some(url) = &arguments.url {
+        let address = address(arguments, url).map_err(|text| Failure {
+            text,
+            exit: exit::CONFIGURATION,
+        })?;
+        return Ok(chat(arguments, address).await?);
+    }
     let show_log = std::env::var_os("RUST_LOG").is_some();
-    match &arguments.url {
-        Some(url) => match address(arguments, url) {
-            Ok(address) => match chat(arguments, address).await {
-                Ok(code) => code,
-                Err(problem) => complain(&problem, exit::FAILED),
-            },
-            Err(problem) => complain(&problem, exit::CONFIGURATION),
-        },
-        None => match Daemon::start(&arguments.config, show_log).await {
-            Ok(daemon) => with_own(arguments, daemon).await,
-            Err(Failure { text, exit }) => complain(&text, exit),
-        },
-    }
-}
-
-async fn with_own(arguments: &ChatArguments, daemon: Daemon) -> u8 {
+    let daemon = Daemon::start(&arguments.config, show_log).await?;
     let outcome = chat(arguments, daemon.address.clone()).await;
-    let code = match outcome {
-        Ok(code) => code,
-        Err(problem) => complain(&daemon.explain(problem), exit::FAILED),
-    };
+    let outcome = outcome.map_err(|problem| daemon.log.append_to(problem));
     if daemon.end().await.is_none() {
-        return complain("the daemon did not end by itself and was killed", code);
+        complain("the daemon did not end by itself and was killed");
     }
-    code
+    Ok(outcome?)
 }
 
 async fn chat(arguments: &ChatArguments, address: Address) -> Result<u8, String> {
@@ -90,24 +81,21 @@ async fn chat(arguments: &ChatArguments, address: Address) -> Result<u8, String>
         attended: std::io::stdin().is_terminal(),
     };
     let screens = Screens::of_process(is_one_question);
-    match terminal::chat(wishes, link, screens).await {
-        Ok(Ending::Over(End::Well)) => Ok(exit::OK),
-        Ok(Ending::Over(End::Badly)) => Ok(exit::FAILED),
-        Ok(Ending::Over(End::Refused)) => Ok(exit::REFUSED),
-        Ok(Ending::Cut(why)) => Err(why),
-        Err(error) => Err(format!("the terminal failed: {error}")),
-    }
+    Ok(match terminal::chat(wishes, link, screens).await? {
+        End::Well => exit::OK,
+        End::Badly => exit::FAILED,
+        End::Refused => exit::REFUSED,
+    })
 }
 
 /// The session's defaults that flags ask for.
 fn configure(arguments: &ChatArguments) -> Option<Configure> {
     let configure = Configure {
-        trust_level: arguments.trust_level.map(TrustLevel::from),
+        trust_level: arguments.trust_level,
         provider: arguments.provider.clone(),
         model: arguments.model.clone(),
-        layers: None,
         workflow: arguments.workflow.clone(),
-        input_requests: None,
+        ..Configure::default()
     };
     (configure != Configure::default()).then_some(configure)
 }
@@ -116,32 +104,20 @@ fn configure(arguments: &ChatArguments) -> Option<Configure> {
 /// more than the environment's.
 fn address(arguments: &ChatArguments, url: &str) -> Result<Address, String> {
     let mut address = Address::parse(url)?;
-    if arguments.token_file.is_some() || address.token.is_none() {
-        address.token = token(arguments)?;
-    }
-    // One answer is not to be had from another session.
-    address.outlives_daemon = arguments.prompt.is_none();
-    Ok(address)
-}
-
-/// The token of the daemon that `--url` names.
-fn token(arguments: &ChatArguments) -> Result<Option<SecretString>, String> {
-    let text = match &arguments.token_file {
-        Some(path) => Some(
+    let secret = |text: String| {
+        let text = text.trim();
+        (!text.is_empty()).then(|| SecretString::from(text))
+    };
+    address.token = match &arguments.token_file {
+        Some(path) => secret(
             std::fs::read_to_string(path)
                 .map_err(|error| format!("--token-file {}: {error}", path.display()))?,
         ),
-        None => std::env::var(TOKEN_VARIABLE).ok(),
+        None => address
+            .token
+            .or_else(|| std::env::var(TOKEN_VARIABLE).ok().and_then(secret)),
     };
-    Ok(text
-        .map(|text| text.trim().to_owned())
-        .filter(|text| !text.is_empty())
-        .map(SecretString::from))
-}
-
-/// Says on stderr why there is no chat, and passes the exit code on.
-fn complain(text: &str, code: u8) -> u8 {
-    // Where nobody reads stderr there is nobody to tell.
-    drop(writeln!(std::io::stderr().lock(), "outrigger: {text}"));
-    code
+    // One answer is not to be had from another session.
+    address.outlives_daemon = arguments.prompt.is_none();
+    Ok(address)
 }

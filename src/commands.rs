@@ -7,25 +7,17 @@ mod healthcheck;
 mod schema;
 mod show;
 
-use std::io::Write;
+use std::process::ExitCode;
 
+use crate::ready::{complain, exit, print};
 pub use doctor::doctor;
 pub use healthcheck::healthcheck;
 pub use schema::schema;
 pub use show::show;
 
-/// Prints a line to stderr; where nobody reads it there is nobody to tell.
-fn complain(text: &str) {
-    drop(writeln!(std::io::stderr().lock(), "outrigger: {text}"));
-}
-
-/// Prints text to stdout.
-///
-/// # Errors
-///
-/// Where nobody reads it any more, as with `outrigger config show | head`.
-fn print(text: &str) -> std::io::Result<()> {
-    let mut stdout = std::io::stdout().lock();
-    stdout.write_all(text.as_bytes())?;
-    stdout.flush()
+fn exit_code(is_well: bool) -> ExitCode {
+    ExitCode::from(match is_well {
+        true => exit::OK,
+        false => exit::FAILED,
+    })
 }

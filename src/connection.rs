@@ -16,7 +16,7 @@ use std::time::Duration;
 use axum::extract::ws::{CloseFrame, Message, Utf8Bytes, WebSocket};
 use futures::stream::{SplitSink, SplitStream};
 use futures::{SinkExt, StreamExt};
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -32,7 +32,6 @@ use crate::telemetry::metrics;
 pub use activity::LastActivity;
 use text::{Text, Typed};
 
-/// How often a client is pinged.
 const PING_EVERY: Duration = Duration::from_secs(20);
 
 /// Frames written before they are flushed, in bytes: one delta goes at once, a flood in batches.
@@ -69,7 +68,7 @@ pub async fn serve(
     options: UpgradeOptions,
     stop: CancellationToken,
 ) {
-    let text = options.text.then(|| Mutex::new(Text::new()));
+    let text = options.text.then(|| Mutex::new(Text::default()));
     let (mut sink, mut stream) = socket.split();
     let Some(attached) = Attached::find(&sessions, options.resume).await else {
         close(&mut sink, close::TRY_LATER, "too many sessions").await;
@@ -86,13 +85,11 @@ pub async fn serve(
     };
     loop {
         let taken_over = connection.attached.attachment.taken_over.clone();
-        let (sessions, session) = (
-            Arc::clone(&connection.sessions),
-            connection.attached.session.clone(),
-        );
+        let sessions = Arc::clone(&connection.sessions);
+        let session = connection.attached.session.clone();
         let mut writer = Writer {
             sink: &mut sink,
-            session: connection.attached.session.clone(),
+            session: session.clone(),
             after: connection.attached.after,
             text: text.as_ref(),
         };
@@ -100,13 +97,10 @@ pub async fn serve(
         let reason = tokio::select! {
             reason = connection.listen(&mut stream) => reason,
             () = writer.follow(greeting) => DisconnectReason::Gone,
-            () = taken_over.cancelled() => DisconnectReason::TakenOver,
+            () = taken_over.cancelled() => DisconnectReason::Ended(close::TAKEN_OVER, "taken_over"),
             () = sessions.lost(&session) => DisconnectReason::Gone,
-            () = stop.cancelled() => DisconnectReason::Stopped,
+            () = stop.cancelled() => DisconnectReason::Ended(close::AWAY, "shutdown"),
         };
-        if matches!(reason, DisconnectReason::Stopped) {
-            writer.finish().await;
-        }
         match reason {
             DisconnectReason::Moved(attached) => {
                 // One that was resumed is somebody's; it lives on for its grace period.
@@ -114,37 +108,27 @@ pub async fn serve(
                     connection.attached.session.discard().await;
                 }
                 connection.attached = *attached;
-                continue;
             }
-            DisconnectReason::Gone => {}
-            DisconnectReason::Closed => drop(tokio::time::timeout(CLOSING, sink.close()).await),
-            DisconnectReason::Quit => close(&mut sink, close::NORMAL, "quit").await,
-            DisconnectReason::TooBig => {
-                let reason = "frame over server.max_frame_bytes";
-                close(&mut sink, close::TOO_BIG, reason).await;
+            DisconnectReason::Gone => return,
+            DisconnectReason::Closed => {
+                return drop(tokio::time::timeout(CLOSING, sink.close()).await);
             }
-            DisconnectReason::NoText => {
-                close(&mut sink, close::NO_TEXT, "text that is not UTF-8").await;
+            DisconnectReason::Ended(code, reason) => {
+                if code == close::AWAY {
+                    writer.finish().await;
+                }
+                return close(&mut sink, code, reason).await;
             }
-            DisconnectReason::TakenOver => close(&mut sink, close::TAKEN_OVER, "taken_over").await,
-            DisconnectReason::Stopped => close(&mut sink, close::AWAY, "shutdown").await,
         }
-        break;
     }
 }
 
-/// Why a socket left its session.
 enum DisconnectReason {
     Gone,
     /// The client closed the socket and waits for the answer.
     Closed,
-    /// The person typed that it is to be closed.
-    Quit,
-    TooBig,
-    /// A text frame that is not UTF-8.
-    NoText,
-    TakenOver,
-    Stopped,
+    /// It is closed from here, with this code and reason.
+    Ended(u16, &'static str),
     Moved(Box<Attached>),
 }
 
@@ -171,9 +155,8 @@ impl Attached {
         };
         let session = sessions.create().await?;
         if let Some(id) = unknown {
-            session
-                .feed
-                .append(Event::SessionError(not_found(&id)), None);
+            let error = Event::SessionError(not_found(&id));
+            session.feed.append(error, None);
         }
         let attachment = session.attach().await?;
         Some(Self {
@@ -229,15 +212,12 @@ impl Connection<'_> {
             let flow = match message {
                 Message::Text(text) => self.take(&text).await,
                 Message::Binary(_) => {
-                    self.refuse(
-                        None,
-                        SessionError {
-                            code: SessionCode::UnsupportedFrame,
-                            message: "binary frames carry nothing here; send JSON as text"
-                                .to_owned(),
-                        },
-                    );
-                    ControlFlow::Continue(())
+                    let text = "binary frames carry nothing here; send JSON as text";
+                    let error = SessionError {
+                        code: SessionCode::UnsupportedFrame,
+                        message: text.to_owned(),
+                    };
+                    self.refuse(None, error)
                 }
                 Message::Ping(_) | Message::Pong(_) => ControlFlow::Continue(()),
                 Message::Close(_) => return DisconnectReason::Closed,
@@ -250,26 +230,20 @@ impl Connection<'_> {
 
     async fn take(&mut self, text: &str) -> ControlFlow<DisconnectReason> {
         if let Some(mode) = self.text {
-            let typed = lock(mode).typed(text);
+            let typed = mode.lock().typed(text);
             return self.line(typed).await;
         }
         let request = match block_in_place_if_large(text, envelope::read) {
             Ok(Some(request)) => request,
             Ok(None) => return ControlFlow::Continue(()),
-            Err(rejected) => {
-                self.refuse(rejected.reply_to.as_ref(), rejected.error);
-                return ControlFlow::Continue(());
-            }
+            Err(rejected) => return self.refuse(rejected.reply_to.as_ref(), rejected.error),
         };
         if let (true, Command::SessionResume(resume)) = (self.first, &request.command)
             && resume.session_id != self.attached.session.id
         {
             return match Attached::resume(&self.sessions, resume, request.id.as_ref()).await {
                 Some(attached) => ControlFlow::Break(DisconnectReason::Moved(Box::new(attached))),
-                None => {
-                    self.refuse(request.id.as_ref(), not_found(&resume.session_id));
-                    ControlFlow::Continue(())
-                }
+                None => self.refuse(request.id.as_ref(), not_found(&resume.session_id)),
             };
         }
         self.first = false;
@@ -279,7 +253,7 @@ impl Connection<'_> {
     async fn line(&self, typed: Typed) -> ControlFlow<DisconnectReason> {
         match typed {
             Typed::Nothing => ControlFlow::Continue(()),
-            Typed::Quit => ControlFlow::Break(DisconnectReason::Quit),
+            Typed::Quit => ControlFlow::Break(DisconnectReason::Ended(close::NORMAL, "quit")),
             Typed::Notice(notice) => {
                 let feed = &self.attached.session.feed;
                 feed.append(Event::SessionNotice(notice), None);
@@ -299,17 +273,19 @@ impl Connection<'_> {
         }
         if self.sessions.is_stopping() {
             // Exchanges that run still say how they end, and this socket is closed when all did.
-            self.refuse(id.as_ref(), shutting_down());
-            return ControlFlow::Continue(());
+            return self.refuse(id.as_ref(), shutting_down());
         }
         ControlFlow::Break(DisconnectReason::Gone)
     }
 
-    fn refuse(&self, reply_to: Option<&RequestId>, error: SessionError) {
-        self.attached
-            .session
-            .feed
-            .append(Event::SessionError(error), reply_to);
+    fn refuse(
+        &self,
+        reply_to: Option<&RequestId>,
+        error: SessionError,
+    ) -> ControlFlow<DisconnectReason> {
+        let feed = &self.attached.session.feed;
+        feed.append(Event::SessionError(error), reply_to);
+        ControlFlow::Continue(())
     }
 }
 
@@ -384,13 +360,11 @@ impl Writer<'_> {
 
     /// Returns a frame as this socket wants it; `None` where there is nothing to write.
     fn form(&self, frame: Utf8Bytes) -> Option<Utf8Bytes> {
-        match self.text {
-            None => Some(frame),
-            Some(mode) => {
-                let shown = lock(mode).show(&frame, jiff::Timestamp::now());
-                shown.map(Utf8Bytes::from)
-            }
-        }
+        let Some(text) = self.text else {
+            return Some(frame);
+        };
+        let shown = text.lock().show(&frame, jiff::Timestamp::now());
+        shown.map(Utf8Bytes::from)
     }
 
     /// Writes what is left before the socket is closed.
@@ -400,19 +374,16 @@ impl Writer<'_> {
     }
 }
 
-/// Held for one line or one frame, never across an await.
-fn lock(text: &Mutex<Text>) -> MutexGuard<'_, Text> {
-    text.lock()
-}
-
 /// Returns what a failed read means.
 fn failed(error: axum::Error) -> DisconnectReason {
     use tokio_tungstenite::tungstenite::Error;
 
     tracing::debug!(%error, "socket failed");
     match error.into_inner().downcast_ref::<Error>() {
-        Some(Error::Capacity(_)) => DisconnectReason::TooBig,
-        Some(Error::Utf8(_)) => DisconnectReason::NoText,
+        Some(Error::Capacity(_)) => {
+            DisconnectReason::Ended(close::TOO_BIG, "frame over server.max_frame_bytes")
+        }
+        Some(Error::Utf8(_)) => DisconnectReason::Ended(close::NO_TEXT, "text that is not UTF-8"),
         _ => DisconnectReason::Gone,
     }
 }

@@ -26,7 +26,7 @@ use crate::mcp::{self, Mcp};
 use crate::process;
 use crate::protocol::event;
 use crate::provider::registry::Providers;
-use crate::ready::{Fatal, ReadyFile, ReadyLine};
+use crate::ready::{Fatal, ReadyLine};
 use crate::sandbox::paths::{RootName, Roots};
 use crate::sandbox::spill::{QUOTA_BYTES, Spill};
 use crate::sandbox::{self, Mode, Sandbox};
@@ -102,12 +102,13 @@ pub async fn run(config: Config, options: Options) -> Result<(), Fatal> {
         sockets: Arc::new(Semaphore::new(config.server.max_connections)),
         waiting: Arc::default(),
     });
-    let mut signals = Signals::catch();
+    let mut signals = Signals::catch()
+        .map_err(|error| Fatal::failed(format!("signals cannot be caught: {error}")))?;
     let shown_token = made_up.then(|| token.expose_secret().to_owned());
     let line = ReadyLine::new(address, shown_token, config.server.console);
     let ready_file = options
         .ready_file
-        .map(|path| ReadyFile::write(path, &line))
+        .map(|path| line.write(path))
         .transpose()?;
     let serving = daemon.tasks.spawn(server::serve(listener, shared));
     line.print()?;

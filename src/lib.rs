@@ -13,20 +13,9 @@
 //! frame ─ connection ─ log ────────┘ every event, numbered         └─ tool ─ sandbox
 //! ```
 //!
-//! # Reading order
-//!
-//! 1. [`exchange`]: the main flow, top to bottom. One exchange is one send of the user and all that
-//!    follows; its turns are calls of the provider.
-//! 2. [`conversation`] drives one exchange at a time and keeps listening meanwhile; [`session`] outlives
-//!    sockets and numbers every event; [`connection`] is one socket on one session; [`server`] lets it in.
-//! 3. [`message`] and [`protocol`]: the words every layer shares, and the wire contract.
-//! 4. [`permission`] and [`classifier`]: what may run, and how much harm a command line may do. Both pure.
-//! 5. [`tool`] and [`sandbox`]: what the model can call, and the only door to files and processes.
-//! 6. [`mcp`]: servers of others whose tools the model may call; start with `mcp/server.rs`.
-//! 7. [`provider`]: four wire formats behind one trait; start with `provider/anthropic.rs`.
-//! 8. [`config`], [`telemetry`], and the rest around it: [`daemon`] is the whole life of the process.
-//! 9. [`chat`] is a client of the protocol in the terminal: it uses nothing of the above but its words, and shows them
-//!    as text mode does (`plain_text`).
+//! Begin with [`exchange`], the main flow, top to bottom: one exchange is one send of the user and all that follows.
+//! `docs/architecture.md` follows a message through the files and has a map of them; [`chat`] is a client of the
+//! protocol that uses nothing of the daemon but its words.
 //!
 //! # Invariants
 //!

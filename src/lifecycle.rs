@@ -35,40 +35,30 @@ pub async fn ending(
 /// SIGTERM and SIGINT, caught from the moment that this is made.
 #[cfg(unix)]
 #[derive(Debug)]
-pub struct Signals {
-    terminate: Option<tokio::signal::unix::Signal>,
-    interrupt: Option<tokio::signal::unix::Signal>,
-}
+pub struct Signals([tokio::signal::unix::Signal; 2]);
 
 #[cfg(unix)]
 impl Signals {
     /// Catches both from now on: before anybody knows that the daemon is ready, or an early one would kill it.
-    pub fn catch() -> Self {
+    ///
+    /// # Errors
+    ///
+    /// Where the system lets a signal not be caught.
+    pub fn catch() -> std::io::Result<Self> {
         use tokio::signal::unix::{SignalKind, signal};
 
-        let one = |kind| {
-            signal(kind)
-                .inspect_err(|error| tracing::error!(%error, "a signal cannot be caught"))
-                .ok()
-        };
-        Self {
-            terminate: one(SignalKind::terminate()),
-            interrupt: one(SignalKind::interrupt()),
-        }
+        Ok(Self([
+            signal(SignalKind::terminate())?,
+            signal(SignalKind::interrupt())?,
+        ]))
     }
 
     /// Waits for the next one.
     pub async fn next(&mut self) {
-        async fn one(signal: &mut Option<tokio::signal::unix::Signal>) {
-            match signal {
-                Some(signal) => drop(signal.recv().await),
-                None => std::future::pending().await,
-            }
-        }
-
+        let [terminate, interrupt] = &mut self.0;
         tokio::select! {
-            () = one(&mut self.terminate) => {}
-            () = one(&mut self.interrupt) => {}
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
         }
     }
 }
@@ -81,8 +71,8 @@ pub struct Signals;
 #[cfg(not(unix))]
 impl Signals {
     /// There is nothing to be done before.
-    pub fn catch() -> Self {
-        Self
+    pub fn catch() -> std::io::Result<Self> {
+        Ok(Self)
     }
 
     /// Waits for the next one.
@@ -142,10 +132,12 @@ async fn gone(parent: Option<u32>) {
         return std::future::pending().await;
     };
     #[cfg(target_os = "linux")]
-    if let Some(gone) = handle_of(pid) {
-        return gone.cancelled().await;
+    if let Some(gone) = ended(pid).await {
+        return gone;
     }
-    look_for(pid).await;
+    while rustix::process::test_kill_process(pid) != Err(rustix::io::Errno::SRCH) {
+        tokio::time::sleep(LOOK_EVERY).await;
+    }
 }
 
 #[cfg(not(unix))]
@@ -153,39 +145,27 @@ async fn gone(_: Option<u32>) {
     std::future::pending().await
 }
 
-/// Returns what is cancelled when the process is gone; `None` where the system cannot tell.
+/// Waits until the process is gone; `None` where the system cannot tell.
 ///
 /// A process handle, not the id, which another process may get; and a thread, since tokio's way to
 /// wait for a handle is unsafe.
 #[cfg(target_os = "linux")]
-fn handle_of(pid: rustix::process::Pid) -> Option<CancellationToken> {
+async fn ended(pid: rustix::process::Pid) -> Option<()> {
     use rustix::event::{PollFd, PollFlags, poll};
     use rustix::process::{PidfdFlags, pidfd_open};
 
-    let gone = CancellationToken::new();
     let handle = match pidfd_open(pid, PidfdFlags::empty()) {
-        Ok(handle) => handle,
-        Err(rustix::io::Errno::SRCH) => {
-            gone.cancel();
-            return Some(gone);
-        }
-        Err(_) => return None,
+        Err(rustix::io::Errno::SRCH) => return Some(()),
+        handle => handle.ok()?,
     };
-    let told = gone.clone();
+    let (running, ended) = tokio::sync::oneshot::channel::<()>();
     std::thread::Builder::new()
         .name("parent".to_owned())
         .spawn(move || {
             let mut handles = [PollFd::new(&handle, PollFlags::IN)];
             while poll(&mut handles, None) == Err(rustix::io::Errno::INTR) {}
-            told.cancel();
+            drop(running);
         })
         .ok()?;
-    Some(gone)
-}
-
-#[cfg(unix)]
-async fn look_for(pid: rustix::process::Pid) {
-    while rustix::process::test_kill_process(pid) != Err(rustix::io::Errno::SRCH) {
-        tokio::time::sleep(LOOK_EVERY).await;
-    }
+    ended.await.err().map(drop)
 }

@@ -3,7 +3,7 @@
 #![forbid(unsafe_code)]
 
 use std::collections::BTreeMap;
-use std::io::BufRead as _;
+use std::io::{BufRead as _, IsTerminal as _};
 use std::process::ExitCode;
 
 use clap::Parser as _;
@@ -13,7 +13,7 @@ use outrigger::arguments::{
 use outrigger::config::{Sources, load};
 use outrigger::daemon::{self, Options};
 use outrigger::process::EnvironmentBlock;
-use outrigger::ready::{Fatal, Reader, exit};
+use outrigger::ready::{Fatal, exit};
 use outrigger::sandbox::Mode;
 use outrigger::sandbox::environment::is_secret;
 use outrigger::telemetry::{self, Redactor};
@@ -53,7 +53,7 @@ fn main() -> ExitCode {
 /// Says what is wrong with the arguments, or what was asked of them; to who waits for the daemon's line, there too.
 fn misused(error: &clap::Error) -> ExitCode {
     // A person reads it on stderr, where clap says it at the end.
-    let is_for_program = Reader::here() == Reader::Program;
+    let is_for_program = !std::io::stdout().is_terminal();
     if error.use_stderr() && is_for_program && is_serve(std::env::args_os().skip(1)) {
         let text = error.render().to_string();
         let first = text.lines().next().unwrap_or_default();

@@ -8,6 +8,7 @@ mod outcome;
 
 use std::sync::Arc;
 
+use clap::ValueEnum;
 pub use outcome::{Metadata, OutputStream};
 pub use outrigger_shell::DangerLevel;
 use schemars::JsonSchema;
@@ -247,7 +248,9 @@ pub enum OnViolation {
 }
 
 /// How much is done without asking the user.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema, ValueEnum,
+)]
 #[serde(rename_all = "camelCase")]
 pub enum TrustLevel {
     /// Every call is asked for.

@@ -1,10 +1,14 @@
 //! The one line on stdout: that the daemon is ready, or why it cannot start; and the ready file.
 
+mod private_file;
+
 use std::io::{IsTerminal as _, Write as _};
-use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
+
+pub use private_file::PrivateFile;
 
 /// Exit codes of the program.
 pub mod exit {
@@ -21,7 +25,7 @@ pub mod exit {
 }
 
 /// That the daemon is ready, and where.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ReadyLine {
     /// Always `ready`.
@@ -48,11 +52,7 @@ impl ReadyLine {
     /// A line for a daemon that listens there, and serves the console page or does not.
     pub fn new(address: SocketAddr, token: Option<String>, has_console: bool) -> Self {
         // Browsers are let in by a loopback name; that of every address is none.
-        let page = match address {
-            SocketAddr::V4(all) if all.ip().is_unspecified() => format!("127.0.0.1:{}", all.port()),
-            SocketAddr::V6(all) if all.ip().is_unspecified() => format!("[::1]:{}", all.port()),
-            address => address.to_string(),
-        };
+        let page = reachable(address);
         let console = match &token {
             Some(token) => format!("http://{page}/#token={token}"),
             None => format!("http://{page}/"),
@@ -75,13 +75,32 @@ impl ReadyLine {
     ///
     /// [`Fatal`] where nobody reads stdout any more.
     pub fn print(&self) -> Result<(), Fatal> {
-        print_line(&self.text())
+        print(&(json(self) + "\n"))
             .map_err(|error| Fatal::failed(format!("the ready line could not be written: {error}")))
     }
 
-    fn text(&self) -> String {
-        serde_json::to_string(self).unwrap_or_default()
+    /// Writes the line to a file that lasts as long as what is returned.
+    ///
+    /// # Errors
+    ///
+    /// [`Fatal`] where it cannot be written.
+    pub fn write(&self, path: PathBuf) -> Result<PrivateFile, Fatal> {
+        let name = path.display().to_string();
+        PrivateFile::write(path, &json(self)).map_err(|error| {
+            let message = format!("the ready file {name} could not be written: {error}");
+            Fatal::configuration(message, "change --ready-file")
+        })
     }
+}
+
+/// Returns the address to connect to: a daemon that listens everywhere is reached over loopback.
+pub fn reachable(address: SocketAddr) -> SocketAddr {
+    let ip = match address.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => IpAddr::V4(Ipv4Addr::LOCALHOST),
+        IpAddr::V6(ip) if ip.is_unspecified() => IpAddr::V6(Ipv6Addr::LOCALHOST),
+        ip => ip,
+    };
+    SocketAddr::new(ip, address.port())
 }
 
 /// Why the daemon cannot start.
@@ -118,137 +137,57 @@ impl Fatal {
 
     /// The port is in use.
     pub fn port_in_use(address: SocketAddr) -> Self {
-        Self::new(
-            "port_in_use",
-            format!("{address} is in use by another program"),
-            "choose another port with --port or server.port; 0 takes a free one",
-            exit::PORT_IN_USE,
-        )
+        let message = format!("{address} is in use by another program");
+        let hint = "choose another port with --port or server.port; 0 takes a free one";
+        Self::new("port_in_use", message, hint, exit::PORT_IN_USE)
     }
 
     /// Something failed.
     pub fn failed(message: impl Into<String>) -> Self {
-        Self::new(
-            "failed",
-            message.into(),
-            "see the log on stderr",
-            exit::FAILED,
-        )
+        let hint = "see the log on stderr";
+        Self::new("failed", message.into(), hint, exit::FAILED)
     }
 
     /// Tells it once: a program that waits for the line gets one, with the log beside it, and a person on a terminal
-    /// a text.
+    /// a text, beside the log where that goes elsewhere.
     pub fn tell(&self) {
-        match Reader::here() {
-            Reader::Program => {
-                self.log();
-                // Where nobody reads stdout there is nobody to tell.
-                drop(print_line(&serde_json::to_string(self).unwrap_or_default()));
-            }
-            Reader::Person => drop(writeln!(std::io::stderr().lock(), "{}", self.text())),
-            Reader::PersonWithLog => {
-                self.log();
-                drop(print_line(&self.text()));
-            }
+        let is_for_person = std::io::stdout().is_terminal();
+        // Where nobody reads it there is nobody to tell.
+        if is_for_person && std::io::stderr().is_terminal() {
+            return complain(&self.text());
         }
-    }
-
-    fn log(&self) {
         tracing::error!(code = self.code, hint = self.hint, "{self}");
+        let text = match is_for_person {
+            true => format!("outrigger: {}\n", self.text()),
+            false => json(self) + "\n",
+        };
+        drop(print(&text));
     }
 
     /// What happened and what to do, for people.
     fn text(&self) -> String {
-        format!("outrigger: {}\n{}", self.message, self.hint)
+        format!("{}\n{}", self.message, self.hint)
     }
 }
 
-/// Who reads what the daemon says of its start.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reader {
-    /// A program, or a file: stdout is no terminal.
-    Program,
-    /// A person who sees stdout and stderr.
-    Person,
-    /// A person who sees stdout, while stderr, which has the log, goes elsewhere.
-    PersonWithLog,
+fn json(line: &impl Serialize) -> String {
+    serde_json::to_string(line).unwrap_or_default()
 }
 
-impl Reader {
-    /// Who reads what this process says.
-    pub fn here() -> Self {
-        Self::of(
-            std::io::stdout().is_terminal(),
-            std::io::stderr().is_terminal(),
-        )
-    }
-
-    fn of(stdout_is_terminal: bool, stderr_is_terminal: bool) -> Self {
-        match (stdout_is_terminal, stderr_is_terminal) {
-            (false, _) => Self::Program,
-            (true, true) => Self::Person,
-            (true, false) => Self::PersonWithLog,
-        }
-    }
-}
-
-fn print_line(text: &str) -> std::io::Result<()> {
+/// Prints text to stdout.
+///
+/// # Errors
+///
+/// Where nobody reads it any more, as with `outrigger config show | head`.
+pub fn print(text: &str) -> std::io::Result<()> {
     let mut stdout = std::io::stdout().lock();
-    writeln!(stdout, "{text}")?;
+    stdout.write_all(text.as_bytes())?;
     stdout.flush()
 }
 
-/// The ready line in a file, removed when this is dropped.
-#[derive(Debug)]
-pub struct ReadyFile {
-    path: PathBuf,
-}
-
-impl ReadyFile {
-    /// Writes the line to a file of mode 0600, by rename, so that nobody reads half of it.
-    ///
-    /// # Errors
-    ///
-    /// [`Fatal`] where it cannot be written.
-    pub fn write(path: PathBuf, line: &ReadyLine) -> Result<Self, Fatal> {
-        write_private(&path, &line.text()).map_err(|error| {
-            Fatal::configuration(
-                format!(
-                    "the ready file {} could not be written: {error}",
-                    path.display()
-                ),
-                "change --ready-file",
-            )
-        })?;
-        Ok(Self { path })
-    }
-}
-
-impl Drop for ReadyFile {
-    fn drop(&mut self) {
-        if let Err(error) = std::fs::remove_file(&self.path) {
-            tracing::warn!(%error, path = %self.path.display(), "the ready file could not be removed");
-        }
-    }
-}
-
-fn write_private(path: &Path, text: &str) -> std::io::Result<()> {
-    let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(format!(".{}", std::process::id()));
-    let temporary = path.with_file_name(name);
-    let mut options = std::fs::OpenOptions::new();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let written = options
-        .open(&temporary)
-        .and_then(|mut file| writeln!(file, "{text}"))
-        .and_then(|()| std::fs::rename(&temporary, path));
-    if written.is_err() {
-        // What is left of the attempt, where anything is.
-        drop(std::fs::remove_file(&temporary));
-    }
-    written
+/// Prints a problem to stderr; where nobody reads it there is nobody to tell.
+pub fn complain(text: &str) {
+    drop(writeln!(std::io::stderr().lock(), "outrigger: {text}"));
 }
 
 #[cfg(test)]
@@ -256,20 +195,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_error_of_the_start_is_text_for_people_and_a_line_for_programs() {
+    fn an_error_of_the_start_is_text_for_people() {
         let fatal = Fatal::configuration("the configuration has 2 errors:\n  a: b\n  c: d", "look");
         assert_eq!(
             fatal.text(),
-            "outrigger: the configuration has 2 errors:\n  a: b\n  c: d\nlook"
+            "the configuration has 2 errors:\n  a: b\n  c: d\nlook"
         );
-        for (stdout, stderr, expected) in [
-            (false, false, Reader::Program),
-            (false, true, Reader::Program),
-            (true, true, Reader::Person),
-            (true, false, Reader::PersonWithLog),
-        ] {
-            assert_eq!(Reader::of(stdout, stderr), expected);
-        }
     }
 
     #[test]

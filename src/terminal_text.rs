@@ -4,12 +4,12 @@
 //! carriage return, backspace and the sequences that move the cursor or erase are carried out. Colours, titles and
 //! all other controls are dropped. Lines are as long as they are written, nothing wraps.
 
-mod characters;
 mod line;
 
 use std::collections::VecDeque;
 
-pub(crate) use characters::{is_hidden, is_invisible};
+pub(crate) use outrigger_shell::{is_hidden, is_invisible};
+
 use line::Line;
 use vte::{Params, Parser, Perform};
 
@@ -53,7 +53,7 @@ impl Screen {
     /// Takes a piece and returns the text that can no longer change, perhaps nothing.
     pub fn push(&mut self, piece: &str) -> String {
         let mut rest = piece;
-        while !rest.is_empty() {
+        loop {
             if self.sequence == 0 {
                 let end = rest.find(char::is_control).unwrap_or(rest.len());
                 let (text, controls) = rest.split_at_checked(end).unwrap_or((rest, ""));
@@ -65,24 +65,31 @@ impl Screen {
                 break;
             };
             rest = letters.as_str();
-            match letter {
-                '\u{1b}' if self.sequence == 0 => self.feed(letter),
-                _ if self.sequence == 0 => self.page.control(letter),
+            if letter == '\n' {
                 // No sequence goes on in the next line. One without an end would swallow all that follows.
-                '\n' => {
-                    self.end_sequence();
-                    self.page.control(letter);
-                }
-                _ => self.feed(letter),
+                self.end_sequence();
+            }
+            match letter == '\u{1b}' || self.sequence > 0 {
+                true => self.feed(letter),
+                false => self.page.control(letter),
             }
         }
         std::mem::take(&mut self.page.settled)
     }
 
     /// Returns the rest, at the end.
-    pub fn finish(mut self) -> String {
-        self.page.settle_all();
-        self.page.settled
+    pub fn finish(self) -> String {
+        let mut rest = self.page.settled;
+        for line in self.page.above {
+            line.append_to(&mut rest);
+            rest.push('\n');
+        }
+        self.page.line.append_to(&mut rest);
+        for line in self.page.below.into_iter().rev() {
+            rest.push('\n');
+            line.append_to(&mut rest);
+        }
+        rest
     }
 
     /// Hands a character of a sequence to the parser.
@@ -102,18 +109,22 @@ impl Screen {
     }
 
     fn end_sequence(&mut self) {
-        self.parser = Parser::new();
-        self.sequence = 0;
+        if std::mem::take(&mut self.sequence) > 0 {
+            self.parser = Parser::new();
+        }
     }
 }
 
 /// The lines that can still change, and the cursor among them.
+#[derive(Default)]
 struct Page {
     /// What can no longer change.
     settled: String,
-    /// Never empty.
-    lines: VecDeque<Line>,
-    row: usize,
+    above: VecDeque<Line>,
+    /// The line that the cursor is in.
+    line: Line,
+    /// The lines below it, the next one last.
+    below: Vec<Line>,
     /// Where the next character goes; of a line that is only appended to, its end.
     column: usize,
     /// A carriage return came, and nothing after it yet: before a line feed it does nothing.
@@ -122,31 +133,12 @@ struct Page {
     dispatched: bool,
 }
 
-impl Default for Page {
-    fn default() -> Self {
-        Self {
-            settled: String::new(),
-            lines: VecDeque::from([Line::default()]),
-            row: 0,
-            column: 0,
-            returned: false,
-            dispatched: false,
-        }
-    }
-}
-
 impl Page {
     fn print(&mut self, text: &str) {
-        if text.is_empty() {
-            return;
-        }
-        self.carry_out_return();
-        let column = self.column;
-        if let Some(line) = self.lines.get_mut(self.row) {
-            self.column = line.write(column, text);
-            if line.is_longer_than(MAX_LINE) {
-                self.settle_long_line();
-            }
+        if !text.is_empty() {
+            self.carry_out_return();
+            self.column = self.line.write(self.column, text);
+            self.settle_long_line();
         }
     }
 
@@ -156,45 +148,34 @@ impl Page {
             '\r' => self.returned = true,
             '\t' => {
                 self.carry_out_return();
-                let column = self.column;
-                if let Some(line) = self.lines.get_mut(self.row) {
-                    self.column = line.tab(column);
-                    if line.is_longer_than(MAX_LINE) {
-                        self.settle_long_line();
-                    }
-                }
+                self.column = self.line.tab(self.column);
+                self.settle_long_line();
             }
-            '\u{8}' => {
-                let column = self.open().saturating_sub(1);
-                self.move_to(column);
-            }
+            '\u{8}' => self.move_to(|column| column.saturating_sub(1)),
             _ => {}
         }
     }
 
     fn line_feed(&mut self) {
         self.returned = false;
-        self.row += 1;
         self.column = 0;
-        match self.lines.get_mut(self.row) {
+        let mut next = Line::default();
+        if let Some(line) = self.below.pop() {
             // The cursor was further up: the line is written anew.
-            Some(line) => {
-                line.open();
-            }
-            None => self.lines.push_back(Line::default()),
+            next = line;
+            next.open();
         }
-        while self.lines.len() > OPEN_LINES {
+        self.above
+            .push_back(std::mem::replace(&mut self.line, next));
+        if self.above.len() == OPEN_LINES {
             self.settle_first();
-            self.row = self.row.saturating_sub(1);
         }
     }
 
     /// Makes the line ready to be changed and returns the cursor's column.
     fn open(&mut self) -> usize {
         self.carry_out_return();
-        if let Some(line) = self.lines.get_mut(self.row)
-            && let Some(end) = line.open()
-        {
+        if let Some(end) = self.line.open() {
             self.column = end;
         }
         self.column
@@ -207,47 +188,53 @@ impl Page {
         }
     }
 
-    fn move_to(&mut self, column: usize) {
-        self.open();
-        let end = self.lines.get(self.row).map_or(0, Line::width);
-        self.column = column.min(end.max(MAX_COLUMN));
+    fn move_to(&mut self, column: impl Fn(usize) -> usize) {
+        let column = column(self.open());
+        self.column = column.min(self.line.width().max(MAX_COLUMN));
     }
 
-    /// Moves the cursor to another line; it keeps its column.
-    fn move_to_row(&mut self, row: usize) {
+    /// Moves the cursor up; it keeps its column.
+    fn move_up(&mut self, count: usize) {
         let column = self.open();
-        self.row = row.min(self.lines.len().saturating_sub(1));
-        if let Some(line) = self.lines.get_mut(self.row) {
-            line.open();
+        for _ in 0..count {
+            let Some(line) = self.above.pop_back() else {
+                break;
+            };
+            self.below.push(std::mem::replace(&mut self.line, line));
         }
+        self.line.open();
+        self.column = column;
+    }
+
+    /// Moves the cursor down; it keeps its column.
+    fn move_down(&mut self, count: usize) {
+        let column = self.open();
+        for _ in 0..count {
+            let Some(line) = self.below.pop() else {
+                break;
+            };
+            self.above
+                .push_back(std::mem::replace(&mut self.line, line));
+        }
+        self.line.open();
         self.column = column;
     }
 
     fn settle_first(&mut self) {
-        if let Some(line) = self.lines.pop_front() {
+        if let Some(line) = self.above.pop_front() {
             line.append_to(&mut self.settled);
             self.settled.push('\n');
         }
     }
 
-    /// Settles what the current line has, and all above it.
+    /// Settles what the current line has, and all above it, where it is too long to be changed.
     fn settle_long_line(&mut self) {
-        for _ in 0..self.row {
-            self.settle_first();
-        }
-        self.row = 0;
-        self.column = 0;
-        if let Some(line) = self.lines.front_mut() {
-            std::mem::take(line).append_to(&mut self.settled);
-        }
-    }
-
-    fn settle_all(&mut self) {
-        while self.lines.len() > 1 {
-            self.settle_first();
-        }
-        if let Some(line) = self.lines.pop_front() {
-            line.append_to(&mut self.settled);
+        if self.line.width() > MAX_LINE {
+            while !self.above.is_empty() {
+                self.settle_first();
+            }
+            self.column = 0;
+            std::mem::take(&mut self.line).append_to(&mut self.settled);
         }
     }
 }
@@ -277,7 +264,7 @@ impl Perform for Page {
         self.dispatched = true;
         // Reverse index.
         if intermediates.is_empty() && byte == b'M' {
-            self.move_to_row(self.row.saturating_sub(1));
+            self.move_up(1);
         }
     }
 
@@ -290,41 +277,31 @@ impl Perform for Page {
         let first = usize::from(first.copied().unwrap_or(0));
         let count = first.max(1);
         match action {
-            'A' => self.move_to_row(self.row.saturating_sub(count)),
-            'B' => self.move_to_row(self.row.saturating_add(count)),
-            'C' => {
-                let column = self.open();
-                self.move_to(column.saturating_add(count));
-            }
-            'D' => {
-                let column = self.open();
-                self.move_to(column.saturating_sub(count));
-            }
+            'A' => self.move_up(count),
+            'B' => self.move_down(count),
+            'C' => self.move_to(|column| column.saturating_add(count)),
+            'D' => self.move_to(|column| column.saturating_sub(count)),
             'E' => {
-                self.move_to_row(self.row.saturating_add(count));
+                self.move_down(count);
                 self.column = 0;
             }
             'F' => {
-                self.move_to_row(self.row.saturating_sub(count));
+                self.move_up(count);
                 self.column = 0;
             }
-            'G' => self.move_to(count - 1),
+            'G' => self.move_to(|_| count - 1),
             'J' if first == 0 => {
                 let column = self.open();
-                self.lines.truncate(self.row.saturating_add(1));
-                if let Some(line) = self.lines.get_mut(self.row) {
-                    line.erase_from(column);
-                }
+                self.below.clear();
+                self.line.erase_from(column);
             }
             'K' => {
                 let column = self.open();
-                if let Some(line) = self.lines.get_mut(self.row) {
-                    match first {
-                        0 => line.erase_from(column),
-                        1 => line.erase_to(column),
-                        2 => line.erase_from(0),
-                        _ => {}
-                    }
+                match first {
+                    0 => self.line.erase_from(column),
+                    1 => self.line.erase_to(column),
+                    2 => self.line.erase_from(0),
+                    _ => {}
                 }
             }
             _ => {}

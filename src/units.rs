@@ -9,17 +9,7 @@ use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::de::{self, Deserializer, Visitor};
-use serde::{Deserialize, Serializer};
-
-/// What a duration looks like, for error messages.
-pub(crate) const DURATION_FORM: &str =
-    "a duration: a number and ms, s, m or h, as in \"500ms\", \"30s\", \"5m\" or \"1h\"";
-/// What a size looks like, for error messages.
-pub(crate) const SIZE_FORM: &str =
-    "a size: bytes, or a number and B, KB, MB, GB, KiB, MiB or GiB, as in \"100KiB\" or \"1GB\"";
-/// What the time limit of a permission looks like, for error messages.
-pub(crate) const TIMEOUT_FORM: &str =
-    "a duration such as \"120s\" or \"5m\", or a number of milliseconds";
+use serde::{Deserialize, Serialize, Serializer};
 
 /// The units of a duration, in milliseconds.
 const DURATION_UNITS: [(&str, u64); 4] = [("ms", 1), ("s", 1_000), ("m", 60_000), ("h", 3_600_000)];
@@ -43,19 +33,14 @@ pub fn parse_duration(text: &str) -> Option<Duration> {
 
 fn parse_millis(text: &str) -> Option<u64> {
     let mut rest = text.trim();
-    if rest == "0" {
-        return Some(0);
-    }
-    if rest.is_empty() {
-        return None;
+    if matches!(rest, "" | "0") {
+        return (rest == "0").then_some(0);
     }
     let mut total: u64 = 0;
     while !rest.is_empty() {
         let (number, tail) = split_number(rest)?;
-        let end = tail
-            .find(|c: char| !c.is_ascii_alphabetic())
-            .unwrap_or(tail.len());
-        let (unit, tail) = tail.split_at_checked(end)?;
+        let end = tail.find(|c: char| !c.is_ascii_alphabetic());
+        let (unit, tail) = tail.split_at_checked(end.unwrap_or(tail.len()))?;
         let (_, factor) = DURATION_UNITS.iter().find(|(name, _)| *name == unit)?;
         total = total.checked_add(number.checked_mul(*factor)?)?;
         rest = tail.trim_start();
@@ -71,18 +56,15 @@ pub fn parse_size(text: &str) -> Option<u64> {
     if unit.is_empty() {
         return Some(number);
     }
-    let (_, factor) = SIZE_UNITS
-        .iter()
-        .find(|(name, _)| unit.eq_ignore_ascii_case(name))?;
+    let mut units = SIZE_UNITS.iter();
+    let (_, factor) = units.find(|(name, _)| unit.eq_ignore_ascii_case(name))?;
     number.checked_mul(*factor)
 }
 
 /// Splits leading digits from what follows them and white space.
 fn split_number(text: &str) -> Option<(u64, &str)> {
-    let end = text
-        .find(|c: char| !c.is_ascii_digit())
-        .unwrap_or(text.len());
-    let (digits, tail) = text.split_at_checked(end)?;
+    let end = text.find(|c: char| !c.is_ascii_digit());
+    let (digits, tail) = text.split_at_checked(end.unwrap_or(text.len()))?;
     Some((digits.parse().ok()?, tail.trim_start()))
 }
 
@@ -92,25 +74,29 @@ pub fn format_duration(duration: Duration) -> String {
 }
 
 fn format_millis(millis: u64) -> String {
-    if millis == 0 {
-        return "0s".to_owned();
+    match millis {
+        0 => "0s".to_owned(),
+        millis => in_largest(millis, &DURATION_UNITS),
     }
-    for (unit, factor) in DURATION_UNITS.iter().rev() {
-        if millis.is_multiple_of(*factor) {
-            return format!("{}{unit}", millis / factor);
-        }
-    }
-    format!("{millis}ms")
 }
 
 /// Writes a size in the largest binary unit that divides it, so that it can be read again.
 pub fn format_size(bytes: u64) -> String {
-    for (unit, factor) in [("GiB", 1u64 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)] {
-        if bytes > 0 && bytes.is_multiple_of(factor) {
-            return format!("{}{unit}", bytes / factor);
-        }
+    match bytes {
+        0 => "0".to_owned(),
+        bytes => in_largest(
+            bytes,
+            &[("", 1), ("KiB", KIB), ("MiB", MIB), ("GiB", 1 << 30)],
+        ),
     }
-    bytes.to_string()
+}
+
+/// Writes an amount in the largest of the units that divides it; the first one divides any.
+fn in_largest(amount: u64, units: &[(&str, u64)]) -> String {
+    let mut units = units.iter().rev();
+    let fitting = units.find(|(_, factor)| amount.is_multiple_of(*factor));
+    let (unit, factor) = fitting.unwrap_or(&("", 1));
+    format!("{}{unit}", amount / factor)
 }
 
 /// Milliseconds of a day: the longest of most durations.
@@ -211,19 +197,19 @@ struct Form {
 }
 
 const DURATION: Form = Form {
-    says: DURATION_FORM,
+    says: "a duration: a number and ms, s, m or h, as in \"500ms\", \"30s\", \"5m\" or \"1h\"",
     parse: parse_millis,
     bare: false,
     write: format_millis,
 };
 const SIZE: Form = Form {
-    says: SIZE_FORM,
+    says: "a size: bytes, or a number and B, KB, MB, GB, KiB, MiB or GiB, as in \"100KiB\" or \"1GB\"",
     parse: parse_size,
     bare: true,
     write: format_size,
 };
 const TIMEOUT: Form = Form {
-    says: TIMEOUT_FORM,
+    says: "a duration such as \"120s\" or \"5m\", or a number of milliseconds",
     bare: true,
     ..DURATION
 };
@@ -274,7 +260,7 @@ fn within<E: de::Error>(
 
 /// Serde of an optional time limit: `"120s"` or milliseconds in, milliseconds out.
 pub(crate) mod optional_timeout {
-    use super::{Deserialize, Deserializer, Duration, Serializer, Timeout};
+    use super::{Deserialize, Deserializer, Duration, Serialize as _, Serializer, Timeout};
 
     /// Writes milliseconds.
     #[expect(
@@ -285,12 +271,8 @@ pub(crate) mod optional_timeout {
         timeout: &Option<Duration>,
         serializer: S,
     ) -> Result<S::Ok, S::Error> {
-        match timeout {
-            Some(timeout) => {
-                serializer.serialize_u64(u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX))
-            }
-            None => serializer.serialize_none(),
-        }
+        let millis = timeout.map(|it| u64::try_from(it.as_millis()).unwrap_or(u64::MAX));
+        millis.serialize(serializer)
     }
 
     /// Reads `"120s"`, milliseconds or null.

@@ -14,7 +14,6 @@ fn flags(line: &str) -> Vec<(String, &'static str, String)> {
     let mut sources = Sources::default();
     match parsed(line) {
         Command::Serve(serve) => serve.apply(&mut sources),
-        Command::Chat(chat) => chat.apply(&mut sources),
         other => panic!("{other:?} sets nothing here"),
     }
     let flags = sources.flags.into_iter();
@@ -60,15 +59,6 @@ fn flags_set_the_keys_they_are_documented_for() {
             "--log-format json",
             vec![("--log-format", "log.format", "String(\"json\")")],
         ),
-        (
-            "chat --trust-level guided --provider a --model b --workflow c hello",
-            vec![
-                ("--provider", "chat.provider", "String(\"a\")"),
-                ("--model", "chat.model", "String(\"b\")"),
-                ("--trust-level", "chat.trust_level", "String(\"guided\")"),
-                ("--workflow", "chat.workflow", "String(\"c\")"),
-            ],
-        ),
     ];
     for (line, expected) in cases {
         let expected: Vec<_> = expected
@@ -100,6 +90,14 @@ fn files_and_processes_are_no_keys() {
 #[test]
 fn other_commands() {
     assert!(matches!(parsed("chat"), Command::Chat(chat) if chat.prompt.is_none()));
+    let Command::Chat(chat) = parsed("chat --trust-level guided --provider a --model b hello")
+    else {
+        panic!("chat");
+    };
+    assert_eq!(chat.trust_level, Some(TrustLevel::Guided));
+    assert_eq!(chat.provider.as_deref(), Some("a"));
+    assert_eq!(chat.model.as_deref(), Some("b"));
+    assert_eq!(chat.prompt.as_deref(), Some("hello"));
     assert!(matches!(parsed("doctor --json"), Command::Doctor(doctor) if doctor.json));
     assert!(matches!(parsed("schema --out d"), Command::Schema(_)));
     let show = parsed("config show --json --config c.toml");

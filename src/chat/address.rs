@@ -16,10 +16,6 @@ pub(super) struct Address {
 
 impl Address {
     /// Reads the address of a running daemon: its WebSocket's, or that of its page, with the token in it or without.
-    ///
-    /// # Errors
-    ///
-    /// What is wrong with it.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
         let wrong = |why: &str| {
             format!(

@@ -7,14 +7,13 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use secrecy::SecretString;
-use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, BufReader};
-use tokio::process::{Child, Command};
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, BufReader};
+use tokio::process::{Child, ChildStderr, Command};
 
 use super::address::Address;
 use crate::arguments::ConfigArguments;
 use crate::ready::{Fatal, ReadyLine, exit};
 
-/// How long the daemon may take to say that it is ready.
 const READY_TIME: Duration = Duration::from_secs(30);
 
 /// How long the daemon may take to end once its stdin is closed; then it is killed.
@@ -30,12 +29,11 @@ const LOG_BYTES: usize = 64 * 1024;
 #[derive(Debug)]
 pub(super) struct Daemon {
     child: Child,
-    /// Where it is.
     pub(super) address: Address,
-    log: Log,
+    pub(super) log: Log,
 }
 
-/// Why there is no daemon.
+/// Why there is no chat.
 #[derive(Debug)]
 pub(super) struct Failure {
     /// What happened and what to do.
@@ -44,87 +42,77 @@ pub(super) struct Failure {
     pub(super) exit: u8,
 }
 
-impl Failure {
-    fn new(text: impl Into<String>) -> Self {
-        Self {
-            text: text.into(),
-            exit: exit::FAILED,
-        }
+impl From<String> for Failure {
+    fn from(text: String) -> Self {
+        let exit = exit::FAILED;
+        Self { text, exit }
     }
 }
 
 impl Daemon {
     /// Starts a daemon and waits until it is ready. `show_log` lets its log through.
-    ///
-    /// # Errors
-    ///
-    /// [`Failure`] with what the daemon said.
     pub(super) async fn start(config: &ConfigArguments, show_log: bool) -> Result<Self, Failure> {
         let mut child = command(config, show_log)
             .and_then(|mut command| command.spawn())
-            .map_err(|error| Failure::new(format!("the daemon could not be started: {error}")))?;
+            .map_err(|error| format!("the daemon could not be started: {error}"))?;
         let log = Log::default();
         if let Some(stderr) = child.stderr.take() {
             drop(tokio::spawn(log.clone().keep(stderr)));
         }
-        let line = match child.stdout.take() {
-            Some(stdout) => tokio::time::timeout(READY_TIME, first_line(stdout)).await,
-            None => Ok(String::new()),
-        };
-        let Ok(line) = line else {
-            drop(child.kill().await);
-            let text = format!("the daemon was not ready within {} s", READY_TIME.as_secs());
-            return Err(Failure::new(log.append_to(text)));
-        };
-        match serde_json::from_str::<ReadyLine>(&line) {
-            Ok(ready) => Ok(Self {
-                child,
-                address: Address {
-                    url: ready.url,
-                    token: ready.token.map(SecretString::from),
-                    outlives_daemon: false,
-                },
-                log,
-            }),
-            Err(_) => Err(failure(&line, child, &log).await),
+        let mut line = String::new();
+        if let Some(stdout) = child.stdout.take() {
+            let mut reader = BufReader::new(stdout).take(LINE_BYTES);
+            let read = tokio::time::timeout(READY_TIME, reader.read_line(&mut line));
+            // Half a line is no ready line, and says more than none.
+            if read.await.is_err() {
+                drop(child.kill().await);
+                let text = format!("the daemon was not ready within {} s", READY_TIME.as_secs());
+                return Err(log.append_to(text).into());
+            }
         }
+        let Ok(ready) = serde_json::from_str::<ReadyLine>(&line) else {
+            return Err(failure(&line, child, &log).await);
+        };
+        let address = Address {
+            url: ready.url,
+            token: ready.token.map(SecretString::from),
+            outlives_daemon: false,
+        };
+        Ok(Self {
+            child,
+            address,
+            log,
+        })
     }
 
     /// Ends the daemon; `None` where it had to be killed.
-    pub(super) async fn end(mut self) -> Option<ExitStatus> {
-        // The end of its stdin is what it ends by.
-        drop(self.child.stdin.take());
-        match tokio::time::timeout(END_TIME, self.child.wait()).await {
-            Ok(Ok(status)) => Some(status),
-            _ => {
-                drop(self.child.kill().await);
-                None
-            }
-        }
+    pub(super) async fn end(self) -> Option<ExitStatus> {
+        end(self.child).await
     }
+}
 
-    /// Adds what the daemon logged to a text that says that it failed.
-    pub(super) fn explain(&self, text: String) -> String {
-        self.log.append_to(text)
+async fn end(mut child: Child) -> Option<ExitStatus> {
+    // The end of its stdin is what it ends by.
+    drop(child.stdin.take());
+    match tokio::time::timeout(END_TIME, child.wait()).await {
+        Ok(Ok(status)) => Some(status),
+        _ => {
+            drop(child.kill().await);
+            None
+        }
     }
 }
 
 /// What a daemon said that did not start.
-async fn failure(line: &str, mut child: Child, log: &Log) -> Failure {
-    drop(child.stdin.take());
-    let status = tokio::time::timeout(END_TIME, child.wait()).await;
-    let code = match status {
-        Ok(Ok(status)) => status.code(),
-        _ => None,
-    };
-    let text = match serde_json::from_str::<Fatal>(line) {
-        Ok(fatal) => format!("{}\n  {}", fatal.message, fatal.hint),
-        Err(_) => log.append_to("the daemon ended before it was ready".to_owned()),
-    };
+async fn failure(line: &str, child: Child, log: &Log) -> Failure {
+    let code = end(child).await.and_then(|status| status.code());
+    let code = code.and_then(|code| u8::try_from(code).ok());
     Failure {
-        text,
+        text: match serde_json::from_str::<Fatal>(line) {
+            Ok(fatal) => format!("{}\n  {}", fatal.message, fatal.hint),
+            Err(_) => log.append_to("the daemon ended before it was ready".to_owned()),
+        },
         exit: code
-            .and_then(|code| u8::try_from(code).ok())
             .filter(|code| *code != exit::OK)
             .unwrap_or(exit::FAILED),
     }
@@ -158,21 +146,13 @@ fn command(config: &ConfigArguments, show_log: bool) -> std::io::Result<Command>
     Ok(command)
 }
 
-async fn first_line(stdout: impl AsyncRead + Unpin) -> String {
-    let mut line = String::new();
-    let mut reader = BufReader::new(stdout).take(LINE_BYTES);
-    // Half a line is no ready line, and says more than none.
-    drop(reader.read_line(&mut line).await);
-    line
-}
-
 /// The end of the daemon's log.
 #[derive(Clone, Debug, Default)]
-struct Log(Arc<Mutex<VecDeque<u8>>>);
+pub(super) struct Log(Arc<Mutex<VecDeque<u8>>>);
 
 impl Log {
     /// Keeps the last [`LOG_BYTES`] bytes of what is read, until its end.
-    async fn keep(self, mut stderr: impl AsyncRead + Unpin) {
+    async fn keep(self, mut stderr: ChildStderr) {
         let mut chunk = [0; 4096];
         while let Ok(count) = stderr.read(&mut chunk).await {
             let Some(bytes) = chunk.get(..count).filter(|bytes| !bytes.is_empty()) else {
@@ -185,10 +165,10 @@ impl Log {
         }
     }
 
-    fn append_to(&self, mut text: String) -> String {
-        let kept = self.0.lock();
-        let bytes: Vec<u8> = kept.iter().copied().collect();
-        let log = String::from_utf8_lossy(&bytes);
+    /// Adds what the daemon logged to a text that says that it failed.
+    pub(super) fn append_to(&self, mut text: String) -> String {
+        let mut kept = self.0.lock();
+        let log = String::from_utf8_lossy(kept.make_contiguous());
         if !log.trim().is_empty() {
             text.push_str("; its log ends with:\n");
             text.push_str(log.trim_end());

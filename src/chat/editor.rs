@@ -1,10 +1,12 @@
 //! A call's input in the user's own editor.
 
-use std::io::{self, Write as _};
-use std::path::{Path, PathBuf};
+use std::io;
+use std::path::Path;
 
 use serde_json::{Map, Value};
 use tokio::process::Command;
+
+use crate::ready::PrivateFile;
 
 /// Editors that need no explanation, by the name they are looked for where none is set.
 const USUAL: [&str; 2] = ["editor", "nano"];
@@ -12,22 +14,11 @@ const USUAL: [&str; 2] = ["editor", "nano"];
 /// What a shell says of a program that is not there, or cannot be run.
 const NOT_STARTED: [i32; 2] = [126, 127];
 
-/// Why there is no edited text.
 #[derive(Debug)]
-pub(super) struct Failure {
-    /// What went wrong.
-    pub(super) text: String,
-    /// Whether there was no editor to begin with.
-    pub(super) is_missing: bool,
-}
-
-impl Failure {
-    fn new(text: String) -> Self {
-        Self {
-            text,
-            is_missing: false,
-        }
-    }
+pub(super) enum Failure {
+    /// There was no editor to begin with.
+    Missing(String),
+    Failed(String),
 }
 
 /// The user's editor: `$VISUAL`, else `$EDITOR`, else a usual one that is installed; `None` where there is none.
@@ -43,31 +34,32 @@ pub(super) fn editor() -> Option<String> {
 }
 
 /// Lets the user edit an input, and returns the text afterwards.
-///
-/// # Errors
-///
-/// What went wrong: no file, or an editor that failed.
 pub(super) async fn edit(editor: &str, input: &Map<String, Value>) -> Result<String, Failure> {
     let text = serde_json::to_string_pretty(input).unwrap_or_default();
     let file =
-        Draft::write(&text).map_err(|error| Failure::new(format!("no file to edit: {error}")))?;
+        draft(&text).map_err(|error| Failure::Failed(format!("no file to edit: {error}")))?;
     let status = command(editor, &file.path)
         .status()
         .await
-        .map_err(|error| Failure {
-            text: format!("the editor {editor} did not start: {error}"),
-            is_missing: true,
-        })?;
+        .map_err(|error| Failure::Missing(format!("the editor {editor} did not start: {error}")))?;
     if !status.success() {
-        return Err(Failure {
-            text: format!("the editor {editor} ended with {status}"),
-            is_missing: status
-                .code()
-                .is_some_and(|code| NOT_STARTED.contains(&code)),
+        let text = format!("the editor {editor} ended with {status}");
+        let code = status.code();
+        return Err(match code.is_some_and(|code| NOT_STARTED.contains(&code)) {
+            true => Failure::Missing(text),
+            false => Failure::Failed(text),
         });
     }
     std::fs::read_to_string(&file.path)
-        .map_err(|error| Failure::new(format!("the edited file: {error}")))
+        .map_err(|error| Failure::Failed(format!("the edited file: {error}")))
+}
+
+/// A draft under a name that nobody can guess.
+fn draft(text: &str) -> io::Result<PrivateFile> {
+    let mut bytes = [0; 8];
+    getrandom::fill(&mut bytes).map_err(io::Error::other)?;
+    let name = format!("outrigger-{:016x}.json", u64::from_ne_bytes(bytes));
+    PrivateFile::write(std::env::temp_dir().join(name), text)
 }
 
 /// The editor may come with arguments, as in `code --wait`; a shell takes it apart, as git's does.
@@ -84,34 +76,4 @@ fn command(editor: &str, path: &Path) -> Command {
     let mut command = Command::new(editor);
     command.arg(path);
     command
-}
-
-/// A private file that is removed when this is dropped.
-struct Draft {
-    path: PathBuf,
-}
-
-impl Draft {
-    fn write(text: &str) -> io::Result<Self> {
-        let mut bytes = [0; 8];
-        getrandom::fill(&mut bytes).map_err(io::Error::other)?;
-        let name = format!("outrigger-{:016x}.json", u64::from_ne_bytes(bytes));
-        let path = std::env::temp_dir().join(name);
-        let mut options = std::fs::OpenOptions::new();
-        options.write(true).create_new(true);
-        #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        let mut file = options.open(&path)?;
-        let draft = Self { path };
-        writeln!(file, "{text}")?;
-        Ok(draft)
-    }
-}
-
-impl Drop for Draft {
-    fn drop(&mut self) {
-        if let Err(error) = std::fs::remove_file(&self.path) {
-            tracing::debug!(%error, "the edited file could not be removed");
-        }
-    }
 }

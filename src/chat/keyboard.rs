@@ -3,57 +3,28 @@
 use std::io::{self, BufRead as _, IsTerminal as _, Read as _};
 use std::time::{Duration, Instant};
 
-use tokio::sync::mpsc;
+use tokio::task::{JoinHandle, spawn_blocking};
 
 /// The longest line, in bytes; what is longer comes in pieces.
 const LINE_BYTES: u64 = 4 * 1024 * 1024;
 
-/// The keyboard.
 #[derive(Debug)]
 pub(super) struct Keyboard {
-    wanted: std::sync::mpsc::SyncSender<()>,
-    lines: mpsc::Receiver<Typed>,
-    is_asked: bool,
+    /// The line that was asked for. A read cannot be interrupted; at the end it is left behind.
+    reading: Option<JoinHandle<(Option<String>, Instant)>>,
     /// Lines that were typed before this do not count.
     counts_from: Option<Instant>,
     /// Whether a person types.
     pub(super) is_terminal: bool,
 }
 
-/// A line; nothing at the end of the input.
-#[derive(Debug)]
-struct Typed {
-    line: Option<String>,
-    at: Instant,
-}
-
 impl Keyboard {
-    /// Starts the thread that reads; a read cannot be interrupted, so it is left behind at the end.
-    ///
-    /// # Errors
-    ///
-    /// Where the system has no thread left.
-    pub(super) fn new() -> io::Result<Self> {
-        let (wanted, wishes) = std::sync::mpsc::sync_channel(1);
-        let (typed, lines) = mpsc::channel(1);
-        std::thread::Builder::new()
-            .name("keyboard".to_owned())
-            .spawn(move || {
-                while wishes.recv().is_ok() {
-                    let line = read();
-                    let at = Instant::now();
-                    if typed.blocking_send(Typed { line, at }).is_err() {
-                        return;
-                    }
-                }
-            })?;
-        Ok(Self {
-            wanted,
-            lines,
-            is_asked: false,
+    pub(super) fn new() -> Self {
+        Self {
+            reading: None,
             counts_from: None,
             is_terminal: io::stdin().is_terminal(),
-        })
+        }
     }
 
     /// Forgets what a person typed before now, and what is typed for a while from now on.
@@ -66,31 +37,22 @@ impl Keyboard {
 
     /// Asks for a line, unless one is asked for already.
     pub(super) fn ask(&mut self) {
-        if !self.is_asked {
-            // The thread takes one wish at a time and has answered the one before.
-            self.is_asked = self.wanted.try_send(()).is_ok();
-        }
+        self.reading
+            .get_or_insert_with(|| spawn_blocking(|| (read(), Instant::now())));
     }
 
     /// Waits for the line that was asked for; `None` inside is the end of the input.
     pub(super) async fn line(&mut self) -> Option<String> {
-        if !self.is_asked {
-            return std::future::pending().await;
-        }
         loop {
-            let Some(Typed { line, at }) = self.lines.recv().await else {
-                self.is_asked = false;
-                return None;
+            let Some(reading) = &mut self.reading else {
+                return std::future::pending().await;
             };
+            let (line, at) = reading.await.unwrap_or_else(|_| (None, Instant::now()));
+            self.reading = None;
             if line.is_none() || counts(at, self.counts_from) {
-                self.is_asked = false;
                 return line;
             }
-            // The thread has answered; it waits for the next wish.
-            if self.wanted.try_send(()).is_err() {
-                self.is_asked = false;
-                return None;
-            }
+            self.ask();
         }
     }
 }

@@ -10,6 +10,7 @@ use serde_json::Value;
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
+use tokio_tungstenite::tungstenite::handshake::client::Request;
 use tokio_tungstenite::tungstenite::http::StatusCode;
 use tokio_tungstenite::tungstenite::http::header::{AUTHORIZATION, HeaderValue};
 use tokio_tungstenite::tungstenite::protocol::{CloseFrame, WebSocketConfig};
@@ -23,13 +24,11 @@ use crate::protocol::Event;
 
 type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
 
-/// Longest wait for a connection.
 const CONNECT_TIME: Duration = Duration::from_secs(10);
 
 /// First pause before connecting again; each further one is twice as long.
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
 
-/// Longest pause before connecting again.
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
 /// The largest frame taken from the daemon: a whole history may come in one.
@@ -48,9 +47,8 @@ const TAKEN_OVER: u16 = 4001;
 /// What comes from the socket.
 #[derive(Debug)]
 pub(super) enum Arrival {
-    /// A frame.
     Frame(Frame),
-    /// The socket dropped; it is connected again.
+    /// The socket dropped, for this reason; it is connected again.
     Lost(String),
     /// It is over, for this reason.
     Over(String),
@@ -59,17 +57,12 @@ pub(super) enum Arrival {
 /// The two ends of the socket's task.
 #[derive(Debug)]
 pub(super) struct Link {
-    /// What comes.
     pub(super) arrivals: mpsc::Receiver<Arrival>,
-    /// What goes: frames as text. Dropping it closes the socket.
+    /// Frames as text. Dropping it closes the socket.
     pub(super) frames: mpsc::Sender<String>,
 }
 
 /// Connects, and starts the task that keeps the connection.
-///
-/// # Errors
-///
-/// Why there is no connection, for people.
 pub(super) async fn connect(address: Address) -> Result<Link, String> {
     let socket = open(&address, "").await.map_err(|refused| refused.text)?;
     let (arrived, arrivals) = mpsc::channel(WAITING);
@@ -87,7 +80,6 @@ pub(super) async fn connect(address: Address) -> Result<Link, String> {
     Ok(Link { arrivals, frames })
 }
 
-/// Why a connection was refused.
 struct Refused {
     text: String,
     /// Whether trying again may help.
@@ -95,20 +87,8 @@ struct Refused {
 }
 
 async fn open(address: &Address, query: &str) -> Result<Socket, Refused> {
-    let for_good = |text: String| Refused {
-        text,
-        may_pass: false,
-    };
-    let url = format!("{}{query}", address.url);
-    let mut request = url
-        .into_client_request()
-        .map_err(|error| for_good(format!("{}: {error}", address.url)))?;
-    if let Some(token) = &address.token {
-        let mut bearer = HeaderValue::from_str(&format!("Bearer {}", token.expose_secret()))
-            .map_err(|_| for_good("the token holds characters that no header can".to_owned()))?;
-        bearer.set_sensitive(true);
-        request.headers_mut().insert(AUTHORIZATION, bearer);
-    }
+    let refused = |text: String, may_pass: bool| Refused { text, may_pass };
+    let request = request(address, query).map_err(|text| refused(text, false))?;
     let config = WebSocketConfig::default()
         .max_message_size(Some(FRAME_BYTES))
         .max_frame_size(Some(FRAME_BYTES));
@@ -118,54 +98,50 @@ async fn open(address: &Address, query: &str) -> Result<Socket, Refused> {
         drop(rustls::crypto::ring::default_provider().install_default());
     }
     let connecting = tokio_tungstenite::connect_async_with_config(request, Some(config), true);
-    match tokio::time::timeout(CONNECT_TIME, connecting).await {
-        Ok(Ok((socket, _))) => Ok(socket),
-        Ok(Err(error)) => Err(refused(address, &error)),
-        Err(_) => Err(Refused {
-            text: format!(
-                "{}: no answer within {} s",
-                address.url,
-                CONNECT_TIME.as_secs()
-            ),
-            may_pass: true,
-        }),
-    }
+    let (text, may_pass) = match tokio::time::timeout(CONNECT_TIME, connecting).await {
+        Ok(Ok((socket, _))) => return Ok(socket),
+        Ok(Err(error)) => explained(&error, address.token.is_some()),
+        Err(_) => (
+            format!("no answer within {} s", CONNECT_TIME.as_secs()),
+            true,
+        ),
+    };
+    Err(refused(format!("{}: {text}", address.url), may_pass))
 }
 
-fn refused(address: &Address, error: &Error) -> Refused {
-    let url = &address.url;
-    match error {
-        Error::Http(response) if response.status() == StatusCode::UNAUTHORIZED => Refused {
-            text: match address.token {
-                Some(_) => format!(
-                    "{url}: the daemon has another token than the one given; OUTRIGGER_TOKEN or --token-file has to \
-                     hold the one that it was given, or said when it started"
-                ),
-                None => format!(
-                    "{url}: the daemon wants its token: set OUTRIGGER_TOKEN to it, or name a file that holds it with \
-                     --token-file FILE"
-                ),
-            },
-            may_pass: false,
+fn request(address: &Address, query: &str) -> Result<Request, String> {
+    let mut request = format!("{}{query}", address.url)
+        .into_client_request()
+        .map_err(|error| format!("{}: {error}", address.url))?;
+    if let Some(token) = &address.token {
+        let mut bearer = HeaderValue::from_str(&format!("Bearer {}", token.expose_secret()))
+            .map_err(|_| "the token holds characters that no header can".to_owned())?;
+        bearer.set_sensitive(true);
+        request.headers_mut().insert(AUTHORIZATION, bearer);
+    }
+    Ok(request)
+}
+
+/// Returns what an error means, and whether trying again may help.
+fn explained(error: &Error, has_token: bool) -> (String, bool) {
+    let text = match error {
+        Error::Http(response) if response.status() == StatusCode::UNAUTHORIZED => match has_token {
+            true => "the daemon has another token than the one given; OUTRIGGER_TOKEN or --token-file has to \
+                     hold the one that it was given, or said when it started".to_owned(),
+            false => "the daemon wants its token: set OUTRIGGER_TOKEN to it, or name a file that holds it with \
+                      --token-file FILE".to_owned(),
         },
         Error::Http(response) => {
             let body = response.body().as_deref().unwrap_or_default();
             let said = serde_json::from_slice::<Value>(body).ok();
             let said = said.as_ref().and_then(|said| said.get("message")?.as_str());
-            Refused {
-                text: format!("{url}: {}", said.unwrap_or(response.status().as_str())),
-                may_pass: response.status().is_server_error(),
-            }
+            let text = said.unwrap_or(response.status().as_str()).to_owned();
+            return (text, response.status().is_server_error());
         }
-        Error::Url(_) => Refused {
-            text: format!("{url}: {error}; expected ws://HOST:PORT/ws or wss://HOST/ws"),
-            may_pass: false,
-        },
-        error => Refused {
-            text: format!("{url}: {error}"),
-            may_pass: true,
-        },
-    }
+        Error::Url(_) => format!("{error}; expected ws://HOST:PORT/ws or wss://HOST/ws"),
+        error => return (error.to_string(), true),
+    };
+    (text, false)
 }
 
 /// A connection that is kept.
@@ -180,11 +156,8 @@ struct Line {
     outgoing: mpsc::Receiver<String>,
 }
 
-/// Why a socket ended.
 enum End {
-    /// The chat is over.
     Ours,
-    /// It dropped.
     Dropped(String),
     /// The daemon ended it on purpose.
     Theirs(String),
@@ -275,14 +248,16 @@ impl Line {
 }
 
 fn closed(frame: Option<&CloseFrame>, outlives_daemon: bool) -> End {
-    match frame.map(|frame| u16::from(frame.code)) {
-        Some(AWAY) if outlives_daemon => End::Dropped("the daemon is shutting down".to_owned()),
-        Some(AWAY) => End::Theirs("the daemon is shutting down".to_owned()),
-        Some(TAKEN_OVER) => End::Theirs("another client has taken the session over".to_owned()),
-        Some(code) => End::Theirs(format!(
-            "the daemon closed the connection ({code}{})",
-            frame.map_or(String::new(), |frame| format!(" {}", frame.reason))
-        )),
-        None => End::Dropped("closed without a word".to_owned()),
+    let Some(frame) = frame else {
+        return End::Dropped("closed without a word".to_owned());
+    };
+    match u16::from(frame.code) {
+        AWAY if outlives_daemon => End::Dropped("the daemon is shutting down".to_owned()),
+        AWAY => End::Theirs("the daemon is shutting down".to_owned()),
+        TAKEN_OVER => End::Theirs("another client has taken the session over".to_owned()),
+        code => {
+            let text = format!("{code} {}", frame.reason);
+            End::Theirs(format!("the daemon closed the connection ({text})"))
+        }
     }
 }

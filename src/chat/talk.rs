@@ -14,18 +14,16 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 
-use crate::message::{ConversationId, ToolId};
+use crate::message::ToolId;
 use crate::plain_text::frame::request_id;
-use crate::plain_text::line::{COMMANDS, Line};
+use crate::plain_text::line::{COMMANDS, Line, conversation, send};
 use crate::plain_text::render::Screen;
 use crate::plain_text::style::{Piece, Style};
-use crate::protocol::command::{ChatCancel, ChatSend, Configure};
-use crate::protocol::event::{
-    ChatError, Event, SessionError, StopReason, ToolConfirm, ToolOutcome,
-};
+use crate::protocol::command::{ChatCancel, Configure};
+use crate::protocol::event::{Event, StopReason, ToolConfirm, ToolOutcome};
 use crate::protocol::{Command, SessionCode};
 
-/// What the model is told with one key after a path of its own ended the exchange.
+/// What the model is told with one key, after a path of its own ended the exchange.
 const GO_ON: &str = "Go on, without that path.";
 
 /// What `/help` says after the commands.
@@ -33,19 +31,15 @@ const KEYS: &str = "\
 /quit             end (Ctrl-D too)
 Ctrl-C cancels what runs; twice, it ends the chat.";
 
-/// The key.
 const GO_ON_KEY: &str = "g";
 
-/// What is to be done.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Action {
-    /// Send a request.
+    /// Send a request with this id.
     Send(String, Command),
-    /// Show something.
     Show(Piece),
     /// Show this and wait for a line, unless one is waited for already.
     Read {
-        /// What stands before the cursor.
         prompt: String,
         /// Whether what was typed before this moment must not count.
         fresh: bool,
@@ -56,11 +50,9 @@ pub(super) enum Action {
     Edit(Map<String, Value>),
     /// Say when this time is over.
     Wait(Duration),
-    /// End.
     Quit(End),
 }
 
-/// How a chat ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum End {
     /// As it was meant to, or with an answer.
@@ -86,11 +78,14 @@ pub(super) struct Wishes {
     pub(super) attended: bool,
 }
 
-/// A chat as it stands.
+#[derive(Default)]
 pub(super) struct Talk {
     wishes: Wishes,
-    conversation: ConversationId,
     screen: Screen,
+    /// What is to be done, in order.
+    actions: Vec<Action>,
+    /// When what is being taken happened.
+    now: Timestamp,
     requests: u64,
     /// Requests without an answer, by the number in their id.
     unanswered: BTreeMap<u64, Command>,
@@ -101,22 +96,19 @@ pub(super) struct Talk {
     /// Verdicts on their way, for the case that the daemon refuses one.
     judged: BTreeMap<u64, ToolConfirm>,
     typing: Typing,
-    keeping: keeping::Keeping,
+    /// When the last line came.
+    typed: Option<Timestamp>,
+    /// When the deadline of the question on the screen is put off next, and how often; `None` where it has none.
+    extension: Option<(Timestamp, Duration)>,
     /// The question that was settled while it was on the screen, and when: a line may still be typed for it.
     passed: Option<(ToolId, Timestamp)>,
-    /// Calls that were refused by a typed line.
     denied: BTreeSet<ToolId>,
     /// How many calls were refused without anybody being asked.
     unasked: u32,
     /// Whether the last exchange was ended by a path outside of the project.
     may_go_on: bool,
-    /// The ping that marks the end of a replay.
-    replay_ends: Option<u64>,
-    /// The request that sets the session's defaults; nothing is asked before its answer.
-    configuring: Option<u64>,
     /// The request that looks how MCP servers stand.
     looking: Option<u64>,
-    /// Those that are waited for.
     starting: Option<Vec<String>>,
     interrupts: u8,
     /// Whether a session was announced before.
@@ -127,9 +119,10 @@ pub(super) struct Talk {
 }
 
 /// What the next line is.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 enum Typing {
     /// A message or a command.
+    #[default]
     Message,
     /// A verdict on this call.
     Verdict(ToolId),
@@ -142,26 +135,7 @@ impl Talk {
         Self {
             screen: Screen::new(wishes.hold),
             wishes,
-            conversation: ConversationId::new("default"),
-            requests: 0,
-            unanswered: BTreeMap::new(),
-            busy: None,
-            questions: VecDeque::new(),
-            judged: BTreeMap::new(),
-            typing: Typing::Message,
-            keeping: keeping::Keeping::default(),
-            passed: None,
-            denied: BTreeSet::new(),
-            unasked: 0,
-            may_go_on: false,
-            replay_ends: None,
-            configuring: None,
-            looking: None,
-            starting: None,
-            interrupts: 0,
-            is_known: false,
-            is_asked: false,
-            well: false,
+            ..Self::default()
         }
     }
 
@@ -172,90 +146,76 @@ impl Talk {
         reply_to: Option<u64>,
         now: Timestamp,
     ) -> Vec<Action> {
+        self.now = now;
         let request = reply_to.and_then(|number| Some((number, self.unanswered.remove(&number)?)));
-        let answered = request.as_ref().map(|(number, _)| *number);
-        let is_extension = matches!(request, Some((_, Command::ChatToolExtend(_))));
-        let mut actions = match event {
-            // The question was settled meanwhile, or the daemon is older than the request.
-            Event::SessionError(error) if is_extension => {
-                if error.code != SessionCode::ApprovalNotFound {
-                    self.keeping.stop();
-                }
-                Vec::new()
-            }
+        match event {
             Event::SessionReady(ready) => self.ready(ready),
-            Event::ChatToolConfirm(confirm) => self.confirm(confirm, now),
-            Event::ChatToolResolved(resolved) => self.settled(resolved, event, now),
+            Event::ChatToolConfirm(confirm) => self.confirm(confirm),
+            Event::ChatToolResolved(resolved) => self.settled(resolved, event),
             Event::ChatToolExtended(it) if it.request_id.is_none() => {
-                self.extended(&it.tool_id, it.expires_at.as_deref())
+                self.extended(&it.tool_id, it.expires_at.as_deref());
             }
-            Event::ChatToolResult(result) => {
-                self.count(result);
-                self.show(event)
-            }
-            Event::SessionError(error) => self.refused(error, answered, now),
-            Event::ChatError(error) => self.failed(error, event),
+            Event::SessionError(error) => self.refused(error.code, request.as_ref(), event),
+            _ => self.show(event),
+        }
+        match event {
+            Event::ChatToolResult(result) => self.count(result),
+            // Without an exchange it says that the send was not admitted, and no end follows.
+            Event::ChatError(error) if error.message_id.is_none() => self.well = false,
             Event::ChatStreamEnd(end) => {
                 self.well = went_well(end.stop_reason);
                 self.may_go_on = end.stop_reason == StopReason::SandboxViolation;
-                let mut actions = self.show(event);
-                actions.extend(self.idle());
-                actions
+                self.idle();
             }
-            Event::SessionNotice(notice) => {
-                let mut actions = self.show(event);
-                actions.extend(self.noticed(&notice.code));
-                actions
-            }
-            // Asked for by the chat itself.
-            Event::McpListResult(_) if self.wishes.prompt.is_some() => Vec::new(),
-            Event::SessionPingResult(_) if answered.is_some() && answered == self.replay_ends => {
-                self.send_again()
-            }
-            _ => self.show(event),
-        };
-        if let Some(number) = answered {
-            self.judged.remove(&number);
-            if self.configuring == Some(number) {
-                actions.extend(self.configured(event));
-            }
-            if self.looking == Some(number) {
-                actions.extend(self.listed(event));
-            }
-            // A send goes on with its events; every other request is over with its answer.
-            if self.busy == Some(number) && !matches!(event, Event::ChatSendResult(_)) {
-                actions.extend(self.idle());
-            }
+            Event::SessionNotice(notice) => self.noticed(&notice.code),
+            _ => {}
         }
-        actions
+        if let Some((number, command)) = request {
+            self.answered(number, &command, event);
+        }
+        self.done()
+    }
+
+    /// Goes on where a request was waited for that has its answer now.
+    fn answered(&mut self, number: u64, command: &Command, answer: &Event) {
+        self.judged.remove(&number);
+        match command {
+            // A send goes on with its events; every other request is over with its answer.
+            _ if self.busy == Some(number) => {
+                if !matches!(answer, Event::ChatSendResult(_)) {
+                    self.idle();
+                }
+            }
+            Command::SessionConfigure(_) => self.configured(answer),
+            Command::SessionPing(_) => self.send_again(),
+            Command::McpList(_) if self.looking == Some(number) => self.listed(answer),
+            _ => {}
+        }
     }
 
     /// Takes a typed line; `None` is the end of the input.
     pub(super) fn line(&mut self, line: Option<&str>, now: Timestamp) -> Vec<Action> {
+        self.now = now;
         self.interrupts = 0;
-        self.keeping.typed(now);
-        match (std::mem::replace(&mut self.typing, Typing::Message), line) {
+        self.typed = Some(now);
+        match (std::mem::take(&mut self.typing), line) {
             // It was to answer a question that is settled by now.
             (Typing::Message, Some(_)) if self.busy.is_some() => {
-                self.say(Style::Dim, "nothing is asked any more; the line is dropped")
+                self.say(Style::Dim, "nothing is asked any more; the line is dropped");
             }
-            (Typing::Message, None) if self.busy.is_some() => Vec::new(),
-            (Typing::Message, Some(line)) => match self.came_late(line, now) {
-                Some(id) => {
-                    let text = format!(
-                        "{id} was settled before this line was typed to its end; it is dropped, not sent"
-                    );
-                    let mut actions = self.say(Style::Yellow, text);
-                    actions.push(self.prompt());
-                    actions
-                }
+            (Typing::Message, None) if self.busy.is_some() => {}
+            (Typing::Message, Some(line)) => match self.came_late(line) {
+                Some(id) => self.say_and_prompt(
+                    Style::Yellow,
+                    format!("{id} was settled before this line was typed to its end; it is dropped, not sent"),
+                ),
                 None => self.message(line),
             },
             (Typing::Message, None) => self.quit(true),
-            (Typing::Verdict(id), None) => self.unanswered(&id, now),
-            (Typing::Verdict(id), Some(line)) => self.verdict(&id, line, now),
-            (Typing::Input(id), line) => self.typed_input(&id, line, now),
+            (Typing::Verdict(id), line) => self.verdict(&id, line),
+            (Typing::Input(id), line) => self.typed_input(&id, line),
         }
+        self.done()
     }
 
     /// Takes a Ctrl-C: the first one stops what runs, the second one ends the chat.
@@ -265,53 +225,44 @@ impl Talk {
             return vec![Action::Quit(End::Badly)];
         }
         if self.busy.is_none() {
-            let mut actions = self.say(Style::Dim, "Ctrl-C again, or Ctrl-D, ends the chat");
-            actions.push(self.prompt());
-            return actions;
+            self.say_and_prompt(Style::Dim, "Ctrl-C again, or Ctrl-D, ends the chat");
+            return self.done();
         }
-        let cancel = Command::ChatCancel(ChatCancel {
-            conversation_id: self.conversation.clone(),
+        self.say(Style::Dim, "cancelling; Ctrl-C again ends the chat");
+        self.request(Command::ChatCancel(ChatCancel {
+            conversation_id: conversation(),
             queued: true,
-        });
-        let mut actions = self.say(Style::Dim, "cancelling; Ctrl-C again ends the chat");
-        actions.push(self.request(cancel).1);
-        actions
+        }));
+        self.done()
     }
 
-    /// Says that the socket dropped.
     pub(super) fn lost(&mut self, reason: &str) -> Vec<Action> {
-        self.say(
-            Style::Yellow,
-            format!("the connection dropped ({reason}); connecting again"),
-        )
+        let text = format!("the connection dropped ({reason}); connecting again");
+        self.say(Style::Yellow, text);
+        self.done()
     }
 
-    fn refused(
-        &mut self,
-        error: &SessionError,
-        answered: Option<u64>,
-        now: Timestamp,
-    ) -> Vec<Action> {
-        let mut actions = self.show(&Event::SessionError(error.clone()));
-        let judged = answered.and_then(|number| self.judged.remove(&number));
-        if let Some(confirm) = judged
-            && error.code == SessionCode::InvalidPayload
+    fn refused(&mut self, code: SessionCode, request: Option<&(u64, Command)>, event: &Event) {
+        if let Some((_, Command::ChatToolExtend(_))) = request {
+            // The question was settled meanwhile, or the daemon is older than the request.
+            if code != SessionCode::ApprovalNotFound {
+                self.extension = None;
+            }
+            return;
+        }
+        self.show(event);
+        let Some((number, _)) = request else {
+            return;
+        };
+        if let Some(confirm) = self.judged.remove(number)
+            && code == SessionCode::InvalidPayload
         {
             self.questions.push_front(confirm);
-            actions.extend(self.ask(now));
+            self.ask();
         }
-        if answered.is_some() && answered == self.busy {
+        if self.busy == Some(*number) {
             self.well = false;
         }
-        actions
-    }
-
-    fn failed(&mut self, error: &ChatError, event: &Event) -> Vec<Action> {
-        // Without an exchange it says that the send was not admitted, and no end follows.
-        if error.message_id.is_none() {
-            self.well = false;
-        }
-        self.show(event)
     }
 
     /// Counts a call that was refused without anybody being asked.
@@ -323,101 +274,97 @@ impl Talk {
         }
     }
 
-    fn message(&mut self, line: &str) -> Vec<Action> {
+    fn message(&mut self, line: &str) {
         if std::mem::take(&mut self.may_go_on) && line.trim() == GO_ON_KEY {
-            return vec![self.send(GO_ON.to_owned())];
+            return self.wait_for(send(GO_ON));
         }
-        match Line::read(line, &self.conversation) {
-            Line::Empty => vec![self.prompt()],
-            Line::Say(text) => vec![self.send(text)],
-            Line::Ask(command) => {
-                let (number, action) = self.request(command);
-                self.busy = Some(number);
-                vec![action]
-            }
-            Line::Help => {
-                let mut actions = self.say(Style::Plain, format!("{COMMANDS}\n{KEYS}"));
-                actions.push(self.prompt());
-                actions
-            }
+        match Line::read(line) {
+            Line::Empty => self.prompt(),
+            Line::Ask(command) => self.wait_for(command),
+            Line::Help => self.say_and_prompt(Style::Plain, format!("{COMMANDS}\n{KEYS}")),
             Line::Quit => self.quit(true),
-            Line::Wrong(problem) => {
-                let mut actions = self.say(Style::Red, problem);
-                actions.push(self.prompt());
-                actions
-            }
+            Line::Wrong(problem) => self.say_and_prompt(Style::Red, problem),
         }
     }
 
     /// Nothing runs any more: ends, where there was one thing to ask, or goes on with the prompt.
-    fn idle(&mut self) -> Vec<Action> {
+    fn idle(&mut self) {
         self.busy = None;
         self.interrupts = 0;
         match self.wishes.prompt {
             Some(_) => self.quit(self.well),
-            None => vec![self.prompt()],
+            None => self.prompt(),
         }
     }
 
     /// Ends; says what to do about calls that were refused without anybody being asked.
-    fn quit(&mut self, well: bool) -> Vec<Action> {
-        let mut actions = match self.unasked {
-            0 => Vec::new(),
-            count => self.say(
+    fn quit(&mut self, well: bool) {
+        if self.unasked > 0 {
+            let calls = match self.unasked {
+                1 => "1 call was".to_owned(),
+                count => format!("{count} calls were"),
+            };
+            self.say(
                 Style::Yellow,
                 format!(
-                    "{} refused, since nobody could be asked: answers are read from stdin (y, n, a), and \
-                     --trust-level autonomous asks less",
-                    match count {
-                        1 => "1 call was".to_owned(),
-                        count => format!("{count} calls were"),
-                    }
+                    "{calls} refused, since nobody could be asked: answers are read from stdin (y, n, a), and \
+                     --trust-level autonomous asks less"
                 ),
-            ),
-        };
-        actions.push(Action::Quit(match (well, self.unasked) {
+            );
+        }
+        self.actions.push(Action::Quit(match (well, self.unasked) {
             (false, _) => End::Badly,
             (true, 0) => End::Well,
             (true, _) => End::Refused,
         }));
-        actions
     }
 
-    fn prompt(&mut self) -> Action {
+    fn prompt(&mut self) {
         self.typing = Typing::Message;
-        Action::Read {
+        self.actions.push(Action::Read {
             prompt: match self.may_go_on {
                 true => format!("{GO_ON_KEY} goes on without that path > "),
                 false => "> ".to_owned(),
             },
             fresh: false,
-        }
+        });
     }
 
-    fn send(&mut self, text: String) -> Action {
-        let send = ChatSend::text(self.conversation.clone(), text);
-        let (number, action) = self.request(Command::ChatSend(Box::new(send)));
-        self.busy = Some(number);
-        action
+    /// Sends a request whose outcome the user waits for.
+    fn wait_for(&mut self, command: Command) {
+        self.busy = Some(self.request(command));
     }
 
-    fn request(&mut self, command: Command) -> (u64, Action) {
+    /// Sends a request and returns the number in its id.
+    fn request(&mut self, command: Command) -> u64 {
         self.requests += 1;
         self.unanswered.insert(self.requests, command.clone());
-        (
-            self.requests,
-            Action::Send(request_id(self.requests), command),
-        )
+        let id = request_id(self.requests);
+        self.actions.push(Action::Send(id, command));
+        self.requests
     }
 
-    fn show(&mut self, event: &Event) -> Vec<Action> {
+    fn show(&mut self, event: &Event) {
         let pieces = self.screen.show(event);
-        pieces.into_iter().map(Action::Show).collect()
+        self.put(pieces);
     }
 
-    fn say(&mut self, style: Style, text: impl Into<String>) -> Vec<Action> {
+    fn say(&mut self, style: Style, text: impl Into<String>) {
         let pieces = self.screen.line(style, text);
-        pieces.into_iter().map(Action::Show).collect()
+        self.put(pieces);
+    }
+
+    fn say_and_prompt(&mut self, style: Style, text: impl Into<String>) {
+        self.say(style, text);
+        self.prompt();
+    }
+
+    fn put(&mut self, pieces: Vec<Piece>) {
+        self.actions.extend(pieces.into_iter().map(Action::Show));
+    }
+
+    fn done(&mut self) -> Vec<Action> {
+        std::mem::take(&mut self.actions)
     }
 }
 

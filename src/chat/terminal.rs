@@ -1,88 +1,72 @@
 //! The chat's loop: socket, keyboard, Ctrl-C and screen around a [`Talk`].
 
+use std::collections::VecDeque;
 use std::io::{self, IsTerminal as _, Write};
-use std::ops::ControlFlow;
 use std::time::Duration;
 
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
-use tokio::time::{Instant, sleep_until};
+use tokio::time::Instant;
 
-use super::editor;
+use super::editor::{self, Failure};
 use super::keyboard::Keyboard;
 use super::socket::{Arrival, Link};
 use super::talk::{Action, End, Talk, Wishes};
 use crate::plain_text::style::{Piece, Style};
 use crate::protocol::Command;
+use crate::runtime::sleep_until;
 
 /// A question takes no key so soon after it appeared: that was meant for something else.
 const SETTLING: Duration = Duration::from_millis(700);
 
-/// How a chat ended.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Ending {
-    /// By itself.
-    Over(End),
-    /// The connection is over, for this reason.
-    Cut(String),
-}
-
-/// Where things are shown.
+/// Where things are shown: answers on standard output, and so is the rest, unless `apart`.
 pub(super) struct Screens {
-    answers: Box<dyn Write + Send>,
-    asides: Box<dyn Write + Send>,
+    apart: bool,
     has_colours: bool,
 }
 
 impl Screens {
-    /// Answers go to standard output; so does the rest, unless `apart`.
     pub(super) fn of_process(apart: bool) -> Self {
         let is_terminal = match apart {
             true => io::stderr().is_terminal(),
             false => io::stdout().is_terminal(),
         };
         let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-        Self {
-            answers: Box::new(io::stdout()),
-            asides: match apart {
-                true => Box::new(io::stderr()),
-                false => Box::new(io::stdout()),
-            },
-            has_colours: is_terminal && !refused,
-        }
+        let has_colours = is_terminal && !refused;
+        Self { apart, has_colours }
     }
 
-    fn show(&mut self, piece: &Piece) -> io::Result<()> {
+    fn show(&self, piece: &Piece) -> io::Result<()> {
         match piece {
-            Piece::Answer(text) => {
-                self.answers.write_all(text.as_bytes())?;
-                self.answers.flush()
-            }
+            Piece::Answer(text) => print(io::stdout(), text),
             Piece::Aside(style, text) => {
                 let text = style.paint(text, self.has_colours);
-                self.asides.write_all(text.as_bytes())?;
-                self.asides.flush()
+                match self.apart {
+                    true => print(io::stderr(), &text),
+                    false => print(io::stdout(), &text),
+                }
             }
         }
     }
 }
 
+fn print(mut screen: impl Write, text: &str) -> io::Result<()> {
+    screen.write_all(text.as_bytes())?;
+    screen.flush()
+}
+
 /// Chats until it is over.
-///
-/// # Errors
-///
-/// Where nothing can be shown any more, or nothing read.
-pub(super) async fn chat(wishes: Wishes, mut link: Link, screens: Screens) -> io::Result<Ending> {
+pub(super) async fn chat(wishes: Wishes, mut link: Link, screens: Screens) -> Result<End, String> {
+    let failed = |error: io::Error| format!("the terminal failed: {error}");
     let mut terminal = Terminal {
         talk: Talk::new(wishes),
-        keyboard: Keyboard::new()?,
+        keyboard: Keyboard::new(),
         screens,
         waits_until: None,
         settling: None,
     };
-    let mut interrupts = interrupts()?;
+    let mut interrupts = interrupts().map_err(failed)?;
     loop {
-        let waits_until = terminal.waits_until;
         let settled = terminal.settling.as_ref().map(|(at, _)| *at);
         let extends_at = terminal.talk.extends_at().map(instant);
         let actions = tokio::select! {
@@ -91,27 +75,25 @@ pub(super) async fn chat(wishes: Wishes, mut link: Link, screens: Screens) -> io
                     terminal.talk.event(&frame.event, frame.reply_to, Timestamp::now())
                 }
                 Some(Arrival::Lost(why)) => terminal.talk.lost(&why),
-                Some(Arrival::Over(why)) => return Ok(Ending::Cut(why)),
-                None => return Ok(Ending::Cut("the connection is gone".to_owned())),
+                Some(Arrival::Over(why)) => return Err(why),
+                None => return Err("the connection is gone".to_owned()),
             },
             line = terminal.keyboard.line() => {
                 terminal.talk.line(line.as_deref(), Timestamp::now())
             }
             Some(()) = interrupts.recv() => terminal.talk.interrupted(),
-            () = sleep_until(waits_until.unwrap_or_else(Instant::now)), if waits_until.is_some() => {
+            () = sleep_until(terminal.waits_until) => {
                 terminal.waits_until = None;
                 terminal.talk.waited()
             }
-            () = sleep_until(settled.unwrap_or_else(Instant::now)), if settled.is_some() => {
-                terminal.settled()?;
+            () = sleep_until(settled) => {
+                terminal.settled().map_err(failed)?;
                 Vec::new()
             }
-            () = sleep_until(extends_at.unwrap_or_else(Instant::now)), if extends_at.is_some() => {
-                terminal.talk.extend(Timestamp::now())
-            }
+            () = sleep_until(extends_at) => terminal.talk.extend(Timestamp::now()),
         };
-        if let ControlFlow::Break(ending) = terminal.act(actions, &link).await? {
-            return Ok(ending);
+        if let Some(end) = terminal.act(actions, &link).await.map_err(failed)? {
+            return Ok(end);
         }
     }
 }
@@ -119,10 +101,7 @@ pub(super) async fn chat(wishes: Wishes, mut link: Link, screens: Screens) -> io
 /// The moment of a time of the wall.
 fn instant(at: Timestamp) -> Instant {
     let left = at.duration_since(Timestamp::now());
-    match left.is_positive() {
-        true => Instant::now() + left.unsigned_abs(),
-        false => Instant::now(),
-    }
+    Instant::now() + Duration::try_from(left).unwrap_or_default()
 }
 
 #[cfg(unix)]
@@ -146,9 +125,9 @@ struct Terminal {
 }
 
 impl Terminal {
-    /// Does what is to be done, and what follows from it.
-    async fn act(&mut self, actions: Vec<Action>, link: &Link) -> io::Result<ControlFlow<Ending>> {
-        let mut actions: std::collections::VecDeque<Action> = actions.into();
+    /// Does what is to be done, and what follows from it; returns how the chat ended where it did.
+    async fn act(&mut self, actions: Vec<Action>, link: &Link) -> io::Result<Option<End>> {
+        let mut actions = VecDeque::from(actions);
         while let Some(action) = actions.pop_front() {
             match action {
                 Action::Show(piece) => self.screens.show(&piece)?,
@@ -172,10 +151,10 @@ impl Terminal {
                 }
                 Action::Wait(time) => self.waits_until = Some(Instant::now() + time),
                 Action::Edit(input) => actions.extend(self.edit(&input, link).await),
-                Action::Quit(end) => return Ok(ControlFlow::Break(Ending::Over(end))),
+                Action::Quit(end) => return Ok(Some(end)),
             }
         }
-        Ok(ControlFlow::Continue(()))
+        Ok(None)
     }
 
     /// Lets a question be answered from now on.
@@ -189,7 +168,7 @@ impl Terminal {
     }
 
     /// A prompt is for people; a question is shown to whoever may answer it.
-    fn prompt(&mut self, prompt: &str, is_question: bool) -> io::Result<()> {
+    fn prompt(&self, prompt: &str, is_question: bool) -> io::Result<()> {
         if !self.keyboard.is_terminal && !is_question {
             return Ok(());
         }
@@ -209,7 +188,7 @@ impl Terminal {
             let extends_at = self.talk.extends_at().map(instant);
             tokio::select! {
                 edited = &mut editing => break edited,
-                () = sleep_until(extends_at.unwrap_or_else(Instant::now)), if extends_at.is_some() => {
+                () = sleep_until(extends_at) => {
                     for action in self.talk.extend(Timestamp::now()) {
                         if let Action::Send(id, command) = action {
                             // Where there is no room the next one will do.
@@ -219,15 +198,15 @@ impl Terminal {
                 }
             }
         };
-        match edited {
-            Ok(text) => self.talk.edited(Ok(text), Timestamp::now()),
-            Err(failure) if failure.is_missing => self.talk.type_input(Some(&failure.text)),
-            Err(failure) => self.talk.edited(Err(failure.text), Timestamp::now()),
-        }
+        let text = match edited {
+            Err(Failure::Missing(problem)) => return self.talk.type_input(Some(&problem)),
+            Err(Failure::Failed(problem)) => Err(problem),
+            Ok(text) => Ok(text),
+        };
+        self.talk.edited(text, Timestamp::now())
     }
 }
 
-/// A request in the long form.
 fn frame(id: &str, command: &Command) -> String {
     let mut frame = serde_json::to_value(command).unwrap_or_default();
     if let Value::Object(fields) = &mut frame {

@@ -12,12 +12,11 @@ mod search;
 
 use std::process::ExitCode;
 
-use super::{complain, print};
+use super::{complain, exit_code, print};
 use crate::arguments::DoctorArguments;
 use crate::config::{self, Loaded, Sources};
 use crate::http::Clients;
 use crate::provider::registry::Providers;
-use crate::ready::exit;
 use finding::{Finding, State};
 
 /// What checks look at.
@@ -30,11 +29,7 @@ struct Machine {
 
 /// Checks the machine and prints a line for each finding; 1 where something does not work.
 pub fn doctor(arguments: &DoctorArguments) -> ExitCode {
-    let mut sources = Sources {
-        project_is_optional: true,
-        ..Sources::of_process()
-    };
-    arguments.apply(&mut sources);
+    let sources = arguments.sources();
     let findings = match config::load(&sources) {
         Err(errors) => errors.0.iter().map(unreadable).collect(),
         Ok(loaded) => match tokio::runtime::Runtime::new() {
@@ -46,7 +41,7 @@ pub fn doctor(arguments: &DoctorArguments) -> ExitCode {
             })),
             Err(error) => {
                 complain(&format!("no runtime: {error}"));
-                return ExitCode::from(exit::FAILED);
+                return exit_code(false);
             }
         },
     };
@@ -54,19 +49,16 @@ pub fn doctor(arguments: &DoctorArguments) -> ExitCode {
         true => format!("{:#}\n", finding::json(&findings)),
         false => finding::text(&findings) + "\n" + &finding::sum(&findings),
     };
-    let is_told = print(&text).is_ok();
-    match is_told && finding::is_well(&findings) {
-        true => ExitCode::from(exit::OK),
-        false => ExitCode::from(exit::FAILED),
-    }
+    exit_code(print(&text).is_ok() && finding::is_well(&findings))
 }
 
 /// Runs every check; those that ask other machines side by side.
 async fn examine(machine: &Machine) -> Vec<Finding> {
     // What the daemon would do first: an Ollama that nobody configured is a provider from then on.
     drop(machine.providers.detect().await);
-    let (sandbox, providers, ollama, search, endpoints) = tokio::join!(
+    let (sandbox, port, providers, ollama, search, endpoints) = tokio::join!(
         place::sandbox(machine),
+        place::port(machine),
         providers::providers(machine),
         providers::ollama(machine),
         search::searxng(machine),
@@ -76,7 +68,7 @@ async fn examine(machine: &Machine) -> Vec<Finding> {
         configuration(machine),
         place::project(machine),
         sandbox,
-        place::port(machine),
+        port,
         providers,
         ollama,
         search,
@@ -89,24 +81,21 @@ async fn examine(machine: &Machine) -> Vec<Finding> {
 
 fn configuration(machine: &Machine) -> Vec<Finding> {
     // What is wrong with the project is the affair of its own check.
-    let warnings = machine.loaded.warnings.iter();
-    let findings: Vec<Finding> = warnings
-        .filter(|text| !text.starts_with(PROJECT_ROOT))
-        .map(|text| {
-            Finding::new(CONFIGURATION, State::Warning, text)
-                .advise("`outrigger config show` prints each value with where it came from")
-        })
-        .collect();
-    match findings.is_empty() {
-        true => vec![Finding::new(CONFIGURATION, State::Ok, "no errors")],
-        false => findings,
+    let mut warnings = machine.loaded.warnings.clone();
+    warnings.retain(|text| !text.starts_with(PROJECT_ROOT));
+    if warnings.is_empty() {
+        return vec![Finding::new(CONFIGURATION, State::Ok, "no errors")];
     }
+    let finding = |text| {
+        Finding::new(CONFIGURATION, State::Warning, text)
+            .advise("`outrigger config show` prints each value with where it came from")
+    };
+    warnings.into_iter().map(finding).collect()
 }
 
 /// What a warning about a folder that can be no project begins with.
 const PROJECT_ROOT: &str = "project.root: ";
 
-/// Name of the check of the configuration.
 const CONFIGURATION: &str = "configuration";
 
 fn unreadable(error: &config::ConfigError) -> Finding {

@@ -1,24 +1,30 @@
 //! `outrigger healthcheck`: asks a running daemon whether it is alive, as `HEALTHCHECK` in a container does.
 //!
-//! One blocking GET without a runtime or TLS: it runs every few seconds for as long as the daemon lives.
+//! One GET without an HTTP client or TLS: it runs every few seconds for as long as the daemon lives.
 
-use std::io::{self, Read as _, Write as _};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream, ToSocketAddrs as _};
+use std::io;
+use std::net::SocketAddr;
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use secrecy::{ExposeSecret as _, SecretString};
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::net::TcpStream;
+use tokio::runtime::Builder;
 
-use super::{complain, print};
+use super::{complain, exit_code, print};
 use crate::arguments::HealthcheckArguments;
-use crate::config::{self, Sources};
-use crate::ready::exit;
+use crate::config;
+use crate::ready::reachable;
 
 /// How long the daemon may take altogether.
 const LIMIT: Duration = Duration::from_secs(3);
 
 /// The most bytes read of the answer; its first line is all that counts.
-const ANSWER_BYTES: usize = 1024;
+const ANSWER_BYTES: u64 = 1024;
+
+/// Where a daemon says that it is alive.
+const HEALTH: &str = "/healthz";
 
 /// Port of a URL that names none.
 const HTTP_PORT: u16 = 80;
@@ -32,13 +38,11 @@ pub fn healthcheck(arguments: &HealthcheckArguments) -> ExitCode {
     let outcome = authority.and_then(|authority| {
         ask(&authority).map_err(|error| format!("http://{authority}/healthz: {error}"))
     });
-    match outcome.map(|()| print("ok\n")) {
-        Ok(_) => ExitCode::from(exit::OK),
-        Err(problem) => {
-            complain(&problem);
-            ExitCode::from(exit::FAILED)
-        }
+    match &outcome {
+        Ok(()) => print("ok\n").unwrap_or_default(),
+        Err(problem) => complain(problem),
     }
+    exit_code(outcome.is_ok())
 }
 
 /// Host and port of a URL such as `http://127.0.0.1:4517` or `ws://localhost:4517/ws`.
@@ -57,12 +61,7 @@ fn authority(url: &str) -> Result<String, String> {
 
 /// Where a daemon with this configuration listens.
 fn configured(arguments: &HealthcheckArguments) -> Result<String, String> {
-    let mut sources = Sources {
-        project_is_optional: true,
-        ..Sources::of_process()
-    };
-    arguments.config.apply(&mut sources);
-    let loaded = config::load(&sources).map_err(|errors| errors.to_string())?;
+    let loaded = config::load(&arguments.config.sources()).map_err(|errors| errors.to_string())?;
     let address = loaded.config.server.address();
     if address.port() == 0 {
         return Err("server.port is 0, any free one; name the daemon with --url".to_owned());
@@ -70,89 +69,48 @@ fn configured(arguments: &HealthcheckArguments) -> Result<String, String> {
     Ok(reachable(address).to_string())
 }
 
-/// The address to ask: a daemon that listens everywhere is asked over loopback.
-fn reachable(address: SocketAddr) -> SocketAddr {
-    let ip = match address.ip() {
-        IpAddr::V4(ip) if ip.is_unspecified() => IpAddr::V4(Ipv4Addr::LOCALHOST),
-        IpAddr::V6(ip) if ip.is_unspecified() => IpAddr::V6(Ipv6Addr::LOCALHOST),
-        ip => ip,
-    };
-    SocketAddr::new(ip, address.port())
-}
-
 /// Whether a daemon that listens there says that it is alive.
-pub(super) fn is_alive(address: SocketAddr) -> bool {
-    ask(&reachable(address).to_string()).is_ok()
+pub(super) async fn is_alive(address: SocketAddr) -> bool {
+    let authority = reachable(address).to_string();
+    get(&authority, HEALTH, "").await.is_ok()
 }
 
 /// Whether a daemon that listens there takes this token: it is the one that was started with it.
-pub(super) fn takes_token(address: SocketAddr, token: &SecretString) -> bool {
+pub(super) async fn takes_token(address: SocketAddr, token: &SecretString) -> bool {
     let authority = reachable(address).to_string();
     let header = format!("Authorization: Bearer {}\r\n", token.expose_secret());
-    get(&authority, "/metrics", &header).is_ok()
+    get(&authority, "/metrics", &header).await.is_ok()
 }
 
 fn ask(authority: &str) -> io::Result<()> {
-    get(authority, "/healthz", "")
+    let runtime = Builder::new_current_thread().enable_all().build()?;
+    let asked = runtime.block_on(get(authority, HEALTH, ""));
+    // A name that is still being looked up is not waited for.
+    runtime.shutdown_background();
+    asked
 }
 
-fn get(authority: &str, path: &str, header: &str) -> io::Result<()> {
-    let deadline = Instant::now() + LIMIT;
-    let mut stream = connect(authority, deadline)?;
-    stream.set_write_timeout(Some(left(deadline)?))?;
+async fn get(authority: &str, path: &str, header: &str) -> io::Result<()> {
     let request =
         format!("GET {path} HTTP/1.1\r\nHost: {authority}\r\n{header}Connection: close\r\n\r\n");
-    stream.write_all(request.as_bytes())?;
-    let line = status_line(&mut stream, deadline)?;
+    let asking = tokio::time::timeout(LIMIT, status_line(authority, &request)).await;
+    let line = asking.map_err(|_| {
+        let late = format!("no answer within {} s", LIMIT.as_secs());
+        io::Error::new(io::ErrorKind::TimedOut, late)
+    })??;
     match line.split(' ').nth(1) {
         Some("200") => Ok(()),
         _ => Err(io::Error::other(format!("answered {line:?}"))),
     }
 }
 
-fn connect(authority: &str, deadline: Instant) -> io::Result<TcpStream> {
-    let mut last = io::Error::other("the name has no address");
-    for address in authority.to_socket_addrs()? {
-        match TcpStream::connect_timeout(&address, left(deadline)?) {
-            Ok(stream) => return Ok(stream),
-            Err(error) => last = error,
-        }
-    }
-    Err(last)
-}
-
-fn status_line(stream: &mut TcpStream, deadline: Instant) -> io::Result<String> {
-    let mut answer = Vec::new();
-    let mut chunk = [0; 256];
-    while answer.len() < ANSWER_BYTES && !answer.contains(&b'\n') {
-        stream.set_read_timeout(Some(left(deadline)?))?;
-        let count = match stream.read(&mut chunk) {
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Err(late()),
-            read => read?,
-        };
-        match chunk.get(..count) {
-            None | Some([]) => break,
-            Some(bytes) => answer.extend_from_slice(bytes),
-        }
-    }
-    let line = answer.split(|byte| matches!(byte, b'\r' | b'\n')).next();
-    Ok(String::from_utf8_lossy(line.unwrap_or_default()).into_owned())
-}
-
-/// What is left until the deadline; never zero, which would mean for ever.
-fn left(deadline: Instant) -> io::Result<Duration> {
-    let left = deadline.saturating_duration_since(Instant::now());
-    match left.is_zero() {
-        true => Err(late()),
-        false => Ok(left),
-    }
-}
-
-fn late() -> io::Error {
-    io::Error::new(
-        io::ErrorKind::TimedOut,
-        format!("no answer within {} s", LIMIT.as_secs()),
-    )
+async fn status_line(authority: &str, request: &str) -> io::Result<String> {
+    let mut stream = TcpStream::connect(authority).await?;
+    stream.write_all(request.as_bytes()).await?;
+    let mut line = Vec::new();
+    let mut answer = BufReader::new(stream.take(ANSWER_BYTES));
+    answer.read_until(b'\n', &mut line).await?;
+    Ok(String::from_utf8_lossy(&line).trim_end().to_owned())
 }
 
 #[cfg(test)]

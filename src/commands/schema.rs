@@ -7,9 +7,9 @@ use std::process::ExitCode;
 
 use serde_json::Value;
 
-use super::{complain, print};
+use super::{complain, exit_code, print};
 use crate::arguments::SchemaArguments;
-use crate::ready::exit;
+use crate::protocol::asyncapi::asyncapi;
 use crate::{config, protocol};
 
 /// The contract as TypeScript, as the client in this repository has it.
@@ -17,19 +17,17 @@ const TYPESCRIPT: &str = include_str!("../../clients/typescript/src/protocol.ts"
 
 /// Writes `protocol.schema.json`, `protocol.ts`, `asyncapi.json` and `config.schema.json` and prints their paths.
 pub fn schema(arguments: &SchemaArguments) -> ExitCode {
-    match write(&arguments.out) {
-        Ok(paths) => match print(&paths) {
-            Ok(()) => ExitCode::from(exit::OK),
-            Err(_) => ExitCode::from(exit::FAILED),
-        },
+    let is_well = match write(&arguments.out) {
+        Ok(paths) => print(&paths).is_ok(),
         Err(error) => {
+            let place = arguments.out.display();
             complain(&format!(
-                "the schemas could not be written to {}: {error}",
-                arguments.out.display()
+                "the schemas could not be written to {place}: {error}"
             ));
-            ExitCode::from(exit::FAILED)
+            false
         }
-    }
+    };
+    exit_code(is_well)
 }
 
 fn write(directory: &Path) -> io::Result<String> {
@@ -39,10 +37,7 @@ fn write(directory: &Path) -> io::Result<String> {
     for (name, content) in [
         ("protocol.schema.json", text(&schema)),
         ("protocol.ts", TYPESCRIPT.to_owned()),
-        (
-            "asyncapi.json",
-            text(&protocol::asyncapi::asyncapi(&schema)),
-        ),
+        ("asyncapi.json", text(&asyncapi(&schema))),
         ("config.schema.json", text(&config::schema())),
     ] {
         let path = directory.join(name);

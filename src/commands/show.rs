@@ -2,19 +2,14 @@
 
 use std::process::ExitCode;
 
-use super::{complain, print};
+use super::{complain, exit_code, print};
 use crate::arguments::ShowArguments;
-use crate::config::{self, Sources};
+use crate::config;
 use crate::ready::exit;
 
 /// Prints the configuration, secrets masked; what is wrong with it goes to stderr.
 pub fn show(arguments: &ShowArguments) -> ExitCode {
-    let mut sources = Sources {
-        project_is_optional: true,
-        ..Sources::of_process()
-    };
-    arguments.config.apply(&mut sources);
-    let loaded = match config::load(&sources) {
+    let loaded = match config::load(&arguments.config.sources()) {
         Ok(loaded) => loaded,
         Err(errors) => {
             complain(&errors.to_string());
@@ -28,8 +23,5 @@ pub fn show(arguments: &ShowArguments) -> ExitCode {
         true => format!("{:#}\n", config::json(&loaded.origins)),
         false => config::text(&loaded.origins),
     };
-    match print(&text) {
-        Ok(()) => ExitCode::from(exit::OK),
-        Err(_) => ExitCode::from(exit::FAILED),
-    }
+    exit_code(print(&text).is_ok())
 }

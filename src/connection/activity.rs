@@ -4,9 +4,9 @@
 //! slow line, and no pong fits inside it.
 
 use std::pin::pin;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::time::{Instant, timeout_at};
 
 /// How long a client may be silent, pongs included.
@@ -14,44 +14,32 @@ const SILENCE: Duration = Duration::from_secs(45);
 
 /// When something came last, noted by whoever reads the connection.
 #[derive(Debug)]
-pub struct LastActivity {
-    began: Instant,
-    /// Milliseconds from there.
-    last: AtomicU64,
-}
+pub struct LastActivity(Mutex<Instant>);
 
 impl Default for LastActivity {
     fn default() -> Self {
-        Self {
-            began: Instant::now(),
-            last: AtomicU64::new(0),
-        }
+        Self(Mutex::new(Instant::now()))
     }
 }
 
 impl LastActivity {
     /// Notes that something came.
     pub fn note(&self) {
-        let now = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
-        self.last.store(now, Ordering::Relaxed);
+        *self.0.lock() = Instant::now();
     }
 
     /// Waits for what is to come; `None` where the client is silent for too long.
     pub(super) async fn unless_silent<T>(&self, coming: impl Future<Output = T>) -> Option<T> {
         let mut coming = pin!(coming);
         loop {
-            let deadline = self.last() + SILENCE;
+            let deadline = *self.0.lock() + SILENCE;
             match timeout_at(deadline, &mut coming).await {
                 Ok(come) => return Some(come),
-                Err(_) if self.last() + SILENCE <= Instant::now() => return None,
+                Err(_) if *self.0.lock() + SILENCE <= Instant::now() => return None,
                 // Bytes came, and no whole message.
                 Err(_) => {}
             }
         }
-    }
-
-    fn last(&self) -> Instant {
-        self.began + Duration::from_millis(self.last.load(Ordering::Relaxed))
     }
 }
 

@@ -10,15 +10,15 @@ use std::collections::VecDeque;
 
 use jiff::Timestamp;
 
-use crate::message::{ConversationId, Notice, Severity};
+use crate::message::{Notice, Severity};
 use crate::plain_text::frame::Frame;
-use crate::plain_text::line::{COMMANDS, Line};
+use crate::plain_text::line::{COMMANDS, Line, conversation, first_word};
 use crate::plain_text::question::{self, Reply};
 use crate::plain_text::render::Screen;
 use crate::plain_text::style::{Piece, Style};
-use crate::protocol::command::{ChatCancel, ChatSend, Command, Remember, ToolApprove};
+use crate::protocol::command::{ChatCancel, Command};
 use crate::protocol::event::{Event, Ready, ToolConfirm};
-use crate::protocol::input::{InputOutcome, ToolInputRequest};
+use crate::protocol::input::ToolInputRequest;
 use crate::protocol::{SessionCode, word};
 
 /// What `/help` says before the commands.
@@ -34,12 +34,9 @@ y t3, n t3, ...   the same for the question about t3, where several are open
 /// Characters of an unfinished line that are held back before they are shown all the same.
 const LINE_CHARS: usize = 2_000;
 
-/// What a typed line comes to.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Typed {
-    /// Nothing.
     Nothing,
-    /// A request.
     Request(Box<Command>),
     /// A notice for whoever typed it.
     Notice(Notice),
@@ -47,40 +44,24 @@ pub(super) enum Typed {
     Quit,
 }
 
-/// A socket in text mode.
+#[derive(Default)]
 pub(super) struct Text {
     screen: Screen,
     /// Open questions, the oldest first.
     questions: VecDeque<ToolConfirm>,
     /// What servers ask, the oldest first.
     inputs: VecDeque<ToolInputRequest>,
-    conversation: ConversationId,
     /// The beginning of a line whose end has not come yet.
     begun: String,
 }
 
 impl Text {
-    pub(super) fn new() -> Self {
-        Self {
-            screen: Screen::new(false),
-            questions: VecDeque::new(),
-            inputs: VecDeque::new(),
-            conversation: ConversationId::new("default"),
-            begun: String::new(),
-        }
-    }
-
     /// Returns what a frame adds to the text, in whole lines; `None` where it adds nothing yet.
     pub(super) fn show(&mut self, frame: &str, now: Timestamp) -> Option<String> {
         let event = Frame::read(frame)?.event;
         let pieces = match &event {
             Event::SessionReady(ready) => self.screen.block(greeting(ready)),
             Event::ChatToolConfirm(confirm) => self.question(confirm, now),
-            Event::ChatToolResolved(resolved) => {
-                self.questions
-                    .retain(|open| open.tool_id != resolved.tool_id);
-                self.screen.show(&event)
-            }
             Event::ChatToolInputRequest(request) => {
                 self.inputs
                     .retain(|open| open.request_id != request.request_id);
@@ -90,26 +71,23 @@ impl Text {
             Event::ChatToolInputResolved(resolved) => {
                 self.inputs
                     .retain(|open| open.request_id != resolved.request_id);
-                let settled = match resolved.outcome {
-                    InputOutcome::Answered => "answered",
-                    InputOutcome::Expired => "nobody answered in time",
-                    InputOutcome::Cancelled => "the question is void",
-                };
-                let settled = format!("{}: {settled}", resolved.request_id);
-                self.screen.line(Style::Dim, settled)
+                self.screen.line(Style::Dim, inputs::settled(resolved))
             }
+            _ => self.screen.show(&event),
+        };
+        match &event {
+            Event::ChatToolResolved(resolved) => self
+                .questions
+                .retain(|open| open.tool_id != resolved.tool_id),
             Event::SessionError(error) if error.code == SessionCode::ReplayGap => {
                 // Whether they were answered may be among what was missed; what follows asks those again that are open.
                 self.questions.clear();
                 self.inputs.clear();
-                self.screen.show(&event)
             }
-            _ => self.screen.show(&event),
-        };
-        for piece in pieces {
-            match piece {
-                Piece::Answer(text) | Piece::Aside(_, text) => self.begun.push_str(&text),
-            }
+            _ => {}
+        }
+        for Piece::Answer(text) | Piece::Aside(_, text) in pieces {
+            self.begun.push_str(&text);
         }
         self.lines()
     }
@@ -139,12 +117,11 @@ impl Text {
         self.screen.block(pieces)
     }
 
-    /// Returns what a typed line means.
     pub(super) fn typed(&self, line: &str) -> Typed {
         let line = line.trim();
         if line == "/cancel" {
             return request(Command::ChatCancel(ChatCancel {
-                conversation_id: self.conversation.clone(),
+                conversation_id: conversation(),
                 queued: false,
             }));
         }
@@ -156,12 +133,8 @@ impl Text {
         {
             return answer;
         }
-        match Line::read(line, &self.conversation) {
+        match Line::read(line) {
             Line::Empty => Typed::Nothing,
-            Line::Say(text) => {
-                let send = ChatSend::text(self.conversation.clone(), text);
-                request(Command::ChatSend(Box::new(send)))
-            }
             Line::Ask(command) => request(command),
             Line::Help => notice(&format!(
                 "{HELP}\n{COMMANDS}\n/quit             close the socket"
@@ -173,67 +146,45 @@ impl Text {
 
     /// Returns a verdict; `None` where the line is none.
     fn answer(&self, line: &str) -> Option<Typed> {
-        let (word, rest) = match line.split_once(char::is_whitespace) {
-            Some((word, rest)) => (word, rest.trim()),
-            None => (line, ""),
-        };
-        if self.questions.is_empty() && matches!(word, "e" | "n") {
+        let (word, rest) = first_word(line);
+        let is_open = !self.questions.is_empty();
+        if !is_open && matches!(word, "e" | "n") {
             // Meant for a question that is answered already; said to the model it would be odd at best.
             return Some(notice("nothing is asked"));
         }
-        let (named, rest) = self.named(rest);
-        let reply = match Reply::read(&format!("{word} {rest}")) {
-            Reply::Unclear => return None,
-            reply => reply,
-        };
-        let Some(first) = self.questions.front() else {
+        let (name, after) = first_word(rest);
+        let mut open = self.questions.iter();
+        let named = open.find(|open| open.tool_id.as_str() == name);
+        let rest = if named.is_some() { after } else { rest };
+        let reply = Reply::read(&format!("{word} {rest}"));
+        if reply == Reply::Unclear {
+            return None;
+        }
+        if !is_open {
             // A late answer is no message; a line such as `no idea` is one.
             return rest.is_empty().then(|| notice("nothing is asked"));
-        };
-        let confirm = match named {
-            Some(confirm) => confirm,
-            None if self.questions.len() > 1 => {
-                let ids = self.questions.iter().map(|open| open.tool_id.as_str());
-                let ids: Vec<&str> = ids.collect();
-                let several = format!(
-                    "{} are open; say which: {word} {}",
-                    ids.join(" and "),
-                    first.tool_id
-                );
-                return Some(notice(&several));
+        }
+        let ids: Vec<&str> = self
+            .questions
+            .iter()
+            .map(|open| open.tool_id.as_str())
+            .collect();
+        let confirm = match (named, ids.as_slice()) {
+            (None, [first, _, ..]) => {
+                let ids = ids.join(" and ");
+                return Some(notice(&format!(
+                    "{ids} are open; say which: {word} {first}"
+                )));
             }
-            None => first,
+            (named, _) => named.or(self.questions.front())?,
         };
-        Some(verdict(confirm, reply))
-    }
-
-    /// Returns the open question that a line names, and what comes after its name.
-    fn named<'t>(&self, rest: &'t str) -> (Option<&ToolConfirm>, &'t str) {
-        let (word, after) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
-        let mut open = self.questions.iter();
-        match open.find(|open| open.tool_id.as_str() == word) {
-            Some(confirm) => (Some(confirm), after.trim()),
-            None => (None, rest),
+        match reply.verdict(&confirm.tool_id) {
+            Ok(verdict) => verdict.map(|it| request(Command::ChatToolApprove(it))),
+            Err(problem) => Some(notice(&format!(
+                "e takes the whole input as JSON: {problem}"
+            ))),
         }
     }
-}
-
-fn verdict(confirm: &ToolConfirm, reply: Reply) -> Typed {
-    let mut approve = ToolApprove::new(confirm.tool_id.clone(), true);
-    match reply {
-        Reply::Approve => {}
-        Reply::Remember => approve.remember = Remember::Conversation,
-        Reply::Refuse(reason) => {
-            approve.approved = false;
-            approve.reason = reason;
-        }
-        Reply::Edit(text) => match question::edited(&text.unwrap_or_default()) {
-            Ok(input) => approve.input = Some(input),
-            Err(problem) => return notice(&format!("e takes the whole input as JSON: {problem}")),
-        },
-        Reply::Unclear => return Typed::Nothing,
-    }
-    request(Command::ChatToolApprove(approve))
 }
 
 fn request(command: Command) -> Typed {
@@ -250,17 +201,15 @@ fn notice(message: &str) -> Typed {
 
 fn greeting(ready: &Ready) -> Vec<Piece> {
     let again = if ready.resumed { " again" } else { "" };
+    let text = format!(
+        "outrigger {} in {} (sandbox: {}, trust: {}){again}; /help lists what can be typed",
+        ready.daemon_version,
+        ready.project.root.display(),
+        ready.sandbox.mode,
+        word(&ready.trust_level),
+    );
     vec![
-        Piece::line(
-            Style::Plain,
-            format!(
-                "outrigger {} in {} (sandbox: {}, trust: {}){again}; /help lists what can be typed",
-                ready.daemon_version,
-                ready.project.root.display(),
-                ready.sandbox.mode,
-                word(&ready.trust_level),
-            ),
-        ),
+        Piece::line(Style::Plain, text),
         Piece::line(Style::Dim, format!("session {}", ready.session_id)),
     ]
 }

@@ -11,7 +11,6 @@ pub(crate) struct Frame {
     pub(crate) seq: Option<u64>,
     /// The request of this client that it answers.
     pub(crate) reply_to: Option<u64>,
-    /// What it says.
     pub(crate) event: Event,
 }
 
@@ -39,7 +38,7 @@ pub(crate) fn request_id(number: u64) -> String {
 }
 
 /// Returns the number in a request's id.
-pub(crate) fn number_of(id: &str) -> Option<u64> {
+fn number_of(id: &str) -> Option<u64> {
     id.strip_prefix('c')?.parse().ok()
 }
 

@@ -1,8 +1,10 @@
 //! What a line typed at the prompt means. Pure.
 
-use crate::message::{ConversationId, TrustLevel};
+use serde_json::Value;
+
+use crate::message::ConversationId;
 use crate::protocol::Command;
-use crate::protocol::command::{ChatHistory, Configure, Empty, ModelList};
+use crate::protocol::command::{ChatHistory, ChatSend, Configure, Empty, ModelList};
 
 /// What `/help` says of the commands that both have.
 pub(crate) const COMMANDS: &str = "\
@@ -11,18 +13,12 @@ pub(crate) const COMMANDS: &str = "\
 /trust LEVEL      supervised, guided or autonomous
 /history          what the daemon remembers of this conversation";
 
-/// What a typed line means.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Line {
-    /// Nothing.
     Empty,
-    /// Something to say to the model.
-    Say(String),
-    /// A request to the daemon.
+    /// A request to the daemon, of most lines to send them to the model.
     Ask(Command),
-    /// Show what can be typed.
     Help,
-    /// End.
     Quit,
     /// It means nothing, for the reason given.
     Wrong(String),
@@ -30,24 +26,19 @@ pub(crate) enum Line {
 
 impl Line {
     /// Reads a line; only what begins with a slash is no message.
-    pub(crate) fn read(line: &str, conversation: &ConversationId) -> Self {
+    pub(crate) fn read(line: &str) -> Self {
         let line = line.trim();
         let Some(command) = line.strip_prefix('/') else {
             return match line.is_empty() {
                 true => Self::Empty,
-                false => Self::Say(line.to_owned()),
+                false => Self::Ask(send(line)),
             };
         };
-        let (word, argument) = match command.split_once(char::is_whitespace) {
-            Some((word, argument)) => (word, argument.trim()),
-            None => (command, ""),
-        };
+        let (word, argument) = first_word(command);
         match (word, argument) {
             ("help", _) => Self::Help,
             ("quit" | "exit", "") => Self::Quit,
-            ("history", "") => Self::Ask(Command::ChatHistory(ChatHistory::newest(
-                conversation.clone(),
-            ))),
+            ("history", "") => Self::Ask(Command::ChatHistory(ChatHistory::newest(conversation()))),
             ("model", "") => Self::Ask(Command::ModelList(ModelList::default())),
             ("model", id) => configure(Configure {
                 model: Some(id.to_owned()),
@@ -58,7 +49,13 @@ impl Line {
                 provider: Some(name.to_owned()),
                 ..Configure::default()
             }),
-            ("trust", level) => trust(level),
+            ("trust", level) => match serde_json::from_value(Value::from(level)) {
+                Ok(level) => configure(Configure {
+                    trust_level: Some(level),
+                    ..Configure::default()
+                }),
+                Err(_) => Self::Wrong("/trust takes supervised, guided or autonomous".to_owned()),
+            },
             (word, _) => Self::Wrong(format!("there is no command /{word}; /help lists them")),
         }
     }
@@ -68,36 +65,39 @@ fn configure(wanted: Configure) -> Line {
     Line::Ask(Command::SessionConfigure(wanted))
 }
 
-fn trust(level: &str) -> Line {
-    let level = match level {
-        "supervised" => TrustLevel::Supervised,
-        "guided" => TrustLevel::Guided,
-        "autonomous" => TrustLevel::Autonomous,
-        _ => return Line::Wrong("/trust takes supervised, guided or autonomous".to_owned()),
-    };
-    configure(Configure {
-        trust_level: Some(level),
-        ..Configure::default()
-    })
+/// Returns the request to send a text to the model.
+pub(crate) fn send(text: &str) -> Command {
+    Command::ChatSend(Box::new(ChatSend::text(conversation(), text.to_owned())))
+}
+
+/// Returns the conversation that everything is said in.
+pub(crate) fn conversation() -> ConversationId {
+    ConversationId::new("default")
+}
+
+/// Splits a line into its first word and what comes after it.
+pub(crate) fn first_word(line: &str) -> (&str, &str) {
+    let (word, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+    (word, rest.trim())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::message::TrustLevel;
 
     #[test]
     fn lines_are_messages_or_commands() {
-        let here = ConversationId::new("default");
         let wrong = |text: &str| Line::Wrong(text.to_owned());
         let cases = [
             ("", Line::Empty),
             ("  \t", Line::Empty),
-            (" hi there ", Line::Say("hi there".to_owned())),
+            (" hi there ", Line::Ask(send("hi there"))),
             ("/quit", Line::Quit),
             ("/help", Line::Help),
             (
                 "/history",
-                Line::Ask(Command::ChatHistory(ChatHistory::newest(here.clone()))),
+                Line::Ask(Command::ChatHistory(ChatHistory::newest(conversation()))),
             ),
             (
                 "/model",
@@ -134,7 +134,7 @@ mod tests {
             ),
         ];
         for (line, expected) in cases {
-            assert_eq!(Line::read(line, &here), expected, "{line:?}");
+            assert_eq!(Line::read(line), expected, "{line:?}");
         }
     }
 }

@@ -3,10 +3,13 @@
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 
+use super::line::first_word;
 use super::style::{Piece, Style};
 use super::text::{exposed, exposed_line, one_line, prefixed};
-use crate::message::DangerLevel;
+use crate::message::{DangerLevel, ToolId};
+use crate::protocol::command::{Remember, ToolApprove};
 use crate::protocol::event::ToolConfirm;
+use crate::protocol::word;
 
 /// Longest name of a tool that is shown, in characters.
 const NAME_WIDTH: usize = 80;
@@ -14,7 +17,6 @@ const NAME_WIDTH: usize = 80;
 /// What the user wants done with a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Reply {
-    /// Run it.
     Approve,
     /// Run it, and do not ask for the same again in this conversation.
     Remember,
@@ -22,18 +24,13 @@ pub(crate) enum Reply {
     Refuse(Option<String>),
     /// Run it with another input: this text, or one that is still to be edited.
     Edit(Option<String>),
-    /// None of these.
     Unclear,
 }
 
 impl Reply {
     /// Reads a typed line. Only a clear yes is one.
     pub(crate) fn read(line: &str) -> Self {
-        let line = line.trim();
-        let (word, rest) = match line.split_once(char::is_whitespace) {
-            Some((word, rest)) => (word, rest.trim()),
-            None => (line, ""),
-        };
+        let (word, rest) = first_word(line.trim());
         let reason = (!rest.is_empty()).then(|| rest.to_owned());
         match (word.to_lowercase().as_str(), reason) {
             ("y" | "yes", None) => Self::Approve,
@@ -44,32 +41,40 @@ impl Reply {
             _ => Self::Unclear,
         }
     }
+
+    /// Returns the verdict on a call; `None` where the answer is unclear.
+    pub(crate) fn verdict(self, id: &ToolId) -> Result<Option<ToolApprove>, String> {
+        let mut verdict = ToolApprove::new(id.clone(), true);
+        match self {
+            Self::Approve => {}
+            Self::Remember => verdict.remember = Remember::Conversation,
+            Self::Refuse(reason) => {
+                verdict.approved = false;
+                verdict.reason = reason;
+            }
+            Self::Edit(text) => verdict.input = Some(edited(&text.unwrap_or_default())?),
+            Self::Unclear => return Ok(None),
+        }
+        Ok(Some(verdict))
+    }
 }
 
 /// Shows a call that waits for its verdict, whole, so that nothing unseen is approved.
 pub(crate) fn show(confirm: &ToolConfirm) -> Vec<Piece> {
-    let level = match confirm.danger.level {
-        DangerLevel::Safe => "safe",
-        DangerLevel::Warning => "warning",
-        DangerLevel::Dangerous => "dangerous",
-        DangerLevel::Blocked => "blocked",
-    };
-    let mut pieces = vec![Piece::line(
-        Style::Bold,
-        format!(
-            "? {} wants to run {}",
-            confirm.tool_id,
-            one_line(&confirm.tool_name, NAME_WIDTH)
-        ),
-    )];
+    let name = one_line(&confirm.tool_name, NAME_WIDTH);
+    let asked = format!("? {} wants to run {name}", confirm.tool_id);
+    let mut pieces = vec![Piece::line(Style::Bold, asked)];
     pieces.extend(fields(&confirm.input));
-    pieces.push(Piece::line(
-        danger_style(confirm.danger.level),
-        format!("  danger: {level}"),
-    ));
+    let style = match confirm.danger.level {
+        DangerLevel::Safe => Style::Green,
+        DangerLevel::Warning => Style::Yellow,
+        DangerLevel::Dangerous | DangerLevel::Blocked => Style::Red,
+    };
+    let level = word(&confirm.danger.level);
+    pieces.push(Piece::line(style, format!("  danger: {level}")));
     for reason in &confirm.danger.reasons {
         let text = format!("    {}", exposed_line(reason));
-        pieces.push(Piece::line(danger_style(confirm.danger.level), text));
+        pieces.push(Piece::line(style, text));
     }
     if !confirm.reason.is_empty() {
         let text = format!("  asked because: {}", exposed_line(&confirm.reason));
@@ -83,10 +88,12 @@ pub(crate) fn show(confirm: &ToolConfirm) -> Vec<Piece> {
 
 /// The line after which the user answers.
 pub(crate) fn prompt(confirm: &ToolConfirm, now: Timestamp) -> String {
-    let left = match seconds_left(confirm, now) {
-        Some(seconds) => format!(", {seconds} s left"),
-        None => String::new(),
-    };
+    let expires_at = confirm.expires_at.as_deref();
+    let expires: Option<Timestamp> = expires_at.and_then(|at| at.parse().ok());
+    let left = expires.map_or(String::new(), |expires| {
+        let seconds = expires.duration_since(now).as_secs().max(0);
+        format!(", {seconds} s left")
+    });
     format!("  y yes, n no [reason], e edit, a always in this conversation{left} > ")
 }
 
@@ -97,33 +104,17 @@ pub(crate) fn main_field(input: &Map<String, Value>) -> Option<&str> {
 }
 
 /// Reads a line typed in the place of an input: the whole of it as JSON, or another text for its [`main_field`].
-///
-/// # Errors
-///
-/// What is wrong with the line.
 pub(crate) fn typed(line: &str, input: &Map<String, Value>) -> Result<Map<String, Value>, String> {
     let line = line.trim();
-    match main_field(input).filter(|_| !line.starts_with('{')) {
-        Some(field) => {
-            let mut input = input.clone();
-            input.insert(field.to_owned(), Value::String(line.to_owned()));
-            Ok(input)
-        }
-        None => edited(line),
-    }
-}
-
-/// Whole seconds until the question lapses; `None` where it never does.
-fn seconds_left(confirm: &ToolConfirm, now: Timestamp) -> Option<i64> {
-    let expires: Timestamp = confirm.expires_at.as_deref()?.parse().ok()?;
-    Some(expires.duration_since(now).as_secs().max(0))
+    let Some(field) = main_field(input).filter(|_| !line.starts_with('{')) else {
+        return edited(line);
+    };
+    let mut input = input.clone();
+    input.insert(field.to_owned(), Value::from(line));
+    Ok(input)
 }
 
 /// Reads an edited input.
-///
-/// # Errors
-///
-/// What is wrong with the text; the daemon checks the input against the tool's schema.
 pub(crate) fn edited(text: &str) -> Result<Map<String, Value>, String> {
     match serde_json::from_str(text) {
         Ok(Value::Object(input)) => Ok(input),
@@ -134,21 +125,19 @@ pub(crate) fn edited(text: &str) -> Result<Map<String, Value>, String> {
 
 /// Each field of an input; text as it is, everything else as JSON.
 fn fields(input: &Map<String, Value>) -> Vec<Piece> {
-    let field = |(name, value): (&String, &Value)| {
-        let name = one_line(name, NAME_WIDTH);
-        let text = match value {
-            Value::String(text) if text.contains('\n') => {
-                format!("  {name}:\n{}", prefixed(&exposed(text), "    │ "))
-            }
-            Value::String(text) => format!("  {name}: {}", exposed(text)),
-            value => format!("  {name}: {}", exposed(&value.to_string())),
-        };
-        Piece::line(Style::Plain, text)
-    };
-    match input.is_empty() {
-        true => vec![Piece::line(Style::Plain, "  without input")],
-        false => input.iter().map(field).collect(),
+    if input.is_empty() {
+        return vec![Piece::line(Style::Plain, "  without input")];
     }
+    let field = |(name, value): (&String, &Value)| {
+        let text = value.as_str().map_or(value.to_string(), str::to_owned);
+        let text = match text.contains('\n') {
+            true => format!("\n{}", prefixed(&exposed(&text), "    │ ")),
+            false => format!(" {}", exposed(&text)),
+        };
+        let name = one_line(name, NAME_WIDTH);
+        Piece::line(Style::Plain, format!("  {name}:{text}"))
+    };
+    input.iter().map(field).collect()
 }
 
 fn difference(line: &str) -> Piece {
@@ -159,14 +148,6 @@ fn difference(line: &str) -> Piece {
         _ => Style::Plain,
     };
     Piece::line(style, format!("  {}", exposed(line)))
-}
-
-fn danger_style(level: DangerLevel) -> Style {
-    match level {
-        DangerLevel::Safe => Style::Green,
-        DangerLevel::Warning => Style::Yellow,
-        DangerLevel::Dangerous | DangerLevel::Blocked => Style::Red,
-    }
 }
 
 #[cfg(test)]

@@ -2,13 +2,16 @@
 
 mod answers;
 
+use serde_json::Value;
+
 use super::style::{Piece, Style};
-use super::text::{exposed, harmless, one_line, output, prefixed};
+use super::text::{exposed, harmless, one_line, prefixed};
 use crate::message::{Notice, Severity, ToolId};
 use crate::protocol::event::{
-    By, ChatError, Delta, Event, Outcome, ResultStatus, SessionError, State, StateName, StreamEnd,
-    ToolDelta, ToolOutcome, ToolResolved, ToolStart, TurnDiscarded,
+    By, Event, Outcome, ResultStatus, State, StateName, ToolDelta, ToolOutcome, ToolResolved,
+    ToolStart, TurnDiscarded,
 };
+use crate::terminal_text;
 
 /// Longest short form of a call's input, or of what it came to, in characters.
 const SHORT: usize = 100;
@@ -17,17 +20,17 @@ const SHORT: usize = 100;
 const HELD_BYTES: usize = 16 * 1024 * 1024;
 
 /// What is on the screen, as far as the next piece depends on it.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Screen {
     open: Open,
-    at_line_start: bool,
+    is_in_line: bool,
     /// The text of a turn that may still be discarded, where what is shown cannot be taken back.
     held: Option<String>,
 }
 
-/// What the cursor stands in.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 enum Open {
+    #[default]
     Nothing,
     Answer,
     Thinking,
@@ -35,40 +38,44 @@ enum Open {
 }
 
 impl Screen {
-    /// An empty screen. `hold` keeps a turn's text back until it counts, for an answer that a
-    /// program reads.
+    /// Returns an empty screen. `hold` keeps a turn's text back until it counts, for an answer that a program reads.
     pub(crate) fn new(hold: bool) -> Self {
         Self {
-            open: Open::Nothing,
-            at_line_start: true,
             held: hold.then(String::new),
+            ..Self::default()
         }
     }
 
     /// Returns what an event adds to the screen.
     pub(crate) fn show(&mut self, event: &Event) -> Vec<Piece> {
-        match event {
-            Event::ChatTextDelta(delta) => self.text(delta),
-            Event::ChatThinkingDelta(delta) => self.thinking(&delta.content),
-            Event::ChatUsage(_) => self.release(),
-            Event::ChatToolStart(start) => self.line(Style::Cyan, started(start)),
-            Event::ChatToolDelta(delta) => self.output(delta),
-            Event::ChatToolResult(result) => self.result(result),
-            Event::ChatToolResolved(resolved) => self.resolved(resolved),
-            Event::ChatTurnDiscarded(discarded) => self.discarded(discarded),
-            Event::ChatState(state) => self.state(state),
-            Event::ChatError(error) => self.error(error),
-            Event::ChatStreamEnd(end) => self.end(end),
-            Event::SessionError(error) => self.refused(error),
-            Event::SessionNotice(notice) => self.notice(notice),
-            Event::ChatHistoryResult(history) => self.block(answers::history(history)),
-            Event::ModelListResult(models) => self.block(answers::models(models)),
-            Event::ProviderListResult(providers) => self.block(answers::providers(providers)),
-            Event::SessionConfigureResult(configured) => {
-                self.block(answers::configured(configured))
+        let block = match event {
+            Event::ChatTextDelta(delta) => return self.text(&delta.content),
+            Event::ChatThinkingDelta(delta) => return self.thinking(&delta.content),
+            Event::ChatUsage(_) => return self.release(),
+            Event::ChatToolDelta(delta) => return self.output(delta),
+            Event::ChatStreamEnd(end) => {
+                let mut pieces = self.release();
+                pieces.extend(self.line(Style::Dim, answers::summary(end)));
+                return pieces;
             }
+            Event::ChatToolStart(start) => vec![started(start)],
+            Event::ChatToolResult(result) => vec![ended(result)],
+            Event::ChatToolResolved(resolved) => resolution(resolved).into_iter().collect(),
+            Event::ChatTurnDiscarded(discarded) => vec![self.discarded(discarded)],
+            Event::ChatState(state) => waiting(state).into_iter().collect(),
+            Event::ChatError(error) => problem(&error.message, error.hint.as_deref()),
+            Event::SessionError(error) => problem(&error.message, None),
+            Event::SessionNotice(notice) => vec![remark(notice)],
+            Event::ChatHistoryResult(history) => answers::history(history),
+            Event::ModelListResult(models) => answers::models(models),
+            Event::ProviderListResult(providers) => answers::providers(providers),
+            Event::SessionConfigureResult(configured) => vec![answers::configured(configured)],
             // The rest is of no use to somebody who reads along.
             _ => Vec::new(),
+        };
+        match block.is_empty() {
+            true => block,
+            false => self.block(block),
         }
     }
 
@@ -79,30 +86,27 @@ impl Screen {
         pieces
     }
 
-    /// Returns a line of its own.
     pub(crate) fn line(&mut self, style: Style, text: impl Into<String>) -> Vec<Piece> {
         self.block(vec![Piece::line(style, text)])
     }
 
-    fn text(&mut self, delta: &Delta) -> Vec<Piece> {
-        match &mut self.held {
-            Some(held) if held.len() + delta.content.len() <= HELD_BYTES => {
-                held.push_str(&delta.content);
-                Vec::new()
-            }
-            Some(_) => {
-                let mut pieces = self.release();
-                pieces.extend(self.answer(&delta.content));
-                pieces
-            }
-            None => self.answer(&harmless(&delta.content)),
+    fn text(&mut self, text: &str) -> Vec<Piece> {
+        let Some(held) = &mut self.held else {
+            return self.answer(&harmless(text));
+        };
+        if held.len() + text.len() <= HELD_BYTES {
+            held.push_str(text);
+            return Vec::new();
         }
+        let mut pieces = self.release();
+        pieces.extend(self.answer(text));
+        pieces
     }
 
     fn answer(&mut self, text: &str) -> Vec<Piece> {
         let mut pieces = self.enter(Open::Answer);
         pieces.push(Piece::Answer(text.to_owned()));
-        self.at_line_start = text.ends_with('\n');
+        self.is_in_line = !text.ends_with('\n');
         pieces
     }
 
@@ -119,72 +123,34 @@ impl Screen {
         let mut pieces = self.enter(Open::Thinking);
         let mark = if is_new { "thinking: " } else { "" };
         let text = harmless(text);
-        self.at_line_start = text.ends_with('\n');
+        self.is_in_line = !text.ends_with('\n');
         pieces.push(Piece::Aside(Style::Dim, format!("{mark}{text}")));
         pieces
     }
 
     /// Live output, indented; the call's id where another call's output stood before.
     fn output(&mut self, delta: &ToolDelta) -> Vec<Piece> {
-        let text = output(&delta.chunk);
+        let text = terminal_text::shown(&delta.chunk);
         if text.is_empty() {
             return Vec::new();
         }
         let now = Open::Output(delta.tool_id.clone());
-        let is_new = self.open != now;
+        let mut shown = match self.open == now {
+            true => String::new(),
+            false => format!("  ┌ {}\n", delta.tool_id),
+        };
         let mut pieces = self.enter(now);
-        let margin = "  │ ";
-        let mut shown = String::new();
-        if is_new {
-            shown.push_str(&format!("  ┌ {}\n", delta.tool_id));
-        }
         for line in text.split_inclusive('\n') {
-            if self.at_line_start {
-                shown.push_str(margin);
-            }
+            let margin = if self.is_in_line { "" } else { "  │ " };
+            shown.push_str(margin);
             shown.push_str(line);
-            self.at_line_start = line.ends_with('\n');
+            self.is_in_line = !line.ends_with('\n');
         }
         pieces.push(Piece::Aside(Style::Dim, shown));
         pieces
     }
 
-    fn result(&mut self, result: &ToolOutcome) -> Vec<Piece> {
-        let metadata = result.metadata.as_ref();
-        let (mark, style) = match result.status {
-            ResultStatus::Success => ("✓", Style::Green),
-            ResultStatus::Error if metadata.is_some_and(|it| it.is_no_fault()) => ("–", Style::Dim),
-            ResultStatus::Error => ("✗", Style::Red),
-        };
-        let mut line = format!(
-            "{mark} {} {}  {}",
-            result.tool_id,
-            one_line(&result.tool_name, SHORT),
-            seconds(result.duration_ms)
-        );
-        if let Some(code) = metadata.and_then(|facts| facts.exit_code) {
-            line.push_str(&format!("  exit code {code}"));
-        }
-        // What failed says why; what worked was seen as it came, or is for the model.
-        if result.status == ResultStatus::Error {
-            line.push_str(&format!("  {}", one_line(&result.result, SHORT)));
-        }
-        self.line(style, line)
-    }
-
-    fn resolved(&mut self, resolved: &ToolResolved) -> Vec<Piece> {
-        let id = &resolved.tool_id;
-        match (resolved.outcome, resolved.by) {
-            (_, By::User) => Vec::new(),
-            (Outcome::Expired, _) => self.line(
-                Style::Yellow,
-                format!("{id}: nobody answered in time; it is not run"),
-            ),
-            _ => self.line(Style::Yellow, format!("{id}: the question is void")),
-        }
-    }
-
-    fn discarded(&mut self, discarded: &TurnDiscarded) -> Vec<Piece> {
+    fn discarded(&mut self, discarded: &TurnDiscarded) -> Piece {
         let void = match &mut self.held {
             Some(held) => {
                 held.clear();
@@ -193,50 +159,8 @@ impl Screen {
             None => "; what it said above is void",
         };
         let reason = exposed(&discarded.reason);
-        self.line(
-            Style::Yellow,
-            format!("the provider broke off{void}, it is asked again: {reason}"),
-        )
-    }
-
-    fn state(&mut self, state: &State) -> Vec<Piece> {
-        let reason = exposed(state.reason.as_deref().unwrap_or("no reason given"));
-        match state.state {
-            StateName::Retrying => {
-                let wait = seconds(state.delay_ms.unwrap_or_default());
-                let attempt = state.attempt.unwrap_or_default();
-                let text = format!("attempt {attempt} in {wait}: {reason}");
-                self.line(Style::Yellow, text)
-            }
-            StateName::ToolQueued => {
-                let id = state.tool_id.as_ref().map_or("a call", ToolId::as_str);
-                self.line(Style::Dim, format!("{id} waits: {reason}"))
-            }
-            _ => Vec::new(),
-        }
-    }
-
-    fn error(&mut self, error: &ChatError) -> Vec<Piece> {
-        self.block(problem(&error.message, error.hint.as_deref()))
-    }
-
-    fn refused(&mut self, error: &SessionError) -> Vec<Piece> {
-        self.block(problem(&error.message, None))
-    }
-
-    fn notice(&mut self, notice: &Notice) -> Vec<Piece> {
-        let (word, style) = match notice.severity {
-            Severity::Info => ("note", Style::Dim),
-            Severity::Warning => ("warning", Style::Yellow),
-            Severity::Error => ("error", Style::Red),
-        };
-        self.line(style, format!("{word}: {}", exposed(&notice.message)))
-    }
-
-    fn end(&mut self, end: &StreamEnd) -> Vec<Piece> {
-        let mut pieces = self.release();
-        pieces.extend(self.line(Style::Dim, answers::summary(end)));
-        pieces
+        let text = format!("the provider broke off{void}, it is asked again: {reason}");
+        Piece::line(Style::Yellow, text)
     }
 
     /// Leaves what was open where something else begins.
@@ -249,45 +173,91 @@ impl Screen {
         pieces
     }
 
-    /// Ends the line that is open.
     fn close(&mut self) -> Vec<Piece> {
-        let end = (!self.at_line_start).then(|| match self.open {
+        let end = self.is_in_line.then(|| match self.open {
             Open::Answer => Piece::Answer("\n".to_owned()),
             _ => Piece::Aside(Style::Plain, "\n".to_owned()),
         });
         self.open = Open::Nothing;
-        self.at_line_start = true;
+        self.is_in_line = false;
         end.into_iter().collect()
     }
 }
 
-fn started(start: &ToolStart) -> String {
+fn started(start: &ToolStart) -> Piece {
     let input = match start.input.values().next() {
         // A single text, as a command or a path, needs no name.
-        Some(serde_json::Value::String(text)) if start.input.len() == 1 => text.clone(),
-        Some(_) => serde_json::Value::Object(start.input.clone()).to_string(),
+        Some(Value::String(text)) if start.input.len() == 1 => text.clone(),
+        Some(_) => Value::Object(start.input.clone()).to_string(),
         None => String::new(),
     };
-    let line = format!(
-        "▸ {} {}  ",
-        start.tool_id,
-        one_line(&start.tool_name, SHORT)
-    );
-    format!("{line}{}", one_line(&input, SHORT))
-        .trim_end()
-        .to_owned()
+    let (name, input) = (one_line(&start.tool_name, SHORT), one_line(&input, SHORT));
+    let line = format!("▸ {} {name}  {input}", start.tool_id);
+    Piece::line(Style::Cyan, line.trim_end())
+}
+
+fn ended(result: &ToolOutcome) -> Piece {
+    let metadata = result.metadata.as_ref();
+    let (mark, style) = match result.status {
+        ResultStatus::Success => ("✓", Style::Green),
+        ResultStatus::Error if metadata.is_some_and(|it| it.is_no_fault()) => ("–", Style::Dim),
+        ResultStatus::Error => ("✗", Style::Red),
+    };
+    let name = one_line(&result.tool_name, SHORT);
+    let time = seconds(result.duration_ms);
+    let mut line = format!("{mark} {} {name}  {time}", result.tool_id);
+    if let Some(code) = metadata.and_then(|facts| facts.exit_code) {
+        line.push_str(&format!("  exit code {code}"));
+    }
+    // What failed says why; what worked was seen as it came, or is for the model.
+    if result.status == ResultStatus::Error {
+        line.push_str(&format!("  {}", one_line(&result.result, SHORT)));
+    }
+    Piece::line(style, line)
+}
+
+fn resolution(resolved: &ToolResolved) -> Option<Piece> {
+    let what = match (resolved.outcome, resolved.by) {
+        (_, By::User) => return None,
+        (Outcome::Expired, _) => "nobody answered in time; it is not run",
+        _ => "the question is void",
+    };
+    let text = format!("{}: {what}", resolved.tool_id);
+    Some(Piece::line(Style::Yellow, text))
+}
+
+fn waiting(state: &State) -> Option<Piece> {
+    let reason = exposed(state.reason.as_deref().unwrap_or("no reason given"));
+    match state.state {
+        StateName::Retrying => {
+            let wait = seconds(state.delay_ms.unwrap_or_default());
+            let attempt = state.attempt.unwrap_or_default();
+            let text = format!("attempt {attempt} in {wait}: {reason}");
+            Some(Piece::line(Style::Yellow, text))
+        }
+        StateName::ToolQueued => {
+            let id = state.tool_id.as_ref().map_or("a call", ToolId::as_str);
+            Some(Piece::line(Style::Dim, format!("{id} waits: {reason}")))
+        }
+        _ => None,
+    }
+}
+
+fn remark(notice: &Notice) -> Piece {
+    let (word, style) = match notice.severity {
+        Severity::Info => ("note", Style::Dim),
+        Severity::Warning => ("warning", Style::Yellow),
+        Severity::Error => ("error", Style::Red),
+    };
+    Piece::line(style, format!("{word}: {}", exposed(&notice.message)))
 }
 
 fn problem(message: &str, hint: Option<&str>) -> Vec<Piece> {
-    let mut pieces = vec![Piece::line(
-        Style::Red,
-        format!("error: {}", exposed(message)),
-    )];
-    pieces.extend(hint.map(|hint| {
-        let hint = prefixed(&exposed(hint), "  ");
-        Piece::line(Style::Plain, hint)
-    }));
-    pieces
+    let message = format!("error: {}", exposed(message));
+    let hint = hint.map(|hint| Piece::line(Style::Plain, prefixed(&exposed(hint), "  ")));
+    std::iter::once(Piece::line(Style::Red, message))
+        .chain(hint)
+        .collect()
 }
 
 /// A duration for people: milliseconds below a second, else seconds with one decimal.

@@ -18,14 +18,11 @@ impl Piece {
     }
 }
 
-/// How a piece looks where there are colours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Style {
-    /// As it is.
     Plain,
     /// Less important.
     Dim,
-    /// A question.
     Bold,
     /// Something failed, or would be removed.
     Red,
@@ -41,8 +38,8 @@ impl Style {
     /// Returns the text in this style; each line by itself, so that a prompt below is not coloured.
     pub(crate) fn paint(self, text: &str, colours: bool) -> String {
         let code = match self {
-            _ if !colours => return text.to_owned(),
             Self::Plain => return text.to_owned(),
+            _ if !colours => return text.to_owned(),
             Self::Dim => "2",
             Self::Bold => "1",
             Self::Red => "31",
@@ -50,18 +47,11 @@ impl Style {
             Self::Yellow => "33",
             Self::Cyan => "36",
         };
-        let mut painted = String::with_capacity(text.len() + 8);
-        for line in text.split_inclusive('\n') {
-            let (line, end) = match line.strip_suffix('\n') {
-                Some(line) => (line, "\n"),
-                None => (line, ""),
-            };
-            if !line.is_empty() {
-                painted.push_str(&format!("\u{1b}[{code}m{line}\u{1b}[0m"));
-            }
-            painted.push_str(end);
-        }
-        painted
+        let painted = text.split('\n').map(|line| match line {
+            "" => String::new(),
+            line => format!("\u{1b}[{code}m{line}\u{1b}[0m"),
+        });
+        painted.collect::<Vec<_>>().join("\n")
     }
 }
 

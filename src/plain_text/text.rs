@@ -1,6 +1,6 @@
 //! Other people's text made fit for a terminal. Pure.
 
-use crate::terminal_text::{self, is_hidden};
+use crate::terminal_text::is_hidden;
 
 /// Writes a text so that what is seen is what is there: controls, characters that cannot be seen and
 /// those that reorder text are escaped, and so are blanks that are none to a shell. Line ends and tabs stay.
@@ -20,11 +20,6 @@ pub(super) fn harmless(text: &str) -> String {
     })
 }
 
-/// Makes a command's output fit: what a terminal would show of the piece, without colours.
-pub(super) fn output(text: &str) -> String {
-    terminal_text::shown(text)
-}
-
 /// Writes a text on one line, cut after `width` characters.
 pub(super) fn one_line(text: &str, width: usize) -> String {
     let words: Vec<&str> = text.split_ascii_whitespace().collect();
@@ -37,11 +32,8 @@ pub(super) fn one_line(text: &str, width: usize) -> String {
 
 /// Puts `prefix` before each line; no line end after the last.
 pub(super) fn prefixed(text: &str, prefix: &str) -> String {
-    let lines: Vec<String> = text
-        .trim_end_matches('\n')
-        .split('\n')
-        .map(|line| format!("{prefix}{line}"))
-        .collect();
+    let lines = text.trim_end_matches('\n').split('\n');
+    let lines: Vec<String> = lines.map(|line| format!("{prefix}{line}")).collect();
     lines.join("\n")
 }
 
@@ -89,19 +81,6 @@ mod tests {
         for (text, in_question, in_answer) in cases {
             assert_eq!(exposed(text), in_question);
             assert_eq!(harmless(text), in_answer);
-        }
-    }
-
-    #[test]
-    fn output_loses_colours_and_keeps_lines() {
-        let cases = [
-            ("\u{1b}[31mred\u{1b}[0m\n", "red\n"),
-            ("10%\r20%\r\n", "20%\n"),
-            ("all:\n\tcc x\n", "all:\n\tcc x\n"),
-            ("\u{1b}]0;title\u{7}x", "x"),
-        ];
-        for (text, expected) in cases {
-            assert_eq!(output(text), expected, "{text:?}");
         }
     }
 

@@ -21,21 +21,17 @@ impl Default for Line {
 
 impl Line {
     /// Writes from a column on and returns the column behind.
-    pub(super) fn write(&mut self, column: usize, text: &str) -> usize {
+    pub(super) fn write(&mut self, mut column: usize, text: &str) -> usize {
         match self {
-            Self::Text(line) => {
-                line.push_str(text);
-                column
-            }
+            Self::Text(line) => line.push_str(text),
             Self::Cells(cells) => {
-                let mut column = column;
                 for letter in text.chars() {
                     put(cells, column, letter);
                     column += 1;
                 }
-                column
             }
         }
+        column
     }
 
     /// Moves to the next tab stop and returns its column.
@@ -48,7 +44,7 @@ impl Line {
             Self::Cells(cells) => {
                 let stop = next_stop(column);
                 if cells.len() < stop {
-                    pad(cells, column);
+                    cells.resize(cells.len().max(column), ' ');
                     add_tab(cells, stop);
                 }
                 stop
@@ -83,13 +79,9 @@ impl Line {
         }
     }
 
-    pub(super) fn is_longer_than(&self, most: usize) -> bool {
-        self.width() > most
-    }
-
-    /// Erases the column and all after it.
     pub(super) fn erase_from(&mut self, column: usize) {
         if let Self::Cells(cells) = self {
+            break_tab(cells, column);
             cells.truncate(column);
         }
     }
@@ -97,49 +89,21 @@ impl Line {
     /// Erases all up to the column, and it.
     pub(super) fn erase_to(&mut self, column: usize) {
         if let Self::Cells(cells) = self {
-            cells
-                .iter_mut()
-                .take(column.saturating_add(1))
-                .for_each(|cell| *cell = ' ');
+            break_tab(cells, column);
+            let end = cells.len().min(column.saturating_add(1));
+            cells.iter_mut().take(end).for_each(|cell| *cell = ' ');
         }
     }
 
     /// Writes the line as text. Blanks at the end of one that was changed are not seen, and left out.
     pub(super) fn append_to(self, out: &mut String) {
-        let cells = match self {
-            Self::Text(text) => return out.push_str(&text),
-            Self::Cells(cells) => cells,
-        };
-        let end = cells
-            .iter()
-            .rposition(|cell| !matches!(*cell, ' ' | FILLER))
-            .map_or(0, |last| last + 1);
-        // The columns of a tab that stands whole at the end belong to it.
-        let end = match end.checked_sub(1).and_then(|last| cells.get(last)) {
-            Some('\t') => next_stop(end - 1).min(cells.len()),
-            _ => end,
-        };
-        let mut at = 0;
-        while at < end {
-            let Some(cell) = cells.get(at) else {
-                return;
-            };
-            let stop = next_stop(at);
-            let is_whole = || {
-                let rest = cells.get(at + 1..stop);
-                rest.is_some_and(|rest| rest.iter().all(|cell| *cell == FILLER))
-            };
-            match cell {
-                '\t' if is_whole() => {
-                    out.push('\t');
-                    at = stop;
-                    continue;
-                }
-                // What is left of a tab that was written over.
-                '\t' | &FILLER => out.push(' '),
-                letter => out.push(*letter),
+        match self {
+            Self::Text(text) => out.push_str(&text),
+            Self::Cells(cells) => {
+                let is_seen = |cell: &char| !matches!(*cell, ' ' | FILLER);
+                let end = cells.iter().rposition(is_seen).map_or(0, |last| last + 1);
+                out.extend(cells.iter().take(end).filter(|cell| **cell != FILLER));
             }
-            at += 1;
         }
     }
 }
@@ -149,18 +113,22 @@ fn next_stop(column: usize) -> usize {
 }
 
 fn put(cells: &mut Vec<char>, column: usize, letter: char) {
-    match cells.get_mut(column) {
-        Some(cell) => *cell = letter,
-        None => {
-            pad(cells, column);
-            cells.push(letter);
-        }
+    break_tab(cells, column);
+    if cells.len() <= column {
+        cells.resize(column.saturating_add(1), ' ');
+    }
+    if let Some(cell) = cells.get_mut(column) {
+        *cell = letter;
     }
 }
 
-fn pad(cells: &mut Vec<char>, column: usize) {
-    if cells.len() < column {
-        cells.resize(column, ' ');
+/// Makes blanks of a tab that is about to be written over at this column.
+fn break_tab(cells: &mut [char], column: usize) {
+    if matches!(cells.get(column), Some('\t' | &FILLER)) {
+        let stop = next_stop(column);
+        let tab = cells.iter_mut().take(stop).skip(stop - TAB);
+        tab.filter(|cell| matches!(**cell, '\t' | FILLER))
+            .for_each(|cell| *cell = ' ');
     }
 }
 

@@ -83,13 +83,13 @@ fn memory_does_not_grow_with_a_stream() {
     let mut bytes = 0;
     for _ in 0..1_000 {
         bytes += screen.push(&"x".repeat(1_000)).len();
-        assert!(screen.page.lines.iter().map(Line::width).sum::<usize>() <= MAX_LINE + 1_000);
+        assert!(screen.page.above.is_empty() && screen.page.line.width() <= MAX_LINE + 1_000);
     }
     assert_eq!(bytes + screen.finish().len(), 1_000_000);
     let mut screen = Screen::default();
     for _ in 0..1_000 {
         screen.push("line\n\u{1b}]never ended ");
-        assert!(screen.page.lines.len() <= OPEN_LINES && screen.sequence <= MAX_SEQUENCE);
+        assert!(screen.page.above.len() < OPEN_LINES && screen.sequence <= MAX_SEQUENCE);
     }
     let mut screen = Screen::default();
     for _ in 0..1_000 {
@@ -119,5 +119,27 @@ proptest! {
     #[test]
     fn text_without_controls_stays_as_it_is(text in "([a-z é漢]|\t|\n){0,200}") {
         prop_assert_eq!(shown(&text), text);
+    }
+}
+
+#[test]
+fn the_console_page_has_the_same_list() {
+    let list = include_str!(concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/clients/console/src/visible.js"
+    ));
+    let (_, list) = list.split_once("const RANGES = [").unwrap();
+    let (list, _) = list.split_once("];").unwrap();
+    let numbers: Vec<u32> = list
+        .split(|c: char| !c.is_ascii_alphanumeric())
+        .filter_map(|word| u32::from_str_radix(word.strip_prefix("0x")?, 16).ok())
+        .collect();
+    let ranges: Vec<(u32, u32)> = numbers.chunks_exact(2).map(|it| (it[0], it[1])).collect();
+    for c in '\0'..=char::MAX {
+        let code = u32::from(c);
+        let shown = ranges
+            .iter()
+            .any(|(first, last)| (*first..=*last).contains(&code));
+        assert_eq!(shown, is_hidden(c), "U+{code:04X}");
     }
 }

@@ -101,6 +101,6 @@ fn a_permission_takes_text_or_milliseconds_and_writes_milliseconds() {
         r#"{"timeout":[]}"#,
     ] {
         let error = serde_json::from_str::<Permission>(json).unwrap_err();
-        assert!(error.to_string().contains(TIMEOUT_FORM), "{error}");
+        assert!(error.to_string().contains(TIMEOUT.says), "{error}");
     }
 }

@@ -180,7 +180,14 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
     ),
     (
         "chat",
-        &["arguments", "message", "plain_text", "protocol", "ready"],
+        &[
+            "arguments",
+            "message",
+            "plain_text",
+            "protocol",
+            "ready",
+            "runtime",
+        ],
         "a client: it reaches the daemon through the socket alone",
     ),
 ];

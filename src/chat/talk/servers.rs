@@ -15,14 +15,12 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 impl Talk {
     /// Looks how the servers stand.
-    pub(super) fn look(&mut self) -> Vec<Action> {
-        let (number, action) = self.request(Command::McpList(Empty {}));
-        self.looking = Some(number);
-        vec![action]
+    pub(super) fn look(&mut self) {
+        self.looking = Some(self.request(Command::McpList(Empty {})));
     }
 
     /// Takes how they stand: waits, or asks what there is to ask.
-    pub(super) fn listed(&mut self, answer: &Event) -> Vec<Action> {
+    pub(super) fn listed(&mut self, answer: &Event) {
         self.looking = None;
         let servers = match answer {
             Event::McpListResult(list) => list.servers.as_slice(),
@@ -38,41 +36,34 @@ impl Talk {
             self.starting = None;
             return self.begin();
         }
-        let actions = match self.starting {
-            Some(_) => Vec::new(),
-            None => {
-                let text = format!(
-                    "waiting up to {} s for MCP servers that are being started: {}",
-                    PATIENCE.as_secs(),
-                    starting.join(", ")
-                );
-                let mut actions = self.say(Style::Dim, text);
-                actions.push(Action::Wait(PATIENCE));
-                actions
-            }
-        };
+        if self.starting.is_none() {
+            let text = format!(
+                "waiting up to {} s for MCP servers that are being started: {}",
+                PATIENCE.as_secs(),
+                starting.join(", ")
+            );
+            self.say(Style::Dim, text);
+            self.actions.push(Action::Wait(PATIENCE));
+        }
         self.starting = Some(starting);
-        actions
     }
 
     /// Takes the code of a notice: servers that are waited for may stand otherwise now.
-    pub(super) fn noticed(&mut self, code: &str) -> Vec<Action> {
-        match self.starting {
-            // Also while a look is on its way: what it finds may be older than the notice.
-            Some(_) if code.starts_with("mcp_") => self.look(),
-            _ => Vec::new(),
+    pub(super) fn noticed(&mut self, code: &str) {
+        // Also while a look is on its way: what it finds may be older than the notice.
+        if self.starting.is_some() && code.starts_with("mcp_") {
+            self.look();
         }
     }
 
-    /// The time is over.
+    /// Takes that the time is over.
     pub(in crate::chat) fn waited(&mut self) -> Vec<Action> {
-        let Some(starting) = self.starting.take() else {
-            return Vec::new();
-        };
-        self.looking = None;
-        let text = format!("asking without the tools of {}", starting.join(", "));
-        let mut actions = self.say(Style::Yellow, text);
-        actions.extend(self.begin());
-        actions
+        if let Some(starting) = self.starting.take() {
+            self.looking = None;
+            let text = format!("asking without the tools of {}", starting.join(", "));
+            self.say(Style::Yellow, text);
+            self.begin();
+        }
+        self.done()
     }
 }

@@ -32,28 +32,25 @@ async fn tried(machine: &Machine, name: &str, server: &HttpServer) -> Finding {
         for (header, value) in &server.headers {
             request = request.header(header, value.expose_secret());
         }
-        let answer = request.send().await;
-        answer
-            .map(|answer| answer.status().as_u16())
-            .map_err(|error| match error.is_connect() {
-                true => "cannot be reached".to_owned(),
-                false => "broke off its answer".to_owned(),
-            })
+        match request.send().await {
+            Ok(answer) => Ok(answer.status().as_u16()),
+            Err(error) if error.is_connect() => Err("cannot be reached".to_owned()),
+            Err(_) => Err("broke off its answer".to_owned()),
+        }
     };
-    let late = || Err(format!("did not answer within {} s", TIME.as_secs()));
-    let failed = |what: String| Finding::new("mcp", State::Failed, format!("{name}: {url} {what}"));
-    match tokio::time::timeout(TIME, asking)
-        .await
-        .unwrap_or_else(|_| late())
-    {
-        Ok(status @ (401 | 403)) => failed(format!("refuses us ({status})")).advise(format!(
+    let found = |state, text: &str| Finding::new("mcp", state, format!("{name}: {url} {text}"));
+    let failed = |text: &str| found(State::Failed, text);
+    let asked = tokio::time::timeout(TIME, asking).await;
+    match asked.unwrap_or_else(|_| Err(format!("did not answer within {} s", TIME.as_secs()))) {
+        Ok(status @ (401 | 403)) => failed(&format!("refuses us ({status})")).advise(format!(
             "put a token into mcp.servers.{name}.headers, e.g. Authorization"
         )),
-        Ok(404) => failed("has nothing at this path (404)".to_owned())
+        Ok(404) => failed("has nothing at this path (404)")
             .advise(format!("correct mcp.servers.{name}.url; many end in /mcp")),
-        Ok(status @ 500..) => failed(format!("fails (status {status})"))
-            .advise("look at that server's own log".to_owned()),
-        Ok(_) => Finding::new("mcp", State::Ok, format!("{name}: {url} answers")),
-        Err(why) => failed(why).advise(format!("start it, or correct mcp.servers.{name}.url")),
+        Ok(status @ 500..) => {
+            failed(&format!("fails (status {status})")).advise("look at that server's own log")
+        }
+        Ok(_) => found(State::Ok, "answers"),
+        Err(why) => failed(&why).advise(format!("start it, or correct mcp.servers.{name}.url")),
     }
 }

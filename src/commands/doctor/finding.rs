@@ -3,46 +3,31 @@
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use crate::protocol::word;
+
 /// What one check found.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct Finding {
-    /// The check's name.
     check: &'static str,
     state: State,
-    /// What was found.
     message: String,
     /// What to do.
     #[serde(skip_serializing_if = "Option::is_none")]
     advice: Option<String>,
 }
 
-/// How something is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum State {
-    /// It works.
     Ok,
     /// It is not there and need not be.
     Absent,
     /// The daemon works without, or less well.
     Warning,
-    /// It does not work.
     Failed,
 }
 
-impl State {
-    fn word(self) -> &'static str {
-        match self {
-            Self::Ok => "ok",
-            Self::Absent => "absent",
-            Self::Warning => "warning",
-            Self::Failed => "failed",
-        }
-    }
-}
-
 impl Finding {
-    /// A finding without advice.
     pub(super) fn new(check: &'static str, state: State, message: impl Into<String>) -> Self {
         Self {
             check,
@@ -52,13 +37,11 @@ impl Finding {
         }
     }
 
-    /// Adds to what was found.
     pub(super) fn remark(mut self, remark: &str) -> Self {
         self.message = format!("{}; {remark}", self.message);
         self
     }
 
-    /// Adds what to do.
     pub(super) fn advise(mut self, advice: impl Into<String>) -> Self {
         self.advice = Some(advice.into());
         self
@@ -67,9 +50,7 @@ impl Finding {
 
 /// Whether nothing failed.
 pub(super) fn is_well(findings: &[Finding]) -> bool {
-    findings
-        .iter()
-        .all(|finding| finding.state != State::Failed)
+    findings.iter().all(|found| found.state != State::Failed)
 }
 
 /// A line for each finding, with what to do at its end.
@@ -78,12 +59,9 @@ pub(super) fn text(findings: &[Finding]) -> String {
     let width = widest.unwrap_or_default();
     let mut text = String::new();
     for finding in findings {
-        let (state, check) = (finding.state.word(), finding.check);
-        let advice = match &finding.advice {
-            Some(advice) => format!(" -> {advice}"),
-            None => String::new(),
-        };
-        let told = format!("{}{advice}", finding.message);
+        let (state, check) = (word(&finding.state), finding.check);
+        let advice = finding.advice.iter().map(|advice| format!(" -> {advice}"));
+        let told = finding.message.clone() + &advice.collect::<String>();
         // Other people's words may hold line ends.
         let line = told.lines().map(str::trim).collect::<Vec<_>>().join(" ");
         text.push_str(&format!("{state:7}  {check:width$}  {line}\n"));

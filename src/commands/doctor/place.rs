@@ -26,29 +26,23 @@ pub(super) fn project(machine: &Machine) -> Vec<Finding> {
             "the daemon does not start here: start it in a project, or --project-root DIR",
         )];
     }
+    let root = shown(&project.root);
+    let found = |state, text: String| Finding::new("project", state, text);
     let root = match (project.root.is_dir(), is_writable(&project.root)) {
-        (true, true) => Finding::new("project", State::Ok, shown(&project.root)),
-        (true, false) => Finding::new(
-            "project",
-            State::Warning,
-            format!("{} cannot be written", shown(&project.root)),
-        )
-        .advise("file_write and file_edit will fail; change its owner or mode, or project.root"),
-        (false, _) => Finding::new(
-            "project",
-            State::Failed,
-            format!("{} is no folder", shown(&project.root)),
-        )
-        .advise("set project.root (--project-root)"),
+        (true, true) => found(State::Ok, root),
+        (true, false) => found(State::Warning, format!("{root} cannot be written")).advise(
+            "file_write and file_edit will fail; change its owner or mode, or project.root",
+        ),
+        (false, _) => found(State::Failed, format!("{root} is no folder"))
+            .advise("set project.root (--project-root)"),
     };
+    let central = shown(&project.central);
+    let found = |state, text: String| Finding::new("central", state, text);
     let central = match nearest(&project.central) {
-        Some(there) if is_writable(&there) => {
-            Finding::new("central", State::Ok, shown(&project.central))
-        }
-        _ => Finding::new(
-            "central",
+        Some(there) if is_writable(&there) => found(State::Ok, central),
+        _ => found(
             State::Failed,
-            format!("{} cannot be made or written", shown(&project.central)),
+            format!("{central} cannot be made or written"),
         )
         .advise("set project.central to a folder that this user may write"),
     };
@@ -57,12 +51,9 @@ pub(super) fn project(machine: &Machine) -> Vec<Finding> {
 
 /// What confines commands here, and why it is not the strongest mode.
 pub(super) async fn sandbox(machine: &Machine) -> Vec<Finding> {
+    let found = |state, text: &str| Finding::new("sandbox", state, text);
     if machine.loaded.config.tools.bash.sandbox == SandboxPolicy::Off {
-        let off = Finding::new(
-            "sandbox",
-            State::Warning,
-            "off; commands can do what you can",
-        );
+        let off = found(State::Warning, "off; commands can do what you can");
         return vec![off.advise("set tools.bash.sandbox = \"auto\"")];
     }
     let settings = sandbox::Settings::new(machine.sources.home.clone());
@@ -80,14 +71,12 @@ pub(super) async fn sandbox(machine: &Machine) -> Vec<Finding> {
         _ => String::new(),
     };
     let mode = format!("mode {}{layers}{lacks}", report.mode);
+    if report.mode == Mode::Full {
+        return vec![found(State::Ok, &mode)];
+    }
     let why = report.why_not_full.unwrap_or_default();
-    vec![match report.mode {
-        Mode::Full => Finding::new("sandbox", State::Ok, mode),
-        Mode::Fallback | Mode::Limits | Mode::None => {
-            Finding::new("sandbox", State::Warning, format!("{mode}; {why}"))
-                .advise(advice(sandbox::is_container()))
-        }
-    }]
+    let weaker = found(State::Warning, &format!("{mode}; {why}"));
+    vec![weaker.advise(advice(sandbox::is_container()))]
 }
 
 /// How the strongest mode is had. The options for a container were tried with Docker's default profile, 2026-11-22.
@@ -102,73 +91,58 @@ fn advice(is_container: bool) -> &'static str {
 }
 
 /// Whether the daemon could listen.
-pub(super) fn port(machine: &Machine) -> Vec<Finding> {
+pub(super) async fn port(machine: &Machine) -> Vec<Finding> {
     let address = machine.loaded.config.server.address();
-    let found = match TcpListener::bind(address) {
-        Ok(_) => Finding::new("port", State::Ok, format!("{address} is free")),
-        Err(_) if is_ours(machine) => Finding::new(
-            "port",
-            State::Ok,
-            format!("the daemon with this token runs at {address}"),
-        ),
-        Err(_) if healthcheck::is_alive(address) => Finding::new(
-            "port",
+    let found = |state, text: String| Finding::new("port", state, text);
+    let problem = match TcpListener::bind(address) {
+        Ok(_) => return vec![found(State::Ok, format!("{address} is free"))],
+        Err(error) => error,
+    };
+    // In a container nobody else can have taken the port, and be given the token.
+    if sandbox::is_container()
+        && let Some(token) = &machine.loaded.token
+        && healthcheck::takes_token(address, token).await
+    {
+        let ours = format!("the daemon with this token runs at {address}");
+        return vec![found(State::Ok, ours)];
+    }
+    vec![match healthcheck::is_alive(address).await {
+        true => found(
             State::Warning,
             format!("a daemon answers at {address} already"),
         )
         .advise("a second one needs another port: --port or server.port; 0 takes a free one"),
-        Err(error) => Finding::new("port", State::Failed, format!("{address}: {error}"))
+        false => found(State::Failed, format!("{address}: {problem}"))
             .advise("choose another port with --port or server.port; 0 takes a free one"),
-    };
-    vec![found]
-}
-
-/// Whether the daemon that listens is the one that doctor looks at, in a container: there nobody else can have taken
-/// the port, and be given the token.
-fn is_ours(machine: &Machine) -> bool {
-    if !sandbox::is_container() {
-        return false;
-    }
-    let address = machine.loaded.config.server.address();
-    let token = machine.loaded.token.as_ref();
-    token.is_some_and(|token| healthcheck::takes_token(address, token))
+    }]
 }
 
 /// Whether the programs that MCP servers are started with are there.
 pub(super) fn programs(machine: &Machine) -> Vec<Finding> {
     let path = machine.sources.environment.get("PATH").unwrap_or_default();
     let trusted = trusted(machine, path);
-    let servers = &machine.loaded.config.mcp.servers;
-    let mut findings: Vec<Finding> = servers
-        .iter()
-        .filter_map(|(name, server)| match &server.transport {
-            McpTransport::Stdio(server) => Some((name, server)),
-            McpTransport::Http(_) => None,
-        })
-        .map(|(name, server)| {
-            let own = server.env.get("PATH").map(ExposeSecret::expose_secret);
-            (name, &server.command, own.unwrap_or(&trusted))
-        })
-        .map(|(name, command, searched)| match find(command, searched) {
-            Some(found) => Finding::new("mcp", State::Ok, format!("{name}: {}", shown(&found))),
-            None if find(command, path).is_some() => Finding::new(
-                "mcp",
+    let mut findings = Vec::new();
+    for (name, server) in &machine.loaded.config.mcp.servers {
+        let McpTransport::Stdio(server) = &server.transport else {
+            continue;
+        };
+        let command = &server.command;
+        let own = server.env.get("PATH").map(ExposeSecret::expose_secret);
+        let found = |state, text: String| Finding::new("mcp", state, format!("{name}: {text}"));
+        findings.push(match find(command, own.unwrap_or(&trusted)) {
+            Some(program) => found(State::Ok, shown(&program)),
+            None if find(command, path).is_some() => found(
                 State::Failed,
-                format!("{name}: `{command}` lies where not only you or root can write, and is not taken from there"),
+                format!("`{command}` lies where not only you or root can write, and is not taken from there"),
             )
             .advise(format!(
                 "set mcp.servers.{name}.command to its absolute path, or PATH in mcp.servers.{name}.env"
             )),
-            None => Finding::new(
-                "mcp",
-                State::Failed,
-                format!("{name}: there is no program `{command}`"),
-            )
-            .advise(format!(
+            None => found(State::Failed, format!("there is no program `{command}`")).advise(format!(
                 "install it, or set mcp.servers.{name}.command to its absolute path"
             )),
-        })
-        .collect();
+        });
+    }
     findings.push(match find(NPX, path) {
         Some(found) => Finding::new(NPX, State::Ok, shown(&found)),
         None => Finding::new(NPX, State::Absent, "not on PATH")

@@ -29,17 +29,16 @@ pub(super) async fn searxng(machine: &Machine) -> Vec<Finding> {
         web_search::try_searxng(config, &machine.clients),
         engines(machine, base)
     );
+    let failed = |state, problem: &str| Finding::new(CHECK, state, failure(base, problem));
+    let has_other = config.brave_api_key.is_some();
     let mut findings = vec![match tried {
         Ok(found) => answered(base, &found),
+        Err(problem) if !is_default(machine) => failed(State::Failed, &problem),
         // Nobody asked for the default address: without it there is just no search.
-        Err(problem) if is_default(machine) && config.brave_api_key.is_none() => {
-            Finding::new(CHECK, State::Warning, failure(base, &problem))
-                .advise(format!("web_search finds nothing; run SearXNG and set {URL_KEY}, or set tools.web_search.brave_api_key"))
-        }
-        Err(problem) if is_default(machine) => {
-            Finding::new(CHECK, State::Absent, failure(base, &problem))
-        }
-        Err(problem) => Finding::new(CHECK, State::Failed, failure(base, &problem)),
+        Err(problem) if has_other => failed(State::Absent, &problem),
+        Err(problem) => failed(State::Warning, &problem).advise(format!(
+            "web_search finds nothing; run SearXNG and set {URL_KEY}, or set tools.web_search.brave_api_key"
+        )),
     }];
     let unknown = unknown(&config.engines, &known);
     if !unknown.is_empty() {
@@ -55,15 +54,13 @@ pub(super) async fn searxng(machine: &Machine) -> Vec<Finding> {
 
 fn answered(base: &str, found: &web_search::Tried) -> Finding {
     let message = format!("{base} answers in JSON, {} results", found.results);
-    match found.warnings.as_slice() {
-        [] => Finding::new(CHECK, State::Ok, message),
-        warnings => Finding::new(
-            CHECK,
-            State::Warning,
-            format!("{message}; {}", warnings.join("; ")),
-        )
-        .advise("switch these engines off in its settings.yml, or name others in tools.web_search.engines"),
+    if found.warnings.is_empty() {
+        return Finding::new(CHECK, State::Ok, message);
     }
+    let message = format!("{message}; {}", found.warnings.join("; "));
+    Finding::new(CHECK, State::Warning, message).advise(
+        "switch these engines off in its settings.yml, or name others in tools.web_search.engines",
+    )
 }
 
 /// A problem reads after the engine's name, and some name its address.
@@ -75,11 +72,8 @@ fn failure(base: &str, problem: &str) -> String {
 }
 
 fn is_default(machine: &Machine) -> bool {
-    machine
-        .loaded
-        .origins
-        .iter()
-        .any(|shown| shown.key == URL_KEY && shown.origin == Origin::Default)
+    let mut origins = machine.loaded.origins.iter();
+    origins.any(|shown| shown.key == URL_KEY && shown.origin == Origin::Default)
 }
 
 /// The names of its engines; nothing where it does not say.
@@ -103,13 +97,10 @@ async fn engines(machine: &Machine, base: &str) -> BTreeSet<String> {
 
 /// The names in its answer to `/config`.
 fn names(answer: &Value) -> BTreeSet<String> {
-    answer
-        .get("engines")
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten()
-        .filter_map(|engine| engine.get("name")?.as_str())
-        .map(str::to_owned)
+    let engines = answer.get("engines").and_then(Value::as_array);
+    let names = engines.into_iter().flatten();
+    names
+        .filter_map(|engine| Some(engine.get("name")?.as_str()?.to_owned()))
         .collect()
 }
 

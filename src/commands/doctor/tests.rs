@@ -66,14 +66,14 @@ fn what_becomes_of_a_violation_is_told_also_where_a_workflow_differs() {
     assert!(!text.contains("same"), "{text}");
 }
 
-#[test]
-fn a_port_in_use_by_something_else_is_a_failure() {
+#[tokio::test]
+async fn a_port_in_use_by_something_else_is_a_failure() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port();
     // Whoever connects is told at once that this is no daemon.
     let answering = std::thread::spawn(move || drop(taken.accept()));
     let (_place, machine) = machine(&format!("[server]\nport = {port}\n"));
-    let findings = place::port(&machine.unwrap());
+    let findings = place::port(&machine.unwrap()).await;
     answering.join().unwrap();
     let text = finding::text(&findings);
     assert!(
@@ -288,8 +288,8 @@ fn guarded(token: &'static str) -> u16 {
     port
 }
 
-#[test]
-fn the_daemon_of_this_configuration_is_no_other_one() {
+#[tokio::test]
+async fn the_daemon_of_this_configuration_is_no_other_one() {
     let port = guarded("the-token-of-that-daemon");
     for (token, expected) in [
         (Some("the-token-of-that-daemon"), "ok"),
@@ -299,7 +299,7 @@ fn the_daemon_of_this_configuration_is_no_other_one() {
         let (_place, machine) = machine(&format!("[server]\nport = {port}\n"));
         let mut machine = machine.unwrap();
         machine.loaded.token = token.map(Into::into);
-        let text = finding::text(&place::port(&machine));
+        let text = finding::text(&place::port(&machine).await);
         assert!(text.starts_with(expected), "{text}");
     }
 }

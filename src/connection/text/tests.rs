@@ -2,7 +2,7 @@ use serde_json::json;
 
 use super::*;
 use crate::message::{DangerLevel, InputId, ToolId};
-use crate::protocol::command::Configure;
+use crate::protocol::command::{Configure, Remember, ToolApprove};
 use crate::protocol::input::{InputAction, ToolInput};
 
 fn now() -> Timestamp {
@@ -50,7 +50,7 @@ fn told(typed: Typed) -> String {
 
 #[test]
 fn deltas_become_lines() {
-    let mut text = Text::new();
+    let mut text = Text::default();
     assert_eq!(text.show(&delta("one "), now()), None);
     assert_eq!(
         text.show(&delta("line\ntwo"), now()).as_deref(),
@@ -70,7 +70,7 @@ fn deltas_become_lines() {
 
 #[test]
 fn a_question_is_shown_whole_and_answered_by_a_line() {
-    let mut text = Text::new();
+    let mut text = Text::default();
     let shown = text.show(&confirm("t3"), now()).unwrap();
     for part in [
         "? t3 wants to run bash",
@@ -130,7 +130,7 @@ fn a_question_is_shown_whole_and_answered_by_a_line() {
 
 #[test]
 fn several_questions_want_to_be_named_and_none_is_said() {
-    let mut text = Text::new();
+    let mut text = Text::default();
     for late in ["y", "n", "n not that", "e", "e {\"command\": \"ls\"}"] {
         assert_eq!(told(text.typed(late)), "nothing is asked", "{late}");
     }
@@ -154,7 +154,7 @@ fn several_questions_want_to_be_named_and_none_is_said() {
 
 #[test]
 fn commands_are_requests() {
-    let text = Text::new();
+    let text = Text::default();
     assert_eq!(text.typed("  "), Typed::Nothing);
     assert_eq!(text.typed("/quit"), Typed::Quit);
     assert!(told(text.typed("/help")).contains("/cancel"));
@@ -178,7 +178,7 @@ fn commands_are_requests() {
 
 #[test]
 fn a_gap_takes_questions_back_and_the_greeting_leaves_paths_alone() {
-    let mut text = Text::new();
+    let mut text = Text::default();
     text.show(&confirm("t3"), now());
     let gap = frame(
         "session:error",
@@ -224,7 +224,7 @@ fn gives(id: &str, action: InputAction, content: Option<&serde_json::Value>) -> 
 
 #[test]
 fn what_servers_ask_is_answered_by_lines() {
-    let mut text = Text::new();
+    let mut text = Text::default();
     assert_eq!(told(text.typed("/decline")), "no server asks for anything");
     let shown = text.show(&asks("i1"), now()).unwrap();
     assert_eq!(

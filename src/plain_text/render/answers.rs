@@ -3,15 +3,15 @@
 use super::super::style::{Piece, Style};
 use super::super::text::{exposed, one_line};
 use super::seconds;
-use crate::message::TrustLevel;
-use crate::protocol::answer::{Configured, History, Models, Providers};
+use crate::message::{Model, Part};
+use crate::protocol::answer::{Configured, History, Models, Provider, Providers};
 use crate::protocol::content::{Role, WireMessage};
 use crate::protocol::event::{StopReason, StreamEnd};
+use crate::protocol::word;
 
 /// Longest part of a message in the history, in characters.
 const MESSAGE: usize = 200;
 
-/// One line with what an exchange came to.
 pub(super) fn summary(end: &StreamEnd) -> String {
     let mut parts = vec![reason(end.stop_reason).to_owned()];
     if end.partial {
@@ -48,14 +48,11 @@ pub(super) fn history(history: &History) -> Vec<Piece> {
 
 fn message(message: &WireMessage) -> Vec<Piece> {
     let parts = message.content.clone().into_parts();
-    let text: Vec<String> = parts
-        .into_iter()
-        .map(|part| match part {
-            crate::message::Part::Text { text } => text,
-            crate::message::Part::Image { media_type, .. } => format!("[{media_type}]"),
-        })
-        .collect();
-    let text = one_line(&text.join(" "), MESSAGE);
+    let text = parts.into_iter().map(|part| match part {
+        Part::Text { text } => text,
+        Part::Image { media_type, .. } => format!("[{media_type}]"),
+    });
+    let text = one_line(&text.collect::<Vec<_>>().join(" "), MESSAGE);
     let (who, style) = match message.role {
         Role::User => ("you".to_owned(), Style::Bold),
         Role::Assistant => ("model".to_owned(), Style::Plain),
@@ -76,64 +73,50 @@ fn message(message: &WireMessage) -> Vec<Piece> {
     pieces
 }
 
-/// A line for each model.
 pub(super) fn models(models: &Models) -> Vec<Piece> {
     if models.models.is_empty() {
         return vec![Piece::line(Style::Dim, "no models are known")];
     }
-    let line = |model: &crate::message::Model| {
-        let window = model
-            .context_window
-            .map(|window| format!("  {} tokens", grouped(window)));
-        let tools = if model.supports_tools {
-            ""
-        } else {
-            "  no tools"
-        };
-        let text = format!(
-            "{}  {}{}{tools}",
-            one_line(&model.provider, MESSAGE),
-            one_line(&model.id, MESSAGE),
-            window.unwrap_or_default()
-        );
+    let line = |model: &Model| {
+        let window = model.context_window;
+        let window = window.map(|window| format!("  {} tokens", grouped(window)));
+        let provider = one_line(&model.provider, MESSAGE);
+        let mut text = format!("{provider}  {}", one_line(&model.id, MESSAGE));
+        text.push_str(&window.unwrap_or_default());
+        if !model.supports_tools {
+            text.push_str("  no tools");
+        }
         Piece::line(Style::Plain, text)
     };
     models.models.iter().map(line).collect()
 }
 
-/// A line for each provider instance.
 pub(super) fn providers(providers: &Providers) -> Vec<Piece> {
-    let line = |provider: &crate::protocol::answer::Provider| {
+    let line = |provider: &Provider| {
         let mark = if provider.default { "*" } else { " " };
         let missing = match provider.configured {
             true => "",
             false => "  not configured",
         };
-        let text = format!(
-            "{mark} {}  {}  {}{missing}",
-            provider.id, provider.kind, provider.base_url
-        );
+        let (id, kind, url) = (&provider.id, &provider.kind, &provider.base_url);
+        let text = format!("{mark} {id}  {kind}  {url}{missing}");
         Piece::line(Style::Plain, exposed(&text))
     };
     providers.providers.iter().map(line).collect()
 }
 
 /// The values now in force.
-pub(super) fn configured(configured: &Configured) -> Vec<Piece> {
-    let trust = match configured.trust_level {
-        TrustLevel::Supervised => "supervised",
-        TrustLevel::Guided => "guided",
-        TrustLevel::Autonomous => "autonomous",
-    };
+pub(super) fn configured(configured: &Configured) -> Piece {
     let model = match configured.model.as_str() {
         "" => "its own model",
         model => model,
     };
+    let trust = word(&configured.trust_level);
     let mut text = format!("{}, {model}, {trust}", configured.provider);
     if !configured.workflow.is_empty() {
         text.push_str(&format!(", workflow {}", configured.workflow));
     }
-    vec![Piece::line(Style::Dim, exposed(&text))]
+    Piece::line(Style::Dim, exposed(&text))
 }
 
 fn reason(reason: StopReason) -> &'static str {
@@ -162,12 +145,7 @@ fn counted(count: u64, what: &str) -> String {
 /// A number with commas between its thousands.
 fn grouped(number: u64) -> String {
     let digits = number.to_string();
-    let mut text = String::new();
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
+    let groups = digits.as_bytes().rchunks(3).rev();
+    let groups: Vec<_> = groups.map(String::from_utf8_lossy).collect();
+    groups.join(",")
 }
