@@ -6,7 +6,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::config::{LogFormat, Override, Sources};
 use crate::message::TrustLevel;

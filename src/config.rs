@@ -26,7 +26,6 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use secrecy::{ExposeSecret, SecretString};
-use serde::{Deserialize, Serialize};
 
 pub use self::check::{AddedServer, mcp_server};
 pub use self::error::{ConfigError, ConfigErrors};

@@ -29,8 +29,11 @@ fn upper(byte: u8) -> bool {
     byte.is_ascii_uppercase() || byte.is_ascii_digit()
 }
 
-/// Vendors' own prefixes, from their documentation of key formats; which bytes follow, and how many of them at least.
-static PREFIXES: [(&str, fn(u8) -> bool, usize); 19] = [
+/// A prefix, which bytes follow, and how many of them at least.
+type Prefix = (&'static str, fn(u8) -> bool, usize);
+
+/// Vendors' own prefixes, from their documentation of key formats.
+static PREFIXES: [Prefix; 19] = [
     ("npm_", alphanumeric, 30),
     ("rk_live_", alphanumeric, 20),
     ("sk_live_", alphanumeric, 20),
