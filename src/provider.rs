@@ -35,6 +35,7 @@ mod told;
 
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;
+use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::message::{Message, Model, NativeReply, Notice, Thinking, ToolSpec, Usage};
@@ -187,7 +188,8 @@ pub struct End {
 }
 
 /// Why the model stopped.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Stop {
     /// It said what it had to say.
     EndTurn,
@@ -202,5 +204,6 @@ pub enum Stop {
     /// A filter of the provider stopped it.
     ContentFilter,
     /// The provider paused the turn; sending the reply back as it is continues it.
+    #[serde(rename = "pause_turn")]
     Pause,
 }

@@ -26,6 +26,7 @@ use super::{ChunkStream, ErrorKind, Provider, ProviderError, Request};
 use crate::config::ProviderConfig;
 use crate::message::Model;
 use load::Play;
+use script::Script;
 use situation::Situation;
 
 /// The model's name where the script gives none.
@@ -66,29 +67,14 @@ impl Scripted {
                 })?;
                 play::step(script, step, &situation, &self.config.id, request.model)
             }
-            Play::Recorded(recorded) => recorded.next()?.play(&self.config.id, request.model),
+            Play::Recorded(recorded) => recorded.play_next(&self.config.id, request.model),
         }
     }
 
-    /// The window that the script names.
-    fn window(&self) -> Option<u64> {
+    fn script(&self) -> Option<&Script> {
         match self.play().ok()? {
-            Play::Script(script) => script.context_window,
+            Play::Script(script) => Some(script),
             Play::Recorded(_) => None,
-        }
-    }
-
-    fn known_model(&self, id: &str) -> Model {
-        Model {
-            id: id.to_owned(),
-            provider: self.config.id.clone(),
-            display_name: "Scripted (no language model)".to_owned(),
-            context_window: self.window(),
-            max_output_tokens: None,
-            supports_tools: true,
-            supports_thinking: Some(true),
-            supports_vision: Some(false),
-            pricing: None,
         }
     }
 }
@@ -107,11 +93,9 @@ impl Provider for Scripted {
 
     fn models(&self) -> BoxFuture<'_, Result<Vec<Model>, ProviderError>> {
         async move {
-            let model = match self.play()? {
-                Play::Script(script) => script.model.as_deref().unwrap_or(MODEL),
-                Play::Recorded(_) => MODEL,
-            };
-            Ok(vec![self.known_model(model)])
+            self.play()?;
+            let named = self.script().and_then(|script| script.model.as_deref());
+            Ok(vec![self.model(named.unwrap_or(MODEL))])
         }
         .boxed()
     }
@@ -121,7 +105,17 @@ impl Provider for Scripted {
     }
 
     fn model(&self, id: &str) -> Model {
-        self.known_model(id)
+        Model {
+            id: id.to_owned(),
+            provider: self.config.id.clone(),
+            display_name: "Scripted (no language model)".to_owned(),
+            context_window: self.script().and_then(|script| script.context_window),
+            max_output_tokens: None,
+            supports_tools: true,
+            supports_thinking: Some(true),
+            supports_vision: Some(false),
+            pricing: None,
+        }
     }
 }
 

@@ -4,9 +4,10 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use super::recording::{MANIFEST, Recorded};
+use super::recording::Recorded;
 use super::script::Script;
 use crate::config::format::Format;
+use crate::provider::record::MANIFEST;
 use crate::provider::{ErrorKind, ProviderError};
 
 /// The script that is compiled in.
@@ -18,9 +19,7 @@ const MAX_SCRIPT_BYTES: u64 = 4 * 1024 * 1024;
 /// What is played.
 #[derive(Debug)]
 pub(super) enum Play {
-    /// Steps by their conditions.
     Script(Script),
-    /// Recorded exchanges in order.
     Recorded(Recorded),
 }
 
@@ -87,10 +86,8 @@ pub(super) fn read_text(path: &Path, most: u64) -> Result<String, ProviderError>
         .and_then(|file| file.take(most + 1).read_to_string(&mut text))
         .map_err(|error| broken(path, &error))?;
     if text.len() as u64 > most {
-        return Err(broken(
-            path,
-            &format!("the file is larger than {most} bytes"),
-        ));
+        let reason = format!("the file is larger than {most} bytes");
+        return Err(broken(path, &reason));
     }
     Ok(text)
 }
