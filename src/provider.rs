@@ -26,11 +26,11 @@ pub mod registry;
 pub mod replay;
 mod responses;
 pub mod retry;
-#[cfg(test)]
-mod samples;
 mod schema;
 pub mod scripted;
 mod sse;
+#[cfg(test)]
+mod testing;
 mod told;
 
 use futures::future::BoxFuture;

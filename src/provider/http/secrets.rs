@@ -100,10 +100,10 @@ mod tests {
     use super::*;
     use crate::config::ProviderKind;
     use crate::provider::ErrorKind;
-    use crate::provider::samples;
+    use crate::provider::testing;
 
     fn secrets() -> Secrets {
-        let mut config = samples::config(ProviderKind::Chat, "generic", "http://host");
+        let mut config = testing::config(ProviderKind::Chat, "generic", "http://host");
         config.api_key = Some(SecretString::from("hunter2/hunter2 \n".to_owned()));
         config
             .headers
