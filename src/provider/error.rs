@@ -17,8 +17,9 @@ use serde_json::Value;
 
 use super::MAX_CALLS;
 use super::gate::Place;
+pub(crate) use classify::lacks_tools;
 use payload::Said;
-pub(crate) use redact::{safe_message, without};
+pub(crate) use redact::{REDACTED, safe_message};
 
 /// A provider's failure, safe to show: no key, no URL with credentials, no stack.
 #[derive(Clone, Debug, Default, PartialEq, thiserror::Error)]
@@ -153,13 +154,11 @@ impl ProviderError {
         self
     }
 
-    /// The error for an answer with more calls than [`MAX_CALLS`].
     pub(crate) fn too_many_calls() -> Self {
         let message = format!("the answer has more than {MAX_CALLS} tool calls and was given up");
         Self::new(ErrorKind::Protocol, message)
     }
 
-    /// Says that an answer has more bytes than are kept of one.
     pub(crate) fn too_large(most: usize) -> Self {
         let message = format!("the answer is larger than {most} bytes");
         Self::new(ErrorKind::Protocol, message)
