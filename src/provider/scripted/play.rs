@@ -9,7 +9,6 @@ use super::recording;
 use super::script::{Act, CallAct, Script, Step};
 use super::situation::Situation;
 use crate::message::Usage;
-use crate::provider::record::Entry;
 use crate::provider::{CallInput, Chunk, ChunkStream, End, ProviderError, Stop};
 
 /// Bytes of a token, for estimates.
@@ -17,10 +16,7 @@ const BYTES_PER_TOKEN: usize = 4;
 
 /// Plays a step.
 ///
-/// # Errors
-///
-/// The step's error where it comes in front; a recording's own refusal, or
-/// `NotConfigured` where it cannot be read.
+/// The error is the step's where that comes in front, or one of [`recording::play`].
 pub(super) fn step(
     script: &Script,
     step: &Step,
@@ -29,14 +25,8 @@ pub(super) fn step(
     model: &str,
 ) -> Result<ChunkStream, ProviderError> {
     match step.play.first() {
-        Some(Act::Recording(act)) => {
-            let entry = Entry {
-                file: act.file.clone(),
-                api: act.api.clone(),
-                status: Some(act.status.unwrap_or(200)),
-                ..Entry::default()
-            };
-            return recording::play(&step.folder, &entry, provider, model);
+        Some(Act::Recording(entry)) => {
+            return recording::play(&step.folder, entry, provider, model);
         }
         Some(Act::Error(act)) => return Err(act.error()),
         _ => {}

@@ -1,75 +1,25 @@
-//! Recorded answers of providers, played through the real parsers: one at a time from a script, or
-//! a directory of them in order, as `--record` makes it (`record`).
+//! Recorded answers of providers, played through the real parsers.
 
 use std::fs::File;
 use std::io::Read;
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::path::Path;
 use std::time::Duration;
 
 use bytes::Bytes;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 
-use super::load::{broken, read_text};
+use super::load::broken;
 use super::play::paused;
-use crate::provider::record::{Entry, MANIFEST, MAX_BODY_BYTES, Manifest};
+use crate::provider::record::{Entry, MAX_BODY_BYTES};
 use crate::provider::replay::Wire;
 use crate::provider::{ChunkStream, ErrorKind, ProviderError};
-
-/// Largest list of recordings.
-const MAX_MANIFEST_BYTES: u64 = 16 * 1024 * 1024;
 
 /// Longest pause that is played; who records a model that thinks need not wait for it again.
 const MAX_PAUSE: Duration = Duration::from_secs(2);
 
-/// Recorded exchanges, given out in order.
-#[derive(Debug)]
-pub(super) struct Recorded {
-    folder: PathBuf,
-    entries: Vec<Entry>,
-    next: AtomicUsize,
-}
-
-impl Recorded {
-    /// Reads the list of a directory; the bodies are read when they are played.
-    pub(super) fn read(folder: &Path) -> Result<Self, ProviderError> {
-        let path = folder.join(MANIFEST);
-        let text = read_text(&path, MAX_MANIFEST_BYTES)?;
-        let manifest: Manifest =
-            serde_json::from_str(&text).map_err(|error| broken(&path, &error))?;
-        Ok(Self {
-            folder: folder.to_owned(),
-            entries: manifest.recordings,
-            next: AtomicUsize::new(0),
-        })
-    }
-
-    /// Plays the next recording.
-    ///
-    /// # Errors
-    ///
-    /// [`ErrorKind::InvalidRequest`] after the last one; those of [`play`].
-    pub(super) fn play_next(
-        &self,
-        provider: &str,
-        model: &str,
-    ) -> Result<ChunkStream, ProviderError> {
-        let index = self.next.fetch_add(1, Ordering::Relaxed);
-        let entry = self.entries.get(index).ok_or_else(|| {
-            ProviderError::new(
-                ErrorKind::InvalidRequest,
-                format!("all {} recordings were played", self.entries.len()),
-            )
-        })?;
-        play(&self.folder, entry, provider, model)
-    }
-}
-
 /// Plays an answer as it came; at once where its times are not known.
 ///
-/// # Errors
-///
-/// The provider's refusal, or the failure of a request that got no answer;
+/// The error is the provider's refusal, or the failure of a request that got no answer;
 /// [`ErrorKind::NotConfigured`] for a recording that cannot be read.
 pub(super) fn play(
     folder: &Path,

@@ -1,6 +1,6 @@
 //! The form of a script, as `docs/scripts.md` describes it. Unknown keys are refused.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
@@ -10,13 +10,14 @@ use serde_json::{Map, Value};
 
 use super::situation::Situation;
 use crate::message::Usage;
+use crate::provider::record::Entry;
 use crate::provider::{ErrorKind, ProviderError, Stop};
 use crate::units::parse_duration;
 
 /// Characters of a piece of text where a script says nothing else: about a token or two.
 const DEFAULT_CHUNK: usize = 8;
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Script {
     pub(super) model: Option<String>,
@@ -28,10 +29,13 @@ pub(super) struct Script {
     #[serde(default, deserialize_with = "duration")]
     pub(super) pace: Duration,
     pub(super) steps: Vec<Step>,
+    /// Whether it is a directory of recordings.
+    #[serde(skip)]
+    pub(super) is_recorded: bool,
 }
 
 /// One answer and when it is given.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Step {
     #[serde(default)]
@@ -76,8 +80,9 @@ pub(super) enum Act {
     Pause(Duration),
     /// In front, in place of an answer; further down, in the middle of it.
     Error(ErrorAct),
-    /// The only act of its step.
-    Recording(RecordingAct),
+    /// A recorded body, through the parser of its wire format; the only act of its step.
+    #[serde(deserialize_with = "recording")]
+    Recording(Box<Entry>),
 }
 
 #[derive(Debug, Deserialize)]
@@ -100,17 +105,22 @@ pub(super) struct ErrorAct {
     retry_after: Option<Duration>,
 }
 
-/// A recorded body, through the parser of its wire format.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct RecordingAct {
-    /// Relative to the script.
-    pub(super) file: PathBuf,
-    pub(super) api: String,
-    pub(super) status: Option<u16>,
-}
-
 impl Script {
+    /// Makes a script that plays the recordings of a directory in order.
+    pub(super) fn of_recordings(folder: &Path, entries: Vec<Entry>) -> Self {
+        let step = |entry| Step {
+            times: Some(1),
+            play: vec![Act::Recording(Box::new(entry))],
+            folder: folder.to_owned(),
+            ..Step::default()
+        };
+        Self {
+            steps: entries.into_iter().map(step).collect(),
+            is_recorded: true,
+            ..Self::default()
+        }
+    }
+
     /// Characters of one piece, at least 1.
     pub(super) fn chunk(&self) -> usize {
         self.chunk.unwrap_or(DEFAULT_CHUNK).max(1)
@@ -174,6 +184,23 @@ fn words<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<String
         other => serde_json::from_value(other).map_err(D::Error::custom)?,
     };
     Ok(Some(words.iter().map(|word| word.to_lowercase()).collect()))
+}
+
+fn recording<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Box<Entry>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Recording {
+        file: PathBuf,
+        api: String,
+        status: Option<u16>,
+    }
+    let Recording { file, api, status } = Recording::deserialize(deserializer)?;
+    Ok(Box::new(Entry {
+        file,
+        api,
+        status: status.or(Some(200)),
+        ..Entry::default()
+    }))
 }
 
 fn duration<'de, D: Deserializer<'de>, T: From<Duration>>(deserializer: D) -> Result<T, D::Error> {
