@@ -78,7 +78,7 @@ impl Clients {
     /// [`ClientError`]; it holds no credentials of the URL.
     pub async fn get(&self, url: &str, ca_file: Option<&Path>) -> Result<Client, ClientError> {
         let route = Route::of(url, ca_file)?;
-        if let Some(client) = self.built().get(&route) {
+        if let Some(client) = self.built.lock().get(&route) {
             return Ok(client.clone());
         }
         // Reading the certificates blocks. Two first requests at once may both build; one is kept.
@@ -86,7 +86,7 @@ impl Clients {
         let client = tokio::task::spawn_blocking(move || build(&building, guard))
             .await
             .map_err(|error| failed(&error))??;
-        Ok(self.built().entry(route).or_insert(client).clone())
+        Ok(self.built.lock().entry(route).or_insert(client).clone())
     }
 
     /// Clients that keep connections to plain HTTP on this machine, as those to other machines are kept.
@@ -94,12 +94,8 @@ impl Clients {
     pub(crate) fn keeping_loopback() -> reqwest::Result<Self> {
         let clients = Self::default();
         let client = settings(false).no_proxy().tls_certs_only([]).build()?;
-        clients.built().insert(Route::Loopback, client);
+        clients.built.lock().insert(Route::Loopback, client);
         Ok(clients)
-    }
-
-    fn built(&self) -> parking_lot::MutexGuard<'_, HashMap<Route, Client>> {
-        self.built.lock()
     }
 }
 
@@ -114,6 +110,8 @@ impl Clients {
 /// reqwest's, of the last attempt.
 pub async fn send(request: RequestBuilder) -> reqwest::Result<Response> {
     let again = request.try_clone();
+    let is_broken =
+        |error: &reqwest::Error| error.is_request() && !error.is_connect() && !error.is_timeout();
     let first = async {
         let sent = request.send().await;
         (sent, CONNECTED.with(Cell::get))
@@ -125,11 +123,6 @@ pub async fn send(request: RequestBuilder) -> reqwest::Result<Response> {
         }
         ((sent, _), _) => sent,
     }
-}
-
-/// Whether a request was on a connection, and that ended before the head of an answer came.
-fn is_broken(error: &reqwest::Error) -> bool {
-    error.is_request() && !error.is_connect() && !error.is_timeout()
 }
 
 impl Route {
@@ -162,12 +155,9 @@ fn build(route: &Route, guard: bool) -> Result<Client, ClientError> {
         Route::Loopback => {
             // Some local servers close after each stream although they announce to keep the connection (llama.cpp
             // b11434, 2026-11-22). A new one costs nothing here.
-            return settings(guard)
-                .pool_max_idle_per_host(0)
-                .no_proxy()
-                .tls_certs_only([])
-                .build()
-                .map_err(|error| failed(&error));
+            let client = settings(guard).pool_max_idle_per_host(0).no_proxy();
+            let client = client.tls_certs_only([]).build();
+            return client.map_err(|error| failed(&error));
         }
         Route::LoopbackTls(ca_file) => (ca_file, settings(guard).no_proxy()),
         Route::World(ca_file) => (ca_file, settings(guard)),
@@ -215,11 +205,10 @@ impl Resolve for Guard {
 }
 
 fn settings(guard: bool) -> ClientBuilder {
-    let builder = Client::builder();
-    let builder = match guard {
-        true => builder.dns_resolver(Arc::new(Guard)),
-        false => builder,
-    };
+    let mut builder = Client::builder();
+    if guard {
+        builder = builder.dns_resolver(Arc::new(Guard));
+    }
     // No time limit on the whole: an answer may stream for as long as it likes.
     builder
         .connect_timeout(CONNECT_TIME)
@@ -319,7 +308,7 @@ mod tests {
         ] {
             clients.get(url, None).await.unwrap();
         }
-        assert_eq!(clients.built().len(), 2);
+        assert_eq!(clients.built.lock().len(), 2);
         let error = clients
             .get("https://x.example/", Some(Path::new("/nowhere/ca.pem")))
             .await

@@ -179,7 +179,8 @@ pub struct NativeReply {
 }
 
 /// Tokens of one turn, or the sums of an exchange. `None` is "the provider did not say", never 0.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct Usage {
     /// All input tokens, cached ones included, for every provider.
     pub input: Option<u64>,

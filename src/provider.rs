@@ -27,15 +27,16 @@ pub mod registry;
 pub mod replay;
 mod responses;
 pub mod retry;
-#[cfg(test)]
-mod samples;
 mod schema;
 pub mod scripted;
 mod sse;
+#[cfg(test)]
+mod testing;
 mod told;
 
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;
+use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::message::{Message, Model, NativeReply, Notice, Thinking, ToolSpec, Usage};
@@ -188,7 +189,8 @@ pub struct End {
 }
 
 /// Why the model stopped.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Stop {
     /// It said what it had to say.
     EndTurn,
@@ -203,5 +205,6 @@ pub enum Stop {
     /// A filter of the provider stopped it.
     ContentFilter,
     /// The provider paused the turn; sending the reply back as it is continues it.
+    #[serde(rename = "pause_turn")]
     Pause,
 }

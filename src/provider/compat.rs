@@ -10,7 +10,7 @@ use std::sync::{Arc, OnceLock};
 
 use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt};
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use reqwest::Method;
 use reqwest::header::{AUTHORIZATION, HeaderMap};
 use serde_json::{Value, json};
@@ -44,9 +44,7 @@ const MAX_LOOKED_UP: usize = 64;
 /// One of OpenAI's two APIs, of which a model may need the other than the one that is configured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Api {
-    /// Chat Completions.
     Chat,
-    /// Responses.
     Responses,
 }
 
@@ -142,10 +140,9 @@ impl Server {
     fn draft(&self, request: &Request<'_>, repairs: &Repairs, mistake: Option<&str>) -> Draft {
         let config = self.endpoint.config();
         let quirks = Quirks::of(self.vendor(), request.model).repaired(repairs);
-        let api = if repairs.contains(&Repair::OtherApi) {
-            self.api.other()
-        } else {
-            self.api
+        let api = match repairs.contains(&Repair::OtherApi) {
+            true => self.api.other(),
+            false => self.api,
         };
         let mut notices = Vec::new();
         if !quirks.tools && !request.tools.is_empty() && request.tool_choice == ToolChoice::Auto {
@@ -212,16 +209,20 @@ impl Server {
     /// Lists the models, completed from the table and from what local servers tell besides.
     async fn list(&self) -> Result<Vec<Model>, ProviderError> {
         let config = self.endpoint.config();
-        let list = match self.vendor() {
+        let own: &[&str] = match self.vendor() {
             // Its own API tells more than the compatible one; older versions have another path.
-            "lmstudio" => match self.ask(&self.beside("/api/v1/models")).await {
-                Ok(list) => list,
-                Err(_) => match self.ask(&self.beside("/api/v0/models")).await {
-                    Ok(list) => list,
-                    Err(_) => self.ask(&url(&config.base_url, "models")).await?,
-                },
-            },
-            _ => self.ask(&url(&config.base_url, "models")).await?,
+            "lmstudio" => &["/api/v1/models", "/api/v0/models"],
+            _ => &[],
+        };
+        let mut list = None;
+        for path in own {
+            if list.is_none() {
+                list = self.ask(&self.beside(path)).await.ok();
+            }
+        }
+        let list = match list {
+            Some(list) => list,
+            None => self.ask(&url(&config.base_url, "models")).await?,
         };
         if let Some(vendor) = listing::recognised(&list) {
             self.recognised.get_or_init(|| vendor);
@@ -233,10 +234,10 @@ impl Server {
         };
         let models = listing::models(&list, props.as_ref(), &config.id, vendor);
         let by_id = models.iter().map(|model| (model.id.clone(), model.clone()));
-        *self.listed() = by_id.collect();
+        *self.listed.lock() = by_id.collect();
         for model in models.iter().filter(|model| !model.supports_tools) {
-            let known = Repairs::from([Repair::NoTools]);
-            self.learned.remember(&model.id, &known);
+            self.learned
+                .remember(&model.id, &Repairs::from([Repair::NoTools]));
         }
         Ok(models)
     }
@@ -244,7 +245,7 @@ impl Server {
     /// Asks for the list where it tells the window of a model that the table does not know, once for each.
     async fn look_up_window(&self, model: &str) {
         let tells = TELL_WINDOWS.contains(&self.vendor());
-        let is_listed = self.listed().contains_key(model);
+        let is_listed = self.listed.lock().contains_key(model);
         if !tells || is_listed || self.describe(model).context_window.is_some() {
             return;
         }
@@ -278,7 +279,7 @@ impl Server {
     /// What is known of a model without asking: from the last list, else from the table.
     fn describe(&self, id: &str) -> Model {
         let config = self.endpoint.config();
-        let listed = self.listed().get(id).cloned();
+        let listed = self.listed.lock().get(id).cloned();
         let mut model = listed.unwrap_or_else(|| models::describe(&config.id, self.vendor(), id));
         let repairs = self.learned.repairs(id);
         if repairs.contains(&Repair::NoTools) {
@@ -299,10 +300,6 @@ impl Server {
             _ => return error,
         };
         error.widened_at(server)
-    }
-
-    fn listed(&self) -> MutexGuard<'_, BTreeMap<String, Model>> {
-        self.listed.lock()
     }
 
     async fn ask(&self, url: &str) -> Result<Value, ProviderError> {
@@ -382,14 +379,15 @@ fn tell_mistake(body: &mut Value, mistake: &str) {
     let told = format!(
         "Your last tool call was refused before it ran: {mistake}\nCall the tool again with input that fits its schema, or answer without it."
     );
-    for (history, kind) in [("messages", "text"), ("input", "input_text")] {
-        if let Some(Value::Array(messages)) = body.get_mut(history) {
-            let content = match kind {
-                "text" => json!(told),
-                kind => json!([{"type": kind, "text": told}]),
-            };
-            messages.push(json!({"role": "user", "content": content}));
+    let (messages, content) = match body.get("messages") {
+        Some(_) => (body.get_mut("messages"), json!(told)),
+        None => {
+            let part = json!([{"type": "input_text", "text": told}]);
+            (body.get_mut("input"), part)
         }
+    };
+    if let Some(Value::Array(messages)) = messages {
+        messages.push(json!({"role": "user", "content": content}));
     }
 }
 

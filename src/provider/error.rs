@@ -12,14 +12,17 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use reqwest::header::HeaderMap;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::MAX_CALLS;
 use super::gate::Place;
-pub(crate) use redact::{safe_message, without};
+pub(crate) use classify::lacks_tools;
+use payload::Said;
+pub(crate) use redact::{REDACTED, safe_message};
 
 /// A provider's failure, safe to show: no key, no URL with credentials, no stack.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[derive(Clone, Debug, Default, PartialEq, thiserror::Error)]
 #[error("{message}")]
 pub struct ProviderError {
     /// What sort of failure it is.
@@ -88,16 +91,7 @@ impl ProviderError {
         Self {
             kind,
             message: message.into(),
-            status: None,
-            error_type: None,
-            code: None,
-            retry_after: None,
-            should_retry: None,
-            not_sent: false,
-            strikes: None,
-            scripted: false,
-            widens: None,
-            place: None,
+            ..Self::default()
         }
     }
 
@@ -110,16 +104,15 @@ impl ProviderError {
     }
 
     /// Reads the answer of an HTTP status that is not 2xx, whoever sent it.
-    ///
-    /// `body` may be JSON in any vendor's form, text, HTML or nothing. Formats as of 2026-11-20.
     pub fn from_response(status: u16, headers: &HeaderMap, body: &[u8]) -> Self {
         let text = String::from_utf8_lossy(body);
-        let mut error = match payload::find(&text) {
-            Some(value) => Self::from_payload(&value, Some(status)),
-            None => Self::from_text(status, headers, &text),
+        let said = match payload::find(&text) {
+            Some(value) => Said::of_json(&value),
+            None => Said::of_text(&text, headers, status),
         };
+        let mut error = Self::from_said(said, Some(status));
         error.should_retry = delay::should_retry(headers);
-        if error.kind.is_about_load() {
+        if error.is_about_load() {
             error.retry_after = delay::from_headers(headers, SystemTime::now())
                 .or(error.retry_after)
                 .or_else(|| delay::from_limits(status, headers, SystemTime::now()));
@@ -132,7 +125,10 @@ impl ProviderError {
     /// `status` is the HTTP status where the error did not come inside a 200 stream; there, what the
     /// object says of a status counts.
     pub fn from_payload(payload: &Value, status: Option<u16>) -> Self {
-        let said = payload::read(payload);
+        Self::from_said(Said::of_json(payload), status)
+    }
+
+    fn from_said(said: Said, status: Option<u16>) -> Self {
         let failing = status.filter(|status| *status >= 300).or(said.status);
         let retry_after = said
             .retry_after
@@ -140,17 +136,12 @@ impl ProviderError {
         let kind = classify::kind(failing, &said, retry_after.is_some());
         Self {
             kind,
-            message: shown(said.message.as_deref(), &said.fallback()),
+            message: said.shown(),
             status,
             error_type: said.error_type,
             code: said.code,
             retry_after: retry_after.filter(|_| kind.is_about_load()),
-            should_retry: None,
-            not_sent: false,
-            strikes: None,
-            scripted: false,
-            widens: None,
-            place: None,
+            ..Self::default()
         }
     }
 
@@ -163,13 +154,11 @@ impl ProviderError {
         self
     }
 
-    /// The error for an answer with more calls than [`MAX_CALLS`].
     pub(crate) fn too_many_calls() -> Self {
         let message = format!("the answer has more than {MAX_CALLS} tool calls and was given up");
         Self::new(ErrorKind::Protocol, message)
     }
 
-    /// Says that an answer has more bytes than are kept of one.
     pub(crate) fn too_large(most: usize) -> Self {
         let message = format!("the answer is larger than {most} bytes");
         Self::new(ErrorKind::Protocol, message)
@@ -188,22 +177,11 @@ impl ProviderError {
     pub(super) fn is_about_load(&self) -> bool {
         self.kind.is_about_load()
     }
-
-    fn from_text(status: u16, headers: &HeaderMap, text: &str) -> Self {
-        let said = payload::Said::of_text(text, headers);
-        let retry_after = delay::from_text(&said.searched);
-        let kind = classify::kind(Some(status), &said, retry_after.is_some());
-        let fallback = format!("the provider answered with status {status} and no message");
-        Self {
-            status: Some(status),
-            retry_after,
-            ..Self::new(kind, shown(said.message.as_deref(), &fallback))
-        }
-    }
 }
 
 /// What sort of failure it is. A kind exists where somebody acts on it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum ErrorKind {
     /// No connection: refused, reset before the headers, no such host, TLS.
     Connect,
@@ -242,72 +220,23 @@ pub enum ErrorKind {
     /// The provider instance lacks its key or another setting.
     NotConfigured,
     /// An error that says nothing.
+    #[default]
     Unknown,
 }
 
-/// A message made safe, or the fallback where nothing is left of it.
-fn shown(message: Option<&str>, fallback: &str) -> String {
-    let safe = safe_message(message.unwrap_or_default());
-    if safe.is_empty() {
-        return safe_message(fallback);
-    }
-    safe
-}
-
 impl ErrorKind {
-    /// The words for them in scripts and recordings.
-    pub(super) const WORDS: &[(&'static str, Self)] = &[
-        ("connect", Self::Connect),
-        ("timeout", Self::Timeout),
-        ("rate_limit", Self::RateLimit),
-        ("overloaded", Self::Overloaded),
-        ("server", Self::Server),
-        ("incomplete_stream", Self::IncompleteStream),
-        ("protocol", Self::Protocol),
-        ("invalid_request", Self::InvalidRequest),
-        ("authentication", Self::Authentication),
-        ("permission", Self::Permission),
-        ("quota", Self::Quota),
-        ("not_found", Self::NotFound),
-        ("too_large", Self::TooLarge),
-        ("context_length", Self::ContextLength),
-        ("content_filter", Self::ContentFilter),
-        ("conflict", Self::Conflict),
-        ("no_tools", Self::NoTools),
-        ("not_configured", Self::NotConfigured),
-        ("unknown", Self::Unknown),
-    ];
-
-    /// The word for it.
-    pub(super) fn word(self) -> &'static str {
-        let found = Self::WORDS.iter().find(|(_, kind)| *kind == self);
-        found.map_or("unknown", |(word, _)| word)
-    }
-
     /// Whether the provider is, or says it is, busy: only then does a delay it names mean anything.
     /// Spent money counts: it may come back at a time that is named.
     fn is_about_load(self) -> bool {
-        match self {
+        matches!(
+            self,
             Self::RateLimit
-            | Self::Overloaded
-            | Self::Server
-            | Self::Timeout
-            | Self::Quota
-            | Self::Unknown => true,
-            Self::Connect
-            | Self::IncompleteStream
-            | Self::Protocol
-            | Self::InvalidRequest
-            | Self::Authentication
-            | Self::Permission
-            | Self::NotFound
-            | Self::TooLarge
-            | Self::ContextLength
-            | Self::ContentFilter
-            | Self::Conflict
-            | Self::NoTools
-            | Self::NotConfigured => false,
-        }
+                | Self::Overloaded
+                | Self::Server
+                | Self::Timeout
+                | Self::Quota
+                | Self::Unknown
+        )
     }
 }
 

@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use secrecy::ExposeSecret;
 use sha2::{Digest, Sha256};
 use tokio::sync::watch;
@@ -173,11 +173,10 @@ impl Place {
             if now.is_over {
                 return;
             }
-            // Of another closing, where the gate was closed again meanwhile: that row begins anew.
-            let before = if now.epoch == then.epoch {
-                then.scale
-            } else {
-                1.0
+            let before = match now.epoch == then.epoch {
+                true => then.scale,
+                // Of another closing, where the gate was closed again meanwhile: that row begins anew.
+                false => 1.0,
             };
             if let Some(moved) = now.moved {
                 let left = until.saturating_duration_since(moved);
@@ -226,26 +225,17 @@ impl Closed {
 impl Gate {
     /// Lets a request for a model pass where the gate is open.
     ///
-    /// # Errors
-    ///
-    /// What closed the gate, with the time after which to come back.
+    /// The error is what closed the gate, with the time after which to come back.
     pub(super) fn pass(self: &Arc<Self>, model: &str) -> Result<Pass, ProviderError> {
         let now = Instant::now();
-        let mut state = self.state();
-        let is_probe = state.admit(model, now)?;
-        let epoch = state.epoch;
-        drop(state);
+        let mut state = self.state.lock();
         Ok(Pass {
+            is_probe: state.admit(model, now)?,
+            epoch: state.epoch,
             gate: Arc::clone(self),
             model: model.to_owned(),
-            epoch,
-            is_probe,
             answered: false,
         })
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock()
     }
 }
 
@@ -352,11 +342,8 @@ impl State {
         }
         error.strikes = Some(self.strikes);
         let until = now + asked.max(shortest_delay(error.kind, self.strikes));
-        if self
-            .closed
-            .as_ref()
-            .is_none_or(|earlier| earlier.until < until)
-        {
+        let known = self.closed.as_ref();
+        if known.is_none_or(|known| known.until < until) {
             let by = error.clone();
             self.closed = Some(Closed { until, by });
         }
@@ -422,14 +409,17 @@ impl Pass {
     pub(super) fn answered(&mut self) {
         if !self.answered {
             self.answered = true;
-            self.gate.state().answer(self.epoch);
+            self.gate.state.lock().answer(self.epoch);
         }
     }
 
     /// The request failed. Closes the gate where the failure is about load, and notes in the error how
     /// often in a row that happened to anybody.
     pub(super) fn failed(&mut self, error: &mut ProviderError) {
-        self.gate.state().refuse(&self.model, self.epoch, error);
+        self.gate
+            .state
+            .lock()
+            .refuse(&self.model, self.epoch, error);
     }
 
     /// Takes in what the body of an answer brings.
@@ -445,7 +435,7 @@ impl Pass {
 
 impl Drop for Pass {
     fn drop(&mut self) {
-        let mut state = self.gate.state();
+        let mut state = self.gate.state.lock();
         if self.is_probe && self.epoch == state.epoch {
             state.probe = None;
         }

@@ -27,7 +27,6 @@ use super::{ChunkStream, ErrorKind, ProviderError};
 use crate::config::ProviderConfig;
 use crate::http::ClientError;
 use secrets::Secrets;
-use silence::Bounded;
 
 /// Most bytes read of the body of an error status; vendors' errors have a few hundred.
 const MAX_ERROR_BYTES: usize = 64 * 1024;
@@ -76,36 +75,27 @@ impl Endpoint {
         }
     }
 
-    /// The instance's settings.
     pub(crate) fn config(&self) -> &ProviderConfig {
         &self.config
     }
 
     /// Returns the key, `None` where the instance works without one.
-    ///
-    /// # Errors
-    ///
-    /// [`ErrorKind::NotConfigured`] where it needs one and has none.
     pub(crate) fn key(&self) -> Result<Option<&SecretString>, ProviderError> {
         let key = self.config.api_key.as_ref();
         let key = key.filter(|key| !key.expose_secret().trim().is_empty());
-        if key.is_none() && !self.config.key_optional {
-            let id = &self.config.id;
-            return Err(ProviderError::new(
-                ErrorKind::NotConfigured,
-                format!(
-                    "provider {id:?} has no key: set providers.{id}.api_key or its environment variable"
-                ),
-            ));
+        if key.is_some() || self.config.key_optional {
+            return Ok(key);
         }
-        Ok(key)
+        let id = &self.config.id;
+        Err(ProviderError::new(
+            ErrorKind::NotConfigured,
+            format!(
+                "provider {id:?} has no key: set providers.{id}.api_key or its environment variable"
+            ),
+        ))
     }
 
     /// Returns the key as the header `name`, after `prefix`; empty where the instance works without.
-    ///
-    /// # Errors
-    ///
-    /// As [`Endpoint::key`], and [`ErrorKind::NotConfigured`] for a key that no header can hold.
     pub(crate) fn key_header(
         &self,
         name: HeaderName,
@@ -120,10 +110,6 @@ impl Endpoint {
     }
 
     /// Asks something that a turn needs first: not where the provider is known to be busy.
-    ///
-    /// # Errors
-    ///
-    /// Those of the question; what closed the gate.
     pub(crate) async fn before_turn<T>(
         &self,
         model: &str,
@@ -137,11 +123,7 @@ impl Endpoint {
     }
 
     /// Posts a turn for a model and returns the chunks of the answer as they come.
-    ///
-    /// # Errors
-    ///
-    /// Of each [`ErrorKind`] that a connection or a status leads to; see
-    /// [`ProviderError::from_response`]. What goes wrong in the body of a 2xx comes in the stream.
+    /// What goes wrong in the body of a 2xx comes in the stream.
     pub(crate) async fn stream(
         &self,
         url: &str,
@@ -184,7 +166,8 @@ impl Endpoint {
         headers: HeaderMap,
         body: Vec<u8>,
     ) -> Result<(String, ByteStream), ProviderError> {
-        let mut tape = self.tape(&body);
+        let folder = self.config.record.as_deref();
+        let mut tape = folder.map(|folder| Tape::new(folder, &self.config, body.clone()));
         let sent = self.send(Method::POST, url, headers, Some(body)).await;
         if let Some(tape) = &mut tape {
             match &sent {
@@ -196,15 +179,13 @@ impl Endpoint {
         if !response.status().is_success() {
             return Err(self.refusal(response, tape).await);
         }
-        let content_type = header_text(response.headers(), CONTENT_TYPE);
+        let content_type = response.headers().get(CONTENT_TYPE);
+        let content_type = content_type.and_then(|value| value.to_str().ok());
+        let content_type = content_type.unwrap_or_default().to_owned();
         Ok((content_type, self.bytes(response, tape)))
     }
 
     /// Asks for JSON and returns it whole.
-    ///
-    /// # Errors
-    ///
-    /// As [`Endpoint::stream`]; [`ErrorKind::Protocol`] for a 2xx that is no JSON.
     pub(crate) async fn json(
         &self,
         method: Method,
@@ -242,7 +223,14 @@ impl Endpoint {
         mut headers: HeaderMap,
         body: Option<Vec<u8>>,
     ) -> Result<Response, ProviderError> {
-        self.complete(&mut headers)?;
+        let agent = concat!("outrigger/", env!("CARGO_PKG_VERSION"));
+        headers.insert(USER_AGENT, HeaderValue::from_static(agent));
+        // What the configuration adds wins.
+        for (name, value) in &self.config.headers {
+            let what = format!("the header {name:?}");
+            let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_| unusable(&what))?;
+            headers.insert(name, secret_value(value.expose_secret(), &what)?);
+        }
         let client = self
             .clients
             .get(url, self.config.ca_file.as_deref())
@@ -260,18 +248,6 @@ impl Endpoint {
             .map_err(|_| fault::too_slow(url, "no answer", limit))?
             .map_err(|error| fault::before_answer(url, &error))?;
         Ok(response)
-    }
-
-    /// Adds what every request has and what the configuration adds; the latter wins.
-    fn complete(&self, headers: &mut HeaderMap) -> Result<(), ProviderError> {
-        let agent = concat!("outrigger/", env!("CARGO_PKG_VERSION"));
-        headers.insert(USER_AGENT, HeaderValue::from_static(agent));
-        for (name, value) in &self.config.headers {
-            let what = format!("the header {name:?}");
-            let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_| unusable(&what))?;
-            headers.insert(name, secret_value(value.expose_secret(), &what)?);
-        }
-        Ok(())
     }
 
     /// Reads the answer of an error status.
@@ -296,17 +272,11 @@ impl Endpoint {
     }
 
     fn bytes(&self, response: Response, tape: Option<Tape>) -> ByteStream {
-        let bytes = Bounded::new(response, self.config.timeout_idle).boxed();
+        let bytes = silence::bounded(response, self.config.timeout_idle);
         match tape {
             Some(tape) => tape.around(bytes),
             None => bytes,
         }
-    }
-
-    /// Starts a recording where the configuration wants one.
-    fn tape(&self, request: &[u8]) -> Option<Tape> {
-        let folder = self.config.record.as_deref()?;
-        Some(Tape::new(folder, &self.config, request.to_vec()))
     }
 }
 
@@ -333,14 +303,6 @@ fn unusable(what: &str) -> ProviderError {
         ErrorKind::NotConfigured,
         format!("{what} has characters that no HTTP header can hold"),
     )
-}
-
-fn header_text(headers: &HeaderMap, name: HeaderName) -> String {
-    headers
-        .get(name)
-        .and_then(|value| value.to_str().ok())
-        .unwrap_or_default()
-        .to_owned()
 }
 
 #[cfg(test)]

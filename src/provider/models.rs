@@ -78,11 +78,8 @@ pub fn describe(provider: &str, preset: &str, id: &str) -> Model {
         supports_vision: None,
         pricing: None,
     };
-    if let Some(known) = lookup(preset, id) {
-        model.display_name.clone_from(&known.name);
-        model.supports_tools = known.tools.unwrap_or(true);
-        fill(&mut model, known);
-    }
+    model.supports_tools = lookup(preset, id).and_then(|known| known.tools) != Some(false);
+    complete(&mut model, preset);
     model
 }
 
@@ -93,7 +90,11 @@ pub fn complete(model: &mut Model, preset: &str) {
         if model.display_name == model.id {
             model.display_name.clone_from(&known.name);
         }
-        fill(model, known);
+        model.context_window = model.context_window.or(known.context_window);
+        model.max_output_tokens = model.max_output_tokens.or(known.max_output_tokens);
+        model.supports_thinking = model.supports_thinking.or(known.thinking);
+        model.supports_vision = model.supports_vision.or(known.vision);
+        model.pricing = model.pricing.or(known.pricing);
     }
 }
 
@@ -131,14 +132,6 @@ fn for_prompt(pricing: &Pricing, input: u64) -> Pricing {
         },
         None => *pricing,
     }
-}
-
-fn fill(model: &mut Model, known: &KnownModel) {
-    model.context_window = model.context_window.or(known.context_window);
-    model.max_output_tokens = model.max_output_tokens.or(known.max_output_tokens);
-    model.supports_thinking = model.supports_thinking.or(known.thinking);
-    model.supports_vision = model.supports_vision.or(known.vision);
-    model.pricing = model.pricing.or(known.pricing);
 }
 
 /// Whether the rest of an id names a version of the same model, which does not change its price.

@@ -9,46 +9,36 @@ pub(crate) mod repair;
 use super::schema::Wire;
 use crate::config::{ProviderConfig, ProviderKind};
 
-/// What a server takes, for one model.
+/// What a server takes, for one model; a flag says that it takes, or has, what it is named after.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Quirks {
-    /// The field for the most tokens of the answer.
     pub(crate) output_cap: OutputCap,
-    /// The role of the system prompt.
     pub(crate) system_role: SystemRole,
-    /// Whether it takes `stream_options`.
     pub(crate) stream_options: bool,
     /// Whether an assistant message with calls and no text has `null` content instead of `""`.
     pub(crate) null_content: bool,
-    /// Which ids of calls it takes.
     pub(crate) call_ids: CallIds,
     /// Whether a user message may follow a tool message directly.
     pub(crate) user_after_tool: bool,
-    /// What of a reply's reasoning goes back.
     pub(crate) reasoning_back: ReasoningBack,
-    /// How thinking is asked for.
     pub(crate) thinking: ThinkingDialect,
     /// Whether it takes `temperature` while the model thinks.
     pub(crate) temperature: bool,
-    /// Whether the model has tools.
     pub(crate) tools: bool,
     /// What it takes of a tool's schema. Chat only.
     pub(crate) schemas: Wire,
-    /// Whether it takes `tool_choice`.
     pub(crate) tool_choice: bool,
-    /// Whether the model sees images.
     pub(crate) images: bool,
-    /// Whether it takes `prompt_cache_key`.
     pub(crate) prompt_cache_key: bool,
     /// Whether calls need a `thought_signature` (Gemini).
     pub(crate) thought_signature: bool,
     /// Whether requests are routed to other servers, and only to those that take all parameters.
     pub(crate) routed: bool,
-    /// Responses: whether it takes `include`.
+    /// Responses.
     pub(crate) include: bool,
     /// Responses: whether it takes reasoning items that say nothing.
     pub(crate) empty_reasoning: bool,
-    /// Responses: when summaries of the reasoning are asked for.
+    /// Responses.
     pub(crate) summaries: Summaries,
 }
 
@@ -84,7 +74,6 @@ pub(crate) enum SystemRole {
 /// Which ids of calls a server takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CallIds {
-    /// Any text.
     Any,
     /// Nine letters or digits (Mistral).
     NineAlphanumerics,
@@ -93,7 +82,6 @@ pub(crate) enum CallIds {
 /// What of a reply's reasoning goes back with the history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReasoningBack {
-    /// Nothing.
     Never,
     /// The field it came in, on replies with calls.
     AsSent,
@@ -108,7 +96,6 @@ pub(crate) enum ReasoningBack {
 /// How thinking is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ThinkingDialect {
-    /// Not at all.
     None,
     /// `reasoning_effort: none | low | medium | high`.
     Effort,
@@ -154,10 +141,9 @@ impl Quirks {
                 system_role: SystemRole::Developer,
                 null_content: true,
                 reasoning_back: ReasoningBack::Never,
-                thinking: if is_openai_reasoner(model) {
-                    ThinkingDialect::Effort
-                } else {
-                    ThinkingDialect::None
+                thinking: match is_openai_reasoner(model) {
+                    true => ThinkingDialect::Effort,
+                    false => ThinkingDialect::None,
                 },
                 temperature: !is_openai_reasoner(model),
                 prompt_cache_key: true,
@@ -243,23 +229,18 @@ const HOSTS: [(&str, &str); 11] = [
 ///
 /// The preset `openai` with the host of somebody else is not OpenAI.
 pub(crate) fn vendor(config: &ProviderConfig) -> &str {
-    let by_host = HOSTS
-        .into_iter()
-        .find(|(host, _)| {
-            let before = host_of(&config.base_url).strip_suffix(host);
-            before.is_some_and(|before| before.is_empty() || before.ends_with('.'))
-        })
-        .map(|(_, vendor)| vendor);
-    match (config.preset.as_str(), config.kind) {
-        (preset, ProviderKind::Chat | ProviderKind::Responses) if preset != "openai" => {
-            if preset.is_empty() || preset == "generic" {
-                by_host.unwrap_or("generic")
-            } else {
-                preset
-            }
-        }
-        _ => by_host.unwrap_or("generic"),
+    let preset = config.preset.as_str();
+    let is_wire = matches!(config.kind, ProviderKind::Chat | ProviderKind::Responses);
+    if is_wire && !matches!(preset, "" | "openai" | "generic") {
+        return preset;
     }
+    let host = host_of(&config.base_url);
+    let is_at = |known: &str| {
+        let before = host.strip_suffix(known);
+        before.is_some_and(|before| before.is_empty() || before.ends_with('.'))
+    };
+    let known = HOSTS.into_iter().find(|(known, _)| is_at(known));
+    known.map_or("generic", |(_, vendor)| vendor)
 }
 
 /// Returns host and port of a URL.
@@ -272,18 +253,15 @@ pub(crate) fn host_of(url: &str) -> &str {
 /// Whether a model of OpenAI's own API reasons: `o1` and later, `gpt-5` and later but its chat models.
 pub(crate) fn is_openai_reasoner(model: &str) -> bool {
     let leading_number = |text: &str| -> Option<u32> {
-        let end = text
-            .find(|c: char| !c.is_ascii_digit())
-            .unwrap_or(text.len());
-        text.get(..end)?.parse().ok()
+        let digits: String = text.chars().take_while(char::is_ascii_digit).collect();
+        digits.parse().ok()
     };
-    match (model.strip_prefix("gpt-"), model.strip_prefix('o')) {
-        (Some(version), _) => {
-            leading_number(version).is_some_and(|major| major >= 5) && !version.contains("-chat")
-        }
-        (None, Some(version)) => leading_number(version).is_some(),
-        (None, None) => model.starts_with("codex"),
+    if let Some(version) = model.strip_prefix("gpt-") {
+        let major = leading_number(version);
+        return major.is_some_and(|major| major >= 5) && !version.contains("-chat");
     }
+    let number = model.strip_prefix('o').and_then(leading_number);
+    number.is_some() || model.starts_with("codex")
 }
 
 /// Returns the URL of a path such as `chat/completions` below a base URL with or without `/v1`.
@@ -298,20 +276,13 @@ pub(crate) fn url(base: &str, path: &str) -> String {
         }
     }
     let is_version = |segment: &str| {
-        segment
-            .strip_prefix('v')
-            .is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
+        let rest = segment.strip_prefix('v');
+        rest.is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
     };
-    let host_ends = base
-        .split_once("://")
-        .map_or(0, |(scheme, _)| scheme.len() + 3);
-    let has_version = base
-        .get(host_ends..)
-        .is_some_and(|rest| rest.split('/').skip(1).any(is_version));
-    if has_version {
-        format!("{base}/{path}")
-    } else {
-        format!("{base}/v1/{path}")
+    let (_, place) = base.split_once("://").unwrap_or(("", base));
+    match place.split('/').skip(1).any(is_version) {
+        true => format!("{base}/{path}"),
+        false => format!("{base}/v1/{path}"),
     }
 }
 

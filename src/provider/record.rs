@@ -11,13 +11,14 @@ use std::collections::BTreeMap;
 use std::fs::{DirBuilder, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use bytes::Bytes;
+use data_encoding::HEXLOWER;
 use futures::stream::StreamExt;
 use parking_lot::Mutex;
 use reqwest::header::HeaderMap;
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 use tokio::time::Instant;
 
@@ -27,7 +28,7 @@ use super::{ErrorKind, ProviderError};
 use crate::config::{ProviderConfig, ProviderKind};
 
 /// The list of recordings in their directory.
-const MANIFEST: &str = "manifest.json";
+pub(super) const MANIFEST: &str = "manifest.json";
 
 /// Most bytes kept of one answer; what is longer is cut, and says so.
 pub(super) const MAX_BODY_BYTES: usize = 64 * 1024 * 1024;
@@ -39,23 +40,52 @@ const MAX_READS: usize = 100_000;
 /// is added to a list. As many as there are directories in the configuration.
 static NUMBERS: Mutex<BTreeMap<PathBuf, usize>> = Mutex::new(BTreeMap::new());
 
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Manifest {
+    #[serde(default)]
+    format: u32,
+    pub(super) recordings: Vec<Entry>,
+}
+
+/// One recording in the list.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(super) struct Entry {
+    pub(super) file: PathBuf,
+    #[serde(default)]
+    pub(super) provider: String,
+    pub(super) api: String,
+    /// None where no answer came.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) status: Option<u16>,
+    #[serde(default)]
+    pub(super) headers: BTreeMap<String, String>,
+    #[serde(default)]
+    pub(super) request: PathBuf,
+    /// Milliseconds since the read before, and bytes of each read.
+    #[serde(default)]
+    pub(super) timing: Vec<(u64, usize)>,
+    #[serde(default)]
+    pub(super) bytes: usize,
+    #[serde(default)]
+    pub(super) sha256: String,
+    /// `complete`, or how the answer broke off.
+    #[serde(default)]
+    pub(super) ended: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) failed: Option<ErrorKind>,
+    /// Keys that are for people.
+    #[serde(flatten)]
+    pub(super) others: Map<String, Value>,
+}
+
 /// An answer being recorded; written when it is dropped.
 pub(super) struct Tape {
     folder: PathBuf,
     number: usize,
-    provider: String,
-    api: &'static str,
     request: Vec<u8>,
-    /// None as long as there is no answer.
-    status: Option<u16>,
-    headers: BTreeMap<String, String>,
     body: Vec<u8>,
-    /// Time since the read before, and bytes of each read.
-    reads: Vec<(Duration, usize)>,
+    entry: Entry,
     last: Instant,
-    ended: String,
-    /// What sort of failure ended it, where one did.
-    failed: Option<ErrorKind>,
     /// Taken out of all that is written: a server may repeat what it was given.
     secrets: Secrets,
 }
@@ -68,25 +98,25 @@ impl Tape {
         Self {
             folder: folder.to_owned(),
             number: next_number(folder),
-            provider: config.id.clone(),
-            api: api(config.kind),
             request,
-            status: None,
-            headers: BTreeMap::new(),
             body: Vec::new(),
-            reads: Vec::new(),
+            entry: Entry {
+                provider: config.id.clone(),
+                api: api(config.kind).to_owned(),
+                ended: "left before the end".to_owned(),
+                others: Map::from_iter([("provenance".to_owned(), Value::from("recorded"))]),
+                ..Entry::default()
+            },
             last: Instant::now(),
-            ended: "left before the end".to_owned(),
-            failed: None,
             secrets,
         }
     }
 
     /// Goes on with the headers of the answer.
     pub(super) fn answered(&mut self, status: u16, headers: &HeaderMap) {
-        self.status = Some(status);
-        self.headers = telling(headers);
-        for value in self.headers.values_mut() {
+        self.entry.status = Some(status);
+        self.entry.headers = telling(headers);
+        for value in self.entry.headers.values_mut() {
             *value = self.secrets.mask_text(value);
         }
         self.last = Instant::now();
@@ -94,8 +124,8 @@ impl Tape {
 
     /// Notes what broke it.
     pub(super) fn failed(&mut self, error: &ProviderError) {
-        self.ended.clone_from(&error.message);
-        self.failed = Some(error.kind);
+        self.entry.ended.clone_from(&error.message);
+        self.entry.failed = Some(error.kind);
     }
 
     /// Records the bytes as they are read.
@@ -108,7 +138,7 @@ impl Tape {
                 match &read {
                     Some(Ok(read)) => self.add(read),
                     Some(Err(error)) => self.failed(error),
-                    None => "complete".clone_into(&mut self.ended),
+                    None => "complete".clone_into(&mut self.entry.ended),
                 }
                 std::future::ready(read)
             })
@@ -125,91 +155,57 @@ impl Tape {
         let now = Instant::now();
         let pause = now.duration_since(self.last);
         self.last = now;
-        let full = self.reads.len() >= MAX_READS;
-        match self.reads.last_mut() {
-            Some((_, bytes)) if full => *bytes += kept.len(),
-            _ => self.reads.push((pause, kept.len())),
+        let pause = u64::try_from(pause.as_millis()).unwrap_or(u64::MAX);
+        let timing = &mut self.entry.timing;
+        let is_full = timing.len() >= MAX_READS;
+        match timing.last_mut() {
+            Some((_, bytes)) if is_full => *bytes += kept.len(),
+            _ => timing.push((pause, kept.len())),
         }
     }
 
     /// Writes the files and adds the recording to the list.
-    fn write(&self) -> io::Result<()> {
+    fn write(&mut self) -> io::Result<()> {
+        self.secrets.mask(&mut self.body);
+        let mut entry = std::mem::take(&mut self.entry);
+        entry.ended = self.secrets.mask_text(&entry.ended);
+        entry.bytes = self.body.len();
+        entry.sha256 = HEXLOWER.encode(&Sha256::digest(&self.body));
+        let name = format!("{:04}-{}", self.number, file_name(&entry.provider));
+        entry.file = format!("{name}.{}", ending(&entry.headers)).into();
+        entry.request = format!("{name}.request.json").into();
+
         let _adding = NUMBERS.lock();
         make_folder(&self.folder)?;
         let path = self.folder.join(MANIFEST);
         let mut manifest = read_manifest(&path)?;
-        let Some(recordings) = manifest.get_mut("recordings").and_then(Value::as_array_mut) else {
-            return Err(io::Error::other("the manifest has no list of recordings"));
-        };
-        let name = format!("{:04}-{}", self.number, file_name(&self.provider));
-        let file = format!("{name}.{}", self.ending());
-        let request = format!("{name}.request.json");
-        write_private(&self.folder.join(&file), &self.body)?;
-        write_private(&self.folder.join(&request), &self.request)?;
+        write_private(&self.folder.join(&entry.file), &self.body)?;
+        write_private(&self.folder.join(&entry.request), &self.request)?;
         // Answers end in another order than their requests began.
+        let recordings = &mut manifest.recordings;
         let place = recordings.partition_point(|other| number(other) < Some(self.number));
-        recordings.insert(place, self.entry(&file, &request));
+        recordings.insert(place, entry);
         let text = serde_json::to_vec_pretty(&manifest)?;
         let fresh = self.folder.join("manifest.json.new");
         write_private(&fresh, &text)?;
         std::fs::rename(fresh, path)
     }
-
-    fn entry(&self, file: &str, request: &str) -> Value {
-        let timing: Vec<(u128, usize)> = self
-            .reads
-            .iter()
-            .map(|(pause, bytes)| (pause.as_millis(), *bytes))
-            .collect();
-        let digest: String = Sha256::digest(&self.body)
-            .iter()
-            .map(|byte| format!("{byte:02x}"))
-            .collect();
-        let mut entry = json!({
-            "file": file,
-            "provider": self.provider,
-            "api": self.api,
-            "headers": self.headers,
-            "request": request,
-            "provenance": "recorded",
-            "timing": timing,
-            "bytes": self.body.len(),
-            "sha256": digest,
-            "ended": self.ended,
-        });
-        if let Some(fields) = entry.as_object_mut() {
-            fields.extend(
-                self.status
-                    .map(|status| ("status".to_owned(), json!(status))),
-            );
-            fields.extend(
-                self.failed
-                    .map(|kind| ("failed".to_owned(), json!(kind.word()))),
-            );
-        }
-        entry
-    }
-
-    fn ending(&self) -> &'static str {
-        let content_type = self.headers.get("content-type").map_or("", String::as_str);
-        if content_type.contains("event-stream") {
-            "sse"
-        } else if content_type.contains("ndjson") {
-            "ndjson"
-        } else {
-            "json"
-        }
-    }
 }
 
 impl Drop for Tape {
     fn drop(&mut self) {
-        self.secrets.mask(&mut self.body);
-        self.ended = self.secrets.mask_text(&self.ended);
         if let Err(error) = self.write() {
             let folder = self.folder.display();
             tracing::warn!(%folder, %error, "failed to write a recording");
         }
+    }
+}
+
+fn ending(headers: &BTreeMap<String, String>) -> &'static str {
+    match headers.get("content-type") {
+        Some(kind) if kind.contains("event-stream") => "sse",
+        Some(kind) if kind.contains("ndjson") => "ndjson",
+        _ => "json",
     }
 }
 
@@ -225,21 +221,19 @@ fn api(kind: ProviderKind) -> &'static str {
 
 /// The headers that say something about an answer: its form, its delays, its limits.
 fn telling(headers: &HeaderMap) -> BTreeMap<String, String> {
+    const NAMES: [&str; 5] = [
+        "content-type",
+        "date",
+        "x-should-retry",
+        "request-id",
+        "x-request-id",
+    ];
+    let is_telling = |name: &str| {
+        NAMES.contains(&name) || name.starts_with("retry-after") || name.contains("ratelimit")
+    };
     headers
         .iter()
-        .filter(|(name, _)| {
-            let name = name.as_str();
-            [
-                "content-type",
-                "date",
-                "x-should-retry",
-                "request-id",
-                "x-request-id",
-            ]
-            .contains(&name)
-                || name.starts_with("retry-after")
-                || name.contains("ratelimit")
-        })
+        .filter(|(name, _)| is_telling(name.as_str()))
         .filter_map(|(name, value)| Some((name.to_string(), value.to_str().ok()?.to_owned())))
         .collect()
 }
@@ -247,47 +241,35 @@ fn telling(headers: &HeaderMap) -> BTreeMap<String, String> {
 /// Gives the next number in a directory: after those of its list, and after those given already.
 fn next_number(folder: &Path) -> usize {
     let mut numbers = NUMBERS.lock();
-    let listed = || {
-        let manifest = read_manifest(&folder.join(MANIFEST)).ok()?;
-        let recordings = manifest.get("recordings")?.as_array()?;
-        recordings.iter().filter_map(number).max()
-    };
-    let last = match numbers.get(folder) {
-        Some(last) => *last,
-        None => listed().unwrap_or(0),
-    };
-    numbers.insert(folder.to_owned(), last + 1);
-    last + 1
+    let last = numbers.entry(folder.to_owned()).or_insert_with(|| {
+        let manifest = read_manifest(&folder.join(MANIFEST)).ok();
+        let listed = manifest.iter().flat_map(|manifest| &manifest.recordings);
+        listed.filter_map(number).max().unwrap_or(0)
+    });
+    *last += 1;
+    *last
 }
 
-/// The number in the name of a recording's file.
-fn number(entry: &Value) -> Option<usize> {
-    let name = entry.get("file")?.as_str()?;
-    name.split('-').next()?.parse().ok()
+/// Returns the number in the name of a recording's file.
+fn number(entry: &Entry) -> Option<usize> {
+    entry.file.to_str()?.split('-').next()?.parse().ok()
 }
 
-fn read_manifest(path: &Path) -> io::Result<Value> {
+fn read_manifest(path: &Path) -> io::Result<Manifest> {
     match std::fs::read(path) {
         Ok(text) => Ok(serde_json::from_slice(&text)?),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            Ok(json!({"format": 1, "recordings": []}))
-        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Manifest {
+            format: 1,
+            recordings: Vec::new(),
+        }),
         Err(error) => Err(error),
     }
 }
 
 /// A provider's name as part of a file's.
 fn file_name(provider: &str) -> String {
-    provider
-        .chars()
-        .map(|c| {
-            if c.is_ascii_alphanumeric() || c == '-' {
-                c
-            } else {
-                '_'
-            }
-        })
-        .collect()
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '-';
+    provider.replace(|c| !is_plain(c), "_")
 }
 
 fn make_folder(folder: &Path) -> io::Result<()> {

@@ -7,7 +7,7 @@ mod detect;
 
 use std::sync::Arc;
 
-use parking_lot::{RwLock, RwLockReadGuard};
+use parking_lot::RwLock;
 use reqwest::Url;
 use secrecy::{ExposeSecret, SecretString};
 
@@ -111,13 +111,11 @@ impl Providers {
         }
         let is_there = configs.iter().any(|config| config.id == default);
         let clients = Clients::default();
-        let instances = configs
-            .into_iter()
-            .map(|config| Instance::new(Arc::new(config), &clients))
-            .collect();
+        let configs = configs.into_iter();
+        let instances = configs.map(|config| Instance::new(config, &clients));
         Self {
             shared: Arc::new(Shared {
-                instances: RwLock::new(instances),
+                instances: RwLock::new(instances.collect()),
                 default: if is_there { default } else { SCRIPTED.name }.to_owned(),
                 detect,
                 clients,
@@ -145,7 +143,7 @@ impl Providers {
 
     /// Lists the instances in the order of the configuration.
     pub fn list(&self) -> Vec<ProviderInfo> {
-        let instances = self.instances();
+        let instances = self.shared.instances.read();
         instances.iter().map(|one| self.info(&one.config)).collect()
     }
 
@@ -165,8 +163,8 @@ impl Providers {
         base_url: Option<&str>,
     ) -> Result<ProviderInfo, ConfigureError> {
         let mut instances = self.shared.instances.write();
-        let place = instances.iter().position(|known| known.config.id == id);
-        let mut config = match place.and_then(|place| instances.get(place)) {
+        let known = instances.iter().position(|known| known.config.id == id);
+        let mut config = match known.and_then(|known| instances.get(known)) {
             Some(instance) => ProviderConfig::clone(&instance.config),
             None => presets::preset(id)
                 .map(ProviderConfig::from)
@@ -180,8 +178,8 @@ impl Providers {
             config.api_key = (!key.is_empty()).then(|| SecretString::from(key));
         }
         let info = self.info(&config);
-        let instance = Instance::new(Arc::new(config), &self.shared.clients);
-        match place.and_then(|place| instances.get_mut(place)) {
+        let instance = Instance::new(config, &self.shared.clients);
+        match known.and_then(|known| instances.get_mut(known)) {
             Some(old) => *old = instance,
             None => instances.push(instance),
         }
@@ -189,13 +187,9 @@ impl Providers {
     }
 
     fn find(&self, id: &str) -> Option<Instance> {
-        let instances = self.instances();
+        let instances = self.shared.instances.read();
         let found = instances.iter().find(|instance| instance.config.id == id);
         found.cloned()
-    }
-
-    fn instances(&self) -> RwLockReadGuard<'_, Vec<Instance>> {
-        self.shared.instances.read()
     }
 
     fn info(&self, config: &ProviderConfig) -> ProviderInfo {
@@ -210,7 +204,8 @@ impl Providers {
 }
 
 impl Instance {
-    fn new(config: Arc<ProviderConfig>, clients: &Clients) -> Self {
+    fn new(config: ProviderConfig, clients: &Clients) -> Self {
+        let config = Arc::new(config);
         let provider = make(Arc::clone(&config), clients.clone());
         Self { config, provider }
     }
@@ -228,9 +223,12 @@ pub fn make(config: Arc<ProviderConfig>, clients: Clients) -> Arc<dyn Provider> 
 }
 
 fn unknown(id: &str, instances: &[Instance]) -> ConfigureError {
-    let mut known: Vec<&str> = instances.iter().map(|one| one.config.id.as_str()).collect();
-    let presets = presets::all().iter().map(|preset| preset.name);
-    known.extend(presets.filter(|name| instances.iter().all(|one| one.config.id != *name)));
+    let mut known: Vec<&str> = instances.iter().map(|one| &*one.config.id).collect();
+    for preset in presets::all() {
+        if !known.contains(&preset.name) {
+            known.push(preset.name);
+        }
+    }
     ConfigureError::Unknown {
         id: id.to_owned(),
         known: known.join(", "),

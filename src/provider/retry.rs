@@ -50,11 +50,8 @@ impl Policy {
         if attempt == 0 || attempt > self.max_retries || !may_pass(error) {
             return None;
         }
-        let jitter = if jitter.is_finite() {
-            jitter.clamp(0.0, 1.0)
-        } else {
-            1.0
-        };
+        let jitter = Some(jitter).filter(|it| it.is_finite()).unwrap_or(1.0);
+        let jitter = jitter.clamp(0.0, 1.0);
         let asked = error.retry_after.unwrap_or_default();
         (asked <= MAX_HONOURED).then(|| {
             let spread = asked.mul_f64(1.0 + SPREAD * jitter);
@@ -76,26 +73,16 @@ pub fn may_pass(error: &ProviderError) -> bool {
         ErrorKind::Server => error.status != Some(501),
         ErrorKind::Conflict | ErrorKind::Unknown => error.should_retry.unwrap_or(false),
         ErrorKind::InvalidRequest => error.is_model_mistake(),
-        ErrorKind::Protocol
-        | ErrorKind::Authentication
-        | ErrorKind::Permission
-        | ErrorKind::Quota
-        | ErrorKind::NotFound
-        | ErrorKind::TooLarge
-        | ErrorKind::ContextLength
-        | ErrorKind::ContentFilter
-        | ErrorKind::NoTools
-        | ErrorKind::NotConfigured => false,
+        _ => false,
     };
     by_kind && error.should_retry.unwrap_or(true)
 }
 
 /// Exponential, and random over its upper half so that those who failed together return apart.
 fn backoff(kind: ErrorKind, attempt: u32, jitter: f64) -> Duration {
-    let factor = if kind == ErrorKind::Overloaded {
-        OVERLOAD_FACTOR
-    } else {
-        1
+    let factor = match kind {
+        ErrorKind::Overloaded => OVERLOAD_FACTOR,
+        _ => 1,
     };
     let doubled = 2_u32.saturating_pow(attempt.saturating_sub(1));
     let longest = FIRST_DELAY

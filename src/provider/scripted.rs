@@ -25,7 +25,7 @@ use futures::{FutureExt, StreamExt};
 use super::{ChunkStream, ErrorKind, Provider, ProviderError, Request};
 use crate::config::ProviderConfig;
 use crate::message::Model;
-use load::Play;
+use script::Script;
 use situation::Situation;
 
 /// The model's name where the script gives none.
@@ -34,7 +34,7 @@ const MODEL: &str = "scripted";
 /// A script in a provider's place.
 pub struct Scripted {
     config: Arc<ProviderConfig>,
-    play: OnceLock<Result<Play, ProviderError>>,
+    script: OnceLock<Result<Script, ProviderError>>,
 }
 
 impl Scripted {
@@ -42,54 +42,29 @@ impl Scripted {
     pub fn new(config: Arc<ProviderConfig>) -> Self {
         Self {
             config,
-            play: OnceLock::new(),
+            script: OnceLock::new(),
         }
     }
 
     /// The script, read once.
-    fn play(&self) -> Result<&Play, ProviderError> {
-        self.play
-            .get_or_init(|| Play::load(self.config.script.as_deref()))
+    fn script(&self) -> Result<&Script, ProviderError> {
+        self.script
+            .get_or_init(|| load::load(self.config.script.as_deref()))
             .as_ref()
             .map_err(Clone::clone)
     }
 
     fn answer(&self, request: Request<'_>) -> Result<ChunkStream, ProviderError> {
-        match self.play()? {
-            Play::Script(script) => {
-                let situation = Situation::of(&request);
-                let step = script.step_for(&situation).ok_or_else(|| {
-                    ProviderError::new(
-                        ErrorKind::InvalidRequest,
-                        "the script has no step for this message",
-                    )
-                })?;
-                play::step(script, step, &situation, &self.config.id, request.model)
-            }
-            Play::Recorded(recorded) => recorded.next()?.play(&self.config.id, request.model),
-        }
-    }
-
-    /// The window that the script names.
-    fn window(&self) -> Option<u64> {
-        match self.play().ok()? {
-            Play::Script(script) => script.context_window,
-            Play::Recorded(_) => None,
-        }
-    }
-
-    fn known_model(&self, id: &str) -> Model {
-        Model {
-            id: id.to_owned(),
-            provider: self.config.id.clone(),
-            display_name: "Scripted (no language model)".to_owned(),
-            context_window: self.window(),
-            max_output_tokens: None,
-            supports_tools: true,
-            supports_thinking: Some(true),
-            supports_vision: Some(false),
-            pricing: None,
-        }
+        let script = self.script()?;
+        let situation = Situation::of(&request);
+        let step = script.step_for(&situation).ok_or_else(|| {
+            let message = match script.is_recorded {
+                true => format!("all {} recordings were played", script.steps.len()),
+                false => "the script has no step for this message".to_owned(),
+            };
+            ProviderError::new(ErrorKind::InvalidRequest, message)
+        })?;
+        play::step(script, step, &situation, &self.config.id, request.model)
     }
 }
 
@@ -107,21 +82,28 @@ impl Provider for Scripted {
 
     fn models(&self) -> BoxFuture<'_, Result<Vec<Model>, ProviderError>> {
         async move {
-            let model = match self.play()? {
-                Play::Script(script) => script.model.as_deref().unwrap_or(MODEL),
-                Play::Recorded(_) => MODEL,
-            };
-            Ok(vec![self.known_model(model)])
+            let named = self.script()?.model.as_deref();
+            Ok(vec![self.model(named.unwrap_or(MODEL))])
         }
         .boxed()
     }
 
     fn validate(&self) -> BoxFuture<'_, Result<(), ProviderError>> {
-        async move { self.play().map(drop) }.boxed()
+        async move { self.script().map(drop) }.boxed()
     }
 
     fn model(&self, id: &str) -> Model {
-        self.known_model(id)
+        Model {
+            id: id.to_owned(),
+            provider: self.config.id.clone(),
+            display_name: "Scripted (no language model)".to_owned(),
+            context_window: self.script().ok().and_then(|script| script.context_window),
+            max_output_tokens: None,
+            supports_tools: true,
+            supports_thinking: Some(true),
+            supports_vision: Some(false),
+            pricing: None,
+        }
     }
 }
 

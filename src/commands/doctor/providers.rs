@@ -23,6 +23,7 @@ const NAMED: usize = 8;
 /// A context below which a prompt, the tools and one file hardly fit, in tokens.
 const SMALL_CONTEXT: u64 = 16 * 1024;
 
+const PROVIDER: &str = "provider";
 const SCRIPTED: &str = "scripted";
 const OLLAMA: &str = "ollama";
 
@@ -34,12 +35,8 @@ pub(super) async fn providers(machine: &Machine) -> Vec<Finding> {
     let real: Vec<&ProviderInfo> = all.iter().filter(is_real).collect();
     let mut findings = scripts(machine, &all);
     if real.is_empty() && findings.is_empty() && !all.iter().any(|info| info.kind == OLLAMA) {
-        let none = Finding::new(
-            "provider",
-            State::Warning,
-            "none is configured; the built-in demonstration answers",
-        );
-        return vec![none.advise(
+        let none = "none is configured; the built-in demonstration answers";
+        return vec![Finding::new(PROVIDER, State::Warning, none).advise(
             "set ANTHROPIC_API_KEY, OPENAI_API_KEY or another provider's key, or run Ollama on this machine (chat.detect_ollama)",
         )];
     }
@@ -60,11 +57,8 @@ fn scripts(machine: &Machine, all: &[ProviderInfo]) -> Vec<Finding> {
                 None => "the built-in demonstration".to_owned(),
             };
             let place = place(&config.id, is_default);
-            Finding::new(
-                "provider",
-                State::Ok,
-                format!("{place}: plays {played}, no model is asked"),
-            )
+            let found = format!("{place}: plays {played}, no model is asked");
+            Finding::new(PROVIDER, State::Ok, found)
         })
         .collect()
 }
@@ -79,71 +73,69 @@ fn place(id: &str, is_default: bool) -> String {
 async fn validated(machine: &Machine, info: &ProviderInfo) -> Finding {
     let id = &info.id;
     let place = place(id, info.default);
+    let failed = |what: String| Finding::new(PROVIDER, State::Failed, format!("{place}: {what}"));
     if !info.configured {
         // Every message would fail.
         let state = match info.default {
             true => State::Failed,
             false => State::Warning,
         };
-        let none = Finding::new("provider", state, format!("{place}: has no key"));
+        let none = Finding::new(PROVIDER, state, format!("{place}: has no key"));
         return none.advise(format!("set providers.{id}.api_key or its variable"));
     }
-    let Some(provider) = machine.providers.get(id) else {
-        return Finding::new("provider", State::Failed, format!("{place}: is gone"));
+    let (Some(provider), Some(config)) = (machine.providers.get(id), machine.providers.config(id))
+    else {
+        return failed("is gone".to_owned());
     };
     match tokio::time::timeout(VALIDATE_TIME, provider.validate()).await {
         Ok(Ok(())) => {
-            let config = machine.providers.config(id);
-            let has_key = config.as_ref().is_some_and(|it| it.api_key.is_some());
-            let answers = match has_key {
+            let answers = match config.api_key.is_some() {
                 true => "accepts the key",
                 false => "answers without a key",
             };
-            let model = model(machine, info, &*provider).await;
-            of_model(
-                &format!("{place}: {} {answers}", info.base_url),
-                model.as_ref(),
-            )
+            let model = model(machine, info.default, &config.model, &*provider).await;
+            let answers = format!("{place}: {} {answers}", info.base_url);
+            of_model(&answers, model.as_ref())
         }
-        Ok(Err(error)) => Finding::new("provider", State::Failed, format!("{place}: {error}"))
-            .advise(format!(
-                "check providers.{id}.api_key and providers.{id}.base_url ({})",
-                info.base_url
-            )),
-        Err(_) => Finding::new(
-            "provider",
-            State::Failed,
-            format!(
-                "{place}: {} did not answer within {} s",
-                info.base_url,
-                VALIDATE_TIME.as_secs()
-            ),
-        )
-        .advise("check the network, and HTTPS_PROXY where there is a proxy"),
+        Ok(Err(error)) => failed(error.to_string()).advise(format!(
+            "check providers.{id}.api_key and providers.{id}.base_url ({})",
+            info.base_url
+        )),
+        Err(_) => {
+            let (url, seconds) = (&info.base_url, VALIDATE_TIME.as_secs());
+            failed(format!("{url} did not answer within {seconds} s"))
+                .advise("check the network, and HTTPS_PROXY where there is a proxy")
+        }
     }
 }
 
 /// The model that answers where a message names none, as far as its server and the table tell.
-async fn model(machine: &Machine, info: &ProviderInfo, provider: &dyn Provider) -> Option<Model> {
-    let chat = &machine.loaded.config.chat.model;
-    let config = machine.providers.config(&info.id);
-    let own = config.map(|config| config.model.clone());
-    let chosen = match info.default && !chat.is_empty() {
-        true => chat.clone(),
-        false => own.unwrap_or_default(),
+async fn model(
+    machine: &Machine,
+    is_default: bool,
+    own: &str,
+    provider: &dyn Provider,
+) -> Option<Model> {
+    let chosen = match machine.loaded.config.chat.model.as_str() {
+        model if is_default && !model.is_empty() => model,
+        _ => own,
     };
     let listed = tokio::time::timeout(VALIDATE_TIME, provider.models()).await;
-    let listed = listed.ok().and_then(Result::ok).unwrap_or_default();
+    let mut listed = listed
+        .ok()
+        .and_then(Result::ok)
+        .unwrap_or_default()
+        .into_iter();
     if chosen.is_empty() {
-        return listed.into_iter().next();
+        return listed.next();
     }
-    let known = listed.into_iter().find(|model| model.id == chosen);
-    Some(known.unwrap_or_else(|| provider.model(&chosen)))
+    let known = listed.find(|model| model.id == chosen);
+    Some(known.unwrap_or_else(|| provider.model(chosen)))
 }
 
 /// What a provider that answers is good for, by its model.
 fn of_model(answers: &str, model: Option<&Model>) -> Finding {
-    let found = |state, text: &str| Finding::new("provider", state, format!("{answers}; {text}"));
+    let found = |state, text: &str| Finding::new(PROVIDER, state, format!("{answers}; {text}"));
     let Some(model) = model else {
         return found(State::Warning, "it lists no model")
             .advise("install one there, or name one in its `model`");
@@ -154,14 +146,16 @@ fn of_model(answers: &str, model: Option<&Model>) -> Finding {
             "name a model that can call tools, or start its server with a template that has them",
         );
     }
-    if model
-        .context_window
-        .is_some_and(|size| size < SMALL_CONTEXT)
-    {
-        return found(State::Warning, &format!("{text}; that is little for tools and their output"))
-            .advise(format!("start its server with a context of {SMALL_CONTEXT} tokens or more, e.g. llama-server -c {SMALL_CONTEXT}"));
+    if is_small(model) {
+        let text = format!("{text}; that is little for tools and their output");
+        return found(State::Warning, &text).advise(format!("start its server with a context of {SMALL_CONTEXT} tokens or more, e.g. llama-server -c {SMALL_CONTEXT}"));
     }
     found(State::Ok, &text)
+}
+
+fn is_small(model: &Model) -> bool {
+    let window = model.context_window;
+    window.is_some_and(|size| size < SMALL_CONTEXT)
 }
 
 /// A model with its window and whether it has tools.
@@ -179,12 +173,8 @@ fn described(model: &Model) -> String {
 
 /// Whether Ollama runs, and which models it has; asked at its usual address where none is configured.
 pub(super) async fn ollama(machine: &Machine) -> Vec<Finding> {
-    let configured: Vec<ProviderInfo> = machine
-        .providers
-        .list()
-        .into_iter()
-        .filter(|info| info.kind == OLLAMA)
-        .collect();
+    let mut configured = machine.providers.list();
+    configured.retain(|info| info.kind == OLLAMA);
     if !configured.is_empty() {
         let asked = configured
             .iter()
@@ -203,13 +193,12 @@ async fn listed(machine: &Machine, info: &ProviderInfo, missing: State) -> Findi
     let Some(provider) = machine.providers.get(&info.id) else {
         return Finding::new(OLLAMA, missing, "is gone");
     };
-    let models = match tokio::time::timeout(OLLAMA_TIME, provider.models()).await {
-        Ok(Ok(models)) => models,
-        Ok(Err(error)) => return unreachable(info, missing, &error.to_string()),
-        Err(_) => {
-            let problem = format!("no answer within {} s", OLLAMA_TIME.as_secs());
-            return unreachable(info, missing, &problem);
-        }
+    let asked = tokio::time::timeout(OLLAMA_TIME, provider.models()).await;
+    let late = || format!("no answer within {} s", OLLAMA_TIME.as_secs());
+    let answer = asked.map_err(|_| late());
+    let models = match answer.and_then(|answer| answer.map_err(|error| error.to_string())) {
+        Ok(models) => models,
+        Err(problem) => return unreachable(info, missing, &problem),
     };
     let found = of_models(info, &models, &machine.loaded.config.chat.model);
     match info.default && machine.loaded.config.chat.detect_ollama.is_some() {
@@ -239,12 +228,7 @@ fn of_models(info: &ProviderInfo, models: &[Model], chosen: &str) -> Finding {
         return warning(format!("{url}: {names} cannot call tools"))
             .advise("get one that can, e.g.: ollama pull qwen3");
     }
-    let small = |model: &&&Model| {
-        model
-            .context_window
-            .is_some_and(|size| size < SMALL_CONTEXT)
-    };
-    if let Some(model) = counted.iter().find(small) {
+    if let Some(model) = counted.iter().find(|model| is_small(model)) {
         let size = model.context_window.unwrap_or_default();
         return warning(format!(
             "{url}: the context of {} is {size} tokens, little for tools and their output",
@@ -280,14 +264,16 @@ fn unreachable(info: &ProviderInfo, state: State, problem: &str) -> Finding {
 /// The first names, and how many more there are; `None` for none.
 fn named(names: &[&str]) -> Option<String> {
     let shown = names
-        .get(..NAMED.min(names.len()))
-        .filter(|shown| !shown.is_empty())?;
-    let more = names.len() - shown.len();
-    let rest = match more {
-        0 => String::new(),
-        more => format!(" and {more} more"),
-    };
-    Some(format!("{}{rest}", shown.join(", ")))
+        .iter()
+        .take(NAMED)
+        .copied()
+        .collect::<Vec<_>>()
+        .join(", ");
+    match names.len() {
+        0 => None,
+        all if all > NAMED => Some(format!("{shown} and {} more", all - NAMED)),
+        _ => Some(shown),
+    }
 }
 
 #[cfg(test)]

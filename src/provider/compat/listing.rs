@@ -34,6 +34,33 @@ const NOT_FOR_CHAT: [&str; 16] = [
     "imagen",
 ];
 
+/// Where a list tells a model's window.
+const WINDOWS: [&str; 10] = [
+    "/loaded_instances/0/config/context_length",
+    "/loaded_context_length",
+    "/top_provider/context_length",
+    "/context_length",
+    "/context_window",
+    "/max_model_len",
+    "/max_context_length",
+    "/max_input_tokens",
+    "/meta/n_ctx",
+    "/meta/n_ctx_train",
+];
+
+/// Where it tells the most tokens of an answer.
+const OUTPUTS: [&str; 3] = [
+    "/top_provider/max_completion_tokens",
+    "/max_completion_tokens",
+    "/max_output_tokens",
+];
+
+/// Where llama.cpp tells whether its model has tools.
+const TOOL_PROPS: [&str; 2] = [
+    "/chat_template_caps/supports_tools",
+    "/chat_template_caps/supports_tool_calls",
+];
+
 /// Reads a list; `props` is what llama.cpp says of the one model it runs.
 pub(super) fn models(
     list: &Value,
@@ -41,13 +68,10 @@ pub(super) fn models(
     provider: &str,
     vendor: &str,
 ) -> Vec<Model> {
-    let entries = ["data", "models"]
-        .into_iter()
-        .find_map(|key| list.get(key)?.as_array())
-        .or_else(|| list.as_array());
+    let listed = ["data", "models"].map(|key| list.get(key).and_then(Value::as_array));
+    let entries = listed.into_iter().flatten().next().or(list.as_array());
+    let entries = entries.into_iter().flatten();
     entries
-        .into_iter()
-        .flatten()
         .filter(|entry| is_for_chat(entry))
         .filter_map(|entry| model(entry, props, provider, vendor))
         .take(MAX_MODELS)
@@ -70,77 +94,45 @@ fn is_for_chat(entry: &Value) -> bool {
     if is("/active", false) || is("/capabilities/completion_chat", false) {
         return false;
     }
-    if let Some(kind) = entry.get("type").and_then(Value::as_str) {
-        // LM Studio: llm, vlm, embeddings. Others: model, chat, language, image, …
-        if matches!(
-            kind,
-            "embedding" | "embeddings" | "image" | "audio" | "rerank" | "moderation"
-        ) {
-            return false;
-        }
+    // LM Studio: llm, vlm, embeddings. Others: model, chat, language, image, …
+    if let Some("embedding" | "embeddings" | "image" | "audio" | "rerank" | "moderation") =
+        entry.get("type").and_then(Value::as_str)
+    {
+        return false;
     }
     let id = id_of(entry).unwrap_or_default().to_ascii_lowercase();
     !NOT_FOR_CHAT.iter().any(|part| id.contains(part))
 }
 
+fn first_text<'a>(entry: &'a Value, keys: &[&str]) -> Option<&'a str> {
+    keys.iter().find_map(|key| entry.get(key)?.as_str())
+}
+
 fn id_of(entry: &Value) -> Option<&str> {
     // Google puts a folder in front that requests work without.
-    let id = ["id", "key", "name", "model"]
-        .into_iter()
-        .find_map(|key| entry.get(key)?.as_str())?;
+    let id = first_text(entry, &["id", "key", "name", "model"])?;
     Some(id.strip_prefix("models/").unwrap_or(id)).filter(|id| !id.is_empty())
 }
 
 fn model(entry: &Value, props: Option<&Value>, provider: &str, vendor: &str) -> Option<Model> {
     let id = id_of(entry)?;
-    let known = models::describe(provider, vendor, id);
-    let name = ["display_name", "name"]
-        .into_iter()
-        .find_map(|key| entry.get(key)?.as_str())
+    let name = first_text(entry, &["display_name", "name"])
         .filter(|name| !name.is_empty() && !name.starts_with("models/"));
+    // What is allocated comes before what the model could do.
+    let allocated =
+        props.and_then(|it| figure(it, &["/default_generation_settings/n_ctx", "/n_ctx"]));
     let mut model = Model {
-        id: id.to_owned(),
-        provider: provider.to_owned(),
         display_name: name.unwrap_or(id).to_owned(),
-        context_window: context_window(entry, props),
-        max_output_tokens: figure(
-            entry,
-            &[
-                "/top_provider/max_completion_tokens",
-                "/max_completion_tokens",
-                "/max_output_tokens",
-            ],
-        ),
-        supports_tools: tools(entry, props).unwrap_or(known.supports_tools),
+        context_window: allocated.or_else(|| figure(entry, &WINDOWS)),
+        max_output_tokens: figure(entry, &OUTPUTS),
         supports_thinking: thinking(entry),
         supports_vision: vision(entry, props),
         pricing: pricing(entry),
+        ..models::describe(provider, vendor, id)
     };
+    model.supports_tools = tools(entry, props).unwrap_or(model.supports_tools);
     models::complete(&mut model, vendor);
     Some(model)
-}
-
-/// What is allocated comes before what the model could do.
-fn context_window(entry: &Value, props: Option<&Value>) -> Option<u64> {
-    props
-        .and_then(|props| figure(props, &["/default_generation_settings/n_ctx", "/n_ctx"]))
-        .or_else(|| {
-            figure(
-                entry,
-                &[
-                    "/loaded_instances/0/config/context_length",
-                    "/loaded_context_length",
-                    "/top_provider/context_length",
-                    "/context_length",
-                    "/context_window",
-                    "/max_model_len",
-                    "/max_context_length",
-                    "/max_input_tokens",
-                    "/meta/n_ctx",
-                    "/meta/n_ctx_train",
-                ],
-            )
-        })
 }
 
 fn figure(value: &Value, paths: &[&str]) -> Option<u64> {
@@ -162,46 +154,21 @@ fn lists(value: &Value, path: &str, words: &[&str]) -> Option<bool> {
 }
 
 fn tools(entry: &Value, props: Option<&Value>) -> Option<bool> {
-    let from_props = props.and_then(|props| {
-        flag(
-            props,
-            &[
-                "/chat_template_caps/supports_tools",
-                "/chat_template_caps/supports_tool_calls",
-            ],
-        )
-    });
-    from_props
+    let trained = "/capabilities/trained_for_tool_use";
+    props
+        .and_then(|props| flag(props, &TOOL_PROPS))
         .or_else(|| lists(entry, "/supported_parameters", &["tools"]))
-        .or_else(|| {
-            flag(
-                entry,
-                &[
-                    "/capabilities/function_calling",
-                    "/capabilities/trained_for_tool_use",
-                ],
-            )
-        })
-        // LM Studio lists what a model was trained for; others still get tools, in words.
+        .or_else(|| flag(entry, &["/capabilities/function_calling"]))
+        // LM Studio says what a model was trained for; others still get tools, in words.
+        .or_else(|| entry.pointer(trained).map(|_| true))
         .or_else(|| lists(entry, "/capabilities", &["tool_use", "tools"]).filter(|has| *has))
-        .map(|has| {
-            has || entry
-                .pointer("/capabilities/trained_for_tool_use")
-                .is_some()
-        })
 }
 
 fn thinking(entry: &Value) -> Option<bool> {
-    lists(
-        entry,
-        "/supported_parameters",
-        &["reasoning", "include_reasoning"],
-    )
-    .or_else(|| flag(entry, &["/capabilities/reasoning"]))
-    .or_else(|| {
-        entry
-            .pointer("/capabilities/reasoning")
-            .map(Value::is_object)
+    let words = ["reasoning", "include_reasoning"];
+    lists(entry, "/supported_parameters", &words).or_else(|| {
+        let reasoning = entry.pointer("/capabilities/reasoning")?;
+        Some(reasoning.as_bool().unwrap_or(reasoning.is_object()))
     })
 }
 
@@ -216,11 +183,7 @@ fn vision(entry: &Value, props: Option<&Value>) -> Option<bool> {
 /// OpenRouter's prices: decimal text, US dollars for one token, -1 where it depends.
 fn pricing(entry: &Value) -> Option<Pricing> {
     let price = |key: &str| -> Option<f64> {
-        let price: f64 = entry
-            .pointer(&format!("/pricing/{key}"))?
-            .as_str()?
-            .parse()
-            .ok()?;
+        let price: f64 = entry.get("pricing")?.get(key)?.as_str()?.parse().ok()?;
         (price.is_finite() && price >= 0.0).then_some(price * PRICED_TOKENS)
     };
     Some(Pricing {

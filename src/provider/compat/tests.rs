@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::*;
 use crate::config::ProviderKind;
 use crate::message::Message;
-use crate::provider::samples::{config, request, tools, user};
+use crate::provider::testing::{config, request, tools, user};
 use crate::provider::{Chunk, Stop};
 
 /// What a server answers, in order, and what it was asked.
@@ -328,7 +328,7 @@ async fn an_image_that_was_left_out_is_told_once() {
     let refusal = r#"{"error":{"code":500,"message":"image input is not supported - hint: if this is unexpected, you may need to provide the mmproj","type":"server_error"}}"#;
     let answers = [(500, refusal), (200, HELLO), (200, HELLO)];
     let (server, _) = start(Api::Chat, "llamacpp", &answers).await;
-    let history = [Message::User(vec![crate::provider::samples::image()])];
+    let history = [Message::User(vec![crate::provider::testing::image()])];
     for told in [&["images_left_out"][..], &[]] {
         let chunks = server.answer(request(&history, &[])).await.unwrap();
         let codes: Vec<String> = chunks

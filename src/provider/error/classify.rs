@@ -7,25 +7,6 @@
 use super::ErrorKind;
 use super::payload::Said;
 
-/// Codes and types that mean money, spent or missing.
-const QUOTA_CODES: &[&str] = &[
-    "insufficient_quota",
-    "exceeded_current_quota_error",
-    "billing_error",
-    "billing_not_active",
-    "billing_hard_limit_reached",
-    "credit_balance_exhausted",
-    "insufficient_credits",
-    "insufficient_balance",
-    "insufficient_funds",
-    "payment_required",
-    "enforced_spend_limit_reached",
-    "contract_spend_limit_reached",
-    "spend_limit_reached",
-    "usage_limit_reached",
-    "usage_not_included",
-];
-
 /// Texts that mean money where the code does not.
 const QUOTA_TEXTS: &[&str] = &[
     "credit balance is too low",
@@ -34,7 +15,6 @@ const QUOTA_TEXTS: &[&str] = &[
     "insufficient funds",
     "insufficient quota",
     "out of credits",
-    "run out of credits",
     "requires more credits",
     "not enough credits",
     "more credits are required",
@@ -50,20 +30,8 @@ const QUOTA_TEXTS: &[&str] = &[
     "billing details",
     "billing hard limit",
     "enable billing",
-];
-
-/// The text of OpenAI's spent quota, which Gemini also uses for a limit per minute.
-const AMBIGUOUS_QUOTA_TEXT: &str = "exceeded your current quota";
-
-/// Codes and types of a conversation that does not fit.
-const CONTEXT_CODES: &[&str] = &[
-    "context_length_exceeded",
-    "context_window_exceeded",
-    "model_context_window_exceeded",
-    "exceed_context_size_error",
-    "too_many_prompt_tokens",
-    "max_prompt_tokens_exceeded",
-    "model_max_prompt_tokens_exceeded",
+    // OpenAI's; Gemini also uses it for a limit per minute.
+    "exceeded your current quota",
 ];
 
 /// Texts of a conversation that does not fit; each needs the other word of its pair as well.
@@ -96,37 +64,15 @@ const CONTEXT_TEXTS: &[(&str, &str)] = &[
     ("too many tokens", "context"),
 ];
 
-/// Texts of a model, or a server, without tools.
 const NO_TOOLS_TEXTS: &[&str] = &[
-    "does not support tools",
-    "does not support tool",
-    "does not support function call",
-    "do not support tools",
-    "do not support tool use",
-    "doesn't support tools",
-    "doesn't support tool",
-    "support tool use",
+    "support tool",
+    "support function call",
     "tools are not supported",
     "tool use is not supported",
     "tool calling is not supported",
     "function calling is not supported",
     "function calling is not enabled",
     "--enable-auto-tool-choice",
-];
-
-/// Codes of a filter that refused the input.
-const FILTER_CODES: &[&str] = &[
-    "content_filter",
-    "content_policy_violation",
-    "responsibleaipolicyviolation",
-    "content_filter_error",
-    "data_inspection_failed",
-    "moderation_error",
-    "bio_policy",
-    "cyber_policy",
-    "cyber_policy_violation",
-    "misalignment_policy_violation",
-    "sensitive_content",
 ];
 
 /// Texts of a filter that refused the input.
@@ -142,63 +88,6 @@ const FILTER_TEXTS: &[&str] = &[
     "flagged by",
     "data may contain inappropriate content",
     "unsafe or sensitive content",
-];
-
-/// What a code or a type alone means; used where no status says more.
-const CODE_KINDS: &[(&str, ErrorKind)] = &[
-    ("overloaded_error", ErrorKind::Overloaded),
-    ("overloaded", ErrorKind::Overloaded),
-    ("server_is_overloaded", ErrorKind::Overloaded),
-    ("engine_overloaded", ErrorKind::Overloaded),
-    ("engine_overloaded_error", ErrorKind::Overloaded),
-    ("model_overloaded", ErrorKind::Overloaded),
-    ("service_unavailable", ErrorKind::Overloaded),
-    ("service_unavailable_error", ErrorKind::Overloaded),
-    ("unavailable_error", ErrorKind::Overloaded),
-    ("unavailable", ErrorKind::Overloaded),
-    ("insufficient_system_resource", ErrorKind::Overloaded),
-    ("capacity_exceeded", ErrorKind::Overloaded),
-    ("rate_limit_error", ErrorKind::RateLimit),
-    ("rate_limit_exceeded", ErrorKind::RateLimit),
-    ("rate_limit_reached_error", ErrorKind::RateLimit),
-    ("rate_limited", ErrorKind::RateLimit),
-    ("too_many_requests", ErrorKind::RateLimit),
-    ("too_many_requests_error", ErrorKind::RateLimit),
-    ("resource_exhausted", ErrorKind::RateLimit),
-    ("throttling", ErrorKind::RateLimit),
-    ("slow_down", ErrorKind::RateLimit),
-    ("ramp_limit_exceeded", ErrorKind::RateLimit),
-    ("timeout_error", ErrorKind::Timeout),
-    ("timeout", ErrorKind::Timeout),
-    ("deadline_exceeded", ErrorKind::Timeout),
-    ("api_error", ErrorKind::Server),
-    ("server_error", ErrorKind::Server),
-    ("internal_error", ErrorKind::Server),
-    ("internal_server_error", ErrorKind::Server),
-    ("internalservererror", ErrorKind::Server),
-    ("internal", ErrorKind::Server),
-    ("upstream_error", ErrorKind::Server),
-    ("provider_error", ErrorKind::Server),
-    ("invalid_api_key", ErrorKind::Authentication),
-    ("authentication_error", ErrorKind::Authentication),
-    ("unauthenticated", ErrorKind::Authentication),
-    ("unauthorized", ErrorKind::Authentication),
-    ("permission_error", ErrorKind::Permission),
-    ("permission_denied", ErrorKind::Permission),
-    ("request_forbidden", ErrorKind::Permission),
-    ("not_found_error", ErrorKind::NotFound),
-    ("model_not_found", ErrorKind::NotFound),
-    ("notfounderror", ErrorKind::NotFound),
-    ("not_found", ErrorKind::NotFound),
-    ("deploymentnotfound", ErrorKind::NotFound),
-    ("request_too_large", ErrorKind::TooLarge),
-    ("conflict_error", ErrorKind::Conflict),
-    ("invalid_request_error", ErrorKind::InvalidRequest),
-    ("invalid_argument", ErrorKind::InvalidRequest),
-    ("invalid_prompt", ErrorKind::InvalidRequest),
-    ("badrequesterror", ErrorKind::InvalidRequest),
-    ("bad_request", ErrorKind::InvalidRequest),
-    ("data_residency_mismatch", ErrorKind::InvalidRequest),
 ];
 
 /// Texts that say "too busy" whatever 5xx they come with.
@@ -228,29 +117,28 @@ fn hidden(
     text: &str,
     names_delay: bool,
 ) -> Option<ErrorKind> {
-    let has = |known: &[&str]| codes.iter().any(|code| known.contains(&code.as_str()));
+    let has = |kind| codes.iter().any(|code| by_code(code) == Some(kind));
     let says = |known: &[&str]| known.iter().any(|known| text.contains(known));
     let is_load =
         matches!(status, Some(425 | 429)) || by_codes(codes) == Some(ErrorKind::RateLimit);
-    if status == Some(402) || has(QUOTA_CODES) {
+    let may_be_money = !matches!(status, Some(401 | 404 | 500..)) && !(is_load && names_delay);
+    if status == Some(402) || has(ErrorKind::Quota) || (may_be_money && says(QUOTA_TEXTS)) {
         return Some(ErrorKind::Quota);
     }
-    let may_be_money = !matches!(status, Some(401 | 404 | 500..));
-    if may_be_money
-        && !(is_load && names_delay)
-        && (says(QUOTA_TEXTS) || text.contains(AMBIGUOUS_QUOTA_TEXT))
-    {
-        return Some(ErrorKind::Quota);
-    }
-    if has(CONTEXT_CODES) || (!is_load && overflows(text)) {
+    if has(ErrorKind::ContextLength) || (!is_load && overflows(text)) {
         return Some(ErrorKind::ContextLength);
     }
-    if matches!(status, None | Some(400 | 404 | 405 | 422)) && says(NO_TOOLS_TEXTS) {
+    if matches!(status, None | Some(400 | 404 | 405 | 422)) && lacks_tools(text) {
         return Some(ErrorKind::NoTools);
     }
     let may_be_filtered = matches!(status, None | Some(400 | 403 | 422 | 451));
-    (has(FILTER_CODES) || (may_be_filtered && says(FILTER_TEXTS)))
+    (has(ErrorKind::ContentFilter) || (may_be_filtered && says(FILTER_TEXTS)))
         .then_some(ErrorKind::ContentFilter)
+}
+
+/// Whether a text in lower case says that a model, or a server, has no tools.
+pub(crate) fn lacks_tools(text: &str) -> bool {
+    NO_TOOLS_TEXTS.iter().any(|known| text.contains(known))
 }
 
 fn overflows(text: &str) -> bool {
@@ -311,10 +199,84 @@ fn busy(codes: &[String], text: &str) -> bool {
 
 /// The first code that is known decides: code, inner code, type.
 fn by_codes(codes: &[String]) -> Option<ErrorKind> {
-    codes.iter().find_map(|code| {
-        CODE_KINDS
-            .iter()
-            .find(|(known, _)| known == code)
-            .map(|(_, kind)| *kind)
+    codes.iter().find_map(|code| by_code(code))
+}
+
+/// What a code or a type alone means.
+fn by_code(code: &str) -> Option<ErrorKind> {
+    Some(match code.strip_suffix("_error").unwrap_or(code) {
+        "insufficient_quota"
+        | "exceeded_current_quota"
+        | "billing"
+        | "billing_not_active"
+        | "billing_hard_limit_reached"
+        | "credit_balance_exhausted"
+        | "insufficient_credits"
+        | "insufficient_balance"
+        | "insufficient_funds"
+        | "payment_required"
+        | "enforced_spend_limit_reached"
+        | "contract_spend_limit_reached"
+        | "spend_limit_reached"
+        | "usage_limit_reached"
+        | "usage_not_included" => ErrorKind::Quota,
+        "context_length_exceeded"
+        | "context_window_exceeded"
+        | "model_context_window_exceeded"
+        | "exceed_context_size"
+        | "too_many_prompt_tokens"
+        | "max_prompt_tokens_exceeded"
+        | "model_max_prompt_tokens_exceeded" => ErrorKind::ContextLength,
+        "content_filter"
+        | "content_policy_violation"
+        | "responsibleaipolicyviolation"
+        | "data_inspection_failed"
+        | "moderation"
+        | "bio_policy"
+        | "cyber_policy"
+        | "cyber_policy_violation"
+        | "misalignment_policy_violation"
+        | "sensitive_content" => ErrorKind::ContentFilter,
+        "overloaded"
+        | "server_is_overloaded"
+        | "engine_overloaded"
+        | "model_overloaded"
+        | "service_unavailable"
+        | "unavailable"
+        | "insufficient_system_resource"
+        | "capacity_exceeded" => ErrorKind::Overloaded,
+        "rate_limit"
+        | "rate_limit_exceeded"
+        | "rate_limit_reached"
+        | "rate_limited"
+        | "too_many_requests"
+        | "resource_exhausted"
+        | "throttling"
+        | "slow_down"
+        | "ramp_limit_exceeded" => ErrorKind::RateLimit,
+        "timeout" | "deadline_exceeded" => ErrorKind::Timeout,
+        "api"
+        | "server"
+        | "internal"
+        | "internal_server"
+        | "internalservererror"
+        | "upstream"
+        | "provider" => ErrorKind::Server,
+        "permission" | "permission_denied" | "request_forbidden" => ErrorKind::Permission,
+        "not_found" | "model_not_found" | "notfounderror" | "deploymentnotfound" => {
+            ErrorKind::NotFound
+        }
+        "request_too_large" => ErrorKind::TooLarge,
+        "conflict" => ErrorKind::Conflict,
+        "invalid_request"
+        | "invalid_argument"
+        | "invalid_prompt"
+        | "badrequesterror"
+        | "bad_request"
+        | "data_residency_mismatch" => ErrorKind::InvalidRequest,
+        "invalid_api_key" | "authentication" | "unauthenticated" | "unauthorized" => {
+            ErrorKind::Authentication
+        }
+        _ => return None,
     })
 }

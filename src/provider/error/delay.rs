@@ -3,7 +3,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use jiff::Timestamp;
+use jiff::{Span, SpanRelativeTo, Timestamp};
 use reqwest::header::{DATE, HeaderMap, RETRY_AFTER};
 use serde_json::Value;
 
@@ -12,11 +12,7 @@ const MAX_DELAY: Duration = Duration::from_secs(31 * 24 * 3600);
 
 /// Reads `x-should-retry`.
 pub(super) fn should_retry(headers: &HeaderMap) -> Option<bool> {
-    match header(headers, "x-should-retry")?.trim() {
-        "true" => Some(true),
-        "false" => Some(false),
-        _ => None,
-    }
+    header(headers, "x-should-retry")?.parse().ok()
 }
 
 /// Reads `retry-after-ms`, then `retry-after` in seconds, as a date, or as what limits are given in.
@@ -25,10 +21,10 @@ pub(super) fn should_retry(headers: &HeaderMap) -> Option<bool> {
 /// stands in where there is none.
 pub(super) fn from_headers(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
     let milliseconds = header(headers, "retry-after-ms")
-        .and_then(|value| value.trim().parse::<f64>().ok())
+        .and_then(|value| value.parse::<f64>().ok())
         .and_then(|value| seconds(value / 1000.0));
     milliseconds.or_else(|| {
-        let value = header(headers, RETRY_AFTER.as_str())?.trim();
+        let value = header(headers, RETRY_AFTER.as_str())?;
         match http_date(value) {
             Some(date) => until(date, headers, now),
             None => reset(value, headers, now),
@@ -42,22 +38,18 @@ pub(super) fn from_limits(status: u16, headers: &HeaderMap, now: SystemTime) -> 
     if status != 429 {
         return None;
     }
+    let is_reached = |name: &str| {
+        let beside = |word: &str| header(headers, &name.replace("reset", word));
+        // Of the several limits of a subscription only some are reached.
+        beside("remaining").is_none_or(|left| left == "0")
+            && beside("status").is_none_or(|status| !status.starts_with("allowed"))
+    };
     headers
-        .iter()
-        .filter(|(name, _)| {
-            let name = name.as_str();
-            (name.contains("ratelimit") || name.contains("rate-limit")) && name.contains("reset")
-        })
-        .filter(|(name, _)| {
-            let left = name.as_str().replace("reset", "remaining");
-            header(headers, &left).is_none_or(|left| left.trim() == "0")
-        })
-        .filter(|(name, _)| {
-            // Of the several limits of a subscription only some are reached.
-            let status = name.as_str().replace("reset", "status");
-            header(headers, &status).is_none_or(|status| !status.trim().starts_with("allowed"))
-        })
-        .filter_map(|(_, value)| reset(value.to_str().ok()?, headers, now))
+        .keys()
+        .map(|name| name.as_str())
+        .filter(|name| name.contains("ratelimit") || name.contains("rate-limit"))
+        .filter(|name| name.contains("reset") && is_reached(name))
+        .filter_map(|name| reset(header(headers, name)?, headers, now))
         .max()
 }
 
@@ -77,7 +69,7 @@ pub(super) fn from_fields(fields: &Value) -> Option<Duration> {
         .flat_map(|object| KEYS.iter().filter_map(move |key| object.get(key)))
         .find_map(|value| match value {
             Value::Number(number) => seconds(number.as_f64()?),
-            Value::String(text) => text.parse().map_or_else(|_| go_duration(text), seconds),
+            Value::String(text) => text.parse().map_or_else(|_| with_units(text), seconds),
             _ => None,
         })
 }
@@ -92,81 +84,40 @@ pub(super) fn from_text(text: &str) -> Option<Duration> {
     ];
     BEFORE.iter().find_map(|before| {
         let (_, rest) = text.split_once(before)?;
-        worded_duration(rest)
+        let mut words = rest.split_whitespace();
+        let first = words.next()?;
+        let is_number = first.parse::<f64>().is_ok();
+        let unit = words.next().filter(|_| is_number).unwrap_or_default();
+        with_units(format!("{first} {unit}").trim_end_matches(|c: char| !c.is_ascii_alphabetic()))
     })
 }
 
-/// Reads a duration at the start of `text` with its unit, given as a letter or a word.
-fn worded_duration(text: &str) -> Option<Duration> {
-    let end = text.find(|c: char| !(c.is_ascii_digit() || c == '.'))?;
-    let (number, rest) = text.split_at_checked(end)?;
-    let rest = rest.trim_start();
-    for (unit, scale) in [
-        ("milliseconds", 0.001),
-        ("second", 1.0),
-        ("minute", 60.0),
-        ("hour", 3600.0),
-    ] {
-        if rest.starts_with(unit) {
-            return seconds(number.parse::<f64>().ok()? * scale);
-        }
-    }
-    let word = text.split_whitespace().next()?;
-    go_duration(word.trim_end_matches(|c: char| !c.is_ascii_alphabetic()))
+/// Reads a duration with its units: `1s`, `6m0s`, `120ms`, `1.57s`, `1h2m3s`, `20 seconds`.
+fn with_units(text: &str) -> Option<Duration> {
+    let span: Span = text.parse().ok()?;
+    let length = span.to_duration(SpanRelativeTo::days_are_24_hours()).ok()?;
+    Duration::try_from(length)
+        .ok()
+        .filter(|delay| *delay <= MAX_DELAY)
 }
 
-/// Reads a duration as Go prints it: `1s`, `6m0s`, `120ms`, `1.57s`, `1h2m3s`.
-fn go_duration(text: &str) -> Option<Duration> {
-    let mut rest = text;
-    let mut total = 0.0;
-    while !rest.is_empty() {
-        let end = rest.find(|c: char| !(c.is_ascii_digit() || c == '.'))?;
-        let (number, after) = rest.split_at_checked(end)?;
-        let unit_end = after
-            .find(|c: char| !c.is_ascii_alphabetic())
-            .unwrap_or(after.len());
-        let (unit, after) = after.split_at_checked(unit_end)?;
-        let scale = match unit {
-            "ms" => 0.001,
-            "s" => 1.0,
-            "m" => 60.0,
-            "h" => 3600.0,
-            "d" => 86_400.0,
-            _ => return None,
-        };
-        total += number.parse::<f64>().ok()? * scale;
-        rest = after;
-    }
-    if text.is_empty() {
-        None
-    } else {
-        seconds(total)
-    }
-}
-
-/// Reads one reset header: a Go duration, seconds, seconds or milliseconds of the epoch, RFC 3339.
+/// Reads one reset header: a duration, seconds, seconds or milliseconds of the epoch, RFC 3339.
 fn reset(value: &str, headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
     /// Numbers above count from 1970: seconds since 2001, milliseconds since 2001.
     const EPOCH_SECONDS: f64 = 1e9;
     const EPOCH_MILLISECONDS: f64 = 1e12;
-    let value = value.trim();
-    match value.parse::<f64>() {
-        Ok(number) if number >= EPOCH_MILLISECONDS => {
-            // Whole milliseconds, which a division would blur.
-            let since = Duration::from_millis(number.round() as u64);
-            until(SystemTime::UNIX_EPOCH.checked_add(since)?, headers, now)
-        }
-        Ok(number) if number >= EPOCH_SECONDS => until(epoch(number)?, headers, now),
-        Ok(number) => seconds(number),
+    let since_epoch = match value.parse::<f64>() {
+        // Whole milliseconds, which a division would blur.
+        Ok(number) if number >= EPOCH_MILLISECONDS => Duration::from_millis(number.round() as u64),
+        Ok(number) if number >= EPOCH_SECONDS => Duration::try_from_secs_f64(number).ok()?,
+        Ok(number) => return seconds(number),
         Err(_) => match value.parse::<Timestamp>() {
-            Ok(time) => until(time.into(), headers, now),
-            Err(_) => go_duration(value),
+            Ok(time) => return until(time.into(), headers, now),
+            Err(_) => return with_units(value),
         },
-    }
-}
-
-fn epoch(value: f64) -> Option<SystemTime> {
-    SystemTime::UNIX_EPOCH.checked_add(Duration::try_from_secs_f64(value).ok()?)
+    };
+    let time = SystemTime::UNIX_EPOCH.checked_add(since_epoch)?;
+    until(time, headers, now)
 }
 
 fn until(time: SystemTime, headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
@@ -189,5 +140,5 @@ fn seconds(value: f64) -> Option<Duration> {
 }
 
 fn header<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
-    headers.get(name)?.to_str().ok()
+    Some(headers.get(name)?.to_str().ok()?.trim())
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use reqwest::header::{CONTENT_TYPE, HeaderMap};
 use serde_json::Value;
 
-use super::delay;
+use super::{delay, safe_message};
 use crate::provider::json;
 
 /// Most bytes of text that signatures are looked for in.
@@ -14,17 +14,14 @@ const MAX_SEARCHED_BYTES: usize = 8192;
 /// What an error says of itself.
 #[derive(Debug, Default)]
 pub(super) struct Said {
-    /// The vendor's error type.
     pub(super) error_type: Option<String>,
-    /// The vendor's code, numbers as text.
+    /// Numbers as text.
     pub(super) code: Option<String>,
     /// A code deeper inside that tells more than the outer one; for classification only.
     pub(super) inner_code: Option<String>,
-    /// The message as sent.
     pub(super) message: Option<String>,
     /// The HTTP status that the object names, 300 to 599.
     pub(super) status: Option<u16>,
-    /// The delay that a field names.
     pub(super) retry_after: Option<Duration>,
     /// All text that may hold a signature, in lower case.
     pub(super) searched: String,
@@ -32,7 +29,7 @@ pub(super) struct Said {
 
 impl Said {
     /// Reads what is no JSON: plain text, a page, nothing.
-    pub(super) fn of_text(text: &str, headers: &HeaderMap) -> Self {
+    pub(super) fn of_text(text: &str, headers: &HeaderMap, status: u16) -> Self {
         let text = text.trim();
         let is_page = text.starts_with('<')
             || headers
@@ -40,23 +37,61 @@ impl Said {
                 .is_some_and(|value| value.as_bytes().starts_with(b"text/html"));
         let message = if is_page {
             let title = title(text).unwrap_or("without a title");
-            Some(format!("a page of HTML instead of the API: {title}"))
+            format!("a page of HTML instead of the API: {title}")
+        } else if safe_message(text).is_empty() {
+            format!("the provider answered with status {status} and no message")
         } else {
-            (!text.is_empty()).then(|| text.to_owned())
+            text.to_owned()
         };
         Self {
-            searched: searched(&[message.as_deref()]),
-            message,
+            searched: searched(&message),
+            message: Some(message),
             ..Self::default()
         }
     }
 
-    /// What to show where nobody wrote a message.
-    pub(super) fn fallback(&self) -> String {
-        match self.code.as_deref().or(self.error_type.as_deref()) {
+    /// Reads an error object in any known form.
+    pub(super) fn of_json(payload: &Value) -> Self {
+        let payload = match payload {
+            Value::Array(items) => items.first().unwrap_or(payload),
+            _ => payload,
+        };
+        let body = find_body(payload);
+        // xAI puts a code beside an `error` that is a string; its set of codes is not the error's own.
+        let fields = if body.is_string() { &Value::Null } else { body };
+        let message = message(body).or_else(|| message(payload));
+        let inner_code = ["/details/error_code", "/innererror/code", "/error_code"]
+            .iter()
+            .find_map(|path| fields.pointer(path).and_then(Value::as_str))
+            .or_else(|| payload.get("code").and_then(Value::as_str))
+            .or_else(|| fields.get("status").and_then(Value::as_str));
+        let raw = fields.pointer("/metadata/raw").and_then(Value::as_str);
+        let texts = [message.as_deref(), raw].into_iter().flatten();
+        Self {
+            status: status(fields, payload),
+            retry_after: delay::from_fields(fields).or_else(|| delay::from_fields(payload)),
+            searched: searched(&texts.collect::<Vec<_>>().join("\n")),
+            error_type: fields
+                .get("type")
+                .and_then(Value::as_str)
+                .filter(|word| *word != "error")
+                .map(str::to_owned),
+            code: fields.get("code").and_then(plain),
+            inner_code: inner_code.map(str::to_owned),
+            message,
+        }
+    }
+
+    /// Returns the message, safe to show, or what stands for it where nobody wrote one.
+    pub(super) fn shown(&self) -> String {
+        let safe = safe_message(self.message.as_deref().unwrap_or_default());
+        if !safe.is_empty() {
+            return safe;
+        }
+        safe_message(&match self.code.as_deref().or(self.error_type.as_deref()) {
             Some(word) => format!("the provider reported {word} without a message"),
             None => "the provider reported an error without a message".to_owned(),
-        }
+        })
     }
 }
 
@@ -67,10 +102,8 @@ pub(super) fn find(body: &str) -> Option<Value> {
         (value.is_object() || value.is_array()).then_some(value)
     };
     let by_line = || {
-        let lines = body
-            .lines()
-            .map(|line| line.trim_start_matches('\u{feff}').trim());
-        lines
+        body.lines()
+            .map(|line| line.trim_start_matches('\u{feff}').trim())
             .map(|line| line.strip_prefix("data:").unwrap_or(line).trim_start())
             .filter(|line| line.starts_with(['{', '[']))
             .find_map(parse)
@@ -78,56 +111,23 @@ pub(super) fn find(body: &str) -> Option<Value> {
     parse(body).or_else(by_line)
 }
 
-/// Reads an error object in any known form.
-pub(super) fn read(payload: &Value) -> Said {
-    let payload = match payload {
-        Value::Array(items) => items.first().unwrap_or(payload),
-        _ => payload,
-    };
-    let body = find_body(payload);
-    // xAI puts a code beside an `error` that is a string; its set of codes is not the error's own.
-    let fields = if body.is_string() { &Value::Null } else { body };
-    let error_type = text(fields, "type").filter(|word| word != "error");
-    let code = scalar(fields, "code");
-    let message = message(body).or_else(|| message(payload));
-    let inner_code = ["/details/error_code", "/innererror/code", "/error_code"]
-        .iter()
-        .find_map(|path| fields.pointer(path).and_then(Value::as_str))
-        .or_else(|| payload.get("code").and_then(Value::as_str))
-        .or_else(|| fields.get("status").and_then(Value::as_str))
-        .map(str::to_owned);
-    let raw = fields.pointer("/metadata/raw").and_then(Value::as_str);
-    Said {
-        status: status(fields, payload),
-        retry_after: delay::from_fields(fields).or_else(|| delay::from_fields(payload)),
-        searched: searched(&[message.as_deref(), raw]),
-        error_type,
-        code,
-        inner_code,
-        message,
-    }
-}
-
 /// Goes down to the object, or the string, that holds the error's own fields.
 fn find_body(payload: &Value) -> &Value {
-    [
+    const PATHS: [&str; 5] = [
         "/response/error",
         "/error",
         "/error/0",
         "/errors/0",
         "/base_resp",
-    ]
-    .iter()
-    .filter_map(|path| payload.pointer(path))
-    .find(|found| found.is_object() || found.is_string())
-    .unwrap_or(payload)
+    ];
+    let mut found = PATHS.iter().filter_map(|path| payload.pointer(path));
+    found
+        .find(|found| found.is_object() || found.is_string())
+        .unwrap_or(payload)
 }
 
 fn message(body: &Value) -> Option<String> {
-    if let Value::String(text) = body {
-        return Some(text.clone());
-    }
-    [
+    const KEYS: [&str; 8] = [
         "message",
         "detail",
         "details",
@@ -136,10 +136,12 @@ fn message(body: &Value) -> Option<String> {
         "status_msg",
         "error_description",
         "title",
-    ]
-    .iter()
-    .filter_map(|key| body.get(key))
-    .find_map(|found| match found {
+    ];
+    if let Value::String(text) = body {
+        return Some(text.clone());
+    }
+    let mut values = KEYS.iter().filter_map(|key| body.get(key));
+    values.find_map(|found| match found {
         Value::String(text) if !text.is_empty() => Some(text.clone()),
         // FastAPI's list of what is wrong with a request.
         Value::Array(items) => listed(items),
@@ -153,14 +155,11 @@ fn listed(items: &[Value]) -> Option<String> {
         .iter()
         .filter_map(|item| {
             let text = item.get("msg").or_else(|| item.get("message"))?.as_str()?;
-            let place = item.get("loc").and_then(Value::as_array).map(|path| {
-                let path: Vec<String> = path
-                    .iter()
-                    .map(|step| plain(step).unwrap_or_default())
-                    .collect();
-                format!("{}: ", path.join("."))
-            });
-            Some(format!("{}{text}", place.unwrap_or_default()))
+            let Some(Value::Array(path)) = item.get("loc") else {
+                return Some(text.to_owned());
+            };
+            let path: Vec<String> = path.iter().filter_map(plain).collect();
+            Some(format!("{}: {text}", path.join(".")))
         })
         .collect();
     (!texts.is_empty()).then(|| texts.join("; "))
@@ -182,14 +181,7 @@ fn status(fields: &Value, payload: &Value) -> Option<u16> {
         .find(|status| (300..600).contains(status))
 }
 
-fn text(object: &Value, key: &str) -> Option<String> {
-    object.get(key)?.as_str().map(str::to_owned)
-}
-
-fn scalar(object: &Value, key: &str) -> Option<String> {
-    plain(object.get(key)?)
-}
-
+/// Returns a string or a number as text.
 fn plain(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()),
@@ -198,9 +190,8 @@ fn plain(value: &Value) -> Option<String> {
     }
 }
 
-fn searched(texts: &[Option<&str>]) -> String {
-    let joined: Vec<&str> = texts.iter().flatten().copied().collect();
-    let text: String = joined.join("\n").chars().take(MAX_SEARCHED_BYTES).collect();
+fn searched(text: &str) -> String {
+    let text: String = text.chars().take(MAX_SEARCHED_BYTES).collect();
     text.to_lowercase()
 }
 

@@ -10,22 +10,21 @@ use crate::provider::{ErrorKind, ProviderError};
 
 /// The error for a request that got no answer.
 pub(super) fn before_answer(url: &str, error: &reqwest::Error) -> ProviderError {
-    let place = place(url);
-    let cause = cause(error);
-    if error.is_timeout() {
+    let (place, cause) = (place(url), cause(error));
+    let (kind, message) = if error.is_timeout() {
         let message = format!("failed to connect to {place} in time");
-        return ProviderError::new(ErrorKind::Timeout, message);
-    }
-    if error.is_builder() {
+        (ErrorKind::Timeout, message)
+    } else if error.is_builder() {
         let message = format!("failed to build the request to {place}, check base_url: {cause}");
-        return ProviderError::new(ErrorKind::NotConfigured, message);
-    }
-    let message = if error.is_connect() {
-        format!("failed to connect to {place}: {cause}")
+        (ErrorKind::NotConfigured, message)
+    } else if error.is_connect() {
+        let message = format!("failed to connect to {place}: {cause}");
+        (ErrorKind::Connect, message)
     } else {
-        format!("the connection to {place} broke before the answer: {cause}")
+        let message = format!("the connection to {place} broke before the answer: {cause}");
+        (ErrorKind::Connect, message)
     };
-    ProviderError::new(ErrorKind::Connect, message)
+    ProviderError::new(kind, message)
 }
 
 /// The error for an answer that broke off.
@@ -50,13 +49,17 @@ pub(super) fn too_slow(url: &str, what: &str, limit: Duration) -> ProviderError 
 
 /// Host and port of a URL.
 pub(super) fn place(url: &str) -> String {
+    let place = |url: Url| {
+        Some(format!(
+            "{}:{}",
+            url.host_str()?,
+            url.port_or_known_default()?
+        ))
+    };
     let parsed = Url::parse(url).ok();
-    let place = parsed.as_ref().and_then(|url| {
-        let host = url.host_str()?;
-        let port = url.port_or_known_default()?;
-        Some(format!("{host}:{port}"))
-    });
-    place.unwrap_or_else(|| "the provider".to_owned())
+    parsed
+        .and_then(place)
+        .unwrap_or_else(|| "the provider".to_owned())
 }
 
 /// The innermost cause, which is the one that says something: "connection refused".

@@ -7,7 +7,7 @@ use secrecy::ExposeSecret;
 
 use crate::config::ProviderConfig;
 use crate::provider::ProviderError;
-use crate::provider::error::without;
+use crate::provider::error::REDACTED;
 
 /// Shortest text taken for a secret, in bytes: a shorter one occurs by chance.
 const MIN_BYTES: usize = 8;
@@ -42,7 +42,7 @@ impl Secrets {
         let others = [&mut error.error_type, &mut error.code];
         for field in others.into_iter().flatten().chain([&mut error.message]) {
             for secret in &self.0 {
-                *field = without(field, secret);
+                *field = field.replace(secret, REDACTED);
                 cut_tail(field, secret);
             }
         }
@@ -51,12 +51,10 @@ impl Secrets {
 
     /// Overwrites them in bytes that keep their length.
     pub(crate) fn mask(&self, bytes: &mut [u8]) {
-        for secret in self.0.iter().map(String::as_bytes) {
-            let mut from = 0;
-            while let Some(found) = find(bytes.get(from..).unwrap_or_default(), secret) {
-                let start = from + found;
-                from = start + secret.len();
-                if let Some(place) = bytes.get_mut(start..from) {
+        for secret in &self.0 {
+            let found: Vec<usize> = memchr::memmem::find_iter(bytes, secret).collect();
+            for start in found {
+                if let Some(place) = bytes.get_mut(start..start + secret.len()) {
                     place.fill(b'*');
                 }
             }
@@ -65,9 +63,10 @@ impl Secrets {
 
     /// Overwrites them in text.
     pub(crate) fn mask_text(&self, text: &str) -> String {
-        self.0
-            .iter()
-            .fold(text.to_owned(), |text, secret| without(&text, secret))
+        let secrets = self.0.iter();
+        secrets.fold(text.to_owned(), |text, secret| {
+            text.replace(secret, REDACTED)
+        })
     }
 }
 
@@ -87,12 +86,6 @@ fn cut_tail(message: &mut String, secret: &str) {
     }
 }
 
-fn find(bytes: &[u8], wanted: &[u8]) -> Option<usize> {
-    bytes
-        .windows(wanted.len())
-        .position(|window| window == wanted)
-}
-
 #[cfg(test)]
 mod tests {
     use secrecy::SecretString;
@@ -100,10 +93,10 @@ mod tests {
     use super::*;
     use crate::config::ProviderKind;
     use crate::provider::ErrorKind;
-    use crate::provider::samples;
+    use crate::provider::testing;
 
     fn secrets() -> Secrets {
-        let mut config = samples::config(ProviderKind::Chat, "generic", "http://host");
+        let mut config = testing::config(ProviderKind::Chat, "generic", "http://host");
         config.api_key = Some(SecretString::from("hunter2/hunter2 \n".to_owned()));
         config
             .headers

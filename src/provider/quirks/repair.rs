@@ -9,43 +9,33 @@ use parking_lot::Mutex;
 use serde_json::Value;
 
 use super::{CallIds, OutputCap, Quirks, ReasoningBack, Summaries, SystemRole, ThinkingDialect};
+use crate::provider::error::lacks_tools;
 use crate::provider::{ErrorKind, ProviderError};
 
 /// Most models that repairs are remembered for; beyond it they are found anew each time.
 const MAX_MODELS: usize = 256;
 
-/// One change of a request.
+/// One change of a request: what is left out of it or put otherwise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Repair {
-    /// The other field for the most tokens of the answer.
     OtherOutputCap,
-    /// No `temperature`.
     NoTemperature,
-    /// No `stream_options`.
     NoStreamOptions,
     /// `system` instead of `developer`.
     SystemRole,
-    /// No word on thinking.
     NoThinking,
-    /// No summary of the reasoning.
     NoSummary,
     /// Reasoning goes back with every reply.
     ReasoningRequired,
-    /// No reasoning goes back.
     NoReasoningBack,
     /// Ids of nine letters or digits.
     ShortIds,
     /// An assistant message between tool and user.
     NoUserAfterTool,
-    /// No `tool_choice`.
     NoToolChoice,
-    /// No tools: the model has none.
     NoTools,
-    /// No images: the model has no eyes.
     NoImages,
-    /// No `prompt_cache_key`.
     NoCacheKey,
-    /// No `include`.
     NoInclude,
     /// No demand on the routing.
     NotRouted,
@@ -93,17 +83,14 @@ impl Quirks {
 
 /// Finds the repair that an error asks for, if the refused body has what it complains about.
 pub(crate) fn find(error: &ProviderError, body: &Value, tried: &Repairs) -> Option<Repair> {
-    let repairable = matches!(
-        error.kind,
-        ErrorKind::InvalidRequest
-            | ErrorKind::NotFound
-            | ErrorKind::NoTools
-            | ErrorKind::Server
-            | ErrorKind::Unknown
-    );
-    if !repairable {
+    let (ErrorKind::InvalidRequest
+    | ErrorKind::NotFound
+    | ErrorKind::NoTools
+    | ErrorKind::Server
+    | ErrorKind::Unknown) = error.kind
+    else {
         return None;
-    }
+    };
     let complaint = Complaint {
         text: error.message.to_lowercase(),
         code: error.code.as_deref().unwrap_or_default(),
@@ -160,19 +147,8 @@ impl Complaint<'_> {
     }
 
     fn about_tools(&self) -> Option<Repair> {
-        let without = self.says(&[
-            "support tool",
-            "support function call",
-            "tool use is not supported",
-            "tool calling is not supported",
-            "tools are not supported",
-            "tools is not supported",
-            "function calling is not supported",
-            "function calling is not enabled",
-            "--enable-auto-tool-choice",
-            "requires --jinja",
-        ]);
-        if self.sent("tools") && (without || self.kind == ErrorKind::NoTools) {
+        let without = self.kind == ErrorKind::NoTools || self.says(&["requires --jinja"]);
+        if self.sent("tools") && (without || lacks_tools(&self.text)) {
             return Some(Repair::NoTools);
         }
         if self.says(&["v1/responses"]) && self.sent("messages") {
@@ -240,32 +216,29 @@ impl Complaint<'_> {
             ("chat_template_kwargs", Repair::NoThinking),
             ("thinking", Repair::NoThinking),
         ];
-        let sent = |name: &str| match name {
-            "include_obfuscation" => self.sent("stream_options"),
-            "enable_thinking" => self.sent("chat_template_kwargs"),
-            // "reasoning.effort" is named where "reasoning_effort" was meant, and the other way round.
-            "reasoning" => self.sent("reasoning") || self.sent("reasoning_effort"),
-            "thinking" => {
-                self.sent("thinking") || self.sent("reasoning_effort") || self.sent("reasoning")
-            }
-            name => self.sent(name),
+        let sent = |name: &str| {
+            let fields: &[&str] = match name {
+                "include_obfuscation" => &["stream_options"],
+                "enable_thinking" => &["chat_template_kwargs"],
+                // "reasoning.effort" is named where "reasoning_effort" was meant, and the other way round.
+                "reasoning" => &["reasoning", "reasoning_effort"],
+                "thinking" => &["thinking", "reasoning_effort", "reasoning"],
+                name => &[name],
+            };
+            fields.iter().any(|field| self.sent(field))
         };
-        parameters
-            .into_iter()
-            .find(|(name, _)| self.says(&[name]) && sent(name))
-            .map(|(_, repair)| repair)
+        let mut named = parameters.into_iter();
+        let (_, repair) = named.find(|(name, _)| self.says(&[name]) && sent(name))?;
+        Some(repair)
     }
 }
 
 fn has_image(message: &Value) -> bool {
-    ["content", "output"]
-        .into_iter()
-        .filter_map(|key| message.get(key)?.as_array())
-        .flatten()
-        .any(|part| {
-            let kind = part.get("type").and_then(Value::as_str).unwrap_or_default();
-            kind.ends_with("image_url") || kind.ends_with("image")
-        })
+    let parts = ["content", "output"].map(|key| message.get(key).and_then(Value::as_array));
+    parts.into_iter().flatten().flatten().any(|part| {
+        let kind = part.get("type").and_then(Value::as_str).unwrap_or_default();
+        kind.ends_with("image_url") || kind.ends_with("image")
+    })
 }
 
 /// What was learned of models: repairs, and mistakes that the model has still to be told of.
@@ -278,8 +251,7 @@ pub(crate) struct Learned {
 impl Learned {
     /// The repairs known for a model.
     pub(crate) fn repairs(&self, model: &str) -> Repairs {
-        let known = self.repairs.lock();
-        known.get(model).cloned().unwrap_or_default()
+        self.repairs.lock().get(model).cloned().unwrap_or_default()
     }
 
     /// Remembers repairs that a request was accepted with.
@@ -300,8 +272,7 @@ impl Learned {
 
     /// Takes the mistake noted for a conversation.
     pub(crate) fn take_mistake(&self, conversation: &str) -> Option<String> {
-        let mut mistakes = self.mistakes.lock();
-        mistakes.remove(conversation)
+        self.mistakes.lock().remove(conversation)
     }
 }
 

@@ -1,5 +1,5 @@
 use super::*;
-use crate::provider::samples::config;
+use crate::provider::testing::config;
 
 #[test]
 fn urls_with_and_without_a_version() {

@@ -1,8 +1,10 @@
 use std::fs;
+use std::time::Duration;
 
 use futures::stream;
 use reqwest::header::HeaderValue;
 use secrecy::SecretString;
+use serde_json::json;
 
 use super::*;
 use crate::provider::{ErrorKind, ProviderError};

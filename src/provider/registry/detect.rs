@@ -3,8 +3,7 @@
 //! It is used once it lists a model that can chat, and stays the default from then on: where it stops, a message says
 //! so, and no other provider steps in unseen.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use super::{Instance, ProviderInfo, Providers};
@@ -17,15 +16,14 @@ pub(super) const ID: &str = "ollama";
 const LOOK_TIME: Duration = Duration::from_secs(2);
 
 /// Where an Ollama is looked for, and whether one was found.
+#[derive(Default)]
 pub(super) struct Detect {
     base_url: String,
-    found: OnceLock<()>,
-    /// Held while somebody looks, across the question to it: others wait for what comes of that. Counts the looks.
-    looks: tokio::sync::Mutex<u64>,
-    /// The same number, for those who do not hold it.
-    ended: AtomicU64,
-    /// Set when somebody looked for the first time.
-    looked: tokio::sync::OnceCell<()>,
+    is_found: AtomicBool,
+    /// Held while somebody looks, across the question to it: others wait for what comes of that.
+    looking: tokio::sync::Mutex<()>,
+    /// How often somebody looked.
+    looks: AtomicU64,
 }
 
 /// An Ollama that answers from now on.
@@ -42,15 +40,12 @@ impl Detect {
     pub(super) fn at(base_url: String) -> Self {
         Self {
             base_url,
-            found: OnceLock::new(),
-            looks: tokio::sync::Mutex::default(),
-            ended: AtomicU64::new(0),
-            looked: tokio::sync::OnceCell::new(),
+            ..Self::default()
         }
     }
 
     pub(super) fn is_found(&self) -> bool {
-        self.found.get().is_some()
+        self.is_found.load(Ordering::Relaxed)
     }
 }
 
@@ -63,27 +58,23 @@ impl Providers {
         if detect.is_found() {
             return None;
         }
-        let before = detect.ended.load(Ordering::Relaxed);
-        let mut looks = detect.looks.lock().await;
-        if *looks != before {
+        let before = detect.looks.load(Ordering::Relaxed);
+        let _looking = detect.looking.lock().await;
+        if detect.looks.load(Ordering::Relaxed) != before {
             // Somebody else looked meanwhile: where a server says nothing, each further look would take its whole time.
             return None;
         }
         let found = self.look(detect).await;
-        *looks += 1;
-        detect.ended.store(*looks, Ordering::Relaxed);
-        drop(looks);
-        // It may be that somebody waited for the first time for longer than this took.
-        detect.looked.set(()).ok();
+        detect.looks.fetch_add(1, Ordering::Relaxed);
         found
     }
 
     /// Returns what [`Providers::detect`] does, but only to whoever asks first; others wait for that.
     pub async fn detect_first(&self) -> Option<Found> {
         let detect = self.shared.detect.as_ref()?;
-        match detect.looked.initialized() {
-            true => None,
-            false => self.detect().await,
+        match detect.looks.load(Ordering::Relaxed) {
+            0 => self.detect().await,
+            _ => None,
         }
     }
 
@@ -94,14 +85,14 @@ impl Providers {
         }
         let mut config = ProviderConfig::from(presets::preset(ID)?);
         config.base_url.clone_from(&detect.base_url);
-        let instance = Instance::new(Arc::new(config), &self.shared.clients);
+        let instance = Instance::new(config, &self.shared.clients);
         let listed = tokio::time::timeout(LOOK_TIME, instance.provider.models()).await;
         let model = listed.ok()?.ok()?.into_iter().next()?.id;
         let mut instances = self.shared.instances.write();
         if instances.iter().any(|known| known.config.id == ID) {
             return None;
         }
-        detect.found.set(()).ok();
+        detect.is_found.store(true, Ordering::Relaxed);
         let info = self.info(&instance.config);
         instances.insert(0, instance);
         Some(Found { info, model })

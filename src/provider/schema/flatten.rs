@@ -5,6 +5,7 @@
 
 use serde_json::{Map, Value, json};
 
+use super::node::add_to_description;
 use super::{MAX_DEPTH, MAX_NODES, SchemaProblem, resolve};
 
 /// Keywords that no vendor takes at the top and that an object's fields can do without.
@@ -96,7 +97,8 @@ fn may_be_object(kind: Option<&Value>) -> bool {
     }
 }
 
-fn parts(flat: &mut Map<String, Value>, keyword: &str) -> Vec<Value> {
+/// Takes out the schemas that a keyword lists.
+pub(super) fn parts(flat: &mut Map<String, Value>, keyword: &str) -> Vec<Value> {
     match flat.shift_remove(keyword) {
         Some(Value::Array(parts)) => parts,
         _ => Vec::new(),
@@ -104,7 +106,7 @@ fn parts(flat: &mut Map<String, Value>, keyword: &str) -> Vec<Value> {
 }
 
 /// Adds what `part` demands too. What `flat` says itself goes first.
-fn join(flat: &mut Map<String, Value>, part: Map<String, Value>) {
+pub(super) fn join(flat: &mut Map<String, Value>, part: Map<String, Value>) {
     for (keyword, value) in part {
         match (flat.get_mut(&keyword), value) {
             (None, value) => {
@@ -118,10 +120,7 @@ fn join(flat: &mut Map<String, Value>, part: Map<String, Value>) {
                 }
             }
             (Some(Value::Array(own)), Value::Array(more)) if keyword == "required" => {
-                let new: Vec<_> = more
-                    .into_iter()
-                    .filter(|name| !own.contains(name))
-                    .collect();
+                let new: Vec<_> = more.into_iter().filter(|it| !own.contains(it)).collect();
                 own.extend(new);
             }
             _ => {}
@@ -155,10 +154,11 @@ fn choose(flat: &mut Map<String, Value>, mut choices: Vec<Map<String, Value>>) {
             }
         }
     }
-    let mut together = Map::new();
-    together.insert("properties".to_owned(), Value::Object(fields));
-    together.insert("required".to_owned(), Value::Array(common));
-    join(flat, together);
+    let together = [
+        ("properties".to_owned(), Value::Object(fields)),
+        ("required".to_owned(), Value::Array(common)),
+    ];
+    join(flat, Map::from_iter(together));
 }
 
 /// Lets a field be as `schema` says too.
@@ -180,26 +180,16 @@ fn offer(fields: &mut Map<String, Value>, name: &str, schema: &Value) {
 
 fn describe(flat: &mut Map<String, Value>, choices: &[Map<String, Value>]) {
     let names = |choice: &Map<String, Value>| {
-        let fields = choice.get("properties").and_then(Value::as_object);
-        let required = choice.get("required").and_then(Value::as_array);
-        let of_fields = || fields.map(|fields| fields.keys().cloned().collect::<Vec<_>>());
-        let of_required = required.map(|names| {
-            let names = names.iter().filter_map(Value::as_str);
-            names.map(str::to_owned).collect::<Vec<_>>()
-        });
-        let names = of_required
-            .filter(|names| !names.is_empty())
-            .or_else(of_fields);
-        names.unwrap_or_default().join(", ")
+        let names: Vec<&str> = match (choice.get("required"), choice.get("properties")) {
+            (Some(Value::Array(names)), _) if names.iter().any(Value::is_string) => {
+                names.iter().filter_map(Value::as_str).collect()
+            }
+            (_, Some(Value::Object(fields))) => fields.keys().map(String::as_str).collect(),
+            _ => Vec::new(),
+        };
+        format!("({})", names.join(", "))
     };
-    let sets: Vec<_> = choices
-        .iter()
-        .map(|choice| format!("({})", names(choice)))
-        .collect();
+    let sets: Vec<_> = choices.iter().map(names).collect();
     let sentence = format!("Fields that go together: {}.", sets.join(" or "));
-    let description = match flat.get("description").and_then(Value::as_str) {
-        Some(description) => format!("{description} {sentence}"),
-        None => sentence,
-    };
-    flat.insert("description".to_owned(), Value::from(description));
+    add_to_description(flat, &sentence);
 }

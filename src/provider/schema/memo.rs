@@ -2,7 +2,7 @@
 //! all else that a request is made from.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, LazyLock, Weak};
 
 use parking_lot::Mutex;
 use serde_json::Value;
@@ -12,24 +12,19 @@ use super::{SchemaProblem, Wire, normalise};
 /// Most schemas that are remembered, each for each wire format: the tools of a dozen servers.
 const MAX_KNOWN: usize = 1024;
 
-static KNOWN: Mutex<Option<Known>> = Mutex::new(None);
+static KNOWN: LazyLock<Mutex<Known>> = LazyLock::new(Mutex::default);
 
 /// By the schema's address, which nothing else has as long as a reference to it is kept, a weak one included.
 type Known = HashMap<(usize, Wire), (Weak<Value>, Result<Arc<Value>, SchemaProblem>)>;
 
 /// Does what [`normalise`] does, once for a schema.
-///
-/// # Errors
-///
-/// As [`normalise`].
 pub(super) fn normalised(schema: &Arc<Value>, wire: Wire) -> Result<Arc<Value>, SchemaProblem> {
     let key = (Arc::as_ptr(schema).addr(), wire);
-    if let Some((_, normal)) = KNOWN.lock().get_or_insert_default().get(&key) {
+    if let Some((_, normal)) = KNOWN.lock().get(&key) {
         return normal.clone();
     }
     let normal = normalise(schema, wire).map(Arc::new);
     let mut known = KNOWN.lock();
-    let known = known.get_or_insert_default();
     if known.len() >= MAX_KNOWN {
         known.retain(|_, (schema, _)| schema.strong_count() > 0);
     }

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+use data_encoding::HEXLOWER;
 use sha2::{Digest, Sha256};
 
 use crate::message::ToolSpec;
@@ -45,7 +46,8 @@ pub(crate) fn wire_name(name: &str) -> Cow<'_, str> {
         return Cow::Borrowed(name);
     }
     let digest = Sha256::digest(name.as_bytes());
-    let tail: String = digest.iter().take(4).map(|b| format!("{b:02x}")).collect();
+    let mut tail = HEXLOWER.encode(&digest);
+    tail.truncate(8);
     let head: String = name
         .chars()
         .map(|c| if allowed(c) { c } else { '_' })

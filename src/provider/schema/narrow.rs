@@ -3,6 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::Wire;
+use super::flatten::{join, parts};
 use super::node::{add_to_description, alternatives};
 
 /// Keywords of a field that Ollama's typed structs keep (`docs/providers.md`, "Tool schemas").
@@ -21,7 +22,11 @@ const GEMINI: [&str; 5] = ["nullable", "minimum", "maximum", "minItems", "maxIte
 
 /// Brings a normal schema, whose inner ones are narrow already, into the form of `wire`.
 pub(super) fn narrow(schema: &mut Map<String, Value>, wire: Wire) {
-    merge_parts(schema);
+    for part in parts(schema, "allOf") {
+        if let Value::Object(part) = part {
+            join(schema, part);
+        }
+    }
     rename(schema);
     if wire == Wire::Gemini {
         for_gemini(schema);
@@ -37,33 +42,6 @@ pub(super) fn narrow(schema: &mut Map<String, Value>, wire: Wire) {
     schema.retain(|keyword, _| kept(keyword));
     if !told.is_empty() {
         add_to_description(schema, &format!("({})", told.join("; ")));
-    }
-}
-
-/// Puts the parts of `allOf` into the schema itself; what it says itself goes first.
-fn merge_parts(schema: &mut Map<String, Value>) {
-    let Some(Value::Array(parts)) = schema.shift_remove("allOf") else {
-        return;
-    };
-    for part in parts {
-        let Value::Object(part) = part else { continue };
-        for (keyword, value) in part {
-            match (schema.get_mut(&keyword), value) {
-                (None, value) => {
-                    schema.insert(keyword, value);
-                }
-                (Some(Value::Object(own)), Value::Object(more)) if keyword == "properties" => {
-                    for (name, field) in more {
-                        own.entry(name).or_insert(field);
-                    }
-                }
-                (Some(Value::Array(own)), Value::Array(more)) if keyword == "required" => {
-                    let new: Vec<_> = more.into_iter().filter(|it| !own.contains(it)).collect();
-                    own.extend(new);
-                }
-                _ => {}
-            }
-        }
     }
 }
 
@@ -91,27 +69,20 @@ fn for_gemini(schema: &mut Map<String, Value>) {
         if let [only] = kinds.as_slice() {
             schema.insert("type".to_owned(), only.clone());
         } else {
-            let each = kinds.iter().map(|kind| {
-                if kind == "array" {
-                    json!({"type": kind, "items": {"type": "string"}})
-                } else {
-                    json!({"type": kind})
-                }
+            let each = kinds.iter().map(|kind| match kind.as_str() {
+                Some("array") => json!({"type": kind, "items": {"type": "string"}}),
+                _ => json!({"type": kind}),
             });
             let each = Value::Array(each.collect());
             schema.entry("anyOf").or_insert(each);
         }
     }
-    let all_text = |values: &Vec<Value>| values.iter().all(Value::is_string);
-    match schema.get("enum") {
-        Some(Value::Array(values)) if all_text(values) => {
+    match schema.shift_remove("enum") {
+        Some(Value::Array(values)) if values.iter().all(Value::is_string) => {
+            schema.insert("enum".to_owned(), Value::Array(values));
             schema.insert("type".to_owned(), Value::from("string"));
         }
-        Some(_) => {
-            if let Some(values) = schema.shift_remove("enum") {
-                add_to_description(schema, &format!("(one of {values})"));
-            }
-        }
+        Some(values) => add_to_description(schema, &format!("(one of {values})")),
         None => {}
     }
     if schema.get("items") == Some(&json!({})) {

@@ -2,6 +2,8 @@
 //!
 //! Keywords whose value the standard does not allow are left out, and so are those nobody reads.
 
+use std::collections::HashSet;
+
 use serde_json::{Map, Value, json};
 
 use super::narrow::narrow;
@@ -10,51 +12,16 @@ use super::{MAX_DEPTH, MAX_NODES, SchemaProblem, Wire, resolve};
 /// Longest name of a field that Anthropic takes; it has to be `^[a-zA-Z0-9_.-]{1,64}$`.
 const MAX_FIELD: usize = 64;
 
-/// What the value of a keyword has to be.
-enum Sort {
-    Type,
-    Schema,
-    /// A schema, or a list of them in older drafts.
-    Items,
-    /// Schemas by name.
-    Map,
-    /// Schemas in a list.
-    List,
-    Required,
-    /// A list that is not empty.
-    Values,
-    /// A number, or a flag in draft 4.
-    Exclusive,
-    Text,
-    Number,
-    Flag,
-    Any,
-    /// Nobody reads it.
-    None,
-}
-
-fn sort(keyword: &str) -> Sort {
-    match keyword {
-        "type" => Sort::Type,
-        "additionalProperties" | "not" | "if" | "then" | "else" | "contains" | "propertyNames" => {
-            Sort::Schema
-        }
-        "items" => Sort::Items,
-        "properties" | "patternProperties" | "$defs" | "definitions" | "dependentSchemas" => {
-            Sort::Map
-        }
-        "anyOf" | "oneOf" | "allOf" | "prefixItems" => Sort::List,
-        "required" => Sort::Required,
-        "enum" | "examples" => Sort::Values,
-        "exclusiveMinimum" | "exclusiveMaximum" => Sort::Exclusive,
-        "description" | "title" | "format" | "pattern" => Sort::Text,
-        "minimum" | "maximum" | "multipleOf" | "minLength" | "maxLength" | "minItems"
-        | "maxItems" | "minProperties" | "maxProperties" => Sort::Number,
-        "uniqueItems" => Sort::Flag,
-        "default" | "const" => Sort::Any,
-        _ => Sort::None,
-    }
-}
+/// Keywords whose value is a schema.
+const SCHEMAS: [&str; 7] = [
+    "additionalProperties",
+    "not",
+    "if",
+    "then",
+    "else",
+    "contains",
+    "propertyNames",
+];
 
 /// The walk through one tool's schema.
 pub(super) struct Walk<'a> {
@@ -153,6 +120,8 @@ impl<'a> Walk<'a> {
         Ok(normal)
     }
 
+    /// Returns the value that a keyword goes on with; `None` for one that the standard does not allow,
+    /// and for keywords that nobody reads.
     fn value(
         &mut self,
         keyword: &str,
@@ -161,39 +130,61 @@ impl<'a> Walk<'a> {
         depth: usize,
     ) -> Result<Option<Value>, SchemaProblem> {
         let inner = depth + 1;
-        Ok(match (sort(keyword), value) {
-            (Sort::Type, value) => kinds(value),
-            // References are put in place, so that nobody asks for what they point to.
-            (Sort::Map, _) if self.wire.is_narrow() && keyword != "properties" => None,
-            (Sort::Schema, Value::Bool(_)) => Some(value.clone()),
-            (Sort::Schema | Sort::Items, Value::Object(_)) => Some(self.any(value, inner)?),
-            (Sort::Items, Value::Bool(_)) => Some(json!({})),
-            (Sort::Items, Value::Array(of_each)) => Some(alternatives(self.list(of_each, inner)?)),
-            (Sort::Map, Value::Object(schemas)) => {
-                let mut normal = Map::new();
-                for (name, schema) in schemas {
-                    normal.insert(name.clone(), self.any(schema, inner)?);
-                }
-                Some(Value::Object(normal))
+        let is_schema = SCHEMAS.contains(&keyword);
+        Ok(match (keyword, value) {
+            ("type", _) => kinds(value),
+            ("properties", Value::Object(schemas)) => Some(self.named(schemas, inner)?),
+            (
+                "patternProperties" | "$defs" | "definitions" | "dependentSchemas",
+                Value::Object(schemas),
+            ) => match self.wire.is_narrow() {
+                // References are put in place, so that nobody asks for what they point to.
+                true => None,
+                false => Some(self.named(schemas, inner)?),
+            },
+            (_, Value::Bool(_)) if is_schema => Some(value.clone()),
+            (_, Value::Object(_)) if is_schema || keyword == "items" => {
+                Some(self.any(value, inner)?)
             }
-            (Sort::List, Value::Array(schemas)) if !schemas.is_empty() => {
+            ("items", Value::Bool(_)) => Some(json!({})),
+            // A list of them in older drafts.
+            ("items", Value::Array(of_each)) => Some(alternatives(self.list(of_each, inner)?)),
+            ("anyOf" | "oneOf" | "allOf" | "prefixItems", Value::Array(schemas))
+                if !schemas.is_empty() =>
+            {
                 Some(Value::Array(self.list(schemas, inner)?))
             }
-            (Sort::Required, Value::Array(names)) => required(names),
-            (Sort::Values, Value::Array(values)) if !values.is_empty() => Some(value.clone()),
-            (Sort::Exclusive, Value::Bool(true)) => {
+            ("enum" | "examples", Value::Array(values)) if values.is_empty() => None,
+            // A flag in draft 4.
+            ("exclusiveMinimum" | "exclusiveMaximum", Value::Bool(true)) => {
                 let bound = keyword.trim_start_matches("exclusive").to_ascii_lowercase();
-                schema
-                    .get(&bound)
-                    .filter(|bound| bound.is_number())
-                    .cloned()
+                let bound = schema.get(&bound).filter(|bound| bound.is_number());
+                bound.cloned()
             }
-            (Sort::Exclusive | Sort::Number, Value::Number(_))
-            | (Sort::Text, Value::String(_))
-            | (Sort::Flag, Value::Bool(_))
-            | (Sort::Any, _) => Some(value.clone()),
+            ("required" | "enum" | "examples", Value::Array(_))
+            | ("description" | "title" | "format" | "pattern", Value::String(_))
+            | (
+                "minimum" | "maximum" | "multipleOf" | "minLength" | "maxLength" | "minItems"
+                | "maxItems" | "minProperties" | "maxProperties" | "exclusiveMinimum"
+                | "exclusiveMaximum",
+                Value::Number(_),
+            )
+            | ("uniqueItems", Value::Bool(_))
+            | ("default" | "const", _) => Some(value.clone()),
             _ => None,
         })
+    }
+
+    fn named(
+        &mut self,
+        schemas: &Map<String, Value>,
+        depth: usize,
+    ) -> Result<Value, SchemaProblem> {
+        schemas
+            .iter()
+            .map(|(name, schema)| Ok((name.clone(), self.any(schema, depth)?)))
+            .collect::<Result<Map<_, _>, _>>()
+            .map(Value::Object)
     }
 
     fn list(&mut self, schemas: &[Value], depth: usize) -> Result<Vec<Value>, SchemaProblem> {
@@ -229,12 +220,9 @@ fn kinds(value: &Value) -> Option<Value> {
     match value {
         Value::String(_) => kind(value).map(Value::from),
         Value::Array(values) => {
-            let mut kinds: Vec<_> = Vec::new();
-            for kind in values.iter().filter_map(kind) {
-                if !kinds.contains(&kind) {
-                    kinds.push(kind);
-                }
-            }
+            let mut kinds: Vec<_> = values.iter().filter_map(kind).collect();
+            let mut seen = HashSet::new();
+            kinds.retain(|kind| seen.insert(*kind));
             match kinds.as_slice() {
                 [] => None,
                 [only] => Some(Value::from(*only)),
@@ -243,16 +231,6 @@ fn kinds(value: &Value) -> Option<Value> {
         }
         _ => None,
     }
-}
-
-fn required(names: &[Value]) -> Option<Value> {
-    let mut known: Vec<Value> = Vec::new();
-    for name in names.iter().filter(|name| name.is_string()) {
-        if !known.contains(name) {
-            known.push(name.clone());
-        }
-    }
-    (!known.is_empty()).then_some(Value::Array(known))
 }
 
 /// Puts right what depends on several keywords.
@@ -265,12 +243,10 @@ fn tidy(schema: &mut Map<String, Value>) {
             schema.shift_remove(bound);
         }
     }
-    let is_array = schema.get("type").is_some_and(|kind| {
-        kind == "array"
-            || kind
-                .as_array()
-                .is_some_and(|kinds| kinds.contains(&json!("array")))
-    });
+    let is_array = match schema.get("type") {
+        Some(Value::Array(kinds)) => kinds.iter().any(|kind| kind == "array"),
+        kind => kind.is_some_and(|kind| kind == "array"),
+    };
     if is_array && !schema.contains_key("items") {
         // OpenAI refuses lists of nothing in particular.
         schema.insert("items".to_owned(), json!({}));
@@ -278,17 +254,19 @@ fn tidy(schema: &mut Map<String, Value>) {
     keep_required(schema);
 }
 
-/// Keeps of `required` what `properties` names.
+/// Keeps of `required` what `properties` names, each once.
 fn keep_required(schema: &mut Map<String, Value>) {
-    let Some(Value::Object(fields)) = schema.get("properties") else {
-        schema.shift_remove("required");
-        return;
-    };
-    let known = |name: &Value| name.as_str().is_some_and(|name| fields.contains_key(name));
-    let kept = match schema.get("required") {
-        Some(Value::Array(names)) => names.iter().filter(|name| known(name)).cloned().collect(),
-        _ => Vec::new(),
-    };
+    let mut kept = Vec::new();
+    if let (Some(Value::Object(fields)), Some(Value::Array(names))) =
+        (schema.get("properties"), schema.get("required"))
+    {
+        for name in names {
+            let is_known = name.as_str().is_some_and(|name| fields.contains_key(name));
+            if is_known && !kept.contains(name) {
+                kept.push(name.clone());
+            }
+        }
+    }
     if kept.is_empty() {
         schema.shift_remove("required");
     } else {

@@ -1,7 +1,5 @@
 //! References that lead nowhere.
 
-use std::collections::HashMap;
-
 use serde_json::Value;
 
 use super::resolve;
@@ -13,14 +11,8 @@ const MAX_CHAIN: usize = 16;
 ///
 /// Depth is bounded by the walk that made `schema`.
 pub(super) fn drop_dangling(schema: &mut Value) {
-    let mut known = HashMap::new();
-    collect(schema, &mut known);
-    for (reference, ends) in &mut known {
-        *ends = ends_somewhere(schema, reference);
-    }
-    if known.values().any(|ends| !ends) {
-        clear(schema, &known);
-    }
+    let root = schema.clone();
+    clear(schema, &root);
 }
 
 fn ends_somewhere(root: &Value, reference: &str) -> bool {
@@ -37,30 +29,17 @@ fn ends_somewhere(root: &Value, reference: &str) -> bool {
     false
 }
 
-fn collect(value: &Value, known: &mut HashMap<String, bool>) {
+fn clear(value: &mut Value, root: &Value) {
     match value {
         Value::Object(fields) => {
-            if let Some(Value::String(reference)) = fields.get("$ref") {
-                known.insert(reference.clone(), false);
-            }
-            fields.values().for_each(|value| collect(value, known));
-        }
-        Value::Array(values) => values.iter().for_each(|value| collect(value, known)),
-        _ => {}
-    }
-}
-
-fn clear(value: &mut Value, known: &HashMap<String, bool>) {
-    match value {
-        Value::Object(fields) => {
-            let dangles = matches!(fields.get("$ref"), Some(Value::String(reference))
-                if known.get(reference) == Some(&false));
-            if dangles {
+            if let Some(Value::String(reference)) = fields.get("$ref")
+                && !ends_somewhere(root, reference)
+            {
                 fields.shift_remove("$ref");
             }
-            fields.values_mut().for_each(|value| clear(value, known));
+            fields.values_mut().for_each(|value| clear(value, root));
         }
-        Value::Array(values) => values.iter_mut().for_each(|value| clear(value, known)),
+        Value::Array(values) => values.iter_mut().for_each(|value| clear(value, root)),
         _ => {}
     }
 }

@@ -4,9 +4,9 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use super::recording::{MANIFEST, Recorded};
 use super::script::Script;
 use crate::config::format::Format;
+use crate::provider::record::{MANIFEST, Manifest};
 use crate::provider::{ErrorKind, ProviderError};
 
 /// The script that is compiled in.
@@ -15,32 +15,26 @@ const DEMONSTRATION: &str = include_str!("../../../config/demo.yaml");
 /// Largest script; a script is written by hand.
 const MAX_SCRIPT_BYTES: u64 = 4 * 1024 * 1024;
 
-/// What is played.
-#[derive(Debug)]
-pub(super) enum Play {
-    /// Steps by their conditions.
-    Script(Script),
-    /// Recorded exchanges in order.
-    Recorded(Recorded),
-}
+/// Largest list of recordings.
+const MAX_MANIFEST_BYTES: u64 = 16 * 1024 * 1024;
 
-impl Play {
-    /// Reads a file or a directory; the built-in script where there is neither.
-    ///
-    /// # Errors
-    ///
-    /// [`ErrorKind::NotConfigured`] with the file, the key and what is wrong.
-    pub(super) fn load(path: Option<&Path>) -> Result<Self, ProviderError> {
-        let Some(path) = path else {
-            return parse(DEMONSTRATION, Path::new("config/demo.yaml")).map(Self::Script);
-        };
-        if !path.is_dir() {
-            return read_script(path).map(Self::Script);
+/// Reads a file or a directory; the built-in script where there is neither.
+///
+/// The error is of [`ErrorKind::NotConfigured`], with the file, the key and what is wrong.
+pub(super) fn load(path: Option<&Path>) -> Result<Script, ProviderError> {
+    let Some(path) = path else {
+        return parse(DEMONSTRATION, Path::new("config/demo.yaml"));
+    };
+    let manifest = path.join(MANIFEST);
+    match (path.is_dir(), manifest.is_file()) {
+        (false, _) => read_script(path),
+        (true, false) => directory(path),
+        (true, true) => {
+            let text = read_text(&manifest, MAX_MANIFEST_BYTES)?;
+            let manifest: Manifest =
+                serde_json::from_str(&text).map_err(|error| broken(&manifest, &error))?;
+            Ok(Script::of_recordings(path, manifest.recordings))
         }
-        if path.join(MANIFEST).is_file() {
-            return Recorded::read(path).map(Self::Recorded);
-        }
-        directory(path).map(Self::Script)
     }
 }
 
@@ -81,16 +75,14 @@ fn parse(text: &str, path: &Path) -> Result<Script, ProviderError> {
 }
 
 /// Reads a text file of at most so many bytes.
-pub(super) fn read_text(path: &Path, most: u64) -> Result<String, ProviderError> {
+fn read_text(path: &Path, most: u64) -> Result<String, ProviderError> {
     let mut text = String::new();
     File::open(path)
         .and_then(|file| file.take(most + 1).read_to_string(&mut text))
         .map_err(|error| broken(path, &error))?;
     if text.len() as u64 > most {
-        return Err(broken(
-            path,
-            &format!("the file is larger than {most} bytes"),
-        ));
+        let reason = format!("the file is larger than {most} bytes");
+        return Err(broken(path, &reason));
     }
     Ok(text)
 }

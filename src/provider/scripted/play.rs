@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use futures::stream::{self, StreamExt};
+use futures::stream::{self, Stream, StreamExt};
 use serde_json::{Map, Value};
 
-use super::recording::Recording;
-use super::script::{Act, CallAct, ErrorAct, Figures, Script, Step};
+use super::recording;
+use super::script::{Act, CallAct, Script, Step};
 use super::situation::Situation;
 use crate::message::Usage;
 use crate::provider::{CallInput, Chunk, ChunkStream, End, ProviderError, Stop};
@@ -14,18 +14,9 @@ use crate::provider::{CallInput, Chunk, ChunkStream, End, ProviderError, Stop};
 /// Bytes of a token, for estimates.
 const BYTES_PER_TOKEN: usize = 4;
 
-/// Something that happens after a pause.
-struct Beat {
-    pause: Duration,
-    item: Result<Chunk, ProviderError>,
-}
-
 /// Plays a step.
 ///
-/// # Errors
-///
-/// The step's error where it comes in front; a recording's own refusal, or
-/// `NotConfigured` where it cannot be read.
+/// The error is the step's where that comes in front, or one of [`recording::play`].
 pub(super) fn step(
     script: &Script,
     step: &Step,
@@ -34,11 +25,10 @@ pub(super) fn step(
     model: &str,
 ) -> Result<ChunkStream, ProviderError> {
     match step.play.first() {
-        Some(Act::Recording(act)) => {
-            return Recording::read(&step.folder, &act.file, &act.api, act.status)?
-                .play(provider, model);
+        Some(Act::Recording(entry)) => {
+            return recording::play(&step.folder, entry, provider, model);
         }
-        Some(Act::Error(act)) => return Err(error(act)),
+        Some(Act::Error(act)) => return Err(act.error()),
         _ => {}
     }
     let mut beats = Beats {
@@ -47,24 +37,34 @@ pub(super) fn step(
         pause: Duration::ZERO,
         calls: 0,
         bytes: 0,
-        stop: step.stop.map(Stop::from),
+        stop: step.stop,
     };
     beats.push(Ok(Chunk::Start {
         model: Some(script.model.clone().unwrap_or_else(|| model.to_owned())),
     }));
     for act in &step.play {
-        if beats.act(act, situation).is_break() {
-            return Ok(beats.into_stream());
+        match act {
+            Act::Text(text) => beats.pieces(&situation.fill(text), Chunk::Text),
+            Act::Thinking(text) => beats.pieces(&situation.fill(text), Chunk::Thinking),
+            Act::Call(call) => beats.call(call),
+            Act::Pause(pause) => beats.pause += *pause,
+            Act::Error(act) => {
+                beats.push(Err(act.error()));
+                return Ok(paused(beats.beats).boxed());
+            }
+            // Alone in its step, and played by then.
+            Act::Recording(_) => {}
         }
     }
     beats.end(step.usage, situation);
-    Ok(beats.into_stream())
+    Ok(paused(beats.beats).boxed())
 }
 
 /// The beats of a step, as far as they are written.
 struct Beats<'s> {
     script: &'s Script,
-    beats: Vec<Beat>,
+    /// What happens, each after a pause.
+    beats: Vec<(Duration, Result<Chunk, ProviderError>)>,
     /// What passes before the next beat.
     pause: Duration,
     calls: usize,
@@ -75,24 +75,7 @@ struct Beats<'s> {
 impl Beats<'_> {
     fn push(&mut self, item: Result<Chunk, ProviderError>) {
         let pause = std::mem::take(&mut self.pause);
-        self.beats.push(Beat { pause, item });
-    }
-
-    /// Adds an act; breaks after an error, which ends the answer.
-    fn act(&mut self, act: &Act, situation: &Situation) -> std::ops::ControlFlow<()> {
-        match act {
-            Act::Text(text) => self.pieces(&situation.fill(text), Chunk::Text),
-            Act::Thinking(text) => self.pieces(&situation.fill(text), Chunk::Thinking),
-            Act::Call(call) => self.call(call),
-            Act::Pause(pause) => self.pause += *pause,
-            Act::Error(act) => {
-                self.push(Err(error(act)));
-                return std::ops::ControlFlow::Break(());
-            }
-            // Alone in its step, and played by then.
-            Act::Recording(_) => {}
-        }
-        std::ops::ControlFlow::Continue(())
+        self.beats.push((pause, item));
     }
 
     fn pieces(&mut self, text: &str, chunk: impl Fn(String) -> Chunk) {
@@ -126,44 +109,23 @@ impl Beats<'_> {
         }));
     }
 
-    fn end(&mut self, figures: Option<Figures>, situation: &Situation) {
+    fn end(&mut self, usage: Option<Usage>, situation: &Situation) {
         let by_calls = if self.calls > 0 {
             Stop::ToolUse
         } else {
             Stop::EndTurn
         };
-        let usage = match figures {
-            Some(figures) => Usage {
-                input: figures.input,
-                output: figures.output,
-                cache_read: figures.cache_read,
-                cache_write: figures.cache_write,
-                cache_write_1h: None,
-                reasoning: figures.reasoning,
-            },
-            None => Usage {
-                input: Some(tokens(situation.bytes)),
-                output: Some(tokens(self.bytes)),
-                ..Usage::default()
-            },
-        };
+        let usage = usage.unwrap_or_else(|| Usage {
+            input: Some(tokens(situation.bytes)),
+            output: Some(tokens(self.bytes)),
+            ..Usage::default()
+        });
         self.push(Ok(Chunk::End(End {
             stop: self.stop.unwrap_or(by_calls),
             raw_stop: None,
             usage,
             native: None,
         })));
-    }
-
-    fn into_stream(self) -> ChunkStream {
-        stream::iter(self.beats)
-            .then(|beat| async move {
-                if !beat.pause.is_zero() {
-                    tokio::time::sleep(beat.pause).await;
-                }
-                beat.item
-            })
-            .boxed()
     }
 }
 
@@ -179,18 +141,16 @@ fn input(raw: String, cut: bool) -> CallInput {
     }
 }
 
-fn error(act: &ErrorAct) -> ProviderError {
-    let message = act
-        .message
-        .clone()
-        .unwrap_or_else(|| format!("the script fails here: {:?}", act.kind));
-    ProviderError {
-        status: act.status,
-        retry_after: act.retry_after,
-        ..ProviderError::new(act.kind, message)
-    }
-}
-
 fn tokens(bytes: usize) -> u64 {
     u64::try_from(bytes.div_ceil(BYTES_PER_TOKEN)).unwrap_or(u64::MAX)
+}
+
+/// Gives out items, each after its pause.
+pub(super) fn paused<T>(items: Vec<(Duration, T)>) -> impl Stream<Item = T> {
+    stream::iter(items).then(|(pause, item)| async move {
+        if !pause.is_zero() {
+            tokio::time::sleep(pause).await;
+        }
+        item
+    })
 }

@@ -1,60 +1,55 @@
 //! The form of a script, as `docs/scripts.md` describes it. Unknown keys are refused.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 
 use super::situation::Situation;
-use crate::provider::{ErrorKind, Stop};
+use crate::message::Usage;
+use crate::provider::record::Entry;
+use crate::provider::{ErrorKind, ProviderError, Stop};
 use crate::units::parse_duration;
 
 /// Characters of a piece of text where a script says nothing else: about a token or two.
 const DEFAULT_CHUNK: usize = 8;
 
-/// A script: what a model would say.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Script {
-    /// The name of the model that answers.
-    #[serde(default)]
     pub(super) model: Option<String>,
-    /// The model's window in tokens, for gauges; unknown where absent.
-    #[serde(default)]
+    /// The model's window in tokens, for gauges.
     pub(super) context_window: Option<u64>,
-    /// Characters of one piece of text or input; at least 1.
-    #[serde(default)]
-    pub(super) chunk: Option<usize>,
+    /// Characters of one piece of text or input.
+    chunk: Option<usize>,
     /// Pause between two pieces.
     #[serde(default, deserialize_with = "duration")]
     pub(super) pace: Duration,
-    /// The first one whose conditions hold is played.
     pub(super) steps: Vec<Step>,
+    /// Whether it is a directory of recordings.
+    #[serde(skip)]
+    pub(super) is_recorded: bool,
 }
 
 /// One answer and when it is given.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Step {
-    /// When it is given; always, where absent.
     #[serde(default)]
-    pub(super) when: When,
+    when: When,
     /// How often it may be given, over all conversations; for ever where absent.
-    #[serde(default)]
-    pub(super) times: Option<u32>,
-    /// What the answer is made of, in order.
+    times: Option<u32>,
     pub(super) play: Vec<Act>,
-    /// Why it stops; `tool_use` or `end_turn` by what was played, where absent.
-    #[serde(default)]
-    pub(super) stop: Option<StopWord>,
-    /// Its figures; estimated from the texts where absent.
-    #[serde(default)]
-    pub(super) usage: Option<Figures>,
+    /// `tool_use` or `end_turn` by what was played, where absent.
+    pub(super) stop: Option<Stop>,
+    /// Estimated from the texts where absent.
+    pub(super) usage: Option<Usage>,
     /// How often it was given.
     #[serde(skip)]
-    pub(super) given: AtomicU32,
+    given: AtomicU32,
     /// The folder that its recordings are in.
     #[serde(skip)]
     pub(super) folder: PathBuf,
@@ -62,141 +57,71 @@ pub(super) struct Step {
 
 /// Conditions; all that are given have to hold.
 #[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(default, deny_unknown_fields)]
 pub(super) struct When {
-    /// The last message of the user has one of these, in any case.
-    #[serde(default)]
-    pub(super) user: Option<Words>,
-    /// So many turns came since that message; 0 is the first answer to it.
-    #[serde(default)]
+    #[serde(deserialize_with = "words")]
+    pub(super) user: Option<Vec<String>>,
     pub(super) turn: Option<usize>,
-    /// The last result is of this tool.
-    #[serde(default)]
     pub(super) tool: Option<String>,
-    /// The last result has one of these, in any case.
-    #[serde(default)]
-    pub(super) result: Option<Words>,
-    /// Whether the last result is an error, a refusal included.
-    #[serde(default)]
+    #[serde(deserialize_with = "words")]
+    pub(super) result: Option<Vec<String>>,
     pub(super) failed: Option<bool>,
-    /// All these tools are on offer and may be called.
-    #[serde(default)]
     pub(super) offers: Vec<String>,
 }
-
-/// One word or several.
-#[derive(Debug)]
-pub(super) struct Words(pub(super) Vec<String>);
 
 /// A piece of an answer.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Act {
-    /// Text; `{user}` and `{result}` stand for the last message and the last result.
     Text(String),
-    /// Thinking.
     Thinking(String),
-    /// A call of a tool.
     Call(CallAct),
-    /// A pause.
     #[serde(deserialize_with = "duration")]
     Pause(Duration),
-    /// A failure: in front, in place of an answer; further down, in the middle of it.
+    /// In front, in place of an answer; further down, in the middle of it.
     Error(ErrorAct),
     /// A recorded body, through the parser of its wire format; the only act of its step.
-    Recording(RecordingAct),
+    #[serde(deserialize_with = "recording")]
+    Recording(Box<Entry>),
 }
 
-/// A call of a tool.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct CallAct {
-    /// The tool's name.
     pub(super) name: String,
-    /// The input.
     #[serde(default)]
     pub(super) input: Map<String, Value>,
     /// The input as the model wrote it, to be broken at will; in place of `input`.
-    #[serde(default)]
     pub(super) raw: Option<String>,
 }
 
-/// A failure.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ErrorAct {
-    /// Its kind, e.g. `rate_limit`.
-    #[serde(deserialize_with = "kind")]
-    pub(super) kind: ErrorKind,
-    /// The provider's message.
-    #[serde(default)]
-    pub(super) message: Option<String>,
-    /// The HTTP status.
-    #[serde(default)]
-    pub(super) status: Option<u16>,
-    /// How long the provider wants to be left alone.
-    #[serde(default, deserialize_with = "some_duration")]
-    pub(super) retry_after: Option<Duration>,
-}
-
-/// A recorded body.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct RecordingAct {
-    /// The file, relative to the script.
-    pub(super) file: PathBuf,
-    /// Its wire format, e.g. `anthropic-messages`.
-    pub(super) api: String,
-    /// Its HTTP status.
-    #[serde(default = "ok")]
-    pub(super) status: u16,
-}
-
-/// Why an answer stops.
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(super) enum StopWord {
-    EndTurn,
-    ToolUse,
-    MaxTokens,
-    StopSequence,
-    Refusal,
-    ContentFilter,
-    PauseTurn,
-}
-
-impl From<StopWord> for Stop {
-    fn from(word: StopWord) -> Self {
-        match word {
-            StopWord::EndTurn => Self::EndTurn,
-            StopWord::ToolUse => Self::ToolUse,
-            StopWord::MaxTokens => Self::MaxTokens,
-            StopWord::StopSequence => Self::StopSequence,
-            StopWord::Refusal => Self::Refusal,
-            StopWord::ContentFilter => Self::ContentFilter,
-            StopWord::PauseTurn => Self::Pause,
-        }
-    }
-}
-
-/// Tokens; what is left out is not told.
-#[derive(Clone, Copy, Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Figures {
-    #[serde(default)]
-    pub(super) input: Option<u64>,
-    #[serde(default)]
-    pub(super) output: Option<u64>,
-    #[serde(default)]
-    pub(super) cache_read: Option<u64>,
-    #[serde(default)]
-    pub(super) cache_write: Option<u64>,
-    #[serde(default)]
-    pub(super) reasoning: Option<u64>,
+    kind: ErrorKind,
+    message: Option<String>,
+    status: Option<u16>,
+    #[serde(default, deserialize_with = "duration")]
+    retry_after: Option<Duration>,
 }
 
 impl Script {
-    /// Characters of one piece.
+    /// Makes a script that plays the recordings of a directory in order.
+    pub(super) fn of_recordings(folder: &Path, entries: Vec<Entry>) -> Self {
+        let step = |entry| Step {
+            times: Some(1),
+            play: vec![Act::Recording(Box::new(entry))],
+            folder: folder.to_owned(),
+            ..Step::default()
+        };
+        Self {
+            steps: entries.into_iter().map(step).collect(),
+            is_recorded: true,
+            ..Self::default()
+        }
+    }
+
+    /// Characters of one piece, at least 1.
     pub(super) fn chunk(&self) -> usize {
         self.chunk.unwrap_or(DEFAULT_CHUNK).max(1)
     }
@@ -213,15 +138,14 @@ impl Script {
         if self.steps.is_empty() {
             return Err("steps: a script needs at least one".to_owned());
         }
-        for (index, step) in self.steps.iter().enumerate() {
-            let recorded = step.play.iter().any(|act| matches!(act, Act::Recording(_)));
-            if recorded && step.play.len() > 1 {
-                return Err(format!(
-                    "steps.{index}.play: a recording stands alone in its step"
-                ));
-            }
+        let recorded = |step: &Step| step.play.iter().any(|act| matches!(act, Act::Recording(_)));
+        let mut steps = self.steps.iter();
+        match steps.position(|step| step.play.len() > 1 && recorded(step)) {
+            Some(index) => Err(format!(
+                "steps.{index}.play: a recording stands alone in its step"
+            )),
+            None => Ok(()),
         }
-        Ok(())
     }
 }
 
@@ -238,41 +162,52 @@ impl Step {
     }
 }
 
-impl<'de> Deserialize<'de> for Words {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let words = match Value::deserialize(deserializer)? {
-            Value::String(word) => vec![word],
-            other => serde_json::from_value(other).map_err(serde::de::Error::custom)?,
-        };
-        Ok(Self(words.iter().map(|word| word.to_lowercase()).collect()))
+impl ErrorAct {
+    pub(super) fn error(&self) -> ProviderError {
+        let message = self
+            .message
+            .clone()
+            .unwrap_or_else(|| format!("the script fails here: {:?}", self.kind));
+        ProviderError {
+            status: self.status,
+            retry_after: self.retry_after,
+            ..ProviderError::new(self.kind, message)
+        }
     }
 }
 
-fn ok() -> u16 {
-    200
+/// Reads one word or several, in lower case.
+fn words<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<String>>, D::Error> {
+    let words = match Value::deserialize(deserializer)? {
+        Value::Null => return Ok(None),
+        Value::String(word) => vec![word],
+        other => serde_json::from_value(other).map_err(D::Error::custom)?,
+    };
+    Ok(Some(words.iter().map(|word| word.to_lowercase()).collect()))
 }
 
-fn duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
+fn recording<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Box<Entry>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Recording {
+        file: PathBuf,
+        api: String,
+        status: Option<u16>,
+    }
+    let Recording { file, api, status } = Recording::deserialize(deserializer)?;
+    Ok(Box::new(Entry {
+        file,
+        api,
+        status: status.or(Some(200)),
+        ..Entry::default()
+    }))
+}
+
+fn duration<'de, D: Deserializer<'de>, T: From<Duration>>(deserializer: D) -> Result<T, D::Error> {
     let text = String::deserialize(deserializer)?;
-    parse_duration(&text).ok_or_else(|| {
-        serde::de::Error::custom(format!(
+    parse_duration(&text).map(T::from).ok_or_else(|| {
+        D::Error::custom(format!(
             "{text:?} is no duration such as \"20ms\" or \"2s\""
         ))
     })
-}
-
-fn some_duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
-    duration(deserializer).map(Some)
-}
-
-fn kind<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ErrorKind, D::Error> {
-    let word = String::deserialize(deserializer)?;
-    ErrorKind::WORDS
-        .iter()
-        .find(|(known, _)| *known == word)
-        .map(|(_, kind)| *kind)
-        .ok_or_else(|| {
-            let known: Vec<&str> = ErrorKind::WORDS.iter().map(|(known, _)| *known).collect();
-            serde::de::Error::custom(format!("{word:?} is none of {}", known.join(", ")))
-        })
 }

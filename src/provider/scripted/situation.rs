@@ -1,7 +1,7 @@
 //! What a script's conditions look at: the last message, the last result, the tools on offer.
 
 use super::script::When;
-use crate::message::{Message, Part, ToolResult};
+use crate::message::{Message, Part};
 use crate::provider::{Request, ToolChoice};
 
 /// Most characters of a message or a result that a text may repeat.
@@ -52,16 +52,11 @@ impl Situation {
                 self.turn += 1;
                 self.bytes += reply.text.len() + reply.thinking.len();
             }
-            Message::ToolResult(ToolResult {
-                name,
-                content,
-                is_error,
-                ..
-            }) => {
-                self.result = text_of(content);
+            Message::ToolResult(result) => {
+                self.result = text_of(&result.content);
                 self.bytes += self.result.len();
-                self.tool = Some(name.clone());
-                self.failed = Some(*is_error);
+                self.tool = Some(result.name.clone());
+                self.failed = Some(result.is_error);
             }
         }
     }
@@ -72,15 +67,13 @@ impl Situation {
             let text = text.to_lowercase();
             words.iter().any(|word| text.contains(word.as_str()))
         };
+        let has_result = |words: &Vec<String>| self.tool.is_some() && has(&self.result, words);
         when.user
             .as_ref()
-            .is_none_or(|words| has(&self.user, &words.0))
+            .is_none_or(|words| has(&self.user, words))
             && when.turn.is_none_or(|turn| turn == self.turn)
             && (when.tool.is_none() || when.tool == self.tool)
-            && when
-                .result
-                .as_ref()
-                .is_none_or(|words| self.tool.is_some() && has(&self.result, &words.0))
+            && when.result.as_ref().is_none_or(has_result)
             && (when.failed.is_none() || when.failed == self.failed)
             && when.offers.iter().all(|tool| self.offered.contains(tool))
     }
@@ -88,25 +81,23 @@ impl Situation {
     /// Fills `{user}` and `{result}` into a text.
     pub(super) fn fill(&self, text: &str) -> String {
         // Only what the script wrote is looked at, not what was filled in.
-        let mut filled = String::new();
-        let mut rest = text;
-        while let Some((before, after)) = rest.split_once('{') {
-            filled.push_str(before);
-            let known = [("user}", &self.user), ("result}", &self.result)]
-                .into_iter()
-                .find_map(|(name, value)| Some((after.strip_prefix(name)?, value)));
-            match known {
-                Some((after, value)) => {
+        let mut pieces = text.split('{');
+        let mut filled = pieces.next().unwrap_or_default().to_owned();
+        for piece in pieces {
+            let known = [("user}", &self.user), ("result}", &self.result)];
+            let mut known = known.into_iter();
+            let found = known.find_map(|(name, value)| Some((piece.strip_prefix(name)?, value)));
+            match found {
+                Some((rest, value)) => {
                     filled.extend(value.chars().take(MAX_REPEATED));
-                    rest = after;
+                    filled.push_str(rest);
                 }
                 None => {
                     filled.push('{');
-                    rest = after;
+                    filled.push_str(piece);
                 }
             }
         }
-        filled.push_str(rest);
         filled
     }
 }

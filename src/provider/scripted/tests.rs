@@ -285,7 +285,7 @@ async fn mistakes_in_a_script_are_named() {
         (
             "a.yaml",
             "steps: [{ play: [{ error: { kind: bad } }] }]",
-            "\"bad\" is none of connect",
+            "unknown variant `bad`, expected one of connect, timeout",
         ),
         (
             "a.yaml",

@@ -5,7 +5,7 @@ use crate::message::{Effort, Message, Part, Thinking};
 use crate::provider::chat::decode::WIRE;
 use crate::provider::quirks::repair::{Repair, Repairs};
 use crate::provider::quirks::{Quirks, vendor};
-use crate::provider::samples::{
+use crate::provider::testing::{
     call, config, image, reply, request, result, tools, two_calls, user,
 };
 use crate::provider::{Request, ToolChoice};

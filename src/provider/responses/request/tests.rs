@@ -4,7 +4,7 @@ use crate::config::ProviderKind;
 use crate::message::{Effort, Message, Part, Thinking};
 use crate::provider::quirks::{Quirks, vendor};
 use crate::provider::responses::decode::WIRE;
-use crate::provider::samples::{
+use crate::provider::testing::{
     call, config, image, reply, request, result, tools, two_calls, user,
 };
 use crate::provider::{Request, ToolChoice};
