@@ -181,11 +181,10 @@ impl Talk {
         self.judged.remove(&number);
         match command {
             // A send goes on with its events; every other request is over with its answer.
-            _ if self.busy == Some(number) => {
-                if !matches!(answer, Event::ChatSendResult(_)) {
-                    self.idle();
-                }
-            }
+            _ if self.busy == Some(number) => match answer {
+                Event::ChatSendResult(_) => {}
+                _ => self.idle(),
+            },
             Command::SessionConfigure(_) => self.configured(answer),
             Command::SessionPing(_) => self.send_again(),
             Command::McpList(_) if self.looking == Some(number) => self.listed(answer),

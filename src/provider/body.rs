@@ -35,12 +35,12 @@ const DRAIN_READS: usize = 64;
 pub(crate) fn chunks(
     bytes: ByteStream,
     framing: Framing,
-    content_type: String,
+    content_type: &str,
     decoder: Box<dyn Decoder>,
 ) -> ChunkStream {
     let body = Body {
         bytes,
-        frames: Frames::new(framing, &content_type),
+        frames: Frames::new(framing, content_type),
         decoder,
         decoded: Vec::new(),
         halves: Halves::default(),

@@ -101,6 +101,13 @@ pub(super) fn result_text(texts: &[&str], is_error: bool, has_images: bool) -> S
     }
 }
 
+/// Sets a field of an object; unlike `json!` it takes a large value over and does not copy it.
+pub(super) fn set(object: &mut Value, field: &str, value: Value) {
+    if let Value::Object(fields) = object {
+        fields.insert(field.to_owned(), value);
+    }
+}
+
 pub(super) fn without_nulls(mut object: Value) -> Value {
     if let Value::Object(fields) = &mut object {
         fields.retain(|_, value| !value.is_null());

@@ -150,7 +150,7 @@ impl Endpoint {
             error
         })?;
         let secrets = self.secrets.clone();
-        Ok(body::chunks(bytes, framing, content_type, decoder)
+        Ok(body::chunks(bytes, framing, &content_type, decoder)
             .map(move |item| {
                 let mut item = item.map_err(|error| secrets.clean(error));
                 pass.heard(&mut item);

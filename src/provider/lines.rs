@@ -94,7 +94,8 @@ mod tests {
         for _ in 0..32 {
             assert_eq!(lines.next(&mut piece.clone()).unwrap(), None);
         }
-        let error = lines.next(&mut piece.clone()).unwrap_err();
+        let mut last = piece;
+        let error = lines.next(&mut last).unwrap_err();
         assert_eq!(error.kind, ErrorKind::Protocol);
     }
 

@@ -68,7 +68,7 @@ impl Wire {
     {
         let bytes = reads.boxed();
         let decoder = self.decoder(provider, model);
-        body::chunks(bytes, self.framing(), content_type.to_owned(), decoder)
+        body::chunks(bytes, self.framing(), content_type, decoder)
     }
 
     fn framing(self) -> Framing {

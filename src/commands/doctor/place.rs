@@ -94,9 +94,8 @@ fn advice(is_container: bool) -> &'static str {
 pub(super) async fn port(machine: &Machine) -> Vec<Finding> {
     let address = machine.loaded.config.server.address();
     let found = |state, text: String| Finding::new("port", state, text);
-    let problem = match TcpListener::bind(address) {
-        Ok(_) => return vec![found(State::Ok, format!("{address} is free"))],
-        Err(error) => error,
+    let Err(problem) = TcpListener::bind(address) else {
+        return vec![found(State::Ok, format!("{address} is free"))];
     };
     // In a container nobody else can have taken the port, and be given the token.
     if sandbox::is_container()

@@ -12,7 +12,7 @@ use super::decode::{PREFIX_ITEM, WIRE};
 use super::request::Setting;
 use crate::message::{Message, NativeReply, Reply, ToolId};
 use crate::provider::Request;
-use crate::provider::history::{CallIds, own_items};
+use crate::provider::history::{CallIds, own_items, set};
 use crate::provider::json::string;
 use crate::provider::schema::wire_name;
 
@@ -161,7 +161,7 @@ impl Writer<'_> {
 
     fn push(&mut self, role: &str, content: Vec<Value>) {
         let mut message = json!({"role": role});
-        message["content"] = Value::Array(content);
+        set(&mut message, "content", Value::Array(content));
         if let Some(prefix) = &mut self.prefix {
             prefix.update(message.to_string());
         }

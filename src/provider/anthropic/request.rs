@@ -13,7 +13,7 @@ use super::history;
 use super::thinking::Plan;
 use crate::message::{Message, Notice};
 use crate::provider::compat::images_left_out;
-use crate::provider::history::without_nulls;
+use crate::provider::history::{set, without_nulls};
 use crate::provider::schema::{self, Wire, wire_name};
 use crate::provider::{Request, ToolChoice};
 
@@ -84,7 +84,7 @@ pub(super) fn prepare(request: &Request<'_>, setting: Setting<'_>) -> Prepared {
         "temperature": temperature.map(|degree| degree.clamp(0.0, 1.0)),
         "stream": true,
     });
-    body["messages"] = Value::Array(history.messages);
+    set(&mut body, "messages", Value::Array(history.messages));
     let mut body = without_nulls(body);
     cache::mark(&mut body);
     if !capabilities.images {

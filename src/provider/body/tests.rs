@@ -69,7 +69,7 @@ fn read(framing: Framing, content_type: &str, reads: &[Read], single: bool) -> V
     let chunks = chunks(
         bytes,
         framing,
-        content_type.to_owned(),
+        content_type,
         Box::new(Plain::default()),
     );
     let found = chunks.map(|chunk| match chunk {
@@ -222,7 +222,7 @@ async fn the_end_waits_a_little_for_the_connection_and_not_for_ever() {
     let chunks = chunks(
         bytes,
         Framing::Sse,
-        String::new(),
+        "",
         Box::new(Plain::default()),
     );
     let found: Vec<_> = chunks.collect().await;
@@ -241,7 +241,7 @@ fn a_server_that_goes_on_after_the_end_marker_is_left() {
     let chunks = chunks(
         bytes,
         Framing::Sse,
-        String::new(),
+        "",
         Box::new(Plain::default()),
     );
     let found: Vec<_> = futures::executor::block_on(chunks.collect());
@@ -258,7 +258,7 @@ fn endless_white_space_is_no_answer_and_is_not_kept() {
         let chunks = chunks(
             bytes.boxed(),
             Framing::Sse,
-            "text/event-stream".to_owned(),
+            "text/event-stream",
             decoder,
         );
         let found: Vec<_> = futures::executor::block_on(chunks.collect());
@@ -275,7 +275,7 @@ fn endless_white_space_is_no_answer_and_is_not_kept() {
     let chunks = chunks(
         bytes.boxed(),
         Framing::Sse,
-        "text/event-stream".to_owned(),
+        "text/event-stream",
         decoder,
     );
     let found: Vec<_> = futures::executor::block_on(chunks.collect());

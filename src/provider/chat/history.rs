@@ -13,7 +13,7 @@ use super::decode::WIRE;
 use super::message::REASONING_FIELDS;
 use crate::message::{Message, Part, Reply, ToolCall, ToolId, ToolResult};
 use crate::provider::Request;
-use crate::provider::history::{self, own_items, result_text, without_nulls};
+use crate::provider::history::{self, own_items, result_text, set, without_nulls};
 use crate::provider::json::string;
 use crate::provider::quirks::{CallIds, Quirks, ReasoningBack, SystemRole};
 use crate::provider::schema::wire_name;
@@ -81,7 +81,7 @@ impl<'a> History<'a> {
                     said => vec![json!({"type": "text", "text": said})],
                 };
                 before.append(&mut content);
-                last["content"] = content_of(before);
+                set(last, "content", content_of(before));
                 return;
             }
             Some(last) if string(last, "role") == "tool" && !self.quirks.user_after_tool => {
@@ -118,16 +118,16 @@ impl<'a> History<'a> {
         }
         let mut message = json!({"role": "assistant", "content": content});
         if let Some((field, value)) = self.reasoning(reply, native) {
-            message[field] = value;
+            set(&mut message, field, value);
         }
         for key in ["extra_content", "thought_signature"] {
             let value = native.and_then(|native| native.get(key));
             if let Some(value) = value.filter(|_| self.quirks.thought_signature) {
-                message[key] = value.clone();
+                set(&mut message, key, value.clone());
             }
         }
         if !calls.is_empty() {
-            message["tool_calls"] = Value::Array(calls);
+            set(&mut message, "tool_calls", Value::Array(calls));
         }
         self.messages.push(message);
     }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::history;
 use crate::message::{Notice, Thinking, ToolSpec};
-use crate::provider::history::without_nulls;
+use crate::provider::history::{set, without_nulls};
 use crate::provider::quirks::{OutputCap, Quirks, ThinkingDialect};
 use crate::provider::schema::{self, Wire, wire_name};
 use crate::provider::{Request, ToolChoice};
@@ -40,15 +40,19 @@ pub(in crate::provider) fn body(
         "provider": (has_tools && quirks.routed).then(|| json!({"require_parameters": true})),
         output_cap: request.max_tokens,
         "temperature": temperature(request, quirks),
-        "thinking": thinking["thinking"],
-        "chat_template_kwargs": thinking["chat_template_kwargs"],
-        "reasoning": thinking["reasoning"],
-        "reasoning_effort": thinking["reasoning_effort"],
+        "thinking": thinking.get("thinking"),
+        "chat_template_kwargs": thinking.get("chat_template_kwargs"),
+        "reasoning": thinking.get("reasoning"),
+        "reasoning_effort": thinking.get("reasoning_effort"),
         "prompt_cache_key": cache_key(request, quirks),
         "stream": true,
         "stream_options": includes_usage,
     });
-    body["messages"] = history::messages(request, quirks, provider);
+    set(
+        &mut body,
+        "messages",
+        history::messages(request, quirks, provider),
+    );
     without_nulls(body)
 }
 

@@ -11,6 +11,7 @@ use crate::message::{Notice, Severity};
 use crate::provider::decode::{
     Answer, OpenCall, Wire, WireDecoder, as_object, incomplete, protocol,
 };
+use crate::provider::history::set;
 use crate::provider::json::{Json, array, text};
 use crate::provider::schema::ToolNames;
 use crate::provider::told::PROMPT_TRUNCATED;
@@ -186,10 +187,14 @@ impl OllamaWire {
         }
         let mut message = json!({"role": "assistant", "content": self.content});
         if !self.thinking.is_empty() {
-            message["thinking"] = json!(self.thinking);
+            set(&mut message, "thinking", json!(self.thinking));
         }
         if !self.calls.is_empty() {
-            message["tool_calls"] = Value::Array(std::mem::take(&mut self.calls));
+            set(
+                &mut message,
+                "tool_calls",
+                Value::Array(std::mem::take(&mut self.calls)),
+            );
         }
         Some(message)
     }

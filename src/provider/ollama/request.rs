@@ -12,7 +12,7 @@ use crate::message::{
 };
 use crate::provider::chat::request::tool;
 use crate::provider::compat::images_left_out;
-use crate::provider::history::{own_items, result_text, split, without_nulls};
+use crate::provider::history::{own_items, result_text, set, split, without_nulls};
 use crate::provider::schema::{Wire, wire_name};
 use crate::provider::{Request, ToolChoice};
 
@@ -59,7 +59,7 @@ impl Target<'_> {
                 "temperature": request.temperature,
             })),
         });
-        body["messages"] = Value::Array(self.messages(request));
+        set(&mut body, "messages", Value::Array(self.messages(request)));
         (without_nulls(body), notices)
     }
 
@@ -87,7 +87,7 @@ impl Target<'_> {
             match message {
                 Message::User(parts) => {
                     let (texts, images) = self.split(parts);
-                    messages.push(content("user", texts.join("\n"), images));
+                    messages.push(content("user", &texts.join("\n"), images));
                 }
                 Message::Reply(reply) => {
                     let items = self.native(request, reply);
@@ -118,11 +118,11 @@ impl Target<'_> {
         let (texts, images) = self.split(&result.content);
         // There is no field that says a call failed.
         let text = result_text(&texts, result.is_error, !images.is_empty());
-        let mut message = content("tool", text, images);
+        let mut message = content("tool", &text, images);
         // Most templates know the name and the order only, newer ones the id.
-        message["tool_name"] = json!(wire_name(&result.name));
+        set(&mut message, "tool_name", json!(wire_name(&result.name)));
         if let Some(id) = call_id {
-            message["tool_call_id"] = json!(id);
+            set(&mut message, "tool_call_id", json!(id));
         }
         message
     }
@@ -132,7 +132,7 @@ impl Target<'_> {
     }
 }
 
-fn content(role: &str, text: String, images: Vec<(&str, &str)>) -> Value {
+fn content(role: &str, text: &str, images: Vec<(&str, &str)>) -> Value {
     let images: Vec<&str> = images.into_iter().map(|(_, data)| data).collect();
     let images = (!images.is_empty()).then_some(images);
     without_nulls(json!({"role": role, "content": text, "images": images}))

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::decode::WIRE;
 use crate::message::{Message, Notice, Part, Reply, ToolId, ToolResult, ToolSpec};
 use crate::provider::chat::request::{cache_key, offered_tools, temperature};
-use crate::provider::history::{self, CallIds, own_items, result_text, split, without_nulls};
+use crate::provider::history::{self, CallIds, own_items, result_text, set, split, without_nulls};
 use crate::provider::json::string;
 use crate::provider::quirks::{Quirks, Summaries, ThinkingDialect};
 use crate::provider::schema::{self, Wire, wire_name};
@@ -44,7 +44,7 @@ pub(in crate::provider) fn body(
         "stream": true,
         "stream_options": plain,
     });
-    body["input"] = input(request, quirks, provider);
+    set(&mut body, "input", input(request, quirks, provider));
     without_nulls(body)
 }
 
