@@ -121,8 +121,8 @@ fn hidden(
     let says = |known: &[&str]| known.iter().any(|known| text.contains(known));
     let is_load =
         matches!(status, Some(425 | 429)) || by_codes(codes) == Some(ErrorKind::RateLimit);
-    let may_be_money = !matches!(status, Some(401 | 404 | 500..)) && !(is_load && names_delay);
-    if status == Some(402) || has(ErrorKind::Quota) || (may_be_money && says(QUOTA_TEXTS)) {
+    let is_no_money = matches!(status, Some(401 | 404 | 500..)) || (is_load && names_delay);
+    if status == Some(402) || has(ErrorKind::Quota) || (!is_no_money && says(QUOTA_TEXTS)) {
         return Some(ErrorKind::Quota);
     }
     if has(ErrorKind::ContextLength) || (!is_load && overflows(text)) {
