@@ -154,8 +154,14 @@ async fn exchange(mailbox: &mut Mailbox, context: &Context, send: QueuedSend) {
     });
     let (limit, setting) = time_limit(&setup, context);
     let stopwatch = Stopwatch::start(limit);
-    let find = find_model(context, &mut setup, &cancel);
-    let found = drive(mailbox, context, &stopwatch, &cancel, find).await;
+    // Where there is nothing to find, nobody else gets a word in before the start.
+    let found = match setup.model.is_empty() {
+        true => {
+            let find = find_model(context, &mut setup, &cancel);
+            drive(mailbox, context, &stopwatch, &cancel, find).await
+        }
+        false => Some(Ok(())),
+    };
     let span = tracing::info_span!(
         "exchange",
         message_id = %setup.message_id,
@@ -284,12 +290,10 @@ async fn find_model(
     setup: &mut Setup,
     cancel: &CancellationToken,
 ) -> Result<(), Option<ChatError>> {
-    if setup.model.is_empty() {
-        emit_state(context, Some(&setup.message_id), StateName::Thinking);
-        let find = context.services.first_models.find(setup);
-        let found = cancel.run_until_cancelled(find).await;
-        setup.model = found.ok_or(None)?.map_err(Some)?;
-    }
+    emit_state(context, Some(&setup.message_id), StateName::Thinking);
+    let find = context.services.first_models.find(setup);
+    let found = cancel.run_until_cancelled(find).await;
+    setup.model = found.ok_or(None)?.map_err(Some)?;
     Ok(())
 }
 

@@ -1,4 +1,4 @@
-//! What commands change in a conversation: sends that wait, open questions, the end of what runs.
+//! What commands change in a conversation: sends that wait, and the end of what runs.
 //!
 //! It belongs to the conversation's one task, and nothing here waits.
 

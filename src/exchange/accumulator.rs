@@ -130,7 +130,7 @@ impl Accumulator {
         !self.text.is_empty()
     }
 
-    /// Closes the turn. One that has no [`Chunk::End`] broke off: none of its calls may run, and
+    /// Closes the turn. One that has no [`End`] broke off: none of its calls may run, and
     /// nothing of it goes back to the provider in its own form.
     pub(crate) fn finish(self) -> Turn {
         let (stop, raw_stop, usage, native) = match self.end {

@@ -75,7 +75,7 @@ pub const REPEATED_SAFE_CALLS: u32 = 25;
 /// Decides about one call.
 ///
 /// Refusals come first, then what is asked at every trust level, then the trust level, unless the user said before not to
-/// be asked for it: a milder rule never hides a stricter one.
+/// be asked for it, which counts for nothing under `supervised`: a milder rule never hides a stricter one.
 pub fn decide(subject: &Subject<'_>, scope: &Scope, rules: Rules) -> Decision {
     let name = &subject.tool.name;
     if subject.danger.level == DangerLevel::Blocked {

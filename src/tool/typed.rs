@@ -11,7 +11,8 @@ type Prepare<I> = Box<dyn Fn(I) -> Result<Box<dyn Prepared>, Refusal> + Send + S
 
 pub(super) struct Typed<I> {
     pub(super) spec: ToolSpec,
-    prepare: Prepare<I>,
+    pub(super) looks_at_files: bool,
+    pub(super) prepare: Prepare<I>,
 }
 
 impl<I: JsonSchema> Typed<I> {
@@ -33,6 +34,7 @@ impl<I> Typed<I> {
     ) -> Self {
         Self {
             spec,
+            looks_at_files: true,
             prepare: Box::new(move |input| Ok(Box::new(prepare(input)?))),
         }
     }
@@ -41,6 +43,10 @@ impl<I> Typed<I> {
 impl<I: DeserializeOwned> Tool for Typed<I> {
     fn spec(&self) -> &ToolSpec {
         &self.spec
+    }
+
+    fn looks_at_files(&self) -> bool {
+        self.looks_at_files
     }
 
     fn prepare(&self, input: &Map<String, Value>) -> Result<Box<dyn Prepared>, Refusal> {

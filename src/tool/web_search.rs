@@ -99,7 +99,10 @@ pub fn web_search(
             wanted: wanted as usize,
         })
     };
-    Typed::new(NAME, ToolCategory::Search, DangerLevel::Safe, prepare)
+    Typed {
+        looks_at_files: false,
+        ..Typed::new(NAME, ToolCategory::Search, DangerLevel::Safe, prepare)
+    }
 }
 
 /// What SearXNG answered to a question that does not matter.

@@ -81,7 +81,7 @@ impl Exit {
 }
 
 /// What a command changed of what git runs, and what of that was changed back after its end. Where nothing can be
-/// mounted; in [`Mode::Full`] nothing can be changed.
+/// mounted; in [`crate::Mode::Full`] nothing can be changed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Restored {
     /// Paths below their root, the first few.

@@ -66,12 +66,7 @@ fn read(framing: Framing, content_type: &str, reads: &[Read], single: bool) -> V
         }
     }
     let bytes = stream::iter(bytes).boxed();
-    let chunks = chunks(
-        bytes,
-        framing,
-        content_type,
-        Box::new(Plain::default()),
-    );
+    let chunks = chunks(bytes, framing, content_type, Box::new(Plain::default()));
     let found = chunks.map(|chunk| match chunk {
         Ok(Chunk::Text(text)) => text,
         Ok(Chunk::End(_)) => "end".to_owned(),
@@ -219,12 +214,7 @@ async fn the_end_waits_a_little_for_the_connection_and_not_for_ever() {
     let bytes = stream::iter([Ok(Bytes::from_static(b"data: 1\n\ndata: [DONE]\n\n"))])
         .chain(stream::pending())
         .boxed();
-    let chunks = chunks(
-        bytes,
-        Framing::Sse,
-        "",
-        Box::new(Plain::default()),
-    );
+    let chunks = chunks(bytes, Framing::Sse, "", Box::new(Plain::default()));
     let found: Vec<_> = chunks.collect().await;
     assert_eq!(found.len(), 2);
     assert!(matches!(found.last(), Some(Ok(Chunk::End(_)))));
@@ -238,12 +228,7 @@ fn a_server_that_goes_on_after_the_end_marker_is_left() {
             Ok(Bytes::from_static(b"data: 1\n\n"))
         }))
         .boxed();
-    let chunks = chunks(
-        bytes,
-        Framing::Sse,
-        "",
-        Box::new(Plain::default()),
-    );
+    let chunks = chunks(bytes, Framing::Sse, "", Box::new(Plain::default()));
     let found: Vec<_> = futures::executor::block_on(chunks.collect());
     assert!(matches!(found.as_slice(), [Ok(Chunk::End(_))]));
 }
@@ -255,12 +240,7 @@ fn endless_white_space_is_no_answer_and_is_not_kept() {
         let reads = stream::iter([head]).chain(stream::repeat(READ));
         let bytes = reads.map(|read| Ok(Bytes::from_static(read.as_bytes())));
         let decoder = Box::new(Plain::default());
-        let chunks = chunks(
-            bytes.boxed(),
-            Framing::Sse,
-            "text/event-stream",
-            decoder,
-        );
+        let chunks = chunks(bytes.boxed(), Framing::Sse, "text/event-stream", decoder);
         let found: Vec<_> = futures::executor::block_on(chunks.collect());
         let error = found.last().unwrap().clone().unwrap_err();
         assert_eq!(error.kind, ErrorKind::Protocol);
@@ -272,12 +252,7 @@ fn endless_white_space_is_no_answer_and_is_not_kept() {
         .chain(stream::iter(["{\"a\":1}\n", "[DONE]\n"]));
     let bytes = reads.map(|read| Ok(Bytes::from_static(read.as_bytes())));
     let decoder = Box::new(Plain::default());
-    let chunks = chunks(
-        bytes.boxed(),
-        Framing::Sse,
-        "text/event-stream",
-        decoder,
-    );
+    let chunks = chunks(bytes.boxed(), Framing::Sse, "text/event-stream", decoder);
     let found: Vec<_> = futures::executor::block_on(chunks.collect());
     assert_eq!(found.len(), 3, "{found:?}");
 }

@@ -164,6 +164,7 @@ fn a_path_outside_or_denied_is_a_violation_wherever_it_stands() {
         &["notes", "add", "-C", "HEAD:.env"],
         &["merge", "-F", ".env", "x"],
         &["commit-tree", "-F", ".env", "HEAD^{tree}"],
+        &["commit-tree", "HEAD^{tree}", "-pm", "-F.env"],
         &["config", "-f", ".env", "--list"],
         &["config", "--file=.env", "--list"],
         &["config", "--blob", "HEAD:.env", "-l"],

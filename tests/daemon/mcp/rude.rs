@@ -51,16 +51,15 @@ async fn outlived(daemon: &Daemon, client: &mut Client, sent: impl Fn() -> usize
     assert!(answered_meanwhile > 0);
     assert!(error.contains("sends too much"), "{error}");
     assert!(sent() < FEW, "{}", sent());
-    let notices = client.all("session:notice");
-    let told = notices
-        .iter()
-        .find(|notice| notice["code"] == "mcp_restarting");
-    assert!(
-        told.unwrap()["message"]
-            .as_str()
-            .unwrap()
-            .contains("sends too much")
-    );
+    // The notice comes after the state is changed.
+    let is_told = |notice: &Value| notice["code"] == "mcp_restarting";
+    let mut notice = client.all("session:notice").into_iter().find(is_told);
+    while notice.is_none() {
+        let payload = client.until("session:notice").await["payload"].take();
+        notice = Some(payload).filter(is_told);
+    }
+    let message = notice.unwrap()["message"].to_string();
+    assert!(message.contains("sends too much"), "{message}");
 }
 
 fn noted(folder: &Path) -> usize {
