@@ -31,6 +31,8 @@ pub struct Command {
     pub read_write: Vec<PathBuf>,
     /// The folders that the daemon holds open. What lies in one of them is reached through it, and the command is refused
     /// where one is not at its path any more.
+    ///
+    /// Handles cannot be written down: a copy that serde made has none, and works in whatever is at its paths.
     #[serde(skip)]
     pub held: Vec<Held>,
     /// Further absolute paths it may read and execute; those that do not exist are passed over.

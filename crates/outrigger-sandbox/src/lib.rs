@@ -144,7 +144,8 @@ impl Settings {
     #[must_use]
     pub fn off_memory(mut self) -> Self {
         let second = canonical(Path::new(SECOND_TEMPORARY));
-        if is_in_memory(&self.temporary) == Some(true) && is_in_memory(&second) == Some(false) {
+        let from_memory = is_in_memory(&self.temporary) == Some(true);
+        if from_memory && is_in_memory(&second) == Some(false) && is_writable(&second) {
             self.temporary = second;
         }
         self
@@ -154,19 +155,28 @@ impl Settings {
 /// Where temporary files are that outlive a restart, and so on a disk, on most systems.
 const SECOND_TEMPORARY: &str = "/var/tmp";
 
-/// Whether what is written to a folder is kept in memory; `None` where nothing can be, or it cannot be told.
+/// Whether what is written to a folder is kept in memory; `None` where it cannot be told.
 fn is_in_memory(folder: &Path) -> Option<bool> {
     #[cfg(target_os = "linux")]
     {
-        use rustix::fs::{Access, access, statfs};
         /// tmpfs, ramfs; from `linux/magic.h`.
         const MAGIC: [u64; 2] = [0x0102_1994, 0x8584_58f6];
-        access(folder, Access::WRITE_OK | Access::EXEC_OK).ok()?;
-        let kind = u64::try_from(statfs(folder).ok()?.f_type).ok()?;
+        let kind = u64::try_from(rustix::fs::statfs(folder).ok()?.f_type).ok()?;
         Some(MAGIC.contains(&kind))
     }
     #[cfg(not(target_os = "linux"))]
     folder.is_dir().then_some(false)
+}
+
+/// Whether files can be made in a folder. Asked on Linux only: nowhere else is a folder known to be in memory.
+fn is_writable(folder: &Path) -> bool {
+    #[cfg(target_os = "linux")]
+    {
+        use rustix::fs::{Access, access};
+        access(folder, Access::WRITE_OK | Access::EXEC_OK).is_ok()
+    }
+    #[cfg(not(target_os = "linux"))]
+    folder.is_dir()
 }
 
 /// Starts commands. Made once, cheap to clone; finds out on first use what the machine can enforce.
@@ -302,8 +312,12 @@ mod tests {
             return;
         }
         assert_eq!(on_disk.temporary, storage.path());
-        let moved = settings(shared).off_memory();
-        assert_eq!(is_in_memory(&moved.temporary), Some(false), "{moved:?}");
+        // The file is a place that nothing can be made in, for root as well.
+        let file = tempfile::NamedTempFile::new_in(shared).unwrap();
+        for in_memory in [shared, file.path()] {
+            let moved = settings(in_memory).off_memory();
+            assert_eq!(is_in_memory(&moved.temporary), Some(false), "{moved:?}");
+        }
     }
 }
 

@@ -395,6 +395,15 @@ mod tests {
         }
     }
 
+    /// Measured to its end at each `eyJ`, this is 10^11 steps.
+    #[test]
+    fn a_long_run_of_beginnings_ends() {
+        for piece in ["eyJ.", "eyJ.eyJhbGciOiJI."] {
+            let run = piece.repeat((1 << 20) / piece.len());
+            assert!(!looks_like_key(&run), "{piece}");
+        }
+    }
+
     #[test]
     fn the_operators_word_counts_most() {
         assert_eq!(

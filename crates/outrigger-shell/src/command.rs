@@ -114,7 +114,12 @@ impl Walk<'_> {
 
     fn judge(&mut self, it: &Invocation<'_>, scope: &mut Scope) {
         if it.first.text.contains('/') {
-            self.run_file(it.first, it.args, scope);
+            // What the path is made of is not run: what was put there may be.
+            let taint = file_taint(it.first, scope);
+            if taint.fetched {
+                self.hidden(it.args);
+            }
+            self.stored(taint, it.args);
         }
         if matches!(it.program, "env" | "genv" | "strace") {
             // What is set so counts for the rest of the line as well: that is only stricter.

@@ -22,7 +22,9 @@ pub(super) fn program(args: &[Arg]) -> Option<(String, &[Arg])> {
         return None;
     }
     let name = name.to_ascii_lowercase();
-    let name = name.strip_suffix(".exe").unwrap_or(&name);
+    let stem = name.strip_suffix(".exe");
+    // A file may be named `.exe`.
+    let name = stem.filter(|it| !it.is_empty()).unwrap_or(&name);
     // python3.11 is python, but base64 is not base.
     let plain = name.trim_end_matches(|c: char| c.is_ascii_digit() || matches!(c, '.' | '-'));
     let versioned =

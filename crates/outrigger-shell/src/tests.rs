@@ -128,6 +128,25 @@ fn own_corpus() {
     check_corpus(include_str!("../fixtures/lines.tsv"));
 }
 
+/// Each of these was refused once, though nothing in it is run that was downloaded or decoded.
+#[test]
+fn a_program_whose_path_is_made_is_asked_for() {
+    for line in [
+        "./dist/$(uname -s | tr A-Z a-z)/tool --version",
+        r#""$HOME/.cache/$(hostname | tr -d .)/bin/lint" src"#,
+        "$(curl -s x)/bin/tool",
+        ".exe",
+        "./.exe -v",
+        r"ls | grep -E '(\.exe|\.dll)' (",
+    ] {
+        let given = judge(line);
+        assert_eq!(given.level, DangerLevel::Warning, "{line}: {given:?}");
+    }
+    for line in ["curl -o b/tool x; b/tool", "x=$(curl x); $x", "sudo.exe id"] {
+        assert_eq!(judge(line).level, DangerLevel::Blocked, "{line}");
+    }
+}
+
 /// The second reader's scanner once read foreign memory at such a character behind a brace.
 #[test]
 fn distant_characters_are_letters() {
@@ -387,6 +406,18 @@ fn hostile_lines_end() {
         "a ".repeat(500),
         "% ".repeat(500)
     ));
+}
+
+/// Compared with the rest of the text, the words of this are 10^12 steps.
+#[test]
+fn many_words_are_read_once() {
+    let text = "a ".repeat(1 << 21);
+    let mut reader = super::plain::Reader::new(&text);
+    let words = std::iter::from_fn(|| {
+        reader.skip_blanks();
+        reader.word().unwrap()
+    });
+    assert_eq!(words.filter(|word| word.source == "a").count(), 1 << 21);
 }
 
 /// Any other corpus, named by the environment; for trying one without adding it.

@@ -99,13 +99,15 @@ fn json_web_token(bytes: &[u8], at: usize) -> Option<Range<usize>> {
     if !bytes.get(at..)?.starts_with(b"eyJ") {
         return None;
     }
-    let end = at + length(bytes, at, |byte| dashed(byte) || byte == b'.');
-    let mut parts = bytes.get(at..end)?.split(|byte| *byte == b'.');
-    let [header, claims, signature] =
-        [parts.next()?, parts.next()?, parts.next()?].map(<[u8]>::len);
-    let shortest = header.min(claims).min(signature);
-    let end = at + header + 1 + claims + 1 + signature;
-    (shortest >= SHORTEST_JWT_PART).then_some(at..end)
+    // No part is measured behind one that is too short: `eyJ.eyJ.…` would be measured to its end at each of them.
+    let part = |from| {
+        let length = length(bytes, from, dashed);
+        (length >= SHORTEST_JWT_PART).then_some(from + length)
+    };
+    let behind_dot = |end| (bytes.get(end) == Some(&b'.')).then_some(end + 1);
+    let claims = behind_dot(part(at)?)?;
+    let signature = behind_dot(part(claims)?)?;
+    Some(at..part(signature)?)
 }
 
 /// Where a private key's own text begins whose mark, `-----BEGIN … PRIVATE KEY-----`, is here.

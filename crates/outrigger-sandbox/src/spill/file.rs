@@ -150,10 +150,11 @@ impl State {
 
     /// Takes a block for an output; where there is none left, another output gives up its own.
     fn block(&mut self, number: u64) -> io::Result<usize> {
-        if self.file.is_none() {
-            self.file = Some(unnamed(&self.folder)?);
-        }
         loop {
+            // Each time: an output that had all blocks takes the file with it.
+            if self.file.is_none() {
+                self.file = Some(unnamed(&self.folder)?);
+            }
             if let Some(block) = self.free.pop() {
                 return Ok(block);
             }

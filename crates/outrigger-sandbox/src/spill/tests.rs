@@ -88,6 +88,18 @@ fn the_oldest_output_makes_room() {
 }
 
 #[test]
+fn an_output_that_had_all_the_room_makes_it_for_the_next() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut state = State::new(folder.path().to_owned(), 2 * BLOCK_BYTES as u64);
+    state.begin(1, 0);
+    state.append(1, Stream::Stdout, &"x".repeat(2 * BLOCK_BYTES));
+    state.begin(2, 0);
+    state.append(2, Stream::Stdout, "text");
+    assert_eq!(state.read(1, 0, 9), Err(Gone));
+    assert_eq!(state.read(2, 0, 9).unwrap().text, "text");
+}
+
+#[test]
 fn a_flood_pushes_out_nobody_elses() {
     let folder = tempfile::tempdir().unwrap();
     let spill = Spill::new(folder.path().to_owned(), 4 * BLOCK_BYTES as u64);
