@@ -56,7 +56,7 @@ pub struct Log {
     open: HashMap<ConversationId, u64>,
     live: Live,
     /// How exchanges ended, with the numbers of those events.
-    endings: VecDeque<(u64, Event)>,
+    endings: VecDeque<(u64, Box<Event>)>,
 }
 
 #[derive(Debug)]
@@ -271,7 +271,7 @@ impl Log {
         awaited: impl IntoIterator<Item = ConversationId>,
     ) {
         let unread = self.endings.partition_point(|(seq, _)| *seq <= after);
-        let endings = self.endings.drain(unread..).map(|(_, event)| event);
+        let endings = self.endings.drain(unread..).map(|(_, event)| *event);
         let (endings, awaited) = (endings.collect(), awaited.into_iter().collect());
         self.resyncing = Some(ResyncBuilder::new(after, first, endings, awaited));
     }
@@ -389,7 +389,7 @@ impl Log {
     fn frame_of(&mut self, event: &Event, timestamp: Timestamp) -> Utf8Bytes {
         let seq = self.last() + 1;
         if is_ending(event) {
-            self.endings.push_back((seq, event.clone()));
+            self.endings.push_back((seq, Box::new(event.clone())));
             if self.endings.len() > ENDINGS {
                 self.endings.pop_front();
             }

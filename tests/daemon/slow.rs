@@ -90,7 +90,11 @@ async fn one_that_fell_behind_is_told_of_the_gap_and_goes_on() {
         "yes 0123456789 | head -c {OUTPUT}; touch written; while [ ! -e go ]; do sleep 0.01; done"
     );
     provider
-        .then(Turn::call("bash", &json!({ "command": command })))
+        // A busy machine takes longer for it than the 60 s that a command has by default.
+        .then(Turn::call(
+            "bash",
+            &json!({ "command": command, "timeout": 600 }),
+        ))
         .then(Turn::text("done"));
     slow.say("go").await;
     let written = daemon.project().join("written");
