@@ -1,3 +1,6 @@
+use futures::FutureExt;
+
+use super::super::frames::SHOWN_BYTES;
 use super::*;
 use crate::message::Usage;
 use crate::provider::{End, Stop};
@@ -66,12 +69,7 @@ fn read(framing: Framing, content_type: &str, reads: &[Read], single: bool) -> V
         }
     }
     let bytes = stream::iter(bytes).boxed();
-    let chunks = chunks(
-        bytes,
-        framing,
-        content_type,
-        Box::new(Plain::default()),
-    );
+    let chunks = chunks(bytes, framing, content_type, Box::new(Plain::default()));
     let found = chunks.map(|chunk| match chunk {
         Ok(Chunk::Text(text)) => text,
         Ok(Chunk::End(_)) => "end".to_owned(),
@@ -123,6 +121,24 @@ fn a_body_is_what_it_looks_like() {
         ),
         (Sse, "text/html", &[Ok("<html>")], &["closed", "Protocol"]),
         (Sse, "text/plain", &[Ok("sorry")], &["closed", "Protocol"]),
+        (
+            Sse,
+            "text/html",
+            &[Ok("\r\n <html>"), Err(ErrorKind::Timeout)],
+            &["closed", "Protocol"],
+        ),
+        (
+            Ndjson,
+            "text/html",
+            &[Ok("<html>\n"), Err(ErrorKind::IncompleteStream)],
+            &["closed", "Protocol"],
+        ),
+        (
+            Sse,
+            "text/plain",
+            &[Ok("\u{feff} "), Err(ErrorKind::Timeout)],
+            &["closed", "Timeout"],
+        ),
         (
             Sse,
             "text/event-stream",
@@ -213,18 +229,23 @@ fn a_body_is_what_it_looks_like() {
     }
 }
 
+#[test]
+fn a_page_without_lines_is_not_waited_for() {
+    let page = Bytes::from("<".repeat(SHOWN_BYTES));
+    let bytes = stream::iter([Ok(page)]).chain(stream::pending()).boxed();
+    let chunks = chunks(bytes, Framing::Sse, "", Box::new(Plain::default()));
+    let found: Vec<_> = chunks.collect().now_or_never().unwrap();
+    let error = found.last().unwrap().clone().unwrap_err();
+    assert!(error.message.contains("a page of HTML"), "{error}");
+}
+
 #[tokio::test(start_paused = true)]
 async fn the_end_waits_a_little_for_the_connection_and_not_for_ever() {
     let started = tokio::time::Instant::now();
     let bytes = stream::iter([Ok(Bytes::from_static(b"data: 1\n\ndata: [DONE]\n\n"))])
         .chain(stream::pending())
         .boxed();
-    let chunks = chunks(
-        bytes,
-        Framing::Sse,
-        "",
-        Box::new(Plain::default()),
-    );
+    let chunks = chunks(bytes, Framing::Sse, "", Box::new(Plain::default()));
     let found: Vec<_> = chunks.collect().await;
     assert_eq!(found.len(), 2);
     assert!(matches!(found.last(), Some(Ok(Chunk::End(_)))));
@@ -238,12 +259,7 @@ fn a_server_that_goes_on_after_the_end_marker_is_left() {
             Ok(Bytes::from_static(b"data: 1\n\n"))
         }))
         .boxed();
-    let chunks = chunks(
-        bytes,
-        Framing::Sse,
-        "",
-        Box::new(Plain::default()),
-    );
+    let chunks = chunks(bytes, Framing::Sse, "", Box::new(Plain::default()));
     let found: Vec<_> = futures::executor::block_on(chunks.collect());
     assert!(matches!(found.as_slice(), [Ok(Chunk::End(_))]));
 }
@@ -251,16 +267,12 @@ fn a_server_that_goes_on_after_the_end_marker_is_left() {
 #[test]
 fn endless_white_space_is_no_answer_and_is_not_kept() {
     const READ: &str = "\n                                                               ";
-    for head in ["", "{}\n"] {
-        let reads = stream::iter([head]).chain(stream::repeat(READ));
+    let spaces = READ.trim_start_matches('\n');
+    for (head, read) in [("", READ), ("{}\n", READ), ("", spaces), ("{}\n", spaces)] {
+        let reads = stream::iter([head]).chain(stream::repeat(read));
         let bytes = reads.map(|read| Ok(Bytes::from_static(read.as_bytes())));
         let decoder = Box::new(Plain::default());
-        let chunks = chunks(
-            bytes.boxed(),
-            Framing::Sse,
-            "text/event-stream",
-            decoder,
-        );
+        let chunks = chunks(bytes.boxed(), Framing::Sse, "text/event-stream", decoder);
         let found: Vec<_> = futures::executor::block_on(chunks.collect());
         let error = found.last().unwrap().clone().unwrap_err();
         assert_eq!(error.kind, ErrorKind::Protocol);
@@ -272,12 +284,7 @@ fn endless_white_space_is_no_answer_and_is_not_kept() {
         .chain(stream::iter(["{\"a\":1}\n", "[DONE]\n"]));
     let bytes = reads.map(|read| Ok(Bytes::from_static(read.as_bytes())));
     let decoder = Box::new(Plain::default());
-    let chunks = chunks(
-        bytes.boxed(),
-        Framing::Sse,
-        "text/event-stream",
-        decoder,
-    );
+    let chunks = chunks(bytes.boxed(), Framing::Sse, "text/event-stream", decoder);
     let found: Vec<_> = futures::executor::block_on(chunks.collect());
     assert_eq!(found.len(), 3, "{found:?}");
 }
