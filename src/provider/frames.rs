@@ -73,7 +73,10 @@ impl Frames {
         Self {
             is_ndjson: framing == Framing::Ndjson || content_type.contains("ndjson"),
             is_event_stream: content_type.contains("event-stream"),
-            lines: Lines::new(framing == Framing::Sse),
+            lines: Lines {
+                cr_ends: framing == Framing::Sse,
+                ..Lines::default()
+            },
             form: Form::Blank,
             blank: 0,
             pieces: VecDeque::new(),

@@ -13,23 +13,15 @@ pub(crate) const MAX_EVENT_BYTES: usize = 32 * 1024 * 1024;
 /// events, though not in NDJSON, where it may stand between two tokens. Invalid UTF-8 becomes
 /// replacement characters, one line at a time, so that a broken character never holds back the lines
 /// after it.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Lines {
     pub(super) partial: Vec<u8>,
-    cr_ends: bool,
+    pub(super) cr_ends: bool,
     /// Whether the last line ended with a CR, so that an LF to come belongs to it.
-    after_cr: bool,
+    pub(super) after_cr: bool,
 }
 
 impl Lines {
-    pub(super) fn new(cr_ends: bool) -> Self {
-        Self {
-            partial: Vec::new(),
-            cr_ends,
-            after_cr: false,
-        }
-    }
-
     /// Takes the next whole line off the bytes, or all that is left of them and returns `None`.
     pub(super) fn next(&mut self, bytes: &mut Bytes) -> Result<Option<String>, ProviderError> {
         if !bytes.is_empty() && std::mem::take(&mut self.after_cr) && bytes.starts_with(b"\n") {
@@ -76,7 +68,10 @@ mod tests {
     use proptest::prelude::*;
 
     fn lines(cr_ends: bool, pieces: &[&[u8]]) -> (Vec<String>, String) {
-        let mut lines = Lines::new(cr_ends);
+        let mut lines = Lines {
+            cr_ends,
+            ..Lines::default()
+        };
         let mut found = Vec::new();
         for piece in pieces {
             let mut piece = Bytes::copy_from_slice(piece);
@@ -111,7 +106,7 @@ mod tests {
 
     #[test]
     fn an_endless_line_is_refused() {
-        let mut lines = Lines::new(true);
+        let mut lines = Lines::default();
         let piece = Bytes::from(vec![b'a'; 1024 * 1024]);
         for _ in 0..32 {
             assert_eq!(lines.next(&mut piece.clone()).unwrap(), None);
