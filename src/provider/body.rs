@@ -83,7 +83,7 @@ impl Body {
             if self.ended {
                 if let Some(error) = self.error.take() {
                     self.drained = true;
-                    return Some(Err(error));
+                    return Some(Err(Halves::error(error)));
                 }
                 if !self.drained {
                     self.drain().await;
@@ -95,7 +95,9 @@ impl Body {
                 None if self.drained || self.broke.is_some() => self.finish(),
                 None => match self.bytes.next().await {
                     Some(Ok(read)) => self.broke = self.frames.push(read).err(),
-                    Some(Err(broke)) => self.broke = Some(broke),
+                    Some(Err(broke)) => {
+                        self.broke = Some(self.frames.judge(0).err().unwrap_or(broke));
+                    }
                     None => {
                         self.drained = true;
                         self.broke = self.frames.end().err();

@@ -88,7 +88,7 @@ impl<W: Wire> WireDecoder<W> {
         take: impl FnOnce(&mut W, &Json<'_>, &mut Answer) -> Result<(), ProviderError>,
     ) -> Result<(), ProviderError> {
         let text = json::pieces(text);
-        let json = serde_json::from_str(&text).map_err(|error| {
+        let json: Json<'_> = serde_json::from_str(&text).map_err(|error| {
             let kind = if error.is_eof() {
                 W::CUT_FRAME
             } else {
@@ -96,6 +96,8 @@ impl<W: Wire> WireDecoder<W> {
             };
             ProviderError::new(kind, format!("a frame of the answer is no JSON: {error}"))
         })?;
+        let unique = json::repeats(&json).then(|| Value::from(&json));
+        let json = unique.as_ref().map_or(json, Json::from);
         take(&mut self.wire, &json, &mut self.answer)?;
         if self.answer.bytes > MAX_BYTES && !self.answer.done {
             return Err(ProviderError::too_large(MAX_BYTES));
@@ -264,6 +266,8 @@ pub(super) struct OpenCall {
     pub(super) id: String,
     pub(super) name: String,
     pub(super) input: String,
+    /// Whether the input is free text instead of JSON: it is told once it is whole.
+    pub(super) free_text: bool,
     /// Its number among the chunks, once it was announced.
     pub(super) index: Option<usize>,
     pub(super) closed: bool,
@@ -294,8 +298,9 @@ impl OpenCall {
         });
         self.index = Some(answer.calls);
         answer.calls += 1;
-        let input = self.input.clone();
-        self.pass_on(input, answer);
+        if !self.free_text {
+            self.pass_on(self.input.clone(), answer);
+        }
         Ok(())
     }
 

@@ -17,7 +17,7 @@ use super::sse::{Event, is_data};
 const MAX_BLANK_BYTES: usize = 1024 * 1024;
 
 /// Bytes shown of a body that is no answer.
-const SHOWN_BYTES: usize = 200;
+pub(super) const SHOWN_BYTES: usize = 200;
 
 /// How the wire format cuts a stream into frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,7 +73,10 @@ impl Frames {
         Self {
             is_ndjson: framing == Framing::Ndjson || content_type.contains("ndjson"),
             is_event_stream: content_type.contains("event-stream"),
-            lines: Lines::default(),
+            lines: Lines {
+                cr_ends: framing == Framing::Sse,
+                ..Lines::default()
+            },
             form: Form::Blank,
             blank: 0,
             pieces: VecDeque::new(),
@@ -83,6 +86,30 @@ impl Frames {
     pub(super) fn push(&mut self, mut bytes: Bytes) -> Result<(), ProviderError> {
         while let Some(line) = self.lines.next(&mut bytes)? {
             self.take_line(line, true)?;
+        }
+        self.judge(SHOWN_BYTES)
+    }
+
+    /// Takes what need not wait for the end of its line: white space, which is not kept, and what is no answer of a
+    /// model, once there is `enough` of it to show. That is 0 where the bytes broke off.
+    pub(super) fn judge(&mut self, enough: usize) -> Result<(), ProviderError> {
+        let part = self.lines.partial.trim_ascii_start();
+        let part = part.strip_prefix(b"\xef\xbb\xbf").unwrap_or(part);
+        let size = match &self.form {
+            Form::Blank | Form::OneRow(_) if part.is_empty() => {
+                let blank = std::mem::take(&mut self.lines.partial).len();
+                return self.count_blank(blank);
+            }
+            Form::Blank if self.refusal(part).is_some() => part.len(),
+            Form::Refused(_, head) => head.len() + part.len(),
+            _ => return Ok(()),
+        };
+        if size >= enough {
+            let line = self.lines.take_rest();
+            self.take_line(line, false)?;
+            if let Form::Refused(what, head) = &self.form {
+                return Err(not_a_stream(what, head));
+            }
         }
         Ok(())
     }
@@ -149,7 +176,6 @@ impl Frames {
         let is_blank = |c: char| c.is_ascii_whitespace() || c == '\u{feff}';
         let first = line.trim_start_matches(is_blank).to_owned();
         self.count_blank(line.len() - first.len() + 1)?;
-        let mut event = Event::default();
         self.form = match first.bytes().next() {
             None => return Ok(()),
             // A line that is whole and has no end is the whole answer; one that ends and is not whole, its beginning.
@@ -161,15 +187,25 @@ impl Frames {
                 Form::OneRow(first)
             }
             Some(b'{' | b'[') => Form::Whole(first),
-            Some(b'<') => Form::Refused("a page of HTML", first),
-            Some(b'd' | b'e' | b'i' | b'r' | b':') => {
-                event.take_line(first)?;
-                Form::Events(event)
-            }
-            _ if self.is_event_stream => Form::Events(event),
-            _ => Form::Refused("text", first),
+            Some(_) => match self.refusal(first.as_bytes()) {
+                Some(what) => Form::Refused(what, first),
+                None => {
+                    let mut event = Event::default();
+                    event.take_line(first)?;
+                    Form::Events(event)
+                }
+            },
         };
         Ok(())
+    }
+
+    /// What a body is that begins so, where it is no answer of a model.
+    fn refusal(&self, start: &[u8]) -> Option<&'static str> {
+        match start.first() {
+            Some(b'<') => Some("a page of HTML"),
+            None | Some(b'{' | b'[' | b'd' | b'e' | b'i' | b'r' | b':') => None,
+            Some(_) => (!self.is_event_stream).then_some("text"),
+        }
     }
 
     fn push_row(&mut self, line: String, ended: bool) {

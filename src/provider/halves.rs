@@ -6,22 +6,18 @@
 
 use serde_json::{Map, Value};
 
-use super::{CallInput, Chunk};
+use super::{CallInput, Chunk, ProviderError};
 
-/// The mark of U+0000, were it a half: those of halves are characters for private use, which no text has.
-const MARKS: u32 = 0x10_0000;
+/// Begins the mark of a half: no character, so that it stands in no text.
+const MARK: char = '\u{fdd1}';
 
-/// The first byte of each mark; few other characters begin with it.
-const FIRST_BYTE: u8 = 0xf4;
+/// The character after it is the half and this. Together they are two units of UTF-16.
+const SHIFT: u16 = 0x800;
 
-/// Returns the character that stands for a half.
-pub(super) fn mark(half: u16) -> char {
-    char::from_u32(MARKS + u32::from(half)).unwrap_or(char::REPLACEMENT_CHARACTER)
-}
-
-fn half(mark: char) -> Option<u16> {
-    let half = u16::try_from(u32::from(mark).checked_sub(MARKS)?).ok()?;
-    matches!(half, 0xd800..=0xdfff).then_some(half)
+/// Returns what stands for a half.
+pub(super) fn mark(half: u16) -> [char; 2] {
+    let shifted = char::from_u32(u32::from(half) + u32::from(SHIFT));
+    [MARK, shifted.unwrap_or(char::REPLACEMENT_CHARACTER)]
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,7 +29,7 @@ enum Of {
 
 /// The first halves at the end of the pieces so far. No more than one for each call that is open, and two.
 #[derive(Debug, Default)]
-pub(super) struct Halves(Vec<(Of, char)>);
+pub(super) struct Halves(Vec<(Of, String)>);
 
 impl Halves {
     /// Joins what belongs together in the chunks of an answer, in order. A first half is held back until the next
@@ -59,17 +55,19 @@ impl Halves {
                 }
                 return out.extend([chunk]);
             }
-            Chunk::Start { .. } | Chunk::ToolCallStart { .. } | Chunk::Notice(_) => {
+            Chunk::Start { model: Some(name) } | Chunk::ToolCallStart { name, .. } => {
+                join(name);
                 return out.extend([chunk]);
             }
+            Chunk::Start { .. } | Chunk::Notice(_) => return out.extend([chunk]),
         };
         if let Some(held) = self.0.iter().position(|(whose, _)| *whose == of) {
-            piece.insert(0, self.0.swap_remove(held).1);
+            piece.insert_str(0, &self.0.swap_remove(held).1);
         }
-        let is_first_half = |last: &char| matches!(half(*last), Some(0xd800..=0xdbff));
-        if let Some(last) = piece.chars().next_back().filter(is_first_half) {
-            piece.pop();
-            self.0.push((of, last));
+        let mut last = piece.chars().rev();
+        if let (Some('\u{e000}'..='\u{e3ff}'), Some(MARK)) = (last.next(), last.next()) {
+            let held = [piece.pop(), piece.pop()].into_iter().rev().flatten();
+            self.0.push((of, held.collect()));
         }
         join(piece);
         if !piece.is_empty() {
@@ -80,6 +78,16 @@ impl Halves {
     /// Returns what is held back: nothing more comes.
     pub(super) fn finish(&mut self, out: &mut impl Extend<Chunk>) {
         self.close(|_| true, out);
+    }
+
+    /// The same for an error, which ends an answer. Its message may have been cut within a mark.
+    pub(super) fn error(mut error: ProviderError) -> ProviderError {
+        let named = [&mut error.error_type, &mut error.code];
+        for text in named.into_iter().flatten().chain([&mut error.message]) {
+            join(text);
+            text.retain(|c| c != MARK);
+        }
+        error
     }
 
     fn close(&mut self, which: impl Fn(Of) -> bool, out: &mut impl Extend<Chunk>) {
@@ -99,15 +107,19 @@ impl Halves {
 
 /// Puts characters in the place of marks.
 fn join(text: &mut String) {
-    if memchr::memchr(FIRST_BYTE, text.as_bytes()).is_none() {
+    if !text.contains(MARK) {
         return;
     }
-    let units = text.chars().flat_map(|c| match half(c) {
-        Some(half) => vec![half],
-        None => c.encode_utf16(&mut [0; 2]).to_vec(),
-    });
-    let joined = char::decode_utf16(units).map(|c| c.unwrap_or(char::REPLACEMENT_CHARACTER));
-    *text = joined.collect();
+    let mut units = Vec::with_capacity(text.len());
+    for unit in text.encode_utf16() {
+        match (units.last_mut(), unit) {
+            (Some(last), 0xe000..=0xe7ff) if u32::from(*last) == u32::from(MARK) => {
+                *last = unit - SHIFT;
+            }
+            _ => units.push(unit),
+        }
+    }
+    *text = String::from_utf16_lossy(&units);
 }
 
 /// What JSON was read from is nested no deeper than its reader allows, so this may recurse.
@@ -122,6 +134,14 @@ fn join_value(value: &mut Value) {
 
 fn join_map(map: &mut Map<String, Value>) {
     map.values_mut().for_each(join_value);
+    if map.keys().any(|key| key.contains(MARK)) {
+        let fields = std::mem::take(map).into_iter();
+        let joined = |(mut key, value)| {
+            join(&mut key);
+            (key, value)
+        };
+        *map = fields.map(joined).collect();
+    }
 }
 
 #[cfg(test)]

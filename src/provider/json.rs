@@ -5,6 +5,7 @@
 //! the next piece ([`super::halves`]); elsewhere it becomes U+FFFD, as in every lenient decoder.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -13,7 +14,7 @@ use super::halves;
 
 /// Reads JSON, with halves of surrogate pairs replaced.
 pub(crate) fn read<T: DeserializeOwned>(text: &str) -> Result<T, serde_json::Error> {
-    serde_json::from_str(&mended(text, |_| char::REPLACEMENT_CHARACTER))
+    serde_json::from_str(&mended(text, |_| [char::REPLACEMENT_CHARACTER]))
 }
 
 /// Reads a piece of an answer, with halves of surrogate pairs marked; see [`halves`].
@@ -44,8 +45,21 @@ pub(crate) fn array<'a>(value: &'a Json<'a>, key: &'a str) -> &'a [Json<'a>] {
     value.get(key).as_array().unwrap_or_default()
 }
 
+/// Whether an object in a value has a name twice: the last of them counts, and [`Json::get`] finds the first.
+pub(crate) fn repeats(value: &Json<'_>) -> bool {
+    match value {
+        Json::Object(fields) => {
+            let mut names = BTreeSet::new();
+            let mut fields = fields.iter();
+            fields.any(|(name, value)| !names.insert(name) || repeats(value))
+        }
+        Json::Array(items) => items.iter().any(repeats),
+        _ => false,
+    }
+}
+
 /// Returns JSON text in which every escaped surrogate has its other half, or else what `replace` makes of it.
-fn mended(text: &str, replace: impl Fn(u16) -> char) -> Cow<'_, str> {
+fn mended<const N: usize>(text: &str, replace: impl Fn(u16) -> [char; N]) -> Cow<'_, str> {
     if !text.contains("\\ud") && !text.contains("\\uD") {
         return Cow::Borrowed(text);
     }
@@ -60,7 +74,7 @@ fn mended(text: &str, replace: impl Fn(u16) -> char) -> Cow<'_, str> {
             }
             Some(half @ 0xd800..=0xdfff) => {
                 mended.push_str(text.get(copied..at).unwrap_or_default());
-                mended.push(replace(half));
+                mended.extend(replace(half));
                 at += 6;
                 copied = at;
             }

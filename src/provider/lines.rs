@@ -9,18 +9,29 @@ use super::decode::protocol;
 /// and stays below this; what is longer is an attack or an endless line.
 pub(crate) const MAX_EVENT_BYTES: usize = 32 * 1024 * 1024;
 
-/// Cuts bytes into lines at each LF; a CR before it is no part of the line. Invalid UTF-8 becomes
+/// Cuts bytes into lines at each LF; a CR before it is no part of the line, and ends one by itself in server-sent
+/// events, though not in NDJSON, where it may stand between two tokens. Invalid UTF-8 becomes
 /// replacement characters, one line at a time, so that a broken character never holds back the lines
 /// after it.
 #[derive(Debug, Default)]
 pub(super) struct Lines {
-    partial: Vec<u8>,
+    pub(super) partial: Vec<u8>,
+    pub(super) cr_ends: bool,
+    /// Whether the last line ended with a CR, so that an LF to come belongs to it.
+    pub(super) after_cr: bool,
 }
 
 impl Lines {
     /// Takes the next whole line off the bytes, or all that is left of them and returns `None`.
     pub(super) fn next(&mut self, bytes: &mut Bytes) -> Result<Option<String>, ProviderError> {
-        let end = memchr::memchr(b'\n', bytes);
+        if !bytes.is_empty() && std::mem::take(&mut self.after_cr) && bytes.starts_with(b"\n") {
+            bytes.advance(1);
+        }
+        let end = if self.cr_ends {
+            memchr::memchr2(b'\n', b'\r', bytes)
+        } else {
+            memchr::memchr(b'\n', bytes)
+        };
         let taken = bytes.split_to(end.unwrap_or(bytes.len()));
         if self.partial.len() + taken.len() > MAX_EVENT_BYTES {
             return Err(too_long());
@@ -29,6 +40,7 @@ impl Lines {
         if end.is_none() {
             return Ok(None);
         }
+        self.after_cr = bytes.starts_with(b"\r");
         bytes.advance(1);
         Ok(Some(self.take_rest()))
     }
@@ -55,8 +67,11 @@ mod tests {
     use crate::provider::ErrorKind;
     use proptest::prelude::*;
 
-    fn lines(pieces: &[&[u8]]) -> (Vec<String>, String) {
-        let mut lines = Lines::default();
+    fn lines(cr_ends: bool, pieces: &[&[u8]]) -> (Vec<String>, String) {
+        let mut lines = Lines {
+            cr_ends,
+            ..Lines::default()
+        };
         let mut found = Vec::new();
         for piece in pieces {
             let mut piece = Bytes::copy_from_slice(piece);
@@ -70,17 +85,19 @@ mod tests {
 
     #[test]
     fn ends_and_broken_characters() {
-        let cases: &[(&[u8], &[&str], &str)] = &[
-            (b"", &[], ""),
-            (b"a\nb", &["a"], "b"),
-            (b"a\r\nb\rc\n\n", &["a", "b\rc", ""], ""),
-            (b"a\xffb\nc\xc3\n", &["a\u{fffd}b", "c\u{fffd}"], ""),
-            ("käse\n".as_bytes(), &["käse"], ""),
+        let cases: &[(bool, &[u8], &[&str], &str)] = &[
+            (true, b"", &[], ""),
+            (true, b"a\nb", &["a"], "b"),
+            (true, b"a\r\nb\rc\n\n", &["a", "b", "c", ""], ""),
+            (true, b"a\r\r\nb\n", &["a", "", "b"], ""),
+            (false, b"a\r\nb\rc\n\n", &["a", "b\rc", ""], ""),
+            (true, b"a\xffb\nc\xc3\n", &["a\u{fffd}b", "c\u{fffd}"], ""),
+            (false, "käse\n".as_bytes(), &["käse"], ""),
         ];
-        for (bytes, expected, rest) in cases {
+        for (cr_ends, bytes, expected, rest) in cases {
             let single: Vec<&[u8]> = bytes.chunks(1).collect();
             for pieces in [vec![*bytes], single] {
-                let (found, left) = lines(&pieces);
+                let (found, left) = lines(*cr_ends, &pieces);
                 assert_eq!(found, *expected, "{bytes:?}");
                 assert_eq!(left, *rest, "{bytes:?}");
             }
@@ -108,8 +125,10 @@ mod tests {
             ),
             cut in 1usize..7,
         ) {
-            let pieces: Vec<&[u8]> = bytes.chunks(cut).collect();
-            prop_assert_eq!(lines(&[&bytes]), lines(&pieces));
+            for cr_ends in [false, true] {
+                let pieces: Vec<&[u8]> = bytes.chunks(cut).collect();
+                prop_assert_eq!(lines(cr_ends, &[&bytes]), lines(cr_ends, &pieces));
+            }
         }
     }
 }

@@ -20,6 +20,9 @@ pub(super) const WIRE: &str = "anthropic-messages";
 /// Type of the item after a reply's blocks that remembers what stood before the reply.
 pub(super) const PREFIX_ITEM: &str = "outrigger_prefix";
 
+/// Most content blocks of one answer. More is a server that loops: empty ones cost next to none of its bytes.
+const MAX_BLOCKS: usize = 4096;
+
 pub(super) type MessageDecoder = WireDecoder<MessageWire>;
 
 impl MessageDecoder {
@@ -63,7 +66,7 @@ impl Wire for MessageWire {
             "content_block_stop" => self.close(index, answer),
             "message_delta" => {
                 self.stop_reason(frame.get("delta"));
-                usage::update(&mut answer.usage, frame.get("usage"));
+                usage::update_anthropic(&mut answer.usage, frame.get("usage"));
             }
             "message_stop" if self.stop.is_none() => {
                 return Err(incomplete(
@@ -99,7 +102,7 @@ impl MessageWire {
     fn message(&mut self, message: &Json<'_>, answer: &mut Answer) -> Result<(), ProviderError> {
         answer.begin(text(message, "model"));
         self.stop_reason(message);
-        usage::update(&mut answer.usage, message.get("usage"));
+        usage::update_anthropic(&mut answer.usage, message.get("usage"));
         // Answers to programmatic calls come whole in `message_start`, without block events.
         let content = array(message, "content");
         let cut = is_length(self.stop.as_deref());
@@ -130,6 +133,9 @@ impl MessageWire {
         block: &Json<'_>,
         answer: &mut Answer,
     ) -> Result<(), ProviderError> {
+        if self.blocks.len() >= MAX_BLOCKS {
+            return Err(protocol("the answer has too many content blocks"));
+        }
         answer.begin("");
         answer.keep(block.to_string().len());
         // A call that was closed and not settled is not the last block, so nothing cut it off.

@@ -1,3 +1,6 @@
+use futures::FutureExt;
+
+use super::super::frames::SHOWN_BYTES;
 use super::*;
 use crate::message::Usage;
 use crate::provider::{End, Stop};
@@ -120,6 +123,24 @@ fn a_body_is_what_it_looks_like() {
         (Sse, "text/plain", &[Ok("sorry")], &["closed", "Protocol"]),
         (
             Sse,
+            "text/html",
+            &[Ok("\r\n <html>"), Err(ErrorKind::Timeout)],
+            &["closed", "Protocol"],
+        ),
+        (
+            Ndjson,
+            "text/html",
+            &[Ok("<html>\n"), Err(ErrorKind::IncompleteStream)],
+            &["closed", "Protocol"],
+        ),
+        (
+            Sse,
+            "text/plain",
+            &[Ok("\u{feff} "), Err(ErrorKind::Timeout)],
+            &["closed", "Timeout"],
+        ),
+        (
+            Sse,
             "text/event-stream",
             &[Ok("what: 1\n\ndata: [DONE]\n\n")],
             &["end"],
@@ -208,6 +229,16 @@ fn a_body_is_what_it_looks_like() {
     }
 }
 
+#[test]
+fn a_page_without_lines_is_not_waited_for() {
+    let page = Bytes::from("<".repeat(SHOWN_BYTES));
+    let bytes = stream::iter([Ok(page)]).chain(stream::pending()).boxed();
+    let chunks = chunks(bytes, Framing::Sse, "", Box::new(Plain::default()));
+    let found: Vec<_> = chunks.collect().now_or_never().unwrap();
+    let error = found.last().unwrap().clone().unwrap_err();
+    assert!(error.message.contains("a page of HTML"), "{error}");
+}
+
 #[tokio::test(start_paused = true)]
 async fn the_end_waits_a_little_for_the_connection_and_not_for_ever() {
     let started = tokio::time::Instant::now();
@@ -236,8 +267,9 @@ fn a_server_that_goes_on_after_the_end_marker_is_left() {
 #[test]
 fn endless_white_space_is_no_answer_and_is_not_kept() {
     const READ: &str = "\n                                                               ";
-    for head in ["", "{}\n"] {
-        let reads = stream::iter([head]).chain(stream::repeat(READ));
+    let spaces = READ.trim_start_matches('\n');
+    for (head, read) in [("", READ), ("{}\n", READ), ("", spaces), ("{}\n", spaces)] {
+        let reads = stream::iter([head]).chain(stream::repeat(read));
         let bytes = reads.map(|read| Ok(Bytes::from_static(read.as_bytes())));
         let decoder = Box::new(Plain::default());
         let chunks = chunks(bytes.boxed(), Framing::Sse, "text/event-stream", decoder);

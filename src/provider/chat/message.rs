@@ -24,6 +24,8 @@ const EXTRA_FIELDS: [&str; 2] = ["extra_content", "thought_signature"];
 #[derive(Debug, Default)]
 pub(super) struct Kept {
     message: Map<String, Value>,
+    /// The field that reasoning came in first: all of it goes back there.
+    reasoning: Option<&'static str>,
     /// Whether text came as a string before any typed part: the parts alone are then not all of it.
     plain: bool,
 }
@@ -38,7 +40,8 @@ impl Kept {
             .find(|field| !text(delta, field).is_empty());
         if let Some(field) = field {
             let fragment = text(delta, field);
-            append(&mut self.message, field, fragment);
+            let first = *self.reasoning.get_or_insert(field);
+            append(&mut self.message, first, fragment);
             answer.thinking(fragment);
         } else {
             for detail in details {

@@ -6,14 +6,11 @@ use crate::provider::json::Json;
 /// Takes the figures of a `usage` object. They are cumulative: never added, and never erased by one that
 /// leaves some out, or repeats the input side as zeros.
 ///
-/// Input counts include cached tokens but for Anthropic. DeepSeek names its cache hits differently, Moonshot puts
-/// them at the top (`docs/providers.md`, "Usage fields").
+/// Input counts include cached tokens. DeepSeek names its cache hits differently, Moonshot puts them at the top
+/// (`docs/providers.md`, "Usage fields").
 pub(in crate::provider) fn update(known: &mut Usage, usage: &Json<'_>) {
     let update = |slot: &mut Option<u64>, paths: &[&'static str]| {
-        let figure =
-            |path: &&'static str| number(path.split('/').fold(usage, |at, key| at.get(key)));
-        let newer = paths.iter().find_map(figure);
-        *slot = newer.filter(|newer| *newer > 0 || slot.is_none()).or(*slot);
+        keep(slot, paths.iter().find_map(|path| figure(usage, path)));
     };
     update(&mut known.input, &["prompt_tokens", "input_tokens"]);
     update(&mut known.output, &["completion_tokens", "output_tokens"]);
@@ -22,6 +19,7 @@ pub(in crate::provider) fn update(known: &mut Usage, usage: &Json<'_>) {
         "input_tokens_details/cached_tokens",
         "prompt_cache_hit_tokens",
         "cached_tokens",
+        // Gateways before Claude.
         "cache_read_input_tokens",
     ];
     update(&mut known.cache_read, &cache_read);
@@ -34,12 +32,34 @@ pub(in crate::provider) fn update(known: &mut Usage, usage: &Json<'_>) {
     let reasoning = [
         "completion_tokens_details/reasoning_tokens",
         "output_tokens_details/reasoning_tokens",
-        "output_tokens_details/thinking_tokens",
         "reasoning_tokens",
     ];
-    let cache_write_1h = ["cache_creation/ephemeral_1h_input_tokens"];
-    update(&mut known.cache_write_1h, &cache_write_1h);
     update(&mut known.reasoning, &reasoning);
+}
+
+/// The same for Anthropic, whose input leaves out what the cache had. Its names alone: a server that sends Chat's as
+/// well counts the cache in those. Of the output the last word counts, for a refusal may bring it back to nothing.
+pub(in crate::provider) fn update_anthropic(known: &mut Usage, usage: &Json<'_>) {
+    let cache_write_1h = "cache_creation/ephemeral_1h_input_tokens";
+    for (slot, path) in [
+        (&mut known.input, "input_tokens"),
+        (&mut known.cache_read, "cache_read_input_tokens"),
+        (&mut known.cache_write, "cache_creation_input_tokens"),
+        (&mut known.cache_write_1h, cache_write_1h),
+    ] {
+        keep(slot, figure(usage, path));
+    }
+    let thinking = figure(usage, "output_tokens_details/thinking_tokens");
+    known.output = figure(usage, "output_tokens").or(known.output);
+    known.reasoning = thinking.or(known.reasoning);
+}
+
+fn keep(slot: &mut Option<u64>, newer: Option<u64>) {
+    *slot = newer.filter(|newer| *newer > 0 || slot.is_none()).or(*slot);
+}
+
+fn figure(usage: &Json<'_>, path: &'static str) -> Option<u64> {
+    number(path.split('/').fold(usage, |at, key| at.get(key)))
 }
 
 fn number(value: &Json<'_>) -> Option<u64> {
@@ -89,16 +109,20 @@ mod tests {
 
     #[test]
     fn figures_of_anthropic() {
-        let mut known = read(
-            &json!({"input_tokens": 43, "cache_creation_input_tokens": 10,
-            "cache_read_input_tokens": 7, "cache_creation": {"ephemeral_1h_input_tokens": 5}}),
-        );
-        read_into(
-            &mut known,
-            &json!({"input_tokens": 0, "cache_creation_input_tokens": null,
-            "output_tokens": 2, "output_tokens_details": {"thinking_tokens": 9}}),
-        );
-        assert_eq!((known.input, known.output), (Some(43), Some(2)));
+        let mut known = Usage::default();
+        for usage in [
+            json!({"input_tokens": 43, "cache_creation_input_tokens": 10, "output_tokens": 1,
+                "cache_read_input_tokens": 7, "cache_creation": {"ephemeral_1h_input_tokens": 5},
+                "prompt_tokens": 60, "completion_tokens": 1}),
+            json!({"input_tokens": 0, "cache_creation_input_tokens": null, "prompt_tokens": 60,
+                "output_tokens": 0, "output_tokens_details": {"thinking_tokens": 9}}),
+        ] {
+            update_anthropic(
+                &mut known,
+                &serde_json::from_str(&usage.to_string()).unwrap(),
+            );
+        }
+        assert_eq!((known.input, known.output), (Some(43), Some(0)));
         assert_eq!((known.cache_read, known.cache_write), (Some(7), Some(10)));
         assert_eq!((known.cache_write_1h, known.reasoning), (Some(5), Some(9)));
     }

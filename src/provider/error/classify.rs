@@ -68,6 +68,7 @@ const NO_TOOLS_TEXTS: &[&str] = &[
     "support tool",
     "support function call",
     "tools are not supported",
+    "tools is not supported",
     "tool use is not supported",
     "tool calling is not supported",
     "function calling is not supported",

@@ -3,7 +3,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use jiff::{Span, SpanRelativeTo, Timestamp};
+use jiff::Timestamp;
 use reqwest::header::{DATE, HeaderMap, RETRY_AFTER};
 use serde_json::Value;
 
@@ -82,23 +82,34 @@ pub(super) fn from_text(text: &str) -> Option<Duration> {
         "retry after ",
         "try again after ",
     ];
-    BEFORE.iter().find_map(|before| {
-        let (_, rest) = text.split_once(before)?;
-        let mut words = rest.split_whitespace();
-        let first = words.next()?;
-        let is_number = first.parse::<f64>().is_ok();
-        let unit = words.next().filter(|_| is_number).unwrap_or_default();
-        with_units(format!("{first} {unit}").trim_end_matches(|c: char| !c.is_ascii_alphabetic()))
-    })
+    BEFORE
+        .iter()
+        .find_map(|before| with_units(text.split_once(before)?.1))
 }
 
-/// Reads a duration with its units: `1s`, `6m0s`, `120ms`, `1.57s`, `1h2m3s`, `20 seconds`.
+/// Reads the duration that a text begins with: `1s`, `6m0s`, `120ms`, `1.57s`, `1.5h30m`, `20 seconds`.
 fn with_units(text: &str) -> Option<Duration> {
-    let span: Span = text.parse().ok()?;
-    let length = span.to_duration(SpanRelativeTo::days_are_24_hours()).ok()?;
-    Duration::try_from(length)
-        .ok()
-        .filter(|delay| *delay <= MAX_DELAY)
+    let mut rest = text;
+    let mut total = None;
+    while rest.starts_with(|c: char| c.is_ascii_digit()) {
+        let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.')?;
+        let (number, after) = rest.split_at_checked(end)?;
+        let after = after.trim_start();
+        let end = after.find(|c: char| !c.is_alphabetic());
+        let (unit, after) = after.split_at_checked(end.unwrap_or(after.len()))?;
+        let scale = match unit.to_ascii_lowercase().as_str() {
+            "us" | "µs" => 1e-6,
+            "ms" | "millisecond" | "milliseconds" => 1e-3,
+            "s" | "sec" | "secs" | "second" | "seconds" => 1.0,
+            "m" | "min" | "mins" | "minute" | "minutes" => 60.0,
+            "h" | "hr" | "hrs" | "hour" | "hours" => 3600.0,
+            "d" | "day" | "days" => 86_400.0,
+            _ => return None,
+        };
+        total = Some(total.unwrap_or(0.0) + number.parse::<f64>().ok()? * scale);
+        rest = after;
+    }
+    seconds(total?)
 }
 
 /// Reads one reset header: a duration, seconds, seconds or milliseconds of the epoch, RFC 3339.

@@ -383,6 +383,22 @@ fn delays_in_bodies() {
             Some(120_000),
         ),
         (
+            json!({"error":{"message":"retry after 60 second(s)"}}),
+            Some(60_000),
+        ),
+        (
+            json!({"error":{"message":"Retry after 20 seconds<br>"}}),
+            Some(20_000),
+        ),
+        (
+            json!({"error":{"message":"try again in 1.5h30m"}}),
+            Some(7_200_000),
+        ),
+        (
+            json!({"error":{"message":"try again in 1.500000000000s"}}),
+            Some(1_500),
+        ),
+        (
             json!({"error":{"message":"x","details":[{"retryDelay":"19s"}]}}),
             Some(19_000),
         ),

@@ -26,6 +26,12 @@ fn marks_become_characters() {
         (r#""\ude00\ud83d""#, "\u{fffd}\u{fffd}"),
         (r#""\ud83d\ud83d\ude00""#, "\u{fffd}\u{1f600}"),
         (r#""\ud800-\udfff""#, "\u{fffd}-\u{fffd}"),
+        // Characters for private use are text.
+        (
+            "\"\u{10d83d}\u{10de00}\u{e03d}\"",
+            "\u{10d83d}\u{10de00}\u{e03d}",
+        ),
+        ("\"\\ud83d\u{e03d}\"", "\u{fffd}\u{e03d}"),
     ] {
         assert_eq!(read(text), expected, "{text}");
     }
@@ -81,6 +87,10 @@ fn a_half_waits_for_the_next_piece_of_its_own() {
             &[(Call(0), "\u{1f600}"), (Call(1), "\u{fffd}x")],
         ),
         (
+            &[(Text, "\u{10d83d}"), (Text, "\u{10de00}")],
+            &[(Text, "\u{10d83d}"), (Text, "\u{10de00}")],
+        ),
+        (
             &[(Text, "a"), (Text, FIRST_HALF)],
             &[(Text, "a"), (Text, "\u{fffd}")],
         ),
@@ -97,6 +107,21 @@ fn a_half_waits_for_the_next_piece_of_its_own() {
             .collect();
         assert_eq!(pieces(given), expected, "{given:?}");
     }
+}
+
+#[test]
+fn names_and_errors_show_no_mark() {
+    let mut input = json::read_piece(r#"{"k\ud83d":{"\ud83d\ude00":1}}"#).unwrap();
+    join_value(&mut input);
+    assert_eq!(input, json!({"k\u{fffd}": {"\u{1f600}": 1}}));
+    let body = r#"data: {"error":{"message":"a\ud83d","type":"b\ude00","code":"c\ud83d"}}"#;
+    let bytes = futures::stream::iter([Bytes::from(body)]);
+    let chunks = Wire::Chat.play(bytes, "", "p", "m");
+    let chunks: Vec<_> = futures::executor::block_on(chunks.collect());
+    let error = chunks.last().unwrap().clone().unwrap_err();
+    assert_eq!(error.message, "a\u{fffd}");
+    assert_eq!(error.error_type.as_deref(), Some("b\u{fffd}"));
+    assert_eq!(error.code.as_deref(), Some("c\u{fffd}"));
 }
 
 /// A stream of two pieces of text and a call whose input has two pieces too, `@` and `#` for the halves.
@@ -227,10 +252,7 @@ fn a_pair_cut_into_two_deltas_is_one_character_on_every_wire() {
                     assert_eq!(stop, Stop::ToolUse, "{wire:?}");
                     let kept = native.unwrap().items.to_string();
                     assert!(kept.contains("t\u{1f600}"), "{wire:?} {kept}");
-                    assert!(
-                        !kept.contains(|c| half(c).is_some() || c == '\u{fffd}'),
-                        "{wire:?} {kept}"
-                    );
+                    assert!(!kept.contains([MARK, '\u{fffd}']), "{wire:?} {kept}");
                 }
                 Chunk::Start { .. } | Chunk::ToolCallStart { .. } | Chunk::Notice(_) => {}
             }

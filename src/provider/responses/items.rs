@@ -31,8 +31,6 @@ pub(super) struct Item {
 #[derive(Debug, Default)]
 pub(super) struct Call {
     open: OpenCall,
-    /// Whether the input is free text instead of JSON: it is told once it is whole.
-    free_text: bool,
     pub(super) whole: bool,
 }
 
@@ -67,11 +65,9 @@ impl Items {
             "custom_tool_call" => Some(true),
             _ => None,
         };
-        let mut call = free_text.map(|free_text| Call {
-            free_text,
-            ..Call::default()
-        });
+        let mut call = free_text.map(|_| Call::default());
         if let Some(call) = &mut call {
+            call.open.free_text = free_text == Some(true);
             call.name(item, answer)?;
         }
         self.0.push(Item {
@@ -167,7 +163,7 @@ impl Call {
     }
 
     pub(super) fn append(&mut self, fragment: &str, answer: &mut Answer) {
-        if self.free_text {
+        if self.open.free_text {
             answer.keep(fragment.len());
             self.open.input.push_str(fragment);
         } else {
@@ -185,7 +181,11 @@ impl Call {
     }
 
     fn take_rest(&mut self, item: &Json<'_>, answer: &mut Answer) {
-        let field = if self.free_text { "input" } else { "arguments" };
+        let field = if self.open.free_text {
+            "input"
+        } else {
+            "arguments"
+        };
         match item.get(field) {
             Json::Str(whole) => self.set(whole, answer),
             object @ Json::Object(_) => self.set(&object.to_string(), answer),
@@ -199,7 +199,7 @@ impl Call {
             return true;
         }
         let raw = self.open.input.clone();
-        let input = match (cut, self.free_text) {
+        let input = match (cut, self.open.free_text) {
             (true, _) => CallInput::Truncated { raw },
             (false, true) => {
                 let input = Map::from_iter([("input".to_owned(), Value::String(raw))]);
@@ -217,7 +217,7 @@ impl Call {
     /// Makes a call without usable input fit to be sent back.
     fn mend(&self, item: &mut Value) {
         if let Value::Object(fields) = item {
-            if !self.free_text {
+            if !self.open.free_text {
                 fields.insert("arguments".to_owned(), json!("{}"));
             }
             if let Some(status) = fields.get_mut("status") {

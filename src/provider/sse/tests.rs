@@ -28,6 +28,7 @@ fn events_as_servers_write_them() {
     let cases: &[(&str, &[(&str, &str)])] = &[
         ("data: a\n\n", &[("", "a")]),
         ("event: ping\r\ndata: {}\r\n\r\n", &[("ping", "{}")]),
+        ("data: a\r\rdata: b\r\r", &[("", "a"), ("", "b")]),
         ("\u{feff}data:x\n\n", &[("", "x")]),
         (": comment\n\n:\n\ndata: a\n\n", &[("", "a")]),
         ("data: a\ndata: b\n\n", &[("", "a\nb")]),

@@ -378,6 +378,10 @@ fn an_answer_cannot_grow_without_end() {
     .to_string();
     let failure = (0..65).find_map(|_| decoder.frame("", &frame, &mut Vec::new()).err());
     assert_eq!(failure.unwrap().kind, ErrorKind::Protocol);
+    // Nor by blocks of which none says anything.
+    let empty = (0..5000).flat_map(|index| [start(index, json!({})), close(index)]);
+    let (_, failure) = run(&empty.collect::<Vec<_>>());
+    assert_eq!(failure.unwrap().kind, ErrorKind::Protocol);
 }
 
 #[test]

@@ -327,6 +327,24 @@ fn thinking_is_told_once_and_kept_as_it_came() {
 }
 
 #[test]
+fn reasoning_goes_back_in_the_field_it_began_in() {
+    let read = read(&[
+        delta(json!({"reasoning_content": "a"})),
+        delta(json!({"reasoning": "b"})),
+        finish("stop"),
+    ]);
+    assert_eq!(read.thinking(), "ab");
+    let items = &read.end().native.as_ref().unwrap().items;
+    assert_eq!(items, &json!([{"reasoning_content": "ab"}]));
+}
+
+#[test]
+fn of_a_field_sent_twice_the_last_counts() {
+    let frame = r#"{"choices":[],"choices":[{"delta":{"content":"a","content":"b"}}]}"#;
+    assert_eq!(read_named(&[("", frame)]).text(), "b");
+}
+
+#[test]
 fn parts_and_plain_text_of_one_answer() {
     let thinking = json!({"type": "thinking", "thinking": [{"type": "text", "text": "x"}]});
     let after = read(&[

@@ -30,6 +30,11 @@ fn complaints_of_servers() {
             Some(Repair::NoTools),
         ),
         (
+            "tools is not supported in this model",
+            &tools,
+            Some(Repair::NoTools),
+        ),
+        (
             "tools param requires --jinja flag",
             &tools,
             Some(Repair::NoTools),

@@ -186,6 +186,23 @@ fn servers_that_leave_out_half_of_the_events() {
 }
 
 #[test]
+fn free_text_is_told_once_it_is_whole_however_late_its_name() {
+    let call = json!({"type": "custom_tool_call", "id": "i", "call_id": "c"});
+    let mut named = call.clone();
+    named["name"] = json!("f");
+    let delta =
+        json!({"type": "response.custom_tool_call_input.delta", "output_index": 0, "delta": "raw"});
+    let (chunks, outcome) = read(&[added(0, call), delta, done(0, named), completed()]);
+    assert_eq!(outcome, Ok(()));
+    let fragments = chunks.iter().filter_map(|chunk| match chunk {
+        Chunk::ToolCallDelta { fragment, .. } => Some(fragment.as_str()),
+        _ => None,
+    });
+    assert_eq!(fragments.collect::<String>(), "{\"input\":\"raw\"}");
+    assert_eq!(inputs(&chunks), [(0, Some("c"), json!({"input": "raw"}))]);
+}
+
+#[test]
 fn an_answer_cut_by_the_limit() {
     let incomplete = json!({"type": "response.incomplete", "response": {"status": "incomplete",
         "incomplete_details": {"reason": "max_output_tokens"}}});
