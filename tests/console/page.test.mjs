@@ -502,7 +502,7 @@ test("a request that is void or late is taken away, and that is said", timed, as
       assert.deepEqual(await given(page), [{ action: "cancel" }]);
       await page.locator("#asked").waitFor({ state: "hidden" });
     },
-    { daemon: { isAsked: true, environment: { OUTRIGGER_APPROVAL__TIMEOUT: "2s" } } },
+    { daemon: { isAsked: true, environment: { OUTRIGGER_APPROVAL__TIMEOUT: "2s", OUTRIGGER_APPROVAL__MAX_TIMEOUT: "2s" } } },
   );
 });
 
