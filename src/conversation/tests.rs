@@ -394,8 +394,6 @@ async fn a_question_stays_open_while_somebody_is_at_it_and_not_for_ever() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 2_000, ..ProptestConfig::default() })]
-
     #[test]
     fn anything_in_any_order(
         script in prop::collection::vec((moves(), finishes()), 0..6),

@@ -2,7 +2,7 @@
 //! gap told; one end for each exchange, one result for each call, one settlement for each question.
 //!
 //! The client here does what [`crate::connection`] does with a session: attach, read the log, account for a gap. Time
-//! is paused, so nothing waits. `OUTRIGGER_CASES` asks for more cases.
+//! is paused, so nothing waits. `PROPTEST_CASES` asks for more cases.
 
 mod hang;
 mod judge;
@@ -26,9 +26,6 @@ use crate::protocol::envelope;
 use crate::sandbox::paths::Roots;
 use crate::sandbox::{self, spill::Spill};
 use crate::tool::exec::Exec;
-
-/// Cases of an ordinary run: some seconds of a debug build.
-const CASES: u32 = 1_000;
 
 /// What happens to a client.
 #[derive(Clone, Debug)]
@@ -379,15 +376,9 @@ async fn all_gone(daemon: &Daemon) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-fn cases() -> u32 {
-    let asked = std::env::var("OUTRIGGER_CASES").ok();
-    asked.and_then(|cases| cases.parse().ok()).unwrap_or(CASES)
-}
-
 proptest! {
     // Numbers good enough for cryptography would be a seventh of the time.
     #![proptest_config(ProptestConfig {
-        cases: cases(),
         rng_algorithm: proptest::test_runner::RngAlgorithm::XorShift,
         ..ProptestConfig::default()
     })]

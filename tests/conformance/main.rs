@@ -38,12 +38,12 @@ const LISTS: usize = 2;
 /// Recordings replayed at once: enough that none waits for the network.
 const AT_ONCE: usize = 8;
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn every_recording_comes_to_what_is_expected() {
     replay_all(&[Cut::Whole, Cut::Random(1), Cut::Random(2), Cut::Random(3)]).await;
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn every_recording_byte_by_byte_comes_to_what_is_expected() {
     replay_all(&[Cut::Bytes]).await;
 }
@@ -62,14 +62,12 @@ async fn replay_all(cuts: &[Cut]) {
         others.len()
     );
     let recordings: &'static [Recording] = Vec::leak(recordings);
-    let server = Server::start(recordings).await;
+    let server: &'static Server = Box::leak(Box::new(Server::start(recordings).await));
     let cases = (0..recordings.len()).flat_map(|index| cuts.iter().map(move |cut| (index, *cut)));
     let failures: Vec<String> = futures::stream::iter(cases)
-        .map(|(index, cut)| {
-            let server = &server;
-            async move { replay(server, &recordings[index], index, cut).await }
-        })
+        .map(|(index, cut)| tokio::spawn(replay(server, &recordings[index], index, cut)))
         .buffered(AT_ONCE)
+        .map(Result::unwrap)
         .concat()
         .await;
     let missing: BTreeSet<&str> = recordings
@@ -89,7 +87,12 @@ async fn replay_all(cuts: &[Cut]) {
 }
 
 /// Replays one recording and returns what differs.
-async fn replay(server: &Server, recording: &Recording, index: usize, cut: Cut) -> Vec<String> {
+async fn replay(
+    server: &Server,
+    recording: &'static Recording,
+    index: usize,
+    cut: Cut,
+) -> Vec<String> {
     let Some(expect) = &recording.expect else {
         return Vec::new();
     };

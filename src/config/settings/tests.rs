@@ -196,7 +196,8 @@ fn documentation() -> String {
     let mut section: Option<Vec<String>> = None;
     let mut keys = all_keys();
     // A section's own keys stand before those of the sections inside it.
-    keys.sort_by_key(|key| (position(&key.section), key.section.clone()));
+    keys.sort_by_cached_key(|key| (position(&key.section), key.section.clone()));
+    let defaults = defaults();
     for key in keys {
         if section.as_ref() != Some(&key.section) {
             let title = key.section.join(".");
@@ -210,7 +211,7 @@ fn documentation() -> String {
             .chain([&key.name])
             .map(String::as_str)
             .collect();
-        let default = match defaults().pointer(&format!("/{}", path.join("/"))) {
+        let default = match defaults.pointer(&format!("/{}", path.join("/"))) {
             Some(value) => format!("`{}`", shown(&path, value)),
             None => String::new(),
         };
