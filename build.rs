@@ -1,6 +1,9 @@
-//! Packs the list of addresses that the loader adjusts at each start of a release build, where the linker can.
+//! What the linker can do for memory and the start of a release build, each where it knows how.
 //!
-//! That is 0.6 MB of which all was read, in 20 KB (RELR; loaders know it since glibc 2.36).
+//! - It packs the list of addresses that the loader adjusts at each start: 0.6 MB of which all was read, in 20 KB
+//!   (RELR; loaders know it since glibc 2.36).
+//! - It lays the functions that `OUTRIGGER_LINK_ORDER` lists beside each other (`.ci/dist` makes the list). The kernel
+//!   maps sixteen pages around each page of the program that is touched, and a start touches a function here and there.
 
 use std::env;
 use std::path::Path;
@@ -8,19 +11,32 @@ use std::process::Command;
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
+    println!("cargo::rerun-if-env-changed=OUTRIGGER_LINK_ORDER");
     let variable = |name| env::var(name).unwrap_or_default();
     if variable("PROFILE") != "release" || variable("CARGO_CFG_TARGET_OS") != "linux" {
         return;
     }
-    let packed = "-Wl,-z,pack-relative-relocs";
-    if takes(&variable, packed) {
-        println!("cargo::rustc-link-arg-bins={packed}");
+    let mut wanted = vec![vec!["-Wl,-z,pack-relative-relocs".to_owned()]];
+    let order = variable("OUTRIGGER_LINK_ORDER");
+    if !order.is_empty() {
+        println!("cargo::rerun-if-changed={order}");
+        wanted.push(vec![
+            format!("-Wl,--symbol-ordering-file={order}"),
+            "-Wl,--no-warn-symbol-ordering".to_owned(),
+        ]);
+    }
+    for arguments in wanted {
+        if takes(&variable, &arguments) {
+            for argument in arguments {
+                println!("cargo::rustc-link-arg-bins={argument}");
+            }
+        }
     }
 }
 
-/// Whether the linker takes the argument, and this machine runs what comes of it where it is built for this machine: an
-/// empty program is linked with it.
-fn takes(variable: &dyn Fn(&'static str) -> String, argument: &str) -> bool {
+/// Whether the linker takes the arguments, and this machine runs what comes of it where it is built for this machine: an
+/// empty program is linked with them.
+fn takes(variable: &dyn Fn(&'static str) -> String, arguments: &[String]) -> bool {
     let folder = variable("OUT_DIR");
     let source = Path::new(&folder).join("empty.rs");
     if std::fs::write(&source, "fn main() {}\n").is_err() {
@@ -36,7 +52,11 @@ fn takes(variable: &dyn Fn(&'static str) -> String, argument: &str) -> bool {
     if !linker.is_empty() {
         compiler.arg(format!("-Clinker={linker}"));
     }
-    compiler.arg(format!("-Clink-arg={argument}"));
+    compiler.args(
+        arguments
+            .iter()
+            .map(|argument| format!("-Clink-arg={argument}")),
+    );
     let succeeds =
         |command: &mut Command| command.output().is_ok_and(|output| output.status.success());
     succeeds(&mut compiler)
