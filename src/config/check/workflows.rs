@@ -1,13 +1,14 @@
 //! Workflows: limits, permissions, and references to providers.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use super::super::ProviderConfig;
 use super::super::error::nearest;
 use super::super::settings::{LimitSettings, PermissionSettings, WorkflowSettings};
 use super::findings::Findings;
 use super::{CORE_TOOLS, providers};
-use crate::permission::{Limits, Permission, PermissionMap, Workflow};
+use crate::permission::{Limits, Permission, Permissions, Workflow};
 use crate::units::Number;
 
 /// Longest name of a workflow, in bytes.
@@ -55,7 +56,7 @@ fn workflow(
         provider,
         model: some(settings.model),
         limits: limits(&settings.limits),
-        permissions: permissions(name, settings.tool_permissions, findings),
+        permissions: Arc::new(permissions(name, settings.tool_permissions, findings)),
     }
 }
 
@@ -69,19 +70,35 @@ fn limits(settings: &LimitSettings) -> Limits {
     }
 }
 
+/// Compiles permissions: what a send would be refused for is refused here.
 fn permissions(
     workflow: &str,
     settings: BTreeMap<String, PermissionSettings>,
     findings: &mut Findings<'_>,
-) -> PermissionMap {
-    settings
-        .into_iter()
-        .map(|(tool, settings)| {
-            check_tool(workflow, &tool, findings);
-            let permission = permission(workflow, &tool, settings, findings);
-            (tool, permission)
-        })
-        .collect()
+) -> Permissions {
+    let mut permissions = Permissions::default();
+    for (tool, settings) in settings {
+        check_tool(workflow, &tool, findings);
+        let path = ["workflows", workflow, "tool_permissions", &tool];
+        let key = |key| [path.as_slice(), &[key]].concat();
+        for glob in settings.paths.iter().flatten() {
+            check_glob(&key("paths"), glob, findings);
+        }
+        let permission = Permission {
+            allowed: settings.allowed,
+            paths: settings.paths,
+            timeout: settings.timeout.map(|timeout| timeout.0),
+            allow: settings.allow,
+            deny: settings.deny,
+            allow_dangerous: settings.allow_dangerous,
+            allow_network: settings.allow_network,
+        };
+        if let Err(error) = permissions.add(&tool, &permission) {
+            let path = error.key.map_or(path.to_vec(), key);
+            findings.refuse(&path, error.message);
+        }
+    }
+    permissions
 }
 
 /// A tool that nobody knows would silently be one that is never offered.
@@ -102,32 +119,6 @@ fn check_tool(workflow: &str, tool: &str, findings: &mut Findings<'_>) {
     findings.refuse(&path, message);
 }
 
-fn permission(
-    workflow: &str,
-    tool: &str,
-    settings: PermissionSettings,
-    findings: &mut Findings<'_>,
-) -> Permission {
-    let path = |key| ["workflows", workflow, "tool_permissions", tool, key];
-    for glob in settings.paths.iter().flatten() {
-        check_glob(&path("paths"), glob, findings);
-    }
-    for (key, patterns) in [("allow", &settings.allow), ("deny", &settings.deny)] {
-        if patterns.iter().any(|pattern| pattern.trim().is_empty()) {
-            findings.refuse(&path(key), "an empty pattern matches no command");
-        }
-    }
-    Permission {
-        allowed: settings.allowed,
-        paths: settings.paths,
-        timeout: settings.timeout.map(|timeout| timeout.0),
-        allow: settings.allow,
-        deny: settings.deny,
-        allow_dangerous: settings.allow_dangerous,
-        allow_network: settings.allow_network,
-    }
-}
-
 fn check_glob(path: &[&str], glob: &str, findings: &mut Findings<'_>) {
     let absolute = glob.starts_with(['/', '~']);
     if absolute || glob.split('/').any(|part| part == "..") {
@@ -135,7 +126,5 @@ fn check_glob(path: &[&str], glob: &str, findings: &mut Findings<'_>) {
             "{glob:?} must be relative to the project's folder and its central storage, without .."
         );
         findings.refuse(path, message);
-    } else if let Err(error) = globset::Glob::new(glob) {
-        findings.refuse(path, error.to_string());
     }
 }
