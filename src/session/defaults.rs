@@ -1,5 +1,7 @@
 //! What a session has settled for its conversations, and what the operator does not let it. Pure.
 
+use std::time::Duration;
+
 use crate::config::Config;
 use crate::message::{OnViolation, TrustLevel};
 use crate::permission::Workflow;
@@ -55,12 +57,13 @@ impl Defaults {
         provider: &str,
     ) -> Result<(), SessionError> {
         let chat = &config.chat;
-        let keys = [
-            ("chat.provider", &wanted.provider, provider),
-            ("chat.model", &wanted.model, chat.model.as_str()),
-            ("chat.workflow", &wanted.workflow, chat.workflow.as_str()),
+        let changes = [
+            ("chat.trust_level", is_looser(wanted.trust_level, config)),
+            ("chat.provider", is_other(&wanted.provider, provider)),
+            ("chat.model", is_other(&wanted.model, &chat.model)),
+            ("chat.workflow", is_other(&wanted.workflow, &chat.workflow)),
         ];
-        allow(wanted.trust_level, &keys, config)?;
+        refuse_locked(&changes, config)?;
         self.trust_level = wanted.trust_level.or(self.trust_level);
         if let Some(provider) = &wanted.provider {
             if self.provider.as_ref() != Some(provider) {
@@ -77,27 +80,6 @@ impl Defaults {
         Ok(())
     }
 
-    /// Checks a send against the keys that the operator locked; `provider` is the one that answers where nobody
-    /// names one.
-    pub(crate) fn allow_send(
-        &self,
-        send: &ChatSend,
-        config: &Config,
-        provider: &str,
-    ) -> Result<(), SessionError> {
-        let chat = &config.chat;
-        let keys = [
-            ("chat.provider", &send.provider, provider),
-            ("chat.model", &send.model, chat.model.as_str()),
-            ("chat.workflow", &send.workflow, chat.workflow.as_str()),
-            (
-                "chat.system_prompt",
-                &send.system_prompt,
-                chat.system_prompt.as_str(),
-            ),
-        ];
-        allow(send.trust_level, &keys, config)
-    }
 
     /// Returns the values now in force; `provider` is the one that answers where nobody names one.
     pub(crate) fn in_force(
@@ -135,29 +117,64 @@ pub(crate) fn layers(wanted: &[Layer]) -> Vec<Layer> {
     layers
 }
 
-/// Fails where the operator locked the trust level and `trust` is looser, or locked one of the keys, each with what is
-/// wanted and what is configured, and another value is wanted.
-fn allow(
-    trust: Option<TrustLevel>,
-    keys: &[(&str, &Option<String>, &str)],
+/// Checks a send against the keys that the operator locked; `provider` is the one that answers where nobody names one.
+///
+/// A limit that the send's workflow has cannot be widened by the send.
+pub(super) fn allow_send(
+    send: &ChatSend,
+    workflow: Option<&Workflow>,
     config: &Config,
+    provider: &str,
 ) -> Result<(), SessionError> {
+    let (chat, limits) = (&config.chat, send.limits);
+    let theirs = workflow.map(|workflow| workflow.limits).unwrap_or_default();
+    let turns = limits.max_turns.filter(|_| theirs.max_turns.is_none());
+    let reserve = limits.context_reserve;
+    let reserve = reserve.filter(|_| theirs.context_reserve.is_none());
+    let timeout = limits.timeout_ms.filter(|_| theirs.timeout_ms.is_none());
+    let timeout = timeout.map(Duration::from_millis);
+    let is_longer = |than: Duration| timeout.is_some_and(|timeout| timeout > than);
+    let changes = [
+        ("chat.trust_level", is_looser(send.trust_level, config)),
+        ("chat.provider", is_other(&send.provider, provider)),
+        ("chat.model", is_other(&send.model, &chat.model)),
+        ("chat.workflow", is_other(&send.workflow, &chat.workflow)),
+        (
+            "chat.system_prompt",
+            is_other(&send.system_prompt, &chat.system_prompt),
+        ),
+        (
+            "chat.max_turns",
+            turns.is_some_and(|turns| turns > chat.max_turns),
+        ),
+        (
+            "chat.context_reserve",
+            reserve.is_some_and(|reserve| reserve < chat.context_reserve),
+        ),
+        ("chat.timeout_plain", is_longer(chat.timeout_plain)),
+        ("chat.timeout_tools", is_longer(chat.timeout_tools)),
+    ];
+    refuse_locked(&changes, config)
+}
+
+fn is_other(wanted: &Option<String>, configured: &str) -> bool {
+    wanted.as_ref().is_some_and(|wanted| wanted != configured)
+}
+
+fn is_looser(trust: Option<TrustLevel>, config: &Config) -> bool {
     let freedom = |trust| match trust {
         TrustLevel::Supervised => 0,
         TrustLevel::Guided => 1,
         TrustLevel::Autonomous => 2,
     };
-    let looser = trust.is_some_and(|trust| freedom(trust) > freedom(config.chat.trust_level));
-    let other = keys
-        .iter()
-        .filter(|(_, wanted, configured)| wanted.as_ref().is_some_and(|it| it != configured))
-        .map(|(key, ..)| *key);
-    let mut changed = looser
-        .then_some("chat.trust_level")
-        .into_iter()
-        .chain(other);
-    match changed.find(|key| config.session.is_locked(key)) {
-        Some(key) => Err(SessionError::new(
+    trust.is_some_and(|trust| freedom(trust) > freedom(config.chat.trust_level))
+}
+
+/// Fails where the operator locked one of the keys that are changed.
+fn refuse_locked(changes: &[(&str, bool)], config: &Config) -> Result<(), SessionError> {
+    let is_refused = |(key, changed): &&(&str, bool)| *changed && config.session.is_locked(key);
+    match changes.iter().find(is_refused) {
+        Some((key, _)) => Err(SessionError::new(
             SessionCode::Forbidden,
             format!("`{key}` is locked by the operator's configuration (session.locked)"),
         )),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::defaults::Defaults;
+use super::defaults::{Defaults, allow_send};
 use crate::config::{Config, ProviderConfig, ProviderKind};
 use crate::exchange::setup::Setup;
 use crate::message::{MessageId, Part, SessionId, image};
@@ -34,8 +34,9 @@ pub(crate) fn setup(
     providers: &Providers,
 ) -> Result<Setup, SessionError> {
     check(send)?;
-    defaults.allow_send(send, config, providers.default_id())?;
     let name = send.workflow.as_deref().unwrap_or(&defaults.workflow);
+    let found = config.workflows.get(name);
+    allow_send(send, found, config, providers.default_id())?;
     let workflow = workflow(name, config)?;
     let scope = scope(workflow, send.tool_permissions.as_ref())?;
     let provider_id = send
