@@ -112,7 +112,7 @@ impl Stage {
             when_busy,
             has_settings: false,
             reply_to: None,
-            answer: Answer::default(),
+            admission: SharedAdmission::default(),
         }))
     }
 

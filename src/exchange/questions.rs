@@ -22,14 +22,14 @@ use tokio::time::Instant;
 use super::context::Context;
 use crate::message::{InputId, ToolId};
 use crate::protocol::command::{ToolApprove, ToolExtend};
-use crate::protocol::event::{By, Event, SessionError, ToolConfirm, ToolExtended};
+use crate::protocol::event::{By, Event, SessionError, StateName, ToolConfirm, ToolExtended};
 use crate::protocol::input::{ToolInput, ToolInputRequest};
 use crate::protocol::{RequestId, SessionCode, answer};
 use crate::provider::MAX_CALLS;
 use crate::runtime::sleep_until;
 
 pub(crate) use approval::Remembered;
-use approval::{Approval, Checked};
+use approval::{ApprovalQuestion, Checked};
 use deadline::Deadline;
 use input::InputQuestion;
 pub(crate) use registry::QuestionRegistry;
@@ -49,7 +49,7 @@ pub(crate) enum QuestionId {
 /// A question to the user. Dropping its sender counts as cancelled.
 pub(crate) enum Question {
     /// Whether a call may run.
-    Approval(Box<Approval>),
+    Approval(Box<ApprovalQuestion>),
     /// What a running call asks for.
     Input(Box<InputQuestion>),
 }
@@ -234,6 +234,28 @@ impl Questions {
     /// Settles questions because whoever asked is gone.
     pub(crate) fn withdraw(&self, which: impl Fn(&Open) -> bool, by: By, context: &Context) {
         self.settle_unanswered(which, Unanswered::Withdrawn(by), context);
+    }
+
+    /// Returns the state of an exchange by its open questions; `None` where there is none.
+    pub(crate) fn state(&self) -> Option<StateName> {
+        let open = self.open.lock();
+        let states = open.iter().map(|open| match &open.question {
+            Question::Approval(_) => StateName::AwaitingApproval,
+            Question::Input(_) => StateName::AwaitingInput,
+        });
+        // An approval outweighs a request for input.
+        states.reduce(|state, next| match state {
+            StateName::AwaitingApproval => state,
+            _ => next,
+        })
+    }
+
+    /// Announces every open question again, the oldest first.
+    pub(crate) fn announcements(&self) -> Vec<Event> {
+        let open = self.open.lock();
+        open.iter()
+            .map(|open| open.question.announcement())
+            .collect()
     }
 
     pub(crate) fn approvals(&self) -> Vec<ToolConfirm> {

@@ -138,21 +138,12 @@ impl Session {
                 let emitted = feed.log().defer(&conversation.id);
                 let questions = &conversation.questions;
                 let questions = (questions.approvals(), questions.inputs());
-                (conversation.origin, view.state(), questions, emitted)
+                (conversation.origin, view.state(emitted), questions)
             };
-            let Some((origin, mut conversation, (approvals, inputs), emitted)) =
-                self.look(id, look).await
+            let Some((origin, conversation, (approvals, inputs))) = self.look(id, look).await
             else {
                 continue;
             };
-            // A question outweighs the state emitted last, of another call beside it.
-            if let (true, true, Some(emitted)) = (
-                conversation.message_id.is_some(),
-                approvals.is_empty() && inputs.is_empty(),
-                emitted,
-            ) {
-                conversation.state = emitted;
-            }
             if origin == Origin::Client {
                 state.conversations.push(conversation);
             }

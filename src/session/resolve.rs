@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::defaults::{Defaults, allow_send};
 use crate::config::{Config, ProviderConfig, ProviderKind};
-use crate::exchange::setup::Setup;
+use crate::exchange::context::Setup;
 use crate::message::{MessageId, Part, SessionId, image};
 use crate::permission::{Limits, PermissionMap, Scope, Workflow};
 use crate::protocol::SessionCode;

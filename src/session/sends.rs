@@ -3,7 +3,7 @@
 use std::hash::{DefaultHasher, Hasher as _};
 
 use super::{MAX_CONVERSATIONS, Session, resolve};
-use crate::conversation::{self, Answer, Answered};
+use crate::conversation::{self, Admission, SharedAdmission};
 use crate::exchange::context::Origin;
 use crate::message::ConversationId;
 use crate::permission::Limits;
@@ -20,7 +20,7 @@ pub(super) struct KnownSend {
     /// Of all that it says: a client whose ids begin anew says something else under an old one.
     digest: u64,
     conversation: ConversationId,
-    answer: Answer,
+    admission: SharedAdmission,
 }
 
 impl Session {
@@ -61,13 +61,13 @@ impl Session {
             let error = SessionError::new(SessionCode::RateLimited, message);
             return self.answer(id, Event::SessionError(error));
         }
-        let answer = Answer::default();
+        let admission = SharedAdmission::default();
         if let Some((id, digest)) = known {
             self.sends.push_back(KnownSend {
                 id,
                 digest,
                 conversation: conversation_id.clone(),
-                answer: answer.clone(),
+                admission: admission.clone(),
             });
             if self.sends.len() > REMEMBERED_SENDS {
                 self.sends.pop_front();
@@ -85,7 +85,7 @@ impl Session {
             history: send.history,
             when_busy: send.when_busy,
             reply_to: id.cloned(),
-            answer,
+            admission,
         };
         let command = conversation::Command::Send(Box::new(send));
         drop(inbox.send(command).await);
@@ -99,33 +99,33 @@ impl Session {
         };
         let Some(KnownSend {
             conversation,
-            answer,
+            admission,
             ..
         }) = self.sends.get(at).cloned()
         else {
             return false;
         };
-        let answered = answer.lock().clone();
-        match answered {
-            Answered::Admitted(sent) => {
+        let known = admission.lock().clone();
+        match known {
+            Admission::Admitted(sent) => {
                 let sent = crate::protocol::answer::Sent {
                     duplicate: true,
                     ..sent
                 };
                 self.answer(Some(id), Event::ChatSendResult(sent));
             }
-            Answered::Refused => {
+            Admission::Refused => {
                 self.sends.remove(at);
                 return false;
             }
             // The conversation has not taken the send yet, so it cannot be said what became of it. This comes
             // behind it in the same inbox, and by then it can.
-            Answered::Waiting => {
-                let repeat = conversation::Command::Repeat {
-                    answer,
+            Admission::Pending => {
+                let answer_again = conversation::Command::AnswerAgain {
+                    admission,
                     reply_to: Some(id.clone()),
                 };
-                self.command(&conversation, repeat).await;
+                self.command(&conversation, answer_again).await;
             }
         }
         true
