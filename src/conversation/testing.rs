@@ -242,7 +242,7 @@ impl Prepared for Deed {
     }
 }
 
-/// Returns the specification of the tool that follows the script.
+/// Returns a registry with the tool that follows the script.
 pub(crate) fn tools() -> Registry {
     let spec = ToolSpec {
         name: TOOL.to_owned(),

@@ -11,7 +11,6 @@ mod settle;
 mod user;
 
 use std::panic::AssertUnwindSafe;
-use std::time::Duration;
 
 use futures::FutureExt;
 use parking_lot::Mutex;
@@ -215,10 +214,6 @@ impl Calls<'_> {
         let executions = &self.exchange.context.session.executions;
         executions.rule(&call.id, ruling);
     }
-}
-
-fn millis(duration: Duration) -> u64 {
-    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

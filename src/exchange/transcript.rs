@@ -14,6 +14,7 @@ use crate::protocol::content::{Content, WireMessage};
 use crate::protocol::event::{Event, Steered, StreamEnd, StreamStart, WholeMessage};
 use crate::protocol::{RequestId, word};
 use crate::telemetry::metrics;
+use crate::units::millis;
 
 type Sink = dyn Fn(Event, Option<&RequestId>) + Send + Sync;
 
@@ -100,7 +101,7 @@ impl Transcript {
 
     /// Emits how the exchange ended: its error, its last message, its end. One that never ran took no time.
     pub(crate) fn end(self, ended: Ended, took: Option<Duration>) {
-        let duration_ms = u64::try_from(took.unwrap_or_default().as_millis()).unwrap_or(u64::MAX);
+        let duration_ms = millis(took.unwrap_or_default());
         if let Some(error) = ended.error {
             self.events.emit(Event::ChatError(Box::new(error)));
         }

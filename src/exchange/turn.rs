@@ -21,6 +21,7 @@ use crate::provider::retry::{Failures, Policy};
 use crate::provider::{Chunk, ChunkStream, ErrorKind, ProviderError, Request, ToolChoice};
 use crate::telemetry::metrics;
 use crate::tool::{Metadata, ToolSet};
+use crate::units::millis;
 
 enum Attempt {
     Whole(Accumulator),
@@ -338,7 +339,7 @@ impl Exchange<'_> {
     ) -> Result<(), Leave> {
         self.emit(Event::ChatState(State {
             attempt: Some(failures + 1),
-            delay_ms: Some(u64::try_from(delay.as_millis()).unwrap_or(u64::MAX)),
+            delay_ms: Some(millis(delay)),
             reason: Some(self.redacted(&error.message)),
             ..self.state(StateName::Retrying)
         }));

@@ -11,10 +11,13 @@ mod resync;
 use std::collections::{HashMap, HashSet, VecDeque};
 
 use axum::extract::ws::Utf8Bytes;
+use parking_lot::{Mutex, MutexGuard};
+use tokio::sync::Notify;
+use tokio::sync::futures::Notified;
 
-use resync::{Deferred, Item, Resync, ResyncBuilder};
+use resync::{Deferred, Resync, ResyncBuilder};
 
-use super::live::{Live, LiveSnapshot};
+use super::live::Live;
 use crate::message::ConversationId;
 use crate::protocol::command::Layer;
 use crate::protocol::envelope::{self, RequestId, Stamp, Timestamp};
@@ -163,6 +166,56 @@ pub enum Read {
     Gap,
 }
 
+/// A log as its conversations and its socket share it.
+///
+/// A plain mutex, not tokio's: it is never held across an await, and a delta reaches the socket's task in
+/// one step, without a task in between. It is held for one append, for one batch of copies, or, after a
+/// gap, for as long as a resync takes to be written (`HISTORIES_BYTES` of `gap` at most).
+#[derive(Debug)]
+pub(crate) struct Feed {
+    log: Mutex<Log>,
+    grown: Notify,
+}
+
+impl Feed {
+    pub(crate) fn new(bound: usize, layers: Vec<Layer>) -> Self {
+        Self {
+            log: Mutex::new(Log::new(bound, layers)),
+            grown: Notify::new(),
+        }
+    }
+
+    /// Appends an event; `reply_to` names the request that it answers.
+    pub(crate) fn append(&self, event: Event, reply_to: Option<&RequestId>) {
+        self.grow(|log| log.append(event, reply_to, Timestamp::now()));
+    }
+
+    /// Copies frames after `after` to `out`; see [`Log::read`].
+    pub(crate) fn read(&self, after: u64, most: usize, out: &mut Vec<Utf8Bytes>) -> Read {
+        self.log().read(after, most, out)
+    }
+
+    /// Waits for what is appended after this call, whether or not the wait has begun by then.
+    ///
+    /// Everybody who waits is woken: while a session is taken over, two sockets do, and news that went
+    /// to the old one alone would reach the new one with its next ping.
+    pub(crate) fn grown(&self) -> Notified<'_> {
+        self.grown.notified()
+    }
+
+    /// Returns the log, for what appends nothing to it.
+    pub(super) fn log(&self) -> MutexGuard<'_, Log> {
+        self.log.lock()
+    }
+
+    /// Changes the log in a way that appends to it.
+    pub(super) fn grow<T>(&self, change: impl FnOnce(&mut Log) -> T) -> T {
+        let changed = change(&mut self.log());
+        self.grown.notify_waiters();
+        changed
+    }
+}
+
 impl Log {
     /// Returns an empty log that keeps about `bound` bytes.
     pub fn new(bound: usize, layers: Vec<Layer>) -> Self {
@@ -194,15 +247,15 @@ impl Log {
     /// An event of a layer that nobody asked for has no number and is not kept.
     pub fn append(&mut self, event: Event, reply_to: Option<&RequestId>, timestamp: Timestamp) {
         self.live.fold(&event);
-        let is_deferred = |conversation| self.deferring.contains(conversation);
-        if event.conversation().is_some_and(is_deferred) {
-            self.deferred.push((event, reply_to.cloned(), timestamp));
-            return;
+        let conversation = event.conversation();
+        let is_deferred = conversation.is_some_and(|id| self.deferring.contains(id));
+        match &mut self.resyncing {
+            // It comes after the answer that is being made.
+            _ if is_deferred => self.deferred.push((event, reply_to.cloned(), timestamp)),
+            // It is part of the resync that is being made, or comes after it.
+            Some(builder) => builder.take((event, reply_to.cloned(), timestamp)),
+            None => self.number(event, reply_to, timestamp),
         }
-        let Some(builder) = &mut self.resyncing else {
-            return self.number(event, reply_to, timestamp);
-        };
-        builder.take((event, reply_to.cloned(), timestamp));
     }
 
     /// Defers what a conversation emits from here on until [`Self::flush_deferred`], so that an answer that says how
@@ -259,76 +312,6 @@ impl Log {
         event
             .layer()
             .is_none_or(|layer| self.layers.contains(&layer))
-    }
-
-    /// Begins a resync for a reader that has everything up to `after`: `first`, then the histories, how
-    /// exchanges ended since, and what else the conversations say by [`snapshot`](Self::snapshot). What comes
-    /// meanwhile comes after it.
-    pub(crate) fn begin_resync(
-        &mut self,
-        after: u64,
-        first: Event,
-        awaited: impl IntoIterator<Item = ConversationId>,
-    ) {
-        let unread = self.endings.partition_point(|(seq, _)| *seq <= after);
-        let endings = self.endings.drain(unread..).map(|(_, event)| *event);
-        let (endings, awaited) = (endings.collect(), awaited.into_iter().collect());
-        self.resyncing = Some(ResyncBuilder::new(after, first, endings, awaited));
-    }
-
-    /// Adds how a conversation stands at this moment to the resync; `say` is given what runs in it.
-    pub(crate) fn snapshot(
-        &mut self,
-        conversation: &ConversationId,
-        say: impl FnOnce(LiveSnapshot) -> Vec<Event>,
-    ) {
-        let live = self.live.snapshot(conversation);
-        if let Some(builder) = &mut self.resyncing {
-            builder.snapshot(conversation, say(live));
-        }
-    }
-
-    /// Replaces what is kept by the resync, in which are answers too that are kept and were not read, and appends
-    /// what was deferred meanwhile. Returns the number before it.
-    pub(crate) fn finish_resync(&mut self, timestamp: Timestamp) -> u64 {
-        let before = self.last();
-        let Some(builder) = self.resyncing.take() else {
-            return before;
-        };
-        let answers = self.answers_after(builder.after);
-        self.open.clear();
-        self.large.clear();
-        self.bytes = 0;
-        self.first = before + 1;
-        self.resync = Resync::from(self.first);
-        let (items, deferred) = builder.finish(answers);
-        for item in items {
-            let entry = match item {
-                Item::Event(event) if !self.is_wanted(&event) => continue,
-                Item::Event(event) => Entry::Frame(self.frame_of(&event, timestamp)),
-                Item::Answer(answer) => Entry::Answer(Box::new(answer)),
-            };
-            self.resync.push(entry);
-            self.first += 1;
-        }
-        for (event, reply_to, timestamp) in deferred {
-            self.number(event, reply_to.as_ref(), timestamp);
-        }
-        before
-    }
-
-    /// Takes the answers that a reader has not got who has everything up to `after`, out of the resync
-    /// before too.
-    fn answers_after(&mut self, after: u64) -> Vec<Answer> {
-        let entries = (self.first..).zip(self.entries.drain(..));
-        std::mem::take(&mut self.resync)
-            .into_entries()
-            .chain(entries)
-            .filter_map(|(seq, entry)| match entry {
-                Entry::Answer(answer) if seq > after => Some(*answer),
-                _ => None,
-            })
-            .collect()
     }
 
     /// Copies frames after `after` to `out`, up to about `most` bytes and at least one.

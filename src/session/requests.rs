@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tokio::sync::{Semaphore, oneshot};
 
 use super::resolve::invalid;
-use super::{Session, defaults, providers, resolve};
+use super::{Session, providers, resolve};
 use crate::conversation::{self, View};
 use crate::exchange::context::Origin;
 use crate::exchange::executions::NoOutput;
@@ -111,14 +111,12 @@ impl Session {
     }
 
     pub(super) fn in_force(&self) -> answer::Configured {
-        answer::Configured {
-            input_requests: self.shared.questions.wants_inputs(),
-            ..self.defaults.in_force(
-                &self.daemon.services.config,
-                self.daemon.providers.default_id(),
-                self.feed.log().layers.clone(),
-            )
-        }
+        self.defaults.in_force(
+            &self.daemon.services.config,
+            self.daemon.providers.default_id(),
+            self.feed.log().layers.clone(),
+            self.shared.questions.wants_inputs(),
+        )
     }
 
     /// Answers with every conversation and every open question, as they are between the events before the answer and
@@ -221,7 +219,7 @@ impl Session {
         let provider = self.daemon.providers.default_id();
         self.defaults.configure(wanted, config, provider)?;
         if let Some(wanted) = &wanted.layers {
-            self.feed.log().layers = defaults::layers(wanted);
+            self.feed.log().layers = resolve::layers(wanted);
         }
         if let Some(wanted) = wanted.input_requests {
             self.shared.questions.want_inputs(wanted);

@@ -14,6 +14,7 @@ use futures::FutureExt as _;
 use parking_lot::Mutex;
 use proptest::prelude::*;
 use serde_json::{Value, json};
+use tokio_util::task::TaskTracker;
 
 use judge::judge;
 
@@ -23,6 +24,8 @@ use crate::config::Config;
 use crate::conversation::testing::{CONFIG, Finish, Move, Scripted, finishes, moves, tools};
 use crate::mcp::{self, Mcp};
 use crate::protocol::envelope;
+use crate::protocol::event::Sandbox;
+use crate::provider::registry::Providers;
 use crate::sandbox::paths::Roots;
 use crate::sandbox::{self, spill::Spill};
 use crate::tool::exec::Exec;
@@ -389,12 +392,7 @@ proptest! {
         acts in acts(),
         buffer_bytes in prop::sample::select(vec![1_000, 6_000, 8 << 20, 8 << 20]),
     ) {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_time()
-            .start_paused(true)
-            .build()
-            .unwrap();
-        runtime.block_on(play(script, acts, buffer_bytes))?;
+        paused().block_on(play(script, acts, buffer_bytes))?;
     }
 }
 

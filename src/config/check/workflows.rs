@@ -7,9 +7,9 @@ use super::super::ProviderConfig;
 use super::super::error::nearest;
 use super::super::settings::{LimitSettings, PermissionSettings, WorkflowSettings};
 use super::findings::Findings;
-use super::{CORE_TOOLS, providers};
+use super::{core_tools, providers};
 use crate::permission::{Limits, Permission, Permissions, Workflow};
-use crate::units::Number;
+use crate::units::{Number, millis};
 
 /// Longest name of a workflow, in bytes.
 const MAX_NAME_BYTES: usize = 64;
@@ -65,7 +65,7 @@ fn limits(settings: &LimitSettings) -> Limits {
         max_turns: settings.max_turns.map(Number::get),
         timeout_ms: settings
             .timeout
-            .map(|timeout| u64::try_from(timeout.0.as_millis()).unwrap_or(u64::MAX)),
+            .map(|timeout| millis(timeout.0)),
         context_reserve: settings.context_reserve.map(Number::get),
     }
 }
@@ -104,17 +104,17 @@ fn permissions(
 /// A tool that nobody knows would silently be one that is never offered.
 fn check_tool(workflow: &str, tool: &str, findings: &mut Findings<'_>) {
     let is_custom = findings.merged.get(&["tools", "custom", tool]).is_some();
-    if CORE_TOOLS.contains(&tool) || is_custom || tool.starts_with("mcp__") || tool == "*" {
+    if core_tools().contains(&tool) || is_custom || tool.starts_with("mcp__") || tool == "*" {
         return;
     }
-    let near = match nearest(tool, CORE_TOOLS) {
+    let near = match nearest(tool, core_tools()) {
         Some(near) => format!("did you mean {near:?}? "),
         None => String::new(),
     };
     let path = ["workflows", workflow, "tool_permissions", tool];
     let message = format!(
         "there is no such tool; {near}allowed: {}, and mcp__SERVER__TOOL, in which * stands for any text",
-        CORE_TOOLS.join(", ")
+        core_tools().join(", ")
     );
     findings.refuse(&path, message);
 }

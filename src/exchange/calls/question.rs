@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::settle::{cancelled_unrun, denied};
-use super::{Calls, Permitted, millis};
+use super::{Calls, Permitted};
 use crate::audit::{By, Ruling};
 use crate::classifier::Word;
 use crate::exchange::questions::approval::{ApprovalQuestion, Verdict};
@@ -20,6 +20,7 @@ use crate::protocol::record::Approval;
 use crate::protocol::word;
 use crate::telemetry::metrics;
 use crate::tool::{Facts, Metadata, Output, Tool};
+use crate::units::millis;
 
 /// One call's place in the order of a turn's questions: calls are prepared side by side, and the user is asked in the
 /// order of the calls. Dropped, it lets the later ones pass.

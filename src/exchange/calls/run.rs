@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::settle::{cancelled_unrun, text_of};
 use super::user::User;
-use super::{Calls, Permitted, FAULT, millis};
+use super::{Calls, Permitted, FAULT};
 use crate::exchange::Exchange;
 use crate::exchange::recording::{CleanOutput, Recorder};
 use crate::exchange::stopwatch::Stopwatch;
@@ -22,6 +22,7 @@ use crate::protocol::event::{Event, State, StateName, ToolDelta, ToolStart};
 use crate::protocol::record::ExecutionStatus;
 use crate::telemetry::{Unit, metrics};
 use crate::tool::{Facts, Output, OutputStream, Run};
+use crate::units::millis;
 
 /// How long a tool may take to end by itself after it was cancelled; then its future is dropped.
 const END_GRACE: Duration = Duration::from_secs(10);

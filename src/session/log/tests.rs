@@ -1,5 +1,6 @@
 //! Numbers without gaps, merging that changes no text, a bound that holds and is told.
 
+use futures::FutureExt as _;
 use proptest::prelude::*;
 use serde_json::Value;
 
@@ -292,4 +293,13 @@ proptest! {
         read(&mut log, &mut after);
         prop_assert_eq!(told, heard);
     }
+}
+
+#[test]
+fn everybody_who_waits_is_woken_by_an_append() {
+    let feed = Feed::new(1 << 20, Vec::new());
+    let (old, new) = (feed.grown(), feed.grown());
+    feed.append(Event::SessionPingResult(Empty {}), None);
+    assert!(futures::future::join(old, new).now_or_never().is_some());
+    assert!(feed.grown().now_or_never().is_none());
 }

@@ -4,11 +4,12 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
+use tokio::sync::oneshot;
 
 use super::*;
 use crate::conversation::testing::Finish;
 use crate::message::ToolSpec;
-use crate::protocol::envelope;
+use crate::protocol::{Request, envelope};
 use crate::session::tests::daemon;
 use crate::tool::{Prepared, Refusal, Tool};
 
