@@ -221,6 +221,10 @@ fn what_is_wrong_names_key_value_source_and_what_is_allowed() {
             &["allowed: safe, warning, dangerous"],
         ),
         (
+            "[mcp.servers.x]\ncommand = 'a'\nargs = [\"a\\u0000b\"]",
+            &["mcp.servers.x", "no NUL characters"],
+        ),
+        (
             "[workflows.w]\nlimits = {max_turns = 0}",
             &["workflows.w.limits.max_turns = 0"],
         ),
