@@ -97,9 +97,7 @@ impl Exchange<'_> {
         let running = running.map(|((call, fault), place)| {
             let repeated = self.context.conversation.repeats.count(&call);
             let span = span_of(self.context, &call);
-            shared
-                .handle(call, fault, repeated, place)
-                .instrument(span)
+            shared.handle(call, fault, repeated, place).instrument(span)
         });
         let results = futures::future::join_all(running).await;
         let violations = shared.violations.into_inner();

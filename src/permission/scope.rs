@@ -289,7 +289,11 @@ mod tests {
             ("mcp__b__one", 5),
         ] {
             let grant = scope.grant(tool, DangerLevel::Warning).unwrap();
-            assert_eq!(grant.timeout(), Some(Duration::from_secs(seconds)), "{tool}");
+            assert_eq!(
+                grant.timeout(),
+                Some(Duration::from_secs(seconds)),
+                "{tool}"
+            );
         }
         let unreadable = PermissionMap::from([("mcp__[*".to_owned(), permission(1))]);
         let error = Scope::new(None, Some(&unreadable)).unwrap_err();

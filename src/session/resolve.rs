@@ -328,7 +328,6 @@ impl Defaults {
         Ok(())
     }
 
-
     /// Returns the values now in force; `provider` is the one that answers where nobody names one.
     pub(crate) fn in_force(
         &self,

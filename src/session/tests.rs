@@ -1,7 +1,7 @@
 //! Whatever a client, its sockets, the model and the tools do, in any order: every event seen once and in order, or a
-//! gap told; one end for each exchange, one result for each call, one settlement for each question.
+//! gap reported; one end for each exchange, one result for each call, one settlement for each question.
 //!
-//! The client here does what [`crate::connection`] does with a session: attach, read the log, account for a gap. Time
+//! The client here does what [`crate::connection`] does with a session: attach, read the log, ask for a resync after a gap. Time
 //! is paused, so nothing waits. `PROPTEST_CASES` asks for more cases.
 
 mod hang;
@@ -141,7 +141,7 @@ struct Client {
     last: u64,
     /// Every frame it ever got, by number.
     seen: BTreeMap<u64, String>,
-    /// The numbers that an account began with.
+    /// The numbers that a resync began with.
     gaps: Vec<u64>,
     asked: u32,
     said: Option<Value>,

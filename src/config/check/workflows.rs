@@ -63,9 +63,7 @@ fn workflow(
 fn limits(settings: &LimitSettings) -> Limits {
     Limits {
         max_turns: settings.max_turns.map(Number::get),
-        timeout_ms: settings
-            .timeout
-            .map(|timeout| millis(timeout.0)),
+        timeout_ms: settings.timeout.map(|timeout| millis(timeout.0)),
         context_reserve: settings.context_reserve.map(Number::get),
     }
 }

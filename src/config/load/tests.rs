@@ -278,16 +278,10 @@ fn workflows_from_the_file_and_from_the_folder_beside_it() {
     assert_eq!(fix.trust_level, Some(TrustLevel::Autonomous));
     assert_eq!(fix.limits.max_turns, Some(9));
     assert_eq!(fix.limits.timeout_ms, Some(60_000));
-    assert_eq!(
-        timeout(fix, "bash"),
-        Some(Duration::from_millis(1500))
-    );
+    assert_eq!(timeout(fix, "bash"), Some(Duration::from_millis(1500)));
     let review = &config.workflows["review"];
     assert_eq!(review.system_prompt.as_deref(), Some("read"));
-    assert_eq!(
-        timeout(review, "file_read"),
-        Some(Duration::from_secs(120))
-    );
+    assert_eq!(timeout(review, "file_read"), Some(Duration::from_secs(120)));
     assert!(ids(&loaded).contains(&"openai"), "named by a workflow");
     let file = Origin::File(place.path("workflows/review.yaml"));
     assert_eq!(origin(&loaded, "workflows.review.system_prompt"), &file);

@@ -7,7 +7,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::question::Place;
 use super::settle::{cancelled_unrun, denied, failed};
-use super::{Calls, Permitted, FAULT};
+use super::{Calls, FAULT, Permitted};
 use crate::audit::{By, Ruling};
 use crate::config::Unattended;
 use crate::exchange::accumulator::Fault;

@@ -67,7 +67,9 @@ impl Calls<'_> {
         let since = Instant::now();
         let (verdict, answer) = oneshot::channel();
         let redactor = &exchange.context.services.redactor;
-        let preview = cancel.run_until_cancelled(permitted.prepared.preview()).await;
+        let preview = cancel
+            .run_until_cancelled(permitted.prepared.preview())
+            .await;
         let preview = preview.ok_or_else(cancelled_unrun)?;
         let preview = preview.map(|diff| redactor.redact(&diff).into_owned());
         place.first().await;

@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::settle::{cancelled_unrun, text_of};
 use super::user::User;
-use super::{Calls, Permitted, FAULT};
+use super::{Calls, FAULT, Permitted};
 use crate::exchange::Exchange;
 use crate::exchange::recording::{CleanOutput, Recorder};
 use crate::exchange::stopwatch::Stopwatch;
