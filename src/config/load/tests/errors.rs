@@ -253,16 +253,8 @@ fn what_is_wrong_names_key_value_source_and_what_is_allowed() {
             &["must be relative"],
         ),
         (
-            "[workflows.w.tool_permissions]\nbash = {allow = ['git ** x']}",
-            &["tool_permissions.bash.allow", "only be the last word"],
-        ),
-        (
-            "[workflows.w.tool_permissions]\nbash = {deny = ['echo $X']}",
-            &["tool_permissions.bash.deny", "is not literal"],
-        ),
-        (
-            "[workflows.w.tool_permissions]\nbash = {allow = [' ']}",
-            &["tool_permissions.bash.allow", "needs at least the name"],
+            "[workflows.w.tool_permissions]\nbash = {allow = ['git ** x']}\ngit = {deny = ['echo $X']}",
+            &["bash.allow", "the last word", "git.deny", "not literal"],
         ),
         (
             "[workflows.w.tool_permissions]\n'mcp__[*' = {allowed = true}",
