@@ -22,7 +22,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use tokio::sync::{Semaphore, mpsc, oneshot};
+use axum::extract::ws::Utf8Bytes;
+use parking_lot::{Mutex, MutexGuard};
+use tokio::sync::futures::Notified;
+use tokio::sync::{Notify, Semaphore, mpsc, oneshot};
 use tokio::time::Instant;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tracing::Instrument as _;
@@ -32,12 +35,14 @@ use crate::exchange::context::{Context, ConversationContext, Origin, Services, S
 use crate::exchange::questions::Remembered;
 use crate::exchange::transcript::Events;
 use crate::message::{ConversationId, SessionId};
+use crate::protocol::command::Layer;
+use crate::protocol::envelope::Timestamp;
 use crate::protocol::event::{Event, Ready};
 use crate::protocol::{Request, RequestId};
 use crate::runtime::sleep_until;
 use crate::telemetry::metrics;
 
-use log::Feed;
+use log::{Log, Read};
 use resolve::Defaults;
 use sends::KnownSend;
 pub(crate) use sends::shutting_down;
@@ -121,6 +126,56 @@ impl Handle {
     /// Ends a session that nobody has used.
     pub async fn discard(&self) {
         drop(self.inbox.send(Message::Discard).await);
+    }
+}
+
+/// A session's log as its conversations and its socket share it.
+///
+/// A plain mutex, not tokio's: it is never held across an await, and a delta reaches the socket's task in
+/// one step, without a task in between. It is held for one append, for one batch of copies, or, after a
+/// gap, for as long as a resync takes to be written (`HISTORIES_BYTES` of `gap` at most).
+#[derive(Debug)]
+pub(crate) struct Feed {
+    log: Mutex<Log>,
+    grown: Notify,
+}
+
+impl Feed {
+    pub(crate) fn new(bound: usize, layers: Vec<Layer>) -> Self {
+        Self {
+            log: Mutex::new(Log::new(bound, layers)),
+            grown: Notify::new(),
+        }
+    }
+
+    /// Appends an event; `reply_to` names the request that it answers.
+    pub(crate) fn append(&self, event: Event, reply_to: Option<&RequestId>) {
+        self.grow(|log| log.append(event, reply_to, Timestamp::now()));
+    }
+
+    /// Copies frames after `after` to `out`; see [`Log::read`].
+    pub(crate) fn read(&self, after: u64, most: usize, out: &mut Vec<Utf8Bytes>) -> Read {
+        self.log().read(after, most, out)
+    }
+
+    /// Waits for what is appended after this call, whether or not the wait has begun by then.
+    ///
+    /// Everybody who waits is woken: while a session is taken over, two sockets do, and news that went
+    /// to the old one alone would reach the new one with its next ping.
+    pub(crate) fn grown(&self) -> Notified<'_> {
+        self.grown.notified()
+    }
+
+    /// Returns the log, for what appends nothing to it.
+    fn log(&self) -> MutexGuard<'_, Log> {
+        self.log.lock()
+    }
+
+    /// Changes the log in a way that appends to it.
+    fn grow<T>(&self, change: impl FnOnce(&mut Log) -> T) -> T {
+        let changed = change(&mut self.log());
+        self.grown.notify_waiters();
+        changed
     }
 }
 

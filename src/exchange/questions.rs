@@ -22,8 +22,8 @@ use tokio::time::Instant;
 use super::context::Context;
 use crate::message::{InputId, ToolId};
 use crate::protocol::command::{ToolApprove, ToolExtend};
-use crate::protocol::event::{By, Event, SessionError, StateName, ToolConfirm, ToolExtended};
-use crate::protocol::input::{ToolInput, ToolInputRequest};
+use crate::protocol::event::{By, Event, SessionError, StateName, ToolExtended};
+use crate::protocol::input::ToolInput;
 use crate::protocol::{RequestId, SessionCode, answer};
 use crate::provider::MAX_CALLS;
 use crate::runtime::sleep_until;
@@ -239,41 +239,19 @@ impl Questions {
     /// Returns the state of an exchange by its open questions; `None` where there is none.
     pub(crate) fn state(&self) -> Option<StateName> {
         let open = self.open.lock();
-        let states = open.iter().map(|open| match &open.question {
-            Question::Approval(_) => StateName::AwaitingApproval,
-            Question::Input(_) => StateName::AwaitingInput,
-        });
-        // An approval outweighs a request for input.
-        states.reduce(|state, next| match state {
-            StateName::AwaitingApproval => state,
-            _ => next,
-        })
+        let is_approval = |open: &Open| matches!(open.question, Question::Approval(_));
+        match open.iter().any(is_approval) {
+            true => Some(StateName::AwaitingApproval),
+            false => (!open.is_empty()).then_some(StateName::AwaitingInput),
+        }
     }
 
-    /// Announces every open question again, the oldest first.
+    /// Returns every open question as it is announced now, the oldest first.
     pub(crate) fn announcements(&self) -> Vec<Event> {
         let open = self.open.lock();
         open.iter()
             .map(|open| open.question.announcement())
             .collect()
-    }
-
-    pub(crate) fn approvals(&self) -> Vec<ToolConfirm> {
-        let open = self.open.lock();
-        let confirms = open.iter().filter_map(|open| match &open.question {
-            Question::Approval(approval) => Some(approval.confirm.clone()),
-            Question::Input(_) => None,
-        });
-        confirms.collect()
-    }
-
-    pub(crate) fn inputs(&self) -> Vec<ToolInputRequest> {
-        let open = self.open.lock();
-        let requests = open.iter().filter_map(|open| match &open.question {
-            Question::Input(input) => Some(input.request.clone()),
-            Question::Approval(_) => None,
-        });
-        requests.collect()
     }
 
     fn find(&self, id: &QuestionId) -> Option<MappedMutexGuard<'_, Open>> {

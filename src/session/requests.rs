@@ -134,19 +134,22 @@ impl Session {
             let look = move |view: View<'_>| {
                 let conversation = &view.context.conversation;
                 let emitted = feed.log().defer(&conversation.id);
-                let questions = &conversation.questions;
-                let questions = (questions.approvals(), questions.inputs());
+                let questions = conversation.questions.announcements();
                 (conversation.origin, view.state(emitted), questions)
             };
-            let Some((origin, conversation, (approvals, inputs))) = self.look(id, look).await
-            else {
+            let Some((origin, conversation, questions)) = self.look(id, look).await else {
                 continue;
             };
             if origin == Origin::Client {
                 state.conversations.push(conversation);
             }
-            state.approvals.extend(approvals);
-            state.inputs.extend(inputs);
+            for question in questions {
+                match question {
+                    Event::ChatToolConfirm(approval) => state.approvals.push(*approval),
+                    Event::ChatToolInputRequest(input) => state.inputs.push(*input),
+                    _ => {}
+                }
+            }
         }
         self.answer_deferred(Event::SessionStateResult(state), reply_to);
     }

@@ -7,6 +7,7 @@ use crate::conversation::{self, Admission, SharedAdmission};
 use crate::exchange::context::Origin;
 use crate::message::ConversationId;
 use crate::permission::Limits;
+use crate::protocol::answer::Sent;
 use crate::protocol::command::ChatSend;
 use crate::protocol::event::{Event, SessionError};
 use crate::protocol::{RequestId, SessionCode};
@@ -14,7 +15,6 @@ use crate::protocol::{RequestId, SessionCode};
 /// Ids of sends that are remembered, so that none runs twice.
 const REMEMBERED_SENDS: usize = 256;
 
-#[derive(Clone)]
 pub(super) struct KnownSend {
     id: RequestId,
     /// Of all that it says: a client whose ids begin anew says something else under an old one.
@@ -93,22 +93,15 @@ impl Session {
 
     /// Answers a send that was sent before; false where it was not, or was not admitted then.
     async fn is_repeated(&mut self, id: &RequestId, digest: u64) -> bool {
-        let same = |known: &KnownSend| known.id == *id && known.digest == digest;
-        let Some(at) = self.sends.iter().position(same) else {
+        let is_same = |(_, known): &(usize, &KnownSend)| known.id == *id && known.digest == digest;
+        let Some((at, known)) = self.sends.iter().enumerate().find(is_same) else {
             return false;
         };
-        let Some(KnownSend {
-            conversation,
-            admission,
-            ..
-        }) = self.sends.get(at).cloned()
-        else {
-            return false;
-        };
+        let (conversation, admission) = (known.conversation.clone(), known.admission.clone());
         let known = admission.lock().clone();
         match known {
             Admission::Admitted(sent) => {
-                let sent = crate::protocol::answer::Sent {
+                let sent = Sent {
                     duplicate: true,
                     ..sent
                 };

@@ -5,15 +5,14 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use futures::future::{BoxFuture, Shared};
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use tokio::sync::{Semaphore, mpsc};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 use tracing::Instrument as _;
 
-use super::log::Feed;
 use super::resolve::{Defaults, LAYERS};
-use super::{Handle, INBOX, Message, Session, providers};
+use super::{Feed, Handle, INBOX, Message, Session, providers};
 use crate::exchange::context::Services;
 use crate::message::{Notice, SessionId, Severity};
 use crate::protocol::event::{Event, Project, Ready, Sandbox};
@@ -134,7 +133,7 @@ impl Sessions {
             ended: CancellationToken::new(),
         };
         {
-            let mut live = self.live();
+            let mut live = self.live.lock();
             if live.len() >= MAX_SESSIONS && !make_room(&live) {
                 return None;
             }
@@ -160,7 +159,7 @@ impl Sessions {
 
     /// Finds a session that lives.
     pub fn find(&self, id: &SessionId) -> Option<Handle> {
-        self.live().get(id).cloned()
+        self.live.lock().get(id).cloned()
     }
 
     /// Waits until a session has ended while the daemon goes on.
@@ -175,10 +174,6 @@ impl Sessions {
     pub fn is_stopping(&self) -> bool {
         self.daemon.stop.is_cancelled()
     }
-
-    fn live(&self) -> MutexGuard<'_, HashMap<SessionId, Handle>> {
-        self.live.lock()
-    }
 }
 
 /// A session's place in the table. Dropping it gives the place up, so that one that panics leaves nothing behind.
@@ -190,7 +185,7 @@ struct Listed {
 
 impl Drop for Listed {
     fn drop(&mut self) {
-        self.sessions.live().remove(&self.id);
+        self.sessions.live.lock().remove(&self.id);
     }
 }
 

@@ -1,6 +1,5 @@
 //! Numbers without gaps, merging that changes no text, a bound that holds, and a gap that is reported.
 
-use futures::FutureExt as _;
 use proptest::prelude::*;
 use serde_json::Value;
 
@@ -293,13 +292,4 @@ proptest! {
         read(&mut log, &mut after);
         prop_assert_eq!(appended, received);
     }
-}
-
-#[test]
-fn everybody_who_waits_is_woken_by_an_append() {
-    let feed = Feed::new(1 << 20, Vec::new());
-    let (old, new) = (feed.grown(), feed.grown());
-    feed.append(Event::SessionPingResult(Empty {}), None);
-    assert!(futures::future::join(old, new).now_or_never().is_some());
-    assert!(feed.grown().now_or_never().is_none());
 }
