@@ -253,12 +253,12 @@ fn what_is_wrong_names_key_value_source_and_what_is_allowed() {
             &["must be relative"],
         ),
         (
-            "[workflows.w.tool_permissions]\nbash = {allow = ['git ** x']}\ngit = {deny = ['echo $X']}",
-            &["bash.allow", "the last word", "git.deny", "not literal"],
+            "[workflows.w.tool_permissions]\nbash = {allow = ['git ** x']}",
+            &["tool_permissions.bash.allow", "only be the last word"],
         ),
         (
-            "[workflows.w.tool_permissions]\n'mcp__[*' = {allowed = true}",
-            &["mcp__[*", "character class"],
+            "[workflows.w.tool_permissions]\ngit = {deny = ['echo $X']}",
+            &["tool_permissions.git.deny", "is not literal"],
         ),
         (
             "[workflows.w.tool_permissions]\nfile_read = {paths = ['a/../b']}",
