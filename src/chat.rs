@@ -1,4 +1,4 @@
-//! `outrigger chat`: a client of the protocol in the terminal, with a daemon of its own unless told of another.
+//! `outrigger chat`: a client of the protocol in the terminal, with a daemon of its own unless `--url` names another.
 //!
 //! It is the living example of a client: it knows nothing of the daemon but what comes through the
 //! WebSocket. What to do about each frame and each key is decided in `talk`, without I/O; how
@@ -22,7 +22,7 @@ use crate::protocol::command::Configure;
 use crate::ready::{complain, exit};
 use address::Address;
 use daemon::{Daemon, Failure};
-use talk::{End, Wishes};
+use talk::{End, Options};
 use terminal::Screens;
 
 /// Environment variable with the token of the daemon that `--url` names.
@@ -73,7 +73,7 @@ async fn run(arguments: &ChatArguments) -> Result<u8, Failure> {
 async fn chat(arguments: &ChatArguments, address: Address) -> Result<u8, String> {
     let link = socket::connect(address).await?;
     let is_one_question = arguments.prompt.is_some();
-    let wishes = Wishes {
+    let options = Options {
         prompt: arguments.prompt.clone(),
         configure: configure(arguments),
         hold: is_one_question && !std::io::stdout().is_terminal(),
@@ -81,7 +81,7 @@ async fn chat(arguments: &ChatArguments, address: Address) -> Result<u8, String>
         attended: std::io::stdin().is_terminal(),
     };
     let screens = Screens::of_process(is_one_question);
-    Ok(match terminal::chat(wishes, link, screens).await? {
+    Ok(match terminal::chat(options, link, screens).await? {
         End::Well => exit::OK,
         End::Badly => exit::FAILED,
         End::Refused => exit::REFUSED,

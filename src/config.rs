@@ -43,7 +43,7 @@ use crate::message::OnViolation;
 pub use crate::permission::NetworkPolicy;
 pub use crate::telemetry::LogFormat;
 
-/// Everything the daemon was told, checked.
+/// Everything that is configured, checked.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// Where and to whom the daemon listens.
@@ -176,7 +176,7 @@ pub struct ToolsConfig {
 pub struct CustomToolConfig {
     /// The name that the model calls it by.
     pub name: String,
-    /// What the model is told of it.
+    /// What the model reads of it.
     pub description: String,
     /// JSON schema of its inputs, of type `object`.
     pub input_schema: serde_json::Value,

@@ -2,7 +2,7 @@
 //!
 //! Reading and writing go on side by side, so that a client that does not read can still answer an
 //! approval. The writer follows the log at its own pace; where it falls behind what is kept it says
-//! so and goes on from an account of how things stand. Nothing here knows what a request means.
+//! so and goes on from a resync. Nothing here knows what a request means.
 //! In text mode (`text`) lines stand in place of frames, on both sides.
 
 mod activity;

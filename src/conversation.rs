@@ -1,9 +1,8 @@
 //! The actor of one conversation: its inbox, its queue, one exchange at a time.
 //!
-//! It takes commands while an exchange runs, which borrows the context. Each exchange gets its `Transcript` here, which
-//! is begun and ended here.
+//! There is one way to wait here, and it takes commands (`Mailbox::take_commands_during`); what they change is in
+//! `state`. Each exchange gets its `Transcript` here, which is begun and ended here.
 
-mod mailbox;
 mod state;
 #[cfg(test)]
 pub(crate) mod testing;
@@ -23,13 +22,12 @@ use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
 use crate::exchange::calls::settle_open;
-use crate::exchange::context::Context;
+use crate::exchange::context::{Context, Setup};
 use crate::exchange::history::{Full, Repairs, bytes_of_parts};
 use crate::exchange::questions::Action;
-use crate::exchange::setup::Setup;
 use crate::exchange::stopwatch::Stopwatch;
 use crate::exchange::transcript::Transcript;
-use crate::exchange::{Ended, Exchange, failure};
+use crate::exchange::{self, Ended, failure};
 use crate::message::{Message, MessageId, Notice, Part, Severity, ToolId};
 use crate::protocol::answer::Sent;
 use crate::protocol::command::WhenBusy;
@@ -38,7 +36,6 @@ use crate::protocol::event::{By, ChatError, Event, State, StateName, StopReason}
 use crate::protocol::{ChatCode, RequestId};
 use crate::telemetry::metrics;
 
-use mailbox::Mailbox;
 use state::{ActorState, QUEUED, QueuedSend, Running};
 pub(crate) use view::View;
 
@@ -48,10 +45,9 @@ pub(crate) const INBOX: usize = 64;
 /// What is sent to a conversation.
 pub(crate) enum Command {
     Send(Box<SendRequest>),
-    /// Repeats the answer to a send that was sent again.
-    Repeat {
-        /// The answer, set once the first send was taken.
-        answer: Answer,
+    /// Answers a send that was sent again as the first one was answered.
+    AnswerAgain {
+        admission: SharedAdmission,
         reply_to: Option<RequestId>,
     },
     Cancel {
@@ -81,18 +77,19 @@ pub(crate) struct SendRequest {
     pub has_settings: bool,
     /// The request to answer; `None` for no answer.
     pub reply_to: Option<RequestId>,
-    pub answer: Answer,
+    pub admission: SharedAdmission,
 }
 
-/// The answer to a `chat:send`, shared by who gives it and who remembers it, so that the same send is not run twice.
-pub(crate) type Answer = Arc<Mutex<Answered>>;
+/// What became of a `chat:send`, shared by the conversation that decides it and the session that remembers it, so that
+/// the same send is not run twice.
+pub(crate) type SharedAdmission = Arc<Mutex<Admission>>;
 
-/// What is known of an answer.
 #[derive(Clone, Debug, Default)]
-pub(crate) enum Answered {
+pub(crate) enum Admission {
     /// The conversation has not taken the send yet.
     #[default]
-    Waiting,
+    Pending,
+    /// It runs, waits or was steered, and was answered so.
     Admitted(Sent),
     /// It was not admitted and may be sent again.
     Refused,
@@ -116,13 +113,14 @@ pub(crate) async fn run(
     };
     let (mailbox, context) = (&mut mailbox, &context);
     let wait = cancel.run_until_cancelled(predecessor_gone.cancelled());
-    mailbox.take_commands_during(context, wait).await;
+    let never = std::future::pending();
+    mailbox.take_commands_during(context, never, wait).await;
     loop {
         if cancel.is_cancelled() {
-            return mailbox.state.drop_queue(context);
+            return mailbox.state.drop_waiting(context);
         }
-        if let Some(send) = mailbox.state.queue.pop_front() {
-            exchange(mailbox, context, send).await;
+        if let Some(send) = mailbox.state.next_send() {
+            run_exchange(mailbox, context, send).await;
             emit_state(context, None, StateName::Idle);
         } else if mailbox.state.closed || !mailbox.take_next(context).await {
             return;
@@ -130,13 +128,71 @@ pub(crate) async fn run(
     }
 }
 
-async fn exchange(mailbox: &mut Mailbox, context: &Context, send: QueuedSend) {
+/// How a conversation takes commands, whatever else it does: each is done at once, between two steps of the work that
+/// is waited for.
+struct Mailbox {
+    inbox: mpsc::Receiver<Command>,
+    /// What the commands change.
+    state: ActorState,
+    cancel: CancellationToken,
+}
+
+impl Mailbox {
+    /// Waits for work and takes commands meanwhile. The exchange that runs is stopped where its time has `expired` or
+    /// the conversation is to end, and the work has to end with it.
+    async fn take_commands_during<T>(
+        &mut self,
+        context: &Context,
+        expired: impl Future<Output = ()>,
+        work: impl Future<Output = T>,
+    ) -> T {
+        let Self {
+            inbox,
+            state,
+            cancel,
+        } = self;
+        let questions = &context.conversation.questions;
+        let (mut expired, mut work) = (pin!(expired), pin!(work));
+        loop {
+            tokio::select! {
+                biased;
+                () = cancel.cancelled(), if state.is_live() => {
+                    state.stop(StopReason::Cancelled, By::Shutdown, context);
+                }
+                due = questions.due() => questions.settle_due(due, context),
+                // Guarded: a closed inbox is ready for ever and would spin here.
+                command = inbox.recv(), if !state.closed => match command {
+                    Some(command) => state.take(command, context),
+                    None => state.closed = true,
+                },
+                () = &mut expired, if state.is_live() => {
+                    state.stop(StopReason::Timeout, By::Cancel, context);
+                }
+                done = &mut work => return done,
+            }
+        }
+    }
+
+    /// Waits for one command and takes it; returns false where no more come.
+    async fn take_next(&mut self, context: &Context) -> bool {
+        let command = self.cancel.run_until_cancelled(self.inbox.recv()).await;
+        match command.flatten() {
+            Some(command) => {
+                self.state.take(command, context);
+                true
+            }
+            None => false,
+        }
+    }
+}
+
+/// Runs one exchange, from its first event to its last.
+async fn run_exchange(mailbox: &mut Mailbox, context: &Context, send: QueuedSend) {
     let QueuedSend {
         mut setup,
         history,
         steered: steered_before,
         counted,
-        started: _,
     } = send;
     drop(counted);
     let began = Instant::now();
@@ -154,14 +210,14 @@ async fn exchange(mailbox: &mut Mailbox, context: &Context, send: QueuedSend) {
     });
     let (limit, setting) = time_limit(&setup, context);
     let stopwatch = Stopwatch::start(limit);
+    let mut found = Ok(());
     // Where there is nothing to find, nobody else gets a word in before the start.
-    let found = match setup.model.is_empty() {
-        true => {
-            let find = find_model(context, &mut setup, &cancel);
-            drive(mailbox, context, &stopwatch, &cancel, find).await
-        }
-        false => Some(Ok(())),
-    };
+    if setup.model.is_empty() {
+        let find = find_model(context, &setup, &cancel);
+        let model = drive(mailbox, context, &stopwatch, find).await;
+        let model = model.unwrap_or_else(|| Err(end_by_fault(context, &setup)));
+        found = model.map(|model| setup.model = model);
+    }
     let span = tracing::info_span!(
         "exchange",
         message_id = %setup.message_id,
@@ -169,55 +225,43 @@ async fn exchange(mailbox: &mut Mailbox, context: &Context, send: QueuedSend) {
         model = setup.model,
     );
     let mut transcript = Transcript::new(context, &setup.message_id);
-    let begun = span.in_scope(|| begin(&transcript, context, &setup, history, &steered_before));
-    let ended = match (begun, found) {
-        (Err(full), _) => Some(*full),
-        (Ok(()), None) => None,
-        (Ok(()), Some(Err(error))) => Some(end_unsent(&mut transcript, context, &setup, error)),
-        (Ok(()), Some(Ok(()))) => {
+    let begun = span.in_scope(|| {
+        let transcript = &mut transcript;
+        begin(transcript, context, &setup, history, &steered_before)
+    });
+    let mut ended = match begun.and(found) {
+        Ok(()) => {
             let (transcript, steered) = (&mut transcript, &mut steered);
-            let (setup, stopwatch, cancel) = (&setup, &stopwatch, &cancel);
-            let run = async move {
-                Exchange::begin(setup, context, transcript, steered, stopwatch, cancel)
-                    .run()
-                    .await
-            };
-            drive(
-                mailbox,
-                context,
-                stopwatch,
-                cancel,
-                run.instrument(span.clone()),
-            )
-            .await
+            let run = exchange::run(&setup, context, transcript, steered, &stopwatch, &cancel);
+            let run = run.instrument(span.clone());
+            let ended = drive(mailbox, context, &stopwatch, run).await;
+            ended.unwrap_or_else(|| *end_by_fault(context, &setup))
         }
+        Err(ended) => *ended,
     };
-    // A question is settled before its call is, here as everywhere.
-    let questions = &context.conversation.questions;
-    questions.withdraw(|_| true, By::Cancel, context);
-    let mut ended = ended.unwrap_or_else(|| end_by_fault(context, &setup));
     context.conversation.announced.lock().clear();
     let state = &mut mailbox.state;
-    let (cause, answers) = match state.running.take() {
+    let (cause, admissions) = match state.running.take() {
         Some(running) => (running.cause, running.steered),
         None => (None, VecDeque::new()),
     };
-    if ended.stop == Some(StopReason::Cancelled) {
-        if cause == Some(StopReason::Timeout) {
+    // The exchange knows that it was cancelled, but not why.
+    if let (StopReason::Cancelled, Some(cause)) = (ended.stop, cause) {
+        ended.stop = cause;
+        if cause == StopReason::Timeout {
             ended.error = Some(overdue(&setup, limit, setting));
         }
-        ended.stop = cause.or(ended.stop);
     }
-    let mut left_over = Vec::new();
+    let mut remaining = Vec::new();
     while let Ok(content) = steered.try_recv() {
         match cause {
             // Its client was promised that it is part of this exchange, which was cancelled.
             Some(_) => transcript.record_steered(content),
-            None => left_over.push(content),
+            None => remaining.push(content),
         }
     }
     span.in_scope(|| transcript.end(ended, Some(began.elapsed())));
-    state.queue_left_over(left_over, &answers, &setup, context);
+    state.continue_with(remaining, &admissions, &setup, context);
 }
 
 /// Returns how long an exchange that begins now may take, whatever tools come and go, and the setting that says so.
@@ -242,65 +286,58 @@ fn overdue(setup: &Setup, limit: Duration, setting: &str) -> ChatError {
     }
 }
 
-/// Does the work of an exchange, takes commands meanwhile, and stops it when its time is up. Returns `None` where it
-/// panicked.
+/// Does the work of an exchange and takes commands meanwhile. Returns `None` where it panicked.
 async fn drive<T>(
     mailbox: &mut Mailbox,
     context: &Context,
     stopwatch: &Stopwatch,
-    cancel: &CancellationToken,
     work: impl Future<Output = T>,
 ) -> Option<T> {
-    let mut work = pin!(AssertUnwindSafe(work).catch_unwind());
-    let mut expired = pin!(stopwatch.expired());
-    loop {
-        let live = !cancel.is_cancelled();
-        let done_in_time = async {
-            tokio::select! {
-                biased;
-                () = &mut expired, if live => None,
-                done = &mut work => Some(done),
-            }
-        };
-        match mailbox.take_commands_during(context, done_in_time).await {
-            Some(done) => return done.ok(),
-            None => mailbox.state.stop(StopReason::Timeout, By::Cancel, context),
-        }
-    }
+    let work = AssertUnwindSafe(work).catch_unwind();
+    let expired = stopwatch.expired();
+    let done = mailbox.take_commands_during(context, expired, work).await;
+    done.ok()
 }
 
-/// Answers the calls of an exchange that panicked, and says what it came to.
-fn end_by_fault(context: &Context, setup: &Setup) -> Ended {
+/// Answers the calls of an exchange that panicked, and returns how it ended.
+fn end_by_fault(context: &Context, setup: &Setup) -> Box<Ended> {
     tracing::error!("an exchange panicked");
+    // A question is settled before its call is, here as everywhere.
+    let questions = &context.conversation.questions;
+    questions.withdraw(|_| true, By::Cancel, context);
     settle_open(context, &setup.message_id);
-    Ended {
-        stop: Some(StopReason::Error),
-        error: Some(ChatError {
-            retryable: true,
-            ..setup.error(ChatCode::Internal, "the daemon failed; see its log")
-        }),
-        ..Ended::default()
-    }
+    let error = ChatError {
+        retryable: true,
+        ..setup.error(ChatCode::Internal, "the daemon failed; see its log")
+    };
+    Box::new(Ended::before_turns(StopReason::Error, Some(error)))
 }
 
-/// Asks the provider for a model where nobody names one; the time that it takes is the exchange's. Returns why there is
-/// none, `None` for a cancel.
+/// Asks the provider for a model where nobody names one; the time that it takes is the exchange's. Fails with how the
+/// exchange ended where there is none.
 async fn find_model(
     context: &Context,
-    setup: &mut Setup,
+    setup: &Setup,
     cancel: &CancellationToken,
-) -> Result<(), Option<ChatError>> {
+) -> Result<String, Box<Ended>> {
     emit_state(context, Some(&setup.message_id), StateName::Thinking);
     let find = context.services.first_models.find(setup);
-    let found = cancel.run_until_cancelled(find).await;
-    setup.model = found.ok_or(None)?.map_err(Some)?;
-    Ok(())
+    let (stop, error) = match cancel.run_until_cancelled(find).await {
+        Some(Ok(model)) => return Ok(model),
+        Some(Err(mut error)) => {
+            let redactor = &context.services.redactor;
+            error.message = redactor.redact(&error.message).into_owned();
+            (StopReason::Error, Some(error))
+        }
+        None => (StopReason::Cancelled, None),
+    };
+    Err(Box::new(Ended::before_turns(stop, error)))
 }
 
-/// Takes a client's history and emits that the exchange began. An error is what the exchange comes to where there is no
-/// room to remember what it says; nothing of it is remembered.
+/// Takes a client's history, emits that the exchange began and remembers what the user says. Where there is no room for
+/// that, it fails with how the exchange ended, and nothing of it is remembered.
 fn begin(
-    transcript: &Transcript,
+    transcript: &mut Transcript,
     context: &Context,
     setup: &Setup,
     history: Option<Vec<WireMessage>>,
@@ -311,12 +348,11 @@ fn begin(
     let has_room = replaced.and_then(|()| remembered.room_for(bytes_of_parts(&setup.content)));
     transcript.begin(setup, steered);
     has_room.map_err(|full| {
-        Box::new(Ended {
-            stop: Some(StopReason::Error),
-            error: Some(failure::history_full(full, setup)),
-            ..Ended::default()
-        })
-    })
+        let error = failure::history_full(full, setup);
+        Box::new(Ended::before_turns(StopReason::Error, Some(error)))
+    })?;
+    transcript.record(Message::User(setup.content.clone()));
+    Ok(())
 }
 
 fn replace_history(context: &Context, history: Vec<WireMessage>) -> Result<(), Full> {
@@ -337,48 +373,20 @@ fn replace_history(context: &Context, history: Vec<WireMessage>) -> Result<(), F
     Ok(())
 }
 
-/// Remembers what was said in an exchange that has begun and whose model is not asked: its provider named none, which is
-/// the error, or it was cancelled before.
-fn end_unsent(
-    transcript: &mut Transcript,
-    context: &Context,
-    setup: &Setup,
-    error: Option<ChatError>,
-) -> Ended {
-    transcript.record(Message::User(setup.content.clone()));
-    let redactor = &context.services.redactor;
-    let error = error.map(|error| ChatError {
-        message: redactor.redact(&error.message).into_owned(),
-        ..error
-    });
-    let stop = match error {
-        Some(_) => StopReason::Error,
-        None => StopReason::Cancelled,
-    };
-    Ended {
-        stop: Some(stop),
-        error,
-        ..Ended::default()
-    }
+/// Ends a send that was to run next and was dropped: its client takes it for begun, so it begins here.
+fn drop_next(context: &Context, send: QueuedSend) {
+    let mut transcript = Transcript::new(context, &send.setup.message_id);
+    let (setup, history) = (&send.setup, send.history);
+    let begun = begin(&mut transcript, context, setup, history, &send.steered);
+    let cancelled = Ended::before_turns(StopReason::Cancelled, None);
+    let ended = begun.map_or_else(|full| *full, |()| cancelled);
+    transcript.end(ended, None);
 }
 
-/// Ends a send that was dropped before it ran. One whose client takes it for begun begins here, and what it said is
-/// remembered.
-fn drop_send(context: &Context, send: QueuedSend) {
-    let setup = &send.setup;
-    let mut transcript = Transcript::new(context, &setup.message_id);
-    let ended = if send.started {
-        match begin(&transcript, context, setup, send.history, &send.steered) {
-            Ok(()) => end_unsent(&mut transcript, context, setup, None),
-            Err(full) => *full,
-        }
-    } else {
-        Ended {
-            stop: Some(StopReason::Cancelled),
-            ..Ended::default()
-        }
-    };
-    transcript.end(ended, None);
+/// Ends a send that was dropped from the queue.
+fn drop_queued(context: &Context, send: &QueuedSend) {
+    let transcript = Transcript::new(context, &send.setup.message_id);
+    transcript.end(Ended::before_turns(StopReason::Cancelled, None), None);
 }
 
 fn emit_state(context: &Context, message_id: Option<&MessageId>, state: StateName) {

@@ -16,11 +16,9 @@ pub(crate) mod failure;
 pub(crate) mod first_model;
 pub(crate) mod history;
 pub(crate) mod ledger;
-mod progress;
 pub(crate) mod questions;
 pub(crate) mod recording;
 pub(crate) mod searches;
-pub(crate) mod setup;
 pub(crate) mod stopwatch;
 pub(crate) mod transcript;
 mod turn;
@@ -32,18 +30,16 @@ use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
 use crate::message::{Message, Part, ToolId};
-use crate::protocol::event::{Event, State, StateName, StopReason};
+use crate::protocol::event::{ChatError, Event, State, StateName, StopReason};
 use crate::provider::{Stop, ToolChoice};
 use crate::tool::Metadata;
 
-use accumulator::{Fault, Turn};
-use context::Context;
-use ledger::Ledger;
-pub(crate) use progress::Ended;
-use progress::{Leave, Progress};
-use setup::Setup;
+use accumulator::Fault;
+use context::{Context, Setup};
+use ledger::{Ledger, Spent};
 use stopwatch::Stopwatch;
 use transcript::Transcript;
+use turn::ToolOffer;
 
 /// Most continuations where the provider pauses (`pause_turn`) during the final answer, which has no tools.
 const MAX_FINAL_TURNS: u32 = 4;
@@ -51,7 +47,39 @@ const MAX_FINAL_TURNS: u32 = 4;
 /// The nudge sent when the model answers tool results with an empty reply.
 const NUDGE: &str = "Continue.";
 
-pub(crate) struct Exchange<'a> {
+/// How an exchange ended.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    pub stop: StopReason,
+    pub error: Option<ChatError>,
+    /// Whether text was cut.
+    pub partial: bool,
+    /// Turns that ended well.
+    pub turns: u32,
+    pub tool_calls: u32,
+    pub spent: Spent,
+}
+
+impl Ended {
+    pub(crate) fn before_turns(stop: StopReason, error: Option<ChatError>) -> Self {
+        Self {
+            stop,
+            error,
+            partial: false,
+            turns: 0,
+            tool_calls: 0,
+            spent: Spent::default(),
+        }
+    }
+}
+
+/// Why a loop of turns is left.
+enum Leave {
+    Stop(StopReason),
+    Failed(StopReason, ChatError),
+}
+
+struct Exchange<'a> {
     setup: &'a Setup,
     context: &'a Context,
     transcript: &'a mut Transcript,
@@ -64,47 +92,65 @@ pub(crate) struct Exchange<'a> {
     progress: Progress,
 }
 
-impl<'a> Exchange<'a> {
-    pub(crate) fn begin(
-        setup: &'a Setup,
-        context: &'a Context,
-        transcript: &'a mut Transcript,
-        steered: &'a mut mpsc::Receiver<Vec<Part>>,
-        stopwatch: &'a Stopwatch,
-        cancel: &'a CancellationToken,
-    ) -> Self {
-        transcript.record(Message::User(setup.content.clone()));
-        context.conversation.repeats.restart();
-        context.conversation.searches.restart();
-        Self {
-            setup,
-            context,
-            transcript,
-            steered,
-            stopwatch,
-            cancel,
-            ledger: Ledger::new(context, setup),
-            progress: Progress::default(),
-        }
-    }
+/// What changes from turn to turn.
+#[derive(Default)]
+struct Progress {
+    partial: bool,
+    turns: u32,
+    tool_calls: u32,
+    /// The tools of the turn before.
+    offer: Option<Arc<ToolOffer>>,
+    text_index: u64,
+    thinking_index: u64,
+    /// Whether the turn before had a call cut off by the token limit.
+    truncated: bool,
+    /// Whether the turn before ended in results.
+    after_results: bool,
+    /// Calls whose path left the roots or is denied.
+    violations: u32,
+    /// Whether the model was nudged after an empty reply.
+    nudged: bool,
+}
 
-    /// Runs the exchange to its end.
-    ///
-    /// Ends soon after the token is cancelled, with nothing left running and a valid history.
-    pub(crate) async fn run(mut self) -> Ended {
-        self.look_up_model();
-        let (stop, error) = match self.turns().await {
-            Leave::Stop(stop) => (stop, None),
-            Leave::Failed(stop, error) => (stop, Some(error)),
-        };
-        Ended {
-            stop: Some(stop),
-            error,
-            spent: self.ledger.spent,
-            ..self.progress.ended
-        }
+/// Runs an exchange, whose first message is remembered already, to its end.
+///
+/// Ends soon after the token is cancelled, with nothing left running and a valid history.
+pub(crate) async fn run(
+    setup: &Setup,
+    context: &Context,
+    transcript: &mut Transcript,
+    steered: &mut mpsc::Receiver<Vec<Part>>,
+    stopwatch: &Stopwatch,
+    cancel: &CancellationToken,
+) -> Ended {
+    context.conversation.repeats.restart();
+    context.conversation.searches.restart();
+    let mut exchange = Exchange {
+        setup,
+        context,
+        transcript,
+        steered,
+        stopwatch,
+        cancel,
+        ledger: Ledger::new(context, setup),
+        progress: Progress::default(),
+    };
+    exchange.look_up_model();
+    let (stop, error) = match exchange.turns().await {
+        Leave::Stop(stop) => (stop, None),
+        Leave::Failed(stop, error) => (stop, Some(error)),
+    };
+    Ended {
+        stop,
+        error,
+        partial: exchange.progress.partial,
+        turns: exchange.progress.turns,
+        tool_calls: exchange.progress.tool_calls,
+        spent: exchange.ledger.spent,
     }
+}
 
+impl Exchange<'_> {
     async fn turns(&mut self) -> Leave {
         if self.ledger.gauge.is_spent_at_once() {
             return self
@@ -136,12 +182,8 @@ impl<'a> Exchange<'a> {
     /// follows.
     async fn turn(&mut self, turn: u32) -> Result<(), Leave> {
         let request = self.request(turn, ToolChoice::Auto);
-        let Turn {
-            reply,
-            faults,
-            stop,
-            ..
-        } = self.stream_turn(&request).await?;
+        let streamed = self.stream_turn(&request).await?;
+        let (reply, stop) = (streamed.reply, streamed.stop);
         let (calls, is_empty) = (reply.calls.clone(), reply.is_empty());
         self.transcript.record_reply(reply);
         self.ledger.keep_context_tokens();
@@ -155,10 +197,9 @@ impl<'a> Exchange<'a> {
                 false => Err(Leave::Stop(stop_reason(stop))),
             };
         }
-        let is_cut =
-            |fault: &Option<Fault>| matches!(fault, Some(Fault::Truncated | Fault::TurnCut));
-        let truncated = faults.iter().any(is_cut);
-        self.run_calls(&request, calls, faults).await?;
+        let cuts = [Some(Fault::Truncated), Some(Fault::TurnCut)];
+        let truncated = streamed.faults.iter().any(|fault| cuts.contains(fault));
+        self.run_calls(&request, calls, streamed.faults).await?;
         if matches!(stop, Stop::Refusal | Stop::ContentFilter) {
             return Err(Leave::Stop(stop_reason(stop)));
         }
@@ -177,16 +218,16 @@ impl<'a> Exchange<'a> {
             let span = tracing::info_span!("turn", turn, forced = true);
             let request = self.request(turn, ToolChoice::None);
             let streamed = self.stream_turn(&request).instrument(span.clone());
-            let turn = match streamed.await {
-                Ok(turn) => turn,
+            let streamed = match streamed.await {
+                Ok(streamed) => streamed,
                 Err(leave) => return leave,
             };
-            let calls = turn.reply.calls.clone();
-            self.transcript.record_reply(turn.reply);
+            let calls = streamed.reply.calls.clone();
+            self.transcript.record_reply(streamed.reply);
             self.ledger.keep_context_tokens();
             let reason = "no more calls are possible in this exchange";
             span.in_scope(|| self.refuse_calls(&calls, reason, &Metadata::default()));
-            if turn.stop != Stop::Pause {
+            if streamed.stop != Stop::Pause {
                 break;
             }
         }

@@ -4,6 +4,7 @@
 //! decision comes out. Nothing here asks anybody, opens a path or parses a command.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use schemars::JsonSchema;
@@ -15,10 +16,10 @@ pub mod decision;
 pub mod scope;
 
 pub use decision::{Decision, Subject, decide};
-pub use scope::Scope;
+pub use scope::{Permissions, Scope};
 
 /// A named way of working: prompt, model, trust, limits and permissions.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default)]
 pub struct Workflow {
     /// The system prompt; the configuration's where absent.
     pub system_prompt: Option<String>,
@@ -32,8 +33,8 @@ pub struct Workflow {
     pub model: Option<String>,
     /// Limits of an exchange.
     pub limits: Limits,
-    /// What tools may do; an empty map means read-only.
-    pub permissions: PermissionMap,
+    /// What tools may do; none means read-only.
+    pub permissions: Arc<Permissions>,
 }
 
 /// Limits of an exchange; the configuration's where absent.

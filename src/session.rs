@@ -1,21 +1,19 @@
 //! A session: it outlives its sockets, holds conversations and their defaults, numbers every event.
 //!
-//! Conversations append to its `feed`; one socket at a time reads there. The actor here takes
+//! Conversations append to its log; one socket at a time reads there. The actor here takes
 //! requests, hands what is a conversation's to that conversation, and answers the rest. When its
 //! last socket is gone for longer than the grace period, everything in it is cancelled.
 //!
 //! Read next: `requests` (what each request does), `sends` and `resolve` (what a send comes to), [`log`] (numbers,
-//! merging, the bound), `resync` (what follows a gap).
+//! merging, the bound), `gap` (what follows a gap).
 
-pub(crate) mod defaults;
-pub(crate) mod feed;
+mod gap;
 pub(crate) mod live;
 pub mod log;
 mod mcp;
 mod providers;
 mod requests;
 pub(crate) mod resolve;
-mod resync;
 mod sends;
 mod sessions;
 
@@ -24,37 +22,38 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use futures::future::{BoxFuture, Shared};
-use tokio::sync::{Semaphore, mpsc, oneshot};
+use axum::extract::ws::Utf8Bytes;
+use parking_lot::{Mutex, MutexGuard};
+use tokio::sync::futures::Notified;
+use tokio::sync::{Notify, Semaphore, mpsc, oneshot};
 use tokio::time::Instant;
-use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
+use tokio_util::sync::{CancellationToken, DropGuard};
 use tracing::Instrument as _;
 
 use crate::conversation;
 use crate::exchange::context::{Context, ConversationContext, Origin, Services, SessionContext};
 use crate::exchange::questions::Remembered;
 use crate::exchange::transcript::Events;
-use crate::message::{ConversationId, Notice, SessionId, Severity};
-use crate::protocol::RequestId;
-use crate::protocol::event::{Event, Ready, Sandbox};
-use crate::provider::registry::{Found, Providers};
+use crate::message::{ConversationId, SessionId};
+use crate::protocol::command::Layer;
+use crate::protocol::envelope::Timestamp;
+use crate::protocol::event::{Event, Ready};
+use crate::protocol::{Request, RequestId};
 use crate::runtime::sleep_until;
 use crate::telemetry::metrics;
 
-use defaults::Defaults;
-use feed::Feed;
+use log::{Log, Read};
+use resolve::Defaults;
 use sends::KnownSend;
 pub(crate) use sends::shutting_down;
-use sessions::Message;
-pub use sessions::{Attachment, Handle, Sessions};
+pub(crate) use sessions::MAX_SIDE_REQUESTS;
+pub use sessions::{Daemon, Sessions};
 
 /// How long a new session waits for the socket that it was made for.
 const FIRST_SOCKET: Duration = Duration::from_secs(10);
 
-/// Most requests to providers that are not turns, and to MCP servers, at once in the whole daemon: each holds a connection
-/// for as long as the other side takes.
-pub(crate) const MAX_SIDE_REQUESTS: usize = 16;
+/// Requests that wait for a session: its actor takes them at once, so this is slack, not a queue.
+const INBOX: usize = 256;
 
 /// Most outputs that a session reads from the disk at once: more than a frontend shows.
 const OUTPUT_READS: usize = 64;
@@ -62,82 +61,121 @@ const OUTPUT_READS: usize = 64;
 /// The most conversations of a session.
 const MAX_CONVERSATIONS: usize = 4_096;
 
-/// What one daemon has, made by `daemon::build` and handed down.
-pub struct Daemon {
-    pub(crate) services: Services,
-    pub(crate) providers: Providers,
-    pub(crate) mcp: crate::mcp::Mcp,
-    /// What the sandbox enforces here, found out once and off the way to ready.
-    pub(crate) sandbox: Shared<BoxFuture<'static, Sandbox>>,
-    /// Permits for requests to providers that are not turns, and to MCP servers: [`MAX_SIDE_REQUESTS`].
-    pub(crate) side_requests: Arc<Semaphore>,
-    pub(crate) tasks: TaskTracker,
-    /// Cancelled when nothing new is begun.
-    pub(crate) draining: CancellationToken,
-    /// Cancelled when everything has to end.
-    pub(crate) stop: CancellationToken,
+/// A way to one session.
+#[derive(Clone, Debug)]
+pub struct Handle {
+    /// Its id.
+    pub id: SessionId,
+    /// Its events.
+    pub(crate) feed: Arc<Feed>,
+    inbox: mpsc::Sender<Message>,
+    /// Whether nobody would miss it: its socket is gone and there is no conversation in it.
+    spare: Arc<AtomicBool>,
+    /// Cancelled when it has ended, however.
+    ended: CancellationToken,
 }
 
-impl Daemon {
-    /// Looks for the first time for a provider that nobody configured; does nothing where that was done.
-    pub(crate) async fn find_first_provider(&self) {
-        let found = self.providers.detect_first().await;
-        self.announce_provider(found);
+#[derive(Debug)]
+enum Message {
+    Request(Box<Request>),
+    Attach(oneshot::Sender<Attachment>),
+    /// Resyncs a reader that has everything up to this number.
+    Resync(u64, oneshot::Sender<u64>),
+    Discard,
+    /// Ends it where nobody has come back to it.
+    MakeRoom,
+}
+
+/// A socket's place on a session.
+#[derive(Debug)]
+pub struct Attachment {
+    /// Notifies the session when the socket is gone, however it went.
+    _on_disconnect: DropGuard,
+    /// Cancelled when another socket takes the session over.
+    pub taken_over: CancellationToken,
+    /// What the socket is sent first where the session is resumed.
+    pub ready: Ready,
+}
+
+impl Handle {
+    /// Puts a socket on the session, in the place of the one before; `None` where the session ended.
+    pub async fn attach(&self) -> Option<Attachment> {
+        self.ask(Message::Attach).await
     }
 
-    /// Looks for it where none was found before.
-    async fn find_provider(&self) {
-        let found = self.providers.detect().await;
-        self.announce_provider(found);
+    /// Hands a request over; false where the session ended.
+    pub async fn request(&self, request: Request) -> bool {
+        self.inbox
+            .send(Message::Request(Box::new(request)))
+            .await
+            .is_ok()
     }
 
-    fn announce_provider(&self, found: Option<Found>) {
-        let Some(Found { info, model }) = found else {
-            return;
-        };
-        let message = format!(
-            "an Ollama at {} answers from now on, with {model} where no model is named: no provider is configured, and chat.detect_ollama names that place",
-            info.base_url
-        );
-        tracing::info!("{message}");
-        self.mcp.tell(Notice {
-            severity: Severity::Info,
-            code: "provider_found".to_owned(),
-            message,
-        });
+    /// Has the log begin anew with how things stand, because a socket's place in it is no longer kept; `after` is
+    /// the last event that the socket got. Returns the number before the resync, `None` where the session ended.
+    pub async fn resync(&self, after: u64) -> Option<u64> {
+        self.ask(|reply| Message::Resync(after, reply)).await
     }
 
-    fn tool_names(&self) -> Vec<String> {
-        self.services.registry.snapshot().keys().cloned().collect()
+    async fn ask<T>(&self, message: impl FnOnce(oneshot::Sender<T>) -> Message) -> Option<T> {
+        let (reply, answer) = oneshot::channel();
+        self.inbox.send(message(reply)).await.ok()?;
+        answer.await.ok()
     }
 
-    async fn ready(&self, session_id: SessionId) -> Ready {
-        self.find_first_provider().await;
-        let config = &self.services.config;
-        Ready {
-            protocol_version: crate::protocol::PROTOCOL_VERSION,
-            daemon_version: env!("CARGO_PKG_VERSION").to_owned(),
-            session_id,
-            resumed: false,
-            resume_grace_ms: u64::try_from(config.session.resume_grace.as_millis())
-                .unwrap_or(u64::MAX),
-            trust_level: config.chat.trust_level,
-            on_violation: Defaults::on_violation(
-                config.workflows.get(&config.chat.workflow),
-                config,
-            ),
-            project: crate::protocol::event::Project {
-                name: config.project.name.clone(),
-                root: config.project.root.clone(),
-                central: config.project.central.clone(),
-            },
-            sandbox: self.sandbox.clone().await,
-            providers: providers::ready(&self.providers),
-            tools: self.tool_names(),
-            layers: defaults::LAYERS.to_vec(),
-            features: crate::protocol::FEATURES.map(str::to_owned).to_vec(),
-            workflows: config.workflows.keys().cloned().collect(),
+    /// Ends a session that nobody has used.
+    pub async fn discard(&self) {
+        drop(self.inbox.send(Message::Discard).await);
+    }
+}
+
+/// A session's log as its conversations and its socket share it.
+///
+/// A plain mutex, not tokio's: it is never held across an await, and a delta reaches the socket's task in
+/// one step, without a task in between. It is held for one append, for one batch of copies, or, after a
+/// gap, for as long as a resync takes to be written (`HISTORIES_BYTES` of `gap` at most).
+#[derive(Debug)]
+pub(crate) struct Feed {
+    log: Mutex<Log>,
+    grown: Notify,
+}
+
+impl Feed {
+    pub(crate) fn new(bound: usize, layers: Vec<Layer>) -> Self {
+        Self {
+            log: Mutex::new(Log::new(bound, layers)),
+            grown: Notify::new(),
         }
+    }
+
+    /// Appends an event; `reply_to` names the request that it answers.
+    pub(crate) fn append(&self, event: Event, reply_to: Option<&RequestId>) {
+        self.grow(|log| log.append(event, reply_to, Timestamp::now()));
+    }
+
+    /// Copies frames after `after` to `out`; see [`Log::read`].
+    pub(crate) fn read(&self, after: u64, most: usize, out: &mut Vec<Utf8Bytes>) -> Read {
+        self.log().read(after, most, out)
+    }
+
+    /// Waits for what is appended after this call, whether or not the wait has begun by then.
+    ///
+    /// Everybody who waits is woken: while a session is taken over, two sockets do, and news that went
+    /// to the old one alone would reach the new one with its next ping.
+    pub(crate) fn grown(&self) -> Notified<'_> {
+        self.grown.notified()
+    }
+
+    /// Returns the log, for what appends nothing to it.
+    fn log(&self) -> MutexGuard<'_, Log> {
+        self.log.lock()
+    }
+
+    /// Changes the log in a way that appends to it.
+    fn grow<T>(&self, change: impl FnOnce(&mut Log) -> T) -> T {
+        let changed = change(&mut self.log());
+        self.grown.notify_waiters();
+        changed
     }
 }
 

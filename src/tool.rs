@@ -50,7 +50,7 @@ pub mod web_search;
 
 /// Something the model can call.
 pub trait Tool: Send + Sync {
-    /// What the model and the client are told of it.
+    /// What the model and the client know of it.
     fn spec(&self) -> &ToolSpec;
 
     /// Returns whether preparing and judging a call looks at files, which may take as long as the file system does.

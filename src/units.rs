@@ -68,9 +68,14 @@ fn split_number(text: &str) -> Option<(u64, &str)> {
     Some((digits.parse().ok()?, tail.trim_start()))
 }
 
+/// Returns a duration in milliseconds.
+pub(crate) fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
 /// Writes a duration in the largest unit that divides it, so that it can be read again.
 pub fn format_duration(duration: Duration) -> String {
-    format_millis(u64::try_from(duration.as_millis()).unwrap_or(u64::MAX))
+    format_millis(millis(duration))
 }
 
 fn format_millis(millis: u64) -> String {
@@ -271,7 +276,7 @@ pub(crate) mod optional_timeout {
         timeout: &Option<Duration>,
         serializer: S,
     ) -> Result<S::Ok, S::Error> {
-        let millis = timeout.map(|it| u64::try_from(it.as_millis()).unwrap_or(u64::MAX));
+        let millis = timeout.map(super::millis);
         millis.serialize(serializer)
     }
 

@@ -23,7 +23,7 @@ use crate::protocol::command::{ChatCancel, Configure};
 use crate::protocol::event::{Event, StopReason, ToolConfirm, ToolOutcome};
 use crate::protocol::{Command, SessionCode};
 
-/// What the model is told with one key, after a path of its own ended the exchange.
+/// What the model gets with one key, after a path of its own ended the exchange.
 const GO_ON: &str = "Go on, without that path.";
 
 /// What `/help` says after the commands.
@@ -65,7 +65,7 @@ pub(super) enum End {
 
 /// What the chat was started with.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Wishes {
+pub(super) struct Options {
     /// Ask this and end.
     pub(super) prompt: Option<String>,
     /// Defaults for the session.
@@ -80,7 +80,7 @@ pub(super) struct Wishes {
 
 #[derive(Default)]
 pub(super) struct Talk {
-    wishes: Wishes,
+    options: Options,
     screen: Screen,
     /// What is to be done, in order.
     actions: Vec<Action>,
@@ -104,7 +104,7 @@ pub(super) struct Talk {
     passed: Option<(ToolId, Timestamp)>,
     denied: BTreeSet<ToolId>,
     /// How many calls were refused without anybody being asked.
-    unasked: u32,
+    refused_unattended: u32,
     /// Whether the last exchange was ended by a path outside of the project.
     may_go_on: bool,
     /// The request that looks how MCP servers stand.
@@ -131,10 +131,10 @@ enum Typing {
 }
 
 impl Talk {
-    pub(super) fn new(wishes: Wishes) -> Self {
+    pub(super) fn new(options: Options) -> Self {
         Self {
-            screen: Screen::new(wishes.hold),
-            wishes,
+            screen: Screen::new(options.hold),
+            options,
             ..Self::default()
         }
     }
@@ -268,8 +268,8 @@ impl Talk {
     fn count(&mut self, result: &ToolOutcome) {
         let facts = result.metadata.as_ref();
         let is_refused = facts.is_some_and(|facts| facts.denied || facts.expired);
-        if is_refused && !self.wishes.attended && !self.denied.remove(&result.tool_id) {
-            self.unasked += 1;
+        if is_refused && !self.options.attended && !self.denied.remove(&result.tool_id) {
+            self.refused_unattended += 1;
         }
     }
 
@@ -290,7 +290,7 @@ impl Talk {
     fn idle(&mut self) {
         self.busy = None;
         self.interrupts = 0;
-        match self.wishes.prompt {
+        match self.options.prompt {
             Some(_) => self.quit(self.well),
             None => self.prompt(),
         }
@@ -298,8 +298,8 @@ impl Talk {
 
     /// Ends; says what to do about calls that were refused without anybody being asked.
     fn quit(&mut self, well: bool) {
-        if self.unasked > 0 {
-            let calls = match self.unasked {
+        if self.refused_unattended > 0 {
+            let calls = match self.refused_unattended {
                 1 => "1 call was".to_owned(),
                 count => format!("{count} calls were"),
             };
@@ -311,11 +311,12 @@ impl Talk {
                 ),
             );
         }
-        self.actions.push(Action::Quit(match (well, self.unasked) {
-            (false, _) => End::Badly,
-            (true, 0) => End::Well,
-            (true, _) => End::Refused,
-        }));
+        self.actions
+            .push(Action::Quit(match (well, self.refused_unattended) {
+                (false, _) => End::Badly,
+                (true, 0) => End::Well,
+                (true, _) => End::Refused,
+            }));
     }
 
     fn prompt(&mut self) {

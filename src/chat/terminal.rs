@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use super::editor::{self, Failure};
 use super::keyboard::Keyboard;
 use super::socket::{Arrival, Link};
-use super::talk::{Action, End, Talk, Wishes};
+use super::talk::{Action, End, Options, Talk};
 use crate::plain_text::style::{Piece, Style};
 use crate::protocol::Command;
 use crate::runtime::sleep_until;
@@ -56,10 +56,14 @@ fn print(mut screen: impl Write, text: &str) -> io::Result<()> {
 }
 
 /// Chats until it is over.
-pub(super) async fn chat(wishes: Wishes, mut link: Link, screens: Screens) -> Result<End, String> {
+pub(super) async fn chat(
+    options: Options,
+    mut link: Link,
+    screens: Screens,
+) -> Result<End, String> {
     let failed = |error: io::Error| format!("the terminal failed: {error}");
     let mut terminal = Terminal {
-        talk: Talk::new(wishes),
+        talk: Talk::new(options),
         keyboard: Keyboard::new(),
         screens,
         waits_until: None,
@@ -118,7 +122,7 @@ struct Terminal {
     talk: Talk,
     keyboard: Keyboard,
     screens: Screens,
-    /// When the chat is to be told that a time is over.
+    /// When the chat is to be notified that a time is over.
     waits_until: Option<Instant>,
     /// The prompt of a question that has just appeared, and when it may be answered.
     settling: Option<(Instant, String)>,

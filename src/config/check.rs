@@ -23,20 +23,26 @@ use super::show::Shown;
 use super::{AuditConfig, ChatConfig, Config, ProviderConfig, ToolsConfig, WebSearchConfig};
 use crate::units::format_duration;
 
-const CORE_TOOLS: [&str; 8] = [
-    "file_read",
-    "file_write",
-    "file_edit",
-    "file_list",
-    "file_search",
-    "bash",
-    "git",
-    "web_search",
+/// The daemon's own tools, and their switches.
+const CORE_TOOLS: [(&str, fn(&ToolsSettings) -> bool); 8] = [
+    ("file_read", |tools| tools.file_read.enabled),
+    ("file_write", |tools| tools.file_write.enabled),
+    ("file_edit", |tools| tools.file_edit.enabled),
+    ("file_list", |tools| tools.file_list.enabled),
+    ("file_search", |tools| tools.file_search.enabled),
+    ("bash", |tools| tools.bash.enabled),
+    ("git", |tools| tools.git.enabled),
+    ("web_search", |tools| tools.web_search.enabled),
 ];
+
 pub use self::mcp::{AddedServer, mcp_server};
 #[cfg(test)]
 pub(crate) use self::server::LOCKABLE;
 pub(crate) use self::server::PROVIDERS;
+
+fn core_tools() -> [&'static str; 8] {
+    CORE_TOOLS.map(|(name, _)| name)
+}
 
 /// What checking comes to.
 pub(crate) struct Checked {
@@ -131,16 +137,8 @@ fn chat(
 }
 
 fn tools(settings: ToolsSettings, findings: &mut Findings<'_>) -> ToolsConfig {
-    let switches = [
-        ("file_read", settings.file_read.enabled),
-        ("file_write", settings.file_write.enabled),
-        ("file_edit", settings.file_edit.enabled),
-        ("file_list", settings.file_list.enabled),
-        ("file_search", settings.file_search.enabled),
-        ("bash", settings.bash.enabled),
-        ("git", settings.git.enabled),
-        ("web_search", settings.web_search.enabled),
-    ];
+    let disabled = CORE_TOOLS.iter().filter(|(_, enabled)| !enabled(&settings));
+    let disabled = disabled.map(|(name, _)| (*name).to_owned()).collect();
     for extension in &settings.file_read.allowed_extensions {
         if extension.is_empty() || extension.contains(['.', '/', '*']) {
             let message = format!("{extension:?} is no extension; write it without dot and *");
@@ -167,11 +165,7 @@ fn tools(settings: ToolsSettings, findings: &mut Findings<'_>) -> ToolsConfig {
         file_read: settings.file_read,
         bash: settings.bash,
         web_search: web_search(settings.web_search, findings),
-        disabled: switches
-            .iter()
-            .filter(|(_, enabled)| !enabled)
-            .map(|(name, _)| (*name).to_owned())
-            .collect(),
+        disabled,
         custom: custom::check(settings.custom, findings),
     }
 }

@@ -1,4 +1,4 @@
-//! The formats of files that people write: TOML, YAML and JSON, told by the ending.
+//! The formats of files that people write: TOML, YAML and JSON, recognised by the ending.
 
 use std::fmt;
 use std::path::Path;

@@ -9,6 +9,11 @@ pub enum Piece<'t> {
     Input(&'t str),
 }
 
+/// Returns the variable that an input is passed as: `INPUT_` and its name in capitals.
+pub fn variable(input: &str) -> String {
+    format!("INPUT_{}", input.to_ascii_uppercase().replace('-', "_"))
+}
+
 /// Takes a word apart: `--file={path}`. A brace that names nothing is text.
 pub fn pieces(template: &str) -> Vec<Piece<'_>> {
     let is_name = |name: &str| {

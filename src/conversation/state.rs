@@ -7,10 +7,11 @@ use std::collections::VecDeque;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::{Answer, Answered, Command, SendRequest, View, drop_send, emit_state};
-use crate::exchange::context::Context;
+use super::{
+    Admission, Command, SendRequest, SharedAdmission, View, drop_next, drop_queued, emit_state,
+};
+use crate::exchange::context::{Context, Setup};
 use crate::exchange::questions::Open;
-use crate::exchange::setup::Setup;
 use crate::message::{ConversationId, MessageId, Notice, Part, Severity, ToolId};
 use crate::protocol::answer::{self, SendState};
 use crate::protocol::command::WhenBusy;
@@ -24,32 +25,31 @@ pub(super) const QUEUED: usize = 10;
 
 #[derive(Default)]
 pub(super) struct ActorState {
-    /// What waits, first come first served.
+    /// What runs next: its client takes it for begun, since it was answered so or was part of what ran.
+    pub(super) next: Option<QueuedSend>,
+    /// What waits behind it, first come first served.
     pub(super) queue: VecDeque<QueuedSend>,
     pub(super) running: Option<Running>,
     pub(super) closed: bool,
 }
 
-/// A send that waits, or what is left over of an exchange.
+/// A send that waits, or what was steered into an exchange too late.
 pub(super) struct QueuedSend {
     pub(super) setup: Setup,
     /// Messages that replace what is remembered.
     pub(super) history: Option<Vec<WireMessage>>,
     /// What was steered into the exchange before, too late.
     pub(super) steered: Vec<Vec<Part>>,
-    /// Whether its client takes it for begun: it was answered so, or was part of what ran.
-    pub(super) started: bool,
     /// Counts it while it waits.
     pub(super) counted: Counted,
 }
 
 impl QueuedSend {
-    fn new(setup: Setup, history: Option<Vec<WireMessage>>, started: bool) -> Self {
+    fn new(setup: Setup, history: Option<Vec<WireMessage>>) -> Self {
         Self {
             setup,
             history,
             steered: Vec::new(),
-            started,
             counted: metrics::QUEUED_SENDS.enter(),
         }
     }
@@ -60,8 +60,8 @@ pub(super) struct Running {
     pub(super) message_id: MessageId,
     pub(super) steer: mpsc::Sender<Vec<Part>>,
     pub(super) cancel: CancellationToken,
-    /// The answers to the last sends that were steered into it: as many as may be left over.
-    pub(super) steered: VecDeque<Answer>,
+    /// What became of the last sends that were steered into it: of as many as it may end without.
+    pub(super) steered: VecDeque<SharedAdmission>,
     /// Why it was cancelled, where it was.
     pub(super) cause: Option<StopReason>,
 }
@@ -70,14 +70,17 @@ impl ActorState {
     pub(super) fn take(&mut self, command: Command, context: &Context) {
         match command {
             Command::Send(send) => self.admit(*send, context),
-            Command::Repeat { answer, reply_to } => {
-                let answered = answer.lock().clone();
-                let event = match answered {
-                    Answered::Admitted(sent) => Event::ChatSendResult(answer::Sent {
+            Command::AnswerAgain {
+                admission,
+                reply_to,
+            } => {
+                let admission = admission.lock().clone();
+                let event = match admission {
+                    Admission::Admitted(sent) => Event::ChatSendResult(answer::Sent {
                         duplicate: true,
                         ..sent
                     }),
-                    Answered::Waiting | Answered::Refused => Event::ChatError(refused(
+                    Admission::Pending | Admission::Refused => Event::ChatError(refused(
                         &context.conversation.id,
                         ChatCode::ConversationBusy,
                         "the first send with this id was not admitted",
@@ -99,19 +102,19 @@ impl ActorState {
             Command::Look(look) => look(View::new(self, context)),
             Command::Close => {
                 self.closed = true;
-                self.drop_queue(context);
+                self.drop_waiting(context);
                 self.stop(StopReason::Cancelled, By::Cancel, context);
             }
         }
     }
 
     fn admit(&mut self, send: SendRequest, context: &Context) {
-        let (reply_to, answer) = (send.reply_to.clone(), send.answer.clone());
+        let (reply_to, admission) = (send.reply_to.clone(), send.admission.clone());
         let has_settings = send.has_settings;
         let events = context.events();
         match self.place(send) {
             Ok(sent) => {
-                *answer.lock() = Answered::Admitted(sent.clone());
+                *admission.lock() = Admission::Admitted(sent.clone());
                 if reply_to.is_some() {
                     let event = Event::ChatSendResult(sent.clone());
                     events.answer(reply_to.as_ref(), event);
@@ -136,20 +139,19 @@ impl ActorState {
                 }
             }
             Err(error) => {
-                *answer.lock() = Answered::Refused;
+                *admission.lock() = Admission::Refused;
                 events.answer(reply_to.as_ref(), Event::ChatError(error));
             }
         }
     }
 
-    /// Puts a send into the running exchange or into the queue. The first one of an idle conversation is popped from
-    /// the queue at once.
+    /// Has a send run next, or puts it into the running exchange or into the queue.
     fn place(&mut self, send: SendRequest) -> Result<answer::Sent, Box<ChatError>> {
         let SendRequest {
             setup,
             history,
             when_busy,
-            answer,
+            admission,
             ..
         } = send;
         let id = setup.conversation_id.clone();
@@ -160,10 +162,11 @@ impl ActorState {
             position: None,
             duplicate: false,
         };
+        let is_full = self.waiting().count() >= QUEUED;
         match (&mut self.running, when_busy) {
-            (None, _) if self.queue.is_empty() => {
+            (None, _) if self.next.is_none() && self.queue.is_empty() => {
                 let sent = sent(&setup.message_id, SendState::Started);
-                self.queue.push_back(QueuedSend::new(setup, history, true));
+                self.next = Some(QueuedSend::new(setup, history));
                 Ok(sent)
             }
             (_, WhenBusy::Reject) => Err(refused(
@@ -176,46 +179,42 @@ impl ActorState {
                 if running.steer.try_send(setup.content).is_err() {
                     return Err(full(&id));
                 }
-                running.steered.push_back(answer);
+                running.steered.push_back(admission);
                 if running.steered.len() > QUEUED {
                     running.steered.pop_front();
                 }
                 Ok(sent(&running.message_id, SendState::Steered))
             }
-            (_, WhenBusy::Queue | WhenBusy::Steer) if self.queue.len() >= QUEUED => Err(full(&id)),
+            (_, WhenBusy::Queue | WhenBusy::Steer) if is_full => Err(full(&id)),
             (_, WhenBusy::Queue | WhenBusy::Steer) => {
                 let mut sent = sent(&setup.message_id, SendState::Queued);
-                self.queue.push_back(QueuedSend::new(setup, history, false));
-                let waiting = self.queue.iter().filter(|waiting| !waiting.started);
-                sent.position = Some(waiting.count());
+                self.queue.push_back(QueuedSend::new(setup, history));
+                sent.position = Some(self.queue.len());
                 Ok(sent)
             }
         }
     }
 
     fn cancel(&mut self, queued: bool, reply_to: Option<&RequestId>, context: &Context) {
-        let running = self
-            .running
-            .as_ref()
-            .is_some_and(|running| running.cause.is_none());
-        // While a conversation of the same name winds up, the first send waits that was answered with `started`:
-        // its client cancels it as one that runs, and without `queued` nothing else would.
-        let waiting = self.queue.pop_front_if(|first| first.started);
+        let running = self.is_live();
+        // It waits while a conversation of the same name winds up. Its client cancels it as one that runs, and without
+        // `queued` nothing else would.
+        let next = self.next.take();
         let dropped = if queued { self.queue.len() } else { 0 };
         if reply_to.is_some() {
             let event = Event::ChatCancelResult(answer::Cancelled {
                 conversation_id: context.conversation.id.clone(),
-                cancelled: running || waiting.is_some(),
+                cancelled: running || next.is_some(),
                 tool_ids: unfinished_calls(context),
                 queued_dropped: dropped,
             });
             context.events().answer(reply_to, event);
         }
-        if let Some(waiting) = waiting {
-            drop_send(context, waiting);
+        if let Some(next) = next {
+            drop_next(context, next);
         }
         if queued {
-            self.drop_queue(context);
+            self.drop_waiting(context);
         }
         self.stop(StopReason::Cancelled, By::Cancel, context);
     }
@@ -236,18 +235,31 @@ impl ActorState {
         running.is_some_and(|running| !running.cancel.is_cancelled())
     }
 
-    pub(super) fn drop_queue(&mut self, context: &Context) {
-        for waiting in std::mem::take(&mut self.queue) {
-            drop_send(context, waiting);
+    /// Returns what waits, the next one first.
+    pub(super) fn waiting(&self) -> impl Iterator<Item = &QueuedSend> {
+        self.next.iter().chain(&self.queue)
+    }
+
+    /// Takes the send that is to run now.
+    pub(super) fn next_send(&mut self) -> Option<QueuedSend> {
+        self.next.take().or_else(|| self.queue.pop_front())
+    }
+
+    pub(super) fn drop_waiting(&mut self, context: &Context) {
+        if let Some(next) = self.next.take() {
+            drop_next(context, next);
+        }
+        for send in std::mem::take(&mut self.queue) {
+            drop_queued(context, &send);
         }
     }
 
-    /// Makes an exchange of what was to be steered into one that had just ended by itself; `answers` are those
-    /// to the last sends that were steered.
-    pub(super) fn queue_left_over(
+    /// Has an exchange run next of what was to be steered into one that had just ended by itself; `admissions` are
+    /// those of the last sends that were steered.
+    pub(super) fn continue_with(
         &mut self,
         contents: Vec<Vec<Part>>,
-        answers: &VecDeque<Answer>,
+        admissions: &VecDeque<SharedAdmission>,
         setup: &Setup,
         context: &Context,
     ) {
@@ -259,14 +271,14 @@ impl ActorState {
             content: contents.concat(),
             ..setup.clone()
         };
-        for answer in answers.iter().rev().take(contents.len()) {
-            if let Answered::Admitted(sent) = &mut *answer.lock() {
+        for admission in admissions.iter().rev().take(contents.len()) {
+            if let Admission::Admitted(sent) = &mut *admission.lock() {
                 sent.message_id.clone_from(&setup.message_id);
             }
         }
-        self.queue.push_front(QueuedSend {
+        self.next = Some(QueuedSend {
             steered: contents,
-            ..QueuedSend::new(setup, None, true)
+            ..QueuedSend::new(setup, None)
         });
     }
 }

@@ -242,7 +242,7 @@ impl Prepared for Deed {
     }
 }
 
-/// Returns the specification of the tool that follows the script.
+/// Returns a registry with the tool that follows the script.
 pub(crate) fn tools() -> Registry {
     let spec = ToolSpec {
         name: TOOL.to_owned(),
@@ -287,14 +287,14 @@ pub(crate) fn context(events: Events, room: Room) -> Context {
     }
 }
 
-/// Checks what must hold of all that was told of whole exchanges, in order.
-pub(crate) fn check(told: &[Event]) -> Result<(), TestCaseError> {
+/// Checks what must hold of all that was emitted of whole exchanges, in order.
+pub(crate) fn check(emitted: &[Event]) -> Result<(), TestCaseError> {
     let mut ended: HashMap<&MessageId, usize> = HashMap::new();
     let mut started: HashMap<&MessageId, usize> = HashMap::new();
     let (mut results, mut planned) = (HashMap::new(), HashMap::new());
     let (mut asked, mut settled) = (HashMap::new(), HashMap::new());
     let mut discarded: Vec<&ToolId> = Vec::new();
-    for event in told {
+    for event in emitted {
         match event {
             Event::ChatStreamStart(it) => *started.entry(&it.message_id).or_insert(0) += 1,
             Event::ChatStreamEnd(it) => *ended.entry(&it.message_id).or_insert(0) += 1,

@@ -48,11 +48,11 @@ fn acts() -> impl Strategy<Value = Vec<(u8, Act)>> {
 /// Bytes that a history may have.
 const ROOM: usize = 1024 * 1024;
 
-/// Everything that was told, in order.
-type Told = Arc<Mutex<Vec<Event>>>;
+/// Everything that was emitted, in order.
+type Emitted = Arc<Mutex<Vec<Event>>>;
 
 struct Stage {
-    told: Told,
+    emitted: Emitted,
     inbox: mpsc::Sender<Command>,
     session: SessionContext,
     provider: Arc<dyn Provider>,
@@ -67,15 +67,15 @@ impl Stage {
 
     /// Returns a conversation that begins nothing before another has wound up.
     fn after(before: CancellationToken, script: Vec<(Vec<Move>, Finish)>) -> Self {
-        let told = Told::default();
-        let sink = Arc::clone(&told);
+        let emitted = Emitted::default();
+        let sink = Arc::clone(&emitted);
         let events = Events::new(move |event, _| sink.lock().push(event));
         let context = testing::context(events, Room::new(ROOM, ROOM));
         let session = context.session.clone();
         let (inbox, commands) = mpsc::channel(INBOX);
         let cancel = CancellationToken::new();
         Self {
-            told,
+            emitted,
             inbox,
             session,
             provider: Arc::new(Scripted(Mutex::new(script.into()))),
@@ -112,11 +112,11 @@ impl Stage {
             when_busy,
             has_settings: false,
             reply_to: None,
-            answer: Answer::default(),
+            admission: SharedAdmission::default(),
         }))
     }
 
-    /// Sends something that is changed first, and returns what was told until its exchange ended.
+    /// Sends something that is changed first, and returns what was emitted until its exchange ended.
     async fn ended(&self, change: impl FnOnce(&mut SendRequest)) -> Vec<Event> {
         let mut command = self.send(WhenBusy::Queue);
         if let Command::Send(send) = &mut command {
@@ -127,12 +127,12 @@ impl Stage {
             .await
     }
 
-    /// Returns what was told until an event came, which it does.
+    /// Returns what was emitted until an event came, which it does.
     async fn until(&self, is_it: impl Fn(&Event) -> bool) -> Vec<Event> {
         loop {
-            let told = self.told.lock().clone();
-            if told.iter().any(&is_it) {
-                return told;
+            let emitted = self.emitted.lock().clone();
+            if emitted.iter().any(&is_it) {
+                return emitted;
             }
             // Time is paused, and goes on where nothing else does.
             tokio::time::sleep(Duration::from_secs(1)).await;
@@ -181,20 +181,20 @@ impl Stage {
     }
 
     fn last_asked(&self) -> Option<ToolId> {
-        let told = self.told.lock();
-        told.iter().rev().find_map(|event| match event {
+        let emitted = self.emitted.lock();
+        emitted.iter().rev().find_map(|event| match event {
             Event::ChatToolConfirm(confirm) => Some(confirm.tool_id.clone()),
             _ => None,
         })
     }
 
     async fn history(&self) -> Option<Vec<Message>> {
-        let (reply, told) = tokio::sync::oneshot::channel();
+        let (reply, answer) = tokio::sync::oneshot::channel();
         let look = Command::Look(Box::new(|view| {
             drop(reply.send(view.newest_history(usize::MAX)));
         }));
         self.inbox.send(look).await.ok()?;
-        let history = told.await.ok()?;
+        let history = answer.await.ok()?;
         Some(history.messages.into_iter().map(Message::from).collect())
     }
 }
@@ -206,7 +206,7 @@ fn ended() -> CancellationToken {
     ended
 }
 
-/// Plays one case to its end and returns what was told and what is remembered.
+/// Plays one case to its end and returns what was emitted and what is remembered.
 async fn play(
     script: Vec<(Vec<Move>, Finish)>,
     acts: Vec<(u8, Act)>,
@@ -224,8 +224,8 @@ async fn play(
     let history = stage.history().await;
     stage.cancel.cancel();
     stage.actor.await.unwrap();
-    let told = std::mem::take(&mut *stage.told.lock());
-    (told, history)
+    let emitted = std::mem::take(&mut *stage.emitted.lock());
+    (emitted, history)
 }
 
 fn said(text: &str) -> Message {
@@ -236,12 +236,12 @@ fn said(text: &str) -> Message {
 async fn what_was_said_is_remembered_where_no_model_is_found() {
     let stage = Stage::new(Vec::new());
     let earlier = WireMessage::from(&said("earlier"));
-    let told = stage.ended(|send| {
+    let emitted = stage.ended(|send| {
         send.setup.model = String::new();
         send.history = Some(vec![earlier]);
     });
     let is_error = |event: &Event| matches!(event, Event::ChatError(_));
-    assert!(told.await.iter().any(is_error));
+    assert!(emitted.await.iter().any(is_error));
     let history = stage.history().await.unwrap();
     assert_eq!(history, [said("earlier"), said("hi")]);
 }
@@ -260,9 +260,9 @@ async fn who_is_told_that_an_exchange_started_hears_its_beginning_and_its_end() 
     before.cancel();
     let is_last =
         |event: &Event| matches!(event, Event::ChatStreamEnd(it) if it.message_id.as_str() == "m3");
-    let told = stage.until(is_last).await;
-    check(&told).unwrap();
-    let of_first = told.iter().filter_map(|event| match event {
+    let emitted = stage.until(is_last).await;
+    check(&emitted).unwrap();
+    let of_first = emitted.iter().filter_map(|event| match event {
         Event::ChatStreamStart(it) => Some(("start", it.message_id.to_string())),
         Event::ChatStreamEnd(it) => Some((word_of(it.stop_reason), it.message_id.to_string())),
         Event::ChatQueued(it) => Some((
@@ -307,9 +307,9 @@ async fn what_is_steered_after_a_cancel_is_queued_and_answered() {
     stage.act(&Act::Send(WhenBusy::Steer)).await;
     let is_second =
         |event: &Event| matches!(event, Event::ChatStreamEnd(it) if it.message_id.as_str() == "m2");
-    let told = stage.until(is_second).await;
-    check(&told).unwrap();
-    let ends = told.iter().filter_map(|event| match event {
+    let emitted = stage.until(is_second).await;
+    check(&emitted).unwrap();
+    let ends = emitted.iter().filter_map(|event| match event {
         Event::ChatStreamEnd(it) => Some((it.message_id.to_string(), it.stop_reason, it.turns)),
         _ => None,
     });
@@ -329,10 +329,10 @@ async fn a_fault_settles_open_questions_before_their_calls() {
         .until(|event| matches!(event, Event::ChatToolConfirm(it) if it.tool_id.as_str() == "t2"))
         .await;
     stage.act(&Act::Verdict(true)).await;
-    let told = stage
+    let emitted = stage
         .until(|event| matches!(event, Event::ChatStreamEnd(_)))
         .await;
-    let of_first = told.iter().filter_map(|event| match event {
+    let of_first = emitted.iter().filter_map(|event| match event {
         Event::ChatToolResolved(it) if it.tool_id.as_str() == "t1" => Some("resolved"),
         Event::ChatToolResult(it) if it.tool_id.as_str() == "t1" => Some("result"),
         _ => None,
@@ -348,8 +348,8 @@ async fn the_limit_that_was_reached_is_named() {
         (nothing, "chat.timeout_plain"),
     ] {
         let stage = Stage::new(vec![(Vec::new(), Finish::Hang)]);
-        let told = stage.ended(|send| send.setup.scope = scope).await;
-        let error = told.iter().find_map(|event| match event {
+        let emitted = stage.ended(|send| send.setup.scope = scope).await;
+        let error = emitted.iter().find_map(|event| match event {
             Event::ChatError(error) => Some(error.clone()),
             _ => None,
         });
@@ -370,12 +370,12 @@ async fn a_question_stays_open_while_somebody_is_at_it_and_not_for_ever() {
     let asked_at = Instant::now();
     let is_resolved = |event: &Event| matches!(event, Event::ChatToolResolved(_));
     assert!(!asked.iter().any(is_resolved));
-    let (told, open) = loop {
+    let (emitted, open) = loop {
         // A sign every 20 s keeps a question of 30 s open.
         tokio::time::sleep(Duration::from_secs(20)).await;
-        let told = stage.told.lock().clone();
-        if told.iter().any(is_resolved) {
-            break (told, asked_at.elapsed());
+        let emitted = stage.emitted.lock().clone();
+        if emitted.iter().any(is_resolved) {
+            break (emitted, asked_at.elapsed());
         }
         stage.act(&Act::Extend).await;
     };
@@ -384,13 +384,13 @@ async fn a_question_stays_open_while_somebody_is_at_it_and_not_for_ever() {
         open >= longest && open < longest + Duration::from_secs(60),
         "{open:?}"
     );
-    let expired = told.iter().any(|event| {
+    let expired = emitted.iter().any(|event| {
         matches!(event, Event::ChatToolResolved(it) if it.outcome == crate::protocol::event::Outcome::Expired)
     });
     assert!(expired);
     let extended = |event: &&Event| matches!(event, Event::ChatToolExtended(_));
-    assert!(told.iter().filter(extended).count() > 80);
-    check(&told).unwrap();
+    assert!(emitted.iter().filter(extended).count() > 80);
+    check(&emitted).unwrap();
 }
 
 proptest! {
@@ -404,8 +404,8 @@ proptest! {
             .start_paused(true)
             .build()
             .unwrap();
-        let (told, history) = runtime.block_on(play(script, acts));
-        check(&told)?;
+        let (emitted, history) = runtime.block_on(play(script, acts));
+        check(&emitted)?;
         if let Some(history) = history {
             prop_assert!(is_valid(&history), "{:?}", history);
         }
@@ -416,9 +416,9 @@ proptest! {
 async fn what_a_history_has_no_room_for_is_refused_and_loses_nothing() {
     let stage = Stage::new(Vec::new());
     let half = || vec![Part::text("x".repeat(ROOM * 2 / 3))];
-    let told = stage.ended(|send| send.setup.content = half()).await;
-    assert!(!told.iter().any(|it| matches!(it, Event::ChatError(_))));
-    stage.told.lock().clear();
+    let emitted = stage.ended(|send| send.setup.content = half()).await;
+    assert!(!emitted.iter().any(|it| matches!(it, Event::ChatError(_))));
+    stage.emitted.lock().clear();
     // Neither a message nor a history of the client's own.
     let long = || {
         Some(vec![WireMessage::from(&Message::User(vec![Part::text(
@@ -426,25 +426,25 @@ async fn what_a_history_has_no_room_for_is_refused_and_loses_nothing() {
         )]))])
     };
     for (content, history) in [(half(), None), (vec![Part::text("hi")], long())] {
-        let told = stage
+        let emitted = stage
             .ended(|send| (send.setup.content, send.history) = (content, history))
             .await;
-        let errors = told.iter().filter_map(|it| match it {
+        let errors = emitted.iter().filter_map(|it| match it {
             Event::ChatError(error) => Some(error),
             _ => None,
         });
         let errors: Vec<_> = errors.collect();
         let [error] = errors.as_slice() else {
-            panic!("{told:?}");
+            panic!("{emitted:?}");
         };
         assert_eq!(error.code, ChatCode::HistoryFull);
         assert!(error.message.contains("1 MiB"), "{}", error.message);
         assert!(error.hint.is_some());
-        stage.told.lock().clear();
+        stage.emitted.lock().clear();
     }
     assert_eq!(stage.history().await.unwrap().len(), 2);
     // A shorter one makes room.
-    let told = stage.ended(|send| send.history = Some(Vec::new())).await;
-    assert!(!told.iter().any(|it| matches!(it, Event::ChatError(_))));
+    let emitted = stage.ended(|send| send.history = Some(Vec::new())).await;
+    assert!(!emitted.iter().any(|it| matches!(it, Event::ChatError(_))));
     assert_eq!(stage.history().await.unwrap().len(), 2);
 }

@@ -33,20 +33,23 @@ impl<'a> View<'a> {
         page(self.context, usize::MAX, None, most)
     }
 
-    pub(crate) fn state(&self) -> answer::ConversationState {
+    /// Returns how the conversation stands; `emitted` is the state that it emitted last while something runs.
+    pub(crate) fn state(&self, emitted: Option<StateName>) -> answer::ConversationState {
         let running = self.state.running.as_ref();
         let executions = &self.context.session.executions;
         let conversation = &self.context.conversation;
-        let questions = &conversation.questions;
-        let state = match running {
-            None if !self.state.queue.is_empty() => StateName::Queued,
-            None => StateName::Idle,
-            Some(_) if !questions.approvals().is_empty() => StateName::AwaitingApproval,
-            Some(_) if !questions.inputs().is_empty() => StateName::AwaitingInput,
-            Some(_) if !executions.open_of(&conversation.id).is_empty() => StateName::ToolExecuting,
-            Some(_) => StateName::Thinking,
+        let derived = || match executions.open_of(&conversation.id).is_empty() {
+            true => StateName::Thinking,
+            false => StateName::ToolExecuting,
         };
-        let queue = self.state.queue.iter();
+        // A question outweighs the state emitted last, of another call beside it.
+        let question = || conversation.questions.state();
+        let state = match running {
+            None if self.state.waiting().next().is_some() => StateName::Queued,
+            None => StateName::Idle,
+            Some(_) => question().or(emitted).unwrap_or_else(derived),
+        };
+        let queue = self.state.waiting();
         answer::ConversationState {
             conversation_id: conversation.id.clone(),
             state,

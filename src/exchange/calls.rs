@@ -11,7 +11,6 @@ mod settle;
 mod user;
 
 use std::panic::AssertUnwindSafe;
-use std::time::Duration;
 
 use futures::FutureExt;
 use parking_lot::Mutex;
@@ -64,12 +63,14 @@ struct Violations {
     ends: Option<Violation>,
 }
 
-struct Cleared {
+/// A call whose input was parsed, and which may run once it was decided.
+struct Permitted {
     prepared: Box<dyn Prepared>,
     facts: Facts,
     /// How much harm it may do, for whoever is asked.
     danger: Danger,
-    input: Map<String, Value>,
+    /// The input that the user changed the call's to.
+    edited: Option<Map<String, Value>>,
 }
 
 impl Exchange<'_> {
@@ -80,7 +81,7 @@ impl Exchange<'_> {
         calls: Vec<ToolCall>,
         faults: Vec<Option<Fault>>,
     ) -> Result<(), Leave> {
-        self.progress.count_calls(calls.len());
+        self.count_calls(calls.len());
         let shared = Calls {
             exchange: self,
             turn: request.turn,
@@ -96,7 +97,7 @@ impl Exchange<'_> {
         let running = running.map(|((call, fault), place)| {
             let repeated = self.context.conversation.repeats.count(&call);
             let span = span_of(self.context, &call);
-            shared.run(call, fault, repeated, place).instrument(span)
+            shared.handle(call, fault, repeated, place).instrument(span)
         });
         let results = futures::future::join_all(running).await;
         let violations = shared.violations.into_inner();
@@ -118,8 +119,12 @@ impl Exchange<'_> {
         }
     }
 
+    fn count_calls(&mut self, calls: usize) {
+        self.progress.tool_calls += u32::try_from(calls).unwrap_or(u32::MAX);
+    }
+
     pub(super) fn refuse_calls(&mut self, calls: &[ToolCall], reason: &str, metadata: &Metadata) {
-        self.progress.count_calls(calls.len());
+        self.count_calls(calls.len());
         let tools = self.context.services.registry.snapshot();
         for call in calls {
             let tool = tools.get(&call.name);
@@ -158,7 +163,8 @@ fn shown_edit(input: Map<String, Value>, redactor: &Redactor) -> String {
 }
 
 impl Calls<'_> {
-    async fn run(
+    /// Returns the result of one call, which runs where it may.
+    async fn handle(
         &self,
         call: ToolCall,
         fault: Option<Fault>,
@@ -168,12 +174,12 @@ impl Calls<'_> {
         let cancel = self.exchange.cancel.child_token();
         let tool = self.tools.get(&call.name);
         self.exchange.open_record(&call, tool, cancel.clone());
-        let clear = self.clear(&call, tool, fault, repeated, place, &cancel);
+        let permit = self.permit(&call, tool, fault, repeated, place, &cancel);
         let mut edited = None;
-        let (output, ran) = match AssertUnwindSafe(clear).catch_unwind().await {
-            Ok(Ok(cleared)) => {
-                edited = (cleared.input != call.input).then(|| cleared.input.clone());
-                self.run_cleared(&call, cleared, &cancel).await
+        let (output, ran) = match AssertUnwindSafe(permit).catch_unwind().await {
+            Ok(Ok(permitted)) => {
+                edited.clone_from(&permitted.edited);
+                self.run(&call, permitted, &cancel).await
             }
             Ok(Err(unrun)) => (*unrun, None),
             Err(_) => (*failed(FAULT), None),
@@ -206,10 +212,6 @@ impl Calls<'_> {
         let executions = &self.exchange.context.session.executions;
         executions.rule(&call.id, ruling);
     }
-}
-
-fn millis(duration: Duration) -> u64 {
-    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

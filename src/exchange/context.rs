@@ -1,7 +1,8 @@
-//! What exchanges share, by owner: the daemon's services, what a session has, what a conversation has.
+//! What an exchange is given: what it is to do (`Setup`), and by owner what it shares with others (`Context`).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use serde_json::{Map, Value};
@@ -16,13 +17,58 @@ use super::searches::Searches;
 use super::transcript::Events;
 use crate::audit::Audit;
 use crate::config::Config;
-use crate::message::{ConversationId, InputId, MessageId, SessionId, ToolCall, ToolId};
+use crate::message::{
+    ConversationId, InputId, MessageId, OnViolation, Part, SessionId, Thinking, ToolCall, ToolId,
+    TrustLevel,
+};
+use crate::permission::Scope;
+use crate::protocol::ChatCode;
+use crate::protocol::event::ChatError;
+use crate::provider::Provider;
 use crate::sandbox::quota::WriteQuota;
 use crate::sandbox::seen::SeenFiles;
 use crate::sandbox::spill::Spill;
 use crate::telemetry::Redactor;
 use crate::tool::Registry;
 use crate::tool::locks::Locks;
+
+/// One exchange, resolved from the send, the session, the workflow and the configuration.
+#[derive(Clone)]
+pub(crate) struct Setup {
+    pub conversation_id: ConversationId,
+    pub message_id: MessageId,
+    pub content: Vec<Part>,
+    pub provider: Arc<dyn Provider>,
+    pub provider_id: String,
+    /// The model's id; empty until its exchange begins, where nobody names one.
+    pub model: String,
+    pub system: String,
+    pub trust: TrustLevel,
+    pub on_violation: OnViolation,
+    pub scope: Scope,
+    pub max_tokens: Option<u32>,
+    pub temperature: Option<f64>,
+    pub thinking: Option<Thinking>,
+    pub max_turns: u32,
+    /// Longest duration without tools on offer.
+    pub timeout_plain: Duration,
+    /// Longest duration with tools on offer.
+    pub timeout_tools: Duration,
+    /// Tokens kept free for the last answer.
+    pub context_reserve: u64,
+    pub max_retries: u32,
+    /// How often a turn that broke off after output is run again.
+    pub restarts: u32,
+    /// Routes the conversation's requests to the same prompt cache.
+    pub cache_key: String,
+}
+
+impl Setup {
+    /// Returns an error of this exchange.
+    pub(crate) fn error(&self, code: ChatCode, message: impl Into<String>) -> ChatError {
+        ChatError::new(&self.conversation_id, Some(&self.message_id), code, message)
+    }
+}
 
 pub(crate) struct Context {
     pub services: Services,

@@ -1,7 +1,7 @@
 //! The errors that a client gets where an exchange goes wrong.
 
+use super::context::Setup;
 use super::history::Full;
-use super::setup::Setup;
 use crate::message::{ConversationId, MessageId};
 use crate::protocol::ChatCode;
 use crate::protocol::event::ChatError;

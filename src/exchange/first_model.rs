@@ -6,8 +6,8 @@ use std::sync::{Arc, Weak};
 use parking_lot::Mutex;
 use tokio::sync::OnceCell;
 
+use super::context::Setup;
 use super::failure;
-use super::setup::Setup;
 use crate::protocol::event::ChatError;
 use crate::provider::{ErrorKind, Provider, ProviderError};
 

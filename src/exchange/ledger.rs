@@ -3,8 +3,7 @@
 use parking_lot::Mutex;
 
 use super::budget::{Budget, estimate};
-use super::context::Context;
-use super::setup::Setup;
+use super::context::{Context, Setup};
 use crate::message::{Model, Pricing, Usage};
 use crate::provider::models;
 use crate::telemetry::metrics;

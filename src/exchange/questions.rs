@@ -22,14 +22,14 @@ use tokio::time::Instant;
 use super::context::Context;
 use crate::message::{InputId, ToolId};
 use crate::protocol::command::{ToolApprove, ToolExtend};
-use crate::protocol::event::{By, Event, SessionError, ToolConfirm, ToolExtended};
-use crate::protocol::input::{ToolInput, ToolInputRequest};
+use crate::protocol::event::{By, Event, SessionError, StateName, ToolExtended};
+use crate::protocol::input::ToolInput;
 use crate::protocol::{RequestId, SessionCode, answer};
 use crate::provider::MAX_CALLS;
 use crate::runtime::sleep_until;
 
 pub(crate) use approval::Remembered;
-use approval::{Approval, Checked};
+use approval::{ApprovalQuestion, Checked};
 use deadline::Deadline;
 use input::InputQuestion;
 pub(crate) use registry::QuestionRegistry;
@@ -49,7 +49,7 @@ pub(crate) enum QuestionId {
 /// A question to the user. Dropping its sender counts as cancelled.
 pub(crate) enum Question {
     /// Whether a call may run.
-    Approval(Box<Approval>),
+    Approval(Box<ApprovalQuestion>),
     /// What a running call asks for.
     Input(Box<InputQuestion>),
 }
@@ -236,22 +236,22 @@ impl Questions {
         self.settle_unanswered(which, Unanswered::Withdrawn(by), context);
     }
 
-    pub(crate) fn approvals(&self) -> Vec<ToolConfirm> {
+    /// Returns the state of an exchange by its open questions; `None` where there is none.
+    pub(crate) fn state(&self) -> Option<StateName> {
         let open = self.open.lock();
-        let confirms = open.iter().filter_map(|open| match &open.question {
-            Question::Approval(approval) => Some(approval.confirm.clone()),
-            Question::Input(_) => None,
-        });
-        confirms.collect()
+        let is_approval = |open: &Open| matches!(open.question, Question::Approval(_));
+        match open.iter().any(is_approval) {
+            true => Some(StateName::AwaitingApproval),
+            false => (!open.is_empty()).then_some(StateName::AwaitingInput),
+        }
     }
 
-    pub(crate) fn inputs(&self) -> Vec<ToolInputRequest> {
+    /// Returns every open question as it is announced now, the oldest first.
+    pub(crate) fn announcements(&self) -> Vec<Event> {
         let open = self.open.lock();
-        let requests = open.iter().filter_map(|open| match &open.question {
-            Question::Input(input) => Some(input.request.clone()),
-            Question::Approval(_) => None,
-        });
-        requests.collect()
+        open.iter()
+            .map(|open| open.question.announcement())
+            .collect()
     }
 
     fn find(&self, id: &QuestionId) -> Option<MappedMutexGuard<'_, Open>> {

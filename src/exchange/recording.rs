@@ -15,6 +15,7 @@ use crate::sandbox::output::Stream as Pipe;
 use crate::sandbox::spill::{Gone, Recorded, Spill};
 use crate::telemetry::{Redactor, Stream, Unit};
 use crate::tool::OutputStream;
+use crate::units::millis;
 
 /// The output of one call. It outlives the call, so what cleans it is the [`Recorder`]'s.
 #[derive(Debug)]
@@ -109,7 +110,7 @@ impl Recorder {
 impl Recording {
     /// Notes in the record of the call, which still runs, what it has come to.
     pub(crate) fn so_far(&self, record: &mut ExecutionRecord) {
-        record.duration_ms = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        record.duration_ms = millis(self.began.elapsed());
         record.stdout_bytes = self.stdout_bytes.load(Ordering::Relaxed);
         record.stderr_bytes = self.stderr_bytes.load(Ordering::Relaxed);
     }

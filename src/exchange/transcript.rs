@@ -7,14 +7,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::Ended;
-use super::context::Context;
+use super::context::{Context, Setup};
 use super::history::History;
-use super::setup::Setup;
 use crate::message::{ConversationId, Message, MessageId, Part, Reply};
 use crate::protocol::content::{Content, WireMessage};
-use crate::protocol::event::{Event, Steered, StopReason, StreamEnd, StreamStart, WholeMessage};
+use crate::protocol::event::{Event, Steered, StreamEnd, StreamStart, WholeMessage};
 use crate::protocol::{RequestId, word};
 use crate::telemetry::metrics;
+use crate::units::millis;
 
 type Sink = dyn Fn(Event, Option<&RequestId>) + Send + Sync;
 
@@ -101,13 +101,12 @@ impl Transcript {
 
     /// Emits how the exchange ended: its error, its last message, its end. One that never ran took no time.
     pub(crate) fn end(self, ended: Ended, took: Option<Duration>) {
-        let stop_reason = ended.stop.unwrap_or(StopReason::Error);
-        let duration_ms = u64::try_from(took.unwrap_or_default().as_millis()).unwrap_or(u64::MAX);
+        let duration_ms = millis(took.unwrap_or_default());
         if let Some(error) = ended.error {
             self.events.emit(Event::ChatError(Box::new(error)));
         }
         tracing::info!(
-            end = word(&stop_reason),
+            end = word(&ended.stop),
             turns = ended.turns,
             tool_calls = ended.tool_calls,
             duration_ms,
@@ -116,7 +115,7 @@ impl Transcript {
         let end = StreamEnd {
             conversation_id: self.conversation_id.clone(),
             message_id: self.message_id.clone(),
-            stop_reason,
+            stop_reason: ended.stop,
             partial: ended.partial,
             turns: ended.turns,
             tool_calls: ended.tool_calls,

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use super::accumulator::{Accumulator, Turn};
 use super::budget::{estimate, estimate_head, estimate_reply};
 use super::calls::cancelled;
-use super::setup::Setup;
+use super::context::Setup;
 use super::{Exchange, Leave, failure};
 use crate::message::{Message, ToolId, ToolSpec};
 use crate::protocol::event::{
@@ -21,6 +21,7 @@ use crate::provider::retry::{Failures, Policy};
 use crate::provider::{Chunk, ChunkStream, ErrorKind, ProviderError, Request, ToolChoice};
 use crate::telemetry::metrics;
 use crate::tool::{Metadata, ToolSet};
+use crate::units::millis;
 
 enum Attempt {
     Whole(Accumulator),
@@ -271,7 +272,7 @@ impl Exchange<'_> {
         };
         let model = self.setup.provider.model(&self.setup.model);
         self.ledger.add_turn(&whole.usage, &model, estimated);
-        self.progress.ended.turns += 1;
+        self.progress.turns += 1;
         let usage = &whole.usage;
         self.emit(Event::ChatUsage(TurnUsage {
             conversation_id: self.setup.conversation_id.clone(),
@@ -294,7 +295,7 @@ impl Exchange<'_> {
     }
 
     fn abandon(&mut self, received: Accumulator, reason: &str, metadata: &Metadata) {
-        self.progress.ended.partial |= received.has_text();
+        self.progress.partial |= received.has_text();
         if !received.has_output() {
             return;
         }
@@ -307,7 +308,7 @@ impl Exchange<'_> {
 
     fn give_up(&mut self, received: Accumulator, error: &ProviderError) -> Leave {
         // Also where the client was shown no text: what it was shown is not whole.
-        self.progress.ended.partial |= received.has_output();
+        self.progress.partial |= received.has_output();
         let reason = "the model's answer broke off before this call could run";
         self.abandon(received, reason, &Metadata::default());
         let mut shown = failure::from_provider(error, self.setup);
@@ -338,7 +339,7 @@ impl Exchange<'_> {
     ) -> Result<(), Leave> {
         self.emit(Event::ChatState(State {
             attempt: Some(failures + 1),
-            delay_ms: Some(u64::try_from(delay.as_millis()).unwrap_or(u64::MAX)),
+            delay_ms: Some(millis(delay)),
             reason: Some(self.redacted(&error.message)),
             ..self.state(StateName::Retrying)
         }));

@@ -14,7 +14,7 @@ pub enum Decision {
     },
     /// The user is asked, for this reason.
     Ask(String),
-    /// It does not run, for this reason, which the model is told.
+    /// It does not run, for this reason, which the model reads.
     Refuse(String),
 }
 

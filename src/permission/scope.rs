@@ -4,16 +4,33 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use globset::{Glob, GlobBuilder, GlobSet, GlobSetBuilder};
+use globset::{Glob, GlobBuilder, GlobMatcher, GlobSet, GlobSetBuilder};
 
 use super::{Permission, PermissionMap};
-use crate::classifier::{Denial, Pattern, PatternError, SimpleCommand};
+use crate::classifier::{Denial, Pattern, SimpleCommand};
 use crate::message::{DangerLevel, ToolSpec};
 
 /// What tools may do. One map is the workflow's or the client's; a second one narrows it.
 #[derive(Clone, Debug, Default)]
 pub struct Scope {
-    maps: Vec<BTreeMap<String, Arc<Rule>>>,
+    maps: Vec<Arc<Permissions>>,
+}
+
+/// A map of permissions, compiled.
+#[derive(Debug, Default)]
+pub struct Permissions {
+    rules: BTreeMap<String, Arc<Rule>>,
+    /// Rules under a name with `*`, the shortest name first.
+    patterns: Vec<(String, GlobMatcher, Arc<Rule>)>,
+}
+
+/// Why a permission cannot be compiled.
+#[derive(Debug)]
+pub struct PermissionError {
+    /// The key of the permission; `None` for the tool's name itself.
+    pub key: Option<&'static str>,
+    /// What is wrong with it.
+    pub message: String,
 }
 
 /// What a map says of one tool; the default is what one without entries says of a tool that only reads.
@@ -45,19 +62,12 @@ impl Scope {
     ///
     /// A text that names the tool and what is wrong with its pattern or glob.
     pub fn new(
-        workflow: Option<&PermissionMap>,
+        workflow: Option<&Arc<Permissions>>,
         narrowed: Option<&PermissionMap>,
     ) -> Result<Self, String> {
-        let compiled = |map: &PermissionMap| {
-            let rules = map.iter().map(|(tool, permission)| {
-                let rule = Rule::new(permission).map_err(|error| format!("`{tool}`: {error}"))?;
-                Ok((tool.clone(), Arc::new(rule)))
-            });
-            rules.collect()
-        };
-        let maps = workflow.into_iter().chain(narrowed).map(compiled);
+        let narrowed = narrowed.map(Permissions::new).transpose()?.map(Arc::new);
         Ok(Self {
-            maps: maps.collect::<Result<_, String>>()?,
+            maps: workflow.cloned().into_iter().chain(narrowed).collect(),
         })
     }
 
@@ -68,17 +78,60 @@ impl Scope {
 
     /// Returns what the tool may do; `None` where it is not allowed.
     pub fn grant(&self, tool: &str, level: DangerLevel) -> Option<Grant> {
-        let rule = |map: &BTreeMap<String, Arc<Rule>>| match map.is_empty() {
+        let rule = |map: &Arc<Permissions>| match map.rules.is_empty() {
             true => (level == DangerLevel::Safe).then(Arc::default),
-            false => lookup(map, tool).filter(|rule| rule.permission.allowed),
+            false => map.rule(tool).filter(|rule| rule.permission.allowed),
         };
         let rules = self.maps.iter().map(rule).collect::<Option<_>>()?;
         Some(Grant { rules })
     }
 }
 
+impl Permissions {
+    fn new(map: &PermissionMap) -> Result<Self, String> {
+        let mut permissions = Self::default();
+        for (tool, permission) in map {
+            permissions.add(tool, permission).map_err(|error| {
+                let key = error.key.map_or(String::new(), |key| format!("{key}: "));
+                format!("`{tool}`: {key}{}", error.message)
+            })?;
+        }
+        Ok(permissions)
+    }
+
+    /// Adds what a tool, or the tools that a name with `*` matches, may do.
+    ///
+    /// # Errors
+    ///
+    /// A pattern or a glob that cannot be read.
+    pub fn add(&mut self, tool: &str, permission: &Permission) -> Result<(), PermissionError> {
+        let rule = Arc::new(Rule::new(permission)?);
+        if tool.contains('*') {
+            let glob = Glob::new(tool).map_err(|error| PermissionError {
+                key: None,
+                message: error.to_string(),
+            })?;
+            let pattern = (tool.to_owned(), glob.compile_matcher(), Arc::clone(&rule));
+            self.patterns.push(pattern);
+            self.patterns.sort_by_key(|(name, ..)| name.len());
+        }
+        self.rules.insert(tool.to_owned(), rule);
+        Ok(())
+    }
+
+    /// Returns a tool's rule: by its name, else by the longest pattern with `*` that matches.
+    fn rule(&self, tool: &str) -> Option<Arc<Rule>> {
+        let by_pattern = || {
+            let mut longest_first = self.patterns.iter().rev();
+            let found = longest_first.find(|(_, matcher, _)| matcher.is_match(tool));
+            found.map(|(.., rule)| rule)
+        };
+        self.rules.get(tool).or_else(by_pattern).cloned()
+    }
+}
+
 impl Rule {
-    fn new(permission: &Permission) -> Result<Self, String> {
+    fn new(permission: &Permission) -> Result<Self, PermissionError> {
         let paths = |globs: &Vec<String>| -> Result<Paths, globset::Error> {
             let mut set = GlobSetBuilder::new();
             for glob in globs {
@@ -92,18 +145,20 @@ impl Rule {
                 folders: globs.iter().map(|glob| folder_of(glob)).collect(),
             })
         };
-        let patterns = |texts: &[String]| -> Result<Vec<Pattern>, PatternError> {
-            texts.iter().map(|text| Pattern::parse(text)).collect()
+        let wrong = |key, error: &dyn std::fmt::Display| PermissionError {
+            key: Some(key),
+            message: error.to_string(),
         };
+        let patterns = |key, texts: &[String]| {
+            let patterns = texts.iter().map(|text| Pattern::parse(text));
+            let patterns: Result<Vec<_>, _> = patterns.collect();
+            patterns.map_err(|error| wrong(key, &error))
+        };
+        let paths = permission.paths.as_ref().map(paths).transpose();
         Ok(Self {
-            paths: permission
-                .paths
-                .as_ref()
-                .map(paths)
-                .transpose()
-                .map_err(|error| error.to_string())?,
-            allow: patterns(&permission.allow).map_err(|error| format!("allow: {error}"))?,
-            deny: patterns(&permission.deny).map_err(|error| format!("deny: {error}"))?,
+            paths: paths.map_err(|error| wrong("paths", &error))?,
+            allow: patterns("allow", &permission.allow)?,
+            deny: patterns("deny", &permission.deny)?,
             permission: permission.clone(),
         })
     }
@@ -180,19 +235,6 @@ impl Grant {
     }
 }
 
-/// Finds a tool's rule: by its name, else by the longest pattern with `*` that matches.
-fn lookup(map: &BTreeMap<String, Arc<Rule>>, tool: &str) -> Option<Arc<Rule>> {
-    let matches =
-        |name: &str| Glob::new(name).is_ok_and(|glob| glob.compile_matcher().is_match(tool));
-    let by_pattern = || {
-        map.iter()
-            .filter(|(name, _)| name.contains('*') && matches(name))
-            .max_by_key(|(name, _)| name.len())
-            .map(|(_, rule)| rule)
-    };
-    map.get(tool).or_else(by_pattern).cloned()
-}
-
 /// The folder that holds all that a glob matches: its components before the first wildcard.
 fn folder_of(glob: &str) -> String {
     let components: Vec<&str> = glob.trim_start_matches("./").split('/').collect();
@@ -222,6 +264,42 @@ fn is_within(path: &str, folder: &str) -> bool {
 mod tests {
     use super::*;
 
+    fn compiled(map: &PermissionMap) -> Arc<Permissions> {
+        Arc::new(Permissions::new(map).unwrap())
+    }
+
+    #[test]
+    fn a_tool_has_the_rule_of_its_name_or_of_the_longest_pattern() {
+        let permission = |seconds| Permission {
+            allowed: true,
+            timeout: Some(Duration::from_secs(seconds)),
+            ..Permission::default()
+        };
+        let names = ["*", "mcp__a__*", "mcp__*", "mcp__a__one", "mcp__b__*"];
+        let map = names.iter().zip(1..).map(|(name, seconds)| {
+            let name: &str = name;
+            (name.to_owned(), permission(seconds))
+        });
+        let scope = Scope::new(None, Some(&map.collect())).unwrap();
+        for (tool, seconds) in [
+            ("bash", 1),
+            ("mcp__a__two", 2),
+            ("mcp__c__x", 3),
+            ("mcp__a__one", 4),
+            ("mcp__b__one", 5),
+        ] {
+            let grant = scope.grant(tool, DangerLevel::Warning).unwrap();
+            assert_eq!(
+                grant.timeout(),
+                Some(Duration::from_secs(seconds)),
+                "{tool}"
+            );
+        }
+        let unreadable = PermissionMap::from([("mcp__[*".to_owned(), permission(1))]);
+        let error = Scope::new(None, Some(&unreadable)).unwrap_err();
+        assert!(error.starts_with("`mcp__[*`: "), "{error}");
+    }
+
     fn grant(globs: &[&str]) -> Grant {
         let permission = Permission {
             allowed: true,
@@ -229,7 +307,7 @@ mod tests {
             ..Permission::default()
         };
         let map = PermissionMap::from([("file_list".to_owned(), permission)]);
-        let scope = Scope::new(Some(&map), None).unwrap();
+        let scope = Scope::new(None, Some(&map)).unwrap();
         scope.grant("file_list", DangerLevel::Safe).unwrap()
     }
 
@@ -286,6 +364,7 @@ mod tests {
             (&empty, &wide, false),
             (&None, &None, false),
         ] {
+            let workflow = workflow.as_ref().map(compiled);
             let scope = Scope::new(workflow.as_ref(), send.as_ref()).unwrap();
             let grant = scope.grant("git", DangerLevel::Safe).unwrap();
             let found = grant.allows_all(std::slice::from_ref(&command));
@@ -317,6 +396,7 @@ mod tests {
             (&empty, &wide, false),
             (&None, &None, false),
         ] {
+            let workflow = workflow.as_ref().map(compiled);
             let scope = Scope::new(workflow.as_ref(), send.as_ref()).unwrap();
             let grant = scope.grant("git", DangerLevel::Safe).unwrap();
             let found = (grant.network(), grant.dangerous());

@@ -12,9 +12,9 @@ use std::collections::{HashMap, HashSet, VecDeque};
 
 use axum::extract::ws::Utf8Bytes;
 
-use resync::{Deferred, Item, Resync, ResyncBuilder};
+use resync::{Deferred, Resync, ResyncBuilder};
 
-use super::live::{Live, LiveSnapshot};
+use super::live::Live;
 use crate::message::ConversationId;
 use crate::protocol::command::Layer;
 use crate::protocol::envelope::{self, RequestId, Stamp, Timestamp};
@@ -194,15 +194,15 @@ impl Log {
     /// An event of a layer that nobody asked for has no number and is not kept.
     pub fn append(&mut self, event: Event, reply_to: Option<&RequestId>, timestamp: Timestamp) {
         self.live.fold(&event);
-        let is_deferred = |conversation| self.deferring.contains(conversation);
-        if event.conversation().is_some_and(is_deferred) {
-            self.deferred.push((event, reply_to.cloned(), timestamp));
-            return;
+        let conversation = event.conversation();
+        let is_deferred = conversation.is_some_and(|id| self.deferring.contains(id));
+        match &mut self.resyncing {
+            // It comes after the answer that is being made.
+            _ if is_deferred => self.deferred.push((event, reply_to.cloned(), timestamp)),
+            // It is part of the resync that is being made, or comes after it.
+            Some(builder) => builder.take((event, reply_to.cloned(), timestamp)),
+            None => self.number(event, reply_to, timestamp),
         }
-        let Some(builder) = &mut self.resyncing else {
-            return self.number(event, reply_to, timestamp);
-        };
-        builder.take((event, reply_to.cloned(), timestamp));
     }
 
     /// Defers what a conversation emits from here on until [`Self::flush_deferred`], so that an answer that says how
@@ -259,76 +259,6 @@ impl Log {
         event
             .layer()
             .is_none_or(|layer| self.layers.contains(&layer))
-    }
-
-    /// Begins a resync for a reader that has everything up to `after`: `first`, then the histories, how
-    /// exchanges ended since, and what else the conversations say by [`snapshot`](Self::snapshot). What comes
-    /// meanwhile comes after it.
-    pub(crate) fn begin_resync(
-        &mut self,
-        after: u64,
-        first: Event,
-        awaited: impl IntoIterator<Item = ConversationId>,
-    ) {
-        let unread = self.endings.partition_point(|(seq, _)| *seq <= after);
-        let endings = self.endings.drain(unread..).map(|(_, event)| *event);
-        let (endings, awaited) = (endings.collect(), awaited.into_iter().collect());
-        self.resyncing = Some(ResyncBuilder::new(after, first, endings, awaited));
-    }
-
-    /// Adds how a conversation stands at this moment to the resync; `say` is given what runs in it.
-    pub(crate) fn snapshot(
-        &mut self,
-        conversation: &ConversationId,
-        say: impl FnOnce(LiveSnapshot) -> Vec<Event>,
-    ) {
-        let live = self.live.snapshot(conversation);
-        if let Some(builder) = &mut self.resyncing {
-            builder.snapshot(conversation, say(live));
-        }
-    }
-
-    /// Replaces what is kept by the resync, in which are answers too that are kept and were not read, and appends
-    /// what was deferred meanwhile. Returns the number before it.
-    pub(crate) fn finish_resync(&mut self, timestamp: Timestamp) -> u64 {
-        let before = self.last();
-        let Some(builder) = self.resyncing.take() else {
-            return before;
-        };
-        let answers = self.answers_after(builder.after);
-        self.open.clear();
-        self.large.clear();
-        self.bytes = 0;
-        self.first = before + 1;
-        self.resync = Resync::from(self.first);
-        let (items, deferred) = builder.finish(answers);
-        for item in items {
-            let entry = match item {
-                Item::Event(event) if !self.is_wanted(&event) => continue,
-                Item::Event(event) => Entry::Frame(self.frame_of(&event, timestamp)),
-                Item::Answer(answer) => Entry::Answer(Box::new(answer)),
-            };
-            self.resync.push(entry);
-            self.first += 1;
-        }
-        for (event, reply_to, timestamp) in deferred {
-            self.number(event, reply_to.as_ref(), timestamp);
-        }
-        before
-    }
-
-    /// Takes the answers that a reader has not got who has everything up to `after`, out of the resync
-    /// before too.
-    fn answers_after(&mut self, after: u64) -> Vec<Answer> {
-        let entries = (self.first..).zip(self.entries.drain(..));
-        std::mem::take(&mut self.resync)
-            .into_entries()
-            .chain(entries)
-            .filter_map(|(seq, entry)| match entry {
-                Entry::Answer(answer) if seq > after => Some(*answer),
-                _ => None,
-            })
-            .collect()
     }
 
     /// Copies frames after `after` to `out`, up to about `most` bytes and at least one.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tokio::sync::{Semaphore, oneshot};
 
 use super::resolve::invalid;
-use super::{Session, defaults, providers, resolve};
+use super::{Session, providers, resolve};
 use crate::conversation::{self, View};
 use crate::exchange::context::Origin;
 use crate::exchange::executions::NoOutput;
@@ -111,14 +111,12 @@ impl Session {
     }
 
     pub(super) fn in_force(&self) -> answer::Configured {
-        answer::Configured {
-            input_requests: self.shared.questions.wants_inputs(),
-            ..self.defaults.in_force(
-                &self.daemon.services.config,
-                self.daemon.providers.default_id(),
-                self.feed.log().layers.clone(),
-            )
-        }
+        self.defaults.in_force(
+            &self.daemon.services.config,
+            self.daemon.providers.default_id(),
+            self.feed.log().layers.clone(),
+            self.shared.questions.wants_inputs(),
+        )
     }
 
     /// Answers with every conversation and every open question, as they are between the events before the answer and
@@ -136,28 +134,22 @@ impl Session {
             let look = move |view: View<'_>| {
                 let conversation = &view.context.conversation;
                 let emitted = feed.log().defer(&conversation.id);
-                let questions = &conversation.questions;
-                let questions = (questions.approvals(), questions.inputs());
-                (conversation.origin, view.state(), questions, emitted)
+                let questions = conversation.questions.announcements();
+                (conversation.origin, view.state(emitted), questions)
             };
-            let Some((origin, mut conversation, (approvals, inputs), emitted)) =
-                self.look(id, look).await
-            else {
+            let Some((origin, conversation, questions)) = self.look(id, look).await else {
                 continue;
             };
-            // A question outweighs the state emitted last, of another call beside it.
-            if let (true, true, Some(emitted)) = (
-                conversation.message_id.is_some(),
-                approvals.is_empty() && inputs.is_empty(),
-                emitted,
-            ) {
-                conversation.state = emitted;
-            }
             if origin == Origin::Client {
                 state.conversations.push(conversation);
             }
-            state.approvals.extend(approvals);
-            state.inputs.extend(inputs);
+            for question in questions {
+                match question {
+                    Event::ChatToolConfirm(approval) => state.approvals.push(*approval),
+                    Event::ChatToolInputRequest(input) => state.inputs.push(*input),
+                    _ => {}
+                }
+            }
         }
         self.answer_deferred(Event::SessionStateResult(state), reply_to);
     }
@@ -230,7 +222,7 @@ impl Session {
         let provider = self.daemon.providers.default_id();
         self.defaults.configure(wanted, config, provider)?;
         if let Some(wanted) = &wanted.layers {
-            self.feed.log().layers = defaults::layers(wanted);
+            self.feed.log().layers = resolve::layers(wanted);
         }
         if let Some(wanted) = wanted.input_requests {
             self.shared.questions.want_inputs(wanted);

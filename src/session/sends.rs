@@ -3,10 +3,11 @@
 use std::hash::{DefaultHasher, Hasher as _};
 
 use super::{MAX_CONVERSATIONS, Session, resolve};
-use crate::conversation::{self, Answer, Answered};
+use crate::conversation::{self, Admission, SharedAdmission};
 use crate::exchange::context::Origin;
 use crate::message::ConversationId;
 use crate::permission::Limits;
+use crate::protocol::answer::Sent;
 use crate::protocol::command::ChatSend;
 use crate::protocol::event::{Event, SessionError};
 use crate::protocol::{RequestId, SessionCode};
@@ -14,13 +15,12 @@ use crate::protocol::{RequestId, SessionCode};
 /// Ids of sends that are remembered, so that none runs twice.
 const REMEMBERED_SENDS: usize = 256;
 
-#[derive(Clone)]
 pub(super) struct KnownSend {
     id: RequestId,
     /// Of all that it says: a client whose ids begin anew says something else under an old one.
     digest: u64,
     conversation: ConversationId,
-    answer: Answer,
+    admission: SharedAdmission,
 }
 
 impl Session {
@@ -61,13 +61,13 @@ impl Session {
             let error = SessionError::new(SessionCode::RateLimited, message);
             return self.answer(id, Event::SessionError(error));
         }
-        let answer = Answer::default();
+        let admission = SharedAdmission::default();
         if let Some((id, digest)) = known {
             self.sends.push_back(KnownSend {
                 id,
                 digest,
                 conversation: conversation_id.clone(),
-                answer: answer.clone(),
+                admission: admission.clone(),
             });
             if self.sends.len() > REMEMBERED_SENDS {
                 self.sends.pop_front();
@@ -85,7 +85,7 @@ impl Session {
             history: send.history,
             when_busy: send.when_busy,
             reply_to: id.cloned(),
-            answer,
+            admission,
         };
         let command = conversation::Command::Send(Box::new(send));
         drop(inbox.send(command).await);
@@ -93,39 +93,32 @@ impl Session {
 
     /// Answers a send that was sent before; false where it was not, or was not admitted then.
     async fn is_repeated(&mut self, id: &RequestId, digest: u64) -> bool {
-        let same = |known: &KnownSend| known.id == *id && known.digest == digest;
-        let Some(at) = self.sends.iter().position(same) else {
+        let is_same = |(_, known): &(usize, &KnownSend)| known.id == *id && known.digest == digest;
+        let Some((at, known)) = self.sends.iter().enumerate().find(is_same) else {
             return false;
         };
-        let Some(KnownSend {
-            conversation,
-            answer,
-            ..
-        }) = self.sends.get(at).cloned()
-        else {
-            return false;
-        };
-        let answered = answer.lock().clone();
-        match answered {
-            Answered::Admitted(sent) => {
-                let sent = crate::protocol::answer::Sent {
+        let (conversation, admission) = (known.conversation.clone(), known.admission.clone());
+        let known = admission.lock().clone();
+        match known {
+            Admission::Admitted(sent) => {
+                let sent = Sent {
                     duplicate: true,
                     ..sent
                 };
                 self.answer(Some(id), Event::ChatSendResult(sent));
             }
-            Answered::Refused => {
+            Admission::Refused => {
                 self.sends.remove(at);
                 return false;
             }
             // The conversation has not taken the send yet, so it cannot be said what became of it. This comes
             // behind it in the same inbox, and by then it can.
-            Answered::Waiting => {
-                let repeat = conversation::Command::Repeat {
-                    answer,
+            Admission::Pending => {
+                let answer_again = conversation::Command::AnswerAgain {
+                    admission,
                     reply_to: Some(id.clone()),
                 };
-                self.command(&conversation, repeat).await;
+                self.command(&conversation, answer_again).await;
             }
         }
         true

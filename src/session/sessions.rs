@@ -1,66 +1,113 @@
-//! The sessions of a daemon, and the ways to them that sockets hold.
+//! The sessions of a daemon, and what it gives to each.
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 
-use parking_lot::{Mutex, MutexGuard};
-use tokio::sync::{mpsc, oneshot};
+use futures::future::{BoxFuture, Shared};
+use parking_lot::Mutex;
+use tokio::sync::{Semaphore, mpsc};
 use tokio_util::sync::{CancellationToken, DropGuard};
+use tokio_util::task::TaskTracker;
 use tracing::Instrument as _;
 
-use super::feed::Feed;
-use super::{Daemon, Session};
-use crate::message::SessionId;
-use crate::protocol::Request;
-use crate::protocol::event::{Event, Ready};
+use super::resolve::{Defaults, LAYERS};
+use super::{Feed, Handle, INBOX, Message, Session, providers};
+use crate::exchange::context::Services;
+use crate::message::{Notice, SessionId, Severity};
+use crate::protocol::event::{Event, Project, Ready, Sandbox};
+use crate::provider::registry::{Found, Providers};
+use crate::units::millis;
 
 /// The most sessions of a daemon, the ones without a socket included.
 const MAX_SESSIONS: usize = 1_024;
 
-/// Requests that wait for a session: its actor takes them at once, so this is slack, not a queue.
-const INBOX: usize = 256;
+/// Most requests to providers that are not turns, and to MCP servers, at once in the whole daemon: each holds a connection
+/// for as long as the other side takes.
+pub(crate) const MAX_SIDE_REQUESTS: usize = 16;
+
+/// What one daemon has, made by `daemon::build` and handed down.
+pub struct Daemon {
+    pub(crate) services: Services,
+    pub(crate) providers: Providers,
+    pub(crate) mcp: crate::mcp::Mcp,
+    /// What the sandbox enforces here, found out once and off the way to ready.
+    pub(crate) sandbox: Shared<BoxFuture<'static, Sandbox>>,
+    /// Permits for requests to providers that are not turns, and to MCP servers: [`MAX_SIDE_REQUESTS`].
+    pub(crate) side_requests: Arc<Semaphore>,
+    pub(crate) tasks: TaskTracker,
+    /// Cancelled when nothing new is begun.
+    pub(crate) draining: CancellationToken,
+    /// Cancelled when everything has to end.
+    pub(crate) stop: CancellationToken,
+}
+
+impl Daemon {
+    /// Looks for the first time for a provider that nobody configured; does nothing where that was done.
+    pub(crate) async fn find_first_provider(&self) {
+        let found = self.providers.detect_first().await;
+        self.announce_provider(found);
+    }
+
+    /// Looks for it where none was found before.
+    pub(super) async fn find_provider(&self) {
+        let found = self.providers.detect().await;
+        self.announce_provider(found);
+    }
+
+    fn announce_provider(&self, found: Option<Found>) {
+        let Some(Found { info, model }) = found else {
+            return;
+        };
+        let message = format!(
+            "an Ollama at {} answers from now on, with {model} where no model is named: no provider is configured, and chat.detect_ollama names that place",
+            info.base_url
+        );
+        tracing::info!("{message}");
+        self.mcp.tell(Notice {
+            severity: Severity::Info,
+            code: "provider_found".to_owned(),
+            message,
+        });
+    }
+
+    pub(super) fn tool_names(&self) -> Vec<String> {
+        self.services.registry.snapshot().keys().cloned().collect()
+    }
+
+    async fn ready(&self, session_id: SessionId) -> Ready {
+        self.find_first_provider().await;
+        let config = &self.services.config;
+        Ready {
+            protocol_version: crate::protocol::PROTOCOL_VERSION,
+            daemon_version: env!("CARGO_PKG_VERSION").to_owned(),
+            session_id,
+            resumed: false,
+            resume_grace_ms: millis(config.session.resume_grace),
+            trust_level: config.chat.trust_level,
+            on_violation: Defaults::on_violation(
+                config.workflows.get(&config.chat.workflow),
+                config,
+            ),
+            project: Project {
+                name: config.project.name.clone(),
+                root: config.project.root.clone(),
+                central: config.project.central.clone(),
+            },
+            sandbox: self.sandbox.clone().await,
+            providers: providers::ready(&self.providers),
+            tools: self.tool_names(),
+            layers: LAYERS.to_vec(),
+            features: crate::protocol::FEATURES.map(str::to_owned).to_vec(),
+            workflows: config.workflows.keys().cloned().collect(),
+        }
+    }
+}
 
 /// The sessions there are.
 pub struct Sessions {
     daemon: Arc<Daemon>,
     live: Mutex<HashMap<SessionId, Handle>>,
-}
-
-/// A way to one session.
-#[derive(Clone, Debug)]
-pub struct Handle {
-    /// Its id.
-    pub id: SessionId,
-    /// Its events.
-    pub(crate) feed: Arc<Feed>,
-    inbox: mpsc::Sender<Message>,
-    /// Whether nobody would miss it: its socket is gone and there is no conversation in it.
-    pub(super) spare: Arc<AtomicBool>,
-    /// Cancelled when it has ended, however.
-    ended: CancellationToken,
-}
-
-#[derive(Debug)]
-pub(super) enum Message {
-    Request(Box<Request>),
-    Attach(oneshot::Sender<Attachment>),
-    /// Resyncs a reader that has everything up to this number.
-    Resync(u64, oneshot::Sender<u64>),
-    Discard,
-    /// Ends it where nobody has come back to it.
-    MakeRoom,
-}
-
-/// A socket's place on a session.
-#[derive(Debug)]
-pub struct Attachment {
-    /// Notifies the session when the socket is gone, however it went.
-    pub(super) _on_disconnect: DropGuard,
-    /// Cancelled when another socket takes the session over.
-    pub taken_over: CancellationToken,
-    /// What the socket is sent first where the session is resumed.
-    pub ready: Ready,
 }
 
 impl Sessions {
@@ -86,7 +133,7 @@ impl Sessions {
             ended: CancellationToken::new(),
         };
         {
-            let mut live = self.live();
+            let mut live = self.live.lock();
             if live.len() >= MAX_SESSIONS && !make_room(&live) {
                 return None;
             }
@@ -112,7 +159,7 @@ impl Sessions {
 
     /// Finds a session that lives.
     pub fn find(&self, id: &SessionId) -> Option<Handle> {
-        self.live().get(id).cloned()
+        self.live.lock().get(id).cloned()
     }
 
     /// Waits until a session has ended while the daemon goes on.
@@ -127,42 +174,6 @@ impl Sessions {
     pub fn is_stopping(&self) -> bool {
         self.daemon.stop.is_cancelled()
     }
-
-    fn live(&self) -> MutexGuard<'_, HashMap<SessionId, Handle>> {
-        self.live.lock()
-    }
-}
-
-impl Handle {
-    /// Puts a socket on the session, in the place of the one before; `None` where the session ended.
-    pub async fn attach(&self) -> Option<Attachment> {
-        self.ask(Message::Attach).await
-    }
-
-    /// Hands a request over; false where the session ended.
-    pub async fn request(&self, request: Request) -> bool {
-        self.inbox
-            .send(Message::Request(Box::new(request)))
-            .await
-            .is_ok()
-    }
-
-    /// Has the log begin anew with how things stand, because a socket's place in it is no longer kept; `after` is
-    /// the last event that the socket got. Returns the number before the resync, `None` where the session ended.
-    pub async fn resync(&self, after: u64) -> Option<u64> {
-        self.ask(|reply| Message::Resync(after, reply)).await
-    }
-
-    async fn ask<T>(&self, message: impl FnOnce(oneshot::Sender<T>) -> Message) -> Option<T> {
-        let (reply, answer) = oneshot::channel();
-        self.inbox.send(message(reply)).await.ok()?;
-        answer.await.ok()
-    }
-
-    /// Ends a session that nobody has used.
-    pub async fn discard(&self) {
-        drop(self.inbox.send(Message::Discard).await);
-    }
 }
 
 /// A session's place in the table. Dropping it gives the place up, so that one that panics leaves nothing behind.
@@ -174,7 +185,7 @@ struct Listed {
 
 impl Drop for Listed {
     fn drop(&mut self) {
-        self.sessions.live().remove(&self.id);
+        self.sessions.live.lock().remove(&self.id);
     }
 }
 

@@ -1,7 +1,7 @@
 //! Whatever a client, its sockets, the model and the tools do, in any order: every event seen once and in order, or a
-//! gap told; one end for each exchange, one result for each call, one settlement for each question.
+//! gap reported; one end for each exchange, one result for each call, one settlement for each question.
 //!
-//! The client here does what [`crate::connection`] does with a session: attach, read the log, account for a gap. Time
+//! The client here does what [`crate::connection`] does with a session: attach, read the log, ask for a resync after a gap. Time
 //! is paused, so nothing waits. `PROPTEST_CASES` asks for more cases.
 
 mod hang;
@@ -14,6 +14,7 @@ use futures::FutureExt as _;
 use parking_lot::Mutex;
 use proptest::prelude::*;
 use serde_json::{Value, json};
+use tokio_util::task::TaskTracker;
 
 use judge::judge;
 
@@ -23,6 +24,8 @@ use crate::config::Config;
 use crate::conversation::testing::{CONFIG, Finish, Move, Scripted, finishes, moves, tools};
 use crate::mcp::{self, Mcp};
 use crate::protocol::envelope;
+use crate::protocol::event::Sandbox;
+use crate::provider::registry::Providers;
 use crate::sandbox::paths::Roots;
 use crate::sandbox::{self, spill::Spill};
 use crate::tool::exec::Exec;
@@ -138,7 +141,7 @@ struct Client {
     last: u64,
     /// Every frame it ever got, by number.
     seen: BTreeMap<u64, String>,
-    /// The numbers that an account began with.
+    /// The numbers that a resync began with.
     gaps: Vec<u64>,
     asked: u32,
     said: Option<Value>,
@@ -389,12 +392,7 @@ proptest! {
         acts in acts(),
         buffer_bytes in prop::sample::select(vec![1_000, 6_000, 8 << 20, 8 << 20]),
     ) {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_time()
-            .start_paused(true)
-            .build()
-            .unwrap();
-        runtime.block_on(play(script, acts, buffer_bytes))?;
+        paused().block_on(play(script, acts, buffer_bytes))?;
     }
 }
 

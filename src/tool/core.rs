@@ -21,7 +21,7 @@ use crate::http::Clients;
 use crate::message::Notice;
 use crate::sandbox::paths::Roots;
 
-/// Makes the core tools, less those that are switched off, and the operator's own; what sessions have to be told
+/// Makes the core tools, less those that are switched off, and the operator's own; what sessions have to know
 /// besides results goes to `notices`.
 pub fn tools(
     config: &ToolsConfig,

@@ -11,7 +11,7 @@ use super::exec::Exec;
 use super::program::ProgramCall;
 use super::typed::Typed;
 use super::{Facts, Refusal, RememberKey, Tool};
-use crate::config::template::{Piece, pieces};
+use crate::config::template::{Piece, pieces, variable};
 use crate::config::{CustomCommand, CustomToolConfig};
 use crate::message::{ToolCategory, ToolSpec};
 use crate::sandbox::GitAccess;
@@ -96,15 +96,6 @@ fn command(template: &CustomCommand, input: &Map<String, Value>) -> Result<Fille
         args,
         variables,
     })
-}
-
-/// The variable that an input is passed as: `INPUT_` and its name in capitals.
-fn variable(name: &str) -> String {
-    let capital = |letter: char| match letter.is_ascii_alphanumeric() {
-        true => letter.to_ascii_uppercase(),
-        false => '_',
-    };
-    format!("INPUT_{}", name.chars().map(capital).collect::<String>())
 }
 
 /// Adds what one word of the template comes to: one argument, none, or one for each item of a list.

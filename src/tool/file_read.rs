@@ -104,7 +104,7 @@ fn image(shown: &str, media_type: &str, bytes: &[u8]) -> Output {
 impl Read {
     /// Returns the lines that were asked for, up to the cap, with a note on what is left out.
     ///
-    /// What is a secret is told by the whole file: a part may begin within a key. Lines are counted as the file has them.
+    /// What is a secret is decided by the whole file: a part may begin within a key. Lines are counted as the file has them.
     fn excerpt(&self, shown: &str, content: &str, redactor: &Redactor) -> Output {
         let lines = content.split_inclusive('\n').count() as u64;
         if self.offset > lines.max(1) {

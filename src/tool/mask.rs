@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use crate::telemetry::{MASK, Redactor};
 
-/// Checks a change of a file's text for the mask. Returns what the model is told besides, where it is written.
+/// Checks a change of a file's text for the mask. Returns what the model reads besides, where it is written.
 ///
 /// A file whose secrets are shown masked must not lose them to the mask: each line with the mask is one that it had, and
 /// as often. Where the file has nothing that is masked,
@@ -115,17 +115,17 @@ mod tests {
             let outcome = check(&redactor, old, new);
             match refused {
                 Some(line) => {
-                    let told = outcome.unwrap_err();
+                    let message = outcome.unwrap_err();
                     assert!(
-                        told.contains(line) && told.contains("nothing was written"),
-                        "{told}"
+                        message.contains(line) && message.contains("nothing was written"),
+                        "{message}"
                     );
                 }
                 None => assert!(outcome.is_ok(), "{old} {new} {outcome:?}"),
             }
         }
-        let told = check(&redactor, "plain\n", "log \"[redacted]\"\n").unwrap();
-        assert!(told.unwrap().contains("line 1"));
+        let message = check(&redactor, "plain\n", "log \"[redacted]\"\n").unwrap();
+        assert!(message.unwrap().contains("line 1"));
     }
 
     #[test]

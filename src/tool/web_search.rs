@@ -44,8 +44,8 @@ const MAX_RESULTS: u32 = 20;
 /// The longest query, in characters; search engines take no more.
 const MAX_QUERY: usize = 400;
 
-/// The most causes of failure that are remembered as told; with more, all are told anew.
-const MAX_TOLD: usize = 32;
+/// The most causes of failure that are remembered as announced; with more, all are announced anew.
+const MAX_ANNOUNCED: usize = 32;
 
 /// Searches the web and returns titles, addresses and excerpts of what was found.
 #[derive(Deserialize, JsonSchema)]
@@ -61,10 +61,10 @@ struct Engines {
     clients: Clients,
     config: WebSearchConfig,
     cache: Cache,
-    /// Where sessions are told that an engine is down.
+    /// Where sessions are notified that an engine is down.
     notices: broadcast::Sender<Notice>,
-    /// Failures that were told since the engine last answered. Held for a look, never across an await.
-    told: Mutex<BTreeSet<String>>,
+    /// Failures that were announced since the engine last answered. Held for a look, never across an await.
+    announced: Mutex<BTreeSet<String>>,
 }
 
 /// Makes the tool; nothing is connected to.
@@ -80,7 +80,7 @@ pub fn web_search(
         cache: Cache::new(config.cache_ttl),
         config,
         notices,
-        told: Mutex::default(),
+        announced: Mutex::default(),
     });
     let prepare = move |input: Input| {
         let query = input.query.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -256,15 +256,15 @@ impl Tries {
 }
 
 impl Engines {
-    /// Tells of the engines that failed before this one answered, each cause once until they answer again.
+    /// Announces the engines that failed before this one answered, each cause once until they answer again.
     fn answered(&self, engine: &str, problems: &[String]) {
-        let mut told = self.told.lock();
-        told.retain(|said| !said.starts_with(engine));
-        if told.len() + problems.len() > MAX_TOLD {
-            told.clear();
+        let mut announced = self.announced.lock();
+        announced.retain(|said| !said.starts_with(engine));
+        if announced.len() + problems.len() > MAX_ANNOUNCED {
+            announced.clear();
         }
         for said in problems {
-            if told.insert(said.clone()) {
+            if announced.insert(said.clone()) {
                 // Nobody may be connected.
                 drop(self.notices.send(Notice {
                     severity: Severity::Warning,

@@ -305,3 +305,42 @@ async fn what_the_operator_locked_about_providers_stays() {
     assert_eq!(answer["type"], "chat:send-result", "{answer}");
     client.until("chat:stream-end").await;
 }
+
+#[tokio::test]
+async fn no_send_widens_a_limit_that_the_operator_locked() {
+    let provider = Provider::start().await;
+    provider.then(Turn::text("hi"));
+    provider.then(Turn::text("hi"));
+    let more = json!({
+        "session": {"locked": ["chat.max_turns", "chat.context_reserve", "chat.timeout_tools"]},
+        "chat": {
+            "max_turns": 5, "context_reserve": 1000, "timeout_plain": "1m", "timeout_tools": "2m",
+        },
+        "workflows": {"wide": {"limits": {"max_turns": 10}}},
+    });
+    let daemon = Daemon::with(&provider, more).await;
+    let mut client = daemon.connect().await;
+    let send = |workflow: &str, limits: Value| json!({"type": "chat:send", "content": "go", "workflow": workflow, "limits": limits});
+    for (limits, key) in [
+        (json!({"maxTurns": 6}), "chat.max_turns"),
+        (json!({"contextReserve": 999}), "chat.context_reserve"),
+        (json!({"timeoutMs": 120_001}), "chat.timeout_tools"),
+    ] {
+        let answer = client.ask(send("", limits)).await;
+        assert_eq!(answer["payload"]["code"], "forbidden", "{answer}");
+        let message = answer["payload"]["message"].as_str().unwrap();
+        assert!(message.contains(key), "{message}");
+    }
+    // Narrower is allowed, and so is what the operator's own workflow gives.
+    for (workflow, limits) in [
+        (
+            "",
+            json!({"maxTurns": 5, "contextReserve": 1000, "timeoutMs": 120_000}),
+        ),
+        ("wide", json!({"maxTurns": 8})),
+    ] {
+        let answer = client.ask(send(workflow, limits)).await;
+        assert_eq!(answer["type"], "chat:send-result", "{answer}");
+        client.until("chat:stream-end").await;
+    }
+}

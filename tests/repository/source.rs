@@ -15,7 +15,7 @@ fn no_file_is_too_long() {
     assert_eq!(long, Vec::<String>::new(), "files over {MOST_LINES} lines");
 }
 
-/// What must not be in the program's code, whatever a lint can be told.
+/// What must not be in the program's code, whatever a lint can find.
 const NEVER: &[(&str, &str)] = &[
     (".unwrap()", "say why it holds with `expect`, or handle it"),
     ("todo!(", "do it"),

@@ -115,7 +115,7 @@ impl Talk {
         }
         self.typing = Typing::Message;
         // After a cancel of their own people type something new.
-        let is_late = self.wishes.attended && resolved.outcome != Outcome::Cancelled;
+        let is_late = self.options.attended && resolved.outcome != Outcome::Cancelled;
         self.passed = is_late.then(|| (id.clone(), self.now));
         self.actions.push(Action::Forget);
         if matches!(resolved.outcome, Outcome::Approved | Outcome::Denied) {
@@ -138,7 +138,7 @@ impl Talk {
     pub(super) fn verdict(&mut self, id: &ToolId, line: Option<&str>) {
         let Some(line) = line else {
             return self.judge(ToolApprove {
-                unattended: !self.wishes.attended,
+                unattended: !self.options.attended,
                 ..ToolApprove::new(id.clone(), false)
             });
         };
@@ -162,7 +162,7 @@ impl Talk {
         let mut open = self.questions.iter();
         let at = open.position(|open| open.tool_id == verdict.tool_id);
         if let Some(confirm) = at.and_then(|at| self.questions.remove(at)) {
-            if !verdict.approved && !verdict.unattended && !self.wishes.attended {
+            if !verdict.approved && !verdict.unattended && !self.options.attended {
                 self.denied.insert(verdict.tool_id.clone());
             }
             let number = self.request(Command::ChatToolApprove(verdict));

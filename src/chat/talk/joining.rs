@@ -23,7 +23,7 @@ impl Talk {
             self.forget();
             let text = "the session is gone, and with it what was said; this is a new one";
             self.say(Style::Red, text);
-        } else if self.wishes.prompt.is_none() {
+        } else if self.options.prompt.is_none() {
             let text = format!(
                 "outrigger {} in {} (sandbox: {}); /help lists the commands",
                 ready.daemon_version,
@@ -32,7 +32,7 @@ impl Talk {
             );
             self.say(Style::Dim, text);
         }
-        match self.wishes.configure.clone() {
+        match self.options.configure.clone() {
             Some(configure) => drop(self.request(Command::SessionConfigure(configure))),
             None => self.prepare(),
         }
@@ -40,7 +40,7 @@ impl Talk {
 
     /// The session's defaults are set, or not.
     pub(super) fn configured(&mut self, answer: &Event) {
-        match (&self.wishes.prompt, answer) {
+        match (&self.options.prompt, answer) {
             (Some(_), Event::SessionError(_)) => self.quit(false),
             _ => self.prepare(),
         }
@@ -48,7 +48,7 @@ impl Talk {
 
     /// Sees to it that the one thing there is to ask can have an answer.
     fn prepare(&mut self) {
-        match self.wishes.servers && !self.is_asked {
+        match self.options.servers && !self.is_asked {
             true => self.look(),
             false => self.begin(),
         }
@@ -56,7 +56,7 @@ impl Talk {
 
     /// Asks the one thing there is to ask, once, or goes on with the prompt.
     pub(super) fn begin(&mut self) {
-        match self.wishes.prompt.as_deref().map(send) {
+        match self.options.prompt.as_deref().map(send) {
             Some(prompt) if !std::mem::replace(&mut self.is_asked, true) => self.wait_for(prompt),
             _ => self.idle(),
         }

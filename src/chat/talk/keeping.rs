@@ -34,7 +34,7 @@ impl Talk {
 
     /// When [`extend`](Self::extend) is to be called; `None` where nothing is put off.
     pub(in crate::chat) fn extends_at(&self) -> Option<Timestamp> {
-        let is_open = self.wishes.attended && self.typing != Typing::Message;
+        let is_open = self.options.attended && self.typing != Typing::Message;
         self.extension.filter(|_| is_open).map(|(at, _)| at)
     }
 

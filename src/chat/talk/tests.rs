@@ -63,10 +63,10 @@ struct Story {
 }
 
 impl Story {
-    /// A chat that was told that the session is ready.
-    fn begin(wishes: Wishes) -> Self {
+    /// A chat that knows that the session is ready.
+    fn begin(options: Options) -> Self {
         let mut story = Self {
-            talk: Talk::new(wishes),
+            talk: Talk::new(options),
             did: Vec::new(),
         };
         story.event(&ready(false), None);
@@ -74,13 +74,13 @@ impl Story {
     }
 
     fn conversation() -> Self {
-        Self::begin(Wishes::default())
+        Self::begin(Options::default())
     }
 
     fn one_question() -> Self {
-        Self::begin(Wishes {
+        Self::begin(Options {
             prompt: Some("hi".to_owned()),
-            ..Wishes::default()
+            ..Options::default()
         })
     }
 
@@ -102,9 +102,9 @@ impl Story {
 
     /// A conversation with somebody who types, and a question on the screen.
     fn asked() -> Self {
-        let mut story = Self::begin(Wishes {
+        let mut story = Self::begin(Options {
             attended: true,
-            ..Wishes::default()
+            ..Options::default()
         });
         story.line(Some("hello"));
         story.event(&sent(), Some(1));
@@ -189,23 +189,23 @@ fn a_question_without_an_answer_ends_badly() {
 
 #[test]
 fn defaults_are_set_before_anything_is_asked() {
-    let wishes = || Wishes {
+    let options = || Options {
         prompt: Some("hi".to_owned()),
         configure: Some(Configure {
             model: Some("m".to_owned()),
             ..Configure::default()
         }),
-        ..Wishes::default()
+        ..Options::default()
     };
     let configured = event(
         "session:configure-result",
         &json!({"trustLevel": "guided", "provider": "p", "model": "m", "workflow": "", "layers": []}),
     );
-    let mut story = Story::begin(wishes());
+    let mut story = Story::begin(options());
     story.check(&["c1 session:configure"]);
     story.event(&configured, Some(1));
     story.check(&[r#"c2 chat:send content="hi""#]);
-    let mut story = Story::begin(wishes());
+    let mut story = Story::begin(options());
     story.did.clear();
     story.event(&refusal("forbidden"), Some(1));
     story.check(&["quit false"]);
@@ -214,10 +214,10 @@ fn defaults_are_set_before_anything_is_asked() {
 #[test]
 fn servers_that_are_being_started_are_waited_for() {
     let begin = || {
-        let mut story = Story::begin(Wishes {
+        let mut story = Story::begin(Options {
             prompt: Some("hi".to_owned()),
             servers: true,
-            ..Wishes::default()
+            ..Options::default()
         });
         story.check(&["c1 mcp:list"]);
         story

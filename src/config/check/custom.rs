@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Map, Value, json};
 
 use super::super::settings::CustomToolSettings;
-use super::super::template::{Piece, pieces};
+use super::super::template::{self, Piece, pieces};
 use super::super::{CustomCommand, CustomToolConfig};
-use super::CORE_TOOLS;
+use super::core_tools;
 use super::findings::Findings;
 use crate::message::DangerLevel;
 
@@ -101,7 +101,7 @@ fn check_name(name: &str) -> Result<(), String> {
             "a tool's name begins with a letter and has up to {MAX_NAME} letters, digits, _ and -"
         ));
     }
-    if CORE_TOOLS.contains(&name) || name.starts_with("mcp__") {
+    if core_tools().contains(&name) || name.starts_with("mcp__") {
         return Err("this name is taken by a tool of another sort".to_owned());
     }
     Ok(())
@@ -139,7 +139,7 @@ fn schema(given: BTreeMap<String, Value>) -> Result<Value, String> {
     }
     let mut variables = BTreeSet::new();
     for name in properties.keys() {
-        if !variables.insert(name.to_ascii_uppercase().replace('-', "_")) {
+        if !variables.insert(template::variable(name)) {
             return Err(format!("`{name}` and another input would be one variable"));
         }
     }

@@ -4,6 +4,9 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::time::Duration;
 
+use reqwest::header::{HeaderName, HeaderValue};
+use secrecy::ExposeSecret as _;
+
 use super::super::settings::{McpServerSettings, McpSettings};
 use super::super::{HttpServer, McpConfig, McpServerConfig, McpTransport, NamedValue, StdioServer};
 use super::findings::Findings;
@@ -68,7 +71,11 @@ fn transport(
             if command.trim().is_empty() {
                 findings.refuse(&["mcp", "servers", name, "command"], "must not be empty");
             }
-            return Some(McpTransport::Stdio(stdio(name, settings, findings)));
+            let server = stdio(name, settings, findings);
+            if has_nul(&server) {
+                findings.refuse(&path, "no NUL characters in `command`, `args` and `env`");
+            }
+            return Some(McpTransport::Stdio(server));
         }
         (None, Some(url)) if !is_stdio => {
             let path = ["mcp", "servers", name, "url"];
@@ -150,7 +157,6 @@ pub struct AddedServer {
 
 /// Checks a server that a client asks for, as one of the configuration is checked, or says which field does not fit.
 pub fn mcp_server(name: &str, added: AddedServer) -> Result<McpServerConfig, String> {
-    use reqwest::header::{HeaderName, HeaderValue};
     if !is_name(name) {
         return Err(format!(
             "field `name`: a server's name has 1 to {MAX_NAME_BYTES} bytes and no control characters"
@@ -163,23 +169,17 @@ pub fn mcp_server(name: &str, added: AddedServer) -> Result<McpServerConfig, Str
     };
     let transport = match (added.command, added.url) {
         (Some(command), None) if added.headers.is_empty() && !command.trim().is_empty() => {
-            let texts = added
-                .args
-                .iter()
-                .chain(added.env.values())
-                .chain([&command]);
-            if texts.into_iter().any(|text| text.contains('\0'))
-                || added.env.keys().any(|key| !is_variable(key))
-            {
-                return Err("fields `command`, `args`, `env`: no NUL characters, and no = in the name of a variable".to_owned());
-            }
-            McpTransport::Stdio(StdioServer {
+            let server = StdioServer {
                 command,
                 args: added.args,
                 env: secret(added.env),
                 network: true,
                 ..StdioServer::default()
-            })
+            };
+            if has_nul(&server) || server.env.keys().any(|key| !is_variable(key)) {
+                return Err("fields `command`, `args`, `env`: no NUL characters, and no = in the name of a variable".to_owned());
+            }
+            McpTransport::Stdio(server)
         }
         (None, Some(url)) if added.args.is_empty() && added.env.is_empty() => {
             let parsed = reqwest::Url::parse(url.trim())
@@ -188,10 +188,8 @@ pub fn mcp_server(name: &str, added: AddedServer) -> Result<McpServerConfig, Str
                 .filter(|url| url.username().is_empty() && url.password().is_none())
                 .ok_or("field `url`: expected a URL such as https://host/path without user and password")?;
             check_endpoint(&parsed).map_err(|why| format!("field `url`: {why}"))?;
-            let fit = added.headers.iter().all(|(name, value)| {
-                name.parse::<HeaderName>().is_ok() && HeaderValue::from_str(value).is_ok()
-            });
-            if !fit {
+            let mut headers = added.headers.iter();
+            if headers.any(|(name, value)| header_problem(name, value).is_some()) {
                 return Err("field `headers`: not all of them are headers".to_owned());
             }
             McpTransport::Http(HttpServer {
@@ -214,6 +212,14 @@ pub fn mcp_server(name: &str, added: AddedServer) -> Result<McpServerConfig, Str
 
 fn is_name(name: &str) -> bool {
     !name.is_empty() && name.len() <= MAX_NAME_BYTES && !name.contains(char::is_control)
+}
+
+/// Returns whether some text of a program's cannot be handed to the system.
+fn has_nul(server: &StdioServer) -> bool {
+    let values = server.env.values().map(|value| value.expose_secret());
+    let args = server.args.iter().map(String::as_str);
+    let mut texts = args.chain(values).chain([server.command.as_str()]);
+    texts.any(|text| text.contains('\0'))
 }
 
 fn is_variable(name: &str) -> bool {
@@ -242,15 +248,19 @@ pub(super) fn headers(
     headers: BTreeMap<String, NamedValue>,
     findings: &mut Findings<'_>,
 ) -> BTreeMap<String, NamedValue> {
-    use reqwest::header::{HeaderName, HeaderValue};
-    use secrecy::ExposeSecret;
     for (name, value) in &headers {
-        let path: Vec<&str> = path.iter().copied().chain([name.as_str()]).collect();
-        if name.parse::<HeaderName>().is_err() {
-            findings.refuse(&path, "this is no name of an HTTP header");
-        } else if HeaderValue::from_str(value.expose_secret()).is_err() {
-            findings.refuse(&path, "a header's value is printable ASCII on one line");
+        if let Some(problem) = header_problem(name, value.expose_secret()) {
+            let path: Vec<&str> = path.iter().copied().chain([name.as_str()]).collect();
+            findings.refuse(&path, problem);
         }
     }
     headers
+}
+
+fn header_problem(name: &str, value: &str) -> Option<&'static str> {
+    if name.parse::<HeaderName>().is_err() {
+        return Some("this is no name of an HTTP header");
+    }
+    let is_wrong = HeaderValue::from_str(value).is_err();
+    is_wrong.then_some("a header's value is printable ASCII on one line")
 }

@@ -1,14 +1,15 @@
 //! Workflows: limits, permissions, and references to providers.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use super::super::ProviderConfig;
 use super::super::error::nearest;
 use super::super::settings::{LimitSettings, PermissionSettings, WorkflowSettings};
 use super::findings::Findings;
-use super::{CORE_TOOLS, providers};
-use crate::permission::{Limits, Permission, PermissionMap, Workflow};
-use crate::units::Number;
+use super::{core_tools, providers};
+use crate::permission::{Limits, Permission, Permissions, Workflow};
+use crate::units::{Number, millis};
 
 /// Longest name of a workflow, in bytes.
 const MAX_NAME_BYTES: usize = 64;
@@ -55,77 +56,65 @@ fn workflow(
         provider,
         model: some(settings.model),
         limits: limits(&settings.limits),
-        permissions: permissions(name, settings.tool_permissions, findings),
+        permissions: Arc::new(permissions(name, settings.tool_permissions, findings)),
     }
 }
 
 fn limits(settings: &LimitSettings) -> Limits {
     Limits {
         max_turns: settings.max_turns.map(Number::get),
-        timeout_ms: settings
-            .timeout
-            .map(|timeout| u64::try_from(timeout.0.as_millis()).unwrap_or(u64::MAX)),
+        timeout_ms: settings.timeout.map(|timeout| millis(timeout.0)),
         context_reserve: settings.context_reserve.map(Number::get),
     }
 }
 
+/// Compiles permissions: what a send would be refused for is refused here.
 fn permissions(
     workflow: &str,
     settings: BTreeMap<String, PermissionSettings>,
     findings: &mut Findings<'_>,
-) -> PermissionMap {
-    settings
-        .into_iter()
-        .map(|(tool, settings)| {
-            check_tool(workflow, &tool, findings);
-            let permission = permission(workflow, &tool, settings, findings);
-            (tool, permission)
-        })
-        .collect()
+) -> Permissions {
+    let mut permissions = Permissions::default();
+    for (tool, settings) in settings {
+        check_tool(workflow, &tool, findings);
+        let path = ["workflows", workflow, "tool_permissions", &tool];
+        let key = |key| [path.as_slice(), &[key]].concat();
+        for glob in settings.paths.iter().flatten() {
+            check_glob(&key("paths"), glob, findings);
+        }
+        let permission = Permission {
+            allowed: settings.allowed,
+            paths: settings.paths,
+            timeout: settings.timeout.map(|timeout| timeout.0),
+            allow: settings.allow,
+            deny: settings.deny,
+            allow_dangerous: settings.allow_dangerous,
+            allow_network: settings.allow_network,
+        };
+        if let Err(error) = permissions.add(&tool, &permission) {
+            let path = error.key.map_or(path.to_vec(), key);
+            findings.refuse(&path, error.message);
+        }
+    }
+    permissions
 }
 
 /// A tool that nobody knows would silently be one that is never offered.
 fn check_tool(workflow: &str, tool: &str, findings: &mut Findings<'_>) {
     let is_custom = findings.merged.get(&["tools", "custom", tool]).is_some();
-    if CORE_TOOLS.contains(&tool) || is_custom || tool.starts_with("mcp__") || tool == "*" {
+    if core_tools().contains(&tool) || is_custom || tool.starts_with("mcp__") || tool == "*" {
         return;
     }
-    let near = match nearest(tool, CORE_TOOLS) {
+    let near = match nearest(tool, core_tools()) {
         Some(near) => format!("did you mean {near:?}? "),
         None => String::new(),
     };
     let path = ["workflows", workflow, "tool_permissions", tool];
     let message = format!(
         "there is no such tool; {near}allowed: {}, and mcp__SERVER__TOOL, in which * stands for any text",
-        CORE_TOOLS.join(", ")
+        core_tools().join(", ")
     );
     findings.refuse(&path, message);
-}
-
-fn permission(
-    workflow: &str,
-    tool: &str,
-    settings: PermissionSettings,
-    findings: &mut Findings<'_>,
-) -> Permission {
-    let path = |key| ["workflows", workflow, "tool_permissions", tool, key];
-    for glob in settings.paths.iter().flatten() {
-        check_glob(&path("paths"), glob, findings);
-    }
-    for (key, patterns) in [("allow", &settings.allow), ("deny", &settings.deny)] {
-        if patterns.iter().any(|pattern| pattern.trim().is_empty()) {
-            findings.refuse(&path(key), "an empty pattern matches no command");
-        }
-    }
-    Permission {
-        allowed: settings.allowed,
-        paths: settings.paths,
-        timeout: settings.timeout.map(|timeout| timeout.0),
-        allow: settings.allow,
-        deny: settings.deny,
-        allow_dangerous: settings.allow_dangerous,
-        allow_network: settings.allow_network,
-    }
 }
 
 fn check_glob(path: &[&str], glob: &str, findings: &mut Findings<'_>) {
@@ -135,7 +124,5 @@ fn check_glob(path: &[&str], glob: &str, findings: &mut Findings<'_>) {
             "{glob:?} must be relative to the project's folder and its central storage, without .."
         );
         findings.refuse(path, message);
-    } else if let Err(error) = globset::Glob::new(glob) {
-        findings.refuse(path, error.to_string());
     }
 }

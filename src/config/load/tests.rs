@@ -11,7 +11,9 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::config::{LogFormat, NetworkPolicy, Origin, ProviderKind, text};
-use crate::message::TrustLevel;
+use crate::message::{DangerLevel, TrustLevel};
+use crate::permission::scope::Grant;
+use crate::permission::{Scope, Workflow};
 
 /// A home with a project in it, and a place for a configuration.
 struct Place {
@@ -250,6 +252,15 @@ fn variables_are_read_as_what_the_key_needs() {
     );
 }
 
+fn grant(workflow: &Workflow, tool: &str) -> Option<Grant> {
+    let scope = Scope::new(Some(&workflow.permissions), None).expect("compiled");
+    scope.grant(tool, DangerLevel::Warning)
+}
+
+fn timeout(workflow: &Workflow, tool: &str) -> Option<Duration> {
+    grant(workflow, tool).expect("allowed").timeout()
+}
+
 #[test]
 fn workflows_from_the_file_and_from_the_folder_beside_it() {
     let place = toml(
@@ -267,16 +278,10 @@ fn workflows_from_the_file_and_from_the_folder_beside_it() {
     assert_eq!(fix.trust_level, Some(TrustLevel::Autonomous));
     assert_eq!(fix.limits.max_turns, Some(9));
     assert_eq!(fix.limits.timeout_ms, Some(60_000));
-    assert_eq!(
-        fix.permissions["bash"].timeout,
-        Some(Duration::from_millis(1500))
-    );
+    assert_eq!(timeout(fix, "bash"), Some(Duration::from_millis(1500)));
     let review = &config.workflows["review"];
     assert_eq!(review.system_prompt.as_deref(), Some("read"));
-    assert_eq!(
-        review.permissions["file_read"].timeout,
-        Some(Duration::from_secs(120))
-    );
+    assert_eq!(timeout(review, "file_read"), Some(Duration::from_secs(120)));
     assert!(ids(&loaded).contains(&"openai"), "named by a workflow");
     let file = Origin::File(place.path("workflows/review.yaml"));
     assert_eq!(origin(&loaded, "workflows.review.system_prompt"), &file);
@@ -305,10 +310,10 @@ fn the_workflows_that_come_with_it_are_valid() {
     let mut sources = place.sources.clone();
     sources.user_directory = Some(place.path("settings"));
     let workflows = load(&sources).expect("valid").config.workflows;
-    assert!(workflows["developer"].permissions["bash"].allowed);
-    let reviewer = &workflows["reviewer"].permissions;
+    assert!(grant(&workflows["developer"], "bash").is_some());
+    let reviewer = &workflows["reviewer"];
     let writes = ["file_write", "file_edit", "bash"];
-    assert!(writes.iter().all(|tool| !reviewer.contains_key(*tool)));
+    assert!(writes.iter().all(|tool| grant(reviewer, tool).is_none()));
 }
 
 #[test]

@@ -41,7 +41,7 @@ fn approve(tool_id: &str) -> ToolApprove {
     }
 }
 
-fn told(typed: Typed) -> String {
+fn notice_of(typed: Typed) -> String {
     match typed {
         Typed::Notice(notice) => notice.message,
         other => format!("{other:?}"),
@@ -121,8 +121,8 @@ fn a_question_is_shown_whole_and_answered_by_a_line() {
             "{line}"
         );
     }
-    assert!(told(text.typed("e {broken")).contains("JSON"));
-    assert!(told(text.typed("e")).contains("JSON"));
+    assert!(notice_of(text.typed("e {broken")).contains("JSON"));
+    assert!(notice_of(text.typed("e")).contains("JSON"));
     assert!(
         matches!(text.typed("you may"), Typed::Request(it) if matches!(*it, Command::ChatSend(_)))
     );
@@ -132,11 +132,14 @@ fn a_question_is_shown_whole_and_answered_by_a_line() {
 fn several_questions_want_to_be_named_and_none_is_said() {
     let mut text = Text::default();
     for late in ["y", "n", "n not that", "e", "e {\"command\": \"ls\"}"] {
-        assert_eq!(told(text.typed(late)), "nothing is asked", "{late}");
+        assert_eq!(notice_of(text.typed(late)), "nothing is asked", "{late}");
     }
     text.show(&confirm("t3"), now());
     text.show(&confirm("t4"), now());
-    assert_eq!(told(text.typed("y")), "t3 and t4 are open; say which: y t3");
+    assert_eq!(
+        notice_of(text.typed("y")),
+        "t3 and t4 are open; say which: y t3"
+    );
     assert_eq!(
         text.typed("y t4"),
         request(Command::ChatToolApprove(approve("t4")))
@@ -157,9 +160,9 @@ fn commands_are_requests() {
     let text = Text::default();
     assert_eq!(text.typed("  "), Typed::Nothing);
     assert_eq!(text.typed("/quit"), Typed::Quit);
-    assert!(told(text.typed("/help")).contains("/cancel"));
-    assert!(told(text.typed("/trust bold")).contains("supervised"));
-    assert!(told(text.typed("/modle x")).contains("no command"));
+    assert!(notice_of(text.typed("/help")).contains("/cancel"));
+    assert!(notice_of(text.typed("/trust bold")).contains("supervised"));
+    assert!(notice_of(text.typed("/modle x")).contains("no command"));
     let command = |line: &str| match text.typed(line) {
         Typed::Request(command) => serde_json::to_value(*command).unwrap(),
         other => panic!("{line}: {other:?}"),
@@ -185,7 +188,7 @@ fn a_gap_takes_questions_back_and_the_greeting_leaves_paths_alone() {
         &json!({"code": "replay_gap", "message": "events were lost"}),
     );
     text.show(&gap, now());
-    assert_eq!(told(text.typed("y")), "nothing is asked");
+    assert_eq!(notice_of(text.typed("y")), "nothing is asked");
     text.show(&confirm("t4"), now());
     assert_eq!(
         text.typed("y"),
@@ -225,7 +228,10 @@ fn gives(id: &str, action: InputAction, content: Option<&serde_json::Value>) -> 
 #[test]
 fn what_servers_ask_is_answered_by_lines() {
     let mut text = Text::default();
-    assert_eq!(told(text.typed("/decline")), "no server asks for anything");
+    assert_eq!(
+        notice_of(text.typed("/decline")),
+        "no server asks for anything"
+    );
     let shown = text.show(&asks("i1"), now()).unwrap();
     assert_eq!(
         shown,
@@ -238,9 +244,9 @@ fn what_servers_ask_is_answered_by_lines() {
         text.typed("/decline"),
         gives("i1", InputAction::Decline, None)
     );
-    assert!(told(text.typed("/answer {name}")).contains("as JSON"));
+    assert!(notice_of(text.typed("/answer {name}")).contains("as JSON"));
     text.show(&asks("i2"), now());
-    assert!(told(text.typed("/decline")).contains("say which"));
+    assert!(notice_of(text.typed("/decline")).contains("say which"));
     assert_eq!(text.typed(r#"/answer i2 {"name": "Ada"}"#), accepts("i2"));
     let settled = json!({"conversationId": "default", "messageId": "m1", "toolId": "t1",
         "requestId": "i1", "outcome": "expired", "by": "timeout"});
@@ -260,5 +266,5 @@ fn what_servers_ask_is_answered_by_lines() {
             ..Configure::default()
         }))
     );
-    assert!(told(text.typed("/input")).contains("on or off"));
+    assert!(notice_of(text.typed("/input")).contains("on or off"));
 }

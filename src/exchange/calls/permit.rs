@@ -7,7 +7,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::question::Place;
 use super::settle::{cancelled_unrun, denied, failed};
-use super::{Calls, Cleared, FAULT};
+use super::{Calls, FAULT, Permitted};
 use crate::audit::{By, Ruling};
 use crate::config::Unattended;
 use crate::exchange::accumulator::Fault;
@@ -24,7 +24,7 @@ const LONG_INPUT: usize = 8 * 1024;
 impl Calls<'_> {
     /// Decides whether the call may run, asking the user where need be. `place` is given up as soon as later calls
     /// may ask: with the question, or with what makes it needless.
-    pub(super) async fn clear(
+    pub(super) async fn permit(
         &self,
         call: &ToolCall,
         tool: Option<&Arc<dyn Tool>>,
@@ -32,20 +32,20 @@ impl Calls<'_> {
         repeated: u32,
         place: Place,
         cancel: &CancellationToken,
-    ) -> Result<Cleared, Box<Output>> {
+    ) -> Result<Permitted, Box<Output>> {
         if let Some(fault) = fault {
             return Err(failed(reason(fault)));
         }
         let tool = tool.ok_or_else(|| self.unknown(&call.name))?;
-        let cleared = self.prepare(call, tool, call.input.clone(), cancel).await?;
-        match self.decide(call, tool, &cleared, repeated) {
+        let permitted = self.prepare(call, tool, &call.input, cancel).await?;
+        match self.decide(call, tool, &permitted, repeated) {
             Decision::Run { remembered } => {
                 let by = match remembered {
                     true => By::Remembered,
                     false => By::Policy,
                 };
                 self.rule(call, Ruling::run(by));
-                Ok(cleared)
+                Ok(permitted)
             }
             Decision::Refuse(reason) => {
                 self.rule(call, Ruling::refused(By::Policy));
@@ -58,7 +58,7 @@ impl Calls<'_> {
                         "not allowed: {reason}, and nobody is there to answer; do without this call"
                     )));
                 }
-                self.ask(call, tool, cleared, reason, place, cancel).await
+                self.ask(call, tool, permitted, reason, place, cancel).await
             }
         }
     }
@@ -83,10 +83,10 @@ impl Calls<'_> {
         &self,
         call: &ToolCall,
         tool: &Arc<dyn Tool>,
-        input: Map<String, Value>,
+        input: &Map<String, Value>,
         cancel: &CancellationToken,
-    ) -> Result<Cleared, Box<Output>> {
-        let prepared = if tool.looks_at_files() || bytes_of_map(&input) > LONG_INPUT {
+    ) -> Result<Permitted, Box<Output>> {
+        let prepared = if tool.looks_at_files() || bytes_of_map(input) > LONG_INPUT {
             let (tool, input) = (Arc::clone(tool), input.clone());
             let prepared = tokio::task::spawn_blocking(move || with_facts(&*tool, &input));
             match cancel.run_until_cancelled(prepared).await {
@@ -95,7 +95,7 @@ impl Calls<'_> {
                 None => return Err(cancelled_unrun()),
             }
         } else {
-            with_facts(&**tool, &input)
+            with_facts(&**tool, input)
         };
         match prepared {
             Ok((prepared, facts)) => {
@@ -104,11 +104,11 @@ impl Calls<'_> {
                 let danger = appraised.unwrap_or_else(|| facts.danger.clone());
                 let executions = &self.exchange.context.session.executions;
                 executions.update(&call.id, |record| record.danger = danger.clone());
-                Ok(Cleared {
+                Ok(Permitted {
                     prepared,
                     facts,
                     danger,
-                    input,
+                    edited: None,
                 })
             }
             Err(Refusal::Invalid(reason)) => Err(failed(reason)),
@@ -121,13 +121,13 @@ impl Calls<'_> {
         &self,
         call: &ToolCall,
         tool: &Arc<dyn Tool>,
-        cleared: &Cleared,
+        permitted: &Permitted,
         repeated: u32,
     ) -> Decision {
         let config = &self.exchange.context.services.config;
         let remembered = &self.exchange.context.conversation.remembered;
-        let facts = &cleared.facts;
-        let search = cleared.prepared.query().map(|query| {
+        let facts = &permitted.facts;
+        let search = permitted.prepared.query().map(|query| {
             let searches = &self.exchange.context.conversation.searches;
             let history = self.exchange.context.conversation.history.snapshot();
             searches.judge(&call.id, query, &history, &config.tools.web_search)

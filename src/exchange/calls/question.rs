@@ -8,10 +8,10 @@ use tokio::time::Instant;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::settle::{cancelled_unrun, denied};
-use super::{Calls, Cleared, millis};
+use super::{Calls, Permitted};
 use crate::audit::{By, Ruling};
 use crate::classifier::Word;
-use crate::exchange::questions::approval::{Approval as ApprovalQuestion, Verdict};
+use crate::exchange::questions::approval::{ApprovalQuestion, Verdict};
 use crate::exchange::questions::{Open, Question};
 use crate::message::{ToolCall, TrustLevel};
 use crate::permission::Decision;
@@ -20,6 +20,7 @@ use crate::protocol::record::Approval;
 use crate::protocol::word;
 use crate::telemetry::metrics;
 use crate::tool::{Facts, Metadata, Output, Tool};
+use crate::units::millis;
 
 /// One call's place in the order of a turn's questions: calls are prepared side by side, and the user is asked in the
 /// order of the calls. Dropped, it lets the later ones pass.
@@ -56,17 +57,19 @@ impl Calls<'_> {
         &self,
         call: &ToolCall,
         tool: &Arc<dyn Tool>,
-        cleared: Cleared,
+        permitted: Permitted,
         reason: String,
         place: Place,
         cancel: &CancellationToken,
-    ) -> Result<Cleared, Box<Output>> {
+    ) -> Result<Permitted, Box<Output>> {
         let exchange = self.exchange;
         let _pause = exchange.stopwatch.pause();
         let since = Instant::now();
         let (verdict, answer) = oneshot::channel();
         let redactor = &exchange.context.services.redactor;
-        let preview = cancel.run_until_cancelled(cleared.prepared.preview()).await;
+        let preview = cancel
+            .run_until_cancelled(permitted.prepared.preview())
+            .await;
         let preview = preview.ok_or_else(cancelled_unrun)?;
         let preview = preview.map(|diff| redactor.redact(&diff).into_owned());
         place.first().await;
@@ -77,16 +80,16 @@ impl Calls<'_> {
                 message_id: exchange.setup.message_id.clone(),
                 tool_id: call.id.clone(),
                 tool_name: call.name.clone(),
-                input: cleared.input.clone(),
-                danger: cleared.danger.clone(),
+                input: call.input.clone(),
+                danger: permitted.danger.clone(),
                 reason,
-                commands: commands(&cleared.facts),
-                rules: rules(&cleared.facts),
+                commands: commands(&permitted.facts),
+                rules: rules(&permitted.facts),
                 preview,
                 expires_at: None,
             },
             tool: Arc::clone(tool),
-            remember: cleared.facts.remember.clone(),
+            remember: permitted.facts.remember.clone(),
             may_remember: exchange.setup.trust != TrustLevel::Supervised,
             verdict,
         };
@@ -118,21 +121,23 @@ impl Calls<'_> {
             };
         });
         self.rule(call, ruling(&verdict));
-        self.judge(call, tool, cleared, verdict, cancel).await
+        self.apply(call, tool, permitted, verdict, cancel).await
     }
 
-    async fn judge(
+    /// Does what the user's verdict says.
+    async fn apply(
         &self,
         call: &ToolCall,
         tool: &Arc<dyn Tool>,
-        cleared: Cleared,
+        permitted: Permitted,
         verdict: Verdict,
         cancel: &CancellationToken,
-    ) -> Result<Cleared, Box<Output>> {
+    ) -> Result<Permitted, Box<Output>> {
         match verdict {
-            Verdict::Approved(None) => Ok(cleared),
+            Verdict::Approved(None) => Ok(permitted),
             Verdict::Approved(Some(input)) => {
-                let edited = self.prepare(call, tool, input, cancel).await?;
+                let mut edited = self.prepare(call, tool, &input, cancel).await?;
+                edited.edited = Some(input);
                 // The user wrote it, so nothing is asked again; what is refused stays refused.
                 match self.decide(call, tool, &edited, 1) {
                     Decision::Refuse(reason) => {

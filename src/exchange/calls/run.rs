@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::settle::{cancelled_unrun, text_of};
 use super::user::User;
-use super::{Calls, Cleared, FAULT, millis};
+use super::{Calls, FAULT, Permitted};
 use crate::exchange::Exchange;
 use crate::exchange::recording::{CleanOutput, Recorder};
 use crate::exchange::stopwatch::Stopwatch;
@@ -22,16 +22,17 @@ use crate::protocol::event::{Event, State, StateName, ToolDelta, ToolStart};
 use crate::protocol::record::ExecutionStatus;
 use crate::telemetry::{Unit, metrics};
 use crate::tool::{Facts, Output, OutputStream, Run};
+use crate::units::millis;
 
 /// How long a tool may take to end by itself after it was cancelled; then its future is dropped.
 const END_GRACE: Duration = Duration::from_secs(10);
 
 impl Calls<'_> {
     /// Waits for a permit and for the files, then runs the call; returns what came of it, and how long it ran.
-    pub(super) async fn run_cleared(
+    pub(super) async fn run(
         &self,
         call: &ToolCall,
-        cleared: Cleared,
+        permitted: Permitted,
         cancel: &CancellationToken,
     ) -> (Output, Option<Duration>) {
         let queued = Instant::now();
@@ -39,7 +40,7 @@ impl Calls<'_> {
         let Some(slot) = self.slot(call, cancel).await else {
             return (*cancelled_unrun(), None);
         };
-        let claims = cleared.prepared.claims();
+        let claims = permitted.prepared.claims();
         let locks = &self.exchange.context.services.locks;
         let blockers = locks.blockers(&claims);
         if !blockers.is_empty() {
@@ -58,9 +59,11 @@ impl Calls<'_> {
         executions.update(&call.id, |record| {
             record.queued_ms = millis(queued.elapsed());
             record.status = ExecutionStatus::Running;
-            record.input.clone_from(&cleared.input);
+            if let Some(edited) = &permitted.edited {
+                record.input.clone_from(edited);
+            }
         });
-        let (output, ran) = self.run_tool(call, cleared, cancel).await;
+        let (output, ran) = self.execute(call, permitted, cancel).await;
         drop(files);
         drop(slot);
         (output, Some(ran))
@@ -89,10 +92,10 @@ impl Calls<'_> {
         }));
     }
 
-    async fn run_tool(
+    async fn execute(
         &self,
         call: &ToolCall,
-        cleared: Cleared,
+        permitted: Permitted,
         cancel: &CancellationToken,
     ) -> (Output, Duration) {
         let exchange = self.exchange;
@@ -103,13 +106,13 @@ impl Calls<'_> {
             turn: self.turn,
             tool_id: call.id.clone(),
             tool_name: call.name.clone(),
-            input: cleared.input,
+            input: permitted.edited.unwrap_or_else(|| call.input.clone()),
         }));
         exchange.emit_call_state(&call.id, StateName::ToolExecuting);
         let streamed = CallOutput::new(exchange, &call.id);
         let emit = |stream, chunk: &str| streamed.push(stream, chunk);
         let grant = self.grant(call);
-        let timeout = self.timeout(grant.as_ref(), &cleared.facts);
+        let timeout = self.timeout(grant.as_ref(), &permitted.facts);
         let clock = Stopwatch::start(timeout.saturating_add(END_GRACE));
         let user = User {
             exchange,
@@ -127,7 +130,7 @@ impl Calls<'_> {
             user: Some(&user),
         };
         let began = Instant::now();
-        let work = AssertUnwindSafe(cleared.prepared.run(run)).catch_unwind();
+        let work = AssertUnwindSafe(permitted.prepared.run(run)).catch_unwind();
         // What is dropped here takes its questions back: they are over before their call is answered.
         let outcome = tokio::select! {
             outcome = work => outcome.unwrap_or_else(|_| Ok(Output::error(FAULT))),

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-use super::{known, millis};
+use super::known;
 use crate::audit::{Digested, Entry, Ruling};
 use crate::exchange::Exchange;
 use crate::exchange::context::Context;
@@ -20,6 +20,7 @@ use crate::protocol::record::{Approval, ExecutionRecord, ExecutionStatus, Resour
 use crate::protocol::word;
 use crate::telemetry::{Redactor, metrics};
 use crate::tool::{Metadata, Output, Tool};
+use crate::units::millis;
 
 /// Returns what a call came to that did not run by a fault of its own.
 pub(super) fn failed(text: impl Into<String>) -> Box<Output> {

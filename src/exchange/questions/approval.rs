@@ -20,7 +20,7 @@ use crate::tool::{Refusal, RememberKey, Tool};
 /// The most calls remembered in one scope; a further one is asked again.
 const REMEMBERED: usize = 1_000;
 
-pub(crate) struct Approval {
+pub(crate) struct ApprovalQuestion {
     /// What the user is shown; its deadline is set when it is announced.
     pub confirm: ToolConfirm,
     pub tool: Arc<dyn Tool>,
@@ -158,7 +158,7 @@ impl Questions {
     }
 }
 
-impl Approval {
+impl ApprovalQuestion {
     pub(super) fn settle_unanswered(self, how: Unanswered, context: &Context) {
         let (outcome, by, verdict) = match how {
             Unanswered::Expired => (Outcome::Expired, By::Timeout, Verdict::Expired),

@@ -101,7 +101,7 @@ impl Case {
     }
 
     fn decision(&self) -> Decision {
-        let scope = Scope::new(self.scope.as_ref(), None).unwrap();
+        let scope = Scope::new(None, self.scope.as_ref()).unwrap();
         let subject = Subject {
             tool: &self.tool,
             danger: &self.danger,

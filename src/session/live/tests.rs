@@ -1,4 +1,4 @@
-//! What an account adds to a history: nothing said twice, nothing of the running turn left out.
+//! What a resync adds to a history: nothing said twice, nothing of the running turn left out.
 
 use serde_json::{Value, json};
 
@@ -34,8 +34,8 @@ fn end() -> Event {
     )
 }
 
-/// Returns the types of what is told, each with what it says.
-fn told(events: &[Event]) -> Vec<String> {
+/// Returns the types of events, each with what it says.
+fn summary(events: &[Event]) -> Vec<String> {
     let mut live = Live::default();
     for event in events {
         live.fold(event);
@@ -129,10 +129,10 @@ fn an_account_says_what_the_history_does_not() {
         ("an end", vec![start(), text(0, 0, "one"), end()], &[]),
     ];
     for (what, events, expected) in cases {
-        assert_eq!(told(&events), expected, "{what}");
+        assert_eq!(summary(&events), expected, "{what}");
     }
     assert_eq!(
-        told(&[start(), input("{"), input("}")]),
+        summary(&[start(), input("{"), input("}")]),
         ["stream-start", "tool-input-delta {}t1"]
     );
 }
@@ -141,7 +141,7 @@ fn an_account_says_what_the_history_does_not() {
 fn what_waits_is_not_what_the_conversation_does() {
     let waits = event("chat:state", json!({"messageId": "m2", "state": "queued"}));
     assert_eq!(
-        told(&[start(), state("thinking"), waits]),
+        summary(&[start(), state("thinking"), waits]),
         ["stream-start", "state Thinking"]
     );
 }

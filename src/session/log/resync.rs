@@ -1,12 +1,12 @@
 //! What a reader gets in place of events that are lost: how everything stands. Pure.
 //!
-//! It is made in three steps, which the session takes one after the other (`crate::session::resync`):
+//! It is made in three steps, which the session takes one after the other (`crate::session::gap`):
 //!
-//! 1. [`Log::begin_resync`](super::Log::begin_resync) begins a [`ResyncBuilder`]. From here on nothing is numbered: what
+//! 1. [`Log::begin_resync`] begins a [`ResyncBuilder`]. From here on nothing is numbered: what
 //!    conversations emit is either part of the resync or comes after it.
-//! 2. [`Log::snapshot`](super::Log::snapshot), once for each conversation and from its own task: what it has emitted so
+//! 2. [`Log::snapshot`], once for each conversation and from its own task: what it has emitted so
 //!    far is in the snapshot, and what it emits from here on comes after the resync.
-//! 3. [`Log::finish_resync`](super::Log::finish_resync) drops what is kept, and numbers the resync and then what was
+//! 3. [`Log::finish_resync`] drops what is kept, and numbers the resync and then what was
 //!    deferred.
 //!
 //! The [`Resync`] stays until it was read, so that a reader who is slow gets on, resync by resync. Answers
@@ -14,10 +14,11 @@
 
 use std::collections::HashSet;
 
-use super::{Answer, Entry, is_ending};
+use super::{Answer, Entry, Log, is_ending};
 use crate::message::ConversationId;
 use crate::protocol::envelope::{RequestId, Timestamp};
 use crate::protocol::event::Event;
+use crate::session::live::LiveSnapshot;
 
 /// The last resync: entries without a gap from `first` on.
 #[derive(Debug, Default)]
@@ -133,6 +134,78 @@ impl ResyncBuilder {
         let rest = self.endings.into_iter().chain(self.rest);
         items.extend(rest.map(Item::Event));
         (items, self.deferred)
+    }
+}
+
+impl Log {
+    /// Begins a resync for a reader that has everything up to `after`: `first`, then the histories, how
+    /// exchanges ended since, and what else the conversations say by [`snapshot`](Self::snapshot). What comes
+    /// meanwhile comes after it.
+    pub(crate) fn begin_resync(
+        &mut self,
+        after: u64,
+        first: Event,
+        awaited: impl IntoIterator<Item = ConversationId>,
+    ) {
+        let unread = self.endings.partition_point(|(seq, _)| *seq <= after);
+        let endings = self.endings.drain(unread..).map(|(_, event)| *event);
+        let (endings, awaited) = (endings.collect(), awaited.into_iter().collect());
+        self.resyncing = Some(ResyncBuilder::new(after, first, endings, awaited));
+    }
+
+    /// Adds how a conversation stands at this moment to the resync; `say` is given what runs in it.
+    pub(crate) fn snapshot(
+        &mut self,
+        conversation: &ConversationId,
+        say: impl FnOnce(LiveSnapshot) -> Vec<Event>,
+    ) {
+        let live = self.live.snapshot(conversation);
+        if let Some(builder) = &mut self.resyncing {
+            builder.snapshot(conversation, say(live));
+        }
+    }
+
+    /// Replaces what is kept by the resync, in which are answers too that are kept and were not read, and appends
+    /// what was deferred meanwhile. Returns the number before it.
+    pub(crate) fn finish_resync(&mut self, timestamp: Timestamp) -> u64 {
+        let before = self.last();
+        let Some(builder) = self.resyncing.take() else {
+            return before;
+        };
+        let answers = self.answers_after(builder.after);
+        self.open.clear();
+        self.large.clear();
+        self.bytes = 0;
+        self.first = before + 1;
+        self.resync = Resync::from(self.first);
+        let (items, deferred) = builder.finish(answers);
+        for item in items {
+            let entry = match item {
+                Item::Event(event) if !self.is_wanted(&event) => continue,
+                Item::Event(event) => Entry::Frame(self.frame_of(&event, timestamp)),
+                Item::Answer(answer) => Entry::Answer(Box::new(answer)),
+            };
+            self.resync.push(entry);
+            self.first += 1;
+        }
+        for (event, reply_to, timestamp) in deferred {
+            self.number(event, reply_to.as_ref(), timestamp);
+        }
+        before
+    }
+
+    /// Takes the answers that a reader has not got who has everything up to `after`, out of the resync
+    /// before too.
+    fn answers_after(&mut self, after: u64) -> Vec<Answer> {
+        let entries = (self.first..).zip(self.entries.drain(..));
+        std::mem::take(&mut self.resync)
+            .into_entries()
+            .chain(entries)
+            .filter_map(|(seq, entry)| match entry {
+                Entry::Answer(answer) if seq > after => Some(*answer),
+                _ => None,
+            })
+            .collect()
     }
 }
 

@@ -1,4 +1,4 @@
-//! Numbers without gaps, merging that changes no text, a bound that holds and is told.
+//! Numbers without gaps, merging that changes no text, a bound that holds, and a gap that is reported.
 
 use proptest::prelude::*;
 use serde_json::Value;
@@ -88,7 +88,7 @@ fn what_is_emitted_after_a_look_comes_after_the_answer() {
     log.flush_deferred(pong(), Some(&RequestId::from("1")), Timestamp::default());
     log.append(delta("a", 2, "!"), None, Timestamp::default());
     let (all, _) = frames(&mut log, 0);
-    let told: Vec<_> = all
+    let appended: Vec<_> = all
         .iter()
         .map(|frame| {
             let content = frame["payload"]["content"].as_str();
@@ -96,7 +96,7 @@ fn what_is_emitted_after_a_look_comes_after_the_answer() {
         })
         .collect();
     assert_eq!(
-        told,
+        appended,
         [
             "before ",
             "before too",
@@ -133,12 +133,12 @@ fn beyond_the_bound_there_is_a_gap_and_a_resync_bridges_it() {
     log.append(delta("a", 1, "later"), None, Timestamp::default());
     let before = log.finish_resync(Timestamp::default());
     assert_eq!(before, 50);
-    let (account, read) = frames(&mut log, before);
+    let (resync, read) = frames(&mut log, before);
     assert_eq!(read, Read::UpTo(54));
-    let numbers: Vec<_> = account.iter().map(|frame| frame["seq"].as_u64()).collect();
+    let numbers: Vec<_> = resync.iter().map(|frame| frame["seq"].as_u64()).collect();
     assert_eq!(numbers, [Some(51), Some(52), Some(53), Some(54)]);
-    assert_eq!(account[2]["payload"]["content"], "meanwhile");
-    assert_eq!(account[3]["payload"]["content"], "later");
+    assert_eq!(resync[2]["payload"]["content"], "meanwhile");
+    assert_eq!(resync[3]["payload"]["content"], "later");
 }
 
 #[test]
@@ -149,7 +149,7 @@ fn a_resync_is_kept_until_it_is_read_and_holds_the_bound() {
     let before = log.finish_resync(Timestamp::default());
     let mut after = before;
     let mut gaps = 0;
-    // A reader that takes one frame while twenty come sees the whole account all the same.
+    // A reader that takes one frame while twenty come sees the whole resync all the same.
     for _ in 0..100 {
         for _ in 0..20 {
             log.append(pong(), None, Timestamp::default());
@@ -189,7 +189,7 @@ fn an_answer_is_in_each_resync_until_one_arrives() {
     let mut log = Log::new(2_000, LAYERS.to_vec());
     let id = RequestId::from("q");
     log.append(pong(), Some(&id), Timestamp::default());
-    let account = |log: &mut Log, after: u64| {
+    let resync = |log: &mut Log, after: u64| {
         log.begin_resync(after, pong(), []);
         let before = log.finish_resync(Timestamp::default());
         let (frames, _) = frames(log, before);
@@ -199,10 +199,10 @@ fn an_answer_is_in_each_resync_until_one_arrives() {
         )
     };
     // Written twice to sockets that broke before anything of it arrived.
-    assert_eq!(account(&mut log, 0), (1, 1));
-    assert_eq!(account(&mut log, 0), (3, 1));
+    assert_eq!(resync(&mut log, 0), (1, 1));
+    assert_eq!(resync(&mut log, 0), (3, 1));
     // The third one got all of that.
-    assert_eq!(account(&mut log, 5), (5, 0));
+    assert_eq!(resync(&mut log, 5), (5, 0));
 }
 
 #[test]
@@ -252,7 +252,7 @@ fn ends_that_nobody_read_are_repeated_and_read_ones_are_not() {
     log.append(end("m5"), None, Timestamp::default());
     let before = log.finish_resync(Timestamp::default());
     assert_eq!(ends(&mut log, before), ["m2", "m3", "m4", "m5"]);
-    // Somebody who has less than that is told all of it once.
+    // Somebody who has less than that gets all of it once.
     log.begin_resync(0, pong(), []);
     let before = log.finish_resync(Timestamp::default());
     assert_eq!(ends(&mut log, before), ["m1", "m2", "m3", "m4", "m5"]);
@@ -264,7 +264,7 @@ proptest! {
         steps in prop::collection::vec((0..3_u8, 0..2_u8, "[a-z]{1,5}"), 0..60),
     ) {
         let mut log = Log::new(1 << 20, LAYERS.to_vec());
-        let (mut told, mut heard) = ([String::new(), String::new()], [String::new(), String::new()]);
+        let (mut appended, mut received) = ([String::new(), String::new()], [String::new(), String::new()]);
         let (mut after, mut index) = (0, 0);
         let mut read = |log: &mut Log, after: &mut u64| {
             let (frames, read) = frames(log, *after);
@@ -273,7 +273,7 @@ proptest! {
                 assert_eq!(frame["seq"].as_u64(), Some(*after));
                 if let Some(text) = frame["payload"]["content"].as_str() {
                     let which = usize::from(frame["payload"]["conversationId"] == "1");
-                    heard[which].push_str(text);
+                    received[which].push_str(text);
                 }
             }
             assert_eq!(read, Read::UpTo(*after));
@@ -285,11 +285,11 @@ proptest! {
                 _ => {
                     log.append(delta(&conversation.to_string(), index, &text), None, Timestamp::default());
                     index += 1;
-                    told[usize::from(conversation)].push_str(&text);
+                    appended[usize::from(conversation)].push_str(&text);
                 }
             }
         }
         read(&mut log, &mut after);
-        prop_assert_eq!(told, heard);
+        prop_assert_eq!(appended, received);
     }
 }

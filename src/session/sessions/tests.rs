@@ -3,12 +3,15 @@
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use futures::FutureExt as _;
 use serde_json::{Map, Value, json};
+use tokio::sync::oneshot;
 
 use super::*;
 use crate::conversation::testing::Finish;
 use crate::message::ToolSpec;
-use crate::protocol::envelope;
+use crate::protocol::command::Empty;
+use crate::protocol::{Request, envelope};
 use crate::session::tests::daemon;
 use crate::tool::{Prepared, Refusal, Tool};
 
@@ -76,7 +79,7 @@ async fn a_session_that_somebody_came_back_to_does_not_make_room() {
     // The socket is on its way when room is made.
     let (reply, attachment) = oneshot::channel();
     session.inbox.try_send(Message::Attach(reply)).unwrap();
-    assert!(make_room(&sessions.live()));
+    assert!(make_room(&sessions.live.lock()));
     let attachment = attachment.await.unwrap();
     tokio::time::sleep(Duration::from_secs(1)).await;
     assert!(sessions.find(&session.id).is_some());
@@ -88,8 +91,8 @@ async fn a_session_that_somebody_came_back_to_does_not_make_room() {
     // Nobody holds it any more: it makes room, and is gone from the table.
     drop(attachment);
     tokio::time::sleep(Duration::from_millis(1)).await;
-    assert!(make_room(&sessions.live()));
-    assert!(!make_room(&sessions.live()), "each makes room once");
+    assert!(make_room(&sessions.live.lock()));
+    assert!(!make_room(&sessions.live.lock()), "each makes room once");
     sessions.lost(&session).await;
     assert!(sessions.find(&session.id).is_none());
 }
@@ -108,4 +111,13 @@ async fn a_session_whose_inbox_is_full_is_kept() {
     let live = HashMap::from([(handle.id.clone(), handle)]);
     assert!(!make_room(&live));
     assert_eq!(live.len(), 1);
+}
+
+#[test]
+fn everybody_who_waits_is_woken_by_an_append() {
+    let feed = Feed::new(1 << 20, Vec::new());
+    let (old, new) = (feed.grown(), feed.grown());
+    feed.append(Event::SessionPingResult(Empty {}), None);
+    assert!(futures::future::join(old, new).now_or_never().is_some());
+    assert!(feed.grown().now_or_never().is_none());
 }

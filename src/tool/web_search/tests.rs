@@ -208,7 +208,7 @@ async fn brave_answers_where_searxng_fails_and_the_answer_is_kept() {
     );
     let brave_url = format!("{}/res/v1/web/search", brave.start().await);
     let notices = broadcast::Sender::new(8);
-    let mut told = notices.subscribe();
+    let mut received = notices.subscribe();
     let tool = telling(Some(&searxng.start().await), Some(&brave_url), notices);
     for _ in 0..2 {
         let (output, _) = search(&tool, "query").await;
@@ -222,10 +222,10 @@ async fn brave_answers_where_searxng_fails_and_the_answer_is_kept() {
         assert!(warning.contains("search.formats") && warning.ends_with("brave was asked instead"));
         assert!(text(&output).contains(warning));
     }
-    let notice = told.try_recv().unwrap();
+    let notice = received.try_recv().unwrap();
     assert_eq!(notice.code, "search_backend_down");
     assert!(notice.message.contains("search.formats"), "{notice:?}");
-    assert!(told.try_recv().is_err());
+    assert!(received.try_recv().is_err());
     assert_eq!(
         brave.asked.lock().unwrap().as_slice(),
         ["q=query&count=20&text_decorations=false brave-key"]
@@ -245,16 +245,16 @@ async fn a_cause_is_told_once_and_a_passing_failure_not_at_all() {
     });
     searxng.then(502, "text/html", "").then(200, JSON, &passing);
     let notices = broadcast::Sender::new(8);
-    let mut told = notices.subscribe();
+    let mut received = notices.subscribe();
     let (searxng, brave) = (searxng.start().await, brave.start().await);
     let tool = telling(Some(&searxng), Some(&brave), notices);
     for query in ["a", "b"] {
         search(&tool, query).await;
     }
-    assert!(told.try_recv().is_ok() && told.try_recv().is_err());
+    assert!(received.try_recv().is_ok() && received.try_recv().is_err());
     let (output, _) = search(&tool, "c").await;
     assert_eq!(output.metadata.answers, ["42", "Name: what it is"]);
-    assert!(output.metadata.warnings.is_empty() && told.try_recv().is_err());
+    assert!(output.metadata.warnings.is_empty() && received.try_recv().is_err());
 }
 
 #[tokio::test]

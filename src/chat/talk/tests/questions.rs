@@ -113,10 +113,10 @@ fn a_call_that_was_refused_without_anybody_is_told_by_the_end() {
         (Some("y"), &json!({"exitCode": 1}), false, "quit true"),
         (None, &denied, true, "quit true"),
     ] {
-        let mut story = Story::begin(Wishes {
+        let mut story = Story::begin(Options {
             prompt: Some("hi".to_owned()),
             attended,
-            ..Wishes::default()
+            ..Options::default()
         });
         story.event(&sent(), Some(1));
         story.event(&question("t1"), None);
@@ -200,10 +200,10 @@ fn an_input_can_be_typed_where_there_is_no_editor() {
 #[test]
 fn a_question_is_kept_open_while_somebody_is_there() {
     let ask = |attended: bool, typed: Option<i64>| {
-        let mut story = Story::begin(Wishes {
+        let mut story = Story::begin(Options {
             prompt: (!attended).then(|| "hi".to_owned()),
             attended,
-            ..Wishes::default()
+            ..Options::default()
         });
         if let Some(seconds) = typed {
             story.line_at(Some("hello"), seconds);

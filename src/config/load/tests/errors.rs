@@ -221,6 +221,10 @@ fn what_is_wrong_names_key_value_source_and_what_is_allowed() {
             &["allowed: safe, warning, dangerous"],
         ),
         (
+            "[mcp.servers.x]\ncommand = 'a'\nargs = [\"a\\u0000b\"]",
+            &["mcp.servers.x", "no NUL characters"],
+        ),
+        (
             "[workflows.w]\nlimits = {max_turns = 0}",
             &["workflows.w.limits.max_turns = 0"],
         ),
@@ -247,6 +251,14 @@ fn what_is_wrong_names_key_value_source_and_what_is_allowed() {
         (
             "[workflows.w.tool_permissions]\nfile_read = {paths = ['/etc/**']}",
             &["must be relative"],
+        ),
+        (
+            "[workflows.w.tool_permissions]\nbash = {allow = ['git ** x']}",
+            &["tool_permissions.bash.allow", "only be the last word"],
+        ),
+        (
+            "[workflows.w.tool_permissions]\ngit = {deny = ['echo $X']}",
+            &["tool_permissions.git.deny", "is not literal"],
         ),
         (
             "[workflows.w.tool_permissions]\nfile_read = {paths = ['a/../b']}",

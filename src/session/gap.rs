@@ -49,17 +49,12 @@ fn gap() -> Event {
 
 /// Returns how a conversation stands, as events, with as many of its newest messages as `most` bytes hold.
 fn events(view: &View<'_>, most: usize, live: LiveSnapshot) -> Vec<Event> {
-    let (mut history, state) = (view.newest_history(most), view.state());
-    let questions = &view.context.conversation.questions;
-    let (approvals, inputs) = (questions.approvals(), questions.inputs());
+    let (mut history, state) = (view.newest_history(most), view.state(None));
     let id = state.conversation_id.clone();
     history.truncated |= live.cut;
     let mut events = vec![Event::ChatHistoryResult(history)];
     events.extend(live.events);
-    let approvals = approvals.into_iter();
-    events.extend(approvals.map(|confirm| Event::ChatToolConfirm(Box::new(confirm))));
-    let inputs = inputs.into_iter();
-    events.extend(inputs.map(|request| Event::ChatToolInputRequest(Box::new(request))));
+    events.extend(view.context.conversation.questions.announcements());
     for (index, message_id) in state.queue.iter().enumerate() {
         events.push(Event::ChatQueued(Queued {
             conversation_id: id.clone(),
