@@ -31,14 +31,13 @@ use rmcp::model::{
 };
 use rmcp::service::{Peer, RoleClient, ServiceError};
 use serde_json::{Map, Value};
-use tokio::sync::broadcast;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::config::McpServerConfig;
 use crate::http::Clients;
-use crate::message::Notice;
+use crate::notices::Notices;
 use crate::protocol::answer::McpServer;
 use crate::telemetry::Redactor;
 use crate::tool::Registry;
@@ -48,14 +47,6 @@ use server::{Handle, Server};
 
 /// The most servers at once.
 const MAX_SERVERS: usize = 100;
-
-/// Notices that a session may be behind; older ones it misses, for `mcp:list` has how things stand.
-const NOTICES: usize = 64;
-
-/// A way to tell all sessions something.
-pub fn notices() -> broadcast::Sender<Notice> {
-    broadcast::Sender::new(NOTICES)
-}
 
 /// What servers are run with.
 pub struct Context {
@@ -70,7 +61,7 @@ pub struct Context {
     /// Bytes of text of one answer given to the model.
     pub output_cap: usize,
     /// Where all sessions are told of something.
-    pub notices: broadcast::Sender<Notice>,
+    pub notices: Notices,
 }
 
 /// The MCP servers of the daemon.
@@ -128,17 +119,6 @@ impl Mcp {
     /// Ends all servers side by side; their tasks end with the daemon's.
     pub fn shut_down(&self) {
         self.stop.cancel();
-    }
-
-    /// Tells all sessions of something else, in the same row.
-    pub fn tell(&self, notice: Notice) {
-        // Nobody may be connected.
-        drop(self.context.notices.send(notice));
-    }
-
-    /// Follows what becomes of the servers, and what else all sessions are told.
-    pub fn notices(&self) -> broadcast::Receiver<Notice> {
-        self.context.notices.subscribe()
     }
 
     /// How all servers are, by name.

@@ -35,7 +35,8 @@ use crate::conversation;
 use crate::exchange::context::{Context, ConversationContext, Origin, Services, SessionContext};
 use crate::exchange::questions::Remembered;
 use crate::exchange::transcript::Events;
-use crate::message::{ConversationId, Notice, SessionId, Severity};
+use crate::message::{ConversationId, SessionId, Severity};
+use crate::notices::Notices;
 use crate::protocol::RequestId;
 use crate::protocol::event::{Event, Ready, Sandbox};
 use crate::provider::registry::{Found, Providers};
@@ -67,6 +68,7 @@ pub struct Daemon {
     pub(crate) services: Services,
     pub(crate) providers: Providers,
     pub(crate) mcp: crate::mcp::Mcp,
+    pub(crate) notices: Notices,
     /// What the sandbox enforces here, found out once and off the way to ready.
     pub(crate) sandbox: Shared<BoxFuture<'static, Sandbox>>,
     /// Permits for requests to providers that are not turns, and to MCP servers: [`MAX_SIDE_REQUESTS`].
@@ -99,12 +101,7 @@ impl Daemon {
             "an Ollama at {} answers from now on, with {model} where no model is named: no provider is configured, and chat.detect_ollama names that place",
             info.base_url
         );
-        tracing::info!("{message}");
-        self.mcp.tell(Notice {
-            severity: Severity::Info,
-            code: "provider_found".to_owned(),
-            message,
-        });
+        self.notices.send(Severity::Info, "provider_found", message);
     }
 
     fn tool_names(&self) -> Vec<String> {
@@ -227,7 +224,7 @@ impl Session {
         // Also where this task panics: what runs in its conversations ends with it.
         let ends = self.cancel.clone().drop_guard();
         self.ends_at = Instant::now().checked_add(FIRST_SOCKET);
-        let mut notices = self.daemon.mcp.notices();
+        let mut notices = self.daemon.notices.subscribe();
         loop {
             let ends_at = self.ends_at;
             let disconnected = self

@@ -10,9 +10,10 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use rmcp::model::{ElicitRequestParams, ElicitResult, ElicitationAction};
 use serde_json::{Map, Value};
-use tokio::sync::{broadcast, mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot};
 
-use crate::message::{Notice, Severity};
+use crate::message::Severity;
+use crate::notices::Notices;
 use crate::telemetry::Redactor;
 use crate::tool::user::{AskUser, Form, Given, Wanted};
 
@@ -33,7 +34,7 @@ const WAITING: usize = 4;
 #[derive(Clone)]
 pub(super) struct Askers {
     server: Arc<str>,
-    notices: broadcast::Sender<Notice>,
+    notices: Notices,
     redactor: Redactor,
     /// One for each call, closed once it is over.
     running: Arc<Mutex<Vec<mpsc::Sender<Asked>>>>,
@@ -46,11 +47,7 @@ pub(super) struct Asked {
 }
 
 impl Askers {
-    pub(super) fn new(
-        server: Arc<str>,
-        notices: broadcast::Sender<Notice>,
-        redactor: Redactor,
-    ) -> Self {
+    pub(super) fn new(server: Arc<str>, notices: Notices, redactor: Redactor) -> Self {
         Self {
             server,
             notices,
@@ -107,13 +104,8 @@ impl Askers {
             "the MCP server `{}` asked for input of the user, and {why}; it was declined",
             self.server
         );
-        tracing::warn!(server = %self.server, "{message}");
-        // Nobody may be connected.
-        drop(self.notices.send(Notice {
-            severity: Severity::Warning,
-            code: "mcp_input_declined".to_owned(),
-            message,
-        }));
+        self.notices
+            .send(Severity::Warning, "mcp_input_declined", message);
         result(Given::Declined)
     }
 
@@ -282,11 +274,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_question_is_that_of_the_one_call_that_runs() {
-        let askers = Askers::new(
-            Arc::from("s"),
-            broadcast::Sender::new(1),
-            Redactor::default(),
-        );
+        let askers = Askers::new(Arc::from("s"), Notices::default(), Redactor::default());
         let wanted = || Wanted {
             server: "s".to_owned(),
             message: "m".to_owned(),

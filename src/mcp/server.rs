@@ -20,7 +20,7 @@ use super::hint;
 use super::lists::{self, Lists};
 use super::tool::McpTool;
 use crate::config::McpServerConfig;
-use crate::message::{Notice, Severity};
+use crate::message::Severity;
 use crate::protocol::answer::{McpServer, McpState};
 use crate::tool::Tool;
 
@@ -255,7 +255,7 @@ impl Server {
                 Ok(definition) => tracing::warn!(
                     server = %name, tool = definition.spec.name, "a tool is there twice"
                 ),
-                Err(why) if is_first => self.tell(
+                Err(why) if is_first => self.context.notices.send(
                     Severity::Warning,
                     "mcp_tool_dropped",
                     format!(
@@ -289,15 +289,21 @@ impl Server {
         let was_told = before.error == left_out;
         if let (false, Some(left_out)) = (was_told, left_out) {
             let message = format!("the MCP server `{name}`: {left_out}");
-            self.tell(Severity::Warning, "mcp_list_cut", message);
+            self.context
+                .notices
+                .send(Severity::Warning, "mcp_list_cut", message);
         }
         if is_first {
             let tools = if count == 1 { "tool" } else { "tools" };
             let message = format!("the MCP server `{name}` is ready with {count} {tools}");
-            self.tell(Severity::Info, "mcp_ready", message);
+            self.context
+                .notices
+                .send(Severity::Info, "mcp_ready", message);
         } else if now != before.tools {
             let message = format!("the MCP server `{name}` changed its tools; there are {count}");
-            self.tell(Severity::Info, "mcp_tools_changed", message);
+            self.context
+                .notices
+                .send(Severity::Info, "mcp_tools_changed", message);
         }
     }
 
@@ -308,7 +314,9 @@ impl Server {
         let name = &self.handle.name;
         let message = format!("the MCP server `{name}` is not there yet: {why}");
         self.handle.row.lock().error = Some(why);
-        self.tell(Severity::Warning, "mcp_slow", message);
+        self.context
+            .notices
+            .send(Severity::Warning, "mcp_slow", message);
     }
 
     fn restarting(&self, why: &str) {
@@ -317,7 +325,9 @@ impl Server {
         self.link.send_replace(Link::Waiting);
         let name = &self.handle.name;
         let message = format!("the MCP server `{name}` is started again: {why}");
-        self.tell(Severity::Warning, "mcp_restarting", message);
+        self.context
+            .notices
+            .send(Severity::Warning, "mcp_restarting", message);
     }
 
     fn give_up(&self, why: &str) {
@@ -332,7 +342,9 @@ impl Server {
         self.link.send_replace(Link::Down(why.clone()));
         let name = &self.handle.name;
         let message = format!("the MCP server `{name}` failed for good: {why}");
-        self.tell(Severity::Error, "mcp_failed", message);
+        self.context
+            .notices
+            .send(Severity::Error, "mcp_failed", message);
     }
 
     fn withdraw(&self) {
@@ -348,20 +360,6 @@ impl Server {
         let mut row = self.handle.row.lock();
         row.state = state;
         row.error = Some(why.to_owned());
-    }
-
-    fn tell(&self, severity: Severity, code: &str, message: String) {
-        match severity {
-            Severity::Info => tracing::info!(code, "{message}"),
-            Severity::Warning | Severity::Error => tracing::warn!(code, "{message}"),
-        }
-        let notice = Notice {
-            severity,
-            code: code.to_owned(),
-            message,
-        };
-        // Nobody may be connected.
-        drop(self.context.notices.send(notice));
     }
 }
 

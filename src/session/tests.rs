@@ -22,6 +22,7 @@ use super::*;
 use crate::config::Config;
 use crate::conversation::testing::{CONFIG, Finish, Move, Scripted, finishes, moves, tools};
 use crate::mcp::{self, Mcp};
+use crate::notices::Notices;
 use crate::protocol::envelope;
 use crate::sandbox::paths::Roots;
 use crate::sandbox::{self, spill::Spill};
@@ -89,7 +90,7 @@ fn no_servers(tasks: &TaskTracker) -> Mcp {
         clients: crate::http::Clients::guarded(),
         redactor: crate::telemetry::Redactor::default(),
         output_cap: 1,
-        notices: mcp::notices(),
+        notices: Notices::default(),
     };
     Mcp::new(context, tasks.clone())
 }
@@ -103,6 +104,7 @@ pub(super) fn daemon(script: Vec<(Vec<Move>, Finish)>, buffer_bytes: usize) -> A
         Arc::new(Scripted(Mutex::new(script.into())));
     Arc::new(Daemon {
         mcp: no_servers(&tasks),
+        notices: Notices::default(),
         providers: Providers::for_tests(&config, &provider),
         services: Services {
             config: Arc::new(config),

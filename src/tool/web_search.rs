@@ -17,7 +17,6 @@ use futures::future::BoxFuture;
 use parking_lot::Mutex;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use tokio::sync::broadcast;
 
 use super::stop::Stopped;
 use super::typed::Typed;
@@ -26,7 +25,8 @@ use super::{
 };
 use crate::config::WebSearchConfig;
 use crate::http::Clients;
-use crate::message::{DangerLevel, Notice, Severity, ToolCategory};
+use crate::message::{DangerLevel, Severity, ToolCategory};
+use crate::notices::Notices;
 use answer::Answer;
 use cache::Cache;
 
@@ -62,7 +62,7 @@ struct Engines {
     config: WebSearchConfig,
     cache: Cache,
     /// Where sessions are told that an engine is down.
-    notices: broadcast::Sender<Notice>,
+    notices: Notices,
     /// Failures that were told since the engine last answered. Held for a look, never across an await.
     told: Mutex<BTreeSet<String>>,
 }
@@ -70,11 +70,7 @@ struct Engines {
 /// Makes the tool; nothing is connected to.
 ///
 /// Failures of an engine behind which another one answers go to `notices`.
-pub fn web_search(
-    config: WebSearchConfig,
-    clients: Clients,
-    notices: broadcast::Sender<Notice>,
-) -> impl Tool {
+pub fn web_search(config: WebSearchConfig, clients: Clients, notices: Notices) -> impl Tool {
     let engines = Arc::new(Engines {
         clients,
         cache: Cache::new(config.cache_ttl),
@@ -265,12 +261,9 @@ impl Engines {
         }
         for said in problems {
             if told.insert(said.clone()) {
-                // Nobody may be connected.
-                drop(self.notices.send(Notice {
-                    severity: Severity::Warning,
-                    code: "search_backend_down".to_owned(),
-                    message: format!("web_search asks {engine} instead of {said}"),
-                }));
+                let message = format!("web_search asks {engine} instead of {said}");
+                self.notices
+                    .send(Severity::Warning, "search_backend_down", message);
             }
         }
     }
