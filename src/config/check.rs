@@ -33,7 +33,7 @@ const CORE_TOOLS: [&str; 8] = [
     "git",
     "web_search",
 ];
-pub use self::mcp::{AddedServer, mcp_server};
+pub use self::mcp::added_server;
 #[cfg(test)]
 pub(crate) use self::server::LOCKABLE;
 pub(crate) use self::server::PROVIDERS;
