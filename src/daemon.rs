@@ -316,7 +316,7 @@ fn build(
         services: Services {
             config: Arc::new(config),
             registry,
-            locks: Arc::default(),
+            locks: crate::tool::locks::Locks::default(),
             exchanges: TaskTracker::new(),
             redactor: options.redactor.clone(),
             first_models: Arc::default(),

@@ -109,7 +109,7 @@ pub(super) fn daemon(script: Vec<(Vec<Move>, Finish)>, buffer_bytes: usize) -> A
         services: Services {
             config: Arc::new(config),
             registry: Arc::new(tools()),
-            locks: Arc::default(),
+            locks: crate::tool::locks::Locks::default(),
             exchanges: TaskTracker::new(),
             redactor: crate::telemetry::Redactor::default(),
             audit: crate::audit::Audit::default(),

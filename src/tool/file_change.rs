@@ -27,8 +27,8 @@ pub(super) enum Old {
 pub(super) struct Revision {
     pub(super) content: String,
     pub(super) form: Form,
-    /// What the model is told of it, after the file's name.
-    pub(super) told: String,
+    /// The report to the model, after the file's name.
+    pub(super) report: String,
 }
 
 /// Makes the new content from the old; an error is for the model.
@@ -61,7 +61,7 @@ struct Look {
 struct Plan {
     bytes: Vec<u8>,
     diff: Difference,
-    told: String,
+    report: String,
 }
 
 impl Work for Change {
@@ -99,15 +99,15 @@ impl Work for Change {
         let bytes = plan.bytes.len() as u64;
         let after = Fingerprint::of(&plan.bytes);
         let shown = listed(&shown);
-        let told = if state == State::Content(after) {
+        let report = if state == State::Content(after) {
             format!("{shown} already has this content; nothing was written")
         } else {
             context.quota.take(bytes).map_err(PathError::Failed)?;
             located.replace(&plan.bytes)?;
-            format!("{shown}: {}", plan.told)
+            format!("{shown}: {}", plan.report)
         };
         Ok(Done {
-            output: Output::text(told).with(Metadata {
+            output: Output::text(report).with(Metadata {
                 path: Some(located.relative().to_owned()),
                 diff: Some(plan.diff.text).filter(|diff| !diff.is_empty()),
                 total_bytes: Some(bytes),
@@ -204,7 +204,7 @@ impl Change {
         let Revision {
             content,
             form,
-            mut told,
+            mut report,
         } = (self.revise)(old).map_err(failed)?;
         let note = match (old, redactor) {
             (Old::Text(text), Some(redactor)) => {
@@ -213,9 +213,9 @@ impl Change {
             (Old::Missing | Old::Opaque, Some(_)) => mask::of_new_file(&content),
             (_, None) => None,
         };
-        told.extend(note);
-        let bytes = form.encode(&content).map_err(|unencodable| {
-            let (name, letter) = (form.encoding.name(), unencodable.0);
+        report.extend(note);
+        let bytes = form.encode(&content).map_err(|letter| {
+            let name = form.encoding.name();
             PathError::Failed(format!(
                 "file {shown:?} is in {name}, which has no character {letter:?}"
             ))
@@ -229,7 +229,11 @@ impl Change {
             let note = "[the old content is not text, and is replaced]\n";
             diff.text.insert_str(0, note);
         }
-        Ok(Plan { bytes, diff, told })
+        Ok(Plan {
+            bytes,
+            diff,
+            report,
+        })
     }
 }
 
