@@ -2,15 +2,15 @@
 //!
 //! One actor for each server (`server`) starts it off the way to ready, keeps the list of its tools
 //! in the daemon's registry, and starts it again when it is gone. A call (`tool`) goes straight to
-//! the connection. A server is trusted with nothing: what it says of its tools' danger is not heard
+//! the connection. A server is trusted with nothing: what it says of its tools' danger is ignored
 //! (`definition`), its answers are marked as other people's words (`content`), and it runs in the
 //! sandbox with a policy of its own (`launch`). Whether a call may run is decided elsewhere.
 
-mod asking;
 mod client;
 mod connection;
 mod content;
 mod definition;
+mod elicitation;
 mod hint;
 mod intake;
 mod launch;
@@ -60,7 +60,7 @@ pub struct Context {
     pub redactor: Redactor,
     /// Bytes of text of one answer given to the model.
     pub output_cap: usize,
-    /// Where all sessions are told of something.
+    /// Where all sessions are notified.
     pub notices: Notices,
 }
 
@@ -173,7 +173,9 @@ impl Mcp {
         let params = ReadResourceRequestParams::new(uri);
         self.answer(server, async |peer| {
             match peer.read_resource_once(params).await? {
-                ReadResourceResponse::Complete(result) => self.given(&result),
+                ReadResourceResponse::Complete(result) => {
+                    content::checked_answer(&result, &self.context.redactor)
+                }
                 _ => Err(Failure::Input),
             }
         })
@@ -193,7 +195,9 @@ impl Mcp {
         }
         self.answer(server, async |peer| {
             match peer.get_prompt_once(params).await? {
-                GetPromptResponse::Complete(result) => self.given(&result),
+                GetPromptResponse::Complete(result) => {
+                    content::checked_answer(&result, &self.context.redactor)
+                }
                 _ => Err(Failure::Input),
             }
         })
@@ -219,10 +223,6 @@ impl Mcp {
             Err(_) => format!("did not answer within {} s", limit.as_secs_f64()),
         };
         Err(McpError(format!("the MCP server `{server}` {what}")))
-    }
-
-    fn given(&self, answer: &impl serde::Serialize) -> Result<Map<String, Value>, Failure> {
-        content::given(answer, &self.context.redactor)
     }
 
     fn unknown(&self, name: &str) -> McpError {

@@ -14,7 +14,7 @@ use prometheus::{
     register_int_counter_vec,
 };
 
-/// Upper bounds of the durations told apart, in seconds: from a file that is read to an exchange of an hour.
+/// Upper bounds of the ranges of durations, in seconds: from a file that is read to an exchange of an hour.
 const BUCKETS: [f64; 14] = [
     0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0, 3600.0,
 ];

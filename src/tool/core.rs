@@ -19,8 +19,8 @@ use crate::http::Clients;
 use crate::notices::Notices;
 use crate::sandbox::paths::Roots;
 
-/// Makes the core tools, less those that are switched off, and the operator's own; what sessions have to be told
-/// besides results goes to `notices`.
+/// Makes the core tools, less those that are switched off, and the operator's own; what sessions are notified
+/// of besides results goes to `notices`.
 pub fn tools(
     config: &ToolsConfig,
     roots: &Arc<Roots>,

@@ -40,7 +40,7 @@ struct Judged {
 
 impl PathArgument {
     /// Maps the path, and looks where it leads: one that leads outside or onto the deny list is refused before
-    /// anybody is asked. What cannot be looked at for other reasons is told when the call runs.
+    /// anybody is asked. What cannot be looked at for other reasons is reported when the call runs.
     pub(super) fn parse(
         roots: &Arc<Roots>,
         requested: &str,

@@ -44,8 +44,8 @@ const MAX_RESULTS: u32 = 20;
 /// The longest query, in characters; search engines take no more.
 const MAX_QUERY: usize = 400;
 
-/// The most causes of failure that are remembered as told; with more, all are told anew.
-const MAX_TOLD: usize = 32;
+/// The most causes of failure that are remembered as notified; with more, all are notified anew.
+const MAX_NOTIFIED: usize = 32;
 
 /// Searches the web and returns titles, addresses and excerpts of what was found.
 #[derive(Deserialize, JsonSchema)]
@@ -61,10 +61,10 @@ struct Engines {
     clients: Clients,
     config: WebSearchConfig,
     cache: Cache,
-    /// Where sessions are told that an engine is down.
+    /// Where sessions are notified that an engine is down.
     notices: Notices,
-    /// Failures that were told since the engine last answered. Held for a look, never across an await.
-    told: Mutex<BTreeSet<String>>,
+    /// Failures that sessions were notified of since the engine last answered. Held for a look, never across an await.
+    notified: Mutex<BTreeSet<String>>,
 }
 
 /// Makes the tool; nothing is connected to.
@@ -76,7 +76,7 @@ pub fn web_search(config: WebSearchConfig, clients: Clients, notices: Notices) -
         cache: Cache::new(config.cache_ttl),
         config,
         notices,
-        told: Mutex::default(),
+        notified: Mutex::default(),
     });
     let prepare = move |input: Input| {
         let query = input.query.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -252,15 +252,15 @@ impl Tries {
 }
 
 impl Engines {
-    /// Tells of the engines that failed before this one answered, each cause once until they answer again.
+    /// Notifies sessions of the engines that failed before this one answered, each cause once until they answer again.
     fn answered(&self, engine: &str, problems: &[String]) {
-        let mut told = self.told.lock();
-        told.retain(|said| !said.starts_with(engine));
-        if told.len() + problems.len() > MAX_TOLD {
-            told.clear();
+        let mut notified = self.notified.lock();
+        notified.retain(|said| !said.starts_with(engine));
+        if notified.len() + problems.len() > MAX_NOTIFIED {
+            notified.clear();
         }
         for said in problems {
-            if told.insert(said.clone()) {
+            if notified.insert(said.clone()) {
                 let message = format!("web_search asks {engine} instead of {said}");
                 self.notices
                     .send(Severity::Warning, "search_backend_down", message);

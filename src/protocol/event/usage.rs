@@ -1,4 +1,4 @@
-//! Tokens as the events tell them: of a turn, summed up, and in the context. Counted elsewhere.
+//! Tokens as the events have them: of a turn, summed up, and in the context. Counted elsewhere.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

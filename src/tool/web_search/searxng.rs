@@ -16,7 +16,7 @@ const BOX: usize = 500;
 ///
 /// # Errors
 ///
-/// Why it failed, told apart by what the operator has to change; reads after the engine's name.
+/// Why it failed, distinguished by what the operator has to change; reads after the engine's name.
 pub(super) async fn search(
     clients: &Clients,
     base_url: &str,
