@@ -27,7 +27,7 @@ use std::time::Duration;
 
 use secrecy::{ExposeSecret, SecretString};
 
-pub use self::check::{AddedServer, mcp_server};
+pub use self::check::added_server;
 pub use self::error::{ConfigError, ConfigErrors};
 pub use self::load::{Environment, Loaded, Override, Sources, load};
 pub use self::named_value::NamedValue;

@@ -23,6 +23,7 @@ use crate::exchange::history::Room;
 use crate::http::Clients;
 use crate::lifecycle::{self, Ending, Signals};
 use crate::mcp::{self, Mcp};
+use crate::notices::Notices;
 use crate::process;
 use crate::protocol::event;
 use crate::provider::registry::Providers;
@@ -289,7 +290,7 @@ fn build(
         &secrets.iter().map(String::as_str).collect::<Vec<_>>(),
         config.tools.output_cap,
     );
-    let notices = mcp::notices();
+    let notices = Notices::default();
     let registry = Registry::new(crate::tool::core::tools(
         &config.tools,
         roots,
@@ -306,15 +307,16 @@ fn build(
         clients: Clients::guarded(),
         redactor: options.redactor.clone(),
         output_cap: config.tools.output_cap,
-        notices,
+        notices: notices.clone(),
     };
     let providers = Providers::new(&config);
     Arc::new(Daemon {
         mcp: Mcp::new(servers, tasks.clone()),
+        notices,
         services: Services {
             config: Arc::new(config),
             registry,
-            locks: Arc::default(),
+            locks: crate::tool::locks::Locks::default(),
             exchanges: TaskTracker::new(),
             redactor: options.redactor.clone(),
             first_models: Arc::default(),

@@ -43,6 +43,7 @@ pub mod server;
 pub mod session;
 
 pub mod message;
+pub mod notices;
 pub mod protocol;
 
 pub use outrigger_shell as classifier;

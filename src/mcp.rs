@@ -2,15 +2,15 @@
 //!
 //! One actor for each server (`server`) starts it off the way to ready, keeps the list of its tools
 //! in the daemon's registry, and starts it again when it is gone. A call (`tool`) goes straight to
-//! the connection. A server is trusted with nothing: what it says of its tools' danger is not heard
+//! the connection. A server is trusted with nothing: what it says of its tools' danger is ignored
 //! (`definition`), its answers are marked as other people's words (`content`), and it runs in the
 //! sandbox with a policy of its own (`launch`). Whether a call may run is decided elsewhere.
 
-mod asking;
 mod client;
 mod connection;
 mod content;
 mod definition;
+mod elicitation;
 mod hint;
 mod intake;
 mod launch;
@@ -31,14 +31,13 @@ use rmcp::model::{
 };
 use rmcp::service::{Peer, RoleClient, ServiceError};
 use serde_json::{Map, Value};
-use tokio::sync::broadcast;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::config::McpServerConfig;
 use crate::http::Clients;
-use crate::message::Notice;
+use crate::notices::Notices;
 use crate::protocol::answer::McpServer;
 use crate::telemetry::Redactor;
 use crate::tool::Registry;
@@ -48,14 +47,6 @@ use server::{Handle, Server};
 
 /// The most servers at once.
 const MAX_SERVERS: usize = 100;
-
-/// Notices that a session may be behind; older ones it misses, for `mcp:list` has how things stand.
-const NOTICES: usize = 64;
-
-/// A way to tell all sessions something.
-pub fn notices() -> broadcast::Sender<Notice> {
-    broadcast::Sender::new(NOTICES)
-}
 
 /// What servers are run with.
 pub struct Context {
@@ -69,8 +60,8 @@ pub struct Context {
     pub redactor: Redactor,
     /// Bytes of text of one answer given to the model.
     pub output_cap: usize,
-    /// Where all sessions are told of something.
-    pub notices: broadcast::Sender<Notice>,
+    /// Where all sessions are notified.
+    pub notices: Notices,
 }
 
 /// The MCP servers of the daemon.
@@ -130,17 +121,6 @@ impl Mcp {
         self.stop.cancel();
     }
 
-    /// Tells all sessions of something else, in the same row.
-    pub fn tell(&self, notice: Notice) {
-        // Nobody may be connected.
-        drop(self.context.notices.send(notice));
-    }
-
-    /// Follows what becomes of the servers, and what else all sessions are told.
-    pub fn notices(&self) -> broadcast::Receiver<Notice> {
-        self.context.notices.subscribe()
-    }
-
     /// How all servers are, by name.
     pub fn list(&self) -> Vec<McpServer> {
         let servers = self.servers.lock();
@@ -193,7 +173,9 @@ impl Mcp {
         let params = ReadResourceRequestParams::new(uri);
         self.answer(server, async |peer| {
             match peer.read_resource_once(params).await? {
-                ReadResourceResponse::Complete(result) => self.given(&result),
+                ReadResourceResponse::Complete(result) => {
+                    content::checked_answer(&result, &self.context.redactor)
+                }
                 _ => Err(Failure::Input),
             }
         })
@@ -213,7 +195,9 @@ impl Mcp {
         }
         self.answer(server, async |peer| {
             match peer.get_prompt_once(params).await? {
-                GetPromptResponse::Complete(result) => self.given(&result),
+                GetPromptResponse::Complete(result) => {
+                    content::checked_answer(&result, &self.context.redactor)
+                }
                 _ => Err(Failure::Input),
             }
         })
@@ -239,10 +223,6 @@ impl Mcp {
             Err(_) => format!("did not answer within {} s", limit.as_secs_f64()),
         };
         Err(McpError(format!("the MCP server `{server}` {what}")))
-    }
-
-    fn given(&self, answer: &impl serde::Serialize) -> Result<Map<String, Value>, Failure> {
-        content::given(answer, &self.context.redactor)
     }
 
     fn unknown(&self, name: &str) -> McpError {

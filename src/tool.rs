@@ -50,7 +50,7 @@ pub mod web_search;
 
 /// Something the model can call.
 pub trait Tool: Send + Sync {
-    /// What the model and the client know of it.
+    /// Its description for the model and the client.
     fn spec(&self) -> &ToolSpec;
 
     /// Returns whether preparing and judging a call looks at files, which may take as long as the file system does.
@@ -210,7 +210,7 @@ pub struct Run<'a> {
     pub timeout: Duration,
     /// What this conversation has seen of files.
     pub seen: &'a crate::sandbox::seen::SeenFiles,
-    /// Takes secrets out of what is cut later, and tells what the model is not shown of a file.
+    /// Takes secrets out of what is cut later, and says what the model is not shown of a file.
     pub redactor: &'a Redactor,
     /// What this session may still write.
     pub quota: &'a Arc<crate::sandbox::quota::WriteQuota>,

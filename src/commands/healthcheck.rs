@@ -84,17 +84,17 @@ pub(super) async fn takes_token(address: SocketAddr, token: &SecretString) -> bo
 
 fn ask(authority: &str) -> io::Result<()> {
     let runtime = Builder::new_current_thread().enable_all().build()?;
-    let asked = runtime.block_on(get(authority, HEALTH, ""));
+    let response = runtime.block_on(get(authority, HEALTH, ""));
     // A name that is still being looked up is not waited for.
     runtime.shutdown_background();
-    asked
+    response
 }
 
 async fn get(authority: &str, path: &str, header: &str) -> io::Result<()> {
     let request =
         format!("GET {path} HTTP/1.1\r\nHost: {authority}\r\n{header}Connection: close\r\n\r\n");
-    let asking = tokio::time::timeout(LIMIT, status_line(authority, &request)).await;
-    let line = asking.map_err(|_| {
+    let response = tokio::time::timeout(LIMIT, status_line(authority, &request)).await;
+    let line = response.map_err(|_| {
         let late = format!("no answer within {} s", LIMIT.as_secs());
         io::Error::new(io::ErrorKind::TimedOut, late)
     })??;

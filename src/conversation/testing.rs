@@ -261,7 +261,7 @@ pub(crate) fn context(events: Events, room: Room) -> Context {
     let services = Services {
         config: Arc::clone(&CONFIG),
         registry: Arc::new(tools()),
-        locks: Arc::default(),
+        locks: crate::tool::locks::Locks::default(),
         exchanges: tokio_util::task::TaskTracker::new(),
         redactor: crate::telemetry::Redactor::default(),
         first_models: Arc::default(),

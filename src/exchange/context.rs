@@ -86,7 +86,7 @@ impl Context {
 pub(crate) struct Services {
     pub config: Arc<Config>,
     pub registry: Arc<Registry>,
-    pub locks: Arc<Locks>,
+    pub locks: Locks,
     /// The exchanges that run, for a shutdown to wait for.
     pub exchanges: TaskTracker,
     pub redactor: Redactor,

@@ -278,10 +278,7 @@ impl Exchange<'_> {
             conversation_id: self.setup.conversation_id.clone(),
             message_id: self.setup.message_id.clone(),
             turn: request.turn,
-            input_tokens: usage.input,
-            output_tokens: usage.output,
-            cache_read_tokens: usage.cache_read,
-            cache_write_tokens: usage.cache_write,
+            tokens: (*usage).into(),
             context: self.ledger.gauge.context(),
         }));
         tracing::info!(

@@ -1,7 +1,7 @@
 //! What the daemon answers when a server speaks first.
 //!
 //! It offers neither sampling nor roots, so a well-behaved server asks for none of them; one that does is
-//! refused in the words of the protocol. What it asks of the user goes to the call that runs (`asking`).
+//! refused in the words of the protocol. What it asks of the user goes to the call that runs (`elicitation`).
 
 #![expect(
     deprecated,
@@ -21,8 +21,8 @@ use rmcp::model::{
 use rmcp::service::{NotificationContext, RequestContext, RoleClient};
 use tokio::sync::{Mutex, Notify, mpsc};
 
-use super::asking::Askers;
 use super::content;
+use super::elicitation::Elicitations;
 
 /// Lines of progress that wait for a call; further ones are dropped, for the next says more.
 pub(super) const PROGRESS_QUEUE: usize = 64;
@@ -39,7 +39,7 @@ pub(super) struct Client {
     /// Told when one of the server's lists changed.
     pub(super) changed: Arc<Notify>,
     pub(super) followers: Followers,
-    pub(super) askers: Askers,
+    pub(super) elicitations: Elicitations,
 }
 
 impl ClientHandler for Client {
@@ -75,7 +75,7 @@ impl ClientHandler for Client {
     ) -> Result<ElicitResult, ErrorData> {
         // Cancelled where the server waits no more.
         let withdrawn = context.ct.cancelled();
-        Ok(self.askers.elicit(params, withdrawn).await)
+        Ok(self.elicitations.elicit(params, withdrawn).await)
     }
 
     async fn on_progress(

@@ -27,8 +27,8 @@ use crate::sandbox::{Exit, Process, SpawnError};
 /// How long a server may take until it has answered the handshake: `npx` and `uvx` download it first.
 const START_LIMIT: Duration = Duration::from_secs(120);
 
-/// After this long without an answer it is told, though the wait goes on.
-pub(super) const START_PATIENCE: Duration = Duration::from_secs(30);
+/// After this long without an answer sessions are notified, though the wait goes on.
+pub(super) const SLOW_START: Duration = Duration::from_secs(30);
 
 /// How long a server may take to end once its input has ended, and again once it was asked to.
 const END_GRACE: Duration = Duration::from_millis(900);
@@ -46,7 +46,7 @@ type Service = RunningService<RoleClient, Client>;
 
 pub(super) struct Connection {
     pub(super) peer: Peer<RoleClient>,
-    cancel: Option<RunningServiceCancellationToken>,
+    cancel: RunningServiceCancellationToken,
     service: JoinHandle<Result<QuitReason, JoinError>>,
     /// The program; `None` over HTTP.
     process: Option<Process>,
@@ -79,7 +79,7 @@ impl Problem {
 
 enum Refusal {
     /// For what the server said, sent, or did not say in time.
-    Told(Problem),
+    Answered(Problem),
     /// The way to it broke.
     Broken(Box<ClientInitializeError>),
 }
@@ -138,12 +138,12 @@ async fn stdio(
         },
         // What it had written by then is read all the same.
         exit = process.wait() => match timeout(WORDS_GRACE, &mut greeting).await {
-            Ok(Err(refusal @ Refusal::Told(_))) => refusal,
+            Ok(Err(refusal @ Refusal::Answered(_))) => refusal,
             _ => return Err(unanswered(server, exit, &tail).await),
         },
     };
     match (end(process).await, refusal) {
-        (_, Refusal::Told(problem)) => Err(Problem {
+        (_, Refusal::Answered(problem)) => Err(Problem {
             message: with_tail(problem.message, &tail).await,
             ..problem
         }),
@@ -204,7 +204,7 @@ async fn http(
     let transport = StreamableHttpClientTransport::with_client(paced, config);
     match greet(client, transport, older, Arc::clone(&intake)).await {
         Ok(service) => Ok(Connection::new(service, None, Tail::default(), intake)),
-        Err(Refusal::Told(problem)) => Err(problem),
+        Err(Refusal::Answered(problem)) => Err(problem),
         Err(Refusal::Broken(error)) if error.is_authorization_required() => Err(Problem::lasting(
             "the server asks for authorization; put a token into its `headers` (OAuth in the browser is not supported)",
         )),
@@ -221,7 +221,7 @@ async fn greet(
     older: bool,
     intake: Arc<Intake>,
 ) -> Result<Service, Refusal> {
-    let told = |message| Err(Refusal::Told(Problem::passing(message)));
+    let answered = |message| Err(Refusal::Answered(Problem::passing(message)));
     let transport = Counted {
         inner,
         intake: Arc::clone(&intake),
@@ -231,19 +231,19 @@ async fn greet(
         .serve_with_lifecycle(transport, lifecycle(older));
     let outcome = tokio::select! {
         biased;
-        why = intake.failed() => return told(why),
+        why = intake.failed() => return answered(why),
         outcome = timeout(START_LIMIT, serving) => outcome,
     };
     match outcome {
         Ok(Ok(service)) => match unknown_version(&service) {
-            Some(problem) => Err(Refusal::Told(problem)),
+            Some(problem) => Err(Refusal::Answered(problem)),
             None => Ok(service),
         },
         Ok(Err(error)) => match answer(&error) {
-            Some(answer) => told(answer),
+            Some(answer) => answered(answer),
             None => Err(Refusal::Broken(Box::new(error))),
         },
-        Err(_) => told(format!(
+        Err(_) => answered(format!(
             "it did not answer `initialize` within {} s",
             START_LIMIT.as_secs()
         )),
@@ -340,7 +340,7 @@ impl Connection {
     fn new(service: Service, process: Option<Process>, tail: Tail, intake: Arc<Intake>) -> Self {
         Self {
             peer: service.peer().clone(),
-            cancel: Some(service.cancellation_token()),
+            cancel: service.cancellation_token(),
             service: tokio::spawn(service.waiting()),
             process,
             tail,
@@ -376,9 +376,7 @@ impl Connection {
 
     /// Ends the connection and the program: end of input, then SIGTERM, then SIGKILL.
     pub(super) async fn close(mut self) {
-        if let Some(cancel) = self.cancel.take() {
-            cancel.cancel();
-        }
+        self.cancel.cancel();
         if timeout(END_GRACE, closed(&mut self.service)).await.is_err() {
             // It holds the pipe; with it gone the input ends as well.
             self.service.abort();

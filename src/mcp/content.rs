@@ -38,14 +38,14 @@ pub(super) fn output(
     if let (true, Some(data)) = (text.is_empty(), &data) {
         text.push(data.to_string());
     }
-    let mut output = told(server, &text.join("\n"), is_error, cap, redactor);
+    let mut output = text_output(server, &text.join("\n"), is_error, cap, redactor);
     output.content.extend(pictures);
     output.metadata.results = data.filter(|data| data.to_string().len() <= MAX_DATA);
     output
 }
 
 /// Text of a server as the result of a call. Secrets go before it is cut: the tail may begin in the middle of one.
-pub(super) fn told(
+pub(super) fn text_output(
     server: &str,
     text: &str,
     is_error: bool,
@@ -163,7 +163,7 @@ pub(super) fn progress(done: f64, total: Option<f64>, message: Option<&str>) -> 
 }
 
 /// A server's answer to a request of the client, as it gave it but for secrets.
-pub(super) fn given(
+pub(super) fn checked_answer(
     answer: &impl serde::Serialize,
     redactor: &Redactor,
 ) -> Result<serde_json::Map<String, Value>, Failure> {

@@ -1,4 +1,4 @@
-//! What a server says of its tools, made into what the model is told and what an approval stands for. Pure.
+//! What a server says of its tools, made into what the model reads and what an approval stands for. Pure.
 
 use data_encoding::HEXLOWER;
 use rmcp::model::Tool;
@@ -144,9 +144,9 @@ mod tests {
             "name": "wipe", "inputSchema": {"type": "object"},
             "annotations": {"readOnlyHint": true, "destructiveHint": false},
         }));
-        let asked = define("s", "", &says_so, &[], &Redactor::default()).unwrap();
-        assert_eq!(asked.spec.danger_level, DangerLevel::Dangerous);
-        let told = define(
+        let dangerous = define("s", "", &says_so, &[], &Redactor::default()).unwrap();
+        assert_eq!(dangerous.spec.danger_level, DangerLevel::Dangerous);
+        let safe = define(
             "s",
             "",
             &says_so,
@@ -154,8 +154,8 @@ mod tests {
             &Redactor::default(),
         )
         .unwrap();
-        assert_eq!(told.spec.danger_level, DangerLevel::Safe);
-        assert_eq!(told.spec.origin, "mcp:s");
+        assert_eq!(safe.spec.danger_level, DangerLevel::Safe);
+        assert_eq!(safe.spec.origin, "mcp:s");
     }
 
     #[test]

@@ -45,8 +45,8 @@ mod tests {
         });
         let remote = McpTransport::Http(HttpServer::default());
         let text = "Error: EROFS: read-only file system, open '/x/memory.jsonl'";
-        let told = hint("memory", &confined, text).unwrap();
-        assert!(told.contains("mcp.servers.memory.read_write"), "{told}");
+        let advice = hint("memory", &confined, text).unwrap();
+        assert!(advice.contains("mcp.servers.memory.read_write"), "{advice}");
         for (transport, text) in [(&confined, "no such city"), (&free, text), (&remote, text)] {
             assert_eq!(hint("memory", transport, text), None, "{text}");
         }

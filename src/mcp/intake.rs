@@ -23,7 +23,7 @@ const BYTE: Duration = Duration::from_nanos(30);
 /// The price of a message that nobody wants: only its method is looked at.
 const SKIPPED: Duration = Duration::from_micros(50);
 
-/// The price of a request, on top: it is answered, a person may be asked for it, and sessions be told.
+/// The price of a request, on top: it is answered, a person may be asked for it, and sessions notified.
 const REQUEST: Duration = Duration::from_millis(100);
 
 /// What is taken in before a server has to wait: 4,000 messages, 60 MB, or 20 requests.
@@ -93,14 +93,14 @@ impl Intake {
         self.pay(REQUEST).await;
     }
 
-    /// Takes up a request of the server, until the returned value is dropped.
+    /// Counts a request of the server, until the returned value is dropped.
     pub(super) fn request(&self) -> Open {
         // What is read next waits for it.
         self.account.lock().charge(REQUEST);
         self.answer()
     }
 
-    /// Takes up an answer that the server has to read, until the returned value is dropped.
+    /// Counts an answer that the server has to read, until the returned value is dropped.
     pub(super) fn answer(&self) -> Open {
         let open = Open(Arc::clone(&self.open));
         // One is the intake's own.
@@ -149,7 +149,7 @@ impl Intake {
     }
 
     fn fail(&self, why: String) {
-        // What failed first is told.
+        // What failed first is reported.
         drop(self.failed.set(why));
     }
 

@@ -22,7 +22,7 @@ const SYSTEM: [&str; 8] = [
     "/usr", "/bin", "/sbin", "/lib", "/lib64", "/etc", "/proc", "/sys",
 ];
 
-/// The variables by which well-known servers are told in which file they keep their data: the server's name as it stands
+/// The variables by which well-known servers learn in which file to keep their data: the server's name as it stands
 /// in its package, the variable, the file. Without it they write beside their own package, which is read-only.
 const STORES: [(&str, &str, &str); 1] = [("server-memory", "MEMORY_FILE_PATH", "memory.jsonl")];
 
@@ -252,7 +252,7 @@ struct Reach {
     read_only: Vec<PathBuf>,
 }
 
-/// Where a well-known server keeps its data, unless it is told otherwise.
+/// Where a well-known server keeps its data, unless a setting says otherwise.
 fn stores(server: &StdioServer, state: &Path) -> impl Iterator<Item = (String, String)> {
     let words = || std::iter::once(&server.command).chain(&server.args);
     STORES.iter().filter_map(move |(name, variable, file)| {

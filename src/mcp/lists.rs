@@ -9,7 +9,7 @@ use tokio::sync::Notify;
 
 use super::connection::of_sdk;
 
-/// The most entries of one list; the rest is left out, and that is told.
+/// The most entries of one list; the rest is left out, and sessions are notified.
 const MAX_ENTRIES: usize = 1_000;
 
 /// The most pages of one list: a server that pages for ever is not followed.
@@ -131,7 +131,7 @@ fn or_none<T>(what: &str, listed: Listed<T>) -> (Vec<T>, bool) {
     })
 }
 
-/// Waits for changes in the newer era, where a client has to ask to be told.
+/// Waits for changes in the newer era, where a client has to subscribe.
 ///
 /// Never returns: each change goes to `changed`, as it does in the older era without asking.
 pub(super) async fn updates(peer: &Peer<RoleClient>, changed: Arc<Notify>) {
@@ -162,16 +162,16 @@ mod tests {
 
     #[tokio::test]
     async fn a_server_that_pages_for_ever_is_not_followed() {
-        let asked = std::cell::Cell::new(0);
+        let requested = std::cell::Cell::new(0);
         let (entries, is_cut) = pages(|params| {
             let cursor = params.and_then(|params| params.cursor);
-            assert_eq!(cursor.is_some(), asked.get() > 0);
-            asked.set(asked.get() + 1);
+            assert_eq!(cursor.is_some(), requested.get() > 0);
+            requested.set(requested.get() + 1);
             std::future::ready(Ok((vec![0], Some("again".to_owned()))))
         })
         .await
         .unwrap();
-        assert_eq!((asked.get(), entries.len()), (MAX_PAGES, MAX_PAGES));
+        assert_eq!((requested.get(), entries.len()), (MAX_PAGES, MAX_PAGES));
         assert!(is_cut);
         let of = async |entries: usize, next: Option<&str>| {
             let next = next.map(str::to_owned);

@@ -13,14 +13,14 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::Context;
-use super::asking::Askers;
 use super::client::{Client, Followers};
 use super::connection::{self, Connection, Problem};
+use super::elicitation::Elicitations;
 use super::hint;
 use super::lists::{self, Lists};
 use super::tool::McpTool;
 use crate::config::McpServerConfig;
-use crate::message::{Notice, Severity};
+use crate::message::Severity;
 use crate::protocol::answer::{McpServer, McpState};
 use crate::tool::Tool;
 
@@ -49,7 +49,7 @@ pub(super) struct Handle {
     pub(super) config: Arc<McpServerConfig>,
     pub(super) link: watch::Receiver<Link>,
     pub(super) followers: Followers,
-    pub(super) askers: Askers,
+    pub(super) elicitations: Elicitations,
     pub(super) stop: CancellationToken,
     /// Its row of `mcp:list`.
     row: Arc<Mutex<McpServer>>,
@@ -96,14 +96,10 @@ impl Server {
         let (notices, redactor) = (context.notices.clone(), context.redactor.clone());
         let row = McpServer {
             name: name.to_string(),
-            state: McpState::Starting,
-            tools: Vec::new(),
-            resources: Vec::new(),
-            prompts: Vec::new(),
-            error: None,
+            ..McpServer::default()
         };
         let handle = Handle {
-            askers: Askers::new(Arc::clone(&name), notices, redactor),
+            elicitations: Elicitations::new(Arc::clone(&name), notices, redactor),
             name,
             config: Arc::new(config),
             link: linked,
@@ -161,7 +157,7 @@ impl Server {
             server: self.handle.name.to_string(),
             changed: Arc::clone(&self.changed),
             followers: Arc::clone(&self.handle.followers),
-            askers: self.handle.askers.clone(),
+            elicitations: self.handle.elicitations.clone(),
         };
         // Those of the connection before are answered; its numbers come again.
         self.handle.followers.lock().await.clear();
@@ -173,7 +169,7 @@ impl Server {
             tokio::select! {
                 biased;
                 outcome = &mut connecting => return outcome,
-                () = tokio::time::sleep(connection::START_PATIENCE) => self.slow(),
+                () = tokio::time::sleep(connection::SLOW_START) => self.slow(),
             }
             connecting.await
         };
@@ -223,7 +219,7 @@ impl Server {
                 () = self.changed.notified() => {}
                 () = &mut updates => {}
             }
-            // Servers tell of one change many times over.
+            // Servers announce one change many times over.
             changes += 1;
             let gather = if changes > CHANGES {
                 GATHER_OF_RESTLESS
@@ -255,7 +251,7 @@ impl Server {
                 Ok(definition) => tracing::warn!(
                     server = %name, tool = definition.spec.name, "a tool is there twice"
                 ),
-                Err(why) if is_first => self.tell(
+                Err(why) if is_first => self.notify(
                     Severity::Warning,
                     "mcp_tool_dropped",
                     format!(
@@ -286,38 +282,37 @@ impl Server {
             error,
         };
         let before = std::mem::replace(&mut *self.handle.row.lock(), row);
-        let was_told = before.error == left_out;
-        if let (false, Some(left_out)) = (was_told, left_out) {
+        let was_sent = before.error == left_out;
+        if let (false, Some(left_out)) = (was_sent, left_out) {
             let message = format!("the MCP server `{name}`: {left_out}");
-            self.tell(Severity::Warning, "mcp_list_cut", message);
+            self.notify(Severity::Warning, "mcp_list_cut", message);
         }
         if is_first {
             let tools = if count == 1 { "tool" } else { "tools" };
             let message = format!("the MCP server `{name}` is ready with {count} {tools}");
-            self.tell(Severity::Info, "mcp_ready", message);
+            self.notify(Severity::Info, "mcp_ready", message);
         } else if now != before.tools {
             let message = format!("the MCP server `{name}` changed its tools; there are {count}");
-            self.tell(Severity::Info, "mcp_tools_changed", message);
+            self.notify(Severity::Info, "mcp_tools_changed", message);
         }
     }
 
     /// Says that a server takes long; one that is being downloaded may.
     fn slow(&self) {
-        let seconds = connection::START_PATIENCE.as_secs();
+        let seconds = connection::SLOW_START.as_secs();
         let why = format!("it did not answer `initialize` within {seconds} s; still waiting");
         let name = &self.handle.name;
         let message = format!("the MCP server `{name}` is not there yet: {why}");
         self.handle.row.lock().error = Some(why);
-        self.tell(Severity::Warning, "mcp_slow", message);
+        self.notify(Severity::Warning, "mcp_slow", message);
     }
 
     fn restarting(&self, why: &str) {
         let why = self.context.redactor.redact(why).into_owned();
         self.failed(McpState::Restarting, &why);
-        self.link.send_replace(Link::Waiting);
         let name = &self.handle.name;
         let message = format!("the MCP server `{name}` is started again: {why}");
-        self.tell(Severity::Warning, "mcp_restarting", message);
+        self.notify(Severity::Warning, "mcp_restarting", message);
     }
 
     fn give_up(&self, why: &str) {
@@ -332,7 +327,7 @@ impl Server {
         self.link.send_replace(Link::Down(why.clone()));
         let name = &self.handle.name;
         let message = format!("the MCP server `{name}` failed for good: {why}");
-        self.tell(Severity::Error, "mcp_failed", message);
+        self.notify(Severity::Error, "mcp_failed", message);
     }
 
     fn withdraw(&self) {
@@ -344,24 +339,14 @@ impl Server {
         row.prompts.clear();
     }
 
+    fn notify(&self, severity: Severity, code: &str, message: String) {
+        self.context.notices.send(severity, code, message);
+    }
+
     fn failed(&self, state: McpState, why: &str) {
         let mut row = self.handle.row.lock();
         row.state = state;
         row.error = Some(why.to_owned());
-    }
-
-    fn tell(&self, severity: Severity, code: &str, message: String) {
-        match severity {
-            Severity::Info => tracing::info!(code, "{message}"),
-            Severity::Warning | Severity::Error => tracing::warn!(code, "{message}"),
-        }
-        let notice = Notice {
-            severity,
-            code: code.to_owned(),
-            message,
-        };
-        // Nobody may be connected.
-        drop(self.context.notices.send(notice));
     }
 }
 

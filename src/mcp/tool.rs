@@ -27,8 +27,8 @@ use crate::tool::{
     Facts, Metadata, Output, OutputStream, Prepared, Refusal, RememberKey, Run, Tool, Violation,
 };
 
-/// How long a call waits for a server that is being started; then the model is told.
-const START_PATIENCE: Duration = Duration::from_secs(15);
+/// How long a call waits for a server that is being started; then the model gets an error.
+const CALL_WAIT: Duration = Duration::from_secs(15);
 
 /// How often a server may end one call with a demand for input: as many as other clients grant.
 const MAX_ROUNDS: usize = 10;
@@ -83,7 +83,7 @@ impl Prepared for Call {
 
     fn run<'a>(self: Box<Self>, run: Run<'a>) -> BoxFuture<'a, Result<Output, Violation>> {
         Box::pin(async move {
-            let patience = START_PATIENCE.min(run.timeout);
+            let patience = CALL_WAIT.min(run.timeout);
             let waiting = tokio::time::timeout(patience, self.tool.server.life());
             let life = match run.cancel.run_until_cancelled(waiting).await {
                 Some(Ok(Ok(life))) => life,
@@ -116,7 +116,7 @@ impl Call {
                 return Ok(self.output(result, run.redactor));
             };
             params.request_state.clone_from(&demand.request_state);
-            params.input_responses = match self.meet(demand, run, limit.as_mut()).await? {
+            params.input_responses = match self.collect_inputs(demand, run, limit.as_mut()).await? {
                 ControlFlow::Continue(responses) => responses,
                 ControlFlow::Break(output) => return Ok(output),
             };
@@ -127,7 +127,7 @@ impl Call {
     }
 
     /// Asks the user for all that a server demands; nothing where it only wants the call again.
-    async fn meet(
+    async fn collect_inputs(
         &self,
         demand: InputRequiredResult,
         run: &Run<'_>,
@@ -156,10 +156,14 @@ impl Call {
                     "asks in the middle of this call for something that is not to be had from the user",
                 )));
             };
-            let answer = self.tool.server.askers.fulfil(request.params, run.user);
+            let answer = self
+                .tool
+                .server
+                .elicitations
+                .answer(request.params, run.user);
             questions.push(async move { (key, serde_json::to_value(answer.await)) });
         }
-        let asked = Instant::now();
+        let since = Instant::now();
         let mut link = self.tool.server.link.clone();
         let gone = async { drop(link.wait_for(|link| !matches!(link, Link::Up(_))).await) };
         let answers = tokio::select! {
@@ -169,7 +173,7 @@ impl Call {
             answers = join_all(questions) => answers,
         };
         // Waiting for the user counts towards no limit.
-        let later = limit.deadline() + asked.elapsed();
+        let later = limit.deadline() + since.elapsed();
         limit.as_mut().reset(later);
         let answers = answers
             .into_iter()
@@ -186,9 +190,9 @@ impl Call {
         mut limit: Pin<&mut Sleep>,
     ) -> Result<ControlFlow<Output, ServerResult>, ServiceError> {
         let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
-        let mut asking = self.tool.server.askers.enter();
+        let mut requests = self.tool.server.elicitations.register();
         let mut questions = FuturesUnordered::new();
-        let mut asked = Instant::now();
+        let mut since = Instant::now();
         let (follower, mut progress) = mpsc::channel(PROGRESS_QUEUE);
         let mut handle = {
             let mut followers = self.tool.server.followers.lock().await;
@@ -207,16 +211,16 @@ impl Call {
                     break Ok(ControlFlow::Break(cancelled()));
                 }
                 Some(line) = progress.recv() => (run.emit)(OutputStream::Progress, &line),
-                Some(question) = asking.recv() => {
+                Some(request) = requests.recv() => {
                     if questions.is_empty() {
-                        asked = Instant::now();
+                        since = Instant::now();
                     }
-                    questions.push(question.put(run.user));
+                    questions.push(request.show(run.user));
                 }
                 Some(()) = questions.next(), if !questions.is_empty() => {
                     if questions.is_empty() {
                         // Waiting for the user counts towards no limit.
-                        let later = limit.deadline() + asked.elapsed();
+                        let later = limit.deadline() + since.elapsed();
                         limit.as_mut().reset(later);
                     }
                 }
@@ -257,7 +261,7 @@ impl Call {
 
     fn broken(&self, error: &ServiceError, life: &Life, redactor: &Redactor) -> Output {
         match error {
-            ServiceError::McpError(error) => self.hinted(content::told(
+            ServiceError::McpError(error) => self.hinted(content::text_output(
                 &self.tool.server.name,
                 &format!("{} (code {})", error.message, error.code.0),
                 true,
@@ -309,8 +313,8 @@ impl Call {
 async fn withdraw(handle: RequestHandle<RoleClient>, reason: &str) {
     /// A server that does not read is not waited for.
     const PATIENCE: Duration = Duration::from_secs(1);
-    let told = handle.cancel(Some(reason.to_owned()));
-    if !matches!(tokio::time::timeout(PATIENCE, told).await, Ok(Ok(()))) {
+    let cancelled = handle.cancel(Some(reason.to_owned()));
+    if !matches!(tokio::time::timeout(PATIENCE, cancelled).await, Ok(Ok(()))) {
         tracing::debug!("an MCP server could not be told of a cancel");
     }
 }

@@ -121,7 +121,7 @@ impl Long {
         self.tail.drain(..extra);
     }
 
-    /// An error in its place; an empty line where it cannot be told what it answers.
+    /// An error in its place; an empty line where what it answers is unknown.
     fn answer(&self, most: usize) -> Vec<u8> {
         let Some(id) = self.id() else {
             tracing::warn!(

@@ -267,7 +267,7 @@ pub struct McpServers {
 }
 
 /// An MCP server.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct McpServer {
     /// Its name.
     pub name: String,
@@ -285,10 +285,11 @@ pub struct McpServer {
 }
 
 /// How an MCP server is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum McpState {
     /// It was started and has not answered yet.
+    #[default]
     Starting,
     /// It serves.
     Ready,

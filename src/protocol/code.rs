@@ -1,4 +1,4 @@
-//! Every code a client can be told, each with its one meaning.
+//! Every code a client can receive, each with its one meaning.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -78,7 +78,7 @@ impl fmt::Display for RequestId {
     }
 }
 
-/// Why a frame is no request, and whom to tell.
+/// Why a frame is no request, and whom to answer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rejected {
     /// The id to answer with, where it could be read.
@@ -227,7 +227,7 @@ pub struct Stamp<'a> {
     pub seq: Option<u64>,
     /// The id of the request that this answers.
     pub reply_to: Option<&'a RequestId>,
-    /// When it was told.
+    /// When it was emitted.
     pub timestamp: Timestamp,
 }
 

@@ -1,4 +1,4 @@
-//! What a client is told: events of exchanges, and the answers to its requests.
+//! What a client receives: events of exchanges, and the answers to its requests.
 //!
 //! Here are the events and whose they are; their payloads are below by subject, those of answers in
 //! [`answer`].

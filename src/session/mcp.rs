@@ -1,11 +1,12 @@
 //! Requests about MCP servers.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use secrecy::ExposeSecret as _;
 
 use super::Session;
-use crate::config::{self, AddedServer};
+use crate::config::{self, HttpServer, McpTransport, NamedValue, StdioServer};
 use crate::protocol::command::{McpAdd, McpGetPrompt, McpReadResource};
 use crate::protocol::event::{Event, SessionError};
 use crate::protocol::{RequestId, SessionCode};
@@ -14,6 +15,7 @@ impl Session {
     /// Starts a server that a client names, where the operator lets clients.
     pub(super) fn add_server(&self, wanted: McpAdd) -> Result<Event, SessionError> {
         self.may_change_servers()?;
+        let invalid = |message| SessionError::new(SessionCode::InvalidPayload, message);
         let McpAdd {
             name,
             command,
@@ -22,15 +24,26 @@ impl Session {
             url,
             headers,
         } = wanted;
-        let added = AddedServer {
-            command,
-            args,
-            env,
-            url,
-            headers,
+        let transport = match (command, url) {
+            (Some(command), None) if headers.is_empty() && !command.trim().is_empty() => {
+                McpTransport::Stdio(StdioServer {
+                    command,
+                    args,
+                    env: secret(env),
+                    network: true,
+                    ..StdioServer::default()
+                })
+            }
+            (None, Some(url)) if args.is_empty() && env.is_empty() => {
+                let headers = secret(headers);
+                McpTransport::Http(HttpServer { url, headers })
+            }
+            _ => {
+                let needed = "give `command`, with `args` and `env`, or `url`, with `headers`";
+                return Err(invalid(needed.to_owned()));
+            }
         };
-        let server = config::mcp_server(&name, added)
-            .map_err(|message| SessionError::new(SessionCode::InvalidPayload, message))?;
+        let server = config::added_server(&name, transport).map_err(invalid)?;
         for secret in server.secrets() {
             self.daemon.services.redactor.add(secret.expose_secret());
         }
@@ -91,4 +104,9 @@ fn answered(outcome: Result<Event, crate::mcp::McpError>) -> Event {
             problem.to_string(),
         ))
     })
+}
+
+fn secret(texts: BTreeMap<String, String>) -> BTreeMap<String, NamedValue> {
+    let texts = texts.into_iter();
+    texts.map(|(name, text)| (name, text.into())).collect()
 }

@@ -23,6 +23,7 @@ use super::*;
 use crate::config::Config;
 use crate::conversation::testing::{CONFIG, Finish, Move, Scripted, finishes, moves, tools};
 use crate::mcp::{self, Mcp};
+use crate::notices::Notices;
 use crate::protocol::envelope;
 use crate::protocol::event::Sandbox;
 use crate::provider::registry::Providers;
@@ -89,7 +90,7 @@ fn no_servers(tasks: &TaskTracker) -> Mcp {
         clients: crate::http::Clients::guarded(),
         redactor: crate::telemetry::Redactor::default(),
         output_cap: 1,
-        notices: mcp::notices(),
+        notices: Notices::default(),
     };
     Mcp::new(context, tasks.clone())
 }
@@ -103,11 +104,12 @@ pub(super) fn daemon(script: Vec<(Vec<Move>, Finish)>, buffer_bytes: usize) -> A
         Arc::new(Scripted(Mutex::new(script.into())));
     Arc::new(Daemon {
         mcp: no_servers(&tasks),
+        notices: Notices::default(),
         providers: Providers::for_tests(&config, &provider),
         services: Services {
             config: Arc::new(config),
             registry: Arc::new(tools()),
-            locks: Arc::default(),
+            locks: crate::tool::locks::Locks::default(),
             exchanges: TaskTracker::new(),
             redactor: crate::telemetry::Redactor::default(),
             audit: crate::audit::Audit::default(),

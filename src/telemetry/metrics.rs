@@ -8,12 +8,13 @@ use std::sync::LazyLock;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
-use prometheus::core::Collector;
+use prometheus::core::Collector as _;
 use prometheus::{
-    HistogramOpts, HistogramVec, IntCounterVec, IntGauge, Opts, Registry, TextEncoder,
+    HistogramVec, IntCounterVec, IntGauge, TextEncoder, register_histogram_vec,
+    register_int_counter_vec,
 };
 
-/// Upper bounds of the durations told apart, in seconds: from a file that is read to an exchange of an hour.
+/// Upper bounds of the ranges of durations, in seconds: from a file that is read to an exchange of an hour.
 const BUCKETS: [f64; 14] = [
     0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0, 3600.0,
 ];
@@ -95,115 +96,27 @@ static GAUGES: [&Gauge; 8] = [
     &OPEN_APPROVALS,
 ];
 
-/// What is counted and timed since the start.
-struct Figures {
-    registry: Registry,
-    connections: IntCounterVec,
-    resumes: IntCounterVec,
-    replay_gaps: IntCounterVec,
-    exchanges: IntCounterVec,
-    provider_requests: IntCounterVec,
-    provider_retries: IntCounterVec,
-    tokens: IntCounterVec,
-    tool_calls: IntCounterVec,
-    approvals: IntCounterVec,
-    exchange_seconds: HistogramVec,
-    first_byte_seconds: HistogramVec,
-    tool_seconds: HistogramVec,
-    approval_seconds: HistogramVec,
-}
+/// What happened since the start, by labels.
+type Counter = LazyLock<IntCounterVec>;
 
-static FIGURES: LazyLock<Figures> = LazyLock::new(Figures::new);
+/// How long it took, by labels.
+type Durations = LazyLock<HistogramVec>;
 
-impl Figures {
-    fn new() -> Self {
-        let registry = Registry::new();
-        let counter = |name, help, labels: &[&str]| {
-            registered(&registry, IntCounterVec::new(Opts::new(name, help), labels))
-        };
-        let histogram = |name, help, labels: &[&str]| {
-            let options = HistogramOpts::new(name, help).buckets(BUCKETS.to_vec());
-            registered(&registry, HistogramVec::new(options, labels))
-        };
-        Self {
-            connections: counter("outrigger_connections_total", "WebSockets accepted.", &[]),
-            resumes: counter(
-                "outrigger_resumes_total",
-                "Sessions that got another socket, by `how`.",
-                &["how"],
-            ),
-            replay_gaps: counter(
-                "outrigger_replay_gaps_total",
-                "Times that a client's place in the log was no longer kept.",
-                &[],
-            ),
-            exchanges: counter(
-                "outrigger_exchanges_total",
-                "Exchanges that ended, by `end`.",
-                &["end"],
-            ),
-            provider_requests: counter(
-                "outrigger_provider_requests_total",
-                "Requests for a turn, by `provider` and `outcome`.",
-                &["provider", "outcome"],
-            ),
-            provider_retries: counter(
-                "outrigger_provider_retries_total",
-                "Turns asked for again, by `provider` and `reason`.",
-                &["provider", "reason"],
-            ),
-            tokens: counter(
-                "outrigger_tokens_total",
-                "Tokens as the provider counted them, by `provider` and `kind`.",
-                &["provider", "kind"],
-            ),
-            tool_calls: counter(
-                "outrigger_tool_calls_total",
-                "Tool calls that were settled, by `tool` and `outcome`.",
-                &["tool", "outcome"],
-            ),
-            approvals: counter(
-                "outrigger_approvals_total",
-                "Approvals that were settled, by `outcome`.",
-                &["outcome"],
-            ),
-            exchange_seconds: histogram(
-                "outrigger_exchange_seconds",
-                "How long exchanges took.",
-                &[],
-            ),
-            first_byte_seconds: histogram(
-                "outrigger_provider_first_byte_seconds",
-                "From a request to the first of its answer, by `provider`.",
-                &["provider"],
-            ),
-            tool_seconds: histogram(
-                "outrigger_tool_seconds",
-                "How long tool calls ran, by `tool`.",
-                &["tool"],
-            ),
-            approval_seconds: histogram(
-                "outrigger_approval_wait_seconds",
-                "How long the user took, by `outcome`.",
-                &["outcome"],
-            ),
-            registry,
-        }
-    }
+#[expect(
+    clippy::expect_used,
+    reason = "names and labels are constants, and a test makes them all"
+)]
+fn counter(name: &str, help: &str, labels: &[&str]) -> IntCounterVec {
+    register_int_counter_vec!(name, help, labels).expect("a figure is well formed and named once")
 }
 
 #[expect(
     clippy::expect_used,
     reason = "names and labels are constants, and a test makes them all"
 )]
-fn registered<T: Collector + Clone + 'static>(
-    registry: &Registry,
-    made: prometheus::Result<T>,
-) -> T {
-    let made = made.expect("a figure's name and labels are well formed");
-    let kept = Box::new(made.clone());
-    registry.register(kept).expect("a figure is named once");
-    made
+fn durations(name: &str, help: &str, labels: &[&str]) -> HistogramVec {
+    register_histogram_vec!(name, help, labels, BUCKETS.to_vec())
+        .expect("a figure is well formed and named once")
 }
 
 /// Tasks of the runtime.
@@ -211,7 +124,7 @@ const TASKS: (&str, &str) = ("outrigger_tasks", "Tasks of the runtime.");
 
 /// Returns all figures in Prometheus' text form. `tasks` are the runtime's.
 pub fn render(tasks: usize) -> prometheus::Result<String> {
-    let mut families = FIGURES.registry.gather();
+    let mut families = prometheus::gather();
     let tasks = (TASKS.0, TASKS.1, i64::try_from(tasks).unwrap_or(i64::MAX));
     let gauges = GAUGES.map(|one| (one.name, one.help, one.now.load(Ordering::Relaxed)));
     for (name, help, now) in gauges.into_iter().chain([tasks]) {
@@ -222,66 +135,126 @@ pub fn render(tasks: usize) -> prometheus::Result<String> {
     TextEncoder::new().encode_to_string(&families)
 }
 
-/// A socket was accepted.
+/// Counts a socket that was accepted.
 pub fn connected() {
-    FIGURES.connections.with_label_values::<&str>(&[]).inc();
+    static TOTAL: Counter =
+        LazyLock::new(|| counter("outrigger_connections_total", "WebSockets accepted.", &[]));
+    TOTAL.with_label_values::<&str>(&[]).inc();
 }
 
-/// A session got another socket, by taking it from the one before or in its grace period.
+/// Counts a session that got another socket, by taking it from the one before or in its grace period.
 pub fn resumed(taken_over: bool) {
+    static TOTAL: Counter = LazyLock::new(|| {
+        let help = "Sessions that got another socket, by `how`.";
+        counter("outrigger_resumes_total", help, &["how"])
+    });
     let how = if taken_over { "taken_over" } else { "resumed" };
-    FIGURES.resumes.with_label_values(&[how]).inc();
+    TOTAL.with_label_values(&[how]).inc();
 }
 
-/// A client's place in the log was no longer kept.
+/// Counts a client whose place in the log was no longer kept.
 pub fn replay_gap() {
-    FIGURES.replay_gaps.with_label_values::<&str>(&[]).inc();
+    static TOTAL: Counter = LazyLock::new(|| {
+        let help = "Times that a client's place in the log was no longer kept.";
+        counter("outrigger_replay_gaps_total", help, &[])
+    });
+    TOTAL.with_label_values::<&str>(&[]).inc();
 }
 
-/// An exchange ended; one that was dropped before it ran took no time that could be measured.
+/// Counts an exchange that ended; one that was dropped before it ran took no time that could be measured.
 pub fn exchange_ended(end: &str, took: Option<Duration>) {
-    FIGURES.exchanges.with_label_values(&[end]).inc();
+    static TOTAL: Counter = LazyLock::new(|| {
+        let help = "Exchanges that ended, by `end`.";
+        counter("outrigger_exchanges_total", help, &["end"])
+    });
+    static SECONDS: Durations = LazyLock::new(|| {
+        durations(
+            "outrigger_exchange_seconds",
+            "How long exchanges took.",
+            &[],
+        )
+    });
+    TOTAL.with_label_values(&[end]).inc();
     if let Some(took) = took {
-        observe(&FIGURES.exchange_seconds, &[], took);
+        observe(&SECONDS, &[], took);
     }
 }
 
-/// The first of an answer came.
+/// Times the first of an answer.
 pub fn first_byte(provider: &str, took: Duration) {
-    observe(&FIGURES.first_byte_seconds, &[provider], took);
+    static SECONDS: Durations = LazyLock::new(|| {
+        let help = "From a request to the first of its answer, by `provider`.";
+        durations("outrigger_provider_first_byte_seconds", help, &["provider"])
+    });
+    observe(&SECONDS, &[provider], took);
 }
 
-/// A request for a turn came to an end: `ok`, `cancelled`, or the sort of failure.
+/// Counts a request for a turn that came to an end: `ok`, `cancelled`, or the sort of failure.
 pub fn provider_answered(provider: &str, outcome: &str) {
-    let requests = &FIGURES.provider_requests;
-    requests.with_label_values(&[provider, outcome]).inc();
+    static TOTAL: Counter = LazyLock::new(|| {
+        let help = "Requests for a turn, by `provider` and `outcome`.";
+        counter(
+            "outrigger_provider_requests_total",
+            help,
+            &["provider", "outcome"],
+        )
+    });
+    TOTAL.with_label_values(&[provider, outcome]).inc();
 }
 
-/// A turn is asked for again because of this sort of failure.
+/// Counts a turn that is requested again because of this sort of failure.
 pub fn provider_retried(provider: &str, reason: &str) {
-    let retries = &FIGURES.provider_retries;
-    retries.with_label_values(&[provider, reason]).inc();
+    static TOTAL: Counter = LazyLock::new(|| {
+        let help = "Turns asked for again, by `provider` and `reason`.";
+        counter(
+            "outrigger_provider_retries_total",
+            help,
+            &["provider", "reason"],
+        )
+    });
+    TOTAL.with_label_values(&[provider, reason]).inc();
 }
 
-/// A turn took so many tokens of a kind: `input`, `output`, `cache_read`, `cache_write`.
+/// Counts the tokens of a turn, by kind: `input`, `output`, `cache_read`, `cache_write`.
 pub fn tokens(provider: &str, kind: &'static str, count: u64) {
-    let tokens = &FIGURES.tokens;
-    tokens.with_label_values(&[provider, kind]).inc_by(count);
+    static TOTAL: Counter = LazyLock::new(|| {
+        let help = "Tokens as the provider counted them, by `provider` and `kind`.";
+        counter("outrigger_tokens_total", help, &["provider", "kind"])
+    });
+    TOTAL.with_label_values(&[provider, kind]).inc_by(count);
 }
 
-/// A call was settled; `tool` is a tool that there is, or `unknown`. One that did not run has no duration.
+/// Counts a call that was settled; `tool` is a tool that there is, or `unknown`. One that did not run has no duration.
 pub fn tool_settled(tool: &str, outcome: &str, ran: Option<Duration>) {
-    let calls = &FIGURES.tool_calls;
-    calls.with_label_values(&[tool, outcome]).inc();
+    static TOTAL: Counter = LazyLock::new(|| {
+        let help = "Tool calls that were settled, by `tool` and `outcome`.";
+        counter("outrigger_tool_calls_total", help, &["tool", "outcome"])
+    });
+    static SECONDS: Durations = LazyLock::new(|| {
+        durations(
+            "outrigger_tool_seconds",
+            "How long tool calls ran, by `tool`.",
+            &["tool"],
+        )
+    });
+    TOTAL.with_label_values(&[tool, outcome]).inc();
     if let Some(ran) = ran {
-        observe(&FIGURES.tool_seconds, &[tool], ran);
+        observe(&SECONDS, &[tool], ran);
     }
 }
 
-/// A question was settled after so long.
+/// Counts a question that was settled after so long.
 pub fn approval_settled(outcome: &str, waited: Duration) {
-    FIGURES.approvals.with_label_values(&[outcome]).inc();
-    observe(&FIGURES.approval_seconds, &[outcome], waited);
+    static TOTAL: Counter = LazyLock::new(|| {
+        let help = "Approvals that were settled, by `outcome`.";
+        counter("outrigger_approvals_total", help, &["outcome"])
+    });
+    static SECONDS: Durations = LazyLock::new(|| {
+        let help = "How long the user took, by `outcome`.";
+        durations("outrigger_approval_wait_seconds", help, &["outcome"])
+    });
+    TOTAL.with_label_values(&[outcome]).inc();
+    observe(&SECONDS, &[outcome], waited);
 }
 
 fn observe(histogram: &HistogramVec, labels: &[&str], took: Duration) {

@@ -1,7 +1,7 @@
 //! Writes log lines from a thread of its own, so that nobody who logs ever waits.
 //!
 //! A parent that gave the daemon a pipe as stderr and does not read it would otherwise stop the
-//! daemon at the next line. Lines that find the queue full are counted and the loss is told later.
+//! daemon at the next line. Lines that find the queue full are counted and the loss is logged later.
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -48,7 +48,7 @@ pub(super) fn start<W: Write + Send + 'static>(
 fn write_all(mut output: impl Write, items: &Receiver<Item>, lost: &AtomicU64) {
     for item in items {
         match item {
-            // Nobody is left to be told that stderr is gone.
+            // Nothing is left to report that stderr is gone to.
             Item::Line(line) => drop(output.write_all(line.as_bytes())),
             Item::Flush(done) => drop((output.flush(), done)),
         }
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn an_output_that_takes_nothing_stops_nobody_and_the_loss_is_told() {
+    fn an_output_that_takes_nothing_stops_nobody_and_the_loss_is_logged() {
         let (sink, written) = channel();
         let (open, wait) = channel();
         let output = Blocked {

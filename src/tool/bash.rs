@@ -125,7 +125,7 @@ fn shows_secrets(path: &Path, roots: &Roots, keeps_files_apart: bool) -> bool {
     };
     match roots.locate(&target, Access::Read) {
         Ok(located) => match located.found() {
-            // What a folder, a pipe or a device shows, nobody can tell.
+            // What a folder, a pipe or a device shows is unknown.
             Found::Folder(_) | Found::Other(_) => true,
             // By the file itself: it may be a secret under another name.
             Found::File => located.open().is_err() || !roots.knows_secrets(),

@@ -3,8 +3,6 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use tokio::sync::broadcast;
-
 use super::Tool;
 use super::bash::bash;
 use super::custom::custom;
@@ -18,17 +16,17 @@ use super::git::git;
 use super::web_search::web_search;
 use crate::config::ToolsConfig;
 use crate::http::Clients;
-use crate::message::Notice;
+use crate::notices::Notices;
 use crate::sandbox::paths::Roots;
 
-/// Makes the core tools, less those that are switched off, and the operator's own; what sessions have to know
-/// besides results goes to `notices`.
+/// Makes the core tools, less those that are switched off, and the operator's own; what sessions are notified
+/// of besides results goes to `notices`.
 pub fn tools(
     config: &ToolsConfig,
     roots: &Arc<Roots>,
     exec: &Exec,
     home: Option<&Path>,
-    notices: &broadcast::Sender<Notice>,
+    notices: &Notices,
 ) -> Vec<Arc<dyn Tool>> {
     let home = || home.map(Path::to_owned);
     let tools: Vec<Arc<dyn Tool>> = vec![

@@ -178,7 +178,7 @@ impl Exec {
             output.content.push(Part::text(warning(&restored)));
         }
         let changed = self.settings().await.changed_since(&settings);
-        tell_of_settings(&mut output, changed);
+        warn_of_settings(&mut output, changed);
         output
     }
 
@@ -276,7 +276,7 @@ fn outcome(
     }
 }
 
-fn tell_of_settings(output: &mut Output, changed: Vec<&str>) {
+fn warn_of_settings(output: &mut Output, changed: Vec<&str>) {
     if changed.is_empty() {
         return;
     }

@@ -27,8 +27,8 @@ pub(super) enum Old {
 pub(super) struct Revision {
     pub(super) content: String,
     pub(super) form: Form,
-    /// What the model reads of it, after the file's name.
-    pub(super) summary: String,
+    /// The report to the model, after the file's name.
+    pub(super) report: String,
 }
 
 /// Makes the new content from the old; an error is for the model.
@@ -61,7 +61,7 @@ struct Look {
 struct Plan {
     bytes: Vec<u8>,
     diff: Difference,
-    summary: String,
+    report: String,
 }
 
 impl Work for Change {
@@ -99,15 +99,15 @@ impl Work for Change {
         let bytes = plan.bytes.len() as u64;
         let after = Fingerprint::of(&plan.bytes);
         let shown = listed(&shown);
-        let summary = if state == State::Content(after) {
+        let report = if state == State::Content(after) {
             format!("{shown} already has this content; nothing was written")
         } else {
             context.quota.take(bytes).map_err(PathError::Failed)?;
             located.replace(&plan.bytes)?;
-            format!("{shown}: {}", plan.summary)
+            format!("{shown}: {}", plan.report)
         };
         Ok(Done {
-            output: Output::text(summary).with(Metadata {
+            output: Output::text(report).with(Metadata {
                 path: Some(located.relative().to_owned()),
                 diff: Some(plan.diff.text).filter(|diff| !diff.is_empty()),
                 total_bytes: Some(bytes),
@@ -204,7 +204,7 @@ impl Change {
         let Revision {
             content,
             form,
-            mut summary,
+            mut report,
         } = (self.revise)(old).map_err(failed)?;
         let note = match (old, redactor) {
             (Old::Text(text), Some(redactor)) => {
@@ -213,9 +213,9 @@ impl Change {
             (Old::Missing | Old::Opaque, Some(_)) => mask::of_new_file(&content),
             (_, None) => None,
         };
-        summary.extend(note);
-        let bytes = form.encode(&content).map_err(|unencodable| {
-            let (name, letter) = (form.encoding.name(), unencodable.0);
+        report.extend(note);
+        let bytes = form.encode(&content).map_err(|letter| {
+            let name = form.encoding.name();
             PathError::Failed(format!(
                 "file {shown:?} is in {name}, which has no character {letter:?}"
             ))
@@ -232,7 +232,7 @@ impl Change {
         Ok(Plan {
             bytes,
             diff,
-            summary,
+            report,
         })
     }
 }

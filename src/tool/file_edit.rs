@@ -71,7 +71,7 @@ fn edit(text: &Text, input: &Input) -> Result<Revision, String> {
     let old = text.form.with_line_ends(&input.old_text);
     let new = text.form.with_line_ends(&input.new_text);
     let content = &text.content;
-    let summary = match places(content, &old).as_slice() {
+    let report = match places(content, &old).as_slice() {
         [] => return Err(mask::not_found(&old).unwrap_or_else(|| not_found(content, &old))),
         [place] => format!("replaced the text at line {}", line_of(content, *place)),
         _ if input.replace_all => format!("replaced {} places", content.matches(&old).count()),
@@ -80,7 +80,7 @@ fn edit(text: &Text, input: &Input) -> Result<Revision, String> {
     Ok(Revision {
         content: content.replace(&old, &new),
         form: text.form,
-        summary,
+        report,
     })
 }
 

@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::file::{Context, Done, PathArgument, Work, tool};
-use super::text::{Binary, decode};
+use super::text::decode;
 use super::{Metadata, Output, Refusal, Tool};
 use crate::config::FileReadConfig;
 use crate::message::image::{self, MAX_IMAGE_BYTES};
@@ -71,7 +71,7 @@ impl Work for Read {
         let mut output = match media_type {
             Ok(media_type) => image(&shown, media_type, &bytes),
             Err(Ok(text)) => self.excerpt(&shown, &text.content, &context.redactor),
-            Err(Err(Binary(word))) => Output::error(format!(
+            Err(Err(word)) => Output::error(format!(
                 "file {shown:?} is {word}, not text ({} bytes, SHA-256 {})",
                 bytes.len(),
                 fingerprint.hex()
@@ -104,7 +104,7 @@ fn image(shown: &str, media_type: &str, bytes: &[u8]) -> Output {
 impl Read {
     /// Returns the lines that were asked for, up to the cap, with a note on what is left out.
     ///
-    /// What is a secret is decided by the whole file: a part may begin within a key. Lines are counted as the file has them.
+    /// What is a secret is found in the whole file: a part may begin within a key. Lines are counted as the file has them.
     fn excerpt(&self, shown: &str, content: &str, redactor: &Redactor) -> Output {
         let lines = content.split_inclusive('\n').count() as u64;
         if self.offset > lines.max(1) {

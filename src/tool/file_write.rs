@@ -46,11 +46,11 @@ fn replace(old: &Old, content: &str) -> Revision {
         Old::Text(_) | Old::Opaque => "replaced",
     };
     let (lines, bytes) = (content.lines().count(), content.len());
-    let mut summary = format!("{done}, {lines} lines, {bytes} bytes");
+    let mut report = format!("{done}, {lines} lines, {bytes} bytes");
     let mut fitting = form;
     if form.encode(&content).is_err() {
         let name = form.encoding.name();
-        summary += &format!(", now in UTF-8, for {name} lacks some of the characters");
+        report += &format!(", now in UTF-8, for {name} lacks some of the characters");
         fitting = Form {
             line_end: form.line_end,
             ..Form::NEW
@@ -59,7 +59,7 @@ fn replace(old: &Old, content: &str) -> Revision {
     Revision {
         content,
         form: fitting,
-        summary,
+        report,
     }
 }
 

@@ -171,7 +171,7 @@ fn unknown(fields: &[Field<'_>], key: &str) -> String {
 
 /// Brings numbers and truth values in the wrong clothes into the type that is wanted.
 fn coerce(schema: &Value, value: &Value) -> Value {
-    // Only what is whole and exact; the model gets the rest as it came.
+    // Only what is whole and exact; the rest is reported to the model as it came.
     let is_whole = |number: &f64| number.fract() == 0.0 && number.abs() < 9e15;
     let whole = |number: f64| serde_json::from_str(&format!("{number:.0}")).ok();
     let coerced = match (kind(schema), value) {

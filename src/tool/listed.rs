@@ -12,22 +12,15 @@ pub(super) fn listed(name: &str) -> Cow<'_, str> {
         return Cow::Borrowed(name);
     }
     let mut text = String::with_capacity(name.len() + 8);
-    text.push('"');
-    for c in name.chars() {
-        match c {
-            '\n' => text.push_str("\\n"),
-            '\t' => text.push_str("\\t"),
-            '\r' => text.push_str("\\r"),
-            '"' | '\\' => text.extend(['\\', c]),
-            c if is_odd(c) => {
-                for unit in c.encode_utf16(&mut [0; 2]) {
-                    text.push_str(&format!("\\u{unit:04x}"));
-                }
+    for c in serde_json::Value::from(name).to_string().chars() {
+        if is_odd(c) {
+            for unit in c.encode_utf16(&mut [0; 2]) {
+                text.push_str(&format!("\\u{unit:04x}"));
             }
-            c => text.push(c),
+        } else {
+            text.push(c);
         }
     }
-    text.push('"');
     Cow::Owned(text)
 }
 

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use super::Claim;
@@ -48,11 +48,19 @@ impl Locks {
     /// `holder` describes the call to those that wait for it, e.g. `t3 file_write src/a.rs`.
     /// Dropping the future gives its place in the queue up.
     pub async fn acquire(&self, holder: &str, claims: Vec<Claim>) -> Guard {
-        let guard = self.take_ticket(holder, claims);
+        let holder = holder.to_owned();
+        let guard = {
+            let mut table = self.table.lock();
+            let ticket = table.next_ticket;
+            table.next_ticket += 1;
+            table.tickets.insert(ticket, Ticket { holder, claims });
+            let locks = self.clone();
+            Guard { locks, ticket }
+        };
         loop {
             // Made before the look, so that no release between the two is missed.
             let released = self.released.notified();
-            if self.table().is_free(guard.ticket) {
+            if self.table.lock().is_free(guard.ticket) {
                 return guard;
             }
             released.await;
@@ -61,28 +69,10 @@ impl Locks {
 
     /// Returns the holders that these claims would have to wait for now, the earliest first.
     pub fn blockers(&self, claims: &[Claim]) -> Vec<String> {
-        let table = self.table();
-        let mut holders = Vec::new();
-        for ticket in table.tickets.values() {
-            if conflict(&ticket.claims, claims) {
-                holders.push(ticket.holder.clone());
-            }
-        }
-        holders
-    }
-
-    fn take_ticket(&self, holder: &str, claims: Vec<Claim>) -> Guard {
-        let holder = holder.to_owned();
-        let mut table = self.table();
-        let ticket = table.next_ticket;
-        table.next_ticket += 1;
-        table.tickets.insert(ticket, Ticket { holder, claims });
-        let locks = self.clone();
-        Guard { locks, ticket }
-    }
-
-    fn table(&self) -> MutexGuard<'_, Table> {
-        self.table.lock()
+        let table = self.table.lock();
+        let tickets = table.tickets.values();
+        let against = tickets.filter(|ticket| conflict(&ticket.claims, claims));
+        against.map(|ticket| ticket.holder.clone()).collect()
     }
 }
 
@@ -98,7 +88,7 @@ impl Table {
 
 impl Drop for Guard {
     fn drop(&mut self) {
-        self.locks.table().tickets.remove(&self.ticket);
+        self.locks.table.lock().tickets.remove(&self.ticket);
         self.locks.released.notify_waiters();
     }
 }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use crate::telemetry::{MASK, Redactor};
 
-/// Checks a change of a file's text for the mask. Returns what the model reads besides, where it is written.
+/// Checks a change of a file's text for the mask. Returns a note for the model, where it is written.
 ///
 /// A file whose secrets are shown masked must not lose them to the mask: each line with the mask is one that it had, and
 /// as often. Where the file has nothing that is masked,

@@ -1,4 +1,4 @@
-//! The names of files for secrets, as the classifier is given them: those that the deny list of the sandbox names.
+//! The names of files for secrets, as the classifier gets them: those that the deny list of the sandbox names.
 
 use std::sync::LazyLock;
 

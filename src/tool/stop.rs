@@ -1,4 +1,4 @@
-//! When a call has to stop by itself, and what its result says then.
+//! When a call has to stop by itself, and the output of one that did.
 
 use std::time::Instant;
 
@@ -9,7 +9,7 @@ use super::{Metadata, Output, Run};
 #[derive(Clone, Debug)]
 pub(super) struct Stop {
     cancel: CancellationToken,
-    /// `None` where it is too far away for a number.
+    /// `None` where it is too far away for the clock.
     deadline: Option<Instant>,
 }
 

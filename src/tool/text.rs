@@ -33,14 +33,6 @@ pub(crate) enum LineEnd {
     Mixed,
 }
 
-/// Content that is no text; the word for what it looks like.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Binary(pub(crate) &'static str);
-
-/// A character that an encoding has no bytes for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Unencodable(pub(crate) char);
-
 /// Byte order marks, the longer ones first: UTF-32's little one begins like UTF-16's.
 const MARKS: &[(&[u8], Encoding)] = &[
     (b"\xEF\xBB\xBF", Encoding::Utf8),
@@ -81,15 +73,15 @@ const SAMPLE: usize = 8192;
 /// One control character in this many bytes makes a file binary.
 const CONTROL_SHARE: usize = 32;
 
-/// Takes bytes for text, or tells what they are.
+/// Takes bytes for text; an error is the word for what they look like.
 ///
 /// A byte order mark decides; else valid UTF-8 without NUL is text; else the encoding is guessed,
 /// and accepted only where it gives the same bytes back.
-pub(crate) fn decode(bytes: &[u8]) -> Result<Text, Binary> {
+pub(crate) fn decode(bytes: &[u8]) -> Result<Text, &'static str> {
     let binary = || {
         let mut signatures = SIGNATURES.iter();
         let found = signatures.find(|(signature, _)| bytes.starts_with(signature));
-        Binary(found.map_or("binary data", |(_, word)| word))
+        found.map_or("binary data", |(_, word)| *word)
     };
     let mark = MARKS.iter().find(|(mark, _)| bytes.starts_with(mark));
     if let Some((mark, encoding)) = mark {
@@ -140,8 +132,9 @@ impl Form {
         line_end: LineEnd::Lf,
     };
 
-    /// Writes text in this form; line ends stay as they are in it.
-    pub(crate) fn encode(&self, content: &str) -> Result<Vec<u8>, Unencodable> {
+    /// Writes text in this form; line ends stay as they are in it. An error is the first character that the encoding has
+    /// no bytes for.
+    pub(crate) fn encode(&self, content: &str) -> Result<Vec<u8>, char> {
         let mut bytes = Vec::new();
         if self.mark && !content.starts_with('\u{feff}') {
             let mark = MARKS
@@ -227,12 +220,12 @@ impl LineEnd {
     }
 }
 
-fn first_unencodable(legacy: &'static Legacy, content: &str) -> Unencodable {
+fn first_unencodable(legacy: &'static Legacy, content: &str) -> char {
     let mut buffer = [0; 4];
     let letter = content
         .chars()
         .find(|letter| legacy.encode(letter.encode_utf8(&mut buffer)).2);
-    Unencodable(letter.unwrap_or(char::REPLACEMENT_CHARACTER))
+    letter.unwrap_or(char::REPLACEMENT_CHARACTER)
 }
 
 /// Control characters that text does not have; escape is in logs with colours.

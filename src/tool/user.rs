@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 /// What a call asks for.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Wanted {
-    /// Who asks, as the user is shown.
+    /// Who asks, to be shown to the user.
     pub server: String,
     /// What for, in the words of whoever asks.
     pub message: String,

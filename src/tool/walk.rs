@@ -1,4 +1,4 @@
-//! What the tools share that look through folders: which files are meant and seen, and what is reported of the others.
+//! What the tools share that look through folders: which files are meant and seen, and the note on the others.
 
 use super::file::{Context, PathArgument};
 use super::name_filter::NameFilter;

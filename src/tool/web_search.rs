@@ -17,7 +17,6 @@ use futures::future::BoxFuture;
 use parking_lot::Mutex;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use tokio::sync::broadcast;
 
 use super::stop::Stopped;
 use super::typed::Typed;
@@ -26,7 +25,8 @@ use super::{
 };
 use crate::config::WebSearchConfig;
 use crate::http::Clients;
-use crate::message::{DangerLevel, Notice, Severity, ToolCategory};
+use crate::message::{DangerLevel, Severity, ToolCategory};
+use crate::notices::Notices;
 use answer::Answer;
 use cache::Cache;
 
@@ -44,8 +44,8 @@ const MAX_RESULTS: u32 = 20;
 /// The longest query, in characters; search engines take no more.
 const MAX_QUERY: usize = 400;
 
-/// The most causes of failure that are remembered as announced; with more, all are announced anew.
-const MAX_ANNOUNCED: usize = 32;
+/// The most causes of failure that are remembered as notified; with more, all are notified anew.
+const MAX_NOTIFIED: usize = 32;
 
 /// Searches the web and returns titles, addresses and excerpts of what was found.
 #[derive(Deserialize, JsonSchema)]
@@ -62,25 +62,21 @@ struct Engines {
     config: WebSearchConfig,
     cache: Cache,
     /// Where sessions are notified that an engine is down.
-    notices: broadcast::Sender<Notice>,
-    /// Failures that were announced since the engine last answered. Held for a look, never across an await.
-    announced: Mutex<BTreeSet<String>>,
+    notices: Notices,
+    /// Failures that sessions were notified of since the engine last answered. Held for a look, never across an await.
+    notified: Mutex<BTreeSet<String>>,
 }
 
 /// Makes the tool; nothing is connected to.
 ///
 /// Failures of an engine behind which another one answers go to `notices`.
-pub fn web_search(
-    config: WebSearchConfig,
-    clients: Clients,
-    notices: broadcast::Sender<Notice>,
-) -> impl Tool {
+pub fn web_search(config: WebSearchConfig, clients: Clients, notices: Notices) -> impl Tool {
     let engines = Arc::new(Engines {
         clients,
         cache: Cache::new(config.cache_ttl),
         config,
         notices,
-        announced: Mutex::default(),
+        notified: Mutex::default(),
     });
     let prepare = move |input: Input| {
         let query = input.query.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -256,21 +252,18 @@ impl Tries {
 }
 
 impl Engines {
-    /// Announces the engines that failed before this one answered, each cause once until they answer again.
+    /// Notifies sessions of the engines that failed before this one answered, each cause once until they answer again.
     fn answered(&self, engine: &str, problems: &[String]) {
-        let mut announced = self.announced.lock();
-        announced.retain(|said| !said.starts_with(engine));
-        if announced.len() + problems.len() > MAX_ANNOUNCED {
-            announced.clear();
+        let mut notified = self.notified.lock();
+        notified.retain(|said| !said.starts_with(engine));
+        if notified.len() + problems.len() > MAX_NOTIFIED {
+            notified.clear();
         }
         for said in problems {
-            if announced.insert(said.clone()) {
-                // Nobody may be connected.
-                drop(self.notices.send(Notice {
-                    severity: Severity::Warning,
-                    code: "search_backend_down".to_owned(),
-                    message: format!("web_search asks {engine} instead of {said}"),
-                }));
+            if notified.insert(said.clone()) {
+                let message = format!("web_search asks {engine} instead of {said}");
+                self.notices
+                    .send(Severity::Warning, "search_backend_down", message);
             }
         }
     }

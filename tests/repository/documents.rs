@@ -14,6 +14,7 @@ fn documents() -> Vec<File> {
         "CHANGELOG.md",
         "clients/typescript/README.md",
         "crates/outrigger-sandbox/README.md",
+        "crates/outrigger-shell/README.md",
     ] {
         documents.push(File {
             path: path.to_owned(),

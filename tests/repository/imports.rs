@@ -12,6 +12,7 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
         &["secret", "terminal_text"],
         "takes what it needs as arguments; knows what secrets look like, also with colours in them",
     ),
+    ("notices", &["message"], ""),
     ("terminal_text", &[], "for whoever shows output"),
     ("runtime", &[], "helpers around tokio"),
     (
@@ -56,6 +57,7 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
         "tool",
         &[
             "message",
+            "notices",
             "config",
             "sandbox",
             "classifier",
@@ -69,6 +71,7 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
         "mcp",
         &[
             "message",
+            "notices",
             "config",
             "protocol",
             "http",
@@ -109,6 +112,7 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
             "conversation",
             "exchange",
             "message",
+            "notices",
             "protocol",
             "permission",
             "config",
@@ -146,6 +150,7 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
             "http",
             "lifecycle",
             "mcp",
+            "notices",
             "process",
             "protocol",
             "provider",

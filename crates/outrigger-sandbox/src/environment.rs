@@ -111,10 +111,7 @@ pub fn build(
     let mut environment = BTreeMap::from([("PATH".to_owned(), DEFAULT_PATH.to_owned())]);
     for (name, value) in parent {
         if name == "PATH" {
-            let path = search_path(&value, surroundings);
-            if !path.is_empty() {
-                environment.insert(name, path);
-            }
+            environment.insert(name, search_path(&value, surroundings.trusted));
         } else if is_passed(&name, &value, surroundings) {
             environment.insert(name, value);
         }
@@ -133,14 +130,15 @@ fn is_passed(name: &str, value: &str, surroundings: &Surroundings<'_>) -> bool {
     listed && !secret::is_kept_back(name) && !secret::may_hold_one(value, surroundings.secrets)
 }
 
-fn search_path(path: &str, surroundings: &Surroundings<'_>) -> String {
-    let directories: Vec<&str> = path
-        .split(':')
-        .filter(|directory| {
-            Path::new(directory).is_absolute() && (surroundings.trusted)(Path::new(directory))
-        })
-        .collect();
-    directories.join(":")
+/// Returns the directories of a `PATH` that commands are looked up in; the system's own where none is trusted.
+pub fn search_path(path: &str, trusted: &dyn Fn(&Path) -> bool) -> String {
+    let directories = path.split(':').map(Path::new);
+    let directories = directories.filter(|directory| directory.is_absolute() && trusted(directory));
+    let kept: Vec<_> = directories.map(Path::to_string_lossy).collect();
+    match kept.is_empty() {
+        true => DEFAULT_PATH.to_owned(),
+        false => kept.join(":"),
+    }
 }
 
 #[cfg(test)]

@@ -28,10 +28,7 @@ impl Programs {
         if name.is_empty() || name.contains('/') {
             return false;
         }
-        path.split(':')
-            .filter(|directory| directory.starts_with('/'))
-            .map(|directory| Path::new(directory).join(name))
-            .find(|file| is_executable(file))
+        find(path, name)
             .and_then(|file| file.canonicalize().ok())
             .is_some_and(|real| !self.is_below_a_root(&real) && belongs_to_root(&real))
     }
@@ -39,6 +36,17 @@ impl Programs {
     fn is_below_a_root(&self, path: &Path) -> bool {
         self.roots.iter().any(|root| path.starts_with(root))
     }
+}
+
+/// Finds a program by its name in the absolute directories of `path`, as a shell would, or by its own path.
+pub fn find(path: &str, name: &str) -> Option<PathBuf> {
+    if name.contains('/') {
+        return Some(PathBuf::from(name)).filter(|file| is_executable(file));
+    }
+    path.split(':')
+        .filter(|directory| directory.starts_with('/'))
+        .map(|directory| Path::new(directory).join(name))
+        .find(|file| is_executable(file))
 }
 
 #[cfg(unix)]
@@ -85,6 +93,23 @@ mod tests {
     use std::os::unix::fs::PermissionsExt as _;
 
     use super::*;
+
+    #[test]
+    fn programs_are_found_as_a_shell_would() {
+        let path = "/nonexistent:/bin:/usr/bin";
+        let cases = [
+            ("sh", true),
+            ("/bin/sh", true),
+            ("no-such-program", false),
+            ("/bin/no-such-program", false),
+            ("/etc/passwd", false),
+            ("/bin", false),
+        ];
+        for (command, expected) in cases {
+            assert_eq!(find(path, command).is_some(), expected, "{command}");
+        }
+        assert_eq!(find("", "sh"), None);
+    }
 
     #[test]
     fn only_the_systems_own_programs_are_trusted() {

@@ -16,16 +16,16 @@ const TIME: Duration = Duration::from_secs(5);
 /// Whether somebody is there who lets us in. Nothing is begun: a session is not asked for.
 pub(super) async fn endpoints(machine: &Machine) -> Vec<Finding> {
     let servers = machine.loaded.config.mcp.servers.iter();
-    let asked = servers.filter_map(|(name, server)| match &server.transport {
+    let findings = servers.filter_map(|(name, server)| match &server.transport {
         McpTransport::Http(server) => Some(tried(machine, name, server)),
         McpTransport::Stdio(_) => None,
     });
-    join_all(asked).await
+    join_all(findings).await
 }
 
 async fn tried(machine: &Machine, name: &str, server: &HttpServer) -> Finding {
     let url = server.url.as_str();
-    let asking = async {
+    let response = async {
         let client = machine.clients.get(url, None).await;
         let client = client.map_err(|error| error.to_string())?;
         let mut request = client.get(url).header(ACCEPT, "text/event-stream");
@@ -40,8 +40,8 @@ async fn tried(machine: &Machine, name: &str, server: &HttpServer) -> Finding {
     };
     let found = |state, text: &str| Finding::new("mcp", state, format!("{name}: {url} {text}"));
     let failed = |text: &str| found(State::Failed, text);
-    let asked = tokio::time::timeout(TIME, asking).await;
-    match asked.unwrap_or_else(|_| Err(format!("did not answer within {} s", TIME.as_secs()))) {
+    let response = tokio::time::timeout(TIME, response).await;
+    match response.unwrap_or_else(|_| Err(format!("did not answer within {} s", TIME.as_secs()))) {
         Ok(status @ (401 | 403)) => failed(&format!("refuses us ({status})")).advise(format!(
             "put a token into mcp.servers.{name}.headers, e.g. Authorization"
         )),

@@ -61,9 +61,9 @@ pub(super) fn text(findings: &[Finding]) -> String {
     for finding in findings {
         let (state, check) = (word(&finding.state), finding.check);
         let advice = finding.advice.iter().map(|advice| format!(" -> {advice}"));
-        let told = finding.message.clone() + &advice.collect::<String>();
+        let message = finding.message.clone() + &advice.collect::<String>();
         // Other people's words may hold line ends.
-        let line = told.lines().map(str::trim).collect::<Vec<_>>().join(" ");
+        let line = message.lines().map(str::trim).collect::<Vec<_>>().join(" ");
         text.push_str(&format!("{state:7}  {check:width$}  {line}\n"));
     }
     text

@@ -10,7 +10,8 @@ use super::finding::{Finding, State};
 use crate::commands::healthcheck;
 use crate::config::{McpTransport, SandboxPolicy};
 use crate::process;
-use crate::sandbox::programs::Programs;
+use crate::sandbox::environment::search_path;
+use crate::sandbox::programs::{Programs, find};
 use crate::sandbox::{self, Mode, Sandbox};
 
 /// The program that starts most MCP servers.
@@ -119,7 +120,11 @@ pub(super) async fn port(machine: &Machine) -> Vec<Finding> {
 /// Whether the programs that MCP servers are started with are there.
 pub(super) fn programs(machine: &Machine) -> Vec<Finding> {
     let path = machine.sources.environment.get("PATH").unwrap_or_default();
-    let trusted = trusted(machine, path);
+    let project = &machine.loaded.config.project;
+    let roots = [&project.root, &project.central];
+    let roots = roots.iter().filter_map(|root| root.canonicalize().ok());
+    let programs = Programs::outside(roots.collect());
+    let trusted = search_path(path, &|directory| programs.directory_is_trusted(directory));
     let mut findings = Vec::new();
     for (name, server) in &machine.loaded.config.mcp.servers {
         let McpTransport::Stdio(server) = &server.transport else {
@@ -128,9 +133,9 @@ pub(super) fn programs(machine: &Machine) -> Vec<Finding> {
         let command = &server.command;
         let own = server.env.get("PATH").map(ExposeSecret::expose_secret);
         let found = |state, text: String| Finding::new("mcp", state, format!("{name}: {text}"));
-        findings.push(match find(command, own.unwrap_or(&trusted)) {
+        findings.push(match find(own.unwrap_or(&trusted), command) {
             Some(program) => found(State::Ok, shown(&program)),
-            None if find(command, path).is_some() => found(
+            None if find(path, command).is_some() => found(
                 State::Failed,
                 format!("`{command}` lies where not only you or root can write, and is not taken from there"),
             )
@@ -142,49 +147,12 @@ pub(super) fn programs(machine: &Machine) -> Vec<Finding> {
             )),
         });
     }
-    findings.push(match find(NPX, path) {
+    findings.push(match find(path, NPX) {
         Some(found) => Finding::new(NPX, State::Ok, shown(&found)),
         None => Finding::new(NPX, State::Absent, "not on PATH")
             .advise("most MCP servers are started with it; it comes with Node.js"),
     });
     findings
-}
-
-/// The directories that the daemon takes programs from: the launcher's own rule.
-fn trusted(machine: &Machine, path: &str) -> String {
-    let project = &machine.loaded.config.project;
-    let roots = [&project.root, &project.central];
-    let roots = roots.iter().filter_map(|root| root.canonicalize().ok());
-    let programs = Programs::outside(roots.collect());
-    let kept = std::env::split_paths(path).filter(|place| programs.directory_is_trusted(place));
-    std::env::join_paths(kept)
-        .map(|joined| joined.to_string_lossy().into_owned())
-        .unwrap_or_default()
-}
-
-/// Finds a program as a shell would.
-fn find(command: &str, path: &str) -> Option<PathBuf> {
-    let command = Path::new(command);
-    if command.components().count() > 1 {
-        return is_program(command).then(|| command.to_owned());
-    }
-    std::env::split_paths(path)
-        .map(|directory| directory.join(command))
-        .find(|file| is_program(file))
-}
-
-#[cfg(unix)]
-fn is_program(file: &Path) -> bool {
-    use rustix::fs::{Access, access};
-
-    file.is_file() && access(file, Access::EXEC_OK).is_ok()
-}
-
-#[cfg(not(unix))]
-fn is_program(file: &Path) -> bool {
-    ["", "exe", "cmd"]
-        .iter()
-        .any(|extension| file.with_extension(extension).is_file())
 }
 
 fn is_writable(path: &Path) -> bool {
@@ -214,23 +182,6 @@ mod tests {
         }
         #[cfg(target_os = "linux")]
         assert!(advice(true).contains("seccomp") && advice(true).contains("systempaths"));
-    }
-
-    #[test]
-    fn programs_are_found_as_a_shell_would() {
-        let path = "/nonexistent:/bin:/usr/bin";
-        let cases = [
-            ("sh", true),
-            ("/bin/sh", true),
-            ("no-such-program", false),
-            ("/bin/no-such-program", false),
-            ("/etc/passwd", false),
-            ("/bin", false),
-        ];
-        for (command, expected) in cases {
-            assert_eq!(find(command, path).is_some(), expected, "{command}");
-        }
-        assert_eq!(find("sh", ""), None);
     }
 
     #[test]

@@ -109,7 +109,7 @@ async fn validated(machine: &Machine, info: &ProviderInfo) -> Finding {
     }
 }
 
-/// The model that answers where a message names none, as far as its server and the table tell.
+/// The model that answers where a message names none, as far as its server and the table know.
 async fn model(
     machine: &Machine,
     is_default: bool,
@@ -176,10 +176,10 @@ pub(super) async fn ollama(machine: &Machine) -> Vec<Finding> {
     let mut configured = machine.providers.list();
     configured.retain(|info| info.kind == OLLAMA);
     if !configured.is_empty() {
-        let asked = configured
+        let listings = configured
             .iter()
             .map(|info| listed(machine, info, State::Failed));
-        return join_all(asked).await;
+        return join_all(listings).await;
     }
     // A preset without an instance becomes one; it lives as long as this check.
     let place = machine.loaded.config.chat.detect_ollama.as_deref();
@@ -193,9 +193,9 @@ async fn listed(machine: &Machine, info: &ProviderInfo, missing: State) -> Findi
     let Some(provider) = machine.providers.get(&info.id) else {
         return Finding::new(OLLAMA, missing, "is gone");
     };
-    let asked = tokio::time::timeout(OLLAMA_TIME, provider.models()).await;
+    let response = tokio::time::timeout(OLLAMA_TIME, provider.models()).await;
     let late = || format!("no answer within {} s", OLLAMA_TIME.as_secs());
-    let answer = asked.map_err(|_| late());
+    let answer = response.map_err(|_| late());
     let models = match answer.and_then(|answer| answer.map_err(|error| error.to_string())) {
         Ok(models) => models,
         Err(problem) => return unreachable(info, missing, &problem),

@@ -78,7 +78,7 @@ fn is_default(machine: &Machine) -> bool {
 
 /// The names of its engines; nothing where it does not say.
 async fn engines(machine: &Machine, base: &str) -> BTreeSet<String> {
-    let asking = async {
+    let response = async {
         let client = machine.clients.get(base, None).await.ok()?;
         let url = format!("{}/config", base.trim_end_matches('/'));
         let mut response = client.get(url).send().await.ok()?;
@@ -91,7 +91,7 @@ async fn engines(machine: &Machine, base: &str) -> BTreeSet<String> {
         }
         serde_json::from_slice::<Value>(&body).ok()
     };
-    let answer = tokio::time::timeout(ENGINES_TIME, asking).await;
+    let answer = tokio::time::timeout(ENGINES_TIME, response).await;
     names(&answer.ok().flatten().unwrap_or_default())
 }
 
@@ -121,10 +121,10 @@ mod tests {
 
     #[test]
     fn unknown_engines_are_found_where_the_known_are_told() {
-        let told = json!({"engines": [{"name": "bing"}, {"name": "wikipedia"}, {}, 7]});
+        let known = json!({"engines": [{"name": "bing"}, {"name": "wikipedia"}, {}, 7]});
         let wanted = ["bing".to_owned(), "duckduckgoo".to_owned()];
         let cases = [
-            (told, vec!["duckduckgoo"]),
+            (known, vec!["duckduckgoo"]),
             (json!({"engines": []}), vec![]),
             (json!("html"), vec![]),
         ];

@@ -94,6 +94,19 @@ fn a_program_of_an_mcp_server_that_is_missing_is_a_failure() {
     assert!(!finding::is_well(&findings));
 }
 
+#[test]
+fn a_program_is_looked_for_where_the_daemon_looks() {
+    let (_place, machine) = machine("[mcp.servers.time]\ncommand = \"sh\"\n");
+    let mut machine = machine.unwrap();
+    // Nothing of it is trusted, so programs come from the system's directories.
+    machine.sources.environment = [("PATH", "bin:/nonexistent")].into_iter().collect();
+    let text = finding::text(&place::programs(&machine));
+    assert!(
+        text.contains("time: /") && text.contains("bin/sh"),
+        "{text}"
+    );
+}
+
 #[tokio::test]
 async fn without_a_provider_the_demonstration_answers() {
     let (_place, machine) = machine("");

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use reqwest::header::{HeaderName, HeaderValue};
-use secrecy::ExposeSecret as _;
+use secrecy::ExposeSecret;
 
 use super::super::settings::{McpServerSettings, McpSettings};
 use super::super::{HttpServer, McpConfig, McpServerConfig, McpTransport, NamedValue, StdioServer};
@@ -140,69 +140,41 @@ fn check_endpoint(url: &reqwest::Url) -> Result<(), String> {
     Ok(())
 }
 
-/// A server that a client asks for while the daemon runs.
-#[derive(Default)]
-pub struct AddedServer {
-    /// The program.
-    pub command: Option<String>,
-    /// Its arguments.
-    pub args: Vec<String>,
-    /// Variables added to its environment.
-    pub env: BTreeMap<String, String>,
-    /// The endpoint.
-    pub url: Option<String>,
-    /// Headers added to each request to it.
-    pub headers: BTreeMap<String, String>,
-}
-
-/// Checks a server that a client asks for, as one of the configuration is checked, or says which field does not fit.
-pub fn mcp_server(name: &str, added: AddedServer) -> Result<McpServerConfig, String> {
+/// Checks a server that a client asks for, as one of the configuration is checked; an error says which field does not
+/// fit.
+pub fn added_server(name: &str, mut transport: McpTransport) -> Result<McpServerConfig, String> {
     if !is_name(name) {
         return Err(format!(
             "field `name`: a server's name has 1 to {MAX_NAME_BYTES} bytes and no control characters"
         ));
     }
-    let secret = |map: BTreeMap<String, String>| {
-        map.into_iter()
-            .map(|(key, value)| (key, NamedValue::from(value)))
-            .collect()
-    };
-    let transport = match (added.command, added.url) {
-        (Some(command), None) if added.headers.is_empty() && !command.trim().is_empty() => {
-            let server = StdioServer {
-                command,
-                args: added.args,
-                env: secret(added.env),
-                network: true,
-                ..StdioServer::default()
-            };
-            if has_nul(&server) || server.env.keys().any(|key| !is_variable(key)) {
+    match &mut transport {
+        McpTransport::Stdio(server) => {
+            let values = server.env.values().map(ExposeSecret::expose_secret);
+            let args = server.args.iter().map(String::as_str);
+            let mut texts = args.chain(values).chain([server.command.as_str()]);
+            if texts.any(|text| text.contains('\0'))
+                || !server.env.keys().all(|key| is_variable(key))
+            {
                 return Err("fields `command`, `args`, `env`: no NUL characters, and no = in the name of a variable".to_owned());
             }
-            McpTransport::Stdio(server)
         }
-        (None, Some(url)) if added.args.is_empty() && added.env.is_empty() => {
-            let parsed = reqwest::Url::parse(url.trim())
+        McpTransport::Http(server) => {
+            let parsed = reqwest::Url::parse(server.url.trim())
                 .ok()
                 .filter(|url| matches!(url.scheme(), "http" | "https"))
                 .filter(|url| url.username().is_empty() && url.password().is_none())
                 .ok_or("field `url`: expected a URL such as https://host/path without user and password")?;
             check_endpoint(&parsed).map_err(|why| format!("field `url`: {why}"))?;
-            let mut headers = added.headers.iter();
-            if headers.any(|(name, value)| header_problem(name, value).is_some()) {
+            let is_fit = |(name, value): (&String, &NamedValue)| {
+                is_header_name(name) && is_header_value(value)
+            };
+            if !server.headers.iter().all(is_fit) {
                 return Err("field `headers`: not all of them are headers".to_owned());
             }
-            McpTransport::Http(HttpServer {
-                url: parsed.into(),
-                headers: secret(added.headers),
-            })
+            server.url = parsed.into();
         }
-        _ => {
-            return Err(
-                "give `command`, with `args` and `env`, or `url`, with `headers`".to_owned(),
-            );
-        }
-    };
+    }
     Ok(McpServerConfig {
         transport,
         safe_tools: Vec::new(),
@@ -249,18 +221,20 @@ pub(super) fn headers(
     findings: &mut Findings<'_>,
 ) -> BTreeMap<String, NamedValue> {
     for (name, value) in &headers {
-        if let Some(problem) = header_problem(name, value.expose_secret()) {
-            let path: Vec<&str> = path.iter().copied().chain([name.as_str()]).collect();
-            findings.refuse(&path, problem);
+        let path: Vec<&str> = path.iter().copied().chain([name.as_str()]).collect();
+        if !is_header_name(name) {
+            findings.refuse(&path, "this is no name of an HTTP header");
+        } else if !is_header_value(value) {
+            findings.refuse(&path, "a header's value is printable ASCII on one line");
         }
     }
     headers
 }
 
-fn header_problem(name: &str, value: &str) -> Option<&'static str> {
-    if name.parse::<HeaderName>().is_err() {
-        return Some("this is no name of an HTTP header");
-    }
-    let is_wrong = HeaderValue::from_str(value).is_err();
-    is_wrong.then_some("a header's value is printable ASCII on one line")
+fn is_header_name(name: &str) -> bool {
+    name.parse::<HeaderName>().is_ok()
+}
+
+fn is_header_value(value: &NamedValue) -> bool {
+    HeaderValue::from_str(value.expose_secret()).is_ok()
 }

@@ -180,14 +180,14 @@ fn the_documentation_lists_every_key() {
     let (before, rest) = text.split_once(BEGIN).expect("the mark before the keys");
     let (found, after) = rest.split_once(END).expect("the mark after the keys");
     let expected = documentation();
-    if std::env::var_os("UPDATE_DOCS").is_some() {
+    if std::env::var_os("OUTRIGGER_UPDATE").is_some() {
         let text = format!("{before}{BEGIN}{expected}{END}{after}");
         std::fs::write(&path, text).expect("docs/configuration.md can be written");
         return;
     }
     assert_eq!(
         found, expected,
-        "run UPDATE_DOCS=1 cargo test --lib config::settings"
+        "run OUTRIGGER_UPDATE=1 cargo test --lib config::settings"
     );
 }
 

@@ -16,7 +16,7 @@ const SECTIONS: [&str; 2] = ["[filter", "[include"];
 /// Settings that name a program, or have a submodule looked at by a git of its own.
 const KEYS: [&str; 5] = ["external", "command", "textconv", "driver", "ignore"];
 
-/// Whether a git in this line may run a program that settings name; where that cannot be told it may.
+/// Whether a git in this line may run a program that settings name; where that is unknown it may.
 pub(in crate::tool) fn may_run_programs(commands: &[SimpleCommand], roots: &Roots) -> bool {
     let mut folder = String::new();
     let mut may_run = names_programs(&folder, roots, says_so);
@@ -36,7 +36,7 @@ pub(in crate::tool) fn may_run_programs(commands: &[SimpleCommand], roots: &Root
 }
 
 /// Whether git itself, run in the project's folder with all switched off that can be, may run a filter that settings
-/// name; where that cannot be told it may.
+/// name; where that is unknown it may.
 pub(super) fn may_run_filters(roots: &Roots) -> bool {
     names_programs("", roots, has_section)
 }
@@ -55,7 +55,7 @@ fn below(folder: &str, target: &str, roots: &Roots) -> Option<String> {
 }
 
 /// Whether the settings of the repository that git finds from a folder of the project on name a program, as far as
-/// `says_so` tells.
+/// `says_so` finds.
 fn names_programs(folder: &str, roots: &Roots, says_so: impl Fn(&str) -> bool) -> bool {
     for folder in Path::new(folder).ancestors() {
         let at = |name: &str| folder.join(name).to_string_lossy().into_owned();

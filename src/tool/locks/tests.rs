@@ -126,5 +126,5 @@ async fn many_tasks_neither_meet_nor_hang() {
     for task in tasks {
         task.await.unwrap();
     }
-    assert!(locks.table().tickets.is_empty());
+    assert!(locks.table.lock().tickets.is_empty());
 }

@@ -66,7 +66,7 @@ fn what_is_no_text_is_named() {
         (b"\x01\x02\x03\xff\xfe\x80\x90", "binary data"),
     ];
     for (bytes, word) in cases {
-        assert_eq!(decode(bytes), Err(Binary(word)), "{bytes:?}");
+        assert_eq!(decode(bytes), Err(*word), "{bytes:?}");
     }
 }
 
@@ -99,7 +99,7 @@ fn what_an_encoding_lacks_is_named() {
         encoding: Encoding::Legacy(encoding_rs::WINDOWS_1252),
         ..Form::NEW
     };
-    assert_eq!(form.encode("a\u{3b1}\u{3b2}"), Err(Unencodable('\u{3b1}')));
+    assert_eq!(form.encode("a\u{3b1}\u{3b2}"), Err('\u{3b1}'));
 }
 
 proptest! {

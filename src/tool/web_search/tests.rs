@@ -73,14 +73,10 @@ impl Engine {
 }
 
 fn tool(searxng: Option<&str>, brave: Option<&str>) -> impl Tool + use<> {
-    telling(searxng, brave, broadcast::Sender::new(8))
+    telling(searxng, brave, Notices::default())
 }
 
-fn telling(
-    searxng: Option<&str>,
-    brave: Option<&str>,
-    notices: broadcast::Sender<Notice>,
-) -> impl Tool + use<> {
+fn telling(searxng: Option<&str>, brave: Option<&str>, notices: Notices) -> impl Tool + use<> {
     web_search(
         WebSearchConfig {
             enabled: true,
@@ -207,8 +203,8 @@ async fn brave_answers_where_searxng_fails_and_the_answer_is_kept() {
     ] } }),
     );
     let brave_url = format!("{}/res/v1/web/search", brave.start().await);
-    let notices = broadcast::Sender::new(8);
-    let mut received = notices.subscribe();
+    let notices = Notices::default();
+    let mut told = notices.subscribe();
     let tool = telling(Some(&searxng.start().await), Some(&brave_url), notices);
     for _ in 0..2 {
         let (output, _) = search(&tool, "query").await;
@@ -244,8 +240,8 @@ async fn a_cause_is_told_once_and_a_passing_failure_not_at_all() {
         "infoboxes": [{ "infobox": "Name", "content": "what it is" }], "answers": ["42"],
     });
     searxng.then(502, "text/html", "").then(200, JSON, &passing);
-    let notices = broadcast::Sender::new(8);
-    let mut received = notices.subscribe();
+    let notices = Notices::default();
+    let mut told = notices.subscribe();
     let (searxng, brave) = (searxng.start().await, brave.start().await);
     let tool = telling(Some(&searxng), Some(&brave), notices);
     for query in ["a", "b"] {

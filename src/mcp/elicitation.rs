@@ -3,16 +3,17 @@
 //! The older protocol does not say to which call such a request belongs, so it is one's only where exactly one call
 //! of this server runs: with several, the question of one conversation might be shown in another. In the newer one
 //! the request is a call's own answer (`tool`). Whether the user can be asked is what the call knows
-//! (`crate::tool::user`); where nobody can be, the server is told no, and sessions are told why.
+//! (`crate::tool::user`); where nobody can be, the server gets a no, and sessions are notified why.
 
 use std::sync::Arc;
 
 use parking_lot::Mutex;
 use rmcp::model::{ElicitRequestParams, ElicitResult, ElicitationAction};
 use serde_json::{Map, Value};
-use tokio::sync::{broadcast, mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot};
 
-use crate::message::{Notice, Severity};
+use crate::message::Severity;
+use crate::notices::Notices;
 use crate::telemetry::Redactor;
 use crate::tool::user::{AskUser, Form, Given, Wanted};
 
@@ -26,31 +27,27 @@ const MAX_FIELDS: usize = 64;
 /// The most bytes of a page's address: what browsers take.
 const MAX_URL: usize = 2 * 1024;
 
-/// Questions of one call that wait to be taken up: it does so at once.
+/// Questions of one call that wait: it receives them at once.
 const WAITING: usize = 4;
 
 /// The running calls of one server, and how its questions are read and answered.
 #[derive(Clone)]
-pub(super) struct Askers {
+pub(super) struct Elicitations {
     server: Arc<str>,
-    notices: broadcast::Sender<Notice>,
+    notices: Notices,
     redactor: Redactor,
     /// One for each call, closed once it is over.
-    running: Arc<Mutex<Vec<mpsc::Sender<Asked>>>>,
+    running: Arc<Mutex<Vec<mpsc::Sender<Request>>>>,
 }
 
 /// A request of the server, for the call that it belongs to. An error says why nobody is asked.
-pub(super) struct Asked {
+pub(super) struct Request {
     wanted: Wanted,
     answer: oneshot::Sender<Result<Given, String>>,
 }
 
-impl Askers {
-    pub(super) fn new(
-        server: Arc<str>,
-        notices: broadcast::Sender<Notice>,
-        redactor: Redactor,
-    ) -> Self {
+impl Elicitations {
+    pub(super) fn new(server: Arc<str>, notices: Notices, redactor: Redactor) -> Self {
         Self {
             server,
             notices,
@@ -59,13 +56,13 @@ impl Askers {
         }
     }
 
-    /// Takes up a call that runs until the receiver of its questions is dropped.
-    pub(super) fn enter(&self) -> mpsc::Receiver<Asked> {
-        let (sender, asked) = mpsc::channel(WAITING);
+    /// Registers a call that runs until the receiver of its questions is dropped.
+    pub(super) fn register(&self) -> mpsc::Receiver<Request> {
+        let (sender, requests) = mpsc::channel(WAITING);
         let mut running = self.running.lock();
         running.retain(|call| !call.is_closed());
         running.push(sender);
-        asked
+        requests
     }
 
     /// Answers a request that the server makes by itself: asks the user of the one call that runs.
@@ -85,48 +82,52 @@ impl Askers {
     }
 
     /// Answers a request that a call has ended with: asks its user.
-    pub(super) async fn fulfil(
+    pub(super) async fn answer(
         &self,
         params: ElicitRequestParams,
         user: Option<&dyn AskUser>,
     ) -> ElicitResult {
         let given = match wanted(params, &self.server, &self.redactor) {
-            Ok(wanted) => put(wanted, user).await,
+            Ok(wanted) => ask_user(wanted, user).await,
             Err(why) => Err(why),
         };
         self.result(given)
     }
 
-    /// The answer as the server is given it; where nobody was asked, a no, and sessions are told why.
+    /// Returns the answer as the server is given it; where nobody was asked, a no, and sessions are notified why.
     fn result(&self, given: Result<Given, String>) -> ElicitResult {
-        let why = match given {
-            Ok(given) => return result(given),
-            Err(why) => why,
-        };
-        let message = format!(
-            "the MCP server `{}` asked for input of the user, and {why}; it was declined",
-            self.server
-        );
-        tracing::warn!(server = %self.server, "{message}");
-        // Nobody may be connected.
-        drop(self.notices.send(Notice {
-            severity: Severity::Warning,
-            code: "mcp_input_declined".to_owned(),
-            message,
-        }));
-        result(Given::Declined)
+        let given = given.unwrap_or_else(|why| {
+            let message = format!(
+                "the MCP server `{}` asked for input of the user, and {why}; it was declined",
+                self.server
+            );
+            self.notices
+                .send(Severity::Warning, "mcp_input_declined", message);
+            Given::Declined
+        });
+        match given {
+            Given::Accepted(content) => {
+                let result = ElicitResult::new(ElicitationAction::Accept);
+                match content {
+                    Some(content) => result.with_content(Value::Object(content)),
+                    None => result,
+                }
+            }
+            Given::Declined => ElicitResult::new(ElicitationAction::Decline),
+            Given::Cancelled => ElicitResult::new(ElicitationAction::Cancel),
+        }
     }
 
     async fn ask(&self, wanted: Wanted) -> Result<Given, String> {
         let (answer, given) = oneshot::channel();
-        let call = self.the_one()?;
+        let call = self.only_call()?;
         let full = |_| "it asks too many questions at once".to_owned();
-        call.try_send(Asked { wanted, answer }).map_err(full)?;
+        call.try_send(Request { wanted, answer }).map_err(full)?;
         // The call ended first.
         given.await.unwrap_or(Ok(Given::Cancelled))
     }
 
-    fn the_one(&self) -> Result<mpsc::Sender<Asked>, String> {
+    fn only_call(&self) -> Result<mpsc::Sender<Request>, String> {
         let running = self.running.lock();
         let mut calls = running.iter().filter(|call| !call.is_closed());
         match (calls.next(), calls.next()) {
@@ -139,12 +140,12 @@ impl Askers {
     }
 }
 
-impl Asked {
-    /// Puts the question, and passes the answer on; ends early where the server waits no more.
-    pub(super) async fn put(self, user: Option<&dyn AskUser>) {
+impl Request {
+    /// Shows the question to the user and sends the answer; ends early where the server waits no more.
+    pub(super) async fn show(self, user: Option<&dyn AskUser>) {
         let Self { wanted, mut answer } = self;
         let given = tokio::select! {
-            given = put(wanted, user) => given,
+            given = ask_user(wanted, user) => given,
             () = answer.closed() => return,
         };
         // The server may have ended meanwhile.
@@ -152,8 +153,8 @@ impl Asked {
     }
 }
 
-/// Puts a question to the user. An error says why nobody is asked, as a part of a sentence.
-async fn put(wanted: Wanted, user: Option<&dyn AskUser>) -> Result<Given, String> {
+/// Asks the user. An error says why nobody is asked, as a part of a sentence.
+async fn ask_user(wanted: Wanted, user: Option<&dyn AskUser>) -> Result<Given, String> {
     let user = user.ok_or_else(|| "nobody can be asked here".to_owned())?;
     match user.unable() {
         Some(why) => Err(why),
@@ -217,20 +218,6 @@ fn page(url: String) -> Result<String, String> {
     }
 }
 
-fn result(given: Given) -> ElicitResult {
-    match given {
-        Given::Accepted(content) => {
-            let result = ElicitResult::new(ElicitationAction::Accept);
-            match content {
-                Some(content) => result.with_content(Value::Object(content)),
-                None => result,
-            }
-        }
-        Given::Declined => ElicitResult::new(ElicitationAction::Decline),
-        Given::Cancelled => ElicitResult::new(ElicitationAction::Cancel),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -282,24 +269,21 @@ mod tests {
 
     #[tokio::test]
     async fn a_question_is_that_of_the_one_call_that_runs() {
-        let askers = Askers::new(
-            Arc::from("s"),
-            broadcast::Sender::new(1),
-            Redactor::default(),
-        );
+        let elicitations =
+            Elicitations::new(Arc::from("s"), Notices::default(), Redactor::default());
         let wanted = || Wanted {
             server: "s".to_owned(),
             message: "m".to_owned(),
             form: Form::Page("https://a/".to_owned()),
         };
-        let why = async || askers.ask(wanted()).await.err().unwrap();
+        let why = async || elicitations.ask(wanted()).await.err().unwrap();
         assert!(why().await.contains("no call"));
-        let mut first = askers.enter();
-        let second = askers.enter();
+        let mut first = elicitations.register();
+        let second = elicitations.register();
         assert!(why().await.contains("several"));
         drop(second);
-        let put = async { first.recv().await.unwrap().put(None).await };
-        let (answer, ()) = tokio::join!(askers.ask(wanted()), put);
+        let shown = async { first.recv().await.unwrap().show(None).await };
+        let (answer, ()) = tokio::join!(elicitations.ask(wanted()), shown);
         assert!(answer.err().unwrap().contains("nobody"));
     }
 }
