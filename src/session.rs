@@ -34,11 +34,11 @@ use crate::conversation;
 use crate::exchange::context::{Context, ConversationContext, Origin, Services, SessionContext};
 use crate::exchange::questions::Remembered;
 use crate::exchange::transcript::Events;
-use crate::message::{ConversationId, SessionId, Severity};
-use crate::notices::Notices;
-use crate::protocol::RequestId;
-use crate::protocol::event::{Event, Ready, Sandbox};
-use crate::provider::registry::{Found, Providers};
+use crate::message::{ConversationId, SessionId};
+use crate::protocol::command::Layer;
+use crate::protocol::envelope::Timestamp;
+use crate::protocol::event::{Event, Ready};
+use crate::protocol::{Request, RequestId};
 use crate::runtime::sleep_until;
 use crate::telemetry::metrics;
 
@@ -61,21 +61,18 @@ const OUTPUT_READS: usize = 64;
 /// The most conversations of a session.
 const MAX_CONVERSATIONS: usize = 4_096;
 
-/// What one daemon has, made by `daemon::build` and handed down.
-pub struct Daemon {
-    pub(crate) services: Services,
-    pub(crate) providers: Providers,
-    pub(crate) mcp: crate::mcp::Mcp,
-    pub(crate) notices: Notices,
-    /// What the sandbox enforces here, found out once and off the way to ready.
-    pub(crate) sandbox: Shared<BoxFuture<'static, Sandbox>>,
-    /// Permits for requests to providers that are not turns, and to MCP servers: [`MAX_SIDE_REQUESTS`].
-    pub(crate) side_requests: Arc<Semaphore>,
-    pub(crate) tasks: TaskTracker,
-    /// Cancelled when nothing new is begun.
-    pub(crate) draining: CancellationToken,
-    /// Cancelled when everything has to end.
-    pub(crate) stop: CancellationToken,
+/// A way to one session.
+#[derive(Clone, Debug)]
+pub struct Handle {
+    /// Its id.
+    pub id: SessionId,
+    /// Its events.
+    pub(crate) feed: Arc<Feed>,
+    inbox: mpsc::Sender<Message>,
+    /// Whether nobody would miss it: its socket is gone and there is no conversation in it.
+    spare: Arc<AtomicBool>,
+    /// Cancelled when it has ended, however.
+    ended: CancellationToken,
 }
 
 #[derive(Debug)]
@@ -114,15 +111,10 @@ impl Handle {
             .is_ok()
     }
 
-    fn announce_provider(&self, found: Option<Found>) {
-        let Some(Found { info, model }) = found else {
-            return;
-        };
-        let message = format!(
-            "an Ollama at {} answers from now on, with {model} where no model is named: no provider is configured, and chat.detect_ollama names that place",
-            info.base_url
-        );
-        self.notices.send(Severity::Info, "provider_found", message);
+    /// Has the log begin anew with how things stand, because a socket's place in it is no longer kept; `after` is
+    /// the last event that the socket got. Returns the number before the resync, `None` where the session ended.
+    pub async fn resync(&self, after: u64) -> Option<u64> {
+        self.ask(|reply| Message::Resync(after, reply)).await
     }
 
     async fn ask<T>(&self, message: impl FnOnce(oneshot::Sender<T>) -> Message) -> Option<T> {

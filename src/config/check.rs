@@ -34,6 +34,7 @@ const CORE_TOOLS: [(&str, fn(&ToolsSettings) -> bool); 8] = [
     ("git", |tools| tools.git.enabled),
     ("web_search", |tools| tools.web_search.enabled),
 ];
+
 pub use self::mcp::added_server;
 #[cfg(test)]
 pub(crate) use self::server::LOCKABLE;

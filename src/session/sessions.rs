@@ -14,7 +14,8 @@ use tracing::Instrument as _;
 use super::resolve::{Defaults, LAYERS};
 use super::{Feed, Handle, INBOX, Message, Session, providers};
 use crate::exchange::context::Services;
-use crate::message::{Notice, SessionId, Severity};
+use crate::message::{SessionId, Severity};
+use crate::notices::Notices;
 use crate::protocol::event::{Event, Project, Ready, Sandbox};
 use crate::provider::registry::{Found, Providers};
 use crate::units::millis;
@@ -31,6 +32,7 @@ pub struct Daemon {
     pub(crate) services: Services,
     pub(crate) providers: Providers,
     pub(crate) mcp: crate::mcp::Mcp,
+    pub(crate) notices: Notices,
     /// What the sandbox enforces here, found out once and off the way to ready.
     pub(crate) sandbox: Shared<BoxFuture<'static, Sandbox>>,
     /// Permits for requests to providers that are not turns, and to MCP servers: [`MAX_SIDE_REQUESTS`].
@@ -63,12 +65,7 @@ impl Daemon {
             "an Ollama at {} answers from now on, with {model} where no model is named: no provider is configured, and chat.detect_ollama names that place",
             info.base_url
         );
-        tracing::info!("{message}");
-        self.mcp.tell(Notice {
-            severity: Severity::Info,
-            code: "provider_found".to_owned(),
-            message,
-        });
+        self.notices.send(Severity::Info, "provider_found", message);
     }
 
     pub(super) fn tool_names(&self) -> Vec<String> {

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use reqwest::header::{HeaderName, HeaderValue};
-use secrecy::ExposeSecret;
+use secrecy::ExposeSecret as _;
 
 use super::super::settings::{McpServerSettings, McpSettings};
 use super::super::{HttpServer, McpConfig, McpServerConfig, McpTransport, NamedValue, StdioServer};
@@ -150,12 +150,7 @@ pub fn added_server(name: &str, mut transport: McpTransport) -> Result<McpServer
     }
     match &mut transport {
         McpTransport::Stdio(server) => {
-            let values = server.env.values().map(ExposeSecret::expose_secret);
-            let args = server.args.iter().map(String::as_str);
-            let mut texts = args.chain(values).chain([server.command.as_str()]);
-            if texts.any(|text| text.contains('\0'))
-                || !server.env.keys().all(|key| is_variable(key))
-            {
+            if has_nul(server) || server.env.keys().any(|key| !is_variable(key)) {
                 return Err("fields `command`, `args`, `env`: no NUL characters, and no = in the name of a variable".to_owned());
             }
         }
@@ -166,10 +161,8 @@ pub fn added_server(name: &str, mut transport: McpTransport) -> Result<McpServer
                 .filter(|url| url.username().is_empty() && url.password().is_none())
                 .ok_or("field `url`: expected a URL such as https://host/path without user and password")?;
             check_endpoint(&parsed).map_err(|why| format!("field `url`: {why}"))?;
-            let is_fit = |(name, value): (&String, &NamedValue)| {
-                is_header_name(name) && is_header_value(value)
-            };
-            if !server.headers.iter().all(is_fit) {
+            let mut headers = server.headers.iter();
+            if headers.any(|(name, value)| header_problem(name, value.expose_secret()).is_some()) {
                 return Err("field `headers`: not all of them are headers".to_owned());
             }
             server.url = parsed.into();
@@ -221,20 +214,18 @@ pub(super) fn headers(
     findings: &mut Findings<'_>,
 ) -> BTreeMap<String, NamedValue> {
     for (name, value) in &headers {
-        let path: Vec<&str> = path.iter().copied().chain([name.as_str()]).collect();
-        if !is_header_name(name) {
-            findings.refuse(&path, "this is no name of an HTTP header");
-        } else if !is_header_value(value) {
-            findings.refuse(&path, "a header's value is printable ASCII on one line");
+        if let Some(problem) = header_problem(name, value.expose_secret()) {
+            let path: Vec<&str> = path.iter().copied().chain([name.as_str()]).collect();
+            findings.refuse(&path, problem);
         }
     }
     headers
 }
 
-fn is_header_name(name: &str) -> bool {
-    name.parse::<HeaderName>().is_ok()
-}
-
-fn is_header_value(value: &NamedValue) -> bool {
-    HeaderValue::from_str(value.expose_secret()).is_ok()
+fn header_problem(name: &str, value: &str) -> Option<&'static str> {
+    if name.parse::<HeaderName>().is_err() {
+        return Some("this is no name of an HTTP header");
+    }
+    let is_wrong = HeaderValue::from_str(value).is_err();
+    is_wrong.then_some("a header's value is printable ASCII on one line")
 }

@@ -76,7 +76,7 @@ fn tool(searxng: Option<&str>, brave: Option<&str>) -> impl Tool + use<> {
     telling(searxng, brave, Notices::default())
 }
 
-fn telling(searxng: Option<&str>, brave: Option<&str>, notices: Notices) -> impl Tool + use<> {
+fn notifying(searxng: Option<&str>, brave: Option<&str>, notices: Notices) -> impl Tool + use<> {
     web_search(
         WebSearchConfig {
             enabled: true,
@@ -204,8 +204,8 @@ async fn brave_answers_where_searxng_fails_and_the_answer_is_kept() {
     );
     let brave_url = format!("{}/res/v1/web/search", brave.start().await);
     let notices = Notices::default();
-    let mut told = notices.subscribe();
-    let tool = telling(Some(&searxng.start().await), Some(&brave_url), notices);
+    let mut received = notices.subscribe();
+    let tool = notifying(Some(&searxng.start().await), Some(&brave_url), notices);
     for _ in 0..2 {
         let (output, _) = search(&tool, "query").await;
         assert!(
@@ -241,9 +241,9 @@ async fn a_cause_is_told_once_and_a_passing_failure_not_at_all() {
     });
     searxng.then(502, "text/html", "").then(200, JSON, &passing);
     let notices = Notices::default();
-    let mut told = notices.subscribe();
+    let mut received = notices.subscribe();
     let (searxng, brave) = (searxng.start().await, brave.start().await);
-    let tool = telling(Some(&searxng), Some(&brave), notices);
+    let tool = notifying(Some(&searxng), Some(&brave), notices);
     for query in ["a", "b"] {
         search(&tool, query).await;
     }
