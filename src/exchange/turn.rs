@@ -272,20 +272,16 @@ impl Exchange<'_> {
         let model = self.setup.provider.model(&self.setup.model);
         self.ledger.add_turn(&whole.usage, &model, estimated);
         self.progress.ended.turns += 1;
-        let usage = &whole.usage;
         self.emit(Event::ChatUsage(TurnUsage {
             conversation_id: self.setup.conversation_id.clone(),
             message_id: self.setup.message_id.clone(),
             turn: request.turn,
-            input_tokens: usage.input,
-            output_tokens: usage.output,
-            cache_read_tokens: usage.cache_read,
-            cache_write_tokens: usage.cache_write,
+            tokens: whole.usage.into(),
             context: self.ledger.gauge.context(),
         }));
         tracing::info!(
-            input = usage.input,
-            output = usage.output,
+            input = whole.usage.input,
+            output = whole.usage.output,
             calls = whole.reply.calls.len(),
             stop = whole.raw_stop,
             "turn ended"

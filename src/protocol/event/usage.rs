@@ -15,18 +15,9 @@ pub struct TurnUsage {
     pub message_id: MessageId,
     /// Which turn of it.
     pub turn: u32,
-    /// All input tokens, cached ones included.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub input_tokens: Option<u64>,
-    /// Output tokens, reasoning included.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub output_tokens: Option<u64>,
-    /// Of the input: read from a cache.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cache_read_tokens: Option<u64>,
-    /// Of the input: written to a cache.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cache_write_tokens: Option<u64>,
+    /// Its tokens.
+    #[serde(flatten)]
+    pub tokens: Tokens,
     /// How full the context is.
     pub context: Context,
 }
