@@ -194,21 +194,32 @@ async fn refusals_are_classified_and_tell_no_key() {
 
 #[tokio::test]
 async fn an_error_body_without_end_is_read_to_its_limit() {
-    let server = Server::start(|mut socket, _| async move {
-        write(
-            &mut socket,
-            "HTTP/1.1 500 X\r\ntransfer-encoding: chunked\r\n\r\n",
-        )
-        .await;
-        let piece = format!("1000\r\n{}\r\n", "x".repeat(4096));
-        while socket.write_all(piece.as_bytes()).await.is_ok() {}
-        None
+    /// Pieces of 64 KiB, far more than the buffers of a connection hold.
+    const ALL: usize = 2048;
+    let (written, mut count) = tokio::sync::mpsc::channel(1);
+    let server = Server::start(move |mut socket, _| {
+        let written = written.clone();
+        async move {
+            write(
+                &mut socket,
+                "HTTP/1.1 500 X\r\ntransfer-encoding: chunked\r\n\r\n",
+            )
+            .await;
+            let piece = format!("10000\r\n{}\r\n", "x".repeat(0x10000));
+            let mut pieces = 0;
+            while pieces < ALL && socket.write_all(piece.as_bytes()).await.is_ok() {
+                pieces += 1;
+            }
+            written.send(pieces).await.unwrap();
+            None
+        }
     })
     .await;
     let endpoint = Endpoint::new(Arc::new(config(Some("key"))), Clients::default());
     let error = ask(&endpoint, &server.url).await.unwrap_err();
     assert_eq!(error.kind, ErrorKind::Server);
     assert!(error.message.len() <= 2048);
+    assert!(count.recv().await.unwrap() < ALL, "all of it was read");
 }
 
 #[tokio::test]
