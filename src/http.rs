@@ -151,24 +151,30 @@ fn is_loopback(url: &Url) -> bool {
 fn build(route: &Route, guard: bool) -> Result<Client, ClientError> {
     // Fails where a provider is installed already, which is as good.
     drop(rustls::crypto::ring::default_provider().install_default());
-    let (ca_file, client) = match route {
+    let settings = || match route {
+        Route::World(_) => settings(guard),
+        Route::Loopback | Route::LoopbackTls(_) => settings(guard).no_proxy(),
+    };
+    let ca_file = match route {
         Route::Loopback => {
             // Some local servers close after each stream although they announce to keep the connection (llama.cpp
             // b11434, 2026-11-22). A new one costs nothing here.
-            let client = settings(guard).pool_max_idle_per_host(0).no_proxy();
-            let client = client.tls_certs_only([]).build();
-            return client.map_err(|error| failed(&error));
+            let client = settings().pool_max_idle_per_host(0).tls_certs_only([]);
+            return client.build().map_err(|error| failed(&error));
         }
-        Route::LoopbackTls(ca_file) => (ca_file, settings(guard).no_proxy()),
-        Route::World(ca_file) => (ca_file, settings(guard)),
+        Route::LoopbackTls(ca_file) | Route::World(ca_file) => ca_file,
     };
     let mut roots = ca_file.as_deref().map_or_else(|| Ok(Vec::new()), read_ca)?;
     // Building fails without extra roots where the system's store is empty, as in small containers.
-    if settings(guard).build().is_err() {
-        let bundled = webpki_root_certs::TLS_SERVER_ROOT_CERTS.iter();
-        roots.extend(bundled.filter_map(|root| Certificate::from_der(root).ok()));
+    match settings().build() {
+        Ok(client) if roots.is_empty() => return Ok(client),
+        Ok(_) => {}
+        Err(_) => {
+            let bundled = webpki_root_certs::TLS_SERVER_ROOT_CERTS.iter();
+            roots.extend(bundled.filter_map(|root| Certificate::from_der(root).ok()));
+        }
     }
-    client
+    settings()
         .tls_certs_merge(roots)
         .build()
         .map_err(|error| failed(&error))

@@ -1,7 +1,7 @@
 //! The words every layer shares: ids, messages as a conversation remembers them, usage, danger levels.
 //!
-//! Nothing here runs, and nothing here belongs to one provider or to the wire. How a message looks
-//! to a client is in [`crate::protocol`]; how it looks to a model is each provider's own affair.
+//! Nothing here runs, and nothing belongs to one provider: how a message looks to a model is each provider's own
+//! affair. Clients see these types as they are where they can be serialised; [`crate::protocol`] has the rest.
 
 pub mod image;
 mod outcome;

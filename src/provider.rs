@@ -2,16 +2,16 @@
 //!
 //! A provider turns a [`Request`] into its own wire format and the answer back into [`Chunk`]s.
 //! All that is specific to one vendor stays inside its module, the form of tool results included.
-//! Whether a failed turn is tried again is decided by the exchange with `retry`; nothing here
-//! keeps a conversation.
+//! Whether a failed turn is tried again is decided by the exchange with `retry`. Here a request is only sent once more
+//! where it was refused for something that can be left out, or met a dead connection. Nothing here keeps a conversation.
 
-pub mod anthropic;
+mod anthropic;
 mod arguments;
 mod body;
 mod chat;
 mod compat;
-pub mod decode;
-pub mod error;
+mod decode;
+mod error;
 mod frames;
 mod gate;
 mod halves;
@@ -20,7 +20,7 @@ mod http;
 mod json;
 mod lines;
 pub mod models;
-pub mod ollama;
+mod ollama;
 mod quirks;
 mod record;
 pub mod registry;
@@ -28,11 +28,12 @@ pub mod replay;
 mod responses;
 pub mod retry;
 mod schema;
-pub mod scripted;
+mod scripted;
 mod sse;
 #[cfg(test)]
 mod testing;
 mod told;
+mod usage;
 
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;

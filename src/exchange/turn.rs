@@ -273,17 +273,16 @@ impl Exchange<'_> {
         let model = self.setup.provider.model(&self.setup.model);
         self.ledger.add_turn(&whole.usage, &model, estimated);
         self.progress.turns += 1;
-        let usage = &whole.usage;
         self.emit(Event::ChatUsage(TurnUsage {
             conversation_id: self.setup.conversation_id.clone(),
             message_id: self.setup.message_id.clone(),
             turn: request.turn,
-            tokens: (*usage).into(),
+            tokens: whole.usage.into(),
             context: self.ledger.gauge.context(),
         }));
         tracing::info!(
-            input = usage.input,
-            output = usage.output,
+            input = whole.usage.input,
+            output = whole.usage.output,
             calls = whole.reply.calls.len(),
             stop = whole.raw_stop,
             "turn ended"

@@ -8,7 +8,7 @@ mod blocks;
 mod cache;
 mod capabilities;
 mod content;
-mod decode;
+pub(super) mod decode;
 mod history;
 mod models;
 mod request;
@@ -29,7 +29,7 @@ use serde_json::Value;
 
 use self::amends::Amends;
 use self::capabilities::Capabilities;
-use self::decode::MessageDecoder;
+use self::decode::MessageWire;
 use self::models::Page;
 use self::request::{Prepared, Setting, prepare};
 use super::body::Framing;
@@ -66,7 +66,7 @@ const MAX_PAGES: usize = 8;
 const MAX_LISTED: usize = 4096;
 
 /// A provider instance that speaks Anthropic Messages.
-pub struct Anthropic {
+pub(super) struct Anthropic {
     endpoint: Endpoint,
     /// Models as the vendor listed them last; locked for a look-up or to take a list.
     listed: Mutex<HashMap<String, (Model, Capabilities)>>,
@@ -75,7 +75,7 @@ pub struct Anthropic {
 
 impl Anthropic {
     /// Makes the instance; nothing is sent before the first request.
-    pub fn new(config: Arc<ProviderConfig>, clients: Clients) -> Self {
+    pub(super) fn new(config: Arc<ProviderConfig>, clients: Clients) -> Self {
         Self {
             endpoint: Endpoint::new(config, clients),
             listed: Mutex::default(),
@@ -151,8 +151,8 @@ impl Anthropic {
         known
     }
 
-    /// Sends a turn, and sends it otherwise where [`Amends`] help.
-    async fn send(&self, request: Request<'_>) -> Result<ChunkStream, ProviderError> {
+    /// Sends one turn, and sends it otherwise where [`Amends`] help.
+    async fn answer(&self, request: Request<'_>) -> Result<ChunkStream, ProviderError> {
         let capabilities = self.capabilities(request.model);
         let mut setting = Setting {
             provider: &self.config().id,
@@ -164,7 +164,7 @@ impl Anthropic {
         };
         loop {
             let prepared = prepare(&request, setting);
-            let error = match self.attempt(&request, &prepared).await {
+            let error = match self.send(&request, &prepared).await {
                 Ok(chunks) => return Ok(self.told.once(&request, chunks)),
                 Err(error) => error,
             };
@@ -176,15 +176,15 @@ impl Anthropic {
         }
     }
 
-    async fn attempt(
+    async fn send(
         &self,
         request: &Request<'_>,
         prepared: &Prepared,
     ) -> Result<ChunkStream, ProviderError> {
-        let decoder = MessageDecoder::new(
+        let decoder = Decoder::new(
+            Box::new(MessageWire::new(prepared.prefix.clone())),
             &self.config().id,
             request.model,
-            prepared.prefix.clone(),
             ToolNames::new(request.tools),
             prepared.notices.clone(),
         );
@@ -195,7 +195,7 @@ impl Anthropic {
                 self.headers()?,
                 prepared.body.to_string().into_bytes(),
                 Framing::Sse,
-                Box::new(decoder),
+                decoder,
             )
             .await
     }
@@ -221,7 +221,7 @@ impl Provider for Anthropic {
         &'a self,
         request: Request<'a>,
     ) -> BoxFuture<'a, Result<ChunkStream, ProviderError>> {
-        self.send(request).boxed()
+        self.answer(request).boxed()
     }
 
     fn models(&self) -> BoxFuture<'_, Result<Vec<Model>, ProviderError>> {
@@ -261,16 +261,4 @@ impl Provider for Anthropic {
             None => super::models::describe(&config.id, &config.preset, id),
         }
     }
-}
-
-/// The parser of an answer that no request of ours led to: a recording.
-pub(super) fn decoder(provider: &str, model: &str) -> Box<dyn Decoder> {
-    let names = ToolNames::new(&[]);
-    Box::new(MessageDecoder::new(
-        provider,
-        model,
-        String::new(),
-        names,
-        Vec::new(),
-    ))
 }

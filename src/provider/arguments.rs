@@ -9,13 +9,14 @@ use serde_json::{Map, Value};
 
 use super::CallInput;
 
-/// Reads the whole input of a call: a JSON object, or nothing at all for a call without arguments.
+/// Reads the input of a call: a JSON object, or nothing at all for a call without arguments. `cut` says that its end
+/// was not seen: it is then whole only where its JSON is.
 ///
 /// Text that is no JSON is tried once more with raw control characters escaped, which some servers
 /// send inside strings. JSON that only ends too early was cut off, even where the server says that the
 /// call is whole (`docs/providers.md`, "Call arguments").
-pub(crate) fn parse(raw: &str) -> CallInput {
-    if raw.trim().is_empty() {
+pub(crate) fn parse(raw: &str, cut: bool) -> CallInput {
+    if raw.trim().is_empty() && !cut {
         return CallInput::Object(Map::new());
     }
     let read = serde_json::from_str(raw).or_else(|error| {
@@ -24,6 +25,7 @@ pub(crate) fn parse(raw: &str) -> CallInput {
     let raw = raw.to_owned();
     match read {
         Ok(Value::Object(input)) => CallInput::Object(input),
+        _ if cut => CallInput::Truncated { raw },
         Ok(_) => {
             let reason = "the input is no JSON object".to_owned();
             CallInput::Invalid { raw, reason }
@@ -35,16 +37,6 @@ pub(crate) fn parse(raw: &str) -> CallInput {
             let reason = error.to_string();
             CallInput::Invalid { raw, reason }
         }
-    }
-}
-
-/// Reads the input of a call that was not seen to end: whole only where its JSON is.
-pub(crate) fn parse_cut(raw: &str) -> CallInput {
-    match parse(raw) {
-        CallInput::Object(input) if !raw.trim().is_empty() => CallInput::Object(input),
-        _ => CallInput::Truncated {
-            raw: raw.to_owned(),
-        },
     }
 }
 
@@ -87,7 +79,7 @@ mod tests {
             (r#"{"a": 1}{"b": 2}"#, None),
         ];
         for (raw, expected) in cases {
-            let input = match parse(raw) {
+            let input = match parse(raw, false) {
                 CallInput::Object(input) => Some(Value::Object(input)),
                 CallInput::Invalid { raw: kept, .. } => {
                     assert_eq!(kept, raw);
@@ -101,7 +93,7 @@ mod tests {
             let cut = CallInput::Truncated {
                 raw: raw.to_owned(),
             };
-            assert_eq!(parse(raw), cut);
+            assert_eq!(parse(raw, false), cut);
         }
     }
 
@@ -111,8 +103,9 @@ mod tests {
             let expected = CallInput::Truncated {
                 raw: raw.to_owned(),
             };
-            assert_eq!(parse_cut(raw), expected);
+            assert_eq!(parse(raw, true), expected);
         }
-        assert!(matches!(parse_cut(r#"{"a": 1}"#), CallInput::Object(_)));
+        let whole = parse(r#"{"a": 1}"#, true);
+        assert!(matches!(whole, CallInput::Object(_)));
     }
 }

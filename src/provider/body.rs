@@ -36,7 +36,7 @@ pub(crate) fn chunks(
     bytes: ByteStream,
     framing: Framing,
     content_type: &str,
-    decoder: Box<dyn Decoder>,
+    decoder: Decoder,
 ) -> ChunkStream {
     let body = Body {
         bytes,
@@ -61,7 +61,7 @@ pub(crate) fn chunks(
 struct Body {
     bytes: ByteStream,
     frames: Frames,
-    decoder: Box<dyn Decoder>,
+    decoder: Decoder,
     /// What the decoder pushed last; kept for its allocation.
     decoded: Vec<Chunk>,
     halves: Halves,

@@ -5,6 +5,5 @@
 mod calls;
 pub(super) mod decode;
 pub(super) mod history;
-pub(super) mod message;
+mod message;
 pub(super) mod request;
-pub(super) mod usage;

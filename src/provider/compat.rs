@@ -1,7 +1,8 @@
 //! What Chat Completions and Responses share: sending with repairs, lists of models, checks of keys.
 //!
 //! A server that refuses a request for something it does not take gets it once more without, and the
-//! model is remembered as one that needs it so. Nothing else is tried again here.
+//! model is remembered as one that needs it so. A call that the server found wrong is sent once more with what was
+//! wrong. A turn that failed is tried again by the exchange alone.
 
 mod listing;
 
@@ -16,12 +17,13 @@ use reqwest::header::{AUTHORIZATION, HeaderMap};
 use serde_json::{Value, json};
 
 use super::body::Framing;
-use super::chat::decode::ChatDecoder;
-use super::decode::Decoder;
+use super::chat::decode::ChatWire;
+use super::decode::{Decoder, Wire};
+use super::history::images_left_out;
 use super::http::{Clients, Endpoint};
 use super::quirks::repair::{self, Learned, Repair, Repairs};
 use super::quirks::{Quirks, url, vendor};
-use super::responses::decode::ResponsesDecoder;
+use super::responses::decode::ResponsesWire;
 use super::schema::ToolNames;
 use super::told::Told;
 use super::{
@@ -29,7 +31,7 @@ use super::{
     models, responses,
 };
 use crate::config::ProviderConfig;
-use crate::message::{Message, Model, Notice, Part, Severity};
+use crate::message::{Model, Notice, Severity};
 
 /// Vendors whose list tells the window that a model has there; the table cannot know what is served. A
 /// server that nobody named may be one of them.
@@ -167,17 +169,17 @@ impl Server {
         draft: &Draft,
     ) -> Result<ChunkStream, ProviderError> {
         let config = self.endpoint.config();
-        let names = ToolNames::new(request.tools);
-        let notices = draft.notices.clone();
-        let decoder: Box<dyn Decoder> = match draft.api {
-            Api::Chat => Box::new(ChatDecoder::new(&config.id, request.model, names, notices)),
-            Api::Responses => Box::new(ResponsesDecoder::new(
-                &config.id,
-                request.model,
-                names,
-                notices,
-            )),
+        let wire: Box<dyn Wire> = match draft.api {
+            Api::Chat => Box::<ChatWire>::default(),
+            Api::Responses => Box::<ResponsesWire>::default(),
         };
+        let decoder = Decoder::new(
+            wire,
+            &config.id,
+            request.model,
+            ToolNames::new(request.tools),
+            draft.notices.clone(),
+        );
         self.endpoint
             .stream(
                 &url(&config.base_url, draft.api.path()),
@@ -204,91 +206,6 @@ impl Server {
                 }
             })
             .boxed()
-    }
-
-    /// Lists the models, completed from the table and from what local servers tell besides.
-    async fn list(&self) -> Result<Vec<Model>, ProviderError> {
-        let config = self.endpoint.config();
-        let own: &[&str] = match self.vendor() {
-            // Its own API tells more than the compatible one; older versions have another path.
-            "lmstudio" => &["/api/v1/models", "/api/v0/models"],
-            _ => &[],
-        };
-        let mut list = None;
-        for path in own {
-            if list.is_none() {
-                list = self.ask(&self.beside(path)).await.ok();
-            }
-        }
-        let list = match list {
-            Some(list) => list,
-            None => self.ask(&url(&config.base_url, "models")).await?,
-        };
-        if let Some(vendor) = listing::recognised(&list) {
-            self.recognised.get_or_init(|| vendor);
-        }
-        let vendor = self.vendor();
-        let props = match vendor {
-            "llamacpp" => self.ask(&self.beside("/props")).await.ok(),
-            _ => None,
-        };
-        let models = listing::models(&list, props.as_ref(), &config.id, vendor);
-        let by_id = models.iter().map(|model| (model.id.clone(), model.clone()));
-        *self.listed.lock() = by_id.collect();
-        for model in models.iter().filter(|model| !model.supports_tools) {
-            self.learned
-                .remember(&model.id, &Repairs::from([Repair::NoTools]));
-        }
-        Ok(models)
-    }
-
-    /// Asks for the list where it tells the window of a model that the table does not know, once for each.
-    async fn look_up_window(&self, model: &str) {
-        let tells = TELL_WINDOWS.contains(&self.vendor());
-        let is_listed = self.listed.lock().contains_key(model);
-        if !tells || is_listed || self.describe(model).context_window.is_some() {
-            return;
-        }
-        {
-            let mut looked_up = self.looked_up.lock();
-            if looked_up.len() >= MAX_LOOKED_UP || !looked_up.insert(model.to_owned()) {
-                return;
-            }
-        }
-        if let Err(error) = self.list().await {
-            tracing::debug!(model, %error, "no list of models");
-        }
-    }
-
-    /// Asks for something free that needs the key.
-    async fn check(&self) -> Result<(), ProviderError> {
-        let config = self.endpoint.config();
-        let vendor = self.vendor();
-        let path = match vendor {
-            // Its list of models is public.
-            "openrouter" => "key",
-            _ => "models",
-        };
-        match self.ask(&url(&config.base_url, path)).await {
-            // A restricted key may not list models and answers all the same.
-            Err(error) if vendor == "openai" && error.kind == ErrorKind::Permission => Ok(()),
-            outcome => outcome.map(drop),
-        }
-    }
-
-    /// What is known of a model without asking: from the last list, else from the table.
-    fn describe(&self, id: &str) -> Model {
-        let config = self.endpoint.config();
-        let listed = self.listed.lock().get(id).cloned();
-        let mut model = listed.unwrap_or_else(|| models::describe(&config.id, self.vendor(), id));
-        let repairs = self.learned.repairs(id);
-        if repairs.contains(&Repair::NoTools) {
-            model.supports_tools = false;
-        }
-        if repairs.contains(&Repair::NoImages) {
-            model.supports_vision = Some(false);
-        }
-        model
     }
 
     /// Adds what to do where the window is the user's own to widen.
@@ -328,40 +245,94 @@ impl Provider for Server {
     }
 
     fn models(&self) -> BoxFuture<'_, Result<Vec<Model>, ProviderError>> {
-        self.list().boxed()
+        async move {
+            let config = self.endpoint.config();
+            let own: &[&str] = match self.vendor() {
+                // Its own API tells more than the compatible one; older versions have another path.
+                "lmstudio" => &["/api/v1/models", "/api/v0/models"],
+                _ => &[],
+            };
+            let mut list = None;
+            for path in own {
+                if list.is_none() {
+                    list = self.ask(&self.beside(path)).await.ok();
+                }
+            }
+            let list = match list {
+                Some(list) => list,
+                None => self.ask(&url(&config.base_url, "models")).await?,
+            };
+            if let Some(vendor) = listing::recognised(&list) {
+                self.recognised.get_or_init(|| vendor);
+            }
+            let vendor = self.vendor();
+            let props = match vendor {
+                "llamacpp" => self.ask(&self.beside("/props")).await.ok(),
+                _ => None,
+            };
+            let models = listing::models(&list, props.as_ref(), &config.id, vendor);
+            let by_id = models.iter().map(|model| (model.id.clone(), model.clone()));
+            *self.listed.lock() = by_id.collect();
+            for model in models.iter().filter(|model| !model.supports_tools) {
+                self.learned
+                    .remember(&model.id, &Repairs::from([Repair::NoTools]));
+            }
+            Ok(models)
+        }
+        .boxed()
     }
 
     fn validate(&self) -> BoxFuture<'_, Result<(), ProviderError>> {
-        self.check().boxed()
+        async move {
+            let config = self.endpoint.config();
+            let vendor = self.vendor();
+            let path = match vendor {
+                // Its list of models is public.
+                "openrouter" => "key",
+                _ => "models",
+            };
+            match self.ask(&url(&config.base_url, path)).await {
+                // A restricted key may not list models and answers all the same.
+                Err(error) if vendor == "openai" && error.kind == ErrorKind::Permission => Ok(()),
+                outcome => outcome.map(drop),
+            }
+        }
+        .boxed()
     }
 
     fn look_up<'a>(&'a self, model: &'a str) -> BoxFuture<'a, ()> {
-        self.look_up_window(model).boxed()
+        async move {
+            let tells = TELL_WINDOWS.contains(&self.vendor());
+            let is_listed = self.listed.lock().contains_key(model);
+            if !tells || is_listed || self.model(model).context_window.is_some() {
+                return;
+            }
+            {
+                let mut looked_up = self.looked_up.lock();
+                if looked_up.len() >= MAX_LOOKED_UP || !looked_up.insert(model.to_owned()) {
+                    return;
+                }
+            }
+            if let Err(error) = self.models().await {
+                tracing::debug!(model, %error, "no list of models");
+            }
+        }
+        .boxed()
     }
 
     fn model(&self, id: &str) -> Model {
-        self.describe(id)
+        let config = self.endpoint.config();
+        let listed = self.listed.lock().get(id).cloned();
+        let mut model = listed.unwrap_or_else(|| models::describe(&config.id, self.vendor(), id));
+        let repairs = self.learned.repairs(id);
+        if repairs.contains(&Repair::NoTools) {
+            model.supports_tools = false;
+        }
+        if repairs.contains(&Repair::NoImages) {
+            model.supports_vision = Some(false);
+        }
+        model
     }
-}
-
-/// Says that a model sees none of the pictures of a conversation; nothing where there are none.
-pub(super) fn images_left_out(request: &Request<'_>) -> Option<Notice> {
-    let has_image = |message: &Message| {
-        let parts = match message {
-            Message::User(parts) => parts,
-            Message::ToolResult(result) => &result.content,
-            Message::Reply(_) => return false,
-        };
-        parts.iter().any(|part| matches!(part, Part::Image { .. }))
-    };
-    request.messages.iter().any(has_image).then(|| Notice {
-        severity: Severity::Warning,
-        code: "images_left_out".to_owned(),
-        message: format!(
-            "model \"{}\" does not see images: they were left out, and it was told so; choose another model to have them seen",
-            request.model
-        ),
-    })
 }
 
 fn no_tools(model: &str) -> Notice {

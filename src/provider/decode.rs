@@ -10,51 +10,19 @@ use super::schema::ToolNames;
 use super::{CallInput, Chunk, End, ErrorKind, MAX_CALLS, ProviderError, Stop};
 use crate::message::{NativeReply, Notice, Usage};
 
-/// Most bytes of text, thinking, input and items of one answer; several times any real one, of which
-/// some repeat all their items at the end.
-const MAX_BYTES: usize = 64 * 1024 * 1024;
-
-/// Turns the frames of one response into chunks. After an error, before which the calls still open are
-/// closed as truncated, nothing more is fed.
-pub trait Decoder: Send {
-    /// Takes the data of a server-sent event with its event name (empty where it has none), or a line of
-    /// NDJSON.
-    ///
-    /// # Errors
-    ///
-    /// The provider's own error where the frame is one, or [`ErrorKind::Protocol`].
-    fn frame(
-        &mut self,
-        event: &str,
-        data: &str,
-        chunks: &mut Vec<Chunk>,
-    ) -> Result<(), ProviderError>;
-
-    /// Takes a whole JSON body: the answer of a server that did not stream.
-    ///
-    /// # Errors
-    ///
-    /// As [`Decoder::frame`].
-    fn whole(&mut self, body: &str, chunks: &mut Vec<Chunk>) -> Result<(), ProviderError>;
-
-    /// Says that the bytes ended; pushes [`Chunk::End`] where it has not been pushed yet.
-    ///
-    /// # Errors
-    ///
-    /// [`ErrorKind::IncompleteStream`] where the end marker is missing.
-    fn finish(&mut self, chunks: &mut Vec<Chunk>) -> Result<(), ProviderError>;
-
-    /// Whether the end marker was seen, so that the rest of the bytes need not be waited for.
-    fn is_done(&self) -> bool;
-}
+/// Most bytes of the frames of one answer; several times those of any real one, of which some have 600 bytes for each
+/// token, and some repeat all their items at the end.
+pub(super) const MAX_BYTES: usize = 256 * 1024 * 1024;
 
 /// What is particular to one wire format. Nothing more is fed once the answer ended or a step failed.
 pub(super) trait Wire: Send {
-    /// What a frame is that ends too early: by a broken server, or by a broken connection.
-    const CUT_FRAME: ErrorKind = ErrorKind::Protocol;
+    /// Returns its name in [`NativeReply::wire`] and in recordings.
+    fn name(&self) -> &'static str;
 
-    /// The error for an answer without an end marker.
-    const NO_END: &str;
+    /// Returns what a frame is that ends too early: by a broken server, or by a broken connection.
+    fn cut_frame(&self) -> ErrorKind {
+        ErrorKind::Protocol
+    }
 
     fn frame(&mut self, frame: &Json<'_>, answer: &mut Answer) -> Result<(), ProviderError>;
 
@@ -67,39 +35,112 @@ pub(super) trait Wire: Send {
     }
 
     /// Takes that the bytes ended without an end marker; an answer may be whole all the same.
-    fn finish(&mut self, _answer: &mut Answer) -> Result<(), ProviderError> {
-        Err(incomplete(Self::NO_END))
-    }
+    fn finish(&mut self, answer: &mut Answer) -> Result<(), ProviderError>;
 
     /// Closes the calls that are open, for the answer broke off.
-    fn close_calls(&mut self, answer: &mut Answer);
+    fn close_calls(&mut self, _answer: &mut Answer) {}
 }
 
-/// The parser of one answer in the format `W`.
-pub(super) struct WireDecoder<W> {
-    pub(super) wire: W,
-    pub(super) answer: Answer,
+/// Turns the frames of one answer into chunks. After an error, before which the calls still open are
+/// closed as truncated, nothing more is fed.
+pub(crate) struct Decoder {
+    wire: Box<dyn Wire>,
+    answer: Answer,
+    /// Bytes of the frames so far.
+    pub(super) bytes: usize,
 }
 
-impl<W: Wire> WireDecoder<W> {
+impl Decoder {
+    /// Makes a decoder for an answer of `model` from the provider instance `provider`.
+    ///
+    /// `names` leads to the tools' own names; `notices` are passed on as the answer begins.
+    pub(super) fn new(
+        wire: Box<dyn Wire>,
+        provider: &str,
+        model: &str,
+        names: ToolNames,
+        notices: Vec<Notice>,
+    ) -> Self {
+        let answer = Answer {
+            wire: wire.name(),
+            provider: provider.to_owned(),
+            model: model.to_owned(),
+            names,
+            notices,
+            ..Answer::default()
+        };
+        Self {
+            wire,
+            answer,
+            bytes: 0,
+        }
+    }
+
+    /// Takes the data of a server-sent event with its event name (empty where it has none), or a line of
+    /// NDJSON.
+    pub(super) fn frame(
+        &mut self,
+        event: &str,
+        data: &str,
+        chunks: &mut Vec<Chunk>,
+    ) -> Result<(), ProviderError> {
+        let data = data.trim();
+        if self.answer.done || data.is_empty() {
+            return Ok(());
+        }
+        let outcome = if data.starts_with("[DONE]") {
+            self.wire.marker(&mut self.answer)
+        } else if event == "error" {
+            let payload = json::read_piece(data).unwrap_or_else(|_| Value::from(data));
+            Err(ProviderError::from_payload(&payload, None))
+        } else {
+            event.clone_into(&mut self.answer.event);
+            self.read(data, |wire, frame, answer| wire.frame(frame, answer))
+        };
+        self.settle(outcome, chunks)
+    }
+
+    /// Takes a whole JSON body: the answer of a server that did not stream.
+    pub(super) fn whole(
+        &mut self,
+        body: &str,
+        chunks: &mut Vec<Chunk>,
+    ) -> Result<(), ProviderError> {
+        let outcome = self.read(body, |wire, body, answer| wire.whole(body, answer));
+        self.settle(outcome, chunks)
+    }
+
+    /// Takes that the bytes ended; pushes [`Chunk::End`] where it has not been pushed yet.
+    pub(super) fn finish(&mut self, chunks: &mut Vec<Chunk>) -> Result<(), ProviderError> {
+        if self.answer.done {
+            return Ok(());
+        }
+        let outcome = self.wire.finish(&mut self.answer);
+        self.settle(outcome, chunks)
+    }
+
+    /// Whether the end marker was seen, so that the rest of the bytes need not be waited for.
+    pub(super) fn is_done(&self) -> bool {
+        self.answer.done
+    }
+
     fn read(
         &mut self,
         text: &str,
-        take: impl FnOnce(&mut W, &Json<'_>, &mut Answer) -> Result<(), ProviderError>,
+        take: impl FnOnce(&mut dyn Wire, &Json<'_>, &mut Answer) -> Result<(), ProviderError>,
     ) -> Result<(), ProviderError> {
+        self.bytes = self.bytes.saturating_add(text.len());
         let text = json::pieces(text);
         let json: Json<'_> = serde_json::from_str(&text).map_err(|error| {
             let kind = if error.is_eof() {
-                W::CUT_FRAME
+                self.wire.cut_frame()
             } else {
                 ErrorKind::Protocol
             };
             ProviderError::new(kind, format!("a frame of the answer is no JSON: {error}"))
         })?;
-        let unique = json::repeats(&json).then(|| Value::from(&json));
-        let json = unique.as_ref().map_or(json, Json::from);
-        take(&mut self.wire, &json, &mut self.answer)?;
-        if self.answer.bytes > MAX_BYTES && !self.answer.done {
+        take(&mut *self.wire, &json, &mut self.answer)?;
+        if self.bytes > MAX_BYTES && !self.answer.done {
             return Err(ProviderError::too_large(MAX_BYTES));
         }
         Ok(())
@@ -120,47 +161,6 @@ impl<W: Wire> WireDecoder<W> {
     }
 }
 
-impl<W: Wire> Decoder for WireDecoder<W> {
-    fn frame(
-        &mut self,
-        event: &str,
-        data: &str,
-        chunks: &mut Vec<Chunk>,
-    ) -> Result<(), ProviderError> {
-        let data = data.trim();
-        if self.answer.done || data.is_empty() {
-            return Ok(());
-        }
-        let outcome = if data.starts_with("[DONE]") {
-            self.wire.marker(&mut self.answer)
-        } else if event == "error" {
-            let payload = json::read_piece(data).unwrap_or_else(|_| Value::from(data));
-            Err(ProviderError::from_payload(&payload, None))
-        } else {
-            event.clone_into(&mut self.answer.event);
-            self.read(data, W::frame)
-        };
-        self.settle(outcome, chunks)
-    }
-
-    fn whole(&mut self, body: &str, chunks: &mut Vec<Chunk>) -> Result<(), ProviderError> {
-        let outcome = self.read(body, W::whole);
-        self.settle(outcome, chunks)
-    }
-
-    fn finish(&mut self, chunks: &mut Vec<Chunk>) -> Result<(), ProviderError> {
-        if self.answer.done {
-            return Ok(());
-        }
-        let outcome = self.wire.finish(&mut self.answer);
-        self.settle(outcome, chunks)
-    }
-
-    fn is_done(&self) -> bool {
-        self.answer.done
-    }
-}
-
 /// One answer as far as it has come: what is passed on of it, and what every format keeps.
 #[derive(Debug, Default)]
 pub(super) struct Answer {
@@ -174,34 +174,12 @@ pub(super) struct Answer {
     /// The name of the event that the frame came in; empty where it has none.
     pub(super) event: String,
     pub(super) has_text: bool,
-    pub(super) has_thinking: bool,
     calls: usize,
-    bytes: usize,
     pub(super) usage: Usage,
     pub(super) chunks: Vec<Chunk>,
 }
 
 impl Answer {
-    /// An answer of `model` from the provider instance `provider`, in the format `wire`.
-    ///
-    /// `names` leads to the tools' own names; `notices` are passed on as the answer begins.
-    pub(super) fn new(
-        wire: &'static str,
-        provider: &str,
-        model: &str,
-        names: ToolNames,
-        notices: Vec<Notice>,
-    ) -> Self {
-        Self {
-            wire,
-            provider: provider.to_owned(),
-            model: model.to_owned(),
-            names,
-            notices,
-            ..Self::default()
-        }
-    }
-
     /// Says that the answer began, at the latest when there is something of it; `model` is empty where the
     /// server names none.
     pub(super) fn begin(&mut self, model: &str) {
@@ -214,16 +192,10 @@ impl Answer {
         }
     }
 
-    /// Counts bytes that are kept besides those passed on.
-    pub(super) fn keep(&mut self, bytes: usize) {
-        self.bytes = self.bytes.saturating_add(bytes);
-    }
-
     pub(super) fn text(&mut self, text: &str) {
         if !text.is_empty() {
             self.begin("");
             self.has_text = true;
-            self.keep(text.len());
             self.chunks.push(Chunk::Text(text.to_owned()));
         }
     }
@@ -231,8 +203,6 @@ impl Answer {
     pub(super) fn thinking(&mut self, text: &str) {
         if !text.is_empty() {
             self.begin("");
-            self.has_thinking = true;
-            self.keep(text.len());
             self.chunks.push(Chunk::Thinking(text.to_owned()));
         }
     }
@@ -306,7 +276,6 @@ impl OpenCall {
 
     pub(super) fn push(&mut self, fragment: &str, answer: &mut Answer) {
         self.input.push_str(fragment);
-        answer.keep(fragment.len());
         self.pass_on(fragment.to_owned(), answer);
     }
 

@@ -39,7 +39,7 @@ pub struct ProviderError {
     pub retry_after: Option<Duration>,
     /// The provider's own word on whether the same request may succeed later (`x-should-retry`).
     pub should_retry: Option<bool>,
-    /// Whether the provider was not asked at all, for it is known to be busy: no attempt of the turn's.
+    /// Whether nothing was sent, because the provider is known to be busy; it does not count as an attempt.
     pub not_sent: bool,
     /// How many requests in a row it has refused, of whichever conversation; see `retry::Failures`. `None`
     /// where the failure is not about load, and so says nothing of others.

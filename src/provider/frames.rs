@@ -141,7 +141,7 @@ impl Frames {
         match &mut self.form {
             Form::Blank => return self.take_first(&line, ended),
             Form::Events(event) => {
-                let frame = event.take_line(line)?;
+                let frame = event.take_line(&line)?;
                 self.pieces.extend(frame.map(Piece::Frame));
             }
             Form::Rows => self.push_row(line, ended),
@@ -178,20 +178,23 @@ impl Frames {
         self.count_blank(line.len() - first.len() + 1)?;
         self.form = match first.bytes().next() {
             None => return Ok(()),
-            // A line that is whole and has no end is the whole answer; one that ends and is not whole, its beginning.
-            Some(b'{' | b'[') if self.is_ndjson && is_whole(&first) == ended => {
-                self.push_row(first, ended);
-                Form::Rows
-            }
-            Some(b'{') if !self.is_ndjson && self.is_event_stream && is_whole(&first) => {
-                Form::OneRow(first)
-            }
+            Some(b'{' | b'[') if self.is_ndjson => match (ended, is_whole(&first)) {
+                (true, true) => {
+                    self.push_row(first, true);
+                    Form::Rows
+                }
+                // The beginning of a row: the bytes broke off.
+                (false, false) => Form::Rows,
+                // The whole answer without a line feed at its end, or the first line of it.
+                (false, true) | (true, false) => Form::Whole(first),
+            },
+            Some(b'{') if self.is_event_stream && is_whole(&first) => Form::OneRow(first),
             Some(b'{' | b'[') => Form::Whole(first),
             Some(_) => match self.refusal(first.as_bytes()) {
                 Some(what) => Form::Refused(what, first),
                 None => {
                     let mut event = Event::default();
-                    event.take_line(first)?;
+                    event.take_line(&first)?;
                     Form::Events(event)
                 }
             },

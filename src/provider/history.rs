@@ -5,10 +5,30 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::Request;
-use crate::message::{Part, Reply, ToolId};
+use crate::message::{Message, Notice, Part, Reply, Severity, ToolId};
 
 /// What stands for an image that the model cannot see.
 pub(super) const IMAGE_OMITTED: &str = "[image omitted: the model does not see images]";
+
+/// Returns the notice that a model sees none of the images of a conversation; `None` where there are none.
+pub(super) fn images_left_out(request: &Request<'_>) -> Option<Notice> {
+    let has_image = |message: &Message| {
+        let parts = match message {
+            Message::User(parts) => parts,
+            Message::ToolResult(result) => &result.content,
+            Message::Reply(_) => return false,
+        };
+        parts.iter().any(|part| matches!(part, Part::Image { .. }))
+    };
+    request.messages.iter().any(has_image).then(|| Notice {
+        severity: Severity::Warning,
+        code: "images_left_out".to_owned(),
+        message: format!(
+            "model \"{}\" does not see images: they were left out, and it was told so; choose another model to have them seen",
+            request.model
+        ),
+    })
+}
 
 /// Returns the items of a reply that the same provider instance and model made in the same format.
 pub(super) fn own_items<'a>(

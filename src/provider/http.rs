@@ -1,7 +1,8 @@
 //! HTTP to a provider: one [`Endpoint`] per provider instance.
 //!
 //! Sends, waits within the instance's limits, turns failures into [`ProviderError`], and hands the
-//! bytes of an answer to `body`. Nothing here knows a wire format or tries again.
+//! bytes of an answer to `body`. Nothing here knows a wire format. Only a request that met a dead connection is sent
+//! once more, by [`crate::http::send`].
 
 mod fault;
 pub(super) mod secrets;
@@ -131,7 +132,7 @@ impl Endpoint {
         mut headers: HeaderMap,
         body: Vec<u8>,
         framing: Framing,
-        decoder: Box<dyn Decoder>,
+        decoder: Decoder,
     ) -> Result<ChunkStream, ProviderError> {
         let accepted = match framing {
             Framing::Sse => "text/event-stream",

@@ -5,10 +5,9 @@
 //! the next piece ([`super::halves`]); elsewhere it becomes U+FFFD, as in every lenient decoder.
 
 use std::borrow::Cow;
-use std::collections::BTreeSet;
 
 use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::halves;
 
@@ -27,34 +26,39 @@ pub(crate) fn pieces(text: &str) -> Cow<'_, str> {
     mended(text, halves::mark)
 }
 
-/// A value as it stands in the text it was read from; a missing field is [`Json::Null`].
+/// A value as it stands in the text it was read from.
 pub(crate) use serde_json_borrow::Value as Json;
 
-/// Reads a string field; empty where it is missing or no string.
-pub(crate) fn text<'a>(value: &'a Json<'a>, key: &'a str) -> &'a str {
-    value.get(key).as_str().unwrap_or_default()
+/// Returns a field of an object, the last of those with its name; [`Json::Null`] where there is none.
+pub(crate) fn field<'a>(value: &'a Json<'a>, key: &str) -> &'a Json<'a> {
+    let fields = value.as_object().map(|fields| fields.as_vec().iter());
+    let mut fields = fields.into_iter().flatten().rev();
+    let found = fields.find(|(name, _)| *name == key);
+    found.map_or(&Json::Null, |(_, value)| value)
 }
 
-/// The same of a value that is kept.
+/// Returns a string field; empty where it is missing or no string.
+pub(crate) fn text<'a>(value: &'a Json<'a>, key: &str) -> &'a str {
+    field(value, key).as_str().unwrap_or_default()
+}
+
+/// Returns a field that is an array; empty where it is missing or none.
+pub(crate) fn array<'a>(value: &'a Json<'a>, key: &str) -> &'a [Json<'a>] {
+    field(value, key).as_array().unwrap_or_default()
+}
+
+/// Returns a string field of a value that is kept; empty where it is missing or no string.
 pub(crate) fn string<'a>(value: &'a Value, key: &str) -> &'a str {
     value.get(key).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// Reads a field that is an array; empty where it is missing or none.
-pub(crate) fn array<'a>(value: &'a Json<'a>, key: &'a str) -> &'a [Json<'a>] {
-    value.get(key).as_array().unwrap_or_default()
-}
-
-/// Whether an object in a value has a name twice: the last of them counts, and [`Json::get`] finds the first.
-pub(crate) fn repeats(value: &Json<'_>) -> bool {
-    match value {
-        Json::Object(fields) => {
-            let mut names = BTreeSet::new();
-            let mut fields = fields.iter();
-            fields.any(|(name, value)| !names.insert(name) || repeats(value))
+/// Appends to a text that may not be there yet.
+pub(crate) fn append(object: &mut Map<String, Value>, key: &str, more: &str) {
+    match object.get_mut(key) {
+        Some(Value::String(whole)) => whole.push_str(more),
+        _ => {
+            object.insert(key.to_owned(), Value::from(more));
         }
-        Json::Array(items) => items.iter().any(repeats),
-        _ => false,
     }
 }
 

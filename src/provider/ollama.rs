@@ -3,7 +3,7 @@
 //! Its OpenAI-compatible side is not used: that one ignores the context size and drops what does not fit
 //! without a word (`docs/providers.md`, "Ollama: the context trap").
 
-mod decode;
+pub(super) mod decode;
 mod models;
 mod request;
 
@@ -25,12 +25,9 @@ use super::told::Told;
 use super::{ChunkStream, ErrorKind, Provider, ProviderError, Request, WiderWindow};
 use crate::config::ProviderConfig;
 use crate::message::Model;
-use decode::ChatDecoder;
+use decode::OllamaWire;
 use models::Facts;
 use request::Target;
-
-/// The name of the wire format in a [`crate::message::NativeReply`].
-const WIRE: &str = "ollama-chat";
 
 /// Most models whose abilities are kept; what comes after is asked for at each turn.
 const MAX_KNOWN: usize = 256;
@@ -39,7 +36,7 @@ const MAX_KNOWN: usize = 256;
 const SHOWN_AT_ONCE: usize = 4;
 
 /// An Ollama server, on this machine or elsewhere.
-pub struct Ollama {
+pub(super) struct Ollama {
     endpoint: Endpoint,
     /// Address of the server, without path.
     root: String,
@@ -51,7 +48,7 @@ pub struct Ollama {
 
 impl Ollama {
     /// Makes an instance without touching the network.
-    pub fn new(config: Arc<ProviderConfig>, clients: Clients) -> Self {
+    pub(super) fn new(config: Arc<ProviderConfig>, clients: Clients) -> Self {
         Self {
             root: root(&config.base_url).to_owned(),
             endpoint: Endpoint::new(config, clients),
@@ -89,13 +86,12 @@ impl Ollama {
     ) -> Result<ChunkStream, ProviderError> {
         let target = self.target(facts);
         let (body, notices) = target.body(request);
-        let estimate = request::estimate(&body);
-        let decoder = ChatDecoder::new(
+        let decoder = Decoder::new(
+            Box::new(OllamaWire::new(request::estimate(&body))),
             target.provider,
             request.model,
             ToolNames::new(request.tools),
             notices,
-            estimate,
         );
         let chunks = self
             .endpoint
@@ -105,7 +101,7 @@ impl Ollama {
                 self.headers()?,
                 body.to_string().into_bytes(),
                 Framing::Ndjson,
-                Box::new(decoder),
+                decoder,
             )
             .await?;
         Ok(self.told.once(request, chunks))
@@ -228,17 +224,6 @@ fn ends_the_turn(kind: ErrorKind) -> bool {
         ErrorKind::Timeout,
     ];
     ending.contains(&kind)
-}
-
-/// The parser of an answer that no request of ours led to: a recording.
-pub(super) fn decoder(provider: &str, model: &str) -> Box<dyn Decoder> {
-    Box::new(ChatDecoder::new(
-        provider,
-        model,
-        ToolNames::default(),
-        Vec::new(),
-        0,
-    ))
 }
 
 #[cfg(test)]

@@ -24,7 +24,7 @@ use tokio::time::Instant;
 
 use super::body::ByteStream;
 use super::http::secrets::Secrets;
-use super::{ErrorKind, ProviderError};
+use super::{ErrorKind, ProviderError, anthropic, chat, ollama, responses};
 use crate::config::{ProviderConfig, ProviderKind};
 
 /// The list of recordings in their directory.
@@ -211,10 +211,10 @@ fn ending(headers: &BTreeMap<String, String>) -> &'static str {
 
 fn api(kind: ProviderKind) -> &'static str {
     match kind {
-        ProviderKind::Anthropic => "anthropic-messages",
-        ProviderKind::Responses => "openai-responses",
-        ProviderKind::Chat => "openai-chat",
-        ProviderKind::Ollama => "ollama-chat",
+        ProviderKind::Anthropic => anthropic::decode::WIRE,
+        ProviderKind::Responses => responses::decode::WIRE,
+        ProviderKind::Chat => chat::decode::WIRE,
+        ProviderKind::Ollama => ollama::decode::WIRE,
         ProviderKind::Scripted => "scripted",
     }
 }

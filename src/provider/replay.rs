@@ -5,12 +5,14 @@
 use bytes::Bytes;
 use futures::stream::{Stream, StreamExt};
 
+use super::anthropic::decode::MessageWire;
 use super::body::{self, Framing};
-use super::chat::decode::ChatDecoder;
-use super::decode::Decoder;
-use super::responses::decode::ResponsesDecoder;
+use super::chat::decode::ChatWire;
+use super::decode::{self, Decoder};
+use super::ollama::decode::OllamaWire;
+use super::responses::decode::ResponsesWire;
 use super::schema::ToolNames;
-use super::{ChunkStream, ProviderError, anthropic, ollama};
+use super::{ChunkStream, ProviderError, anthropic, chat, ollama, responses};
 
 /// A wire format that answers can be read in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,10 +39,10 @@ impl Wire {
     /// The name that recordings have.
     pub fn name(self) -> &'static str {
         match self {
-            Self::Anthropic => "anthropic-messages",
-            Self::Chat => "openai-chat",
-            Self::Responses => "openai-responses",
-            Self::Ollama => "ollama-chat",
+            Self::Anthropic => anthropic::decode::WIRE,
+            Self::Chat => chat::decode::WIRE,
+            Self::Responses => responses::decode::WIRE,
+            Self::Ollama => ollama::decode::WIRE,
         }
     }
 
@@ -67,7 +69,8 @@ impl Wire {
         S: Stream<Item = Result<Bytes, ProviderError>> + Send + 'static,
     {
         let bytes = reads.boxed();
-        let decoder = self.decoder(provider, model);
+        let names = ToolNames::default();
+        let decoder = Decoder::new(self.wire(), provider, model, names, Vec::new());
         body::chunks(bytes, self.framing(), content_type, decoder)
     }
 
@@ -78,13 +81,12 @@ impl Wire {
         }
     }
 
-    fn decoder(self, provider: &str, model: &str) -> Box<dyn Decoder> {
-        let names = ToolNames::new(&[]);
+    fn wire(self) -> Box<dyn decode::Wire> {
         match self {
-            Self::Anthropic => anthropic::decoder(provider, model),
-            Self::Chat => Box::new(ChatDecoder::new(provider, model, names, Vec::new())),
-            Self::Responses => Box::new(ResponsesDecoder::new(provider, model, names, Vec::new())),
-            Self::Ollama => ollama::decoder(provider, model),
+            Self::Anthropic => Box::<MessageWire>::default(),
+            Self::Chat => Box::<ChatWire>::default(),
+            Self::Responses => Box::<ResponsesWire>::default(),
+            Self::Ollama => Box::<OllamaWire>::default(),
         }
     }
 }

@@ -32,14 +32,14 @@ use situation::Situation;
 const MODEL: &str = "scripted";
 
 /// A script in a provider's place.
-pub struct Scripted {
+pub(super) struct Scripted {
     config: Arc<ProviderConfig>,
     script: OnceLock<Result<Script, ProviderError>>,
 }
 
 impl Scripted {
     /// Makes an instance without reading its script.
-    pub fn new(config: Arc<ProviderConfig>) -> Self {
+    pub(super) fn new(config: Arc<ProviderConfig>) -> Self {
         Self {
             config,
             script: OnceLock::new(),

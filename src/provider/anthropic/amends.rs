@@ -1,7 +1,7 @@
 //! The two refusals that no table of models foresees, and what is sent instead.
 //!
 //! The vendor alone counts the tokens of the input, and it alone can read a signature. Any other refusal is an error.
-//! Wording: `docs/providers.md`, "Refusals that can be repaired".
+//! Wording: `docs/providers.md`, "Refusals that can be repaired", the last part.
 
 use super::request::Prepared;
 use crate::provider::ProviderError;

@@ -4,11 +4,9 @@
 //! with the next request, so a block is kept as the JSON it is and only grows by its deltas.
 
 use serde_json::{Map, Value};
-use serde_json_borrow::ObjectAsVec;
 
-use crate::provider::chat::message::append;
 use crate::provider::decode::{Answer, OpenCall, as_object};
-use crate::provider::json::{Json, text};
+use crate::provider::json::{Json, append, field, text};
 use crate::provider::{CallInput, ProviderError, arguments};
 
 #[derive(Debug)]
@@ -85,14 +83,9 @@ impl Block {
                 answer.thinking(more);
             }
             "input_json_delta" => self.call.push(text(delta, "partial_json"), answer),
-            kind => {
-                answer.keep(delta.to_string().len());
-                match kind {
-                    "signature_delta" => self.set("signature", text(delta, "signature")),
-                    "citations_delta" => self.cite(delta.get("citation")),
-                    _ => self.grow_unknown(delta),
-                }
-            }
+            "signature_delta" => self.set("signature", text(delta, "signature")),
+            "citations_delta" => self.cite(field(delta, "citation")),
+            _ => self.grow_unknown(delta),
         }
     }
 
@@ -111,7 +104,7 @@ impl Block {
                 self.call.push(&whole, answer);
             }
         }
-        if let CallInput::Object(_) = arguments::parse_cut(&self.call.input) {
+        if let CallInput::Object(_) = arguments::parse(&self.call.input, true) {
             self.settle(false, answer);
         }
     }
@@ -121,12 +114,7 @@ impl Block {
         if self.call.index.is_none() || self.call.closed {
             return;
         }
-        let input = if cut {
-            arguments::parse_cut(&self.call.input)
-        } else {
-            arguments::parse(&self.call.input)
-        };
-        self.settle_as(input, answer);
+        self.settle_as(arguments::parse(&self.call.input, cut), answer);
     }
 
     /// Ends a call that cannot be trusted, whatever its input looks like.
@@ -152,7 +140,7 @@ impl Block {
         match self.kind {
             Kind::Text | Kind::Call => {}
             Kind::ServerCall if !fragments.trim().is_empty() => {
-                let CallInput::Object(input) = arguments::parse(fragments) else {
+                let CallInput::Object(input) = arguments::parse(fragments, false) else {
                     return None;
                 };
                 self.raw.insert("input".to_owned(), Value::Object(input));
@@ -181,12 +169,12 @@ impl Block {
         if self.kind != Kind::Other {
             return;
         }
-        for (name, value) in delta.as_object().into_iter().flat_map(ObjectAsVec::iter) {
+        for (name, value) in delta.as_object().map(Map::from).unwrap_or_default() {
             match value {
-                Json::Null => {}
-                Json::Str(_) if name == "type" => {}
-                Json::Str(more) => append(&mut self.raw, name, more),
-                value => self.set(name, value),
+                Value::Null => {}
+                Value::String(_) if name == "type" => {}
+                Value::String(more) => append(&mut self.raw, &name, &more),
+                value => self.set(&name, value),
             }
         }
     }

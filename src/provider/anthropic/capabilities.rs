@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::message::Effort;
+use crate::provider::json::string;
 
 /// How a model may be told to think, or not to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -77,8 +78,7 @@ impl Capabilities {
     }
 
     pub(super) fn from_listing(entry: &Value) -> Self {
-        let id = entry.get("id").and_then(Value::as_str).unwrap_or_default();
-        let mut known = Self::by_name(id);
+        let mut known = Self::by_name(string(entry, "id"));
         if let Some(modes) = listed(entry, "/capabilities/thinking/types") {
             known.modes = modes;
         }

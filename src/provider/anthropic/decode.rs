@@ -7,15 +7,12 @@
 use serde_json::{Value, json};
 
 use super::blocks::{Block, is_plain};
-use crate::message::Notice;
-use crate::provider::chat::usage;
-use crate::provider::decode::{Answer, Wire, WireDecoder, incomplete, protocol};
-use crate::provider::json::{Json, array, text};
-use crate::provider::schema::ToolNames;
-use crate::provider::{ProviderError, Stop};
+use crate::provider::decode::{Answer, Wire, incomplete, protocol};
+use crate::provider::json::{Json, array, field, text};
+use crate::provider::{ProviderError, Stop, usage};
 
 /// Name of this wire format in [`crate::message::NativeReply::wire`].
-pub(super) const WIRE: &str = "anthropic-messages";
+pub(in crate::provider) const WIRE: &str = "anthropic-messages";
 
 /// Type of the item after a reply's blocks that remembers what stood before the reply.
 pub(super) const PREFIX_ITEM: &str = "outrigger_prefix";
@@ -23,50 +20,31 @@ pub(super) const PREFIX_ITEM: &str = "outrigger_prefix";
 /// Most content blocks of one answer. More is a server that loops: empty ones cost next to none of its bytes.
 const MAX_BLOCKS: usize = 4096;
 
-pub(super) type MessageDecoder = WireDecoder<MessageWire>;
-
-impl MessageDecoder {
-    /// A parser for an answer of `model` from the provider instance `provider`; `prefix` is the digest of
-    /// everything before the reply, see `history`.
-    pub(super) fn new(
-        provider: &str,
-        model: &str,
-        prefix: String,
-        names: ToolNames,
-        notices: Vec<Notice>,
-    ) -> Self {
-        Self {
-            wire: MessageWire {
-                prefix,
-                ..MessageWire::default()
-            },
-            answer: Answer::new(WIRE, provider, model, names, notices),
-        }
-    }
-}
-
 #[derive(Default)]
-pub(super) struct MessageWire {
+pub(in crate::provider) struct MessageWire {
+    /// Digest of everything before the reply, see `history`; empty where nothing depends on it.
     prefix: String,
     blocks: Vec<Block>,
     stop: Option<String>,
 }
 
 impl Wire for MessageWire {
-    const NO_END: &str = "the answer ended before its end marker `message_stop`";
+    fn name(&self) -> &'static str {
+        WIRE
+    }
 
     fn frame(&mut self, frame: &Json<'_>, answer: &mut Answer) -> Result<(), ProviderError> {
         check(frame)?;
-        let index = frame.get("index").as_u64();
+        let index = field(frame, "index").as_u64();
         // Proxies drop or rename the event's name; the type within counts.
-        match frame.get("type").as_str().unwrap_or(&answer.event) {
-            "message_start" => self.message(frame.get("message"), answer)?,
-            "content_block_start" => self.open(index, frame.get("content_block"), answer)?,
-            "content_block_delta" => self.grow(index, frame.get("delta"), answer)?,
+        match field(frame, "type").as_str().unwrap_or(&answer.event) {
+            "message_start" => self.message(field(frame, "message"), answer)?,
+            "content_block_start" => self.open(index, field(frame, "content_block"), answer)?,
+            "content_block_delta" => self.grow(index, field(frame, "delta"), answer)?,
             "content_block_stop" => self.close(index, answer),
             "message_delta" => {
-                self.stop_reason(frame.get("delta"));
-                usage::update_anthropic(&mut answer.usage, frame.get("usage"));
+                self.stop_reason(field(frame, "delta"));
+                usage::update_anthropic(&mut answer.usage, field(frame, "usage"));
             }
             "message_stop" if self.stop.is_none() => {
                 return Err(incomplete(
@@ -82,12 +60,18 @@ impl Wire for MessageWire {
 
     fn whole(&mut self, body: &Json<'_>, answer: &mut Answer) -> Result<(), ProviderError> {
         check(body)?;
-        if !body.get("content").is_array() {
+        if !field(body, "content").is_array() {
             return Err(protocol("the answer is JSON, but no message"));
         }
         self.message(body, answer)?;
         self.end(answer);
         Ok(())
+    }
+
+    fn finish(&mut self, _answer: &mut Answer) -> Result<(), ProviderError> {
+        Err(incomplete(
+            "the answer ended before its end marker `message_stop`",
+        ))
     }
 
     fn close_calls(&mut self, answer: &mut Answer) {
@@ -98,11 +82,18 @@ impl Wire for MessageWire {
 }
 
 impl MessageWire {
+    pub(super) fn new(prefix: String) -> Self {
+        Self {
+            prefix,
+            ..Self::default()
+        }
+    }
+
     /// Takes a message as far as it is there: its head in a stream, all of it otherwise.
     fn message(&mut self, message: &Json<'_>, answer: &mut Answer) -> Result<(), ProviderError> {
         answer.begin(text(message, "model"));
         self.stop_reason(message);
-        usage::update_anthropic(&mut answer.usage, message.get("usage"));
+        usage::update_anthropic(&mut answer.usage, field(message, "usage"));
         // Answers to programmatic calls come whole in `message_start`, without block events.
         let content = array(message, "content");
         let cut = is_length(self.stop.as_deref());
@@ -137,7 +128,6 @@ impl MessageWire {
             return Err(protocol("the answer has too many content blocks"));
         }
         answer.begin("");
-        answer.keep(block.to_string().len());
         // A call that was closed and not settled is not the last block, so nothing cut it off.
         for before in self.blocks.iter_mut().filter(|block| block.is_closed()) {
             before.settle(false, answer);
@@ -214,7 +204,7 @@ impl MessageWire {
 }
 
 fn check(value: &Json<'_>) -> Result<(), ProviderError> {
-    if text(value, "type") == "error" || !value.get("error").is_null() {
+    if text(value, "type") == "error" || !field(value, "error").is_null() {
         return Err(ProviderError::from_payload(&value.into(), None));
     }
     if !value.is_object() {

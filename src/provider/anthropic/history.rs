@@ -4,6 +4,7 @@
 //! text and calls, without thinking. What is refused anywhere (empty text, calls without result,
 //! results out of order) is put right here (`docs/providers.md`, "Anthropic: messages").
 
+use data_encoding::HEXLOWER;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
@@ -238,6 +239,5 @@ fn trim_end(message: &mut Value) {
 }
 
 fn digest(prefix: &Sha256) -> String {
-    let bytes = prefix.clone().finalize();
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    HEXLOWER.encode(&prefix.clone().finalize())
 }

@@ -12,8 +12,7 @@ use super::content;
 use super::history;
 use super::thinking::Plan;
 use crate::message::{Message, Notice};
-use crate::provider::compat::images_left_out;
-use crate::provider::history::{set, without_nulls};
+use crate::provider::history::{images_left_out, set, without_nulls};
 use crate::provider::schema::{self, Wire, wire_name};
 use crate::provider::{Request, ToolChoice};
 

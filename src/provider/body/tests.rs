@@ -3,44 +3,37 @@ use futures::FutureExt;
 use super::super::frames::SHOWN_BYTES;
 use super::*;
 use crate::message::Usage;
+use crate::provider::decode::{Answer, Wire};
+use crate::provider::json::Json;
+use crate::provider::schema::ToolNames;
 use crate::provider::{End, Stop};
 
-/// Text frames are text; `[DONE]` ends; `bad` is an error; a whole body is one text.
-#[derive(Default)]
-struct Plain {
-    done: bool,
-}
+/// Frames are text; `[DONE]` ends; `"bad"` is an error; a whole body is one text.
+struct Plain;
 
-impl Decoder for Plain {
-    fn frame(
-        &mut self,
-        event: &str,
-        data: &str,
-        chunks: &mut Vec<Chunk>,
-    ) -> Result<(), ProviderError> {
-        match data {
-            "[DONE]" => self.done = true,
-            "\"bad\"" => {
-                chunks.push(Chunk::Text("before".into()));
-                return Err(ProviderError::new(ErrorKind::Server, "bad"));
-            }
-            _ => chunks.push(Chunk::Text(format!("{event}{data}"))),
+impl Wire for Plain {
+    fn name(&self) -> &'static str {
+        "plain"
+    }
+
+    fn frame(&mut self, frame: &Json<'_>, answer: &mut Answer) -> Result<(), ProviderError> {
+        if frame.as_str() == Some("bad") {
+            answer.chunks.push(Chunk::Text("before".into()));
+            return Err(ProviderError::new(ErrorKind::Server, "bad"));
         }
+        let text = format!("{}{frame}", answer.event);
+        answer.chunks.push(Chunk::Text(text));
         Ok(())
     }
 
-    fn whole(&mut self, body: &str, chunks: &mut Vec<Chunk>) -> Result<(), ProviderError> {
-        chunks.push(Chunk::Text(format!("whole {}", body.trim())));
-        self.done = true;
-        Ok(())
+    fn whole(&mut self, body: &Json<'_>, answer: &mut Answer) -> Result<(), ProviderError> {
+        answer.chunks.push(Chunk::Text(format!("whole {body}")));
+        self.marker(answer)
     }
 
-    fn finish(&mut self, chunks: &mut Vec<Chunk>) -> Result<(), ProviderError> {
-        if !self.done {
-            chunks.push(Chunk::Text("closed".into()));
-            return Err(ProviderError::new(ErrorKind::IncompleteStream, "cut"));
-        }
-        chunks.push(Chunk::End(End {
+    fn marker(&mut self, answer: &mut Answer) -> Result<(), ProviderError> {
+        answer.done = true;
+        answer.chunks.push(Chunk::End(End {
             stop: Stop::EndTurn,
             raw_stop: None,
             usage: Usage::default(),
@@ -49,9 +42,15 @@ impl Decoder for Plain {
         Ok(())
     }
 
-    fn is_done(&self) -> bool {
-        self.done
+    fn finish(&mut self, answer: &mut Answer) -> Result<(), ProviderError> {
+        answer.chunks.push(Chunk::Text("closed".into()));
+        Err(ProviderError::new(ErrorKind::IncompleteStream, "cut"))
     }
+}
+
+fn plain() -> Decoder {
+    let names = ToolNames::default();
+    Decoder::new(Box::new(Plain), "p", "m", names, Vec::new())
 }
 
 type Read = Result<&'static str, ErrorKind>;
@@ -69,7 +68,7 @@ fn read(framing: Framing, content_type: &str, reads: &[Read], single: bool) -> V
         }
     }
     let bytes = stream::iter(bytes).boxed();
-    let chunks = chunks(bytes, framing, content_type, Box::new(Plain::default()));
+    let chunks = chunks(bytes, framing, content_type, plain());
     let found = chunks.map(|chunk| match chunk {
         Ok(Chunk::Text(text)) => text,
         Ok(Chunk::End(_)) => "end".to_owned(),
@@ -105,7 +104,7 @@ fn a_body_is_what_it_looks_like() {
             Sse,
             "application/json",
             &[Ok("\n\n {\"a\":\n1}\n")],
-            &["whole {\"a\":\n1}", "end"],
+            &["whole {\"a\":1}", "end"],
         ),
         (
             Sse,
@@ -197,7 +196,7 @@ fn a_body_is_what_it_looks_like() {
             Ndjson,
             "application/json",
             &[Ok("{\n\"a\":1}\n")],
-            &["whole {\n\"a\":1}", "end"],
+            &["whole {\"a\":1}", "end"],
         ),
         (
             Ndjson,
@@ -233,7 +232,7 @@ fn a_body_is_what_it_looks_like() {
 fn a_page_without_lines_is_not_waited_for() {
     let page = Bytes::from("<".repeat(SHOWN_BYTES));
     let bytes = stream::iter([Ok(page)]).chain(stream::pending()).boxed();
-    let chunks = chunks(bytes, Framing::Sse, "", Box::new(Plain::default()));
+    let chunks = chunks(bytes, Framing::Sse, "", plain());
     let found: Vec<_> = chunks.collect().now_or_never().unwrap();
     let error = found.last().unwrap().clone().unwrap_err();
     assert!(error.message.contains("a page of HTML"), "{error}");
@@ -245,7 +244,7 @@ async fn the_end_waits_a_little_for_the_connection_and_not_for_ever() {
     let bytes = stream::iter([Ok(Bytes::from_static(b"data: 1\n\ndata: [DONE]\n\n"))])
         .chain(stream::pending())
         .boxed();
-    let chunks = chunks(bytes, Framing::Sse, "", Box::new(Plain::default()));
+    let chunks = chunks(bytes, Framing::Sse, "", plain());
     let found: Vec<_> = chunks.collect().await;
     assert_eq!(found.len(), 2);
     assert!(matches!(found.last(), Some(Ok(Chunk::End(_)))));
@@ -259,7 +258,7 @@ fn a_server_that_goes_on_after_the_end_marker_is_left() {
             Ok(Bytes::from_static(b"data: 1\n\n"))
         }))
         .boxed();
-    let chunks = chunks(bytes, Framing::Sse, "", Box::new(Plain::default()));
+    let chunks = chunks(bytes, Framing::Sse, "", plain());
     let found: Vec<_> = futures::executor::block_on(chunks.collect());
     assert!(matches!(found.as_slice(), [Ok(Chunk::End(_))]));
 }
@@ -271,7 +270,7 @@ fn endless_white_space_is_no_answer_and_is_not_kept() {
     for (head, read) in [("", READ), ("{}\n", READ), ("", spaces), ("{}\n", spaces)] {
         let reads = stream::iter([head]).chain(stream::repeat(read));
         let bytes = reads.map(|read| Ok(Bytes::from_static(read.as_bytes())));
-        let decoder = Box::new(Plain::default());
+        let decoder = plain();
         let chunks = chunks(bytes.boxed(), Framing::Sse, "text/event-stream", decoder);
         let found: Vec<_> = futures::executor::block_on(chunks.collect());
         let error = found.last().unwrap().clone().unwrap_err();
@@ -283,7 +282,7 @@ fn endless_white_space_is_no_answer_and_is_not_kept() {
         .chain(stream::iter(vec![READ; 100]))
         .chain(stream::iter(["{\"a\":1}\n", "[DONE]\n"]));
     let bytes = reads.map(|read| Ok(Bytes::from_static(read.as_bytes())));
-    let decoder = Box::new(Plain::default());
+    let decoder = plain();
     let chunks = chunks(bytes.boxed(), Framing::Sse, "text/event-stream", decoder);
     let found: Vec<_> = futures::executor::block_on(chunks.collect());
     assert_eq!(found.len(), 3, "{found:?}");

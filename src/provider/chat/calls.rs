@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 use serde_json_borrow::ObjectAsVec;
 
 use crate::provider::decode::{Answer, OpenCall};
-use crate::provider::json::{Json, text};
+use crate::provider::json::{Json, field, text};
 use crate::provider::{CallInput, MAX_CALLS, ProviderError, arguments};
 
 #[derive(Debug, Default)]
@@ -42,15 +42,15 @@ struct Fragment<'a> {
 
 impl<'a> Fragment<'a> {
     fn read(entry: &'a Json<'a>) -> Self {
-        let function = match entry.get("function") {
+        let function = match field(entry, "function") {
             Json::Null => entry,
             function => function,
         };
         Self {
             id: text(entry, "id"),
-            slot: entry.get("index").as_u64(),
+            slot: field(entry, "index").as_u64(),
             name: text(function, "name"),
-            input: match function.get("arguments") {
+            input: match field(function, "arguments") {
                 Json::Str(text) => Cow::Borrowed(text),
                 object @ Json::Object(_) => Cow::Owned(object.to_string()),
                 _ => Cow::Borrowed(""),
@@ -145,11 +145,8 @@ impl Calls {
             let announced = call.open.announce(answer);
             debug_assert!(announced.is_ok(), "{announced:?}");
             let empty = call.open.input.trim().is_empty();
-            let input = if cut && (position == last || !empty) {
-                arguments::parse_cut(&call.open.input)
-            } else {
-                arguments::parse(&call.open.input)
-            };
+            let cut = cut && (position == last || !empty);
+            let input = arguments::parse(&call.open.input, cut);
             if empty || !matches!(input, CallInput::Object(_)) {
                 call.open.input = "{}".to_owned();
             }
@@ -212,16 +209,10 @@ impl Call {
         if self.open.index.is_none() && fragment.name.starts_with(&self.open.name) {
             fragment.name.clone_into(&mut self.open.name);
         }
-        answer.keep(fragment.id.len() + fragment.name.len());
-        for (key, value) in fragment
-            .entry
-            .as_object()
-            .into_iter()
-            .flat_map(ObjectAsVec::iter)
-        {
+        let fields = fragment.entry.as_object();
+        for (key, value) in fields.into_iter().flat_map(ObjectAsVec::iter) {
             let known = ["id", "index", "type", "function", "name", "arguments"];
             if !value.is_null() && !known.contains(&key) {
-                answer.keep(key.len() + value.to_string().len());
                 self.extra.insert(key.to_owned(), value.into());
             }
         }

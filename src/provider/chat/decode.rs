@@ -8,27 +8,12 @@ use serde_json::{Value, json};
 
 use super::calls::Calls;
 use super::message::Kept;
-use super::usage;
-use crate::message::Notice;
-use crate::provider::decode::{Answer, Wire, WireDecoder, incomplete, protocol};
-use crate::provider::json::{Json, array, text};
-use crate::provider::schema::ToolNames;
-use crate::provider::{ErrorKind, ProviderError, Stop};
+use crate::provider::decode::{Answer, Wire, incomplete, protocol};
+use crate::provider::json::{Json, array, field, text};
+use crate::provider::{ErrorKind, ProviderError, Stop, usage};
 
 /// The name of the wire format in [`crate::message::NativeReply`]: one assistant message in `items`.
 pub(in crate::provider) const WIRE: &str = "openai-chat";
-
-pub(crate) type ChatDecoder = WireDecoder<ChatWire>;
-
-impl ChatDecoder {
-    /// See [`Answer::new`].
-    pub(crate) fn new(provider: &str, model: &str, names: ToolNames, notices: Vec<Notice>) -> Self {
-        Self {
-            wire: ChatWire::default(),
-            answer: Answer::new(WIRE, provider, model, names, notices),
-        }
-    }
-}
 
 #[derive(Default)]
 pub(crate) struct ChatWire {
@@ -39,7 +24,9 @@ pub(crate) struct ChatWire {
 }
 
 impl Wire for ChatWire {
-    const NO_END: &str = "the answer broke off before its end";
+    fn name(&self) -> &'static str {
+        WIRE
+    }
 
     fn frame(&mut self, chunk: &Json<'_>, answer: &mut Answer) -> Result<(), ProviderError> {
         if let Some(error) = error_in(chunk) {
@@ -47,19 +34,19 @@ impl Wire for ChatWire {
         }
         let choices = array(chunk, "choices");
         let figures = [
-            chunk.get("x_groq"),
+            field(chunk, "x_groq"),
             choices.first().unwrap_or(&Json::Null),
             chunk,
         ];
         for place in figures {
-            usage::update(&mut answer.usage, place.get("usage"));
+            usage::update(&mut answer.usage, field(place, "usage"));
         }
         let model = text(chunk, "model");
         if !model.is_empty() {
             answer.begin(model);
         }
         // Only the first of several choices is the answer.
-        let is_first = |choice: &&Json<'_>| choice.get("index").as_u64().unwrap_or(0) == 0;
+        let is_first = |choice: &&Json<'_>| field(choice, "index").as_u64().unwrap_or(0) == 0;
         choices
             .iter()
             .filter(is_first)
@@ -88,7 +75,7 @@ impl Wire for ChatWire {
 
     fn finish(&mut self, answer: &mut Answer) -> Result<(), ProviderError> {
         if self.stop.is_none() {
-            return Err(incomplete(Self::NO_END));
+            return Err(incomplete("the answer broke off before its end"));
         }
         // Many servers close right after the last chunk and never send `[DONE]`.
         self.end(answer);
@@ -102,12 +89,12 @@ impl Wire for ChatWire {
 
 impl ChatWire {
     fn choice(&mut self, choice: &Json<'_>, answer: &mut Answer) -> Result<(), ProviderError> {
-        if !choice.get("error").is_null()
+        if !field(choice, "error").is_null()
             && let Some(error) = error_in(choice)
         {
             return Err(error);
         }
-        let delta = ["delta", "message"].map(|key| choice.get(key));
+        let delta = ["delta", "message"].map(|key| field(choice, key));
         if let Some(delta) = delta.into_iter().find(|delta| delta.is_object()) {
             self.delta(delta, answer)?;
         }
@@ -137,18 +124,18 @@ impl ChatWire {
 
     fn delta(&mut self, delta: &Json<'_>, answer: &mut Answer) -> Result<(), ProviderError> {
         self.kept.take(delta, answer);
-        self.content(delta.get("content"), answer);
+        self.content(field(delta, "content"), answer);
         let refusal = text(delta, "refusal");
         self.refused |= !refusal.is_empty();
         answer.text(refusal);
-        let calls = match delta.get("tool_calls") {
+        let calls = match field(delta, "tool_calls") {
             Json::Array(calls) => calls,
             // One call, not in a list.
             call @ Json::Object(_) => std::slice::from_ref(call),
             _ => &[],
         };
         // The form before tools, without ids: one call at most.
-        let legacy = delta.get("function_call");
+        let legacy = field(delta, "function_call");
         match calls {
             [] if legacy.is_object() => self.calls.feed(std::slice::from_ref(legacy), answer),
             calls => self.calls.feed(calls, answer),
@@ -159,7 +146,7 @@ impl ChatWire {
     fn content(&mut self, content: &Json<'_>, answer: &mut Answer) {
         let parts = match content {
             Json::Str(fragment) => {
-                self.kept.take_text(fragment, answer);
+                self.kept.take_text(fragment);
                 answer.text(fragment);
                 return;
             }
@@ -167,10 +154,10 @@ impl ChatWire {
             Json::Object(_) => std::slice::from_ref(content),
             _ => &[],
         };
-        self.kept.take_parts(parts, answer);
+        self.kept.take_parts(parts);
         for part in parts {
             answer.text(text(part, "text"));
-            match part.get("thinking") {
+            match field(part, "thinking") {
                 Json::Str(fragment) => answer.thinking(fragment),
                 Json::Array(pieces) => {
                     for piece in pieces {
@@ -242,12 +229,12 @@ fn error_in(value: &Json<'_>) -> Option<ProviderError> {
             .map(|key| text(value, key))
             .contains(&"error");
         let messages = ["message", "detail", "msg", "error_msg", "errors"];
-        let has_message = messages.iter().any(|key| is_said(value.get(*key)));
-        let status = value.get("base_resp").get("status_code");
+        let has_message = messages.iter().any(|key| is_said(field(value, key)));
+        let status = field(field(value, "base_resp"), "status_code");
         let failed = !status.is_null() && status.as_i64() != Some(0);
-        !is_said(value.get("choices")) && (says_so || has_message || failed)
+        !is_said(field(value, "choices")) && (says_so || has_message || failed)
     };
-    (is_said(value.get("error")) || is_flat())
+    (is_said(field(value, "error")) || is_flat())
         .then(|| ProviderError::from_payload(&Value::from(value), None))
 }
 

@@ -6,7 +6,7 @@
 use serde_json::{Map, Value};
 
 use crate::provider::decode::Answer;
-use crate::provider::json::{Json, array, text};
+use crate::provider::json::{Json, append, array, field, text};
 
 /// Fields that reasoning comes in, the last two at gateways (Copilot and others, 2026-11-20). Where
 /// several are sent they hold the same text.
@@ -34,13 +34,13 @@ impl Kept {
     /// Takes all of a delta but its content and its calls, and passes the reasoning on.
     pub(super) fn take(&mut self, delta: &Json<'_>, answer: &mut Answer) {
         let details = array(delta, "reasoning_details");
-        self.push("reasoning_details", details, answer);
-        let field = REASONING_FIELDS
+        self.push("reasoning_details", details);
+        let key = REASONING_FIELDS
             .into_iter()
-            .find(|field| !text(delta, field).is_empty());
-        if let Some(field) = field {
-            let fragment = text(delta, field);
-            let first = *self.reasoning.get_or_insert(field);
+            .find(|key| !text(delta, key).is_empty());
+        if let Some(key) = key {
+            let fragment = text(delta, key);
+            let first = *self.reasoning.get_or_insert(key);
             append(&mut self.message, first, fragment);
             answer.thinking(fragment);
         } else {
@@ -50,14 +50,14 @@ impl Kept {
             }
         }
         for key in EXTRA_FIELDS {
-            let value = delta.get(key);
+            let value = field(delta, key);
             if !value.is_null() {
                 self.message.insert(key.to_owned(), value.into());
             }
         }
     }
 
-    pub(super) fn take_text(&mut self, fragment: &str, answer: &mut Answer) {
+    pub(super) fn take_text(&mut self, fragment: &str) {
         if fragment.is_empty() {
             return;
         }
@@ -65,24 +65,23 @@ impl Kept {
             // A server may go over to plain strings in the middle.
             let part = [("type", Json::from("text")), ("text", Json::from(fragment))];
             let part = Json::Object(part.into_iter().collect());
-            self.push("content", &[part], answer);
+            self.push("content", &[part]);
         } else {
             self.plain = true;
         }
     }
 
-    pub(super) fn take_parts(&mut self, parts: &[Json<'_>], answer: &mut Answer) {
+    pub(super) fn take_parts(&mut self, parts: &[Json<'_>]) {
         if !self.plain {
-            self.push("content", parts, answer);
+            self.push("content", parts);
         }
     }
 
-    fn push(&mut self, field: &str, pieces: &[Json<'_>], answer: &mut Answer) {
+    fn push(&mut self, key: &str, pieces: &[Json<'_>]) {
         for piece in pieces.iter().filter(|piece| piece.is_object()) {
-            answer.keep(piece.to_string().len());
             let whole = self
                 .message
-                .entry(field)
+                .entry(key)
                 .or_insert_with(|| Value::Array(Vec::new()));
             if let Value::Array(whole) = whole {
                 join_pieces(whole, vec![piece.into()]);
@@ -138,16 +137,6 @@ fn join(last: &mut Map<String, Value>, piece: Map<String, Value>) {
     }
 }
 
-/// Appends to a text that may not be there yet.
-pub(in crate::provider) fn append(message: &mut Map<String, Value>, field: &str, more: &str) {
-    match message.get_mut(field) {
-        Some(Value::String(whole)) => whole.push_str(more),
-        _ => {
-            message.insert(field.to_owned(), Value::from(more));
-        }
-    }
-}
-
 /// Joins the pieces of an array; those within a `thinking` part are in one of their own.
 fn join_pieces(whole: &mut Vec<Value>, more: Vec<Value>) {
     for piece in more {
@@ -169,7 +158,7 @@ mod tests {
     fn collected(pieces: &[Value]) -> Value {
         let mut kept = Kept::default();
         for piece in pieces {
-            kept.push("pieces", &[piece.into()], &mut Answer::default());
+            kept.push("pieces", &[piece.into()]);
         }
         kept.message.remove("pieces").unwrap_or_default()
     }

@@ -228,7 +228,7 @@ async fn keys_are_checked_where_it_proves_something() {
     for (preset, path, status, expected) in cases {
         let (server, played) = start(Api::Chat, preset, &[(status, "{}")]).await;
         assert_eq!(
-            server.check().await.err().map(|error| error.kind),
+            server.validate().await.err().map(|error| error.kind),
             expected,
             "{preset}"
         );

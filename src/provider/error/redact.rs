@@ -60,11 +60,7 @@ fn is_key_char(c: char) -> bool {
 
 fn cut(mut text: String, bytes: usize) -> String {
     if text.len() > bytes {
-        let mut end = bytes.saturating_sub('…'.len_utf8());
-        while !text.is_char_boundary(end) {
-            end -= 1;
-        }
-        text.truncate(end);
+        text.truncate(text.floor_char_boundary(bytes.saturating_sub('…'.len_utf8())));
         text.push('…');
     }
     text

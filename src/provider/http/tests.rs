@@ -8,36 +8,36 @@ use tokio::net::{TcpListener, TcpStream};
 use super::*;
 use crate::config::ProviderKind;
 use crate::message::Usage;
+use crate::provider::decode::{Answer, Wire};
+use crate::provider::json::Json;
+use crate::provider::schema::ToolNames;
 use crate::provider::{Chunk, End, Stop};
 
 mod kept;
 mod recorded;
 
 /// Passes each frame on as text; `[DONE]` ends.
-#[derive(Default)]
-struct Plain(bool);
+struct Plain;
 
-impl Decoder for Plain {
-    fn frame(&mut self, _: &str, data: &str, chunks: &mut Vec<Chunk>) -> Result<(), ProviderError> {
-        if data == "[DONE]" {
-            self.0 = true;
-        } else {
-            chunks.push(Chunk::Text(data.to_owned()));
-        }
+impl Wire for Plain {
+    fn name(&self) -> &'static str {
+        "plain"
+    }
+
+    fn frame(&mut self, frame: &Json<'_>, answer: &mut Answer) -> Result<(), ProviderError> {
+        let text = frame.as_str().map_or(frame.to_string(), str::to_owned);
+        answer.chunks.push(Chunk::Text(text));
         Ok(())
     }
 
-    fn whole(&mut self, body: &str, chunks: &mut Vec<Chunk>) -> Result<(), ProviderError> {
-        chunks.push(Chunk::Text(body.to_owned()));
-        self.0 = true;
-        Ok(())
+    fn whole(&mut self, body: &Json<'_>, answer: &mut Answer) -> Result<(), ProviderError> {
+        self.frame(body, answer)?;
+        self.marker(answer)
     }
 
-    fn finish(&mut self, chunks: &mut Vec<Chunk>) -> Result<(), ProviderError> {
-        if !self.0 {
-            return Err(ProviderError::new(ErrorKind::IncompleteStream, "cut"));
-        }
-        chunks.push(Chunk::End(End {
+    fn marker(&mut self, answer: &mut Answer) -> Result<(), ProviderError> {
+        answer.done = true;
+        answer.chunks.push(Chunk::End(End {
             stop: Stop::EndTurn,
             raw_stop: None,
             usage: Usage::default(),
@@ -46,8 +46,8 @@ impl Decoder for Plain {
         Ok(())
     }
 
-    fn is_done(&self) -> bool {
-        self.0
+    fn finish(&mut self, _: &mut Answer) -> Result<(), ProviderError> {
+        Err(ProviderError::new(ErrorKind::IncompleteStream, "cut"))
     }
 }
 
@@ -145,7 +145,8 @@ async fn ask(
     url: &str,
 ) -> Result<Vec<Result<Chunk, ProviderError>>, ProviderError> {
     let headers = endpoint.key_header(AUTHORIZATION, "Bearer ")?;
-    let decoder = Box::new(Plain::default());
+    let names = ToolNames::default();
+    let decoder = Decoder::new(Box::new(Plain), "p", "m", names, Vec::new());
     let stream = endpoint
         .stream(
             url,
@@ -194,21 +195,32 @@ async fn refusals_are_classified_and_tell_no_key() {
 
 #[tokio::test]
 async fn an_error_body_without_end_is_read_to_its_limit() {
-    let server = Server::start(|mut socket, _| async move {
-        write(
-            &mut socket,
-            "HTTP/1.1 500 X\r\ntransfer-encoding: chunked\r\n\r\n",
-        )
-        .await;
-        let piece = format!("1000\r\n{}\r\n", "x".repeat(4096));
-        while socket.write_all(piece.as_bytes()).await.is_ok() {}
-        None
+    /// Pieces of 64 KiB, far more than the buffers of a connection hold.
+    const ALL: usize = 2048;
+    let (written, mut count) = tokio::sync::mpsc::channel(1);
+    let server = Server::start(move |mut socket, _| {
+        let written = written.clone();
+        async move {
+            write(
+                &mut socket,
+                "HTTP/1.1 500 X\r\ntransfer-encoding: chunked\r\n\r\n",
+            )
+            .await;
+            let piece = format!("10000\r\n{}\r\n", "x".repeat(0x10000));
+            let mut pieces = 0;
+            while pieces < ALL && socket.write_all(piece.as_bytes()).await.is_ok() {
+                pieces += 1;
+            }
+            written.send(pieces).await.unwrap();
+            None
+        }
     })
     .await;
     let endpoint = Endpoint::new(Arc::new(config(Some("key"))), Clients::default());
     let error = ask(&endpoint, &server.url).await.unwrap_err();
     assert_eq!(error.kind, ErrorKind::Server);
     assert!(error.message.len() <= 2048);
+    assert!(count.recv().await.unwrap() < ALL, "all of it was read");
 }
 
 #[tokio::test]
@@ -232,7 +244,7 @@ async fn a_connection_that_breaks_is_named_by_when_it_broke() {
     let server = Server::start(|mut socket, request| async move {
         if !request.contains("early") {
             write(&mut socket, EVENTS).await;
-            write_chunk(&mut socket, "data: a\n\n").await;
+            write_chunk(&mut socket, "data: \"a\"\n\n").await;
         }
         None
     })
@@ -261,7 +273,7 @@ async fn silence_before_and_within_an_answer_ends_it() {
     let server = Server::start(|mut socket, request| async move {
         if !request.contains("early") {
             write(&mut socket, EVENTS).await;
-            write_chunk(&mut socket, "data: a\n\n").await;
+            write_chunk(&mut socket, "data: \"a\"\n\n").await;
         }
         std::future::pending().await
     })

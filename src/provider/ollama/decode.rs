@@ -6,69 +6,52 @@
 
 use serde_json::{Map, Value, json};
 
-use super::WIRE;
 use crate::message::{Notice, Severity};
-use crate::provider::decode::{
-    Answer, OpenCall, Wire, WireDecoder, as_object, incomplete, protocol,
-};
+use crate::provider::decode::{Answer, OpenCall, Wire, as_object, incomplete, protocol};
 use crate::provider::history::set;
-use crate::provider::json::{Json, array, text};
-use crate::provider::schema::ToolNames;
+use crate::provider::json::{Json, array, field, text};
 use crate::provider::told::PROMPT_TRUNCATED;
 use crate::provider::{CallInput, Chunk, ErrorKind, ProviderError, Stop, arguments};
 
 /// Prompts estimated below this many tokens cannot have been cut: no server gives less context.
 const SMALLEST_CONTEXT: u64 = 2048;
 
-pub(super) type ChatDecoder = WireDecoder<OllamaWire>;
+/// The name of the wire format in a [`crate::message::NativeReply`].
+pub(in crate::provider) const WIRE: &str = "ollama-chat";
 
-impl ChatDecoder {
-    /// Decodes the answer of `model` at the instance `provider`. `notices` follow the start;
-    /// `estimate` is the size of the prompt that was sent, in tokens.
-    pub(super) fn new(
-        provider: &str,
-        model: &str,
-        names: ToolNames,
-        notices: Vec<Notice>,
-        estimate: u64,
-    ) -> Self {
-        Self {
-            wire: OllamaWire {
-                estimate,
-                ..OllamaWire::default()
-            },
-            answer: Answer::new(WIRE, provider, model, names, notices),
-        }
-    }
-}
-
-/// The assistant's message as it has to go back, and what the request should have come to, in tokens.
 #[derive(Default)]
-pub(super) struct OllamaWire {
+pub(in crate::provider) struct OllamaWire {
+    /// Size of the prompt that was sent, in tokens.
     estimate: u64,
+    // The assistant's message as it has to go back.
     content: String,
     thinking: String,
     calls: Vec<Value>,
 }
 
 impl Wire for OllamaWire {
-    const NO_END: &str = "ollama's answer broke off before its last line";
-    const CUT_FRAME: ErrorKind = ErrorKind::IncompleteStream;
+    fn name(&self) -> &'static str {
+        WIRE
+    }
+
+    fn cut_frame(&self) -> ErrorKind {
+        ErrorKind::IncompleteStream
+    }
 
     fn frame(&mut self, line: &Json<'_>, answer: &mut Answer) -> Result<(), ProviderError> {
         if !line.is_object() {
             return Err(protocol("ollama sent JSON that is no object"));
         }
-        if !line.get("error").is_null() {
+        if !field(line, "error").is_null() {
             return Err(ProviderError::from_payload(&line.into(), None));
         }
         answer.begin(text(line, "model"));
-        self.message(line.get("message"), answer)?;
+        self.message(field(line, "message"), answer)?;
         let usage = &mut answer.usage;
-        usage.input = line.get("prompt_eval_count").as_u64().or(usage.input);
-        usage.output = line.get("eval_count").as_u64().or(usage.output);
-        if line.get("done").as_bool() == Some(true) {
-            return self.end(line.get("done_reason").as_str(), answer);
+        usage.input = field(line, "prompt_eval_count").as_u64().or(usage.input);
+        usage.output = field(line, "eval_count").as_u64().or(usage.output);
+        if field(line, "done").as_bool() == Some(true) {
+            return self.end(field(line, "done_reason").as_str(), answer);
         }
         Ok(())
     }
@@ -81,10 +64,19 @@ impl Wire for OllamaWire {
         self.finish(answer)
     }
 
-    fn close_calls(&mut self, _answer: &mut Answer) {}
+    fn finish(&mut self, _answer: &mut Answer) -> Result<(), ProviderError> {
+        Err(incomplete("ollama's answer broke off before its last line"))
+    }
 }
 
 impl OllamaWire {
+    pub(super) fn new(estimate: u64) -> Self {
+        Self {
+            estimate,
+            ..Self::default()
+        }
+    }
+
     fn message(&mut self, message: &Json<'_>, answer: &mut Answer) -> Result<(), ProviderError> {
         // The other two are the words of servers that imitate Ollama.
         let thinking = ["thinking", "reasoning", "reasoning_content"]
@@ -105,19 +97,22 @@ impl OllamaWire {
     /// A call comes whole. `function.index` is not looked at: some servers send 0 for all.
     fn call(&mut self, call: &Json<'_>, answer: &mut Answer) -> Result<(), ProviderError> {
         // Some leave the wrapper out.
-        let function = match call.get("function") {
+        let function = match field(call, "function") {
             function @ Json::Object(_) => function,
-            Json::Null if !call.get("name").is_null() => call,
+            Json::Null if !field(call, "name").is_null() => call,
             _ => return Ok(()),
         };
-        let (fragment, input) = match function.get("arguments") {
+        let (fragment, input) = match field(function, "arguments") {
             Json::Null => ("{}".to_owned(), CallInput::Object(Map::new())),
             // Only servers that imitate Ollama send text here.
             Json::Str(text) if text.trim().is_empty() => {
                 ("{}".to_owned(), CallInput::Object(Map::new()))
             }
-            Json::Str(text) => (text.to_string(), arguments::parse(text)),
-            other => (other.to_string(), arguments::parse(&other.to_string())),
+            Json::Str(text) => (text.to_string(), arguments::parse(text, false)),
+            other => (
+                other.to_string(),
+                arguments::parse(&other.to_string(), false),
+            ),
         };
         let mut open = OpenCall::new(text(call, "id"), text(function, "name"));
         open.announce(answer)?;
@@ -134,13 +129,12 @@ impl OllamaWire {
             entry.clear();
         }
         entry.insert("function".to_owned(), kept);
-        answer.keep(call.to_string().len());
         self.calls.push(Value::Object(entry));
         Ok(())
     }
 
     fn end(&mut self, reason: Option<&str>, answer: &mut Answer) -> Result<(), ProviderError> {
-        let is_silent = !answer.has_text && !answer.has_thinking && !answer.has_calls();
+        let is_silent = !answer.has_text && self.thinking.is_empty() && !answer.has_calls();
         let stop = match reason {
             // The server lost its own runner. A server too old to give reasons leaves the key out.
             Some("") => {

@@ -5,14 +5,15 @@
 
 use serde_json::{Value, json};
 
-use super::WIRE;
+use super::decode::WIRE;
 use super::models::Facts;
 use crate::message::{
     Effort, Message, Notice, Part, Reply, Severity, Thinking, ToolCall, ToolResult,
 };
 use crate::provider::chat::request::tool;
-use crate::provider::compat::images_left_out;
-use crate::provider::history::{own_items, result_text, set, split, without_nulls};
+use crate::provider::history::{
+    images_left_out, own_items, result_text, set, split, without_nulls,
+};
 use crate::provider::schema::{Wire, wire_name};
 use crate::provider::{Request, ToolChoice};
 

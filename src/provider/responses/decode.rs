@@ -7,27 +7,12 @@
 use serde_json::Value;
 
 use super::items::Items;
-use crate::message::Notice;
-use crate::provider::chat::usage;
-use crate::provider::decode::{Answer, Wire, WireDecoder, incomplete, protocol};
-use crate::provider::json::{Json, array, text};
-use crate::provider::schema::ToolNames;
-use crate::provider::{ErrorKind, ProviderError, Stop};
+use crate::provider::decode::{Answer, Wire, incomplete, protocol};
+use crate::provider::json::{Json, array, field, text};
+use crate::provider::{ErrorKind, ProviderError, Stop, usage};
 
 /// The name of the wire format in [`crate::message::NativeReply`]: the output items of one response in `items`.
 pub(in crate::provider) const WIRE: &str = "openai-responses";
-
-pub(crate) type ResponsesDecoder = WireDecoder<ResponsesWire>;
-
-impl ResponsesDecoder {
-    /// See [`Answer::new`].
-    pub(crate) fn new(provider: &str, model: &str, names: ToolNames, notices: Vec<Notice>) -> Self {
-        Self {
-            wire: ResponsesWire::default(),
-            answer: Answer::new(WIRE, provider, model, names, notices),
-        }
-    }
-}
 
 #[derive(Default)]
 pub(crate) struct ResponsesWire {
@@ -38,12 +23,14 @@ pub(crate) struct ResponsesWire {
 }
 
 impl Wire for ResponsesWire {
-    const NO_END: &str = "the answer broke off before response.completed";
+    fn name(&self) -> &'static str {
+        WIRE
+    }
 
     fn frame(&mut self, event: &Json<'_>, answer: &mut Answer) -> Result<(), ProviderError> {
-        let response = event.get("response");
+        let response = field(event, "response");
         let kind = text(event, "type");
-        if matches!(kind, "error" | "response.error") || is_error(event.get("error")) {
+        if matches!(kind, "error" | "response.error") || is_error(field(event, "error")) {
             return Err(failure(event));
         }
         match kind {
@@ -53,12 +40,14 @@ impl Wire for ResponsesWire {
             }
             "response.output_item.added" => {
                 answer.begin("");
-                let place = event.get("output_index").as_u64();
-                self.items.add(place, event.get("item"), answer).map(drop)
+                let place = field(event, "output_index").as_u64();
+                self.items
+                    .add(place, field(event, "item"), answer)
+                    .map(drop)
             }
             "response.output_item.done" => {
-                let place = event.get("output_index").as_u64();
-                self.end_item(place, event.get("item"), answer)
+                let place = field(event, "output_index").as_u64();
+                self.end_item(place, field(event, "item"), answer)
             }
             "response.completed"
             | "response.incomplete"
@@ -73,7 +62,7 @@ impl Wire for ResponsesWire {
     }
 
     fn whole(&mut self, body: &Json<'_>, answer: &mut Answer) -> Result<(), ProviderError> {
-        if is_error(body.get("error")) || body.get("output").is_null() {
+        if is_error(field(body, "error")) || field(body, "output").is_null() {
             return Err(ProviderError::from_payload(&body.into(), None));
         }
         if matches!(text(body, "status"), "in_progress" | "queued") {
@@ -81,6 +70,10 @@ impl Wire for ResponsesWire {
         }
         answer.begin(text(body, "model"));
         self.end(&Json::Null, body, answer)
+    }
+
+    fn finish(&mut self, _answer: &mut Answer) -> Result<(), ProviderError> {
+        Err(incomplete("the answer broke off before response.completed"))
     }
 
     fn close_calls(&mut self, answer: &mut Answer) {
@@ -146,7 +139,6 @@ impl ResponsesWire {
             return Ok(());
         }
         answer.begin("");
-        answer.keep(item.to_string().len());
         let is_new = self.items.end(place, item, answer)?;
         if is_new && !self.stray {
             self.pass_on(item, answer);
@@ -180,28 +172,27 @@ impl ResponsesWire {
         response: &Json<'_>,
         answer: &mut Answer,
     ) -> Result<(), ProviderError> {
-        usage::update(&mut answer.usage, event.get("usage"));
-        usage::update(&mut answer.usage, response.get("usage"));
+        usage::update(&mut answer.usage, field(event, "usage"));
+        usage::update(&mut answer.usage, field(response, "usage"));
         let status = match text(event, "type").strip_prefix("response.") {
             Some(status) if status != "done" => status,
             _ => text(response, "status"),
         };
-        if is_error(response.get("error")) || matches!(status, "failed" | "cancelled") {
+        if is_error(field(response, "error")) || matches!(status, "failed" | "cancelled") {
             return Err(failure(if event.is_null() { response } else { event }));
         }
         // Everything but what came as an event of its own; servers that stream no items send them here.
         for (place, item) in (0..).zip(array(response, "output")) {
             self.end_item(Some(place), item, answer)?;
         }
-        if !response.get("output").is_array() && self.items.is_empty() && !self.stray {
+        if !field(response, "output").is_array() && self.items.is_empty() && !self.stray {
             return Err(incomplete(
                 "the provider ended its answer without any output",
             ));
         }
         answer.begin(text(response, "model"));
-        let details = response.get("incomplete_details");
-        let reason = details
-            .get("reason")
+        let details = field(response, "incomplete_details");
+        let reason = field(details, "reason")
             .as_str()
             .unwrap_or("max_output_tokens");
         let cut = match (status, reason) {

@@ -6,7 +6,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::provider::decode::{Answer, OpenCall, protocol};
-use crate::provider::json::{Json, text};
+use crate::provider::json::{Json, field, text};
 use crate::provider::{CallInput, ProviderError, arguments};
 
 /// Most items of one answer. More is a server that loops.
@@ -37,7 +37,7 @@ pub(super) struct Call {
 impl Items {
     /// Finds the item an event is about; the last one where it does not say.
     pub(super) fn of(&mut self, event: &Json<'_>) -> Option<&mut Item> {
-        let place = event.get("output_index").as_u64();
+        let place = field(event, "output_index").as_u64();
         let id = text(event, "item_id");
         self.0.iter_mut().rfind(|item| match place {
             Some(_) => item.place == place,
@@ -164,7 +164,6 @@ impl Call {
 
     pub(super) fn append(&mut self, fragment: &str, answer: &mut Answer) {
         if self.open.free_text {
-            answer.keep(fragment.len());
             self.open.input.push_str(fragment);
         } else {
             self.open.push(fragment, answer);
@@ -207,7 +206,7 @@ impl Call {
                 self.open.push(&fragment, answer);
                 CallInput::Object(input)
             }
-            (false, false) => arguments::parse(&raw),
+            (false, false) => arguments::parse(&raw, false),
         };
         let is_object = matches!(input, CallInput::Object(_));
         self.open.close(input, answer);

@@ -73,7 +73,7 @@ impl Engine {
 }
 
 fn tool(searxng: Option<&str>, brave: Option<&str>) -> impl Tool + use<> {
-    telling(searxng, brave, Notices::default())
+    notifying(searxng, brave, Notices::default())
 }
 
 fn notifying(searxng: Option<&str>, brave: Option<&str>, notices: Notices) -> impl Tool + use<> {

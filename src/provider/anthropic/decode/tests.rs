@@ -1,12 +1,14 @@
 use serde_json::json;
 
 use super::*;
-use crate::provider::decode::Decoder;
+use crate::provider::decode::{Decoder, MAX_BYTES};
+use crate::provider::schema::ToolNames;
 use crate::provider::{CallInput, Chunk, End, ErrorKind};
 
-fn decoder() -> MessageDecoder {
-    let (prefix, names) = ("abc".to_owned(), ToolNames::default());
-    MessageDecoder::new("anthropic", "claude-test", prefix, names, Vec::new())
+fn decoder() -> Decoder {
+    let wire = Box::new(MessageWire::new("abc".to_owned()));
+    let names = ToolNames::default();
+    Decoder::new(wire, "anthropic", "claude-test", names, Vec::new())
 }
 
 /// Feeds frames, then the end of the bytes; returns the chunks and the error, if one came.
@@ -376,7 +378,8 @@ fn an_answer_cannot_grow_without_end() {
         json!({"type": "text_delta", "text": "x".repeat(1024 * 1024)}),
     )
     .to_string();
-    let failure = (0..65).find_map(|_| decoder.frame("", &frame, &mut Vec::new()).err());
+    decoder.bytes = MAX_BYTES - (4 << 20);
+    let failure = (0..4).find_map(|_| decoder.frame("", &frame, &mut Vec::new()).err());
     assert_eq!(failure.unwrap().kind, ErrorKind::Protocol);
     // Nor by blocks of which none says anything.
     let empty = (0..5000).flat_map(|index| [start(index, json!({})), close(index)]);

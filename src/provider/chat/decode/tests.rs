@@ -1,8 +1,9 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::message::Severity;
-use crate::provider::decode::Decoder;
+use crate::message::{Notice, Severity};
+use crate::provider::decode::{Decoder, MAX_BYTES};
+use crate::provider::schema::ToolNames;
 use crate::provider::{CallInput, Chunk, End};
 
 /// What an answer came to.
@@ -46,8 +47,13 @@ impl Read {
     }
 }
 
-fn decoder() -> ChatDecoder {
-    ChatDecoder::new("p", "m", ToolNames::default(), Vec::new())
+fn decoder() -> Decoder {
+    noting(Vec::new())
+}
+
+fn noting(notices: Vec<Notice>) -> Decoder {
+    let (wire, names) = (Box::<ChatWire>::default(), ToolNames::default());
+    Decoder::new(wire, "p", "m", names, notices)
 }
 
 fn read(frames: &[Value]) -> Read {
@@ -376,7 +382,7 @@ fn the_start_names_the_model_and_tells_notices() {
         code: "c".to_owned(),
         message: "m".to_owned(),
     };
-    let mut decoder = ChatDecoder::new("p", "m", ToolNames::default(), vec![notice.clone()]);
+    let mut decoder = noting(vec![notice.clone()]);
     let mut chunks = Vec::new();
     for frame in [
         json!({"model": "", "choices": [], "prompt_filter_results": []}),
@@ -436,13 +442,14 @@ fn what_is_kept_of_an_answer_is_bounded() {
     for frame in frames {
         let frame = frame.to_string();
         let mut decoder = decoder();
+        decoder.bytes = MAX_BYTES - (4 << 20);
         let mut taken = 0;
         let error = loop {
             if let Err(error) = decoder.frame("", &frame, &mut Vec::new()) {
                 break error;
             }
             taken += 1;
-            assert!(taken <= 64, "more than 64 MiB were kept");
+            assert!(taken < 4, "more than MAX_BYTES were read");
         };
         assert_eq!(error.kind, ErrorKind::Protocol);
     }

@@ -2,11 +2,13 @@ use serde_json::json;
 
 use super::*;
 use crate::message::{NativeReply, Usage};
-use crate::provider::decode::Decoder;
+use crate::provider::decode::{Decoder, MAX_BYTES};
+use crate::provider::schema::ToolNames;
 use crate::provider::{End, MAX_CALLS};
 
-fn decoder(estimate: u64) -> ChatDecoder {
-    ChatDecoder::new("local", "qwen3", ToolNames::default(), Vec::new(), estimate)
+fn decoder(estimate: u64) -> Decoder {
+    let (wire, names) = (Box::new(OllamaWire::new(estimate)), ToolNames::default());
+    Decoder::new(wire, "local", "qwen3", names, Vec::new())
 }
 
 /// Feeds lines and the end of the bytes; returns the chunks and what went wrong.
@@ -16,7 +18,7 @@ fn stream(lines: &[Value]) -> (Vec<Chunk>, Option<ProviderError>) {
     stream_text(&mut decoder(0), &lines)
 }
 
-fn stream_text(decoder: &mut ChatDecoder, lines: &[&str]) -> (Vec<Chunk>, Option<ProviderError>) {
+fn stream_text(decoder: &mut Decoder, lines: &[&str]) -> (Vec<Chunk>, Option<ProviderError>) {
     let mut chunks = Vec::new();
     let outcome = lines
         .iter()
@@ -278,7 +280,9 @@ fn a_prompt_that_was_cut_is_told_once_before_the_end() {
 #[test]
 fn what_is_kept_of_an_answer_is_bounded() {
     let line = json!({"message": {"thinking": "x".repeat(1 << 20)}}).to_string();
-    let (_, error) = stream_text(&mut decoder(0), &[line.as_str(); 65]);
+    let mut decoder = decoder(0);
+    decoder.bytes = MAX_BYTES - (4 << 20);
+    let (_, error) = stream_text(&mut decoder, &[line.as_str(); 4]);
     assert_eq!(error.unwrap().kind, ErrorKind::Protocol);
 }
 

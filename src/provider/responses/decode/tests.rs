@@ -1,11 +1,17 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::provider::decode::Decoder;
+use crate::provider::decode::{Decoder, MAX_BYTES};
+use crate::provider::schema::ToolNames;
 use crate::provider::{CallInput, Chunk, End};
 
+fn decoder() -> Decoder {
+    let (wire, names) = (Box::<ResponsesWire>::default(), ToolNames::default());
+    Decoder::new(wire, "p", "m", names, Vec::new())
+}
+
 fn read(events: &[Value]) -> (Vec<Chunk>, Result<(), ProviderError>) {
-    let mut decoder = ResponsesDecoder::new("p", "m", ToolNames::default(), Vec::new());
+    let mut decoder = decoder();
     let mut chunks = Vec::new();
     for event in events {
         if let Err(error) = decoder.frame("", &event.to_string(), &mut chunks) {
@@ -328,7 +334,7 @@ fn unknown_things_are_passed_over() {
 #[test]
 fn whole_bodies() {
     let whole = |body: Value| {
-        let mut decoder = ResponsesDecoder::new("p", "m", ToolNames::default(), Vec::new());
+        let mut decoder = decoder();
         let mut chunks = Vec::new();
         let outcome = decoder.whole(&body.to_string(), &mut chunks);
         (chunks, outcome.map_err(|error| error.kind))
@@ -362,16 +368,17 @@ fn whole_bodies() {
 fn what_is_kept_of_an_answer_is_bounded() {
     let megabyte = "x".repeat(1 << 20);
     let piece = arguments(0, &megabyte).to_string();
-    let mut decoder = ResponsesDecoder::new("p", "m", ToolNames::default(), Vec::new());
+    let mut decoder = decoder();
     let begin = added(0, function_call("a", "", "in_progress")).to_string();
     decoder.frame("", &begin, &mut Vec::new()).unwrap();
+    decoder.bytes = MAX_BYTES - (4 << 20);
     let mut taken = 0;
     let error = loop {
         if let Err(error) = decoder.frame("", &piece, &mut Vec::new()) {
             break error;
         }
         taken += 1;
-        assert!(taken <= 64, "more than 64 MiB were kept");
+        assert!(taken < 4, "more than MAX_BYTES were read");
     };
     assert_eq!(error.kind, ErrorKind::Protocol);
 }

@@ -1,15 +1,15 @@
 //! Token figures of Chat Completions, Responses and Anthropic: several names for the same numbers.
 
+use super::json::{Json, field};
 use crate::message::Usage;
-use crate::provider::json::Json;
 
 /// Takes the figures of a `usage` object. They are cumulative: never added, and never erased by one that
 /// leaves some out, or repeats the input side as zeros.
 ///
 /// Input counts include cached tokens. DeepSeek names its cache hits differently, Moonshot puts them at the top
 /// (`docs/providers.md`, "Usage fields").
-pub(in crate::provider) fn update(known: &mut Usage, usage: &Json<'_>) {
-    let update = |slot: &mut Option<u64>, paths: &[&'static str]| {
+pub(super) fn update(known: &mut Usage, usage: &Json<'_>) {
+    let update = |slot: &mut Option<u64>, paths: &[&str]| {
         keep(slot, paths.iter().find_map(|path| figure(usage, path)));
     };
     update(&mut known.input, &["prompt_tokens", "input_tokens"]);
@@ -39,7 +39,7 @@ pub(in crate::provider) fn update(known: &mut Usage, usage: &Json<'_>) {
 
 /// The same for Anthropic, whose input leaves out what the cache had. Its names alone: a server that sends Chat's as
 /// well counts the cache in those. Of the output the last word counts, for a refusal may bring it back to nothing.
-pub(in crate::provider) fn update_anthropic(known: &mut Usage, usage: &Json<'_>) {
+pub(super) fn update_anthropic(known: &mut Usage, usage: &Json<'_>) {
     let cache_write_1h = "cache_creation/ephemeral_1h_input_tokens";
     for (slot, path) in [
         (&mut known.input, "input_tokens"),
@@ -58,8 +58,8 @@ fn keep(slot: &mut Option<u64>, newer: Option<u64>) {
     *slot = newer.filter(|newer| *newer > 0 || slot.is_none()).or(*slot);
 }
 
-fn figure(usage: &Json<'_>, path: &'static str) -> Option<u64> {
-    number(path.split('/').fold(usage, |at, key| at.get(key)))
+fn figure(usage: &Json<'_>, path: &str) -> Option<u64> {
+    number(path.split('/').fold(usage, |at, key| field(at, key)))
 }
 
 fn number(value: &Json<'_>) -> Option<u64> {
