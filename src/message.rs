@@ -359,27 +359,9 @@ pub struct Model {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Pricing {
-    /// Input that no cache had.
-    pub input: f64,
-    /// Output, reasoning included.
-    pub output: f64,
-    /// Input read from a cache.
-    #[serde(default, alias = "cache_read", skip_serializing_if = "Option::is_none")]
-    pub cache_read: Option<f64>,
-    /// Input written to a cache for minutes.
-    #[serde(
-        default,
-        alias = "cache_write",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub cache_write: Option<f64>,
-    /// Input written to a cache for an hour.
-    #[serde(
-        default,
-        alias = "cache_write_1h",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub cache_write_1h: Option<f64>,
+    /// The prices of a turn.
+    #[serde(flatten)]
+    pub rates: Rates,
     /// What a turn with a long prompt costs instead.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub long: Option<LongPricing>,
@@ -391,6 +373,15 @@ pub struct Pricing {
 pub struct LongPricing {
     /// Tokens of input, cached ones included, that a prompt must exceed.
     pub above: u64,
+    /// The prices of such a turn.
+    #[serde(flatten)]
+    pub rates: Rates,
+}
+
+/// The prices of one turn's tokens, by what became of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Rates {
     /// Input that no cache had.
     pub input: f64,
     /// Output, reasoning included.

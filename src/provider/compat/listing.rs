@@ -5,11 +5,8 @@
 
 use serde_json::Value;
 
-use crate::message::{Model, Pricing};
-use crate::provider::models;
-
-/// Prices come for one token and are kept for this many.
-const PRICED_TOKENS: f64 = 1_000_000.0;
+use crate::message::{Model, Pricing, Rates};
+use crate::provider::models::{self, PRICED_TOKENS};
 
 /// Most models taken of one list; the longest known, OpenRouter's, has some hundreds.
 const MAX_MODELS: usize = 5000;
@@ -186,14 +183,14 @@ fn pricing(entry: &Value) -> Option<Pricing> {
         let price: f64 = entry.get("pricing")?.get(key)?.as_str()?.parse().ok()?;
         (price.is_finite() && price >= 0.0).then_some(price * PRICED_TOKENS)
     };
-    Some(Pricing {
+    let rates = Rates {
         input: price("prompt")?,
         output: price("completion")?,
         cache_read: price("input_cache_read"),
         cache_write: price("input_cache_write"),
         cache_write_1h: None,
-        long: None,
-    })
+    };
+    Some(Pricing { rates, long: None })
 }
 
 #[cfg(test)]
