@@ -56,18 +56,20 @@ impl CallIds {
     }
 }
 
-/// Writes the parts of a user's message; blank text, which servers refuse, is left out.
+/// Writes parts; blank text, which servers refuse, is left out. `omitted` stands for each image, where they are not
+/// shown.
 pub(super) fn parts(
     parts: &[Part],
-    sees_images: bool,
+    omitted: Option<&str>,
     text: fn(&str) -> Value,
     image: fn(&str, &str) -> Value,
 ) -> Vec<Value> {
     let parts = parts.iter().filter_map(|part| match part {
         Part::Text { text: blank } if blank.trim().is_empty() => None,
         Part::Text { text: said } => Some(text(said)),
-        Part::Image { .. } if !sees_images => Some(text(IMAGE_OMITTED)),
-        Part::Image { media_type, data } => Some(image(media_type, data)),
+        Part::Image { media_type, data } => {
+            Some(omitted.map_or_else(|| image(media_type, data), text))
+        }
     });
     parts.collect()
 }

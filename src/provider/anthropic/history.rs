@@ -12,7 +12,7 @@ use super::decode::{PREFIX_ITEM, WIRE};
 use super::request::Setting;
 use crate::message::{Message, NativeReply, Reply, ToolId};
 use crate::provider::Request;
-use crate::provider::history::{CallIds, own_items, set};
+use crate::provider::history::{CallIds, IMAGE_OMITTED, own_items, set};
 use crate::provider::json::string;
 use crate::provider::schema::wire_name;
 
@@ -45,18 +45,16 @@ pub(super) fn build(
         parts: Vec::new(),
         thoughtless_loop: false,
     };
-    let unseen = (!setting.capabilities.images).then_some("this model sees none");
+    let omitted = (!setting.capabilities.images).then_some(IMAGE_OMITTED);
     for message in request.messages {
         match message {
             Message::User(parts) => {
-                let blocks = parts.iter();
-                let blocks = blocks.filter_map(|part| content::block(part, unseen));
-                writer.parts.extend(blocks);
+                writer.parts.extend(content::blocks(parts, omitted));
             }
             Message::ToolResult(result) => {
                 let mut pending = writer.pending.iter_mut();
                 if let Some((_, wire_id, answer)) = pending.find(|(id, ..)| *id == result.id) {
-                    *answer = Some(content::result(result, wire_id, unseen));
+                    *answer = Some(content::result(result, wire_id, omitted));
                 }
             }
             Message::Reply(reply) => writer.reply(reply),

@@ -65,7 +65,8 @@ struct History<'a> {
 impl<'a> History<'a> {
     fn user(&mut self, parts: &[Part]) {
         self.show_images();
-        let content = history::parts(parts, self.quirks.images, text_part, image_part);
+        let omitted = (!self.quirks.images).then_some(history::IMAGE_OMITTED);
+        let content = history::parts(parts, omitted, text_part, image_part);
         self.push_user(content);
     }
 

@@ -11,7 +11,9 @@ use serde_json::{Value, json};
 use super::decode::WIRE;
 use crate::message::{Message, Notice, Part, Reply, ToolId, ToolResult, ToolSpec};
 use crate::provider::chat::request::{cache_key, offered_tools, temperature};
-use crate::provider::history::{self, CallIds, own_items, result_text, set, split, without_nulls};
+use crate::provider::history::{
+    self, CallIds, IMAGE_OMITTED, own_items, result_text, set, split, without_nulls,
+};
 use crate::provider::json::string;
 use crate::provider::quirks::{Quirks, Summaries, ThinkingDialect};
 use crate::provider::schema::{self, Wire, wire_name};
@@ -99,7 +101,8 @@ fn input(request: &Request<'_>, quirks: &Quirks, provider: &str) -> Value {
 }
 
 fn user(parts: &[Part], quirks: &Quirks) -> Option<Value> {
-    let content = history::parts(parts, quirks.images, text_part, image_part);
+    let omitted = (!quirks.images).then_some(IMAGE_OMITTED);
+    let content = history::parts(parts, omitted, text_part, image_part);
     (!content.is_empty()).then(|| json!({"type": "message", "role": "user", "content": content}))
 }
 
