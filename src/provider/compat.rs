@@ -19,8 +19,8 @@ use super::body::Framing;
 use super::chat::decode::ChatDecoder;
 use super::decode::Decoder;
 use super::http::{Clients, Endpoint};
-use super::quirks::repair::{self, Learned, Repair, Repairs};
-use super::quirks::{Quirks, url, vendor};
+use super::quirks::repair::{self, Learned};
+use super::quirks::{GENERIC_VENDOR, Quirks, url, vendor};
 use super::responses::decode::ResponsesDecoder;
 use super::schema::ToolNames;
 use super::told::Told;
@@ -33,10 +33,7 @@ use crate::message::{Message, Model, Notice, Part, Severity};
 
 /// Vendors whose list tells the window that a model has there; the table cannot know what is served. A
 /// server that nobody named may be one of them.
-const TELL_WINDOWS: [&str; 5] = ["vllm", "llamacpp", "lmstudio", "openrouter", GENERIC];
-
-/// The vendor of a server that neither preset nor host names.
-const GENERIC: &str = "generic";
+const TELL_WINDOWS: [&str; 5] = ["vllm", "llamacpp", "lmstudio", "openrouter", GENERIC_VENDOR];
 
 /// Most models that the list is asked for by itself.
 const MAX_LOOKED_UP: usize = 64;
@@ -103,20 +100,24 @@ impl Server {
     /// Whose server it is: by the configuration, else by what its list says.
     fn vendor(&self) -> &str {
         match vendor(self.endpoint.config()) {
-            GENERIC => self.recognised.get().copied().unwrap_or(GENERIC),
+            GENERIC_VENDOR => self.recognised.get().copied().unwrap_or(GENERIC_VENDOR),
             vendor => vendor,
         }
     }
 
     /// Sends one turn, with what is known of the model and what the server's complaints add to it.
     async fn answer(&self, request: Request<'_>) -> Result<ChunkStream, ProviderError> {
-        let mut repairs = self.learned.repairs(request.model);
+        let vendor = self.vendor();
+        let known = self.learned.quirks(vendor, request.model);
+        let mut quirks = known;
         let mut mistake = self.learned.take_mistake(request.cache_key);
         loop {
-            let draft = self.draft(&request, &repairs, mistake.as_deref());
+            let draft = self.draft(&request, &quirks, mistake.as_deref());
             let error = match self.send(&request, &draft).await {
                 Ok(chunks) => {
-                    self.learned.remember(request.model, &repairs);
+                    if quirks != known {
+                        self.learned.remember(vendor, request.model, quirks);
+                    }
                     let chunks = self.told.once(&request, chunks);
                     return Ok(self.watched(request.cache_key, chunks));
                 }
@@ -126,21 +127,20 @@ impl Server {
                 mistake = Some(error.message);
                 continue;
             }
-            // Each repair is found once at most, so this ends.
-            match repair::find(&error, &draft.body, &repairs) {
-                Some(repair) => {
-                    tracing::debug!(model = request.model, ?repair, "request refused, repaired");
-                    repairs.insert(repair);
+            let start = Quirks::of(vendor, request.model);
+            match repair::find(&error, &draft.body, &start, &quirks) {
+                Some(repaired) => {
+                    tracing::debug!(model = request.model, %error, "request refused, repaired");
+                    quirks = repaired;
                 }
                 None => return Err(self.advised(error)),
             }
         }
     }
 
-    fn draft(&self, request: &Request<'_>, repairs: &Repairs, mistake: Option<&str>) -> Draft {
+    fn draft(&self, request: &Request<'_>, quirks: &Quirks, mistake: Option<&str>) -> Draft {
         let config = self.endpoint.config();
-        let quirks = Quirks::of(self.vendor(), request.model).repaired(repairs);
-        let api = match repairs.contains(&Repair::OtherApi) {
+        let api = match quirks.other_api {
             true => self.api.other(),
             false => self.api,
         };
@@ -152,8 +152,8 @@ impl Server {
             notices.extend(images_left_out(request));
         }
         let mut body = match api {
-            Api::Chat => chat::request::body(request, &quirks, &config.id, &mut notices),
-            Api::Responses => responses::request::body(request, &quirks, &config.id, &mut notices),
+            Api::Chat => chat::request::body(request, quirks, &config.id, &mut notices),
+            Api::Responses => responses::request::body(request, quirks, &config.id, &mut notices),
         };
         if let Some(mistake) = mistake {
             tell_mistake(&mut body, mistake);
@@ -236,8 +236,12 @@ impl Server {
         let by_id = models.iter().map(|model| (model.id.clone(), model.clone()));
         *self.listed.lock() = by_id.collect();
         for model in models.iter().filter(|model| !model.supports_tools) {
-            self.learned
-                .remember(&model.id, &Repairs::from([Repair::NoTools]));
+            let known = self.learned.quirks(vendor, &model.id);
+            let quirks = Quirks {
+                tools: false,
+                ..known
+            };
+            self.learned.remember(vendor, &model.id, quirks);
         }
         Ok(models)
     }
@@ -280,12 +284,11 @@ impl Server {
     fn describe(&self, id: &str) -> Model {
         let config = self.endpoint.config();
         let listed = self.listed.lock().get(id).cloned();
-        let mut model = listed.unwrap_or_else(|| models::describe(&config.id, self.vendor(), id));
-        let repairs = self.learned.repairs(id);
-        if repairs.contains(&Repair::NoTools) {
-            model.supports_tools = false;
-        }
-        if repairs.contains(&Repair::NoImages) {
+        let vendor = self.vendor();
+        let mut model = listed.unwrap_or_else(|| models::describe(&config.id, vendor, id));
+        let known = self.learned.quirks(vendor, id);
+        model.supports_tools &= known.tools;
+        if known.images != Quirks::of(vendor, id).images {
             model.supports_vision = Some(false);
         }
         model

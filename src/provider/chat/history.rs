@@ -13,9 +13,11 @@ use super::decode::WIRE;
 use super::message::REASONING_FIELDS;
 use crate::message::{Message, Part, Reply, ToolCall, ToolId, ToolResult};
 use crate::provider::Request;
-use crate::provider::history::{self, own_items, result_text, set, without_nulls};
+use crate::provider::history::{
+    self, CallIds, IMAGE_OMITTED, own_items, result_text, set, without_nulls,
+};
 use crate::provider::json::string;
-use crate::provider::quirks::{CallIds, Quirks, ReasoningBack, SystemRole};
+use crate::provider::quirks::{Quirks, ReasoningBack};
 use crate::provider::schema::wire_name;
 
 /// What Google documents for calls that another model made (ai.google.dev, thought signatures,
@@ -29,15 +31,11 @@ pub(super) fn messages(request: &Request<'_>, quirks: &Quirks, provider: &str) -
         provider,
         messages: Vec::new(),
         wire_ids: BTreeMap::new(),
-        used: history::CallIds::default(),
+        used: CallIds::default(),
         images: Vec::new(),
     };
     if !request.system.trim().is_empty() {
-        let role = match quirks.system_role {
-            SystemRole::System => "system",
-            SystemRole::Developer => "developer",
-        };
-        let system = json!({"role": role, "content": request.system});
+        let system = json!({"role": quirks.system_role, "content": request.system});
         history.messages.push(system);
     }
     for message in request.messages {
@@ -57,7 +55,7 @@ struct History<'a> {
     provider: &'a str,
     messages: Vec<Value>,
     wire_ids: BTreeMap<&'a ToolId, String>,
-    used: history::CallIds,
+    used: CallIds,
     /// Images of tool results, for which tool messages have no place.
     images: Vec<Value>,
 }
@@ -65,7 +63,7 @@ struct History<'a> {
 impl<'a> History<'a> {
     fn user(&mut self, parts: &[Part]) {
         self.show_images();
-        let omitted = (!self.quirks.images).then_some(history::IMAGE_OMITTED);
+        let omitted = (!self.quirks.images).then_some(IMAGE_OMITTED);
         let content = history::parts(parts, omitted, text_part, image_part);
         self.push_user(content);
     }
@@ -178,9 +176,9 @@ impl<'a> History<'a> {
             .filter(|sent| sent.len() == reply.calls.len());
         let mut calls = Vec::with_capacity(reply.calls.len());
         for (position, call) in reply.calls.iter().enumerate() {
-            let fit = |id: &str| match self.quirks.call_ids {
-                CallIds::Any => id.to_owned(),
-                CallIds::NineAlphanumerics => nine_alphanumerics(id),
+            let fit = |id: &str| match self.quirks.short_ids {
+                true => nine_alphanumerics(id),
+                false => id.to_owned(),
             };
             let own = call
                 .provider_call_id

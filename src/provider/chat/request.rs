@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::history;
 use crate::message::{Notice, Thinking, ToolSpec};
 use crate::provider::history::{set, without_nulls};
-use crate::provider::quirks::{OutputCap, Quirks, ThinkingDialect};
+use crate::provider::quirks::{Quirks, ThinkingDialect};
 use crate::provider::schema::{self, Wire, wire_name};
 use crate::provider::{Request, ToolChoice};
 
@@ -21,10 +21,6 @@ pub(in crate::provider) fn body(
 ) -> Value {
     let tools = offered_tools(request, quirks, |spec| tool(spec, quirks.schemas, notices));
     let has_tools = tools.is_some();
-    let output_cap = match quirks.output_cap {
-        OutputCap::MaxTokens => "max_tokens",
-        OutputCap::MaxCompletionTokens => "max_completion_tokens",
-    };
     let thinking = request
         .thinking
         .map(|thinking| asked_thinking(quirks.thinking, thinking));
@@ -38,7 +34,7 @@ pub(in crate::provider) fn body(
         "tools": tools,
         "tool_choice": (has_tools && request.tool_choice == ToolChoice::None).then_some("none"),
         "provider": (has_tools && quirks.routed).then(|| json!({"require_parameters": true})),
-        output_cap: request.max_tokens,
+        quirks.output_cap: request.max_tokens,
         "temperature": temperature(request, quirks),
         "thinking": thinking.get("thinking"),
         "chat_template_kwargs": thinking.get("chat_template_kwargs"),
