@@ -1,7 +1,7 @@
 //! The words every layer shares: ids, messages as a conversation remembers them, usage, danger levels.
 //!
-//! Nothing here runs, and nothing here belongs to one provider or to the wire. How a message looks
-//! to a client is in [`crate::protocol`]; how it looks to a model is each provider's own affair.
+//! Nothing here runs or belongs to one provider. What derives `JsonSchema` is a type of the contract with clients too;
+//! the rest of the contract is in [`crate::protocol`]. How a message looks to a model is each provider's own affair.
 
 pub mod image;
 mod outcome;
@@ -324,6 +324,23 @@ pub enum Effort {
     Medium,
     /// Much.
     High,
+}
+
+/// A provider instance.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "Provider")]
+pub struct ProviderInfo {
+    /// Its name in the configuration.
+    pub id: String,
+    /// Its kind or preset.
+    pub kind: String,
+    /// Its base URL; empty for a script.
+    pub base_url: String,
+    /// Whether it has what it needs to be asked.
+    pub configured: bool,
+    /// Whether it answers where nothing else is asked for.
+    pub default: bool,
 }
 
 /// What is known of one model. What nobody told is left out.
