@@ -15,16 +15,17 @@ pub mod error;
 mod frames;
 mod gate;
 mod halves;
-mod history;
 mod http;
 mod json;
 mod lines;
 pub mod models;
+mod notices;
 pub mod ollama;
 mod quirks;
 mod record;
 pub mod registry;
 pub mod replay;
+mod request;
 mod responses;
 pub mod retry;
 mod schema;
@@ -32,7 +33,6 @@ pub mod scripted;
 mod sse;
 #[cfg(test)]
 mod testing;
-mod told;
 
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;

@@ -19,23 +19,23 @@ use super::body::Framing;
 use super::chat::decode::ChatDecoder;
 use super::decode::Decoder;
 use super::http::{Clients, Endpoint};
+use super::notices::{self, images_left_out, no_tools};
 use super::quirks::repair::{self, Learned};
 use super::quirks::{GENERIC_VENDOR, Quirks, url, vendor};
 use super::responses::decode::ResponsesDecoder;
 use super::schema::ToolNames;
-use super::told::Told;
 use super::{
     ChunkStream, ErrorKind, Provider, ProviderError, Request, ToolChoice, WiderWindow, chat,
     models, responses,
 };
 use crate::config::ProviderConfig;
-use crate::message::{Message, Model, Notice, Part, Severity};
+use crate::message::{Model, Notice};
 
-/// Vendors whose list tells the window that a model has there; the table cannot know what is served. A
+/// Vendors whose list has the window that a model has there; the table cannot know what is served. A
 /// server that nobody named may be one of them.
-const TELL_WINDOWS: [&str; 5] = ["vllm", "llamacpp", "lmstudio", "openrouter", GENERIC_VENDOR];
+const LIST_WINDOWS: [&str; 5] = ["vllm", "llamacpp", "lmstudio", "openrouter", GENERIC_VENDOR];
 
-/// Most models that the list is asked for by itself.
+/// Most models that the list is requested for by itself.
 const MAX_LOOKED_UP: usize = 64;
 
 /// One of OpenAI's two APIs, of which a model may need the other than the one that is configured.
@@ -66,13 +66,13 @@ pub(super) struct Server {
     endpoint: Endpoint,
     api: Api,
     learned: Arc<Learned>,
-    told: Told,
-    /// Models as the server listed them last, which tells more than the table; locked to look one up or
+    notices: notices::Once,
+    /// Models as the server listed them last, which says more than the table; locked to look one up or
     /// to take a list.
     listed: Mutex<BTreeMap<String, Model>>,
-    /// Models that the list was asked for; see [`Server::look_up`].
+    /// Models that the list was requested for; see [`Server::look_up`].
     looked_up: Mutex<BTreeSet<String>>,
-    /// Whose server it is, where nobody said so and its list did.
+    /// Whose server it is, where its list says so and nothing else does.
     recognised: OnceLock<&'static str>,
 }
 
@@ -90,7 +90,7 @@ impl Server {
             endpoint: Endpoint::new(config, clients),
             api,
             learned: Arc::default(),
-            told: Told::default(),
+            notices: notices::Once::default(),
             listed: Mutex::default(),
             looked_up: Mutex::default(),
             recognised: OnceLock::new(),
@@ -118,7 +118,7 @@ impl Server {
                     if quirks != known {
                         self.learned.remember(vendor, request.model, quirks);
                     }
-                    let chunks = self.told.once(&request, chunks);
+                    let chunks = self.notices.filter(&request, chunks);
                     return Ok(self.watched(request.cache_key, chunks));
                 }
                 Err(error) => error,
@@ -156,7 +156,7 @@ impl Server {
             Api::Responses => responses::request::body(request, quirks, &config.id, &mut notices),
         };
         if let Some(mistake) = mistake {
-            tell_mistake(&mut body, mistake);
+            add_mistake(&mut body, mistake);
         }
         Draft { api, body, notices }
     }
@@ -190,7 +190,7 @@ impl Server {
             .await
     }
 
-    /// Notes a call that the server refuses while it answers, so that the model hears of it when the
+    /// Notes a call that the server refuses while it answers, so that the model learns of it when the
     /// turn is run again.
     fn watched(&self, conversation: &str, chunks: ChunkStream) -> ChunkStream {
         let learned = Arc::clone(&self.learned);
@@ -206,11 +206,11 @@ impl Server {
             .boxed()
     }
 
-    /// Lists the models, completed from the table and from what local servers tell besides.
+    /// Lists the models, completed from the table and from what local servers say besides.
     async fn list(&self) -> Result<Vec<Model>, ProviderError> {
         let config = self.endpoint.config();
         let own: &[&str] = match self.vendor() {
-            // Its own API tells more than the compatible one; older versions have another path.
+            // Its own API says more than the compatible one; older versions have another path.
             "lmstudio" => &["/api/v1/models", "/api/v0/models"],
             _ => &[],
         };
@@ -246,11 +246,11 @@ impl Server {
         Ok(models)
     }
 
-    /// Asks for the list where it tells the window of a model that the table does not know, once for each.
+    /// Requests the list where it has the window of a model that the table does not know, once for each.
     async fn look_up_window(&self, model: &str) {
-        let tells = TELL_WINDOWS.contains(&self.vendor());
+        let has_windows = LIST_WINDOWS.contains(&self.vendor());
         let is_listed = self.listed.lock().contains_key(model);
-        if !tells || is_listed || self.describe(model).context_window.is_some() {
+        if !has_windows || is_listed || self.describe(model).context_window.is_some() {
             return;
         }
         {
@@ -347,45 +347,15 @@ impl Provider for Server {
     }
 }
 
-/// Says that a model sees none of the pictures of a conversation; nothing where there are none.
-pub(super) fn images_left_out(request: &Request<'_>) -> Option<Notice> {
-    let has_image = |message: &Message| {
-        let parts = match message {
-            Message::User(parts) => parts,
-            Message::ToolResult(result) => &result.content,
-            Message::Reply(_) => return false,
-        };
-        parts.iter().any(|part| matches!(part, Part::Image { .. }))
-    };
-    request.messages.iter().any(has_image).then(|| Notice {
-        severity: Severity::Warning,
-        code: "images_left_out".to_owned(),
-        message: format!(
-            "model \"{}\" does not see images: they were left out, and it was told so; choose another model to have them seen",
-            request.model
-        ),
-    })
-}
-
-fn no_tools(model: &str) -> Notice {
-    Notice {
-        severity: Severity::Warning,
-        code: "model_no_tools".to_owned(),
-        message: format!(
-            "model \"{model}\" has no tools at this server: it answers without them, choose another model to use them"
-        ),
-    }
-}
-
 /// Adds what was wrong with the model's last call, which the server kept to itself.
-fn tell_mistake(body: &mut Value, mistake: &str) {
-    let told = format!(
+fn add_mistake(body: &mut Value, mistake: &str) {
+    let text = format!(
         "Your last tool call was refused before it ran: {mistake}\nCall the tool again with input that fits its schema, or answer without it."
     );
     let (messages, content) = match body.get("messages") {
-        Some(_) => (body.get_mut("messages"), json!(told)),
+        Some(_) => (body.get_mut("messages"), json!(text)),
         None => {
-            let part = json!([{"type": "input_text", "text": told}]);
+            let part = json!([{"type": "input_text", "text": text}]);
             (body.get_mut("input"), part)
         }
     };

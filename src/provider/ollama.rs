@@ -20,8 +20,8 @@ use serde_json::{Value, json};
 use super::body::Framing;
 use super::decode::Decoder;
 use super::http::{Clients, Endpoint};
+use super::notices;
 use super::schema::ToolNames;
-use super::told::Told;
 use super::{ChunkStream, ErrorKind, Provider, ProviderError, Request, WiderWindow};
 use crate::config::ProviderConfig;
 use crate::message::Model;
@@ -32,7 +32,7 @@ use request::Target;
 /// The name of the wire format in a [`crate::message::NativeReply`].
 const WIRE: &str = "ollama-chat";
 
-/// Most models whose abilities are kept; what comes after is asked for at each turn.
+/// Most models whose abilities are kept; what comes after is looked up at each turn.
 const MAX_KNOWN: usize = 256;
 
 /// Most models asked about at once, so that a long list does not fill the server's queue.
@@ -43,10 +43,10 @@ pub struct Ollama {
     endpoint: Endpoint,
     /// Address of the server, without path.
     root: String,
-    /// What the server told of its models, by name. Kept so that the context asked for stays the
+    /// What the server said of its models, by name. Kept so that the requested context stays the
     /// same, and locked only to look something up or to add it.
     known: Mutex<HashMap<String, Facts>>,
-    told: Told,
+    notices: notices::Once,
 }
 
 impl Ollama {
@@ -56,7 +56,7 @@ impl Ollama {
             root: root(&config.base_url).to_owned(),
             endpoint: Endpoint::new(config, clients),
             known: Mutex::default(),
-            told: Told::default(),
+            notices: notices::Once::default(),
         }
     }
 
@@ -108,7 +108,7 @@ impl Ollama {
                 Box::new(decoder),
             )
             .await?;
-        Ok(self.told.once(request, chunks))
+        Ok(self.notices.filter(request, chunks))
     }
 
     fn target(&self, facts: Facts) -> Target<'_> {

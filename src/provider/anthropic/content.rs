@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::message::{Part, ToolResult};
-use crate::provider::history::{self, without_nulls};
+use crate::provider::request::{self, without_nulls};
 
 pub(super) fn text(text: &str) -> Value {
     json!({"type": "text", "text": text})
@@ -16,7 +16,7 @@ fn image(media_type: &str, data: &str) -> Value {
 
 /// Makes the blocks of parts; `omitted` stands for each image, where they are not shown.
 pub(super) fn blocks(parts: &[Part], omitted: Option<&str>) -> Vec<Value> {
-    history::parts(parts, omitted, text, image)
+    request::parts(parts, omitted, text, image)
 }
 
 /// Makes the block of a tool's result. One that is an error may neither be empty nor have images.

@@ -12,8 +12,8 @@ use super::decode::{PREFIX_ITEM, WIRE};
 use super::request::Setting;
 use crate::message::{Message, NativeReply, Reply, ToolId};
 use crate::provider::Request;
-use crate::provider::history::{CallIds, IMAGE_OMITTED, own_items, set};
 use crate::provider::json::string;
+use crate::provider::request::{CallIds, IMAGE_OMITTED, own_items, set};
 use crate::provider::schema::wire_name;
 
 /// What stands where the API wants a user's word and there is none.

@@ -12,8 +12,8 @@ use super::content;
 use super::history;
 use super::thinking::Plan;
 use crate::message::{Message, Notice};
-use crate::provider::compat::images_left_out;
-use crate::provider::history::{set, without_nulls};
+use crate::provider::notices::images_left_out;
+use crate::provider::request::{set, without_nulls};
 use crate::provider::schema::{self, Wire, wire_name};
 use crate::provider::{Request, ToolChoice};
 

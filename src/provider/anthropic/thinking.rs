@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::capabilities::{Capabilities, Mode};
 use crate::message::{Effort, Thinking};
-use crate::provider::history::without_nulls;
+use crate::provider::request::without_nulls;
 
 /// Fewest tokens a budget may have (`docs/providers.md`, "Anthropic: thinking").
 const MIN_BUDGET: u64 = 1024;

@@ -11,10 +11,10 @@ use crate::message::{Notice, Severity};
 use crate::provider::decode::{
     Answer, OpenCall, Wire, WireDecoder, as_object, incomplete, protocol,
 };
-use crate::provider::history::set;
 use crate::provider::json::{Json, array, text};
+use crate::provider::notices::PROMPT_TRUNCATED;
+use crate::provider::request::set;
 use crate::provider::schema::ToolNames;
-use crate::provider::told::PROMPT_TRUNCATED;
 use crate::provider::{CallInput, Chunk, ErrorKind, ProviderError, Stop, arguments};
 
 /// Prompts estimated below this many tokens cannot have been cut: no server gives less context.

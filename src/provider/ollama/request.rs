@@ -7,12 +7,9 @@ use serde_json::{Value, json};
 
 use super::WIRE;
 use super::models::Facts;
-use crate::message::{
-    Effort, Message, Notice, Part, Reply, Severity, Thinking, ToolCall, ToolResult,
-};
-use crate::provider::chat::request::tool;
-use crate::provider::compat::images_left_out;
-use crate::provider::history::{own_items, result_text, set, split, without_nulls};
+use crate::message::{Effort, Message, Notice, Part, Reply, Thinking, ToolCall, ToolResult};
+use crate::provider::notices::{images_left_out, no_tools};
+use crate::provider::request::{own_items, result_text, set, split, tool, without_nulls};
 use crate::provider::schema::{Wire, wire_name};
 use crate::provider::{Request, ToolChoice};
 
@@ -190,16 +187,6 @@ fn call_id<'r>(result: &'r ToolResult, calls: &'r [ToolCall], native: bool) -> O
     }
     let call = calls.iter().find(|call| call.id == result.id)?;
     call.provider_call_id.as_deref()
-}
-
-fn no_tools(model: &str) -> Notice {
-    Notice {
-        severity: Severity::Warning,
-        code: "model_no_tools".to_owned(),
-        message: format!(
-            "model {model:?} cannot call tools, so it got none; choose one that can to let it work on files"
-        ),
-    }
 }
 
 #[cfg(test)]
