@@ -2,8 +2,8 @@
 //!
 //! A provider turns a [`Request`] into its own wire format and the answer back into [`Chunk`]s.
 //! All that is specific to one vendor stays inside its module, the form of tool results included.
-//! Whether a failed turn is tried again is decided by the exchange with `retry`; nothing here
-//! keeps a conversation.
+//! Whether a failed turn is tried again is decided by the exchange with `retry`; a request that is refused for its form
+//! may be sent otherwise before. Nothing here keeps a conversation.
 
 pub mod anthropic;
 mod arguments;

@@ -1,7 +1,8 @@
 //! What Chat Completions and Responses share: sending with repairs, lists of models, checks of keys.
 //!
 //! A server that refuses a request for something it does not take gets it once more without, and the
-//! model is remembered as one that needs it so. Nothing else is tried again here.
+//! model is remembered as one that needs it so. A call of the model that the server refused is reported to the model,
+//! once. Whether a turn is tried again is decided elsewhere.
 
 mod listing;
 

@@ -35,7 +35,7 @@ const WIRE: &str = "ollama-chat";
 /// Most models whose abilities are kept; what comes after is looked up at each turn.
 const MAX_KNOWN: usize = 256;
 
-/// Most models asked about at once, so that a long list does not fill the server's queue.
+/// Most models looked up at once, so that a long list does not fill the server's queue.
 const SHOWN_AT_ONCE: usize = 4;
 
 /// An Ollama server, on this machine or elsewhere.
@@ -72,7 +72,7 @@ impl Ollama {
             Err(error)
                 if error.kind == ErrorKind::NoTools && self.target(facts).has_tools(&request) =>
             {
-                // The server was too old to say so when it was asked.
+                // The server was too old to say so when it was looked up.
                 facts.tools = Some(false);
                 self.remember(request.model, facts);
                 self.send(&request, facts).await

@@ -56,7 +56,7 @@ pub(crate) enum Summaries {
     Never,
     /// Where the request says something about thinking.
     WithThinking,
-    /// Unless the model is told not to think: api.openai.com shows no reasoning otherwise.
+    /// Unless the request turns thinking off: api.openai.com shows no reasoning otherwise.
     Always,
 }
 

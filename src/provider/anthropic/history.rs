@@ -1,6 +1,6 @@
 //! The conversation as `messages` of a request, in the one form the API accepts.
 //!
-//! A reply of the same provider and model goes back block by block as it came; any other is told in
+//! A reply of the same provider and model goes back block by block as it came; any other goes as
 //! text and calls, without thinking. What is refused anywhere (empty text, calls without result,
 //! results out of order) is put right here (`docs/providers.md`, "Anthropic: messages").
 
@@ -26,7 +26,7 @@ pub(super) struct History {
     /// Digest of all that a reply to this request is produced from; empty where nothing depends on it.
     pub(super) prefix: String,
     /// Whether the last reply is inside a tool loop and does not begin with thinking.
-    pub(super) thoughtless_loop: bool,
+    pub(super) loop_without_thinking: bool,
 }
 
 /// Builds `messages`. `prefix` has digested what stands before them, where thinking is bound to it.
@@ -43,7 +43,7 @@ pub(super) fn build(
         ids: CallIds::default(),
         pending: Vec::new(),
         parts: Vec::new(),
-        thoughtless_loop: false,
+        loop_without_thinking: false,
     };
     let omitted = (!setting.capabilities.images).then_some(IMAGE_OMITTED);
     for message in request.messages {
@@ -73,7 +73,7 @@ struct Writer<'a> {
     pending: Vec<(ToolId, String, Option<Value>)>,
     /// What the user said since the last reply.
     parts: Vec<Value>,
-    thoughtless_loop: bool,
+    loop_without_thinking: bool,
 }
 
 impl Writer<'_> {
@@ -98,7 +98,7 @@ impl Writer<'_> {
         if blocks.is_empty() {
             return;
         }
-        self.thoughtless_loop = !blocks.first().is_some_and(is_thinking);
+        self.loop_without_thinking = !blocks.first().is_some_and(is_thinking);
         self.push("assistant", blocks);
     }
 
@@ -179,7 +179,7 @@ impl Writer<'_> {
         History {
             messages: self.messages,
             prefix,
-            thoughtless_loop: in_loop && self.thoughtless_loop,
+            loop_without_thinking: in_loop && self.loop_without_thinking,
         }
     }
 }

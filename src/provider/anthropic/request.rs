@@ -62,7 +62,7 @@ pub(super) fn prepare(request: &Request<'_>, setting: Setting<'_>) -> Prepared {
     });
     let history = history::build(request, setting, prefix);
     let mut plan = Plan::new(request.thinking, capabilities, max_tokens);
-    if history.thoughtless_loop {
+    if history.loop_without_thinking {
         plan = plan.without_budget(capabilities);
     }
     // Newer models refuse any other choice than these two.

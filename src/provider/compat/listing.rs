@@ -31,7 +31,7 @@ const NOT_FOR_CHAT: [&str; 16] = [
     "imagen",
 ];
 
-/// Where a list tells a model's window.
+/// Where a list has a model's window.
 const WINDOWS: [&str; 10] = [
     "/loaded_instances/0/config/context_length",
     "/loaded_context_length",
@@ -45,14 +45,14 @@ const WINDOWS: [&str; 10] = [
     "/meta/n_ctx_train",
 ];
 
-/// Where it tells the most tokens of an answer.
+/// Where it has the most tokens of an answer.
 const OUTPUTS: [&str; 3] = [
     "/top_provider/max_completion_tokens",
     "/max_completion_tokens",
     "/max_output_tokens",
 ];
 
-/// Where llama.cpp tells whether its model has tools.
+/// Where llama.cpp says whether its model has tools.
 const TOOL_PROPS: [&str; 2] = [
     "/chat_template_caps/supports_tools",
     "/chat_template_caps/supports_tool_calls",

@@ -1,4 +1,4 @@
-//! A schema for readers that know a handful of keywords only; the rest is told in words.
+//! A schema for readers that know a handful of keywords only; the rest is put into words.
 
 use serde_json::{Map, Value, json};
 
@@ -34,14 +34,14 @@ pub(super) fn narrow(schema: &mut Map<String, Value>, wire: Wire) {
     let kept = |keyword: &str| {
         OLLAMA.contains(&keyword) || (wire == Wire::Gemini && GEMINI.contains(&keyword))
     };
-    let told: Vec<_> = schema
+    let words: Vec<_> = schema
         .iter()
         .filter(|(keyword, _)| !kept(keyword))
         .filter_map(|(keyword, value)| in_words(keyword, value))
         .collect();
     schema.retain(|keyword, _| kept(keyword));
-    if !told.is_empty() {
-        add_to_description(schema, &format!("({})", told.join("; ")));
+    if !words.is_empty() {
+        add_to_description(schema, &format!("({})", words.join("; ")));
     }
 }
 

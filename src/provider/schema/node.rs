@@ -102,7 +102,7 @@ impl<'a> Walk<'a> {
         if !self.wire.is_narrow() {
             normal.insert("$ref".to_owned(), Value::from(reference));
         } else if self.inside.iter().any(|outer| outer == reference) {
-            // It would never end. One more level is told by its kind alone.
+            // It would never end. Of one more level only the kind is kept.
             let kind = resolve(self.root, reference).and_then(|target| target.get("type"));
             let kind = kind.and_then(Value::as_str).unwrap_or("object");
             normal.insert("type".to_owned(), Value::from(kind));
