@@ -6,7 +6,7 @@
 
 pub(crate) mod repair;
 
-use super::schema::Wire;
+use super::schema::Dialect;
 use crate::config::{ProviderConfig, ProviderKind};
 
 /// What a server takes, for one model; a flag says that it takes, or has, what it is named after.
@@ -31,7 +31,7 @@ pub(crate) struct Quirks {
     pub(crate) temperature: bool,
     pub(crate) tools: bool,
     /// What it takes of a tool's schema. Chat only.
-    pub(crate) schemas: Wire,
+    pub(crate) schemas: Dialect,
     pub(crate) tool_choice: bool,
     pub(crate) images: bool,
     pub(crate) prompt_cache_key: bool,
@@ -106,7 +106,7 @@ const GENERIC: Quirks = Quirks {
     thinking: ThinkingDialect::Effort,
     temperature: true,
     tools: true,
-    schemas: Wire::Chat,
+    schemas: Dialect::Chat,
     tool_choice: true,
     images: true,
     prompt_cache_key: false,
@@ -181,13 +181,13 @@ impl Quirks {
             },
             "gemini" => Self {
                 thought_signature: true,
-                schemas: Wire::Gemini,
+                schemas: Dialect::Gemini,
                 ..GENERIC
             },
             // Its compatible endpoint passes over `tool_choice`.
             "ollama" => Self {
                 tool_choice: false,
-                schemas: Wire::Ollama,
+                schemas: Dialect::Ollama,
                 reasoning_back: ReasoningBack::As("reasoning"),
                 ..GENERIC
             },

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use super::quirks::Quirks;
-use super::schema::{self, Wire, wire_name};
+use super::schema::{self, Dialect, wire_name};
 use super::{Request, ToolChoice};
 use crate::message::{Notice, Part, Reply, ToolId, ToolSpec};
 
@@ -36,9 +36,9 @@ pub(super) fn cache_key<'a>(request: &Request<'a>, quirks: &Quirks) -> Option<&'
     (quirks.prompt_cache_key && !request.cache_key.is_empty()).then_some(request.cache_key)
 }
 
-/// Describes a tool in the form of `wire`, which other formats than Responses and Anthropic share.
-pub(super) fn tool(tool: &ToolSpec, wire: Wire, notices: &mut Vec<Notice>) -> Value {
-    let (schema, notice) = schema::of_tool(tool, wire);
+/// Describes a tool with its schema in `dialect`, in the form which other formats than Responses and Anthropic share.
+pub(super) fn tool(tool: &ToolSpec, dialect: Dialect, notices: &mut Vec<Notice>) -> Value {
+    let (schema, notice) = schema::of_tool(tool, dialect);
     notices.extend(notice);
     json!({
         "type": "function",

@@ -10,7 +10,7 @@ use super::models::Facts;
 use crate::message::{Effort, Message, Notice, Part, Reply, Thinking, ToolCall, ToolResult};
 use crate::provider::notices::{images_left_out, no_tools};
 use crate::provider::request::{own_items, result_text, set, split, tool, without_nulls};
-use crate::provider::schema::{Wire, wire_name};
+use crate::provider::schema::{Dialect, wire_name};
 use crate::provider::{Request, ToolChoice};
 
 #[derive(Clone, Copy, Debug)]
@@ -32,7 +32,7 @@ impl Target<'_> {
             let tools = request
                 .tools
                 .iter()
-                .map(|spec| tool(spec, Wire::Ollama, &mut notices));
+                .map(|spec| tool(spec, Dialect::Ollama, &mut notices));
             tools.collect::<Vec<_>>()
         });
         if wants_tools(request) && tools.is_none() {

@@ -16,7 +16,7 @@ use crate::provider::request::{
     CallIds, IMAGE_OMITTED, cache_key, offered_tools, own_items, parts, result_text, set, split,
     temperature, without_nulls,
 };
-use crate::provider::schema::{self, Wire, wire_name};
+use crate::provider::schema::{self, Dialect, wire_name};
 use crate::provider::{Request, ToolChoice};
 
 /// Builds the body for the instance `provider`, whose own replies go back as they came. Adds to `notices`.
@@ -52,7 +52,7 @@ pub(in crate::provider) fn body(
 
 /// A tool, never strict: schemas of any origin do not keep to the strict subset.
 fn tool(tool: &ToolSpec, notices: &mut Vec<Notice>) -> Value {
-    let (schema, notice) = schema::of_tool(tool, Wire::Responses);
+    let (schema, notice) = schema::of_tool(tool, Dialect::Responses);
     notices.extend(notice);
     json!({
         "type": "function",

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::Wire;
+use super::Dialect;
 use super::flatten::{join, parts};
 use super::node::{add_to_description, alternatives};
 
@@ -20,19 +20,19 @@ const OLLAMA: [&str; 7] = [
 /// Keywords of Google's schema objects beyond those of Ollama.
 const GEMINI: [&str; 5] = ["nullable", "minimum", "maximum", "minItems", "maxItems"];
 
-/// Brings a normal schema, whose inner ones are narrow already, into the form of `wire`.
-pub(super) fn narrow(schema: &mut Map<String, Value>, wire: Wire) {
+/// Brings a normal schema, whose inner ones are narrow already, into the form of `dialect`.
+pub(super) fn narrow(schema: &mut Map<String, Value>, dialect: Dialect) {
     for part in parts(schema, "allOf") {
         if let Value::Object(part) = part {
             join(schema, part);
         }
     }
     rename(schema);
-    if wire == Wire::Gemini {
+    if dialect == Dialect::Gemini {
         for_gemini(schema);
     }
     let kept = |keyword: &str| {
-        OLLAMA.contains(&keyword) || (wire == Wire::Gemini && GEMINI.contains(&keyword))
+        OLLAMA.contains(&keyword) || (dialect == Dialect::Gemini && GEMINI.contains(&keyword))
     };
     let words: Vec<_> = schema
         .iter()
