@@ -138,8 +138,8 @@ impl Route {
     }
 }
 
-/// Whether a URL leads to this machine. Names are taken at their word, not resolved.
-fn is_loopback(url: &Url) -> bool {
+/// Returns whether a URL leads to this machine. Names are taken at their word, not resolved.
+pub fn is_loopback(url: &Url) -> bool {
     let host = url.host_str().unwrap_or_default();
     let bare = host.trim_start_matches('[').trim_end_matches(']');
     match bare.parse::<IpAddr>() {

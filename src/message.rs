@@ -1,7 +1,7 @@
 //! The words every layer shares: ids, messages as a conversation remembers them, usage, danger levels.
 //!
-//! Nothing here runs, and nothing belongs to one provider: how a message looks to a model is each provider's own
-//! affair. Clients see these types as they are where they can be serialised; [`crate::protocol`] has the rest.
+//! Nothing here runs or belongs to one provider. What derives `JsonSchema` is a type of the contract with clients too;
+//! the rest of the contract is in [`crate::protocol`]. How a message looks to a model is each provider's own affair.
 
 pub mod image;
 mod outcome;
@@ -326,6 +326,23 @@ pub enum Effort {
     High,
 }
 
+/// A provider instance.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "Provider")]
+pub struct ProviderInfo {
+    /// Its name in the configuration.
+    pub id: String,
+    /// Its kind or preset.
+    pub kind: String,
+    /// Its base URL; empty for a script.
+    pub base_url: String,
+    /// Whether it has what it needs to be asked.
+    pub configured: bool,
+    /// Whether it answers where nothing else is asked for.
+    pub default: bool,
+}
+
 /// What is known of one model. What nobody told is left out.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -359,27 +376,9 @@ pub struct Model {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Pricing {
-    /// Input that no cache had.
-    pub input: f64,
-    /// Output, reasoning included.
-    pub output: f64,
-    /// Input read from a cache.
-    #[serde(default, alias = "cache_read", skip_serializing_if = "Option::is_none")]
-    pub cache_read: Option<f64>,
-    /// Input written to a cache for minutes.
-    #[serde(
-        default,
-        alias = "cache_write",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub cache_write: Option<f64>,
-    /// Input written to a cache for an hour.
-    #[serde(
-        default,
-        alias = "cache_write_1h",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub cache_write_1h: Option<f64>,
+    /// The prices of a turn.
+    #[serde(flatten)]
+    pub rates: Rates,
     /// What a turn with a long prompt costs instead.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub long: Option<LongPricing>,
@@ -391,6 +390,15 @@ pub struct Pricing {
 pub struct LongPricing {
     /// Tokens of input, cached ones included, that a prompt must exceed.
     pub above: u64,
+    /// The prices of such a turn.
+    #[serde(flatten)]
+    pub rates: Rates,
+}
+
+/// The prices of one turn's tokens, by what became of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Rates {
     /// Input that no cache had.
     pub input: f64,
     /// Output, reasoning included.

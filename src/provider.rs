@@ -15,16 +15,17 @@ mod error;
 mod frames;
 mod gate;
 mod halves;
-mod history;
 mod http;
 mod json;
 mod lines;
 pub mod models;
+mod notices;
 mod ollama;
 mod quirks;
 mod record;
 pub mod registry;
 pub mod replay;
+mod request;
 mod responses;
 pub mod retry;
 mod schema;
@@ -32,7 +33,6 @@ mod scripted;
 mod sse;
 #[cfg(test)]
 mod testing;
-mod told;
 mod usage;
 
 use futures::future::BoxFuture;

@@ -141,17 +141,18 @@ impl<'a> Ledger<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::message::Rates;
 
     #[test]
     fn a_sum_has_no_digits_that_no_price_has() {
-        let pricing = Pricing {
+        let rates = Rates {
             input: 3.0,
             output: 15.0,
             cache_read: Some(0.3),
             cache_write: Some(3.75),
             cache_write_1h: None,
-            long: None,
         };
+        let pricing = Pricing { rates, long: None };
         let usage = Usage {
             input: Some(123),
             output: Some(57),
@@ -176,14 +177,12 @@ mod tests {
 
     #[test]
     fn a_sum_is_known_while_each_part_is() {
-        let pricing = Pricing {
+        let rates = Rates {
             input: 1.0,
             output: 2.0,
-            cache_read: None,
-            cache_write: None,
-            cache_write_1h: None,
-            long: None,
+            ..Rates::default()
         };
+        let pricing = Pricing { rates, long: None };
         let usage = |input, output| Usage {
             input,
             output,

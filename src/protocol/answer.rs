@@ -9,8 +9,8 @@ use super::event::{StateName, ToolConfirm};
 use super::input::ToolInputRequest;
 use super::record::ExecutionRecord;
 use crate::message::{
-    ConversationId, InputId, MessageId, Model, OnViolation, OutputStream, ToolId, ToolSpec,
-    TrustLevel,
+    ConversationId, InputId, MessageId, Model, OnViolation, OutputStream, ProviderInfo, ToolId,
+    ToolSpec, TrustLevel,
 };
 
 /// Payload of `session:configure-result`: the values now in force.
@@ -162,23 +162,7 @@ pub struct Extended {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Providers {
     /// Every instance.
-    pub providers: Vec<Provider>,
-}
-
-/// A provider instance.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct Provider {
-    /// Its name in the configuration.
-    pub id: String,
-    /// Its kind or preset.
-    pub kind: String,
-    /// Its base URL; empty for a script.
-    pub base_url: String,
-    /// Whether it has what it needs to be asked.
-    pub configured: bool,
-    /// Whether it answers where nothing else is asked for.
-    pub default: bool,
+    pub providers: Vec<ProviderInfo>,
 }
 
 /// Payload of `provider:configure-result`.

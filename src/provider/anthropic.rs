@@ -35,8 +35,8 @@ use self::request::{Prepared, Setting, prepare};
 use super::body::Framing;
 use super::decode::Decoder;
 use super::http::Endpoint;
+use super::notices;
 use super::schema::ToolNames;
-use super::told::Told;
 use super::{ChunkStream, Clients, ErrorKind, Provider, ProviderError, Request};
 use crate::config::ProviderConfig;
 use crate::message::Model;
@@ -44,7 +44,7 @@ use crate::message::Model;
 /// The vendor's own host.
 const VENDOR: &str = "api.anthropic.com";
 
-/// The API version the vendor is asked in, and the first that refuses sampling parameters.
+/// The API version of requests to the vendor, and the first that refuses sampling parameters.
 const VERSION: &str = "2026-10-21";
 
 /// The API version that those who copy the API know.
@@ -56,7 +56,7 @@ const KEY_HEADER: HeaderName = HeaderName::from_static("x-api-key");
 /// What tokens of a subscription begin with; they are accepted as bearer tokens only.
 const OAUTH_PREFIX: &str = "sk-ant-oat";
 
-/// Most models asked for at once; the vendor's own limit.
+/// Most models requested at once; the vendor's own limit.
 const PAGE_SIZE: u32 = 1000;
 
 /// Most pages of models read.
@@ -70,7 +70,7 @@ pub(super) struct Anthropic {
     endpoint: Endpoint,
     /// Models as the vendor listed them last; locked for a look-up or to take a list.
     listed: Mutex<HashMap<String, (Model, Capabilities)>>,
-    told: Told,
+    notices: notices::Once,
 }
 
 impl Anthropic {
@@ -79,7 +79,7 @@ impl Anthropic {
         Self {
             endpoint: Endpoint::new(config, clients),
             listed: Mutex::default(),
-            told: Told::default(),
+            notices: notices::Once::default(),
         }
     }
 
@@ -165,7 +165,7 @@ impl Anthropic {
         loop {
             let prepared = prepare(&request, setting);
             let error = match self.send(&request, &prepared).await {
-                Ok(chunks) => return Ok(self.told.once(&request, chunks)),
+                Ok(chunks) => return Ok(self.notices.filter(&request, chunks)),
                 Err(error) => error,
             };
             let Some(amends) = setting.amends.after(&error, &prepared) else {

@@ -19,28 +19,24 @@ use serde_json::{Value, json};
 use super::body::Framing;
 use super::chat::decode::ChatWire;
 use super::decode::{Decoder, Wire};
-use super::history::images_left_out;
 use super::http::{Clients, Endpoint};
-use super::quirks::repair::{self, Learned, Repair, Repairs};
-use super::quirks::{Quirks, url, vendor};
+use super::notices::{self, images_left_out, no_tools};
+use super::quirks::repair::{self, Learned};
+use super::quirks::{GENERIC_VENDOR, Quirks, url, vendor};
 use super::responses::decode::ResponsesWire;
 use super::schema::ToolNames;
-use super::told::Told;
 use super::{
     ChunkStream, ErrorKind, Provider, ProviderError, Request, ToolChoice, WiderWindow, chat,
     models, responses,
 };
 use crate::config::ProviderConfig;
-use crate::message::{Model, Notice, Severity};
+use crate::message::{Model, Notice};
 
-/// Vendors whose list tells the window that a model has there; the table cannot know what is served. A
+/// Vendors whose list has the window that a model has there; the table cannot know what is served. A
 /// server that nobody named may be one of them.
-const TELL_WINDOWS: [&str; 5] = ["vllm", "llamacpp", "lmstudio", "openrouter", GENERIC];
+const LIST_WINDOWS: [&str; 5] = ["vllm", "llamacpp", "lmstudio", "openrouter", GENERIC_VENDOR];
 
-/// The vendor of a server that neither preset nor host names.
-const GENERIC: &str = "generic";
-
-/// Most models that the list is asked for by itself.
+/// Most models that the list is requested for by itself.
 const MAX_LOOKED_UP: usize = 64;
 
 /// One of OpenAI's two APIs, of which a model may need the other than the one that is configured.
@@ -71,13 +67,13 @@ pub(super) struct Server {
     endpoint: Endpoint,
     api: Api,
     learned: Arc<Learned>,
-    told: Told,
-    /// Models as the server listed them last, which tells more than the table; locked to look one up or
+    notices: notices::Once,
+    /// Models as the server listed them last, which says more than the table; locked to look one up or
     /// to take a list.
     listed: Mutex<BTreeMap<String, Model>>,
-    /// Models that the list was asked for; see [`Server::look_up`].
+    /// Models that the list was requested for; see [`Server::look_up`].
     looked_up: Mutex<BTreeSet<String>>,
-    /// Whose server it is, where nobody said so and its list did.
+    /// Whose server it is, where its list says so and nothing else does.
     recognised: OnceLock<&'static str>,
 }
 
@@ -95,7 +91,7 @@ impl Server {
             endpoint: Endpoint::new(config, clients),
             api,
             learned: Arc::default(),
-            told: Told::default(),
+            notices: notices::Once::default(),
             listed: Mutex::default(),
             looked_up: Mutex::default(),
             recognised: OnceLock::new(),
@@ -105,21 +101,25 @@ impl Server {
     /// Whose server it is: by the configuration, else by what its list says.
     fn vendor(&self) -> &str {
         match vendor(self.endpoint.config()) {
-            GENERIC => self.recognised.get().copied().unwrap_or(GENERIC),
+            GENERIC_VENDOR => self.recognised.get().copied().unwrap_or(GENERIC_VENDOR),
             vendor => vendor,
         }
     }
 
     /// Sends one turn, with what is known of the model and what the server's complaints add to it.
     async fn answer(&self, request: Request<'_>) -> Result<ChunkStream, ProviderError> {
-        let mut repairs = self.learned.repairs(request.model);
+        let vendor = self.vendor();
+        let known = self.learned.quirks(vendor, request.model);
+        let mut quirks = known;
         let mut mistake = self.learned.take_mistake(request.cache_key);
         loop {
-            let draft = self.draft(&request, &repairs, mistake.as_deref());
+            let draft = self.draft(&request, &quirks, mistake.as_deref());
             let error = match self.send(&request, &draft).await {
                 Ok(chunks) => {
-                    self.learned.remember(request.model, &repairs);
-                    let chunks = self.told.once(&request, chunks);
+                    if quirks != known {
+                        self.learned.remember(vendor, request.model, quirks);
+                    }
+                    let chunks = self.notices.filter(&request, chunks);
                     return Ok(self.watched(request.cache_key, chunks));
                 }
                 Err(error) => error,
@@ -128,21 +128,20 @@ impl Server {
                 mistake = Some(error.message);
                 continue;
             }
-            // Each repair is found once at most, so this ends.
-            match repair::find(&error, &draft.body, &repairs) {
-                Some(repair) => {
-                    tracing::debug!(model = request.model, ?repair, "request refused, repaired");
-                    repairs.insert(repair);
+            let start = Quirks::of(vendor, request.model);
+            match repair::find(&error, &draft.body, &start, &quirks) {
+                Some(repaired) => {
+                    tracing::debug!(model = request.model, %error, "request refused, repaired");
+                    quirks = repaired;
                 }
                 None => return Err(self.advised(error)),
             }
         }
     }
 
-    fn draft(&self, request: &Request<'_>, repairs: &Repairs, mistake: Option<&str>) -> Draft {
+    fn draft(&self, request: &Request<'_>, quirks: &Quirks, mistake: Option<&str>) -> Draft {
         let config = self.endpoint.config();
-        let quirks = Quirks::of(self.vendor(), request.model).repaired(repairs);
-        let api = match repairs.contains(&Repair::OtherApi) {
+        let api = match quirks.other_api {
             true => self.api.other(),
             false => self.api,
         };
@@ -154,11 +153,11 @@ impl Server {
             notices.extend(images_left_out(request));
         }
         let mut body = match api {
-            Api::Chat => chat::request::body(request, &quirks, &config.id, &mut notices),
-            Api::Responses => responses::request::body(request, &quirks, &config.id, &mut notices),
+            Api::Chat => chat::request::body(request, quirks, &config.id, &mut notices),
+            Api::Responses => responses::request::body(request, quirks, &config.id, &mut notices),
         };
         if let Some(mistake) = mistake {
-            tell_mistake(&mut body, mistake);
+            add_mistake(&mut body, mistake);
         }
         Draft { api, body, notices }
     }
@@ -192,7 +191,7 @@ impl Server {
             .await
     }
 
-    /// Notes a call that the server refuses while it answers, so that the model hears of it when the
+    /// Notes a call that the server refuses while it answers, so that the model learns of it when the
     /// turn is run again.
     fn watched(&self, conversation: &str, chunks: ChunkStream) -> ChunkStream {
         let learned = Arc::clone(&self.learned);
@@ -248,7 +247,7 @@ impl Provider for Server {
         async move {
             let config = self.endpoint.config();
             let own: &[&str] = match self.vendor() {
-                // Its own API tells more than the compatible one; older versions have another path.
+                // Its own API says more than the compatible one; older versions have another path.
                 "lmstudio" => &["/api/v1/models", "/api/v0/models"],
                 _ => &[],
             };
@@ -274,8 +273,12 @@ impl Provider for Server {
             let by_id = models.iter().map(|model| (model.id.clone(), model.clone()));
             *self.listed.lock() = by_id.collect();
             for model in models.iter().filter(|model| !model.supports_tools) {
-                self.learned
-                    .remember(&model.id, &Repairs::from([Repair::NoTools]));
+                let known = self.learned.quirks(vendor, &model.id);
+                let quirks = Quirks {
+                    tools: false,
+                    ..known
+                };
+                self.learned.remember(vendor, &model.id, quirks);
             }
             Ok(models)
         }
@@ -302,9 +305,9 @@ impl Provider for Server {
 
     fn look_up<'a>(&'a self, model: &'a str) -> BoxFuture<'a, ()> {
         async move {
-            let tells = TELL_WINDOWS.contains(&self.vendor());
+            let has_windows = LIST_WINDOWS.contains(&self.vendor());
             let is_listed = self.listed.lock().contains_key(model);
-            if !tells || is_listed || self.model(model).context_window.is_some() {
+            if !has_windows || is_listed || self.model(model).context_window.is_some() {
                 return;
             }
             {
@@ -323,37 +326,26 @@ impl Provider for Server {
     fn model(&self, id: &str) -> Model {
         let config = self.endpoint.config();
         let listed = self.listed.lock().get(id).cloned();
-        let mut model = listed.unwrap_or_else(|| models::describe(&config.id, self.vendor(), id));
-        let repairs = self.learned.repairs(id);
-        if repairs.contains(&Repair::NoTools) {
-            model.supports_tools = false;
-        }
-        if repairs.contains(&Repair::NoImages) {
+        let vendor = self.vendor();
+        let mut model = listed.unwrap_or_else(|| models::describe(&config.id, vendor, id));
+        let known = self.learned.quirks(vendor, id);
+        model.supports_tools &= known.tools;
+        if known.images != Quirks::of(vendor, id).images {
             model.supports_vision = Some(false);
         }
         model
     }
 }
 
-fn no_tools(model: &str) -> Notice {
-    Notice {
-        severity: Severity::Warning,
-        code: "model_no_tools".to_owned(),
-        message: format!(
-            "model \"{model}\" has no tools at this server: it answers without them, choose another model to use them"
-        ),
-    }
-}
-
 /// Adds what was wrong with the model's last call, which the server kept to itself.
-fn tell_mistake(body: &mut Value, mistake: &str) {
-    let told = format!(
+fn add_mistake(body: &mut Value, mistake: &str) {
+    let text = format!(
         "Your last tool call was refused before it ran: {mistake}\nCall the tool again with input that fits its schema, or answer without it."
     );
     let (messages, content) = match body.get("messages") {
-        Some(_) => (body.get_mut("messages"), json!(told)),
+        Some(_) => (body.get_mut("messages"), json!(text)),
         None => {
-            let part = json!([{"type": "input_text", "text": told}]);
+            let part = json!([{"type": "input_text", "text": text}]);
             (body.get_mut("input"), part)
         }
     };

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::MAX_CALLS;
-use super::gate::Place;
+use super::gate::QueuePosition;
 pub(crate) use classify::lacks_tools;
 use payload::Said;
 pub(crate) use redact::{REDACTED, safe_message};
@@ -43,13 +43,13 @@ pub struct ProviderError {
     pub not_sent: bool,
     /// How many requests in a row it has refused, of whichever conversation; see `retry::Failures`. `None`
     /// where the failure is not about load, and so says nothing of others.
-    pub strikes: Option<u32>,
+    pub consecutive_failures: Option<u32>,
     /// Whether it came from no server but from a script.
     pub scripted: bool,
     /// Where a conversation does not fit: the server on which the user can widen the window.
     pub widens: Option<WiderWindow>,
     /// Where the turn waits, with others, for a provider that is known to be busy.
-    pub(crate) place: Option<Arc<Place>>,
+    pub(crate) position: Option<Arc<QueuePosition>>,
 }
 
 /// Servers whose window is the user's own to widen.
@@ -97,8 +97,8 @@ impl ProviderError {
 
     /// Waits for the delay before the next attempt, or for less where the provider turns out to have time.
     pub async fn wait(&self, delay: Duration) {
-        match &self.place {
-            Some(place) => place.wait(delay).await,
+        match &self.position {
+            Some(position) => position.wait(delay).await,
             None => tokio::time::sleep(delay).await,
         }
     }
@@ -164,10 +164,10 @@ impl ProviderError {
         Self::new(ErrorKind::Protocol, message)
     }
 
-    /// Whether it is a mistake of the model that it can mend when told.
+    /// Whether it is a mistake of the model that it can mend once it knows.
     ///
     /// Groq checks calls against their schema and ends the answer with `tool_use_failed`
-    /// (`docs/providers.md`, "Chat Completions: requests"). Its provider tells the model when the turn
+    /// (`docs/providers.md`, "Chat Completions: requests"). Its provider adds that to the request when the turn
     /// runs again.
     pub fn is_model_mistake(&self) -> bool {
         self.code.as_deref() == Some("tool_use_failed")

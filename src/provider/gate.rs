@@ -1,12 +1,12 @@
 //! The gate before a provider that is busy or gone: one back-off for all conversations that use the
 //! same address with the same key, so that fifty of them don't each find out for themselves.
 //!
-//! A refusal closes the gate for as long as the provider asked, or for a back-off that doubles while
+//! A refusal closes the gate for as long as the provider requires, or for a back-off that doubles while
 //! nothing succeeds. Then one request goes first; the others follow one after the other, at a distance
 //! that doubles with refusals and halves with answers. After two answers in a row all go, unless that was
-//! refused a short while ago. The gate does not wait: it fails a turn with the time of its place in the row,
+//! refused a short while ago. The gate does not wait: it fails a turn with the time of its position in the queue,
 //! so that all waiting is the exchange's, seen by the user and cut short by a cancel; through
-//! [`ProviderError::wait`] it hears that its place comes earlier. Such a failure is marked
+//! [`ProviderError::wait`] it learns that its position comes earlier. Such a failure is marked
 //! (`ProviderError::not_sent`) and is no attempt of the turn's own.
 
 use std::collections::{BTreeMap, HashMap};
@@ -35,13 +35,13 @@ const MIN_PACE: Duration = Duration::from_millis(50);
 /// How long the one that goes first may take to be answered before the next may follow.
 const PROBE_TIME: Duration = Duration::from_secs(10);
 
-/// So many answers in a row end the row: all who wait go at once.
+/// So many answers in a row end the queue: all who wait go at once.
 const ENOUGH_ANSWERS: u32 = 2;
 
 /// After so long without a refusal, and without anybody waiting, all is as if none had been.
 const CALM: Duration = Duration::from_secs(10);
 
-/// Most models with a long delay that are remembered; a further one is asked again.
+/// Most models with a long delay that are remembered; requests to a further one are sent again.
 const MAX_DELAYED: usize = 256;
 
 /// The longest delay that is remembered: what is longer was not meant, or lasts longer than the daemon.
@@ -59,16 +59,16 @@ impl Gates {
     pub(super) fn of(&self, config: &ProviderConfig) -> Arc<Gate> {
         let mut gates = self.by_account.lock();
         gates.retain(|_, gate| gate.strong_count() > 0);
-        let place = gates.entry(account(config)).or_default();
-        place.upgrade().unwrap_or_else(|| {
+        let entry = gates.entry(account(config)).or_default();
+        entry.upgrade().unwrap_or_else(|| {
             let gate = Arc::new(Gate::default());
-            *place = Arc::downgrade(&gate);
+            *entry = Arc::downgrade(&gate);
             gate
         })
     }
 }
 
-/// What a provider tells its callers apart by: the key, or without one the extra headers.
+/// What a provider distinguishes its callers by: the key, or without one the extra headers.
 fn account(config: &ProviderConfig) -> [u8; 32] {
     let mut digest = Sha256::new();
     digest.update(config.base_url.trim_end_matches('/'));
@@ -100,8 +100,8 @@ pub(super) struct Gate {
 struct State {
     closed: Option<Closed>,
     /// Closings since something succeeded.
-    strikes: u32,
-    /// Counts closings: what was asked before the last one says nothing new by failing too.
+    consecutive_failures: u32,
+    /// Counts closings: a request sent before the last one says nothing new by failing too.
     epoch: u64,
     /// Answers since the last closing.
     answers: u32,
@@ -114,20 +114,20 @@ struct State {
     /// What it does not fall below: somewhat more than what was refused last.
     least_pace: Duration,
     /// Whether several wait, so that a conversation alone never waits for the distance.
-    crowd: bool,
+    has_waiters: bool,
     /// When the last request was let through, by the plan.
     last: Option<Instant>,
-    /// The next place in the row that nobody has.
+    /// The next position in the queue that nobody has.
     next: Option<Instant>,
-    /// Tells those who wait how the row moves.
-    row: watch::Sender<Row>,
-    /// Delays that nobody waits for, by model: quotas of a day or of a model are told so.
+    /// Notifies those who wait of how the queue moves.
+    queue: watch::Sender<Queue>,
+    /// Delays that nobody waits for, by model: quotas of a day or of a model come so.
     delayed: BTreeMap<String, Closed>,
 }
 
-/// How the row has moved since its gate was closed.
+/// How the queue has moved since its gate was closed.
 #[derive(Clone, Copy, Debug)]
-struct Row {
+struct Queue {
     /// Of which closing it is.
     epoch: u64,
     /// How much of the waiting is left of what it was at first, 0 to 1.
@@ -138,13 +138,13 @@ struct Row {
     is_over: bool,
 }
 
-impl Default for Row {
+impl Default for Queue {
     fn default() -> Self {
         Self::new(0)
     }
 }
 
-impl Row {
+impl Queue {
     fn new(epoch: u64) -> Self {
         Self {
             epoch,
@@ -155,27 +155,27 @@ impl Row {
     }
 }
 
-/// A turn's place in the row.
+/// A turn's position in the queue.
 #[derive(Debug)]
-pub(crate) struct Place {
-    row: watch::Receiver<Row>,
-    /// The row when the place was given.
-    then: Row,
+pub(crate) struct QueuePosition {
+    queue: watch::Receiver<Queue>,
+    /// The queue when the position was given.
+    then: Queue,
 }
 
-impl Place {
-    /// Waits for `delay`, or for less where the row moves on meanwhile.
+impl QueuePosition {
+    /// Waits for `delay`, or for less where the queue moves on meanwhile.
     pub(super) async fn wait(&self, delay: Duration) {
-        let (mut row, mut then) = (self.row.clone(), self.then);
+        let (mut queue, mut then) = (self.queue.clone(), self.then);
         let mut until = Instant::now() + delay;
         loop {
-            let now = *row.borrow_and_update();
+            let now = *queue.borrow_and_update();
             if now.is_over {
                 return;
             }
             let before = match now.epoch == then.epoch {
                 true => then.scale,
-                // Of another closing, where the gate was closed again meanwhile: that row begins anew.
+                // Of another closing, where the gate was closed again meanwhile: that queue begins anew.
                 false => 1.0,
             };
             if let Some(moved) = now.moved {
@@ -186,14 +186,14 @@ impl Place {
             tokio::select! {
                 biased;
                 () = tokio::time::sleep_until(until) => return,
-                Ok(()) = row.changed() => {}
+                Ok(()) = queue.changed() => {}
             }
         }
     }
 }
 
 /// Where somebody waits is no part of what went wrong.
-impl PartialEq for Place {
+impl PartialEq for QueuePosition {
     fn eq(&self, _: &Self) -> bool {
         true
     }
@@ -207,11 +207,11 @@ struct Closed {
 
 impl Closed {
     /// What a turn that is not sent fails with.
-    fn refusal(&self, wait: Duration, strikes: u32) -> ProviderError {
+    fn refusal(&self, wait: Duration, consecutive_failures: u32) -> ProviderError {
         ProviderError {
             retry_after: Some(wait),
             not_sent: true,
-            strikes: Some(strikes),
+            consecutive_failures: Some(consecutive_failures),
             message: format!(
                 "the provider is left alone for {:.1} s more: {}",
                 wait.as_secs_f64(),
@@ -223,13 +223,13 @@ impl Closed {
 }
 
 impl Gate {
-    /// Lets a request for a model pass where the gate is open.
+    /// Permits a request for a model where the gate is open.
     ///
     /// The error is what closed the gate, with the time after which to come back.
-    pub(super) fn pass(self: &Arc<Self>, model: &str) -> Result<Pass, ProviderError> {
+    pub(super) fn permit(self: &Arc<Self>, model: &str) -> Result<Permit, ProviderError> {
         let now = Instant::now();
         let mut state = self.state.lock();
-        Ok(Pass {
+        Ok(Permit {
             is_probe: state.admit(model, now)?,
             epoch: state.epoch,
             gate: Arc::clone(self),
@@ -244,17 +244,17 @@ impl State {
     fn admit(&mut self, model: &str, now: Instant) -> Result<bool, ProviderError> {
         self.delayed.retain(|_, delayed| delayed.until > now);
         if let Some(delayed) = self.delayed.get(model) {
-            return Err(delayed.refusal(delayed.until - now, self.strikes));
+            return Err(delayed.refusal(delayed.until - now, self.consecutive_failures));
         }
-        let last_place = self.next;
+        let last_position = self.next;
         let is_over = |closed: &Closed| {
-            now > last_place.map_or(closed.until, |it| it.max(closed.until)) + CALM
+            now > last_position.map_or(closed.until, |it| it.max(closed.until)) + CALM
         };
         if self.closed.as_ref().is_some_and(is_over) {
             let epoch = self.epoch + 1;
             *self = Self {
                 epoch,
-                row: watch::Sender::new(Row::new(epoch)),
+                queue: watch::Sender::new(Queue::new(epoch)),
                 delayed: std::mem::take(&mut self.delayed),
                 ..Self::default()
             };
@@ -267,57 +267,57 @@ impl State {
             closed.until
         } else if self.probe.is_some_and(|since| now < since + PROBE_TIME) {
             now + self.pace.max(MIN_PACE)
-        } else if self.crowd && now + self.pace / 4 < due {
+        } else if self.has_waiters && now + self.pace / 4 < due {
             due
         } else {
             // By the plan, so that who wakes late does not push back all who follow.
             self.last = Some(due.max(now.checked_sub(self.pace).unwrap_or(now)).min(now));
-            // The last one in the row: who comes now waits for nobody.
-            self.crowd &= self.next.is_some_and(|next| next > now + self.pace);
+            // The last one in the queue: who comes now waits for nobody.
+            self.has_waiters &= self.next.is_some_and(|next| next > now + self.pace);
             let goes_first = self.answers == 0;
             self.probe = goes_first.then_some(now);
             return Ok(goes_first);
         };
-        self.crowd = true;
-        let place = self.place(earliest, now);
+        self.has_waiters = true;
+        let position = self.next_position(earliest, now);
         Err(ProviderError {
-            place: Some(Arc::new(Place {
-                row: self.row.subscribe(),
-                then: *self.row.borrow(),
+            position: Some(Arc::new(QueuePosition {
+                queue: self.queue.subscribe(),
+                then: *self.queue.borrow(),
             })),
-            ..closed.refusal(place - now, self.strikes)
+            ..closed.refusal(position - now, self.consecutive_failures)
         })
     }
 
-    /// Gives away the next place in the row.
-    fn place(&mut self, earliest: Instant, now: Instant) -> Instant {
-        let place = self.next.map_or(earliest, |next| next.max(earliest));
-        let place = place.min(now + MAX_HONOURED).max(earliest);
-        self.next = Some(place + self.pace);
-        place
+    /// Gives away the next position in the queue.
+    fn next_position(&mut self, earliest: Instant, now: Instant) -> Instant {
+        let position = self.next.map_or(earliest, |next| next.max(earliest));
+        let position = position.min(now + MAX_HONOURED).max(earliest);
+        self.next = Some(position + self.pace);
+        position
     }
 
     /// Takes in that a request was refused which was let through in `epoch`.
     fn refuse(&mut self, model: &str, epoch: u64, error: &mut ProviderError) {
         let now = Instant::now();
-        let asked = error.retry_after.unwrap_or_default();
+        let requested = error.retry_after.unwrap_or_default();
         let by_load = matches!(error.kind, ErrorKind::RateLimit | ErrorKind::Overloaded);
-        if by_load && asked > MAX_HONOURED {
+        if by_load && requested > MAX_HONOURED {
             if self.delayed.len() < MAX_DELAYED {
-                let until = now + asked.min(MAX_DELAY);
+                let until = now + requested.min(MAX_DELAY);
                 let by = error.clone();
                 self.delayed.insert(model.to_owned(), Closed { until, by });
             }
             return;
         }
         let closes = by_load || error.kind == ErrorKind::Connect;
-        if !closes || (asked.is_zero() && error.should_retry == Some(false)) {
+        if !closes || (requested.is_zero() && error.should_retry == Some(false)) {
             return;
         }
-        // Where the gate is open, also a late refusal closes it anew: nobody who comes then is of the row before.
+        // Where the gate is open, also a late refusal closes it anew: nobody who comes then is of the queue before.
         if epoch == self.epoch || self.closed.is_none() {
             self.epoch += 1;
-            self.strikes = self.strikes.saturating_add(1);
+            self.consecutive_failures = self.consecutive_failures.saturating_add(1);
             let reopened = self.reopened.take();
             if by_load {
                 // Where all at once were too many, what was answered before is known to go well.
@@ -333,15 +333,15 @@ impl State {
                 // Who is not there says nothing of how much he can take.
                 self.pace = self.pace.max(FIRST_PACE);
             }
-            self.row.send_replace(Row::new(self.epoch));
+            self.queue.send_replace(Queue::new(self.epoch));
             self.answers = 0;
             self.probe = None;
             self.last = None;
         } else {
-            self.crowd = true;
+            self.has_waiters = true;
         }
-        error.strikes = Some(self.strikes);
-        let until = now + asked.max(shortest_delay(error.kind, self.strikes));
+        error.consecutive_failures = Some(self.consecutive_failures);
+        let until = now + requested.max(shortest_delay(error.kind, self.consecutive_failures));
         let known = self.closed.as_ref();
         if known.is_none_or(|known| known.until < until) {
             let by = error.clone();
@@ -355,14 +355,14 @@ impl State {
             return;
         }
         let now = Instant::now();
-        self.strikes = 0;
+        self.consecutive_failures = 0;
         self.probe = None;
         self.answers = self.answers.saturating_add(1);
         // Where the provider refused again after some answers, it serves no more than a few at a time.
         if self.answers >= ENOUGH_ANSWERS && self.least_pace.is_zero() {
             self.reopen(now);
         } else {
-            self.hurry(now);
+            self.shorten_waits(now);
         }
     }
 
@@ -370,15 +370,15 @@ impl State {
     fn reopen(&mut self, now: Instant) {
         self.reopened = Some((now, self.pace));
         self.closed = None;
-        self.crowd = false;
+        self.has_waiters = false;
         self.last = None;
         self.next = None;
         self.pace = Duration::ZERO;
-        self.row.send_modify(|row| row.is_over = true);
+        self.queue.send_modify(|queue| queue.is_over = true);
     }
 
     /// Halves the distance between those who wait, as far as it may fall.
-    fn hurry(&mut self, now: Instant) {
+    fn shorten_waits(&mut self, now: Instant) {
         let pace = (self.pace / 2).max(self.least_pace).min(self.pace);
         if pace == self.pace {
             return;
@@ -388,15 +388,15 @@ impl State {
         self.next = self
             .next
             .map(|next| now + next.saturating_duration_since(now).mul_f64(ratio));
-        self.row.send_modify(|row| {
-            row.scale *= ratio;
-            row.moved = Some(now);
+        self.queue.send_modify(|queue| {
+            queue.scale *= ratio;
+            queue.moved = Some(now);
         });
     }
 }
 
-/// The leave of one request. It tells the gate what came of it, by being dropped where that says nothing.
-pub(super) struct Pass {
+/// The permit of one request. It reports to the gate what came of it; it is dropped where that says nothing.
+pub(super) struct Permit {
     gate: Arc<Gate>,
     model: String,
     epoch: u64,
@@ -404,7 +404,7 @@ pub(super) struct Pass {
     answered: bool,
 }
 
-impl Pass {
+impl Permit {
     /// The provider had time for the request, whatever it said.
     pub(super) fn answered(&mut self) {
         if !self.answered {
@@ -422,8 +422,8 @@ impl Pass {
             .refuse(&self.model, self.epoch, error);
     }
 
-    /// Takes in what the body of an answer brings.
-    pub(super) fn heard(&mut self, item: &mut Result<Chunk, ProviderError>) {
+    /// Observes what the body of an answer brings.
+    pub(super) fn observe(&mut self, item: &mut Result<Chunk, ProviderError>) {
         match item {
             // What comes before anything is said may yet turn into a refusal.
             Ok(Chunk::Start { .. } | Chunk::Notice(_)) => {}
@@ -433,7 +433,7 @@ impl Pass {
     }
 }
 
-impl Drop for Pass {
+impl Drop for Permit {
     fn drop(&mut self) {
         let mut state = self.gate.state.lock();
         if self.is_probe && self.epoch == state.epoch {

@@ -110,15 +110,15 @@ impl Endpoint {
         Ok(headers)
     }
 
-    /// Asks something that a turn needs first: not where the provider is known to be busy.
+    /// Sends a request that a turn needs first: not where the provider is known to be busy.
     pub(crate) async fn before_turn<T>(
         &self,
         model: &str,
         question: impl Future<Output = Result<T, ProviderError>>,
     ) -> Result<T, ProviderError> {
-        let mut pass = self.gate.pass(model)?;
+        let mut permit = self.gate.permit(model)?;
         question.await.map_err(|mut error| {
-            pass.failed(&mut error);
+            permit.failed(&mut error);
             error
         })
     }
@@ -141,20 +141,20 @@ impl Endpoint {
         headers.insert(ACCEPT, HeaderValue::from_static(accepted));
         // Proxies that compress gather a stream until it is worth compressing.
         headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
-        let mut pass = self.gate.pass(model)?;
+        let mut permit = self.gate.permit(model)?;
         let opened = self.open(url, headers, body).await;
         let (content_type, bytes) = opened.map_err(|mut error| {
             if error.status.is_some() && !error.is_about_load() {
-                pass.answered();
+                permit.answered();
             }
-            pass.failed(&mut error);
+            permit.failed(&mut error);
             error
         })?;
         let secrets = self.secrets.clone();
         Ok(body::chunks(bytes, framing, &content_type, decoder)
             .map(move |item| {
                 let mut item = item.map_err(|error| secrets.clean(error));
-                pass.heard(&mut item);
+                permit.observe(&mut item);
                 item
             })
             .boxed())

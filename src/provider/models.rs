@@ -11,7 +11,7 @@ use serde::Deserialize;
 use crate::message::{Model, Pricing, Usage};
 
 /// Prices are for this many tokens.
-const PRICED_TOKENS: f64 = 1_000_000.0;
+pub(super) const PRICED_TOKENS: f64 = 1_000_000.0;
 
 /// Models by vendor and id.
 type Table = BTreeMap<String, BTreeMap<String, KnownModel>>;
@@ -103,35 +103,21 @@ pub fn complete(model: &mut Model, preset: &str) {
 /// than the price's limit has all of its turn at the long prices.
 pub fn cost(usage: &Usage, pricing: &Pricing) -> f64 {
     let input = usage.input.unwrap_or(0);
-    let pricing = for_prompt(pricing, input);
+    let long = pricing.long.filter(|long| input > long.above);
+    let rates = long.map_or(pricing.rates, |long| long.rates);
     let read = usage.cache_read.unwrap_or(0).min(input);
     let written = usage.cache_write.unwrap_or(0).min(input - read);
     let written_1h = usage.cache_write_1h.unwrap_or(0).min(written);
-    let write_price = pricing.cache_write.unwrap_or(pricing.input);
+    let write_price = rates.cache_write.unwrap_or(rates.input);
     let parts = [
-        (input - read - written, pricing.input),
-        (read, pricing.cache_read.unwrap_or(pricing.input)),
+        (input - read - written, rates.input),
+        (read, rates.cache_read.unwrap_or(rates.input)),
         (written - written_1h, write_price),
-        (written_1h, pricing.cache_write_1h.unwrap_or(write_price)),
-        (usage.output.unwrap_or(0), pricing.output),
+        (written_1h, rates.cache_write_1h.unwrap_or(write_price)),
+        (usage.output.unwrap_or(0), rates.output),
     ];
     let dollars = parts.iter().map(|(tokens, price)| *tokens as f64 * price);
     dollars.sum::<f64>() / PRICED_TOKENS
-}
-
-/// The prices of a turn whose prompt has so many tokens.
-fn for_prompt(pricing: &Pricing, input: u64) -> Pricing {
-    match pricing.long.filter(|long| input > long.above) {
-        Some(long) => Pricing {
-            input: long.input,
-            output: long.output,
-            cache_read: long.cache_read,
-            cache_write: long.cache_write,
-            cache_write_1h: long.cache_write_1h,
-            long: None,
-        },
-        None => *pricing,
-    }
 }
 
 /// Whether the rest of an id names a version of the same model, which does not change its price.

@@ -20,8 +20,8 @@ use serde_json::{Value, json};
 use super::body::Framing;
 use super::decode::Decoder;
 use super::http::{Clients, Endpoint};
+use super::notices;
 use super::schema::ToolNames;
-use super::told::Told;
 use super::{ChunkStream, ErrorKind, Provider, ProviderError, Request, WiderWindow};
 use crate::config::ProviderConfig;
 use crate::message::Model;
@@ -29,10 +29,10 @@ use decode::OllamaWire;
 use models::Facts;
 use request::Target;
 
-/// Most models whose abilities are kept; what comes after is asked for at each turn.
+/// Most models whose abilities are kept; what comes after is looked up at each turn.
 const MAX_KNOWN: usize = 256;
 
-/// Most models asked about at once, so that a long list does not fill the server's queue.
+/// Most models looked up at once, so that a long list does not fill the server's queue.
 const SHOWN_AT_ONCE: usize = 4;
 
 /// An Ollama server, on this machine or elsewhere.
@@ -40,10 +40,10 @@ pub(super) struct Ollama {
     endpoint: Endpoint,
     /// Address of the server, without path.
     root: String,
-    /// What the server told of its models, by name. Kept so that the context asked for stays the
+    /// What the server said of its models, by name. Kept so that the requested context stays the
     /// same, and locked only to look something up or to add it.
     known: Mutex<HashMap<String, Facts>>,
-    told: Told,
+    notices: notices::Once,
 }
 
 impl Ollama {
@@ -53,7 +53,7 @@ impl Ollama {
             root: root(&config.base_url).to_owned(),
             endpoint: Endpoint::new(config, clients),
             known: Mutex::default(),
-            told: Told::default(),
+            notices: notices::Once::default(),
         }
     }
 
@@ -69,7 +69,7 @@ impl Ollama {
             Err(error)
                 if error.kind == ErrorKind::NoTools && self.target(facts).has_tools(&request) =>
             {
-                // The server was too old to say so when it was asked.
+                // The server was too old to say so when it was looked up.
                 facts.tools = Some(false);
                 self.remember(request.model, facts);
                 self.send(&request, facts).await
@@ -104,7 +104,7 @@ impl Ollama {
                 decoder,
             )
             .await?;
-        Ok(self.told.once(request, chunks))
+        Ok(self.notices.filter(request, chunks))
     }
 
     fn target(&self, facts: Facts) -> Target<'_> {

@@ -6,18 +6,23 @@
 
 pub(crate) mod repair;
 
-use super::schema::Wire;
+use super::schema::Dialect;
 use crate::config::{ProviderConfig, ProviderKind};
 
 /// What a server takes, for one model; a flag says that it takes, or has, what it is named after.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Quirks {
-    pub(crate) output_cap: OutputCap,
-    pub(crate) system_role: SystemRole,
+    /// The field for the most tokens of the answer: `max_tokens`, which most compatible servers know alone, or
+    /// `max_completion_tokens`, which newer OpenAI models know alone.
+    pub(crate) output_cap: &'static str,
+    /// The role of the system prompt: `system`, known everywhere, or `developer`, OpenAI's word since its
+    /// reasoning models.
+    pub(crate) system_role: &'static str,
     pub(crate) stream_options: bool,
     /// Whether an assistant message with calls and no text has `null` content instead of `""`.
     pub(crate) null_content: bool,
-    pub(crate) call_ids: CallIds,
+    /// Whether ids of calls have nine letters or digits (Mistral).
+    pub(crate) short_ids: bool,
     /// Whether a user message may follow a tool message directly.
     pub(crate) user_after_tool: bool,
     pub(crate) reasoning_back: ReasoningBack,
@@ -26,7 +31,7 @@ pub(crate) struct Quirks {
     pub(crate) temperature: bool,
     pub(crate) tools: bool,
     /// What it takes of a tool's schema. Chat only.
-    pub(crate) schemas: Wire,
+    pub(crate) schemas: Dialect,
     pub(crate) tool_choice: bool,
     pub(crate) images: bool,
     pub(crate) prompt_cache_key: bool,
@@ -34,49 +39,25 @@ pub(crate) struct Quirks {
     pub(crate) thought_signature: bool,
     /// Whether requests are routed to other servers, and only to those that take all parameters.
     pub(crate) routed: bool,
-    /// Responses.
+    /// Responses: whether it takes `include`.
     pub(crate) include: bool,
     /// Responses: whether it takes reasoning items that say nothing.
     pub(crate) empty_reasoning: bool,
-    /// Responses.
+    /// Responses: when summaries of the reasoning are requested.
     pub(crate) summaries: Summaries,
+    /// Whether the model needs the other of OpenAI's two APIs than the one that is configured.
+    pub(crate) other_api: bool,
 }
 
-/// When summaries of the reasoning are asked for.
+/// When summaries of the reasoning are requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Summaries {
     /// Never: refused, e.g. to organisations that are not verified.
     Never,
     /// Where the request says something about thinking.
     WithThinking,
-    /// Unless the model is told not to think: api.openai.com shows no reasoning otherwise.
+    /// Unless the request turns thinking off: api.openai.com shows no reasoning otherwise.
     Always,
-}
-
-/// The field for the most tokens of the answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum OutputCap {
-    /// `max_tokens`, which most compatible servers know alone.
-    MaxTokens,
-    /// `max_completion_tokens`, which newer OpenAI models know alone.
-    MaxCompletionTokens,
-}
-
-/// The role of the system prompt.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum SystemRole {
-    /// `system`, known everywhere.
-    System,
-    /// `developer`, OpenAI's word since its reasoning models.
-    Developer,
-}
-
-/// Which ids of calls a server takes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum CallIds {
-    Any,
-    /// Nine letters or digits (Mistral).
-    NineAlphanumerics,
 }
 
 /// What of a reply's reasoning goes back with the history.
@@ -93,7 +74,7 @@ pub(crate) enum ReasoningBack {
     Details,
 }
 
-/// How thinking is asked for.
+/// How thinking is requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ThinkingDialect {
     None,
@@ -109,19 +90,23 @@ pub(crate) enum ThinkingDialect {
     Template,
 }
 
+const MAX_TOKENS: &str = "max_tokens";
+const MAX_COMPLETION_TOKENS: &str = "max_completion_tokens";
+const SYSTEM: &str = "system";
+
 /// A server that takes what the documents of OpenAI say and nothing that is new.
 const GENERIC: Quirks = Quirks {
-    output_cap: OutputCap::MaxTokens,
-    system_role: SystemRole::System,
+    output_cap: MAX_TOKENS,
+    system_role: SYSTEM,
     stream_options: true,
     null_content: false,
-    call_ids: CallIds::Any,
+    short_ids: false,
     user_after_tool: true,
     reasoning_back: ReasoningBack::AsSent,
     thinking: ThinkingDialect::Effort,
     temperature: true,
     tools: true,
-    schemas: Wire::Chat,
+    schemas: Dialect::Chat,
     tool_choice: true,
     images: true,
     prompt_cache_key: false,
@@ -130,15 +115,16 @@ const GENERIC: Quirks = Quirks {
     include: true,
     empty_reasoning: false,
     summaries: Summaries::WithThinking,
+    other_api: false,
 };
 
 impl Quirks {
-    /// The flags to start with for a model at a vendor's server.
+    /// Returns the flags to start with for a model at a vendor's server.
     pub(crate) fn of(vendor: &str, model: &str) -> Self {
         match vendor {
             "openai" => Self {
-                output_cap: OutputCap::MaxCompletionTokens,
-                system_role: SystemRole::Developer,
+                output_cap: MAX_COMPLETION_TOKENS,
+                system_role: "developer",
                 null_content: true,
                 reasoning_back: ReasoningBack::Never,
                 thinking: match is_openai_reasoner(model) {
@@ -164,14 +150,14 @@ impl Quirks {
                 ..GENERIC
             },
             "groq" => Self {
-                output_cap: OutputCap::MaxCompletionTokens,
+                output_cap: MAX_COMPLETION_TOKENS,
                 reasoning_back: ReasoningBack::As("reasoning"),
                 ..GENERIC
             },
             "mistral" => Self {
-                // Sends usage without being asked.
+                // Sends usage without a request for it.
                 stream_options: false,
-                call_ids: CallIds::NineAlphanumerics,
+                short_ids: true,
                 user_after_tool: false,
                 // Its thinking comes as content parts, which go back as they are.
                 reasoning_back: ReasoningBack::Never,
@@ -190,18 +176,18 @@ impl Quirks {
                 ..GENERIC
             },
             "xai" => Self {
-                output_cap: OutputCap::MaxCompletionTokens,
+                output_cap: MAX_COMPLETION_TOKENS,
                 ..GENERIC
             },
             "gemini" => Self {
                 thought_signature: true,
-                schemas: Wire::Gemini,
+                schemas: Dialect::Gemini,
                 ..GENERIC
             },
             // Its compatible endpoint passes over `tool_choice`.
             "ollama" => Self {
                 tool_choice: false,
-                schemas: Wire::Ollama,
+                schemas: Dialect::Ollama,
                 reasoning_back: ReasoningBack::As("reasoning"),
                 ..GENERIC
             },
@@ -209,6 +195,9 @@ impl Quirks {
         }
     }
 }
+
+/// The vendor of a server that neither preset nor host names.
+pub(crate) const GENERIC_VENDOR: &str = "generic";
 
 /// Hosts that give a vendor away where the preset does not.
 const HOSTS: [(&str, &str); 11] = [
@@ -225,13 +214,13 @@ const HOSTS: [(&str, &str); 11] = [
     ("localhost:1234", "lmstudio"),
 ];
 
-/// Whose server a provider instance talks to: its preset, else what its host says, else `generic`.
+/// Returns whose server a provider instance talks to: its preset, else what its host says, else [`GENERIC_VENDOR`].
 ///
 /// The preset `openai` with the host of somebody else is not OpenAI.
 pub(crate) fn vendor(config: &ProviderConfig) -> &str {
     let preset = config.preset.as_str();
     let is_wire = matches!(config.kind, ProviderKind::Chat | ProviderKind::Responses);
-    if is_wire && !matches!(preset, "" | "openai" | "generic") {
+    if is_wire && !matches!(preset, "" | "openai" | GENERIC_VENDOR) {
         return preset;
     }
     let host = host_of(&config.base_url);
@@ -240,7 +229,7 @@ pub(crate) fn vendor(config: &ProviderConfig) -> &str {
         before.is_some_and(|before| before.is_empty() || before.ends_with('.'))
     };
     let known = HOSTS.into_iter().find(|(known, _)| is_at(known));
-    known.map_or("generic", |(_, vendor)| vendor)
+    known.map_or(GENERIC_VENDOR, |(_, vendor)| vendor)
 }
 
 /// Returns host and port of a URL.

@@ -33,7 +33,7 @@ pub(super) const MANIFEST: &str = "manifest.json";
 /// Most bytes kept of one answer; what is longer is cut, and says so.
 pub(super) const MAX_BODY_BYTES: usize = 64 * 1024 * 1024;
 
-/// Most reads told apart; what comes after counts as one.
+/// Most reads kept apart; what comes after counts as one.
 const MAX_READS: usize = 100_000;
 
 /// The last number given in each directory, which several instances may share. Held while a recording
@@ -115,7 +115,7 @@ impl Tape {
     /// Goes on with the headers of the answer.
     pub(super) fn answered(&mut self, status: u16, headers: &HeaderMap) {
         self.entry.status = Some(status);
-        self.entry.headers = telling(headers);
+        self.entry.headers = kept_headers(headers);
         for value in self.entry.headers.values_mut() {
             *value = self.secrets.mask_text(value);
         }
@@ -220,7 +220,7 @@ fn api(kind: ProviderKind) -> &'static str {
 }
 
 /// The headers that say something about an answer: its form, its delays, its limits.
-fn telling(headers: &HeaderMap) -> BTreeMap<String, String> {
+fn kept_headers(headers: &HeaderMap) -> BTreeMap<String, String> {
     const NAMES: [&str; 5] = [
         "content-type",
         "date",
@@ -228,12 +228,12 @@ fn telling(headers: &HeaderMap) -> BTreeMap<String, String> {
         "request-id",
         "x-request-id",
     ];
-    let is_telling = |name: &str| {
+    let is_kept = |name: &str| {
         NAMES.contains(&name) || name.starts_with("retry-after") || name.contains("ratelimit")
     };
     headers
         .iter()
-        .filter(|(name, _)| is_telling(name.as_str()))
+        .filter(|(name, _)| is_kept(name.as_str()))
         .filter_map(|(name, value)| Some((name.to_string(), value.to_str().ok()?.to_owned())))
         .collect()
 }

@@ -19,6 +19,7 @@ use super::ollama::Ollama;
 use super::scripted::Scripted;
 use crate::config::presets::{self, SCRIPTED};
 use crate::config::{Config, ProviderConfig, ProviderKind};
+use crate::message::ProviderInfo;
 use detect::Detect;
 pub use detect::Found;
 
@@ -44,28 +45,13 @@ struct Instance {
     provider: Arc<dyn Provider>,
 }
 
-/// What a client may know of an instance.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ProviderInfo {
-    /// Its name in the configuration.
-    pub id: String,
-    /// Its preset, e.g. `deepseek`; `scripted` for a script.
-    pub kind: String,
-    /// Its base URL; empty for a script.
-    pub base_url: String,
-    /// Whether it has its key or needs none.
-    pub configured: bool,
-    /// Whether it answers where nothing else is asked for.
-    pub default: bool,
-}
-
-/// Why an instance cannot be set up as asked.
+/// Why an instance cannot be set up as requested.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ConfigureError {
     /// Neither an instance nor a preset has that name.
     #[error("there is no provider {id:?}, only {known}")]
     Unknown {
-        /// What was asked for.
+        /// The name that was given.
         id: String,
         /// The names there are, separated by commas.
         known: String,
@@ -133,7 +119,7 @@ impl Providers {
         self.find(id).map(|instance| instance.config)
     }
 
-    /// Returns the id of the instance that answers where nothing else is asked for.
+    /// Returns the id of the instance that answers where no other is named.
     pub fn default_id(&self) -> &str {
         match &self.shared.detect {
             Some(detect) if detect.is_found() => detect::ID,

@@ -13,10 +13,10 @@ const FIRST_DELAY: Duration = Duration::from_millis(500);
 /// Longest delay of our own choosing.
 const MAX_BACKOFF: Duration = Duration::from_secs(30);
 
-/// Longest delay a provider may ask for and get; what is longer is told to the user at once.
+/// Longest delay a provider may request and get; what is longer fails at once, and the user sees it.
 pub const MAX_HONOURED: Duration = Duration::from_secs(120);
 
-/// Share of the delay asked for that is added at random, so that all who were told the same time do
+/// Share of the requested delay that is added at random, so that all who got the same time do
 /// not come back at it.
 const SPREAD: f64 = 0.1;
 
@@ -38,9 +38,9 @@ impl Policy {
     /// Returns how long to wait before the next attempt, `None` to give up now.
     ///
     /// `attempt` counts the failures of this turn so far, this one included, from 1. `jitter` is
-    /// random, 0 to 1. The delay is at least what the provider asked for; where it asked for more
-    /// than [`MAX_HONOURED`], the error is final and carries the time. A turn that was not asked waits
-    /// for its place in the row, whatever its attempt.
+    /// random, 0 to 1. The delay is at least what the provider requested; where it requested more
+    /// than [`MAX_HONOURED`], the error is final and carries the time. A turn that was not sent waits
+    /// for its position in the queue, whatever its attempt.
     pub fn next_delay(&self, error: &ProviderError, attempt: u32, jitter: f64) -> Option<Duration> {
         if error.not_sent {
             // The gate has spread them already.
@@ -52,15 +52,15 @@ impl Policy {
         }
         let jitter = Some(jitter).filter(|it| it.is_finite()).unwrap_or(1.0);
         let jitter = jitter.clamp(0.0, 1.0);
-        let asked = error.retry_after.unwrap_or_default();
-        (asked <= MAX_HONOURED).then(|| {
-            let spread = asked.mul_f64(1.0 + SPREAD * jitter);
+        let requested = error.retry_after.unwrap_or_default();
+        (requested <= MAX_HONOURED).then(|| {
+            let spread = requested.mul_f64(1.0 + SPREAD * jitter);
             spread.max(backoff(error.kind, attempt, jitter))
         })
     }
 }
 
-/// Whether the same request may succeed later: what is tried again, and what a client is told of it. The
+/// Whether the same request may succeed later: what is tried again, and what a client sees of it. The
 /// provider's own word wins, but for money and keys.
 pub fn may_pass(error: &ProviderError) -> bool {
     let by_kind = match error.kind {
@@ -99,12 +99,12 @@ pub(super) fn shortest_delay(kind: ErrorKind, failures: u32) -> Duration {
 
 /// The failures of one turn, as they count against its retries.
 ///
-/// What the turn did not ask itself costs it nothing as long as others get through; where nobody does,
+/// What the turn did not send itself costs it nothing as long as others get through; where nobody does,
 /// their failures are its own, so that fifty conversations give up together and not one after the other.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Failures {
     own: u32,
-    /// The least number of failures in a row of anybody that this turn heard of: only those since count.
+    /// The least number of failures in a row of anybody that this turn knows of: only those since count.
     least: Option<u32>,
 }
 
@@ -113,12 +113,12 @@ impl Failures {
     pub fn add(&mut self, error: &ProviderError) -> u32 {
         self.own = self.own.saturating_add(u32::from(!error.not_sent));
         // A failure that is not about load was no answer that others got: it does not make theirs count anew.
-        let Some(strikes) = error.strikes else {
+        let Some(failures) = error.consecutive_failures else {
             return self.own;
         };
-        let least = self.least.unwrap_or(strikes).min(strikes);
+        let least = self.least.unwrap_or(failures).min(failures);
         self.least = Some(least);
-        self.own.max(strikes - least)
+        self.own.max(failures - least)
     }
 }
 

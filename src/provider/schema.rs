@@ -29,7 +29,7 @@ const MAX_DEPTH: usize = 24;
 
 /// Who is to read a schema; `docs/providers.md`, "Tool schemas", says what each takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Wire {
+pub(crate) enum Dialect {
     /// Anthropic Messages: JSON Schema 2020-12, nothing but an object at the top.
     Anthropic,
     /// OpenAI Chat Completions and what is compatible.
@@ -42,7 +42,7 @@ pub(crate) enum Wire {
     Gemini,
 }
 
-impl Wire {
+impl Dialect {
     /// Whether it knows a few keywords only and no `$ref`.
     fn is_narrow(self) -> bool {
         matches!(self, Self::Ollama | Self::Gemini)
@@ -60,17 +60,17 @@ pub(crate) enum SchemaProblem {
     TooLarge,
 }
 
-/// Returns the input schema of a tool in the form `wire` takes, always of type `object` and with
+/// Returns the input schema of a tool in the form `dialect` takes, always of type `object` and with
 /// `properties`.
 ///
 /// # Errors
 ///
 /// [`SchemaProblem`] where it describes no object or is too large.
-pub(crate) fn normalise(schema: &Value, wire: Wire) -> Result<Value, SchemaProblem> {
+pub(crate) fn normalise(schema: &Value, dialect: Dialect) -> Result<Value, SchemaProblem> {
     let flat = flatten::top(schema)?;
-    let mut walk = node::Walk::new(schema, wire);
+    let mut walk = node::Walk::new(schema, dialect);
     let mut normal = walk.top(&flat)?;
-    if !wire.is_narrow() {
+    if !dialect.is_narrow() {
         refs::drop_dangling(&mut normal);
     }
     Ok(normal)
@@ -78,8 +78,8 @@ pub(crate) fn normalise(schema: &Value, wire: Wire) -> Result<Value, SchemaProbl
 
 /// Returns the schema to send for a tool: its own, normalised, or one that takes any object where
 /// that cannot be used, with a notice that says so.
-pub(crate) fn of_tool(tool: &ToolSpec, wire: Wire) -> (Value, Option<Notice>) {
-    match memo::normalised(&tool.input_schema, wire) {
+pub(crate) fn of_tool(tool: &ToolSpec, dialect: Dialect) -> (Value, Option<Notice>) {
+    match memo::normalised(&tool.input_schema, dialect) {
         Ok(schema) => (Value::clone(&schema), None),
         Err(problem) => {
             let notice = Notice {

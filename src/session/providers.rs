@@ -8,7 +8,7 @@ use crate::exchange::failure;
 use crate::message::{Notice, Severity};
 use crate::protocol::event::{Event, ReadyProvider, SessionError};
 use crate::protocol::{RequestId, SessionCode, answer, command};
-use crate::provider::registry::{ProviderInfo, Providers};
+use crate::provider::registry::Providers;
 use crate::telemetry::Redactor;
 
 impl Session {
@@ -138,16 +138,6 @@ pub(super) fn ready(providers: &Providers) -> Vec<ReadyProvider> {
             configured: info.configured,
         })
         .collect()
-}
-
-pub(super) fn row(info: ProviderInfo) -> answer::Provider {
-    answer::Provider {
-        id: info.id,
-        kind: info.kind,
-        base_url: info.base_url,
-        configured: info.configured,
-        default: info.default,
-    }
 }
 
 /// Says why a provider's models are not known, in its words but for secrets of the daemon.

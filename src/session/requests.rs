@@ -39,13 +39,7 @@ impl Session {
             Command::ChatHistory(wanted) => return self.history(wanted, id).await,
             Command::ChatClose(wanted) => Ok(self.close(wanted.conversation_id).await),
             Command::ProviderList(_) => Ok(Event::ProviderListResult(answer::Providers {
-                providers: self
-                    .daemon
-                    .providers
-                    .list()
-                    .into_iter()
-                    .map(providers::row)
-                    .collect(),
+                providers: self.daemon.providers.list(),
             })),
             Command::ProviderConfigure(wanted) => self.configure_provider(wanted),
             Command::ProviderValidate(wanted) => return self.validate(&wanted.provider, id),

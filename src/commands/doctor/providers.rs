@@ -7,9 +7,8 @@ use futures::future::join_all;
 use super::Machine;
 use super::finding::{Finding, State};
 use crate::config::ProviderKind;
-use crate::message::Model;
+use crate::message::{Model, ProviderInfo};
 use crate::provider::Provider;
-use crate::provider::registry::ProviderInfo;
 
 /// How long a provider may take to accept its key.
 const VALIDATE_TIME: Duration = Duration::from_secs(10);

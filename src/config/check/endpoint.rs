@@ -83,32 +83,22 @@ pub(super) fn host(url: &str) -> Option<String> {
     url.host_str().map(str::to_owned)
 }
 
+/// Returns whether a server is on this machine, seen from a container too.
 pub(super) fn is_local(base_url: &str) -> bool {
-    host(base_url).is_some_and(|host| {
-        matches!(host.as_str(), "localhost" | "host.docker.internal")
-            || address(&host).is_some_and(|address| address.is_loopback())
+    reqwest::Url::parse(base_url.trim()).is_ok_and(|url| {
+        crate::http::is_loopback(&url) || url.host_str() == Some("host.docker.internal")
     })
 }
 
-/// Whether a server is on this machine or in its network: `http://ollama:11434`, `10.0.0.2`.
+/// Returns whether a server is on this machine or in its network: `http://ollama:11434`, `10.0.0.2`.
 pub(super) fn is_nearby(base_url: &str) -> bool {
-    host(base_url).is_some_and(|host| match address(&host) {
-        Some(IpAddr::V4(address)) => {
-            address.is_loopback() || address.is_private() || address.is_link_local()
-        }
-        Some(IpAddr::V6(address)) => {
-            address.is_loopback() || address.is_unique_local() || address.is_unicast_link_local()
-        }
-        None => {
-            let near = [".local", ".internal", ".lan", ".localhost"];
+    let in_network = |host: String| match host.trim_matches(['[', ']']).parse() {
+        Ok(IpAddr::V4(address)) => address.is_private() || address.is_link_local(),
+        Ok(IpAddr::V6(address)) => address.is_unique_local() || address.is_unicast_link_local(),
+        Err(_) => {
+            let near = [".local", ".internal", ".lan"];
             !host.contains('.') || near.iter().any(|domain| host.ends_with(domain))
         }
-    })
-}
-
-fn address(host: &str) -> Option<IpAddr> {
-    host.trim_start_matches('[')
-        .trim_end_matches(']')
-        .parse()
-        .ok()
+    };
+    is_local(base_url) || host(base_url).is_some_and(in_network)
 }

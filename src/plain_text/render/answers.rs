@@ -3,8 +3,8 @@
 use super::super::style::{Piece, Style};
 use super::super::text::{exposed, one_line};
 use super::seconds;
-use crate::message::{Model, Part};
-use crate::protocol::answer::{Configured, History, Models, Provider, Providers};
+use crate::message::{Model, Part, ProviderInfo};
+use crate::protocol::answer::{Configured, History, Models, Providers};
 use crate::protocol::content::{Role, WireMessage};
 use crate::protocol::event::{StopReason, StreamEnd};
 use crate::protocol::word;
@@ -92,7 +92,7 @@ pub(super) fn models(models: &Models) -> Vec<Piece> {
 }
 
 pub(super) fn providers(providers: &Providers) -> Vec<Piece> {
-    let line = |provider: &Provider| {
+    let line = |provider: &ProviderInfo| {
         let mark = if provider.default { "*" } else { " " };
         let missing = match provider.configured {
             true => "",

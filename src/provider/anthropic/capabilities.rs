@@ -26,7 +26,7 @@ pub(super) enum Mode {
 pub(super) struct Capabilities {
     pub(super) modes: Vec<Mode>,
     /// Whether it thinks where nothing is said of it.
-    pub(super) thinks_unasked: bool,
+    pub(super) thinks_by_default: bool,
     /// Whether thinking goes back only where nothing before it changed.
     pub(super) binds_thinking: bool,
     pub(super) efforts: Vec<Effort>,
@@ -57,7 +57,7 @@ impl Capabilities {
         };
         Self {
             modes: modes.to_vec(),
-            thinks_unasked: class.at_least((5, 0)),
+            thinks_by_default: class.at_least((5, 0)),
             binds_thinking: match class {
                 Class::Claude(Family::Fable, version) => version >= (5, 1),
                 Class::NewClaude => true,

@@ -1,6 +1,6 @@
 //! The conversation as `messages` of a request, in the one form the API accepts.
 //!
-//! A reply of the same provider and model goes back block by block as it came; any other is told in
+//! A reply of the same provider and model goes back block by block as it came; any other goes as
 //! text and calls, without thinking. What is refused anywhere (empty text, calls without result,
 //! results out of order) is put right here (`docs/providers.md`, "Anthropic: messages").
 
@@ -13,8 +13,8 @@ use super::decode::{PREFIX_ITEM, WIRE};
 use super::request::Setting;
 use crate::message::{Message, NativeReply, Reply, ToolId};
 use crate::provider::Request;
-use crate::provider::history::{CallIds, own_items, set};
 use crate::provider::json::string;
+use crate::provider::request::{CallIds, IMAGE_OMITTED, own_items, set};
 use crate::provider::schema::wire_name;
 
 /// What stands where the API wants a user's word and there is none.
@@ -27,7 +27,7 @@ pub(super) struct History {
     /// Digest of all that a reply to this request is produced from; empty where nothing depends on it.
     pub(super) prefix: String,
     /// Whether the last reply is inside a tool loop and does not begin with thinking.
-    pub(super) thoughtless_loop: bool,
+    pub(super) loop_without_thinking: bool,
 }
 
 /// Builds `messages`. `prefix` has digested what stands before them, where thinking is bound to it.
@@ -44,20 +44,18 @@ pub(super) fn build(
         ids: CallIds::default(),
         pending: Vec::new(),
         parts: Vec::new(),
-        thoughtless_loop: false,
+        loop_without_thinking: false,
     };
-    let unseen = (!setting.capabilities.images).then_some("this model sees none");
+    let omitted = (!setting.capabilities.images).then_some(IMAGE_OMITTED);
     for message in request.messages {
         match message {
             Message::User(parts) => {
-                let blocks = parts.iter();
-                let blocks = blocks.filter_map(|part| content::block(part, unseen));
-                writer.parts.extend(blocks);
+                writer.parts.extend(content::blocks(parts, omitted));
             }
             Message::ToolResult(result) => {
                 let mut pending = writer.pending.iter_mut();
                 if let Some((_, wire_id, answer)) = pending.find(|(id, ..)| *id == result.id) {
-                    *answer = Some(content::result(result, wire_id, unseen));
+                    *answer = Some(content::result(result, wire_id, omitted));
                 }
             }
             Message::Reply(reply) => writer.reply(reply),
@@ -76,7 +74,7 @@ struct Writer<'a> {
     pending: Vec<(ToolId, String, Option<Value>)>,
     /// What the user said since the last reply.
     parts: Vec<Value>,
-    thoughtless_loop: bool,
+    loop_without_thinking: bool,
 }
 
 impl Writer<'_> {
@@ -101,7 +99,7 @@ impl Writer<'_> {
         if blocks.is_empty() {
             return;
         }
-        self.thoughtless_loop = !blocks.first().is_some_and(is_thinking);
+        self.loop_without_thinking = !blocks.first().is_some_and(is_thinking);
         self.push("assistant", blocks);
     }
 
@@ -182,7 +180,7 @@ impl Writer<'_> {
         History {
             messages: self.messages,
             prefix,
-            thoughtless_loop: in_loop && self.thoughtless_loop,
+            loop_without_thinking: in_loop && self.loop_without_thinking,
         }
     }
 }

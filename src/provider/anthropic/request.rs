@@ -12,8 +12,9 @@ use super::content;
 use super::history;
 use super::thinking::Plan;
 use crate::message::{Message, Notice};
-use crate::provider::history::{images_left_out, set, without_nulls};
-use crate::provider::schema::{self, Wire, wire_name};
+use crate::provider::notices::images_left_out;
+use crate::provider::request::{set, without_nulls};
+use crate::provider::schema::{self, Dialect, wire_name};
 use crate::provider::{Request, ToolChoice};
 
 /// All that a body is made from besides the request itself.
@@ -61,7 +62,7 @@ pub(super) fn prepare(request: &Request<'_>, setting: Setting<'_>) -> Prepared {
     });
     let history = history::build(request, setting, prefix);
     let mut plan = Plan::new(request.thinking, capabilities, max_tokens);
-    if history.thoughtless_loop {
+    if history.loop_without_thinking {
         plan = plan.without_budget(capabilities);
     }
     // Newer models refuse any other choice than these two.
@@ -105,7 +106,7 @@ fn tools(request: &Request<'_>) -> (Vec<Value>, Vec<Notice>) {
     }
     let mut notices = Vec::new();
     let tools = request.tools.iter().map(|tool| {
-        let (input_schema, notice) = schema::of_tool(tool, Wire::Anthropic);
+        let (input_schema, notice) = schema::of_tool(tool, Dialect::Anthropic);
         notices.extend(notice);
         let description = Some(&tool.description).filter(|text| !text.trim().is_empty());
         without_nulls(json!({

@@ -1,6 +1,5 @@
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Mutex;
-use std::time::Duration;
 
 use axum::Router;
 use axum::body::Bytes;
@@ -14,6 +13,7 @@ use serde_json::json;
 use super::*;
 use crate::config::ProviderKind;
 use crate::message::{DangerLevel, Message, Part, Reply, Thinking, ToolCategory, ToolSpec};
+use crate::provider::testing::config;
 use crate::provider::{Chunk, End, Stop, ToolChoice};
 
 const MODEL: &str = "claude-sonnet-4-5";
@@ -81,21 +81,10 @@ fn provider(base_url: &str, key: Option<&str>, headers: &[(&str, &str)]) -> Anth
         .map(|(name, value)| ((*name).to_owned(), (*value).into()));
     let config = ProviderConfig {
         id: "anthropic".to_owned(),
-        kind: ProviderKind::Anthropic,
-        preset: "anthropic".to_owned(),
-        base_url: base_url.to_owned(),
-        api_key: key.map(|key| SecretString::from(key.to_owned())),
+        api_key: key.map(SecretString::from),
         key_optional: false,
-        model: String::new(),
-        headers: headers.collect::<BTreeMap<_, _>>(),
-        timeout_first_byte: Duration::from_secs(60),
-        timeout_idle: Duration::from_secs(60),
-        max_retries: 0,
-        restart_after_partial: 0,
-        num_ctx: None,
-        script: None,
-        ca_file: None,
-        record: None,
+        headers: headers.collect(),
+        ..config(ProviderKind::Anthropic, "anthropic", base_url)
     };
     Anthropic::new(Arc::new(config), Clients::default())
 }

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::capabilities::{Capabilities, Mode};
 use crate::message::{Effort, Thinking};
-use crate::provider::history::without_nulls;
+use crate::provider::request::without_nulls;
 
 /// Fewest tokens a budget may have (`docs/providers.md`, "Anthropic: thinking").
 const MIN_BUDGET: u64 = 1024;
@@ -24,17 +24,17 @@ impl Plan {
         max_tokens: u64,
     ) -> Self {
         let takes = |mode: &Mode| capabilities.takes(*mode);
-        let unasked = capabilities.thinks_unasked && takes(&Mode::Adaptive);
+        let by_default = capabilities.thinks_by_default && takes(&Mode::Adaptive);
         let mut effort = wanted.and_then(|thinking| thinking.effort);
         let mode = match wanted {
             // Said only to see the thinking, which newer models keep to themselves by default.
-            None => unasked.then_some((Mode::Adaptive, 0)),
+            None => by_default.then_some((Mode::Adaptive, 0)),
             Some(Thinking { enabled: false, .. }) => {
                 let off = [Mode::Disabled, Mode::BetweenTools].into_iter().find(takes);
-                if off.is_none() && unasked {
+                if off.is_none() && by_default {
                     effort = effort.or(Some(Effort::Low));
                 }
-                off.or(unasked.then_some(Mode::Adaptive))
+                off.or(by_default.then_some(Mode::Adaptive))
                     .map(|mode| (mode, 0))
             }
             Some(_) if takes(&Mode::Adaptive) => Some((Mode::Adaptive, 0)),

@@ -13,9 +13,11 @@ use super::decode::WIRE;
 use super::message::REASONING_FIELDS;
 use crate::message::{Message, Part, Reply, ToolCall, ToolId, ToolResult};
 use crate::provider::Request;
-use crate::provider::history::{self, own_items, result_text, set, without_nulls};
 use crate::provider::json::string;
-use crate::provider::quirks::{CallIds, Quirks, ReasoningBack, SystemRole};
+use crate::provider::quirks::{Quirks, ReasoningBack};
+use crate::provider::request::{
+    CallIds, IMAGE_OMITTED, own_items, parts, result_text, set, split, without_nulls,
+};
 use crate::provider::schema::wire_name;
 
 /// What Google documents for calls that another model made (ai.google.dev, thought signatures,
@@ -29,15 +31,11 @@ pub(super) fn messages(request: &Request<'_>, quirks: &Quirks, provider: &str) -
         provider,
         messages: Vec::new(),
         wire_ids: BTreeMap::new(),
-        used: history::CallIds::default(),
+        used: CallIds::default(),
         images: Vec::new(),
     };
     if !request.system.trim().is_empty() {
-        let role = match quirks.system_role {
-            SystemRole::System => "system",
-            SystemRole::Developer => "developer",
-        };
-        let system = json!({"role": role, "content": request.system});
+        let system = json!({"role": quirks.system_role, "content": request.system});
         history.messages.push(system);
     }
     for message in request.messages {
@@ -57,15 +55,16 @@ struct History<'a> {
     provider: &'a str,
     messages: Vec<Value>,
     wire_ids: BTreeMap<&'a ToolId, String>,
-    used: history::CallIds,
+    used: CallIds,
     /// Images of tool results, for which tool messages have no place.
     images: Vec<Value>,
 }
 
 impl<'a> History<'a> {
-    fn user(&mut self, parts: &[Part]) {
+    fn user(&mut self, content: &[Part]) {
         self.show_images();
-        let content = history::parts(parts, self.quirks.images, text_part, image_part);
+        let omitted = (!self.quirks.images).then_some(IMAGE_OMITTED);
+        let content = parts(content, omitted, text_part, image_part);
         self.push_user(content);
     }
 
@@ -132,17 +131,17 @@ impl<'a> History<'a> {
         self.messages.push(message);
     }
 
-    /// The text of a reply; for a model without tools, with its calls told in words.
+    /// The text of a reply; for a model without tools, with its calls in words.
     fn reply_text(&self, reply: &Reply, alone: bool) -> Value {
-        let mut said = reply.text.clone();
+        let mut text = reply.text.clone();
         if !self.quirks.tools {
             for call in &reply.calls {
                 let input = json!(call.input);
-                said.push_str(&format!("\n\n[called the tool {} with {input}]", call.name));
+                text.push_str(&format!("\n\n[called the tool {} with {input}]", call.name));
             }
         }
-        if !said.trim().is_empty() {
-            json!(said.trim_start_matches('\n'))
+        if !text.trim().is_empty() {
+            json!(text.trim_start_matches('\n'))
         } else if alone || !self.quirks.null_content {
             json!("")
         } else {
@@ -177,9 +176,9 @@ impl<'a> History<'a> {
             .filter(|sent| sent.len() == reply.calls.len());
         let mut calls = Vec::with_capacity(reply.calls.len());
         for (position, call) in reply.calls.iter().enumerate() {
-            let fit = |id: &str| match self.quirks.call_ids {
-                CallIds::Any => id.to_owned(),
-                CallIds::NineAlphanumerics => nine_alphanumerics(id),
+            let fit = |id: &str| match self.quirks.short_ids {
+                true => nine_alphanumerics(id),
+                false => id.to_owned(),
             };
             let own = call
                 .provider_call_id
@@ -197,7 +196,7 @@ impl<'a> History<'a> {
     }
 
     fn result(&mut self, result: &'a ToolResult) {
-        let (texts, images) = history::split(&result.content, self.quirks.images);
+        let (texts, images) = split(&result.content, self.quirks.images);
         let content = result_text(&texts, result.is_error, !images.is_empty());
         if !images.is_empty() {
             let caption = format!("The image that {} returned:", result.name);
@@ -213,8 +212,8 @@ impl<'a> History<'a> {
             self.messages
                 .push(json!({"role": "tool", "tool_call_id": id, "content": content}));
         } else {
-            let told = format!("[the tool {} returned]\n{content}", result.name);
-            self.push_user(vec![text_part(&told)]);
+            let text = format!("[the tool {} returned]\n{content}", result.name);
+            self.push_user(vec![text_part(&text)]);
         }
     }
 }

@@ -6,10 +6,9 @@
 use serde_json::{Value, json};
 
 use super::history;
-use crate::message::{Notice, Thinking, ToolSpec};
-use crate::provider::history::{set, without_nulls};
-use crate::provider::quirks::{OutputCap, Quirks, ThinkingDialect};
-use crate::provider::schema::{self, Wire, wire_name};
+use crate::message::{Notice, Thinking};
+use crate::provider::quirks::{Quirks, ThinkingDialect};
+use crate::provider::request::{cache_key, offered_tools, set, temperature, tool, without_nulls};
 use crate::provider::{Request, ToolChoice};
 
 /// Builds the body for the instance `provider`, whose own replies go back as they came. Adds to `notices`.
@@ -21,13 +20,9 @@ pub(in crate::provider) fn body(
 ) -> Value {
     let tools = offered_tools(request, quirks, |spec| tool(spec, quirks.schemas, notices));
     let has_tools = tools.is_some();
-    let output_cap = match quirks.output_cap {
-        OutputCap::MaxTokens => "max_tokens",
-        OutputCap::MaxCompletionTokens => "max_completion_tokens",
-    };
     let thinking = request
         .thinking
-        .map(|thinking| asked_thinking(quirks.thinking, thinking));
+        .map(|thinking| thinking_fields(quirks.thinking, thinking));
     let thinking = thinking.unwrap_or_default();
     let includes_usage = quirks
         .stream_options
@@ -38,7 +33,7 @@ pub(in crate::provider) fn body(
         "tools": tools,
         "tool_choice": (has_tools && request.tool_choice == ToolChoice::None).then_some("none"),
         "provider": (has_tools && quirks.routed).then(|| json!({"require_parameters": true})),
-        output_cap: request.max_tokens,
+        quirks.output_cap: request.max_tokens,
         "temperature": temperature(request, quirks),
         "thinking": thinking.get("thinking"),
         "chat_template_kwargs": thinking.get("chat_template_kwargs"),
@@ -56,48 +51,7 @@ pub(in crate::provider) fn body(
     without_nulls(body)
 }
 
-/// The tools that go with a request, where any do.
-///
-/// A server that passes over `tool_choice` can only be kept from calls by showing it no tools.
-pub(in crate::provider) fn offered_tools(
-    request: &Request<'_>,
-    quirks: &Quirks,
-    tool: impl FnMut(&ToolSpec) -> Value,
-) -> Option<Value> {
-    let may_call = request.tool_choice == ToolChoice::Auto || quirks.tool_choice;
-    (quirks.tools && may_call && !request.tools.is_empty())
-        .then(|| request.tools.iter().map(tool).collect())
-}
-
-pub(in crate::provider) fn temperature(request: &Request<'_>, quirks: &Quirks) -> Option<f64> {
-    let thinks = request.thinking.is_none_or(|thinking| thinking.enabled);
-    request
-        .temperature
-        .filter(|_| quirks.temperature || !thinks)
-}
-
-pub(in crate::provider) fn cache_key<'a>(
-    request: &Request<'a>,
-    quirks: &Quirks,
-) -> Option<&'a str> {
-    (quirks.prompt_cache_key && !request.cache_key.is_empty()).then_some(request.cache_key)
-}
-
-/// Describes a tool in the form of `wire`, which other formats than Responses and Anthropic share.
-pub(in crate::provider) fn tool(tool: &ToolSpec, wire: Wire, notices: &mut Vec<Notice>) -> Value {
-    let (schema, notice) = schema::of_tool(tool, wire);
-    notices.extend(notice);
-    json!({
-        "type": "function",
-        "function": {
-            "name": wire_name(&tool.name),
-            "description": tool.description,
-            "parameters": schema,
-        },
-    })
-}
-
-fn asked_thinking(dialect: ThinkingDialect, thinking: Thinking) -> Value {
+fn thinking_fields(dialect: ThinkingDialect, thinking: Thinking) -> Value {
     let effort = thinking.effort.filter(|_| thinking.enabled);
     match (dialect, thinking.enabled) {
         (ThinkingDialect::None, _) => Value::Null,

@@ -5,11 +5,8 @@
 
 use serde_json::Value;
 
-use crate::message::{Model, Pricing};
-use crate::provider::models;
-
-/// Prices come for one token and are kept for this many.
-const PRICED_TOKENS: f64 = 1_000_000.0;
+use crate::message::{Model, Pricing, Rates};
+use crate::provider::models::{self, PRICED_TOKENS};
 
 /// Most models taken of one list; the longest known, OpenRouter's, has some hundreds.
 const MAX_MODELS: usize = 5000;
@@ -34,7 +31,7 @@ const NOT_FOR_CHAT: [&str; 16] = [
     "imagen",
 ];
 
-/// Where a list tells a model's window.
+/// Where a list has a model's window.
 const WINDOWS: [&str; 10] = [
     "/loaded_instances/0/config/context_length",
     "/loaded_context_length",
@@ -48,14 +45,14 @@ const WINDOWS: [&str; 10] = [
     "/meta/n_ctx_train",
 ];
 
-/// Where it tells the most tokens of an answer.
+/// Where it has the most tokens of an answer.
 const OUTPUTS: [&str; 3] = [
     "/top_provider/max_completion_tokens",
     "/max_completion_tokens",
     "/max_output_tokens",
 ];
 
-/// Where llama.cpp tells whether its model has tools.
+/// Where llama.cpp says whether its model has tools.
 const TOOL_PROPS: [&str; 2] = [
     "/chat_template_caps/supports_tools",
     "/chat_template_caps/supports_tool_calls",
@@ -186,14 +183,14 @@ fn pricing(entry: &Value) -> Option<Pricing> {
         let price: f64 = entry.get("pricing")?.get(key)?.as_str()?.parse().ok()?;
         (price.is_finite() && price >= 0.0).then_some(price * PRICED_TOKENS)
     };
-    Some(Pricing {
+    let rates = Rates {
         input: price("prompt")?,
         output: price("completion")?,
         cache_read: price("input_cache_read"),
         cache_write: price("input_cache_write"),
         cache_write_1h: None,
-        long: None,
-    })
+    };
+    Some(Pricing { rates, long: None })
 }
 
 #[cfg(test)]

@@ -60,14 +60,14 @@ async fn converse(gate: &Arc<Gate>, server: &Server, number: u32) -> Result<(), 
     let policy = Policy::new(4);
     let mut failures = Failures::default();
     loop {
-        let error = match gate.pass("m") {
-            Ok(mut pass) => match server.ask().await {
+        let error = match gate.permit("m") {
+            Ok(mut permit) => match server.ask().await {
                 Ok(()) => {
-                    pass.answered();
+                    permit.answered();
                     return Ok(());
                 }
                 Err(mut error) => {
-                    pass.failed(&mut error);
+                    permit.failed(&mut error);
                     error
                 }
             },
@@ -131,24 +131,24 @@ async fn a_crowd_goes_on_soon_after_a_hiccup() {
 async fn each_answer_halves_the_wait_and_the_second_ends_it() {
     let gate = Arc::new(Gate::default());
     let mut refused = error(ErrorKind::Overloaded, Some(4));
-    gate.pass("m").unwrap().failed(&mut refused);
+    gate.permit("m").unwrap().failed(&mut refused);
     tokio::time::sleep(Duration::from_secs(4)).await;
-    let mut first = gate.pass("m").unwrap();
+    let mut first = gate.permit("m").unwrap();
     let began = Instant::now();
-    let waiting: Vec<_> = (0..3).map(|_| gate.pass("m").err().unwrap()).collect();
+    let waiting: Vec<_> = (0..3).map(|_| gate.permit("m").err().unwrap()).collect();
     let waits: Vec<Duration> = waiting.iter().filter_map(|it| it.retry_after).collect();
     assert_eq!(waits, [FIRST_PACE, FIRST_PACE * 2, FIRST_PACE * 3]);
     let waiting = waiting
         .into_iter()
         .zip(waits)
-        .map(|(place, delay)| async move {
-            place.wait(delay).await;
+        .map(|(position, delay)| async move {
+            position.wait(delay).await;
             began.elapsed()
         });
     let answers = async {
         first.answered();
         tokio::time::sleep(FIRST_PACE / 2).await;
-        let mut second = gate.pass("m").unwrap();
+        let mut second = gate.permit("m").unwrap();
         tokio::time::sleep(FIRST_PACE / 4).await;
         second.answered();
     };
@@ -156,24 +156,24 @@ async fn each_answer_halves_the_wait_and_the_second_ends_it() {
     // Timers tick in milliseconds.
     assert_eq!(woken, [125, 188, 188].map(Duration::from_millis));
     for _ in 0..9 {
-        assert!(gate.pass("m").is_ok());
+        assert!(gate.permit("m").is_ok());
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_late_refusal_after_the_row_has_ended_begins_another() {
     let gate = Arc::new(Gate::default());
-    let mut late = gate.pass("m").unwrap();
-    gate.pass("m")
+    let mut late = gate.permit("m").unwrap();
+    gate.permit("m")
         .unwrap()
         .failed(&mut error(ErrorKind::Overloaded, Some(1)));
     tokio::time::sleep(Duration::from_secs(1)).await;
     for _ in 0..ENOUGH_ANSWERS {
         tokio::time::sleep(FIRST_PACE).await;
-        gate.pass("m").unwrap().answered();
+        gate.permit("m").unwrap().answered();
     }
     late.failed(&mut error(ErrorKind::Overloaded, Some(3)));
-    let refused = gate.pass("m").err().unwrap();
+    let refused = gate.permit("m").err().unwrap();
     let began = Instant::now();
     refused.wait(refused.retry_after.unwrap()).await;
     assert_eq!(began.elapsed(), Duration::from_secs(3));
@@ -202,16 +202,16 @@ async fn one_alone_is_never_held_up() {
         let gate = Arc::new(Gate::default());
         for attempt in 1..5 {
             let mut refused = error(kind, None);
-            gate.pass("m")
-                .map(|mut pass| pass.failed(&mut refused))
+            gate.permit("m")
+                .map(|mut permit| permit.failed(&mut refused))
                 .unwrap();
-            assert_eq!(refused.strikes, Some(attempt));
+            assert_eq!(refused.consecutive_failures, Some(attempt));
             let delay = Policy::new(9).next_delay(&refused, attempt, 0.0).unwrap();
             tokio::time::sleep(delay).await;
         }
-        gate.pass("m").unwrap().answered();
+        gate.permit("m").unwrap().answered();
         for _ in 0..9 {
-            gate.pass("m").unwrap();
+            gate.permit("m").unwrap();
         }
     }
 }
@@ -222,14 +222,14 @@ async fn one_that_waited_in_vain_is_not_held_up_in_the_turns_after() {
         let gate = Arc::new(Gate::default());
         for _ in 0..4 {
             let mut refused = error(kind, None);
-            gate.pass("m").unwrap().failed(&mut refused);
-            // Sent anew while the gate is closed, and sent when its place has come.
-            let wait = gate.pass("m").err().unwrap().retry_after.unwrap();
+            gate.permit("m").unwrap().failed(&mut refused);
+            // Sent anew while the gate is closed, and sent when its position has come.
+            let wait = gate.permit("m").err().unwrap().retry_after.unwrap();
             tokio::time::sleep(wait).await;
         }
         let began = Instant::now();
         for _ in 0..13 {
-            gate.pass("m")
+            gate.permit("m")
                 .map_err(|error| error.message)
                 .unwrap()
                 .answered();
@@ -244,18 +244,18 @@ async fn another_failure_does_not_make_the_refusals_before_it_count() {
     let gate = Arc::new(Gate::default());
     for _ in 0..5 {
         let mut refused = error(ErrorKind::Overloaded, None);
-        gate.pass("m")
-            .map(|mut pass| pass.failed(&mut refused))
+        gate.permit("m")
+            .map(|mut permit| permit.failed(&mut refused))
             .unwrap();
         tokio::time::sleep(shortest_delay(ErrorKind::Overloaded, 5)).await;
     }
     // Another turn, while the gate still knows of them.
     let (policy, mut failures) = (Policy::new(4), Failures::default());
     let mut broken = error(ErrorKind::Server, None);
-    let mut pass = gate.pass("m").unwrap();
-    pass.failed(&mut broken);
+    let mut permit = gate.permit("m").unwrap();
+    permit.failed(&mut broken);
     assert_eq!(failures.add(&broken), 1);
-    let waits = gate.pass("m").map(drop).unwrap_err();
+    let waits = gate.permit("m").map(drop).unwrap_err();
     assert!(waits.not_sent);
     let retries = failures.add(&waits);
     assert!(policy.next_delay(&waits, retries, 0.0).is_some());
@@ -264,58 +264,58 @@ async fn another_failure_does_not_make_the_refusals_before_it_count() {
 #[tokio::test(start_paused = true)]
 async fn one_goes_first_and_the_others_wait_for_it() {
     let gate = Arc::new(Gate::default());
-    gate.pass("m")
+    gate.permit("m")
         .unwrap()
         .failed(&mut error(ErrorKind::Overloaded, Some(5)));
-    let refused = gate.pass("m").map(drop).unwrap_err();
+    let refused = gate.permit("m").map(drop).unwrap_err();
     assert!(refused.not_sent && refused.kind == ErrorKind::Overloaded);
     assert_eq!(refused.retry_after, Some(Duration::from_secs(5)));
-    let next = gate.pass("m").map(drop).unwrap_err();
+    let next = gate.permit("m").map(drop).unwrap_err();
     assert_eq!(next.retry_after, Some(Duration::from_secs(5) + FIRST_PACE));
     tokio::time::sleep(Duration::from_secs(5)).await;
-    let mut first = gate.pass("m").unwrap();
-    assert!(gate.pass("m").is_err());
+    let mut first = gate.permit("m").unwrap();
+    assert!(gate.permit("m").is_err());
     first.answered();
-    assert!(gate.pass("m").is_err());
+    assert!(gate.permit("m").is_err());
     // The answer has halved the distance.
     tokio::time::sleep(FIRST_PACE / 2).await;
-    assert!(gate.pass("m").is_ok());
-    assert!(gate.pass("m").is_err());
+    assert!(gate.permit("m").is_ok());
+    assert!(gate.permit("m").is_err());
     // One that went first and was cancelled makes room.
     let gate = Arc::new(Gate::default());
     let refuse = |gate: &Arc<Gate>| {
-        let mut pass = gate.pass("m").unwrap();
-        pass.failed(&mut error(ErrorKind::RateLimit, Some(1)));
+        let mut permit = gate.permit("m").unwrap();
+        permit.failed(&mut error(ErrorKind::RateLimit, Some(1)));
     };
     refuse(&gate);
     tokio::time::sleep(Duration::from_secs(1)).await;
-    let probe = gate.pass("m").unwrap();
-    assert!(gate.pass("m").is_err());
+    let probe = gate.permit("m").unwrap();
+    assert!(gate.permit("m").is_err());
     drop(probe);
     tokio::time::sleep(FIRST_PACE).await;
-    assert!(gate.pass("m").is_ok());
+    assert!(gate.permit("m").is_ok());
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_long_delay_is_remembered_for_its_model() {
     let gate = Arc::new(Gate::default());
     let hours = |hours: u64| Duration::from_secs(hours * 3600);
-    gate.pass("large")
+    gate.permit("large")
         .unwrap()
         .failed(&mut error(ErrorKind::RateLimit, Some(7200)));
-    assert!(gate.pass("small").is_ok());
+    assert!(gate.permit("small").is_ok());
     tokio::time::sleep(hours(1)).await;
-    let told = gate.pass("large").map(drop).unwrap_err();
-    assert_eq!(told.retry_after, Some(hours(1)));
-    assert_eq!(Policy::new(4).next_delay(&told, 0, 0.0), None);
+    let delayed = gate.permit("large").map(drop).unwrap_err();
+    assert_eq!(delayed.retry_after, Some(hours(1)));
+    assert_eq!(Policy::new(4).next_delay(&delayed, 0, 0.0), None);
     tokio::time::sleep(hours(1)).await;
-    assert!(gate.pass("large").is_ok());
+    assert!(gate.permit("large").is_ok());
     // Without end is no time.
-    gate.pass("large")
+    gate.permit("large")
         .unwrap()
         .failed(&mut error(ErrorKind::RateLimit, Some(u64::MAX)));
-    let told = gate.pass("large").map(drop).unwrap_err();
-    assert_eq!(told.retry_after, Some(MAX_DELAY));
+    let delayed = gate.permit("large").map(drop).unwrap_err();
+    assert_eq!(delayed.retry_after, Some(MAX_DELAY));
 }
 
 #[tokio::test(start_paused = true)]
@@ -327,7 +327,7 @@ async fn only_what_is_about_load_closes_it() {
         ErrorKind::InvalidRequest,
     ] {
         let gate = Arc::new(Gate::default());
-        gate.pass("m").unwrap().failed(&mut error(kind, Some(60)));
-        assert!(gate.pass("m").is_ok(), "{kind:?}");
+        gate.permit("m").unwrap().failed(&mut error(kind, Some(60)));
+        assert!(gate.permit("m").is_ok(), "{kind:?}");
     }
 }

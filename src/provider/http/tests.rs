@@ -11,7 +11,7 @@ use crate::message::Usage;
 use crate::provider::decode::{Answer, Wire};
 use crate::provider::json::Json;
 use crate::provider::schema::ToolNames;
-use crate::provider::{Chunk, End, Stop};
+use crate::provider::{Chunk, End, Stop, testing};
 
 mod kept;
 mod recorded;
@@ -53,22 +53,11 @@ impl Wire for Plain {
 
 fn config(key: Option<&str>) -> ProviderConfig {
     ProviderConfig {
-        id: "test".into(),
-        kind: ProviderKind::Chat,
-        preset: "openai".into(),
-        base_url: String::new(),
-        api_key: key.map(|key| SecretString::from(key.to_owned())),
+        id: "test".to_owned(),
+        api_key: key.map(SecretString::from),
         key_optional: false,
-        model: String::new(),
         headers: BTreeMap::from([("x-extra".into(), "more".into())]),
-        timeout_first_byte: Duration::from_secs(60),
-        timeout_idle: Duration::from_secs(60),
-        max_retries: 0,
-        restart_after_partial: 0,
-        num_ctx: None,
-        script: None,
-        ca_file: None,
-        record: None,
+        ..testing::config(ProviderKind::Chat, "openai", "")
     }
 }
 

@@ -1,4 +1,5 @@
 use super::*;
+use crate::message::Rates;
 
 #[test]
 fn every_entry_is_sound() {
@@ -9,7 +10,8 @@ fn every_entry_is_sound() {
             if let (Some(window), Some(output)) = (model.context_window, model.max_output_tokens) {
                 assert!(output <= window, "{id}");
             }
-            if let Some(price) = model.pricing {
+            if let Some(pricing) = model.pricing {
+                let price = pricing.rates;
                 assert!(0.0 < price.input && price.input <= price.output, "{id}");
                 assert!(
                     price.cache_read.is_none_or(|read| read < price.input),
@@ -21,8 +23,9 @@ fn every_entry_is_sound() {
                 );
                 let longer = price.cache_write_1h.zip(price.cache_write);
                 assert!(longer.is_none_or(|(hour, minutes)| minutes < hour), "{id}");
-                if let Some(long) = price.long {
+                if let Some(long) = pricing.long {
                     assert!(long.above >= 100_000, "{id}");
+                    let long = long.rates;
                     assert!(
                         long.input > price.input && long.output > price.output,
                         "{id}"
@@ -96,21 +99,20 @@ fn ids_are_found_exactly_and_then_by_their_version() {
 
 #[test]
 fn cached_tokens_cost_what_cached_tokens_cost() {
-    let full = Pricing {
+    let full = Rates {
         input: 4.0,
         output: 20.0,
         cache_read: Some(0.2),
         cache_write: Some(5.0),
         cache_write_1h: Some(8.0),
-        long: None,
     };
-    let plain = Pricing {
+    let plain = Rates {
         cache_read: None,
         cache_write: None,
         cache_write_1h: None,
         ..full
     };
-    let minutes_only = Pricing {
+    let minutes_only = Rates {
         cache_write_1h: None,
         ..full
     };
@@ -136,8 +138,8 @@ fn cached_tokens_cost_what_cached_tokens_cost() {
         (usage(half, None, million, million, million), full, 0.1),
         (usage(million, None, None, half, million), full, 6.0),
     ];
-    for (usage, pricing, expected) in cases {
-        let dollars = cost(&usage, &pricing);
+    for (usage, rates, expected) in cases {
+        let dollars = cost(&usage, &Pricing { rates, long: None });
         assert!((dollars - expected).abs() < 1e-9, "{usage:?}: {dollars}");
     }
 }
@@ -186,13 +188,19 @@ fn every_price_of_the_file_is_read() {
     let text = include_str!("../../../config/models.toml");
     let all = || TABLE.values().flat_map(BTreeMap::values);
     let prices = || all().filter_map(|model| model.pricing);
-    let read = prices().filter(|price| price.cache_read.is_some()).count()
+    let read = prices()
+        .filter(|price| price.rates.cache_read.is_some())
+        .count()
         + prices()
-            .filter(|price| price.long.is_some_and(|long| long.cache_read.is_some()))
+            .filter(|price| {
+                price
+                    .long
+                    .is_some_and(|long| long.rates.cache_read.is_some())
+            })
             .count();
     assert_eq!(text.matches("cache_read = ").count(), read);
     let opus = lookup("anthropic", "claude-opus-5-5").and_then(|model| model.pricing);
-    let opus = opus.unwrap();
+    let opus = opus.unwrap().rates;
     assert_eq!(
         (opus.cache_read, opus.cache_write, opus.cache_write_1h),
         (Some(0.2), Some(5.0), Some(8.0))

@@ -8,9 +8,9 @@ use serde_json::{Map, Value, json};
 
 use crate::message::{Notice, Severity};
 use crate::provider::decode::{Answer, OpenCall, Wire, as_object, incomplete, protocol};
-use crate::provider::history::set;
 use crate::provider::json::{Json, array, field, text};
-use crate::provider::told::PROMPT_TRUNCATED;
+use crate::provider::notices::PROMPT_TRUNCATED;
+use crate::provider::request::set;
 use crate::provider::{CallInput, Chunk, ErrorKind, ProviderError, Stop, arguments};
 
 /// Prompts estimated below this many tokens cannot have been cut: no server gives less context.

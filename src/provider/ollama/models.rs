@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::message::Model;
 
-/// The context asked for where the configuration names none, in tokens: enough for tools and some
+/// The context requested where the configuration names none, in tokens: enough for tools and some
 /// work, and the memory for it fits where a model of usual size fits.
 pub(super) const DEFAULT_CONTEXT: u64 = 32_768;
 
@@ -62,7 +62,7 @@ impl Facts {
         })
     }
 
-    /// The model as the daemon tells of it. Its window is the context that is asked for, which is
+    /// The model as the daemon lists it. Its window is the context that is requested, which is
     /// what a conversation has to fit into, not what the model could do.
     pub(super) fn model(&self, provider: &str, id: &str, configured: Option<u64>) -> Model {
         let window = self.context_length.map(|_| self.num_ctx(configured));
@@ -165,7 +165,7 @@ mod tests {
 
     #[test]
     fn the_context_is_the_configured_one_or_the_models_up_to_a_limit() {
-        // (model's maximum, configured, asked for, told as the window)
+        // (model's maximum, configured, requested, listed as the window)
         let cases = [
             (None, None, 32_768, None),
             (None, Some(9000), 9000, Some(9000)),
@@ -173,13 +173,13 @@ mod tests {
             (Some(262_144), None, 32_768, Some(32_768)),
             (Some(262_144), Some(100_000), 100_000, Some(100_000)),
         ];
-        for (context_length, configured, asked, told) in cases {
+        for (context_length, configured, requested, listed) in cases {
             let facts = Facts {
                 context_length,
                 ..Facts::default()
             };
-            assert_eq!(facts.num_ctx(configured), asked);
-            assert_eq!(facts.model("p", "m", configured).context_window, told);
+            assert_eq!(facts.num_ctx(configured), requested);
+            assert_eq!(facts.model("p", "m", configured).context_window, listed);
         }
     }
 

@@ -7,14 +7,10 @@ use serde_json::{Value, json};
 
 use super::decode::WIRE;
 use super::models::Facts;
-use crate::message::{
-    Effort, Message, Notice, Part, Reply, Severity, Thinking, ToolCall, ToolResult,
-};
-use crate::provider::chat::request::tool;
-use crate::provider::history::{
-    images_left_out, own_items, result_text, set, split, without_nulls,
-};
-use crate::provider::schema::{Wire, wire_name};
+use crate::message::{Effort, Message, Notice, Part, Reply, Thinking, ToolCall, ToolResult};
+use crate::provider::notices::{images_left_out, no_tools};
+use crate::provider::request::{own_items, result_text, set, split, tool, without_nulls};
+use crate::provider::schema::{Dialect, wire_name};
 use crate::provider::{Request, ToolChoice};
 
 #[derive(Clone, Copy, Debug)]
@@ -36,7 +32,7 @@ impl Target<'_> {
             let tools = request
                 .tools
                 .iter()
-                .map(|spec| tool(spec, Wire::Ollama, &mut notices));
+                .map(|spec| tool(spec, Dialect::Ollama, &mut notices));
             tools.collect::<Vec<_>>()
         });
         if wants_tools(request) && tools.is_none() {
@@ -191,16 +187,6 @@ fn call_id<'r>(result: &'r ToolResult, calls: &'r [ToolCall], native: bool) -> O
     }
     let call = calls.iter().find(|call| call.id == result.id)?;
     call.provider_call_id.as_deref()
-}
-
-fn no_tools(model: &str) -> Notice {
-    Notice {
-        severity: Severity::Warning,
-        code: "model_no_tools".to_owned(),
-        message: format!(
-            "model {model:?} cannot call tools, so it got none; choose one that can to let it work on files"
-        ),
-    }
 }
 
 #[cfg(test)]

@@ -1,7 +1,6 @@
 //! The provider against a server that answers from a table.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use axum::Router;
 use axum::body::Bytes;
@@ -13,7 +12,7 @@ use secrecy::SecretString;
 use super::*;
 use crate::config::ProviderKind;
 use crate::message::{DangerLevel, Message, Part, ToolCategory, ToolSpec};
-use crate::provider::{Chunk, Stop, ToolChoice};
+use crate::provider::{Chunk, Stop, ToolChoice, testing};
 
 /// What came in: path, bearer token, body.
 type Seen = Vec<(String, Option<String>, Value)>;
@@ -98,21 +97,9 @@ async fn serve(
 fn config(base_url: &str, num_ctx: Option<u64>, key: Option<&str>) -> ProviderConfig {
     ProviderConfig {
         id: "local".to_owned(),
-        kind: ProviderKind::Ollama,
-        preset: "ollama".to_owned(),
-        base_url: base_url.to_owned(),
-        api_key: key.map(|key| SecretString::from(key.to_owned())),
-        key_optional: true,
-        model: String::new(),
-        headers: BTreeMap::new(),
-        timeout_first_byte: Duration::from_secs(60),
-        timeout_idle: Duration::from_secs(60),
-        max_retries: 0,
-        restart_after_partial: 0,
+        api_key: key.map(SecretString::from),
         num_ctx,
-        script: None,
-        ca_file: None,
-        record: None,
+        ..testing::config(ProviderKind::Ollama, "ollama", base_url)
     }
 }
 

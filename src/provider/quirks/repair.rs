@@ -1,88 +1,36 @@
 //! Repairs of a refused request: what an error says a server does not take is left out, once.
 //!
-//! A repair is used at most once for a request and remembered for the model when the repaired request
-//! was accepted (`docs/providers.md`, "Refusals that can be repaired").
+//! The flags that a repair changed are remembered for the model when the repaired request was accepted
+//! (`docs/providers.md`, "Refusals that can be repaired").
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use parking_lot::Mutex;
 use serde_json::Value;
 
-use super::{CallIds, OutputCap, Quirks, ReasoningBack, Summaries, SystemRole, ThinkingDialect};
+use super::{
+    MAX_COMPLETION_TOKENS, MAX_TOKENS, Quirks, ReasoningBack, SYSTEM, Summaries, ThinkingDialect,
+};
 use crate::provider::error::lacks_tools;
 use crate::provider::{ErrorKind, ProviderError};
 
 /// Most models that repairs are remembered for; beyond it they are found anew each time.
 const MAX_MODELS: usize = 256;
 
-/// One change of a request: what is left out of it or put otherwise.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Repair {
-    OtherOutputCap,
-    NoTemperature,
-    NoStreamOptions,
-    /// `system` instead of `developer`.
-    SystemRole,
-    NoThinking,
-    NoSummary,
-    /// Reasoning goes back with every reply.
-    ReasoningRequired,
-    NoReasoningBack,
-    /// Ids of nine letters or digits.
-    ShortIds,
-    /// An assistant message between tool and user.
-    NoUserAfterTool,
-    NoToolChoice,
-    NoTools,
-    NoImages,
-    NoCacheKey,
-    NoInclude,
-    /// No demand on the routing.
-    NotRouted,
-    /// The other of the two APIs.
-    OtherApi,
-}
+/// Most mistakes that are noted; beyond it all are forgotten, for conversations may never ask again.
+const MAX_MISTAKES: usize = 256;
 
-/// The repairs of one request.
-pub(crate) type Repairs = BTreeSet<Repair>;
+/// Changes one of the flags.
+type Repair = fn(&mut Quirks);
 
-impl Quirks {
-    /// Returns the flags as repairs changed them.
-    pub(crate) fn repaired(mut self, repairs: &Repairs) -> Self {
-        for repair in repairs {
-            match repair {
-                Repair::OtherOutputCap => {
-                    self.output_cap = match self.output_cap {
-                        OutputCap::MaxTokens => OutputCap::MaxCompletionTokens,
-                        OutputCap::MaxCompletionTokens => OutputCap::MaxTokens,
-                    };
-                }
-                Repair::NoTemperature => self.temperature = false,
-                Repair::NoStreamOptions => self.stream_options = false,
-                Repair::SystemRole => self.system_role = SystemRole::System,
-                Repair::NoThinking => self.thinking = ThinkingDialect::None,
-                Repair::NoSummary => self.summaries = Summaries::Never,
-                Repair::ReasoningRequired => {
-                    self.reasoning_back = ReasoningBack::Always("reasoning_content");
-                }
-                Repair::NoReasoningBack => self.reasoning_back = ReasoningBack::Never,
-                Repair::ShortIds => self.call_ids = CallIds::NineAlphanumerics,
-                Repair::NoUserAfterTool => self.user_after_tool = false,
-                Repair::NoToolChoice => self.tool_choice = false,
-                Repair::NoTools => self.tools = false,
-                Repair::NoImages => self.images = false,
-                Repair::NoCacheKey => self.prompt_cache_key = false,
-                Repair::NoInclude => self.include = false,
-                Repair::NotRouted => self.routed = false,
-                Repair::OtherApi => {}
-            }
-        }
-        self
-    }
-}
-
-/// Finds the repair that an error asks for, if the refused body has what it complains about.
-pub(crate) fn find(error: &ProviderError, body: &Value, tried: &Repairs) -> Option<Repair> {
+/// Returns the flags with the change that an error requires, if the refused body has what it complains about; `None`
+/// where nothing changes. `start` are the flags before any repair, `now` those of the refused request.
+pub(crate) fn find(
+    error: &ProviderError,
+    body: &Value,
+    start: &Quirks,
+    now: &Quirks,
+) -> Option<Quirks> {
     let (ErrorKind::InvalidRequest
     | ErrorKind::NotFound
     | ErrorKind::NoTools
@@ -98,11 +46,20 @@ pub(crate) fn find(error: &ProviderError, body: &Value, tried: &Repairs) -> Opti
         status: error.status,
         body,
     };
-    complaint
+    let repair = complaint
         .about_tools()
         .or_else(|| complaint.about_history())
-        .or_else(|| complaint.about_parameter())
-        .filter(|repair| !tried.contains(repair))
+        .or_else(|| complaint.about_parameter())?;
+    let mut repaired = *now;
+    repair(&mut repaired);
+    // The two flags that could be changed to and fro without end.
+    if now.output_cap != start.output_cap {
+        repaired.output_cap = now.output_cap;
+    }
+    if now.reasoning_back != start.reasoning_back {
+        repaired.reasoning_back = now.reasoning_back;
+    }
+    (repaired != *now).then_some(repaired)
 }
 
 struct Complaint<'a> {
@@ -149,21 +106,21 @@ impl Complaint<'_> {
     fn about_tools(&self) -> Option<Repair> {
         let without = self.kind == ErrorKind::NoTools || self.says(&["requires --jinja"]);
         if self.sent("tools") && (without || lacks_tools(&self.text)) {
-            return Some(Repair::NoTools);
+            return Some(|quirks| quirks.tools = false);
         }
         if self.says(&["v1/responses"]) && self.sent("messages") {
-            return Some(Repair::OtherApi);
+            return Some(|quirks| quirks.other_api = true);
         }
         // No such path, which is not the same as no such model.
         let no_path = matches!(self.status, Some(404 | 405)) && self.code.is_empty();
         if no_path && self.sent("input") && !self.says(&["model"]) {
-            return Some(Repair::OtherApi);
+            return Some(|quirks| quirks.other_api = true);
         }
         if self.sent("tool_choice") && self.says(&["tool_choice"]) {
-            return Some(Repair::NoToolChoice);
+            return Some(|quirks| quirks.tool_choice = false);
         }
         (self.sent("provider") && self.says(&["requested parameters", "require_parameters"]))
-            .then_some(Repair::NotRouted)
+            .then_some(|quirks| quirks.routed = false)
     }
 
     fn about_history(&self) -> Option<Repair> {
@@ -174,61 +131,74 @@ impl Complaint<'_> {
         let messages = history.as_array()?;
         let any = |key: &str| messages.iter().any(|message| message.get(key).is_some());
         if self.says(&["reasoning_content"]) && self.says(&["passed back", "missing"]) {
-            return Some(Repair::ReasoningRequired);
+            return Some(|quirks| {
+                quirks.reasoning_back = ReasoningBack::Always("reasoning_content")
+            });
         }
-        let reasoning = ["reasoning_content", "reasoning_details", "reasoning"];
-        if self.is_refusal() && reasoning.iter().any(|key| any(key) && self.says(&[key])) {
-            return Some(Repair::NoReasoningBack);
+        let fields = ["reasoning_content", "reasoning_details", "reasoning"];
+        if self.is_refusal() && fields.iter().any(|key| any(key) && self.says(&[key])) {
+            return Some(|quirks| quirks.reasoning_back = ReasoningBack::Never);
         }
         if self.code == "3280" || self.says(&["length of 9"]) {
-            return Some(Repair::ShortIds);
+            return Some(|quirks| quirks.short_ids = true);
         }
         if self.code == "3230" || self.says(&["role 'user' after role 'tool'"]) {
-            return Some(Repair::NoUserAfterTool);
+            return Some(|quirks| quirks.user_after_tool = false);
         }
         let role = |message: &Value| message.get("role") == Some(&Value::from("developer"));
         if messages.iter().any(role) && self.says(&["developer"]) {
-            return Some(Repair::SystemRole);
+            return Some(|quirks| quirks.system_role = SYSTEM);
         }
         let has_images = messages.iter().any(has_image);
         (has_images && self.says(&["image", "vision", "multimodal", "multi-modal"]))
-            .then_some(Repair::NoImages)
+            .then_some(|quirks| quirks.images = false)
     }
 
     fn about_parameter(&self) -> Option<Repair> {
         if self.says(&["summar"]) && self.body.pointer("/reasoning/summary").is_some() {
-            return Some(Repair::NoSummary);
+            return Some(|quirks| quirks.summaries = Summaries::Never);
         }
         if !self.is_refusal() {
             return None;
         }
-        let parameters = [
-            ("stream_options", Repair::NoStreamOptions),
-            ("include_obfuscation", Repair::NoStreamOptions),
-            ("max_completion_tokens", Repair::OtherOutputCap),
-            ("max_tokens", Repair::OtherOutputCap),
-            ("temperature", Repair::NoTemperature),
-            ("prompt_cache_key", Repair::NoCacheKey),
-            ("include", Repair::NoInclude),
-            ("reasoning_effort", Repair::NoThinking),
-            ("reasoning", Repair::NoThinking),
-            ("enable_thinking", Repair::NoThinking),
-            ("chat_template_kwargs", Repair::NoThinking),
-            ("thinking", Repair::NoThinking),
+        let no_thinking: Repair = |quirks| quirks.thinking = ThinkingDialect::None;
+        let no_options: Repair = |quirks| quirks.stream_options = false;
+        // What is named, and the fields of which one was sent.
+        let parameters: [(&str, &[&str], Repair); 12] = [
+            ("stream_options", &["stream_options"], no_options),
+            ("include_obfuscation", &["stream_options"], no_options),
+            (MAX_COMPLETION_TOKENS, &[MAX_COMPLETION_TOKENS], |quirks| {
+                quirks.output_cap = MAX_TOKENS
+            }),
+            (MAX_TOKENS, &[MAX_TOKENS], |quirks| {
+                quirks.output_cap = MAX_COMPLETION_TOKENS
+            }),
+            ("temperature", &["temperature"], |quirks| {
+                quirks.temperature = false
+            }),
+            ("prompt_cache_key", &["prompt_cache_key"], |quirks| {
+                quirks.prompt_cache_key = false
+            }),
+            ("include", &["include"], |quirks| quirks.include = false),
+            ("reasoning_effort", &["reasoning_effort"], no_thinking),
+            // "reasoning.effort" is named where "reasoning_effort" was meant, and the other way round.
+            ("reasoning", &["reasoning", "reasoning_effort"], no_thinking),
+            ("enable_thinking", &["chat_template_kwargs"], no_thinking),
+            (
+                "chat_template_kwargs",
+                &["chat_template_kwargs"],
+                no_thinking,
+            ),
+            (
+                "thinking",
+                &["thinking", "reasoning_effort", "reasoning"],
+                no_thinking,
+            ),
         ];
-        let sent = |name: &str| {
-            let fields: &[&str] = match name {
-                "include_obfuscation" => &["stream_options"],
-                "enable_thinking" => &["chat_template_kwargs"],
-                // "reasoning.effort" is named where "reasoning_effort" was meant, and the other way round.
-                "reasoning" => &["reasoning", "reasoning_effort"],
-                "thinking" => &["thinking", "reasoning_effort", "reasoning"],
-                name => &[name],
-            };
-            fields.iter().any(|field| self.sent(field))
-        };
         let mut named = parameters.into_iter();
-        let (_, repair) = named.find(|(name, _)| self.says(&[name]) && sent(name))?;
+        let (.., repair) = named.find(|(name, fields, _)| {
+            self.says(&[name]) && fields.iter().any(|field| self.sent(field))
+        })?;
         Some(repair)
     }
 }
@@ -241,33 +211,39 @@ fn has_image(message: &Value) -> bool {
     })
 }
 
-/// What was learned of models: repairs, and mistakes that the model has still to be told of.
+/// What was learned of a server's models: repairs, and mistakes that the model has not been notified of.
 #[derive(Debug, Default)]
 pub(crate) struct Learned {
-    repairs: Mutex<BTreeMap<String, Repairs>>,
+    /// By vendor and model: whose server it is may turn out later.
+    quirks: Mutex<BTreeMap<(String, String), Quirks>>,
+    /// By conversation.
     mistakes: Mutex<BTreeMap<String, String>>,
 }
 
 impl Learned {
-    /// The repairs known for a model.
-    pub(crate) fn repairs(&self, model: &str) -> Repairs {
-        self.repairs.lock().get(model).cloned().unwrap_or_default()
+    /// Returns the flags of a model as they are known by now.
+    pub(crate) fn quirks(&self, vendor: &str, model: &str) -> Quirks {
+        let known = self.quirks.lock();
+        let known = known.get(&(vendor.to_owned(), model.to_owned())).copied();
+        known.unwrap_or_else(|| Quirks::of(vendor, model))
     }
 
-    /// Remembers repairs that a request was accepted with.
-    pub(crate) fn remember(&self, model: &str, repairs: &Repairs) {
-        let mut known = self.repairs.lock();
-        if !repairs.is_empty() && (known.len() < MAX_MODELS || known.contains_key(model)) {
-            known.entry(model.to_owned()).or_default().extend(repairs);
+    /// Remembers flags that a request was accepted with.
+    pub(crate) fn remember(&self, vendor: &str, model: &str, quirks: Quirks) {
+        let mut known = self.quirks.lock();
+        let key = (vendor.to_owned(), model.to_owned());
+        if known.len() < MAX_MODELS || known.contains_key(&key) {
+            known.insert(key, quirks);
         }
     }
 
-    /// Notes a call that the server refused while the answer ran, to be told when the turn runs again.
+    /// Notes a call that the server refused while the answer ran, for when the turn runs again.
     pub(crate) fn note_mistake(&self, conversation: &str, message: &str) {
         let mut mistakes = self.mistakes.lock();
-        if mistakes.len() < MAX_MODELS {
-            mistakes.insert(conversation.to_owned(), message.to_owned());
+        if mistakes.len() >= MAX_MISTAKES {
+            mistakes.clear();
         }
+        mistakes.insert(conversation.to_owned(), message.to_owned());
     }
 
     /// Takes the mistake noted for a conversation.

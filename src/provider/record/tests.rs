@@ -7,26 +7,14 @@ use secrecy::SecretString;
 use serde_json::json;
 
 use super::*;
-use crate::provider::{ErrorKind, ProviderError};
+use crate::provider::{ErrorKind, ProviderError, testing};
 
 fn config(folder: &Path) -> ProviderConfig {
     ProviderConfig {
         id: "my/server".into(),
-        kind: ProviderKind::Chat,
-        preset: "openai".into(),
-        base_url: "http://user:pass@host".into(),
         api_key: Some(SecretString::from("the-secret-key".to_owned())),
-        key_optional: false,
-        model: String::new(),
-        headers: BTreeMap::new(),
-        timeout_first_byte: Duration::from_secs(1),
-        timeout_idle: Duration::from_secs(1),
-        max_retries: 0,
-        restart_after_partial: 0,
-        num_ctx: None,
-        script: None,
-        ca_file: None,
         record: Some(folder.to_owned()),
+        ..testing::config(ProviderKind::Chat, "openai", "http://user:pass@host")
     }
 }
 

@@ -6,8 +6,9 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use super::{Instance, ProviderInfo, Providers};
+use super::{Instance, Providers};
 use crate::config::{ProviderConfig, presets};
+use crate::message::ProviderInfo;
 
 /// Id and preset of the instance that it becomes.
 pub(super) const ID: &str = "ollama";
@@ -36,7 +37,7 @@ pub struct Found {
 }
 
 impl Detect {
-    /// Looks there, when asked to.
+    /// Makes what looks there on request.
     pub(super) fn at(base_url: String) -> Self {
         Self {
             base_url,

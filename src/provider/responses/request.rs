@@ -10,11 +10,13 @@ use serde_json::{Value, json};
 
 use super::decode::WIRE;
 use crate::message::{Message, Notice, Part, Reply, ToolId, ToolResult, ToolSpec};
-use crate::provider::chat::request::{cache_key, offered_tools, temperature};
-use crate::provider::history::{self, CallIds, own_items, result_text, set, split, without_nulls};
 use crate::provider::json::string;
 use crate::provider::quirks::{Quirks, Summaries, ThinkingDialect};
-use crate::provider::schema::{self, Wire, wire_name};
+use crate::provider::request::{
+    CallIds, IMAGE_OMITTED, cache_key, offered_tools, own_items, parts, result_text, set, split,
+    temperature, without_nulls,
+};
+use crate::provider::schema::{self, Dialect, wire_name};
 use crate::provider::{Request, ToolChoice};
 
 /// Builds the body for the instance `provider`, whose own replies go back as they came. Adds to `notices`.
@@ -50,7 +52,7 @@ pub(in crate::provider) fn body(
 
 /// A tool, never strict: schemas of any origin do not keep to the strict subset.
 fn tool(tool: &ToolSpec, notices: &mut Vec<Notice>) -> Value {
-    let (schema, notice) = schema::of_tool(tool, Wire::Responses);
+    let (schema, notice) = schema::of_tool(tool, Dialect::Responses);
     notices.extend(notice);
     json!({
         "type": "function",
@@ -98,8 +100,9 @@ fn input(request: &Request<'_>, quirks: &Quirks, provider: &str) -> Value {
     Value::Array(input.items)
 }
 
-fn user(parts: &[Part], quirks: &Quirks) -> Option<Value> {
-    let content = history::parts(parts, quirks.images, text_part, image_part);
+fn user(content: &[Part], quirks: &Quirks) -> Option<Value> {
+    let omitted = (!quirks.images).then_some(IMAGE_OMITTED);
+    let content = parts(content, omitted, text_part, image_part);
     (!content.is_empty()).then(|| json!({"type": "message", "role": "user", "content": content}))
 }
 
@@ -181,14 +184,14 @@ impl<'a> Input<'a> {
             None => (format!("call_{}", result.id), "function_call_output"),
         };
         let (texts, images) = split(&result.content, quirks.images);
-        let told = result_text(&texts, result.is_error, !images.is_empty());
+        let text = result_text(&texts, result.is_error, !images.is_empty());
         let output = if images.is_empty() {
-            json!(told)
+            json!(text)
         } else {
             let images = images
                 .into_iter()
                 .map(|(kind, data)| image_part(kind, data));
-            std::iter::once(text_part(&told)).chain(images).collect()
+            std::iter::once(text_part(&text)).chain(images).collect()
         };
         self.items
             .push(json!({"type": kind, "call_id": id, "output": output}));

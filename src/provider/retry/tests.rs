@@ -146,9 +146,9 @@ fn those_told_the_same_time_come_back_apart() {
 
 #[test]
 fn waiting_for_others_costs_nothing_while_some_of_them_get_through() {
-    let heard = |not_sent, strikes| ProviderError {
+    let failure = |not_sent, consecutive_failures| ProviderError {
         not_sent,
-        strikes,
+        consecutive_failures,
         ..error(ErrorKind::RateLimit)
     };
     // Whether it was this turn's own, failures in a row of anybody, failures counted.
@@ -168,14 +168,14 @@ fn waiting_for_others_costs_nothing_while_some_of_them_get_through() {
     ];
     for (case, steps) in cases.into_iter().enumerate() {
         let mut failures = Failures::default();
-        for (place, (not_sent, strikes, counted)) in steps.iter().enumerate() {
-            let heard = heard(*not_sent, *strikes);
-            assert_eq!(failures.add(&heard), *counted, "{case} {place}");
+        for (place, (not_sent, consecutive_failures, counted)) in steps.iter().enumerate() {
+            let failure = failure(*not_sent, *consecutive_failures);
+            assert_eq!(failures.add(&failure), *counted, "{case} {place}");
         }
     }
     let waiting = ProviderError {
         retry_after: Some(Duration::from_secs(3)),
-        ..heard(true, Some(1))
+        ..failure(true, Some(1))
     };
     assert_eq!(
         Policy::new(0).next_delay(&waiting, 0, 1.0),

@@ -1,8 +1,8 @@
-//! A schema for readers that know a handful of keywords only; the rest is told in words.
+//! A schema for readers that know a handful of keywords only; the rest is put into words.
 
 use serde_json::{Map, Value, json};
 
-use super::Wire;
+use super::Dialect;
 use super::flatten::{join, parts};
 use super::node::{add_to_description, alternatives};
 
@@ -20,28 +20,28 @@ const OLLAMA: [&str; 7] = [
 /// Keywords of Google's schema objects beyond those of Ollama.
 const GEMINI: [&str; 5] = ["nullable", "minimum", "maximum", "minItems", "maxItems"];
 
-/// Brings a normal schema, whose inner ones are narrow already, into the form of `wire`.
-pub(super) fn narrow(schema: &mut Map<String, Value>, wire: Wire) {
+/// Brings a normal schema, whose inner ones are narrow already, into the form of `dialect`.
+pub(super) fn narrow(schema: &mut Map<String, Value>, dialect: Dialect) {
     for part in parts(schema, "allOf") {
         if let Value::Object(part) = part {
             join(schema, part);
         }
     }
     rename(schema);
-    if wire == Wire::Gemini {
+    if dialect == Dialect::Gemini {
         for_gemini(schema);
     }
     let kept = |keyword: &str| {
-        OLLAMA.contains(&keyword) || (wire == Wire::Gemini && GEMINI.contains(&keyword))
+        OLLAMA.contains(&keyword) || (dialect == Dialect::Gemini && GEMINI.contains(&keyword))
     };
-    let told: Vec<_> = schema
+    let words: Vec<_> = schema
         .iter()
         .filter(|(keyword, _)| !kept(keyword))
         .filter_map(|(keyword, value)| in_words(keyword, value))
         .collect();
     schema.retain(|keyword, _| kept(keyword));
-    if !told.is_empty() {
-        add_to_description(schema, &format!("({})", told.join("; ")));
+    if !words.is_empty() {
+        add_to_description(schema, &format!("({})", words.join("; ")));
     }
 }
 

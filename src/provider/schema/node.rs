@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use serde_json::{Map, Value, json};
 
 use super::narrow::narrow;
-use super::{MAX_DEPTH, MAX_NODES, SchemaProblem, Wire, resolve};
+use super::{Dialect, MAX_DEPTH, MAX_NODES, SchemaProblem, resolve};
 
 /// Longest name of a field that Anthropic takes; it has to be `^[a-zA-Z0-9_.-]{1,64}$`.
 const MAX_FIELD: usize = 64;
@@ -26,17 +26,17 @@ const SCHEMAS: [&str; 7] = [
 /// The walk through one tool's schema.
 pub(super) struct Walk<'a> {
     root: &'a Value,
-    wire: Wire,
+    dialect: Dialect,
     nodes: usize,
     /// References being put in place, the outermost first.
     inside: Vec<String>,
 }
 
 impl<'a> Walk<'a> {
-    pub(super) fn new(root: &'a Value, wire: Wire) -> Self {
+    pub(super) fn new(root: &'a Value, dialect: Dialect) -> Self {
         Self {
             root,
-            wire,
+            dialect,
             nodes: 0,
             inside: Vec::new(),
         }
@@ -83,11 +83,11 @@ impl<'a> Walk<'a> {
             }
         }
         tidy(&mut normal);
-        if self.wire == Wire::Anthropic {
+        if self.dialect == Dialect::Anthropic {
             drop_odd_fields(&mut normal);
         }
-        if self.wire.is_narrow() {
-            narrow(&mut normal, self.wire);
+        if self.dialect.is_narrow() {
+            narrow(&mut normal, self.dialect);
         }
         Ok(normal)
     }
@@ -99,10 +99,10 @@ impl<'a> Walk<'a> {
         depth: usize,
     ) -> Result<Map<String, Value>, SchemaProblem> {
         let mut normal = Map::new();
-        if !self.wire.is_narrow() {
+        if !self.dialect.is_narrow() {
             normal.insert("$ref".to_owned(), Value::from(reference));
         } else if self.inside.iter().any(|outer| outer == reference) {
-            // It would never end. One more level is told by its kind alone.
+            // It would never end. Of one more level only the kind is kept.
             let kind = resolve(self.root, reference).and_then(|target| target.get("type"));
             let kind = kind.and_then(Value::as_str).unwrap_or("object");
             normal.insert("type".to_owned(), Value::from(kind));
@@ -137,7 +137,7 @@ impl<'a> Walk<'a> {
             (
                 "patternProperties" | "$defs" | "definitions" | "dependentSchemas",
                 Value::Object(schemas),
-            ) => match self.wire.is_narrow() {
+            ) => match self.dialect.is_narrow() {
                 // References are put in place, so that nobody asks for what they point to.
                 true => None,
                 false => Some(self.named(schemas, inner)?),

@@ -3,21 +3,21 @@ use serde_json::{Map, json};
 use super::*;
 use crate::message::{DangerLevel, ToolCategory};
 
-const ALL: [Wire; 5] = [
-    Wire::Anthropic,
-    Wire::Chat,
-    Wire::Responses,
-    Wire::Ollama,
-    Wire::Gemini,
+const ALL: [Dialect; 5] = [
+    Dialect::Anthropic,
+    Dialect::Chat,
+    Dialect::Responses,
+    Dialect::Ollama,
+    Dialect::Gemini,
 ];
 
-fn check(wires: &[Wire], schema: &Value, expected: &Value) {
-    for wire in wires {
-        let normal = normalise(schema, *wire).unwrap();
+fn check(dialects: &[Dialect], schema: &Value, expected: &Value) {
+    for dialect in dialects {
+        let normal = normalise(schema, *dialect).unwrap();
         assert_eq!(
             serde_json::to_string(&normal).unwrap(),
             serde_json::to_string(expected).unwrap(),
-            "{wire:?} {schema}"
+            "{dialect:?} {schema}"
         );
     }
 }
@@ -53,9 +53,9 @@ fn what_is_no_object_is_a_problem() {
         json!({"$ref": "https://example.org/schema.json"}),
         json!({"$ref": "#/$defs/A", "$defs": {"A": {"$ref": "#/$defs/A"}}}),
     ] {
-        for wire in ALL {
+        for dialect in ALL {
             assert_eq!(
-                normalise(&schema, wire),
+                normalise(&schema, dialect),
                 Err(SchemaProblem::NotAnObject),
                 "{schema}"
             );
@@ -73,7 +73,7 @@ fn an_ordinary_schema_stays_as_it_is() {
     }, "required": ["path"], "additionalProperties": false,
     "$defs": {"More": {"type": "object", "properties": {"more": {"$ref": "#/$defs/More"}}}}});
     check(
-        &[Wire::Anthropic, Wire::Chat, Wire::Responses],
+        &[Dialect::Anthropic, Dialect::Chat, Dialect::Responses],
         &schema,
         &schema,
     );
@@ -83,14 +83,14 @@ fn an_ordinary_schema_stays_as_it_is() {
         "tags": {"type": "array", "items": {"type": "string", "enum": ["a", "b"]}},
         "more": {"type": "object", "properties": {"more": {"type": "object"}}, "description": "More."},
     }, "required": ["path"]});
-    check(&[Wire::Ollama], &schema, &ollama);
+    check(&[Dialect::Ollama], &schema, &ollama);
     let gemini = json!({"type": "object", "properties": {
         "path": {"type": "string", "description": "Where."},
         "limit": {"minimum": 1, "nullable": true, "type": "integer", "description": "(default: 5)"},
         "tags": {"type": "array", "items": {"type": "string", "enum": ["a", "b"]}},
         "more": {"type": "object", "properties": {"more": {"type": "object"}}, "description": "More."},
     }, "required": ["path"]});
-    check(&[Wire::Gemini], &schema, &gemini);
+    check(&[Dialect::Gemini], &schema, &gemini);
 }
 
 #[test]
@@ -138,7 +138,7 @@ fn the_top_is_one_plain_object() {
     ];
     for (schema, expected) in cases {
         check(
-            &[Wire::Anthropic, Wire::Chat, Wire::Responses],
+            &[Dialect::Anthropic, Dialect::Chat, Dialect::Responses],
             &schema,
             &expected,
         );
@@ -187,7 +187,7 @@ fn keywords_of_older_drafts_and_of_no_draft() {
     ];
     for (schema, expected) in cases {
         check(
-            &[Wire::Anthropic, Wire::Chat, Wire::Responses],
+            &[Dialect::Anthropic, Dialect::Chat, Dialect::Responses],
             &field(schema),
             &field(expected),
         );
@@ -224,14 +224,14 @@ fn narrow_wires_get_words_for_constraints() {
         json!({"enum": [1, 2]}),
         json!({"type": ["string", "array", "null"], "items": {}}),
     );
-    check(&[Wire::Ollama], &schema, &ollama);
+    check(&[Dialect::Ollama], &schema, &ollama);
     let gemini = shared(
         json!({"description": "How.", "enum": ["fast"], "type": "string"}),
         json!({"description": "(one of [1,2])"}),
         json!({"items": {"type": "string"}, "nullable": true, "anyOf": [
             {"type": "string"}, {"type": "array", "items": {"type": "string"}}]}),
     );
-    check(&[Wire::Gemini], &schema, &gemini);
+    check(&[Dialect::Gemini], &schema, &gemini);
 }
 
 #[test]
@@ -240,8 +240,8 @@ fn names_that_anthropic_refuses_are_told_in_words() {
         "properties": {"a": {}, "$filter": {"type": "string"}}, "required": ["a", "$filter"]});
     let expected = json!({"type": "object", "properties": {"a": {}}, "required": ["a"],
         "description": "Also takes \"$filter\"."});
-    check(&[Wire::Anthropic], &schema, &expected);
-    check(&[Wire::Chat], &schema, &schema);
+    check(&[Dialect::Anthropic], &schema, &expected);
+    check(&[Dialect::Chat], &schema, &schema);
 }
 
 #[test]
@@ -260,15 +260,15 @@ fn nothing_makes_it_run_without_end() {
         json!({"type": "object", "properties": {"x": {"$ref": "#/$defs/L0"}}, "$defs": wide});
     let circle = json!({"type": "object", "properties": {"x": {"$ref": "#/$defs/A"}},
         "$defs": {"A": {"$ref": "#/$defs/B"}, "B": {"$ref": "#/$defs/A"}}});
-    for wire in ALL {
-        assert!(normalise(&deep, wire).is_ok());
-        assert!(normalise(&circle, wire).is_ok());
-        let expected = if wire.is_narrow() {
+    for dialect in ALL {
+        assert!(normalise(&deep, dialect).is_ok());
+        assert!(normalise(&circle, dialect).is_ok());
+        let expected = if dialect.is_narrow() {
             Err(SchemaProblem::TooLarge)
         } else {
             Ok(())
         };
-        assert_eq!(normalise(&bomb, wire).map(drop), expected, "{wire:?}");
+        assert_eq!(normalise(&bomb, dialect).map(drop), expected, "{dialect:?}");
     }
 }
 
@@ -282,7 +282,7 @@ fn a_tool_with_a_hopeless_schema_is_offered_without_one() {
         danger_level: DangerLevel::Dangerous,
         origin: "mcp:x".to_owned(),
     };
-    let (schema, notice) = of_tool(&tool, Wire::Anthropic);
+    let (schema, notice) = of_tool(&tool, Dialect::Anthropic);
     assert_eq!(schema, json!({"type": "object", "properties": {}}));
     let message = notice.unwrap().message;
     assert!(
@@ -290,21 +290,21 @@ fn a_tool_with_a_hopeless_schema_is_offered_without_one() {
         "{message}"
     );
     tool.input_schema = json!({}).into();
-    assert_eq!(of_tool(&tool, Wire::Anthropic).1, None);
+    assert_eq!(of_tool(&tool, Dialect::Anthropic).1, None);
 }
 
 proptest::proptest! {
     #[test]
     fn any_json_comes_to_an_object_or_a_problem(schema in json_value()) {
-        for wire in ALL {
-            if let Ok(normal) = normalise(&schema, wire) {
+        for dialect in ALL {
+            if let Ok(normal) = normalise(&schema, dialect) {
                 let top = normal.as_object().unwrap();
                 assert_eq!(top["type"], "object");
                 assert!(top["properties"].is_object());
                 for refused in ["anyOf", "oneOf", "allOf", "not", "enum"] {
                     assert!(!top.contains_key(refused), "{normal}");
                 }
-                assert_eq!(normalise(&normal, wire).unwrap()["type"], "object");
+                assert_eq!(normalise(&normal, dialect).unwrap()["type"], "object");
             }
         }
     }

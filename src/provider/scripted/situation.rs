@@ -16,7 +16,7 @@ pub(super) struct Situation {
     result: String,
     failed: Option<bool>,
     offered: Vec<String>,
-    /// Bytes of everything the model is told, for an estimate of tokens.
+    /// Bytes of everything the model gets, for an estimate of tokens.
     pub(super) bytes: usize,
 }
 

@@ -1,4 +1,3 @@
-use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 use std::time::Duration;
@@ -11,26 +10,14 @@ use crate::config::ProviderKind;
 use crate::message::{
     DangerLevel, Message, Part, Reply, ToolCategory, ToolId, ToolResult, ToolSpec,
 };
+use crate::provider::testing::config;
 use crate::provider::{CallInput, Chunk, Stop, ToolChoice};
 
 fn provider(script: Option<&Path>) -> Scripted {
     Scripted::new(Arc::new(ProviderConfig {
-        id: "scripted".into(),
-        kind: ProviderKind::Scripted,
-        preset: "scripted".into(),
-        base_url: String::new(),
-        api_key: None,
-        key_optional: true,
-        model: String::new(),
-        headers: BTreeMap::new(),
-        timeout_first_byte: Duration::from_secs(1),
-        timeout_idle: Duration::from_secs(1),
-        max_retries: 0,
-        restart_after_partial: 0,
-        num_ctx: None,
+        id: "scripted".to_owned(),
         script: script.map(Path::to_owned),
-        ca_file: None,
-        record: None,
+        ..config(ProviderKind::Scripted, "scripted", "")
     }))
 }
 

@@ -39,6 +39,25 @@ fn providers_come_from_the_file_then_from_the_keys_there_are() {
 }
 
 #[test]
+fn a_server_on_this_machine_has_time_to_load_its_model() {
+    for (host, seconds) in [
+        ("127.0.0.1", 600),
+        ("[::1]", 600),
+        ("0.0.0.0", 600),
+        ("localhost", 600),
+        ("models.localhost", 600),
+        ("host.docker.internal", 600),
+        ("localhost.example", 120),
+        ("10.0.0.2", 120),
+    ] {
+        let file = format!("[providers.x]\nkind = 'openai'\nbase_url = 'http://{host}:9'");
+        let loaded = toml(&file).load();
+        let timeout = loaded.config.providers[0].timeout_idle;
+        assert_eq!(timeout, Duration::from_secs(seconds), "{host}");
+    }
+}
+
+#[test]
 fn the_default_provider_is_the_first_that_can_answer() {
     type Variables = &'static [(&'static str, &'static str)];
     let cases: &[(&str, Variables, &str)] = &[

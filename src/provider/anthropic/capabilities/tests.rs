@@ -5,7 +5,7 @@ use super::*;
 #[test]
 fn modes_by_family() {
     use Mode::{Adaptive, BetweenTools, Disabled, Enabled};
-    // Model; modes; whether it thinks unasked; binds; efforts; sampling; most tokens.
+    // Model; modes; whether it thinks by default; binds; efforts; sampling; most tokens.
     let cases: &[(&str, &[Mode], [bool; 4], u64)] = &[
         (
             "claude-fable-5",
@@ -130,10 +130,10 @@ fn modes_by_family() {
         ),
         ("", &[Enabled, Disabled], [false, false, false, true], 8_192),
     ];
-    for (model, modes, [unasked, binds, efforts, sampling], max_tokens) in cases {
+    for (model, modes, [by_default, binds, efforts, sampling], max_tokens) in cases {
         let seen = Capabilities::by_name(model);
         assert_eq!(seen.modes, *modes, "{model}");
-        assert_eq!(seen.thinks_unasked, *unasked, "{model}");
+        assert_eq!(seen.thinks_by_default, *by_default, "{model}");
         assert_eq!(seen.binds_thinking, *binds, "{model}");
         assert_eq!(!seen.efforts.is_empty(), *efforts, "{model}");
         assert_eq!(seen.sampling, *sampling, "{model}");

@@ -3,7 +3,6 @@ use serde_json::{Value, json};
 use crate::config::ProviderKind;
 use crate::message::{Effort, Message, Part, Thinking};
 use crate::provider::chat::decode::WIRE;
-use crate::provider::quirks::repair::{Repair, Repairs};
 use crate::provider::quirks::{Quirks, vendor};
 use crate::provider::testing::{
     call, config, image, reply, request, result, tools, two_calls, user,
@@ -194,12 +193,11 @@ fn images_of_users_and_tools() {
 fn a_model_without_tools_is_told_in_words() {
     let tools = tools();
     let history = two_calls(None);
-    let repairs = Repairs::from([Repair::NoTools]);
-    let body = body(
-        &request(&history, &tools),
-        &quirks("generic").repaired(&repairs),
-        "p",
-    );
+    let without = Quirks {
+        tools: false,
+        ..quirks("generic")
+    };
+    let body = body(&request(&history, &tools), &without, "p");
     insta::assert_snapshot!(
         "without_tools",
         serde_json::to_string_pretty(&body).unwrap()

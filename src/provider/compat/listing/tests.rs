@@ -31,7 +31,7 @@ fn what_each_vendor_says_of_a_model() {
         pricing: openrouter.pricing,
     };
     assert_eq!(openrouter, expected);
-    let pricing = openrouter.pricing.unwrap();
+    let pricing = openrouter.pricing.unwrap().rates;
     let near = |price: f64, expected: f64| (price - expected).abs() < 1e-9;
     assert!(near(pricing.input, 3.0) && near(pricing.output, 15.0));
     assert!(near(pricing.cache_read.unwrap(), 0.3) && pricing.cache_write.is_none());

@@ -85,7 +85,7 @@ async fn a_request_on_a_dead_connection_is_sent_again_unseen() {
     for turn in 0..5 {
         let found = texts(&ask(&endpoint, &server.url).await.unwrap());
         assert_eq!(found, ["a", "end"], "{turn}");
-        assert!(endpoint.gate.pass("m").is_ok());
+        assert!(endpoint.gate.permit("m").is_ok());
     }
     // All but the first were asked twice: on the connection of the one before, and on a new one.
     assert_eq!(asked.load(Ordering::SeqCst), 9);

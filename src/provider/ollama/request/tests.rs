@@ -2,7 +2,7 @@ use serde_json::{Map, json};
 
 use super::*;
 use crate::message::{DangerLevel, NativeReply, ToolCategory, ToolId, ToolSpec};
-use crate::provider::history::IMAGE_OMITTED;
+use crate::provider::request::IMAGE_OMITTED;
 
 const KNOWN: Facts = Facts {
     context_length: Some(40_960),

@@ -1,6 +1,14 @@
 use serde_json::json;
 
 use super::*;
+use crate::provider::quirks::GENERIC;
+
+/// Every flag that a repair takes away.
+const START: Quirks = Quirks {
+    system_role: "developer",
+    prompt_cache_key: true,
+    ..GENERIC
+};
 
 fn refused(message: &str, code: Option<&str>) -> ProviderError {
     ProviderError {
@@ -10,8 +18,8 @@ fn refused(message: &str, code: Option<&str>) -> ProviderError {
     }
 }
 
-fn found(message: &str, body: &Value) -> Option<Repair> {
-    find(&refused(message, None), body, &Repairs::new())
+fn found(message: &str, body: &Value) -> Option<Quirks> {
+    find(&refused(message, None), body, &START, &START)
 }
 
 #[test]
@@ -27,47 +35,74 @@ fn complaints_of_servers() {
         (
             "registry.ollama.ai/library/gemma3:4b does not support tools",
             &tools,
-            Some(Repair::NoTools),
+            Some(Quirks {
+                tools: false,
+                ..START
+            }),
         ),
         (
             "tools is not supported in this model",
             &tools,
-            Some(Repair::NoTools),
+            Some(Quirks {
+                tools: false,
+                ..START
+            }),
         ),
         (
             "tools param requires --jinja flag",
             &tools,
-            Some(Repair::NoTools),
+            Some(Quirks {
+                tools: false,
+                ..START
+            }),
         ),
         (
             "\"auto\" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set",
             &tools,
-            Some(Repair::NoTools),
+            Some(Quirks {
+                tools: false,
+                ..START
+            }),
         ),
         (
             "No endpoints found that support tool use. To learn more",
             &tools,
-            Some(Repair::NoTools),
+            Some(Quirks {
+                tools: false,
+                ..START
+            }),
         ),
         (
             "Thinking mode does not support this tool_choice",
             &tools,
-            Some(Repair::NoToolChoice),
+            Some(Quirks {
+                tool_choice: false,
+                ..START
+            }),
         ),
         (
             "Function tools with reasoning_effort are not supported for gpt-5.6 in /v1/chat/completions. To use function tools, use /v1/responses or set reasoning_effort to 'none'.",
             &tools,
-            Some(Repair::OtherApi),
+            Some(Quirks {
+                other_api: true,
+                ..START
+            }),
         ),
         (
             "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.",
             &asked,
-            Some(Repair::OtherOutputCap),
+            Some(Quirks {
+                output_cap: MAX_COMPLETION_TOKENS,
+                ..START
+            }),
         ),
         (
             "Unsupported value: 'temperature' does not support 0.5 with this model. Only the default (1) value is supported.",
             &asked,
-            Some(Repair::NoTemperature),
+            Some(Quirks {
+                temperature: false,
+                ..START
+            }),
         ),
         (
             "Invalid 'temperature': decimal above maximum value. Expected a value <= 2, but got 99.0 instead.",
@@ -77,67 +112,106 @@ fn complaints_of_servers() {
         (
             "Unknown field: stream_options",
             &asked,
-            Some(Repair::NoStreamOptions),
+            Some(Quirks {
+                stream_options: false,
+                ..START
+            }),
         ),
         (
             "unknown variant developer, expected one of system, user, assistant, tool, latest_reminder",
             &asked,
-            Some(Repair::SystemRole),
+            Some(Quirks {
+                system_role: SYSTEM,
+                ..START
+            }),
         ),
         (
             "`reasoning_effort` is not supported with this model",
             &asked,
-            Some(Repair::NoThinking),
+            Some(Quirks {
+                thinking: ThinkingDialect::None,
+                ..START
+            }),
         ),
         (
             "Extra inputs are not permitted: prompt_cache_key",
             &asked,
-            Some(Repair::NoCacheKey),
+            Some(Quirks {
+                prompt_cache_key: false,
+                ..START
+            }),
         ),
         (
             "The reasoning_content in the thinking mode must be passed back to the API.",
             &history,
-            Some(Repair::ReasoningRequired),
+            Some(Quirks {
+                reasoning_back: ReasoningBack::Always("reasoning_content"),
+                ..START
+            }),
         ),
         (
             "Missing reasoning_content field in the assistant message at message index 3",
             &history,
-            Some(Repair::ReasoningRequired),
+            Some(Quirks {
+                reasoning_back: ReasoningBack::Always("reasoning_content"),
+                ..START
+            }),
         ),
         (
             "property 'reasoning_content' is unsupported",
             &history,
-            Some(Repair::NoReasoningBack),
+            Some(Quirks {
+                reasoning_back: ReasoningBack::Never,
+                ..START
+            }),
         ),
         (
             "This model does not support image input",
             &history,
-            Some(Repair::NoImages),
+            Some(Quirks {
+                images: false,
+                ..START
+            }),
         ),
         (
             "Tool call id was call_1 but must be a-z, A-Z, 0-9, with a length of 9.",
             &history,
-            Some(Repair::ShortIds),
+            Some(Quirks {
+                short_ids: true,
+                ..START
+            }),
         ),
         (
             "Unexpected role 'user' after role 'tool'",
             &history,
-            Some(Repair::NoUserAfterTool),
+            Some(Quirks {
+                user_after_tool: false,
+                ..START
+            }),
         ),
         (
             "Your organization must be verified to generate reasoning summaries.",
             &responses,
-            Some(Repair::NoSummary),
+            Some(Quirks {
+                summaries: Summaries::Never,
+                ..START
+            }),
         ),
         (
             "Unknown parameter: 'include_obfuscation'",
             &responses,
-            Some(Repair::NoStreamOptions),
+            Some(Quirks {
+                stream_options: false,
+                ..START
+            }),
         ),
         (
             "Unsupported parameter: 'reasoning.effort' is not supported with this model.",
             &responses,
-            Some(Repair::NoThinking),
+            Some(Quirks {
+                thinking: ThinkingDialect::None,
+                ..START
+            }),
         ),
         ("Invalid model: definitely-not-a-model", &asked, None),
         ("does not support tools", &asked, None),
@@ -147,8 +221,11 @@ fn complaints_of_servers() {
     }
     let coded = refused("wrong id", Some("3280"));
     assert_eq!(
-        find(&coded, &history, &Repairs::new()),
-        Some(Repair::ShortIds)
+        find(&coded, &history, &START, &START),
+        Some(Quirks {
+            short_ids: true,
+            ..START
+        })
     );
 }
 
@@ -156,35 +233,61 @@ fn complaints_of_servers() {
 fn a_repair_is_tried_once_and_only_for_refused_requests() {
     let body = json!({"messages": [], "tools": [{}]});
     let mut error = refused("this model does not support tools", None);
-    assert_eq!(find(&error, &body, &Repairs::from([Repair::NoTools])), None);
+    let without = find(&error, &body, &START, &START).unwrap();
+    assert_eq!(find(&error, &body, &START, &without), None);
     for kind in [
         ErrorKind::RateLimit,
         ErrorKind::Authentication,
         ErrorKind::Overloaded,
     ] {
         error.kind = kind;
-        assert_eq!(find(&error, &body, &Repairs::new()), None, "{kind:?}");
+        assert_eq!(find(&error, &body, &START, &START), None, "{kind:?}");
+    }
+}
+
+#[test]
+fn no_flag_is_changed_to_and_fro() {
+    let body = json!({"messages": [{"role": "assistant", "reasoning_content": "x"}],
+        "max_tokens": 1, "max_completion_tokens": 1});
+    for (first, second) in [
+        (
+            "max_tokens is not supported",
+            "max_completion_tokens is not supported",
+        ),
+        (
+            "The reasoning_content must be passed back",
+            "reasoning_content is not supported",
+        ),
+        (
+            "reasoning_content is not supported",
+            "The reasoning_content must be passed back",
+        ),
+    ] {
+        let once = found(first, &body).unwrap();
+        let second = find(&refused(second, None), &body, &START, &once);
+        assert_eq!(second, None, "{first}");
     }
 }
 
 #[test]
 fn repairs_are_remembered_by_model_within_a_bound() {
     let learned = Learned::default();
-    learned.remember("a", &Repairs::from([Repair::NoTools]));
-    learned.remember("a", &Repairs::from([Repair::NoImages]));
-    assert_eq!(
-        learned.repairs("a"),
-        Repairs::from([Repair::NoTools, Repair::NoImages])
-    );
-    assert_eq!(learned.repairs("b"), Repairs::new());
+    let repaired = Quirks {
+        tools: false,
+        ..GENERIC
+    };
+    learned.remember("generic", "a", repaired);
+    assert_eq!(learned.quirks("generic", "a"), repaired);
+    assert_eq!(learned.quirks("generic", "b"), GENERIC);
+    assert_eq!(learned.quirks("vllm", "a"), Quirks::of("vllm", "a"));
     for number in 0..2 * MAX_MODELS {
-        learned.remember(&number.to_string(), &Repairs::from([Repair::NoTools]));
+        learned.remember("generic", &number.to_string(), repaired);
     }
-    assert_eq!(learned.repairs.lock().len(), MAX_MODELS);
+    assert_eq!(learned.quirks.lock().len(), MAX_MODELS);
 }
 
 #[test]
-fn a_mistake_is_told_once() {
+fn a_mistake_is_taken_once() {
     let learned = Learned::default();
     learned.note_mistake("c1", "wrong parameters");
     assert_eq!(learned.take_mistake("c2"), None);
@@ -193,4 +296,15 @@ fn a_mistake_is_told_once() {
         Some("wrong parameters")
     );
     assert_eq!(learned.take_mistake("c1"), None);
+}
+
+#[test]
+fn mistakes_are_noted_however_many_conversations_never_took_theirs() {
+    let learned = Learned::default();
+    for number in 0..3 * MAX_MISTAKES {
+        let conversation = number.to_string();
+        learned.note_mistake(&conversation, "wrong");
+        assert!(learned.mistakes.lock().len() <= MAX_MISTAKES);
+        assert!(learned.mistakes.lock().contains_key(&conversation));
+    }
 }

@@ -1,32 +1,52 @@
-//! What the conversations of all wire formats share on their way to a model.
+//! What the requests of several wire formats share: tools, settings, and the conversation on its way to a model.
 
 use std::collections::BTreeSet;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use super::Request;
-use crate::message::{Message, Notice, Part, Reply, Severity, ToolId};
+use super::quirks::Quirks;
+use super::schema::{self, Dialect, wire_name};
+use super::{Request, ToolChoice};
+use crate::message::{Notice, Part, Reply, ToolId, ToolSpec};
 
 /// What stands for an image that the model cannot see.
 pub(super) const IMAGE_OMITTED: &str = "[image omitted: the model does not see images]";
 
-/// Returns the notice that a model sees none of the images of a conversation; `None` where there are none.
-pub(super) fn images_left_out(request: &Request<'_>) -> Option<Notice> {
-    let has_image = |message: &Message| {
-        let parts = match message {
-            Message::User(parts) => parts,
-            Message::ToolResult(result) => &result.content,
-            Message::Reply(_) => return false,
-        };
-        parts.iter().any(|part| matches!(part, Part::Image { .. }))
-    };
-    request.messages.iter().any(has_image).then(|| Notice {
-        severity: Severity::Warning,
-        code: "images_left_out".to_owned(),
-        message: format!(
-            "model \"{}\" does not see images: they were left out, and it was told so; choose another model to have them seen",
-            request.model
-        ),
+/// The tools that go with a request, where any do.
+///
+/// A server that passes over `tool_choice` can only be kept from calls by showing it no tools.
+pub(super) fn offered_tools(
+    request: &Request<'_>,
+    quirks: &Quirks,
+    tool: impl FnMut(&ToolSpec) -> Value,
+) -> Option<Value> {
+    let may_call = request.tool_choice == ToolChoice::Auto || quirks.tool_choice;
+    (quirks.tools && may_call && !request.tools.is_empty())
+        .then(|| request.tools.iter().map(tool).collect())
+}
+
+pub(super) fn temperature(request: &Request<'_>, quirks: &Quirks) -> Option<f64> {
+    let thinks = request.thinking.is_none_or(|thinking| thinking.enabled);
+    request
+        .temperature
+        .filter(|_| quirks.temperature || !thinks)
+}
+
+pub(super) fn cache_key<'a>(request: &Request<'a>, quirks: &Quirks) -> Option<&'a str> {
+    (quirks.prompt_cache_key && !request.cache_key.is_empty()).then_some(request.cache_key)
+}
+
+/// Describes a tool with its schema in `dialect`, in the form which other formats than Responses and Anthropic share.
+pub(super) fn tool(tool: &ToolSpec, dialect: Dialect, notices: &mut Vec<Notice>) -> Value {
+    let (schema, notice) = schema::of_tool(tool, dialect);
+    notices.extend(notice);
+    json!({
+        "type": "function",
+        "function": {
+            "name": wire_name(&tool.name),
+            "description": tool.description,
+            "parameters": schema,
+        },
     })
 }
 
@@ -76,18 +96,20 @@ impl CallIds {
     }
 }
 
-/// Writes the parts of a user's message; blank text, which servers refuse, is left out.
+/// Writes parts; blank text, which servers refuse, is left out. `omitted` stands for each image, where they are not
+/// shown.
 pub(super) fn parts(
     parts: &[Part],
-    sees_images: bool,
+    omitted: Option<&str>,
     text: fn(&str) -> Value,
     image: fn(&str, &str) -> Value,
 ) -> Vec<Value> {
     let parts = parts.iter().filter_map(|part| match part {
         Part::Text { text: blank } if blank.trim().is_empty() => None,
-        Part::Text { text: said } => Some(text(said)),
-        Part::Image { .. } if !sees_images => Some(text(IMAGE_OMITTED)),
-        Part::Image { media_type, data } => Some(image(media_type, data)),
+        Part::Text { text: words } => Some(text(words)),
+        Part::Image { media_type, data } => {
+            Some(omitted.map_or_else(|| image(media_type, data), text))
+        }
     });
     parts.collect()
 }
@@ -109,15 +131,15 @@ pub(super) fn split(parts: &[Part], sees_images: bool) -> (Vec<&str>, Vec<(&str,
 /// The text of a tool result, for formats that have no flag for errors: the text says it.
 pub(super) fn result_text(texts: &[&str], is_error: bool, has_images: bool) -> String {
     let joined = texts.join("\n");
-    let told = match (joined.trim().is_empty(), has_images) {
+    let text = match (joined.trim().is_empty(), has_images) {
         (false, _) => joined,
         (true, true) => "(an image)".to_owned(),
         (true, false) => "(no output)".to_owned(),
     };
     if is_error {
-        format!("Error: {told}")
+        format!("Error: {text}")
     } else {
-        told
+        text
     }
 }
 
