@@ -6,10 +6,8 @@
 mod ordinary;
 mod patterns;
 
-use std::ops::Range;
-
 use ordinary::{is_ordinary, is_path};
-pub use patterns::LONGEST_KEY;
+pub use patterns::{LONGEST_KEY, looked_like};
 
 /// Shortest secret, in bytes: a shorter one is a part of ordinary words.
 pub const SHORTEST: usize = 8;
@@ -54,13 +52,8 @@ const LEAST_ENTROPY: f64 = 3.0;
 /// Lengths of digests in hexadecimal, which name commits and files.
 const DIGEST_LENGTHS: [usize; 2] = [40, 64];
 
-/// Finds what looks like a secret and starts at this byte of a text.
-pub fn looked_like(byte: u8, bytes: &[u8], at: usize) -> Option<Range<usize>> {
-    patterns::at(byte, bytes, at)
-}
-
 /// Whether a variable or header of this name holds a credential.
-pub fn names_credential(name: &str) -> bool {
+fn names_credential(name: &str) -> bool {
     let name = name.to_ascii_uppercase().replace(['-', '.', ' '], "_");
     let working_directory = matches!(name.as_str(), "PWD" | "OLDPWD");
     let has = |part: &str| {
@@ -186,7 +179,7 @@ fn in_parts(value: &str) -> Vec<String> {
 fn looks_like_key(value: &str) -> bool {
     let bytes = value.as_bytes();
     let mut places = bytes.iter().enumerate();
-    places.any(|(at, byte)| *byte != b':' && patterns::at(*byte, bytes, at).is_some())
+    places.any(|(at, byte)| *byte != b':' && looked_like(*byte, bytes, at).is_some())
 }
 
 /// Whether a value is as mixed as keys are, and neither a path nor a digest.
