@@ -29,23 +29,18 @@ mod worker;
 use std::fmt;
 use std::fs::File;
 use std::io;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use self::control::Control;
 use self::opened::Opened;
 use self::placeholders::Placeholders;
-use super::layers::Step;
+use super::layers::{SetupError, Step};
 use super::policy::{Leavings, Notice, Policy};
 use super::{Mode, Stdin};
 
 /// Exit code of a helper that could not do its work; what went wrong is in the notice it sent.
 const FAILED: u8 = 126;
-
-#[derive(Debug)]
-struct SetupError {
-    step: Step,
-    reason: String,
-}
 
 impl SetupError {
     fn new(step: Step, doing: impl fmt::Display, source: impl fmt::Display) -> Self {
@@ -81,7 +76,7 @@ pub fn main() -> ExitCode {
     let (task, mut descriptors) = match control.receive() {
         Ok(received) => received,
         Err(error) => {
-            control.failed(&error);
+            control.send(&Notice::Failed(error));
             return ExitCode::from(FAILED);
         }
     };
@@ -104,12 +99,11 @@ pub fn main() -> ExitCode {
                 prepare(input).during(Step::Prepare, "preparing the helper")?;
                 // Opened before the view of the file system changes; the worker alone joins it, so that it can be
                 // removed here.
-                let group = match task.leavings.cgroup.as_deref() {
-                    Some(group) => {
-                        Some(limits::open_group(group).during(Step::Cgroup, group.display())?)
-                    }
-                    None => None,
+                let open = |group: &PathBuf| {
+                    let list = File::options().write(true).open(group.join("cgroup.procs"));
+                    list.during(Step::Cgroup, group.display())
                 };
+                let group = task.leavings.cgroup.as_ref().map(open).transpose()?;
                 run(Launch {
                     policy,
                     opened: &opened,
@@ -121,13 +115,17 @@ pub fn main() -> ExitCode {
             None => Ok(()),
         }
     });
-    if let Err(error) = &outcome {
-        control.failed(error);
-    }
+    let code = match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            control.send(&Notice::Failed(error));
+            ExitCode::from(FAILED)
+        }
+    };
     placeholders.release();
     control.send(&Notice::Dead {});
     clean_up(&task.leavings);
-    outcome.map_or(ExitCode::from(FAILED), |()| ExitCode::SUCCESS)
+    code
 }
 
 /// What a program is started with.

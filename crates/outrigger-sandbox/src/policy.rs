@@ -10,8 +10,8 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use super::git::Placeholder;
-use super::layers::{Layers, Step};
-use super::{Command, Mode};
+use super::layers::{Layers, SetupError};
+use super::{Command, Exit, Mode};
 
 /// Asks the helper to send SIGTERM to every process of the command.
 pub(super) const TERMINATE: u8 = b'T';
@@ -103,13 +103,9 @@ pub(super) enum Notice {
     /// The program runs. The number is its process id as the daemon sees it, where it is the same one.
     Started { group: Option<i32> },
     /// A step failed and the program did not start.
-    Failed { step: Step, reason: String },
+    Failed(SetupError),
     /// No process of the command is left. Always sent; what follows is tidying up.
     Dead {},
     /// The program ended; its tree is dead or about to be killed by the kernel.
-    Exited {
-        status: i32,
-        cpu_ms: u64,
-        max_rss_bytes: u64,
-    },
+    Exited(Exit),
 }

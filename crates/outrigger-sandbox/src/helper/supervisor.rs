@@ -9,9 +9,10 @@ use rustix::io::Errno;
 use rustix::process::{DumpableBehavior, Pid, Signal};
 
 use super::control::Control;
-use super::raw::{self, Ended, Fork};
+use super::raw::{self, Fork};
 use super::worker::{self, Above};
 use super::{During, Launch, SetupError, tree};
+use crate::Exit;
 use crate::layers::Step;
 use crate::policy::{Notice, TERMINATE};
 
@@ -79,14 +80,10 @@ fn supervise(
         children,
         tree,
     };
-    let ended = supervisor
+    let exit = supervisor
         .attend()
         .during(Step::Prepare, "waiting for the program")?;
-    control.send(&Notice::Exited {
-        status: ended.status,
-        cpu_ms: ended.cpu_ms,
-        max_rss_bytes: ended.max_rss_bytes,
-    });
+    control.send(&Notice::Exited(exit));
     Ok(())
 }
 
@@ -104,8 +101,8 @@ struct Supervisor<'a> {
 
 impl Supervisor<'_> {
     /// Attends to everybody until the program has ended, then makes an end of the rest.
-    fn attend(mut self) -> io::Result<Ended> {
-        let ended = loop {
+    fn attend(mut self) -> io::Result<Exit> {
+        let exit = loop {
             let (requested, announced) = self.wait()?;
             if announced {
                 self.announce()?;
@@ -113,15 +110,15 @@ impl Supervisor<'_> {
             if requested {
                 self.obey();
             }
-            if let Some(ended) = self.reap()? {
-                break ended;
+            if let Some(exit) = self.reap()? {
+                break exit;
             }
         };
         self.announce()?;
         if self.tree == Tree::Descendants {
             kill_what_is_left()?;
         }
-        Ok(ended)
+        Ok(exit)
     }
 
     /// Waits for anything to happen; returns whether the daemon asks for something, and whether the worker is done.
@@ -170,16 +167,16 @@ impl Supervisor<'_> {
     }
 
     /// Takes in all children that have ended: the program, or orphans that became ours.
-    fn reap(&self) -> io::Result<Option<Ended>> {
+    fn reap(&self) -> io::Result<Option<Exit>> {
         // One read takes all that is pending: the signals of many children are one.
         let mut signal = [0_u8; 128];
         match rustix::io::read(&self.children, &mut signal) {
             Ok(_) | Err(Errno::AGAIN | Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }
-        while let Some(ended) = raw::wait(None, false)? {
-            if ended.pid == self.program {
-                return Ok(Some(ended));
+        while let Some((process, exit)) = raw::wait(None, false)? {
+            if process == self.program {
+                return Ok(Some(exit));
             }
         }
         Ok(None)

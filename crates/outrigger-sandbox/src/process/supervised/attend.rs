@@ -4,9 +4,7 @@
 //! The daemon itself removes nothing: a command may have left what takes minutes, or breaks whoever walks through it.
 
 use std::io;
-use std::os::unix::process::ExitStatusExt;
 use std::pin::pin;
-use std::process::ExitStatus;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -24,7 +22,7 @@ use super::children::Started;
 use super::{Exit, Restored, SpawnError, Tree};
 use crate::Stdin;
 use crate::git::watch::Watch;
-use crate::layers::{Layers, Step};
+use crate::layers::{Layers, SetupError, Step};
 use crate::policy::{Leavings, MAX_NOTICE_BYTES, Notice, Task};
 
 /// How long the helper may take to start a program: milliseconds usually, more on a machine out of memory.
@@ -139,14 +137,13 @@ impl Running {
                     self.group = group.and_then(Pid::from_raw);
                     return Ok(layers);
                 }
-                Some(Notice::Failed {
-                    step: Step::Execute,
-                    reason,
-                }) => return Err(SpawnError::Program { reason }),
-                Some(Notice::Failed { step, reason }) => {
-                    return Err(SpawnError::refused(step, reason));
+                Some(Notice::Failed(SetupError { step, reason })) => {
+                    return Err(match step {
+                        Step::Execute => SpawnError::Program { reason },
+                        _ => SpawnError::refused(step, reason),
+                    });
                 }
-                Some(Notice::Exited { .. } | Notice::Dead {}) | None => {
+                Some(Notice::Exited(_) | Notice::Dead {}) | None => {
                     return Err(gone(io::ErrorKind::UnexpectedEof));
                 }
             }
@@ -163,22 +160,11 @@ impl Running {
     async fn hear_until(&mut self, is_known: impl Fn(&Self) -> bool) {
         while !is_known(self) {
             match self.notice().await {
-                Some(Notice::Exited {
-                    status,
-                    cpu_ms,
-                    max_rss_bytes,
-                }) => {
-                    let status = ExitStatus::from_raw(status);
-                    let exit = Exit {
-                        code: status.code(),
-                        signal: status.signal(),
-                        cpu_ms,
-                        max_rss_bytes,
-                    };
+                Some(Notice::Exited(exit)) => {
                     self.known.send_modify(|known| known.exit = Some(exit));
                 }
                 Some(Notice::Dead {}) => self.is_dead = true,
-                Some(Notice::Confined(_) | Notice::Started { .. } | Notice::Failed { .. }) => {}
+                Some(Notice::Confined(_) | Notice::Started { .. } | Notice::Failed(_)) => {}
                 None => return,
             }
         }
