@@ -186,14 +186,11 @@ pub fn is_shared(name: &str) -> bool {
 ///
 /// `relative` is the path below its root, `/` between components, without `..`.
 pub fn denied(relative: &str, access: Access) -> Option<&'static str> {
-    matches(relative).find_map(|(rule, source)| {
-        let denied = match rule.reach {
-            Reach::Secret | Reach::Unread => true,
-            Reach::SecretUnlessSource => !source,
-            Reach::Unwritten => access == Access::Write,
-            Reach::AskedToWrite => false,
-        };
-        denied.then_some(rule.reason)
+    reason(relative, |reach, source| match reach {
+        Reach::Secret | Reach::Unread => true,
+        Reach::SecretUnlessSource => !source,
+        Reach::Unwritten => access == Access::Write,
+        Reach::AskedToWrite => false,
     })
 }
 
@@ -212,23 +209,21 @@ pub(crate) fn denied_folder(relative: &str, access: Access) -> Option<&'static s
 
 /// Returns why the user should be asked for this access at every trust level, or `None`.
 pub fn asked(relative: &str, access: Access) -> Option<&'static str> {
-    matches(relative).find_map(|(rule, source)| {
-        let asked = match rule.reach {
-            Reach::SecretUnlessSource => source,
-            Reach::AskedToWrite => access == Access::Write,
-            Reach::Secret | Reach::Unread | Reach::Unwritten => false,
-        };
-        asked.then_some(rule.reason)
+    reason(relative, |reach, source| match reach {
+        Reach::SecretUnlessSource => source,
+        Reach::AskedToWrite => access == Access::Write,
+        Reach::Secret | Reach::Unread | Reach::Unwritten => false,
     })
 }
 
 /// Returns whether commands are to find nothing at this path.
 pub(crate) fn hidden(relative: &str) -> bool {
-    matches(relative).any(|(rule, source)| match rule.reach {
+    let hides = |reach: Reach, source: bool| match reach {
         Reach::Secret => true,
         Reach::SecretUnlessSource => !source,
         Reach::Unread | Reach::Unwritten | Reach::AskedToWrite => false,
-    })
+    };
+    reason(relative, hides).is_some()
 }
 
 /// Returns whether commands are to find nothing in a folder at this path.
@@ -248,19 +243,19 @@ pub(crate) fn hides_within(relative: &str) -> bool {
     })
 }
 
-/// Yields the rules that match, each with whether the path is source code by its ending.
-fn matches(relative: &str) -> impl Iterator<Item = (&'static Rule, bool)> {
+/// Returns the reason of the first rule that matches and applies, which is asked with its reach and with whether the
+/// path is source code by its ending.
+fn reason(relative: &str, applies: impl Fn(Reach, bool) -> bool) -> Option<&'static str> {
     let folded = fold(relative);
-    let name = folded.rsplit('/').next().unwrap_or(&folded).to_owned();
+    let name = folded.rsplit('/').next().unwrap_or(&folded);
     let source = name
         .rsplit_once('.')
         .is_some_and(|(_, ending)| SOURCE_ENDINGS.contains(&ending));
-    MATCHER
-        .matches(&folded)
-        .into_iter()
+    let globs = MATCHER.matches(&folded).into_iter();
+    globs
         .filter_map(|glob| GLOBS.get(glob).map(|(_, rule)| *rule))
-        .filter(move |rule| !rule.excepts(&name))
-        .map(move |rule| (rule, source))
+        .find(|rule| !rule.excepts(name) && applies(rule.reach, source))
+        .map(|rule| rule.reason)
 }
 
 /// Brings a path into the one form in which rules and locks compare it.

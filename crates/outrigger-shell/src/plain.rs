@@ -29,6 +29,7 @@ fn syntax<T>(what: &'static str) -> Read<T> {
     Err(Outside::Syntax(what))
 }
 
+#[derive(Default)]
 pub(super) struct Reader<'t> {
     rest: &'t str,
     /// Ends of here-documents whose lines have not come, and whether tabs before them do not count.
@@ -71,8 +72,7 @@ impl<'t> Reader<'t> {
     pub(super) fn new(text: &'t str) -> Self {
         Self {
             rest: text,
-            pending: Vec::new(),
-            documents: Vec::new(),
+            ..Self::default()
         }
     }
 
