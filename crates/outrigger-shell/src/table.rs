@@ -72,6 +72,7 @@ pub(super) struct Wrapper {
 #[serde(deny_unknown_fields)]
 pub(super) struct Programs {
     pub(super) shells: Vec<String>,
+    pub(super) gnu: HashSet<String>,
     pub(super) fetchers: HashSet<String>,
     pub(super) decoders: HashSet<String>,
     pub(super) senders: HashSet<String>,
@@ -92,7 +93,7 @@ pub(super) struct Sends {
     pub(super) body: Vec<String>,
     pub(super) files: Vec<String>,
     pub(super) input: Vec<String>,
-    pub(super) told: Vec<String>,
+    pub(super) scripted: Vec<String>,
     pub(super) stores: Vec<String>,
 }
 
