@@ -17,12 +17,12 @@ use super::transcript::Events;
 use crate::audit::Audit;
 use crate::config::Config;
 use crate::message::{ConversationId, InputId, MessageId, SessionId, ToolCall, ToolId};
-use crate::sandbox::quota::WriteQuota;
-use crate::sandbox::seen::SeenFiles;
 use crate::sandbox::spill::Spill;
 use crate::telemetry::Redactor;
 use crate::tool::Registry;
 use crate::tool::locks::Locks;
+use crate::tool::quota::WriteQuota;
+use crate::tool::seen::SeenFiles;
 
 pub(crate) struct Context {
     pub services: Services,
