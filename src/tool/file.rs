@@ -88,7 +88,7 @@ impl PathArgument {
     pub(super) fn facts(&self, tool: &str) -> Facts {
         let paths = self.paths();
         let asked = paths.iter().find_map(|path| {
-            let reason = deny::asked(path, self.access)?;
+            let reason = deny::needs_approval(path, self.access)?;
             Some(format!("{}: {reason}", listed(path)))
         });
         let level = match (self.access, &asked) {

@@ -24,14 +24,14 @@ pub enum Access {
 enum Reach {
     /// Neither read nor written by any tool, and hidden from commands.
     Secret,
-    /// As `Secret` by its name, unless it is source code: that is asked for.
+    /// As `Secret` by its name, unless it is source code: that needs approval.
     SecretUnlessSource,
     /// Neither read nor written by file tools; commands (git) need it.
     Unread,
     /// Not written by file tools.
     Unwritten,
-    /// Written only when the user was asked.
-    AskedToWrite,
+    /// Written only with the approval of the user.
+    WriteNeedsApproval,
 }
 
 /// A set of files, how far they are kept away, and why.
@@ -93,12 +93,12 @@ const RULES: &[Rule] = &[
         reason: "it configures an agent",
     },
     Rule {
-        reach: Reach::AskedToWrite,
+        reach: Reach::WriteNeedsApproval,
         names: ".gitattributes .github/workflows/** .pre-commit-config.yaml",
         reason: "others run what it says",
     },
     Rule {
-        reach: Reach::AskedToWrite,
+        reach: Reach::WriteNeedsApproval,
         names: ".bashrc .bash_profile .bash_login .profile .zshrc .zshenv .zprofile config.fish",
         reason: "a shell runs it at its start",
     },
@@ -166,7 +166,7 @@ pub fn secrets() -> impl Iterator<Item = &'static str> {
 pub(crate) fn run_by_others() -> impl Iterator<Item = &'static str> {
     RULES
         .iter()
-        .filter(|rule| matches!(rule.reach, Reach::Unwritten | Reach::AskedToWrite))
+        .filter(|rule| matches!(rule.reach, Reach::Unwritten | Reach::WriteNeedsApproval))
         .flat_map(Rule::names)
         .map(|name| name.trim_end_matches(['/', '*']))
         .filter(|name| *name != ".git")
@@ -190,7 +190,7 @@ pub fn denied(relative: &str, access: Access) -> Option<&'static str> {
         Reach::Secret | Reach::Unread => true,
         Reach::SecretUnlessSource => !source,
         Reach::Unwritten => access == Access::Write,
-        Reach::AskedToWrite => false,
+        Reach::WriteNeedsApproval => false,
     })
 }
 
@@ -207,11 +207,11 @@ pub(crate) fn denied_folder(relative: &str, access: Access) -> Option<&'static s
     denied(&format!("{relative}/x"), access)
 }
 
-/// Returns why the user should be asked for this access at every trust level, or `None`.
-pub fn asked(relative: &str, access: Access) -> Option<&'static str> {
+/// Returns why this access needs the approval of the user at every trust level, or `None`.
+pub fn needs_approval(relative: &str, access: Access) -> Option<&'static str> {
     reason(relative, |reach, source| match reach {
         Reach::SecretUnlessSource => source,
-        Reach::AskedToWrite => access == Access::Write,
+        Reach::WriteNeedsApproval => access == Access::Write,
         Reach::Secret | Reach::Unread | Reach::Unwritten => false,
     })
 }
@@ -221,7 +221,7 @@ pub(crate) fn hidden(relative: &str) -> bool {
     let hides = |reach: Reach, source: bool| match reach {
         Reach::Secret => true,
         Reach::SecretUnlessSource => !source,
-        Reach::Unread | Reach::Unwritten | Reach::AskedToWrite => false,
+        Reach::Unread | Reach::Unwritten | Reach::WriteNeedsApproval => false,
     };
     reason(relative, hides).is_some()
 }

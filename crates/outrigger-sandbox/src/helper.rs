@@ -36,7 +36,7 @@ use self::control::Control;
 use self::opened::Opened;
 use self::placeholders::Placeholders;
 use super::layers::{SetupError, Step};
-use super::policy::{Leavings, Notice, Policy};
+use super::policy::{Cleanup, Notice, Policy};
 use super::{Mode, Stdin};
 
 /// Exit code of a helper that could not do its work; what went wrong is in the notice it sent.
@@ -90,7 +90,7 @@ pub fn main() -> ExitCode {
         .during(Step::Prepare, "receiving the folders of the command");
     let mut placeholders = Placeholders::default();
     let outcome = received.and_then(|opened| {
-        placeholders = Placeholders::take(&task.leavings.placeholders, &opened).during(
+        placeholders = Placeholders::take(&task.cleanup.placeholders, &opened).during(
             Step::Prepare,
             "keeping names that git reads from the command",
         )?;
@@ -103,7 +103,7 @@ pub fn main() -> ExitCode {
                     let list = File::options().write(true).open(group.join("cgroup.procs"));
                     list.during(Step::Cgroup, group.display())
                 };
-                let group = task.leavings.cgroup.as_ref().map(open).transpose()?;
+                let group = task.cleanup.cgroup.as_ref().map(open).transpose()?;
                 run(Launch {
                     policy,
                     opened: &opened,
@@ -124,7 +124,7 @@ pub fn main() -> ExitCode {
     };
     placeholders.release();
     control.send(&Notice::Dead {});
-    clean_up(&task.leavings);
+    clean_up(&task.cleanup);
     code
 }
 
@@ -147,11 +147,11 @@ fn run(launch: Launch<'_>) -> Result<(), SetupError> {
     }
 }
 
-fn clean_up(leavings: &Leavings) {
-    if let Some(directory) = &leavings.private_tmp {
+fn clean_up(cleanup: &Cleanup) {
+    if let Some(directory) = &cleanup.private_tmp {
         removal::remove(directory);
     }
-    if let Some(group) = &leavings.cgroup {
+    if let Some(group) = &cleanup.cgroup {
         // Empty by now; the directory of a group is removed with what looks like files in it.
         std::fs::remove_dir(group).unwrap_or_default();
     }

@@ -31,14 +31,14 @@ pub(super) const PRIVATE: [&str; 3] = ["/tmp", "/var/tmp", "/dev/shm"];
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Task {
-    /// The command; nothing where another helper died and only its leavings are to be seen to.
+    /// The command; nothing where another helper died and only its cleanup is to be done.
     pub(super) policy: Option<Policy>,
-    pub(super) leavings: Leavings,
+    pub(super) cleanup: Cleanup,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Leavings {
+pub(super) struct Cleanup {
     /// Names that are taken while the command runs.
     pub(super) placeholders: Vec<Placeholder>,
     /// The command's own temporary directory, removed at the end.
@@ -47,7 +47,7 @@ pub(super) struct Leavings {
     pub(super) cgroup: Option<PathBuf>,
 }
 
-impl Leavings {
+impl Cleanup {
     /// Removes the temporary directory where nothing was put into it, whatever became of the helper.
     pub(super) fn remove_empty_tmp(&self) {
         if let Some(path) = &self.private_tmp {

@@ -87,9 +87,9 @@ pub(crate) fn may_hold_one(value: &str, known: &[&str]) -> bool {
 
 /// Lists the secrets in the value of a variable or header; none where it is an ordinary one.
 ///
-/// `said` is the operator's word, which counts more than name and form. What is shorter than 8 bytes is never one.
-pub fn in_value(name: &str, value: &str, said: Option<bool>) -> Vec<String> {
-    found(name, value, said, is_mixed)
+/// `declared` is the operator's word, which counts more than name and form. What is shorter than 8 bytes is never one.
+pub fn in_value(name: &str, value: &str, declared: Option<bool>) -> Vec<String> {
+    found(name, value, declared, is_mixed)
 }
 
 /// The same for a variable that nobody set for this program: by its name, or as vendors' keys look.
@@ -100,18 +100,18 @@ pub fn in_variable(name: &str, value: &str) -> Vec<String> {
 fn found(
     name: &str,
     value: &str,
-    said: Option<bool>,
+    declared: Option<bool>,
     is_mixed: impl Fn(&str) -> bool,
 ) -> Vec<String> {
     let value = value.trim();
-    if said == Some(false) {
+    if declared == Some(false) {
         return Vec::new();
     }
-    let named = said == Some(true) || names_credential(name);
+    let named = declared == Some(true) || names_credential(name);
     let mut secrets = in_url(value);
     secrets.extend(in_parts(value));
     let by_form = || looks_like_key(value) || is_mixed(value);
-    if said == Some(true) || named && !is_ordinary(name, value) || by_form() {
+    if declared == Some(true) || named && !is_ordinary(name, value) || by_form() {
         secrets.push(value.to_owned());
     }
     if let Some((scheme, token)) = value.split_once(' ')

@@ -168,7 +168,7 @@ fn unwrapped_output(args: &[Arg], input: &Feed, scope: &Scope, wrappers: usize) 
     let programs = &TABLE.programs;
     taint.fetched |= programs.fetchers.contains(program);
     taint.decoded |= programs.decoders.contains(program);
-    taint.secret |= programs.telling.contains(program);
+    taint.secret |= programs.revealing.contains(program);
     // What goes through a filter may come out of it.
     let passed = input.likely().map(str::to_owned);
     Feed {

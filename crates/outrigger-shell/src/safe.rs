@@ -2,7 +2,7 @@
 //!
 //! What is not proven is no accusation; it is a warning with the first thing that stood in the way.
 
-use super::allowed::{only_prints, operands, tells};
+use super::allowed::{only_prints, operands, reveals};
 use super::characters::visible;
 use super::expand::{Arg, expand, expand_text};
 use super::paths;
@@ -170,7 +170,7 @@ impl Prover<'_> {
         }
         for item in rest {
             let mut args = item.args.iter();
-            if args.any(|arg| tells(&arg.text, &agnostic.telling)) {
+            if args.any(|arg| reveals(&arg.text, &agnostic.revealing)) {
                 return Err(item.unproven("secret", "writes out the environment"));
             }
         }

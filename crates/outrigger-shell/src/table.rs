@@ -76,7 +76,7 @@ pub(super) struct Programs {
     pub(super) fetchers: HashSet<String>,
     pub(super) decoders: HashSet<String>,
     pub(super) senders: HashSet<String>,
-    pub(super) telling: HashSet<String>,
+    pub(super) revealing: HashSet<String>,
     pub(super) databases: HashSet<String>,
     pub(super) unrememberable: Vec<String>,
     pub(super) changing: Vec<String>,
@@ -150,7 +150,7 @@ pub(super) struct Agnostic {
     pub(super) instead: Vec<String>,
     pub(super) except: Vec<String>,
     pub(super) looks: bool,
-    pub(super) telling: Vec<String>,
+    pub(super) revealing: Vec<String>,
 }
 
 #[derive(Debug, Default, Deserialize)]

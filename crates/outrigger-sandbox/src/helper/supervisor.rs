@@ -76,7 +76,7 @@ fn supervise(
         program,
         status: Some(status),
         control,
-        is_heard: true,
+        is_connected: true,
         children,
         tree,
     };
@@ -94,7 +94,7 @@ struct Supervisor<'a> {
     /// What the worker has to say before it executes the program; nothing once that has been passed on.
     status: Option<PipeReader>,
     control: &'a Control,
-    is_heard: bool,
+    is_connected: bool,
     children: OwnedFd,
     tree: Tree,
 }
@@ -108,7 +108,7 @@ impl Supervisor<'_> {
                 self.announce()?;
             }
             if requested {
-                self.obey();
+                self.handle_request();
             }
             if let Some(exit) = self.reap()? {
                 break exit;
@@ -124,7 +124,7 @@ impl Supervisor<'_> {
     /// Waits for anything to happen; returns whether the daemon asks for something, and whether the worker is done.
     fn wait(&self) -> io::Result<(bool, bool)> {
         let mut descriptors = vec![PollFd::new(&self.children, PollFlags::IN)];
-        if self.is_heard {
+        if self.is_connected {
             descriptors.push(PollFd::new(self.control, PollFlags::IN));
         }
         let status = self.status.iter();
@@ -135,7 +135,7 @@ impl Supervisor<'_> {
             .skip(1)
             .map(|it| !it.revents().is_empty());
         let mut next_if = |expected: bool| expected && ready.next().unwrap_or_default();
-        Ok((next_if(self.is_heard), next_if(self.status.is_some())))
+        Ok((next_if(self.is_connected), next_if(self.status.is_some())))
     }
 
     /// Passes on what the worker said until it executed the program, which closes the pipe. Once.
@@ -152,7 +152,7 @@ impl Supervisor<'_> {
     }
 
     /// Does what the daemon asks; kills the program, and so everything, when it asks no more.
-    fn obey(&mut self) {
+    fn handle_request(&mut self) {
         match self.control.request() {
             Some(TERMINATE) => match self.tree {
                 Tree::Namespace => terminate_namespace(),
@@ -160,7 +160,7 @@ impl Supervisor<'_> {
             },
             Some(_) => {}
             None => {
-                self.is_heard = false;
+                self.is_connected = false;
                 rustix::process::kill_process(self.program, Signal::KILL).unwrap_or_default();
             }
         }

@@ -113,7 +113,7 @@ impl Helper {
     }
 
     /// Gives the helper its task, the command's standard input and the places that it is given.
-    pub(super) fn employ(
+    pub(super) fn assign(
         self,
         task: &[u8],
         stdin: Stdin,
