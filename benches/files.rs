@@ -15,9 +15,9 @@ use std::time::Duration;
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use outrigger::sandbox::paths::Roots;
-use outrigger::sandbox::seen::SeenFiles;
 use outrigger::tool::file_list::file_list;
 use outrigger::tool::file_search::file_search;
+use outrigger::tool::seen::SeenFiles;
 use outrigger::tool::{Output, Run, Tool};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;

@@ -40,7 +40,9 @@ pub mod locks;
 mod mask;
 mod name_filter;
 mod program;
+pub mod quota;
 mod secrets;
+pub mod seen;
 mod stop;
 mod text;
 mod typed;
@@ -209,11 +211,11 @@ pub struct Run<'a> {
     /// The longest the call may run.
     pub timeout: Duration,
     /// What this conversation has seen of files.
-    pub seen: &'a crate::sandbox::seen::SeenFiles,
+    pub seen: &'a seen::SeenFiles,
     /// Takes secrets out of what is cut later, and says what the model is not shown of a file.
     pub redactor: &'a Redactor,
     /// What this session may still write.
-    pub quota: &'a Arc<crate::sandbox::quota::WriteQuota>,
+    pub quota: &'a Arc<quota::WriteQuota>,
     /// Whether a path below a root may be seen, for calls that look through folders.
     pub visible: Visible,
     /// The user, for a call that asks for something in its middle; `None` where nobody can be asked.

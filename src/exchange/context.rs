@@ -25,12 +25,12 @@ use crate::permission::Scope;
 use crate::protocol::ChatCode;
 use crate::protocol::event::ChatError;
 use crate::provider::Provider;
-use crate::sandbox::quota::WriteQuota;
-use crate::sandbox::seen::SeenFiles;
 use crate::sandbox::spill::Spill;
 use crate::telemetry::Redactor;
 use crate::tool::Registry;
 use crate::tool::locks::Locks;
+use crate::tool::quota::WriteQuota;
+use crate::tool::seen::SeenFiles;
 
 /// One exchange, resolved from the send, the session, the workflow and the configuration.
 #[derive(Clone)]

@@ -59,7 +59,7 @@ impl Exec {
             trusted: &|directory| programs.directory_is_trusted(directory),
             secrets,
         };
-        let environment = environment::build(parent, &BTreeMap::new(), &surroundings);
+        let environment = environment::build(parent, &surroundings);
         Self {
             sandbox,
             roots,

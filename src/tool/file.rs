@@ -14,9 +14,9 @@ use crate::message::{Danger, DangerLevel, ToolCategory};
 use crate::sandbox::deny::{self, Access};
 use crate::sandbox::is_tracked;
 use crate::sandbox::paths::{Located, PathError, Roots, Target};
-use crate::sandbox::quota::WriteQuota;
-use crate::sandbox::seen::{Fingerprint, SeenFiles};
 use crate::telemetry::Redactor;
+use crate::tool::quota::WriteQuota;
+use crate::tool::seen::{Fingerprint, SeenFiles};
 
 /// A path argument of one call.
 ///
@@ -88,7 +88,7 @@ impl PathArgument {
     pub(super) fn facts(&self, tool: &str) -> Facts {
         let paths = self.paths();
         let asked = paths.iter().find_map(|path| {
-            let reason = deny::asked(path, self.access)?;
+            let reason = deny::needs_approval(path, self.access)?;
             Some(format!("{}: {reason}", listed(path)))
         });
         let level = match (self.access, &asked) {

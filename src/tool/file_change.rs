@@ -13,8 +13,8 @@ use super::text::{Form, Text, decode};
 use super::{Metadata, Output, mask};
 use crate::message::{Danger, DangerLevel};
 use crate::sandbox::paths::{Located, PathError};
-use crate::sandbox::seen::Fingerprint;
 use crate::telemetry::Redactor;
+use crate::tool::seen::Fingerprint;
 
 pub(super) enum Old {
     Missing,

@@ -15,8 +15,8 @@ use crate::message::image::{self, MAX_IMAGE_BYTES};
 use crate::message::{DangerLevel, Part};
 use crate::sandbox::deny::Access;
 use crate::sandbox::paths::{PathError, Roots};
-use crate::sandbox::seen::Fingerprint;
 use crate::telemetry::Redactor;
+use crate::tool::seen::Fingerprint;
 
 /// Reads a file of the project and returns its text; png, jpeg, gif and webp files are returned as
 /// images.

@@ -179,9 +179,10 @@ fn transcripts_are_frames_of_the_contract() {
     assert!(checked > 40, "only {checked} frames were found");
 }
 
-/// What the console page shows as an escape is what the daemon does: two programs, one list.
+/// What the console page shows as an escape is what the daemon does: two programs, one list. What the deny list does not
+/// see in a name, nobody else sees either.
 #[test]
-fn the_console_page_has_the_list_of_hidden_characters() {
+fn the_lists_of_hidden_characters_agree() {
     let list = read("clients/console/src/visible.js");
     let (_, list) = list.split_once("const RANGES = [").unwrap();
     let (list, _) = list.split_once("];").unwrap();
@@ -196,5 +197,7 @@ fn the_console_page_has_the_list_of_hidden_characters() {
             .iter()
             .any(|(first, last)| (*first..=*last).contains(&code));
         assert_eq!(shown, outrigger::classifier::is_hidden(c), "U+{code:04X}");
+        let is_removed = !shown && outrigger::sandbox::deny::fold(&c.to_string()).is_empty();
+        assert!(!is_removed, "U+{code:04X}");
     }
 }

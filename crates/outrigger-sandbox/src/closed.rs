@@ -53,32 +53,32 @@ impl Closed {
 }
 
 fn find() -> Arc<[PathBuf]> {
-    let mut left = MAX_ENTRIES;
+    let mut remaining = MAX_ENTRIES;
     let mut found = Vec::new();
     for settings in SYSTEM_SETTINGS {
-        closed_below(Path::new(settings), 0, &mut left, &mut found);
+        closed_below(Path::new(settings), 0, &mut remaining, &mut found);
     }
     found.into()
 }
 
-fn closed_below(folder: &Path, depth: usize, left: &mut usize, found: &mut Vec<PathBuf>) {
+fn closed_below(folder: &Path, depth: usize, remaining: &mut usize, found: &mut Vec<PathBuf>) {
     let entries = match fs::read_dir(folder) {
         Ok(entries) if depth < MAX_DEPTH => entries,
         Ok(_) => return found.push(folder.to_owned()),
         Err(_) => return,
     };
     for entry in entries.flatten() {
-        if *left == 0 {
+        if *remaining == 0 {
             return found.push(folder.to_owned());
         }
-        *left -= 1;
+        *remaining -= 1;
         // Of the entry itself; what a link names has a name of its own.
         let Ok(metadata) = entry.metadata() else {
             continue;
         };
         let mode = FileMode::from_raw_mode(metadata.mode());
         if metadata.is_dir() && mode.contains(FileMode::XOTH) {
-            closed_below(&entry.path(), depth + 1, left, found);
+            closed_below(&entry.path(), depth + 1, remaining, found);
         } else if metadata.is_dir() || (metadata.is_file() && !mode.contains(FileMode::ROTH)) {
             found.push(entry.path());
         }

@@ -12,7 +12,7 @@ use super::Held;
 pub const DEFAULT_PORTS: [u16; 4] = [22, 80, 443, 9418];
 
 /// One program to run under control.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Command {
     /// Absolute path, or a bare name that is looked up in the `PATH` of `env`.

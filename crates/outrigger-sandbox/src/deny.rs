@@ -24,17 +24,16 @@ pub enum Access {
 enum Reach {
     /// Neither read nor written by any tool, and hidden from commands.
     Secret,
-    /// As `Secret` by its name, unless it is source code: that is asked for.
+    /// As `Secret` by its name, unless it is source code: that needs approval.
     SecretUnlessSource,
     /// Neither read nor written by file tools; commands (git) need it.
     Unread,
     /// Not written by file tools.
     Unwritten,
-    /// Written only when the user was asked.
-    AskedToWrite,
+    /// Written only with the approval of the user.
+    WriteNeedsApproval,
 }
 
-/// A set of files, how far they are kept away, and why.
 struct Rule {
     reach: Reach,
     /// Globs on folded names, in any folder, with blanks between. One that ends with a slash is a folder and all in it;
@@ -93,12 +92,12 @@ const RULES: &[Rule] = &[
         reason: "it configures an agent",
     },
     Rule {
-        reach: Reach::AskedToWrite,
+        reach: Reach::WriteNeedsApproval,
         names: ".gitattributes .github/workflows/** .pre-commit-config.yaml",
         reason: "others run what it says",
     },
     Rule {
-        reach: Reach::AskedToWrite,
+        reach: Reach::WriteNeedsApproval,
         names: ".bashrc .bash_profile .bash_login .profile .zshrc .zshenv .zprofile config.fish",
         reason: "a shell runs it at its start",
     },
@@ -166,7 +165,7 @@ pub fn secrets() -> impl Iterator<Item = &'static str> {
 pub(crate) fn run_by_others() -> impl Iterator<Item = &'static str> {
     RULES
         .iter()
-        .filter(|rule| matches!(rule.reach, Reach::Unwritten | Reach::AskedToWrite))
+        .filter(|rule| matches!(rule.reach, Reach::Unwritten | Reach::WriteNeedsApproval))
         .flat_map(Rule::names)
         .map(|name| name.trim_end_matches(['/', '*']))
         .filter(|name| *name != ".git")
@@ -186,14 +185,11 @@ pub fn is_shared(name: &str) -> bool {
 ///
 /// `relative` is the path below its root, `/` between components, without `..`.
 pub fn denied(relative: &str, access: Access) -> Option<&'static str> {
-    matches(relative).find_map(|(rule, source)| {
-        let denied = match rule.reach {
-            Reach::Secret | Reach::Unread => true,
-            Reach::SecretUnlessSource => !source,
-            Reach::Unwritten => access == Access::Write,
-            Reach::AskedToWrite => false,
-        };
-        denied.then_some(rule.reason)
+    reason(relative, |reach, source| match reach {
+        Reach::Secret | Reach::Unread => true,
+        Reach::SecretUnlessSource => !source,
+        Reach::Unwritten => access == Access::Write,
+        Reach::WriteNeedsApproval => false,
     })
 }
 
@@ -210,25 +206,23 @@ pub(crate) fn denied_folder(relative: &str, access: Access) -> Option<&'static s
     denied(&format!("{relative}/x"), access)
 }
 
-/// Returns why the user should be asked for this access at every trust level, or `None`.
-pub fn asked(relative: &str, access: Access) -> Option<&'static str> {
-    matches(relative).find_map(|(rule, source)| {
-        let asked = match rule.reach {
-            Reach::SecretUnlessSource => source,
-            Reach::AskedToWrite => access == Access::Write,
-            Reach::Secret | Reach::Unread | Reach::Unwritten => false,
-        };
-        asked.then_some(rule.reason)
+/// Returns why this access needs the approval of the user at every trust level, or `None`.
+pub fn needs_approval(relative: &str, access: Access) -> Option<&'static str> {
+    reason(relative, |reach, source| match reach {
+        Reach::SecretUnlessSource => source,
+        Reach::WriteNeedsApproval => access == Access::Write,
+        Reach::Secret | Reach::Unread | Reach::Unwritten => false,
     })
 }
 
 /// Returns whether commands are to find nothing at this path.
 pub(crate) fn hidden(relative: &str) -> bool {
-    matches(relative).any(|(rule, source)| match rule.reach {
+    let hides = |reach: Reach, source: bool| match reach {
         Reach::Secret => true,
         Reach::SecretUnlessSource => !source,
-        Reach::Unread | Reach::Unwritten | Reach::AskedToWrite => false,
-    })
+        Reach::Unread | Reach::Unwritten | Reach::WriteNeedsApproval => false,
+    };
+    reason(relative, hides).is_some()
 }
 
 /// Returns whether commands are to find nothing in a folder at this path.
@@ -248,19 +242,19 @@ pub(crate) fn hides_within(relative: &str) -> bool {
     })
 }
 
-/// Yields the rules that match, each with whether the path is source code by its ending.
-fn matches(relative: &str) -> impl Iterator<Item = (&'static Rule, bool)> {
+/// Returns the reason of the first rule that matches and applies, which is asked with its reach and with whether the
+/// path is source code by its ending.
+fn reason(relative: &str, applies: impl Fn(Reach, bool) -> bool) -> Option<&'static str> {
     let folded = fold(relative);
-    let name = folded.rsplit('/').next().unwrap_or(&folded).to_owned();
+    let name = folded.rsplit('/').next().unwrap_or(&folded);
     let source = name
         .rsplit_once('.')
         .is_some_and(|(_, ending)| SOURCE_ENDINGS.contains(&ending));
-    MATCHER
-        .matches(&folded)
-        .into_iter()
+    let globs = MATCHER.matches(&folded).into_iter();
+    globs
         .filter_map(|glob| GLOBS.get(glob).map(|(_, rule)| *rule))
-        .filter(move |rule| !rule.excepts(&name))
-        .map(move |rule| (rule, source))
+        .find(|rule| !rule.excepts(name) && applies(rule.reach, source))
+        .map(|rule| rule.reason)
 }
 
 /// Brings a path into the one form in which rules and locks compare it.

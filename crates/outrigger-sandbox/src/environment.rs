@@ -15,8 +15,27 @@ pub fn is_secret(name: &str, value: &str) -> bool {
     secret::is_kept_back(name) || secret::may_hold_one(value, &[])
 }
 
-/// Passed on as they are.
-const PASSED: [&str; 6] = ["LANG", "LANGUAGE", "TZ", "USER", "LOGNAME", "HOME"];
+/// Passed on unless the value may hold a secret, as the address of a proxy may.
+const PASSED: [&str; 18] = [
+    "LANG",
+    "LANGUAGE",
+    "TZ",
+    "USER",
+    "LOGNAME",
+    "HOME",
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "NO_PROXY",
+    "ALL_PROXY",
+    "http_proxy",
+    "https_proxy",
+    "no_proxy",
+    "all_proxy",
+    "NODE_ENV",
+    "NODE_EXTRA_CA_CERTS",
+    "RUSTUP_TOOLCHAIN",
+    "GOFLAGS",
+];
 
 /// Where toolchains are: passed when they point to a directory the command may read.
 const TOOLCHAINS: [&str; 12] = [
@@ -32,26 +51,6 @@ const TOOLCHAINS: [&str; 12] = [
     "VOLTA_HOME",
     "SSL_CERT_DIR",
     "SSL_CERT_FILE",
-];
-
-/// Passed when no user or password is in them.
-const PROXIES: [&str; 8] = [
-    "HTTP_PROXY",
-    "HTTPS_PROXY",
-    "NO_PROXY",
-    "ALL_PROXY",
-    "http_proxy",
-    "https_proxy",
-    "no_proxy",
-    "all_proxy",
-];
-
-/// Further names that choose behaviour, not access.
-const CHOICES: [&str; 4] = [
-    "NODE_ENV",
-    "NODE_EXTRA_CA_CERTS",
-    "RUSTUP_TOOLCHAIN",
-    "GOFLAGS",
 ];
 
 /// Set whatever the user has: no pager, editor or question may wait for somebody who is not there.
@@ -101,11 +100,9 @@ pub struct Surroundings<'a> {
 
 /// Returns the environment for a command.
 ///
-/// `parent` is the daemon's own; `extra` was configured by the user name by name and passes whatever its name, but does
-/// not override what is forced. `TMPDIR` and `XDG_RUNTIME_DIR` are set by [`Sandbox::spawn`](super::Sandbox::spawn).
+/// `parent` is the daemon's own. `TMPDIR` and `XDG_RUNTIME_DIR` are set by [`Sandbox::spawn`](super::Sandbox::spawn).
 pub fn build(
     parent: impl IntoIterator<Item = (String, String)>,
-    extra: &BTreeMap<String, String>,
     surroundings: &Surroundings<'_>,
 ) -> BTreeMap<String, String> {
     let mut environment = BTreeMap::from([("PATH".to_owned(), DEFAULT_PATH.to_owned())]);
@@ -116,15 +113,12 @@ pub fn build(
             environment.insert(name, value);
         }
     }
-    environment.extend(extra.clone());
     environment.extend(FORCED.map(|(name, value)| (name.to_owned(), value.to_owned())));
     environment
 }
 
 fn is_passed(name: &str, value: &str, surroundings: &Surroundings<'_>) -> bool {
     let listed = PASSED.contains(&name)
-        || CHOICES.contains(&name)
-        || PROXIES.contains(&name)
         || name.starts_with("LC_")
         || TOOLCHAINS.contains(&name) && (surroundings.readable)(Path::new(value));
     listed && !secret::is_kept_back(name) && !secret::may_hold_one(value, surroundings.secrets)

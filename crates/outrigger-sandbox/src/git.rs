@@ -39,6 +39,14 @@ const MAX_DEPTH: usize = 12;
 /// Longest `.git` or `commondir` file that is read, in bytes: one line with a path.
 const MAX_POINTER_BYTES: u64 = 8 * 1024;
 
+/// What git takes programs to run from, below its directory, and what stands there while nothing else does.
+pub(super) const SETTINGS: [(&str, PlaceholderKind); 4] = [
+    ("config", PlaceholderKind::Settings),
+    ("config.worktree", PlaceholderKind::Settings),
+    ("commondir", PlaceholderKind::Commondir),
+    ("hooks", PlaceholderKind::Directory),
+];
+
 /// A name that is taken while a command runs, so that the command cannot take it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Placeholder {
@@ -234,12 +242,7 @@ impl<'a> Finder<'a> {
     /// Protects settings and hooks of a directory of git, which may be changed otherwise.
     fn settings(&mut self, git: &Path) {
         self.pin(git.to_owned(), Pinned::Repository);
-        for (name, kind) in [
-            ("config", PlaceholderKind::Settings),
-            ("config.worktree", PlaceholderKind::Settings),
-            ("commondir", PlaceholderKind::Commondir),
-            ("hooks", PlaceholderKind::Directory),
-        ] {
+        for (name, kind) in SETTINGS {
             self.placeholder(git.join(name), kind);
         }
     }
@@ -256,9 +259,8 @@ impl<'a> Finder<'a> {
     }
 
     fn placeholder(&mut self, path: PathBuf, kind: PlaceholderKind) {
-        self.protection
-            .placeholders
-            .push(Placeholder { path, kind });
+        let placeholders = &mut self.protection.placeholders;
+        placeholders.push(Placeholder { path, kind });
     }
 
     fn root_of(&self, path: &Path) -> Option<&'a Path> {

@@ -29,23 +29,18 @@ mod worker;
 use std::fmt;
 use std::fs::File;
 use std::io;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use self::control::Control;
 use self::opened::Opened;
 use self::placeholders::Placeholders;
-use super::layers::Step;
-use super::policy::{Leavings, Notice, Policy};
+use super::layers::{SetupError, Step};
+use super::policy::{Cleanup, Notice, Policy};
 use super::{Mode, Stdin};
 
 /// Exit code of a helper that could not do its work; what went wrong is in the notice it sent.
 const FAILED: u8 = 126;
-
-#[derive(Debug)]
-struct SetupError {
-    step: Step,
-    reason: String,
-}
 
 impl SetupError {
     fn new(step: Step, doing: impl fmt::Display, source: impl fmt::Display) -> Self {
@@ -81,7 +76,7 @@ pub fn main() -> ExitCode {
     let (task, mut descriptors) = match control.receive() {
         Ok(received) => received,
         Err(error) => {
-            control.failed(&error);
+            control.send(&Notice::Failed(error));
             return ExitCode::from(FAILED);
         }
     };
@@ -95,7 +90,7 @@ pub fn main() -> ExitCode {
         .during(Step::Prepare, "receiving the folders of the command");
     let mut placeholders = Placeholders::default();
     let outcome = received.and_then(|opened| {
-        placeholders = Placeholders::take(&task.leavings.placeholders, &opened).during(
+        placeholders = Placeholders::take(&task.cleanup.placeholders, &opened).during(
             Step::Prepare,
             "keeping names that git reads from the command",
         )?;
@@ -104,12 +99,11 @@ pub fn main() -> ExitCode {
                 prepare(input).during(Step::Prepare, "preparing the helper")?;
                 // Opened before the view of the file system changes; the worker alone joins it, so that it can be
                 // removed here.
-                let group = match task.leavings.cgroup.as_deref() {
-                    Some(group) => {
-                        Some(limits::open_group(group).during(Step::Cgroup, group.display())?)
-                    }
-                    None => None,
+                let open = |group: &PathBuf| {
+                    let list = File::options().write(true).open(group.join("cgroup.procs"));
+                    list.during(Step::Cgroup, group.display())
                 };
+                let group = task.cleanup.cgroup.as_ref().map(open).transpose()?;
                 run(Launch {
                     policy,
                     opened: &opened,
@@ -121,16 +115,19 @@ pub fn main() -> ExitCode {
             None => Ok(()),
         }
     });
-    if let Err(error) = &outcome {
-        control.failed(error);
-    }
+    let code = match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            control.send(&Notice::Failed(error));
+            ExitCode::from(FAILED)
+        }
+    };
     placeholders.release();
     control.send(&Notice::Dead {});
-    clean_up(&task.leavings);
-    outcome.map_or(ExitCode::from(FAILED), |()| ExitCode::SUCCESS)
+    clean_up(&task.cleanup);
+    code
 }
 
-/// What a program is started with.
 #[derive(Clone, Copy)]
 struct Launch<'a> {
     policy: &'a Policy,
@@ -149,11 +146,11 @@ fn run(launch: Launch<'_>) -> Result<(), SetupError> {
     }
 }
 
-fn clean_up(leavings: &Leavings) {
-    if let Some(directory) = &leavings.private_tmp {
+fn clean_up(cleanup: &Cleanup) {
+    if let Some(directory) = &cleanup.private_tmp {
         removal::remove(directory);
     }
-    if let Some(group) = &leavings.cgroup {
+    if let Some(group) = &cleanup.cgroup {
         // Empty by now; the directory of a group is removed with what looks like files in it.
         std::fs::remove_dir(group).unwrap_or_default();
     }

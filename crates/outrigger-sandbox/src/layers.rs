@@ -13,6 +13,14 @@ pub(super) struct Layers {
     pub(super) cgroup: bool,
 }
 
+/// Why a program did not start.
+#[cfg(target_os = "linux")]
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct SetupError {
+    pub(super) step: Step,
+    pub(super) reason: String,
+}
+
 /// Where starting a program can fail.
 #[cfg(target_os = "linux")]
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]

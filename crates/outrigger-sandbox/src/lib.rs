@@ -25,11 +25,9 @@ mod probe;
 pub mod process;
 pub mod programs;
 pub mod python;
-pub mod quota;
 #[cfg(target_os = "linux")]
 mod real;
 pub mod secret;
-pub mod seen;
 pub mod spill;
 mod toolchains;
 
@@ -309,6 +307,11 @@ mod tests {
         let on_disk = settings(storage.path()).off_memory();
         let shared = Path::new("/dev/shm");
         if is_in_memory(storage.path()) != Some(false) || is_in_memory(shared) != Some(true) {
+            eprintln!(
+                "*** SKIPPED: temporary_files_of_commands: it takes a disk at {} and memory at {} ***",
+                storage.path().display(),
+                shared.display()
+            );
             return;
         }
         assert_eq!(on_disk.temporary, storage.path());

@@ -29,7 +29,6 @@ mod walk;
 
 pub use contents::MAX_FILE_BYTES;
 pub use failure::PathError;
-pub use replace::MAX_WRITE_BYTES;
 pub use root::{RootsError, of_the_system};
 pub use settings::Settings;
 pub use tree::{Entry, EntryKind, Step, Visited};
@@ -92,12 +91,13 @@ impl Target {
 
     /// Returns the path below its root, `/` between components; `"."` for the root itself.
     pub fn relative(&self) -> &str {
-        if self.shown.is_empty() {
-            "."
-        } else {
-            &self.shown
-        }
+        or_dot(&self.shown)
     }
+}
+
+/// Returns a path below a root as it is shown; the root itself has a name, too.
+fn or_dot(relative: &str) -> &str {
+    if relative.is_empty() { "." } else { relative }
 }
 
 /// Files that commands are to find nothing at.
@@ -136,15 +136,10 @@ impl Roots {
             .into()
     }
 
-    /// Maps a requested path to a root, by its text alone.
+    /// Maps a requested path to a root, by its text alone; refuses what is outside both roots or on the deny list.
     ///
-    /// Relative paths are below the project; absolute ones must begin with a root, component by
-    /// component; `~` is the home directory.
-    ///
-    /// # Errors
-    ///
-    /// [`PathError::Failed`] where it cannot be a path (empty, NUL, too long);
-    /// [`PathError::Forbidden`] where it is outside both roots or on the deny list.
+    /// Relative paths are below the project; absolute ones must begin with a root, component by component; `~` is the
+    /// home directory.
     pub fn map(&self, requested: &str, access: Access) -> Result<Target, PathError> {
         check_text(requested)?;
         let path = self.expand_home(requested)?;
@@ -219,15 +214,15 @@ impl Roots {
 
 impl Root {
     fn open(name: RootName, path: &Path, home: Option<&Path>) -> Result<Self, RootsError> {
-        let checked = root::check(path, home)?;
-        let dir = Dir::open_ambient_dir(&checked.canonical, ambient_authority())
+        let (canonical, given) = root::check(path, home)?;
+        let dir = Dir::open_ambient_dir(&canonical, ambient_authority())
             .map_err(|source| RootsError::unusable(path, &source))?;
-        let mut spellings = vec![checked.canonical.clone(), checked.given];
+        let mut spellings = vec![canonical.clone(), given];
         spellings.dedup();
         Ok(Self {
             name,
             dir: Arc::new(dir),
-            path: checked.canonical,
+            path: canonical,
             spellings,
             hidden: hidden::Memory::default(),
         })

@@ -10,8 +10,8 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use super::git::Placeholder;
-use super::layers::{Layers, Step};
-use super::{Command, Mode};
+use super::layers::{Layers, SetupError};
+use super::{Command, Exit, Mode};
 
 /// Asks the helper to send SIGTERM to every process of the command.
 pub(super) const TERMINATE: u8 = b'T';
@@ -31,14 +31,14 @@ pub(super) const PRIVATE: [&str; 3] = ["/tmp", "/var/tmp", "/dev/shm"];
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Task {
-    /// The command; nothing where another helper died and only its leavings are to be seen to.
+    /// The command; nothing where another helper died and only its cleanup is to be done.
     pub(super) policy: Option<Policy>,
-    pub(super) leavings: Leavings,
+    pub(super) cleanup: Cleanup,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Leavings {
+pub(super) struct Cleanup {
     /// Names that are taken while the command runs.
     pub(super) placeholders: Vec<Placeholder>,
     /// The command's own temporary directory, removed at the end.
@@ -47,7 +47,7 @@ pub(super) struct Leavings {
     pub(super) cgroup: Option<PathBuf>,
 }
 
-impl Leavings {
+impl Cleanup {
     /// Removes the temporary directory where nothing was put into it, whatever became of the helper.
     pub(super) fn remove_empty_tmp(&self) {
         if let Some(path) = &self.private_tmp {
@@ -103,13 +103,9 @@ pub(super) enum Notice {
     /// The program runs. The number is its process id as the daemon sees it, where it is the same one.
     Started { group: Option<i32> },
     /// A step failed and the program did not start.
-    Failed { step: Step, reason: String },
+    Failed(SetupError),
     /// No process of the command is left. Always sent; what follows is tidying up.
     Dead {},
     /// The program ended; its tree is dead or about to be killed by the kernel.
-    Exited {
-        status: i32,
-        cpu_ms: u64,
-        max_rss_bytes: u64,
-    },
+    Exited(Exit),
 }

@@ -15,6 +15,7 @@ pub(super) use platform::{State, prepare_helper, spawn};
 use std::io;
 use std::path::PathBuf;
 
+use serde::{Deserialize, Serialize};
 use tokio::process::{ChildStderr, ChildStdout};
 
 use super::layers::Layers;
@@ -57,7 +58,7 @@ impl SpawnError {
 }
 
 /// How a command ended, and what it and the processes it waited for used: zeroes where the platform does not say.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Exit {
     /// The exit code, if it ended by itself.
     pub code: Option<i32>,

@@ -1,5 +1,7 @@
 //! Which directories programs may come from, and which programs are the system's own.
 
+#[cfg(unix)]
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 /// Looks programs up; knows the roots, out of which none is trusted.
@@ -51,24 +53,18 @@ pub fn find(path: &str, name: &str) -> Option<PathBuf> {
 
 #[cfg(unix)]
 fn is_writable_by_all(path: &Path) -> bool {
-    use std::os::unix::fs::PermissionsExt as _;
-
     path.metadata()
-        .map_or(true, |metadata| metadata.permissions().mode() & 0o002 != 0)
+        .map_or(true, |metadata| metadata.mode() & 0o002 != 0)
 }
 
 #[cfg(unix)]
 fn is_executable(path: &Path) -> bool {
-    use std::os::unix::fs::PermissionsExt as _;
-
     path.metadata()
-        .is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o111 != 0)
+        .is_ok_and(|metadata| metadata.is_file() && metadata.mode() & 0o111 != 0)
 }
 
 #[cfg(unix)]
 fn belongs_to_root(path: &Path) -> bool {
-    use std::os::unix::fs::MetadataExt as _;
-
     path.metadata().is_ok_and(|metadata| metadata.uid() == 0)
 }
 

@@ -9,7 +9,8 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Component, Path};
 
 use cap_std::fs::Dir;
-use rustix::fs::{CWD, FileType, Mode, OFlags};
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags};
+use rustix::io::Errno;
 
 /// Opens what is at a canonical path as a place, neither for reading nor for writing.
 pub(super) fn open(path: &Path) -> io::Result<OwnedFd> {
@@ -37,6 +38,14 @@ pub(super) fn readable(place: &OwnedFd) -> io::Result<Dir> {
 pub(super) fn is_same(one: impl AsFd, other: impl AsFd) -> io::Result<bool> {
     let (one, other) = (rustix::fs::fstat(one)?, rustix::fs::fstat(other)?);
     Ok((one.st_dev, one.st_ino) == (other.st_dev, other.st_ino))
+}
+
+/// Removes a file or a link, or a folder that is empty.
+pub(super) fn remove(dir: impl AsFd, name: &OsStr) -> rustix::io::Result<()> {
+    match rustix::fs::unlinkat(&dir, name, AtFlags::empty()) {
+        Err(Errno::ISDIR | Errno::PERM) => rustix::fs::unlinkat(dir, name, AtFlags::REMOVEDIR),
+        removed => removed,
+    }
 }
 
 fn not_there(path: &Path, error: &io::Error) -> io::Error {

@@ -6,10 +6,8 @@
 mod ordinary;
 mod patterns;
 
-use std::ops::Range;
-
 use ordinary::{is_ordinary, is_path};
-pub use patterns::LONGEST_KEY;
+pub use patterns::{LONGEST_KEY, looked_like};
 
 /// Shortest secret, in bytes: a shorter one is a part of ordinary words.
 pub const SHORTEST: usize = 8;
@@ -54,13 +52,8 @@ const LEAST_ENTROPY: f64 = 3.0;
 /// Lengths of digests in hexadecimal, which name commits and files.
 const DIGEST_LENGTHS: [usize; 2] = [40, 64];
 
-/// Finds what looks like a secret and starts at this byte of a text.
-pub fn looked_like(byte: u8, bytes: &[u8], at: usize) -> Option<Range<usize>> {
-    patterns::at(byte, bytes, at)
-}
-
 /// Whether a variable or header of this name holds a credential.
-pub fn names_credential(name: &str) -> bool {
+fn names_credential(name: &str) -> bool {
     let name = name.to_ascii_uppercase().replace(['-', '.', ' '], "_");
     let working_directory = matches!(name.as_str(), "PWD" | "OLDPWD");
     let has = |part: &str| {
@@ -94,9 +87,9 @@ pub(crate) fn may_hold_one(value: &str, known: &[&str]) -> bool {
 
 /// Lists the secrets in the value of a variable or header; none where it is an ordinary one.
 ///
-/// `said` is the operator's word, which counts more than name and form. What is shorter than 8 bytes is never one.
-pub fn in_value(name: &str, value: &str, said: Option<bool>) -> Vec<String> {
-    found(name, value, said, is_mixed)
+/// `declared` is the operator's word, which counts more than name and form. What is shorter than 8 bytes is never one.
+pub fn in_value(name: &str, value: &str, declared: Option<bool>) -> Vec<String> {
+    found(name, value, declared, is_mixed)
 }
 
 /// The same for a variable that nobody set for this program: by its name, or as vendors' keys look.
@@ -107,18 +100,18 @@ pub fn in_variable(name: &str, value: &str) -> Vec<String> {
 fn found(
     name: &str,
     value: &str,
-    said: Option<bool>,
+    declared: Option<bool>,
     is_mixed: impl Fn(&str) -> bool,
 ) -> Vec<String> {
     let value = value.trim();
-    if said == Some(false) {
+    if declared == Some(false) {
         return Vec::new();
     }
-    let named = said == Some(true) || names_credential(name);
+    let named = declared == Some(true) || names_credential(name);
     let mut secrets = in_url(value);
     secrets.extend(in_parts(value));
     let by_form = || looks_like_key(value) || is_mixed(value);
-    if said == Some(true) || named && !is_ordinary(name, value) || by_form() {
+    if declared == Some(true) || named && !is_ordinary(name, value) || by_form() {
         secrets.push(value.to_owned());
     }
     if let Some((scheme, token)) = value.split_once(' ')
@@ -186,7 +179,7 @@ fn in_parts(value: &str) -> Vec<String> {
 fn looks_like_key(value: &str) -> bool {
     let bytes = value.as_bytes();
     let mut places = bytes.iter().enumerate();
-    places.any(|(at, byte)| *byte != b':' && patterns::at(*byte, bytes, at).is_some())
+    places.any(|(at, byte)| *byte != b':' && looked_like(*byte, bytes, at).is_some())
 }
 
 /// Whether a value is as mixed as keys are, and neither a path nor a digest.

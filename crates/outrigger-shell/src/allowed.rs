@@ -73,7 +73,7 @@ fn letters_need_value(letters: &str, options: &Options) -> Option<bool> {
 }
 
 /// Whether a filter has one of these names as a word of its own, not as a field or a string: `env`, `$ENV`.
-pub(super) fn tells(filter: &str, names: &[String]) -> bool {
+pub(super) fn reveals(filter: &str, names: &[String]) -> bool {
     let joins = |c: char| c.is_alphanumeric() || matches!(c, '_' | '"');
     let alone = |(at, name): (usize, &str)| {
         let (before, after) = (filter.get(..at), filter.get(at + name.len()..));

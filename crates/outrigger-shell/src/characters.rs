@@ -9,7 +9,7 @@ pub fn is_invisible(c: char) -> bool {
         | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}'
         | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{3164}'
         | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}'
-        | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
+        | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
 }
 
 /// Whether the character looks like a blank and is none to the shell: U+2800 is a pattern of Braille without dots.
@@ -18,7 +18,7 @@ pub(super) fn is_false_blank(c: char) -> bool {
 }
 
 /// Whether the character cannot be told from nothing or from a blank, or reorders text: what is shown
-/// to somebody who approves has an escape in its place. The console page has the same list.
+/// to somebody who approves has an escape in its place. The console page has the same list, which a test compares.
 pub fn is_hidden(c: char) -> bool {
     is_invisible(c) || is_false_blank(c)
 }

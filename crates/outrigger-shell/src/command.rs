@@ -121,7 +121,7 @@ impl Walk<'_> {
             }
             self.stored(taint, it.args);
         }
-        if matches!(it.program, "env" | "genv" | "strace") {
+        if matches!(it.program, "env" | "strace") {
             // What is set so counts for the rest of the line as well: that is only stricter.
             let assigned = it.rest.iter().filter(|arg| peel::is_assignment(&arg.text));
             assigned.for_each(|arg| self.definition("export", arg, scope));

@@ -34,7 +34,7 @@ impl Feed {
             text,
             taint,
             connected: true,
-            passed: None,
+            ..Self::default()
         }
     }
 
@@ -141,8 +141,7 @@ fn unwrapped_output(args: &[Arg], input: &Feed, scope: &Scope, wrappers: usize) 
     };
     let program = program.as_str();
     let first = rest.first().map_or("", |arg| arg.text.as_str());
-    let looks =
-        program == "command" && matches!(first, "-v" | "-V") || matches!(program, "find" | "gfind");
+    let looks = program == "command" && matches!(first, "-v" | "-V") || program == "find";
     let wrapped = peel::peel(program, rest, input).into_iter().next();
     match wrapped.filter(|_| !looks) {
         Some(Peeled::Command(inner)) if wrappers > 0 => {
@@ -169,7 +168,7 @@ fn unwrapped_output(args: &[Arg], input: &Feed, scope: &Scope, wrappers: usize) 
     let programs = &TABLE.programs;
     taint.fetched |= programs.fetchers.contains(program);
     taint.decoded |= programs.decoders.contains(program);
-    taint.secret |= programs.telling.contains(program);
+    taint.secret |= programs.revealing.contains(program);
     // What goes through a filter may come out of it.
     let passed = input.likely().map(str::to_owned);
     Feed {

@@ -150,6 +150,17 @@ pub struct Finding {
     pub reason: String,
 }
 
+impl Finding {
+    fn new(level: DangerLevel, rule: &'static str, words: &str, reason: impl Into<String>) -> Self {
+        Self {
+            level,
+            rule,
+            words: characters::visible(words),
+            reason: reason.into(),
+        }
+    }
+}
+
 impl Classification {
     /// Returns the reasons for a confirmation, one line per finding, worst first.
     pub fn reasons(&self) -> Vec<String> {
@@ -242,30 +253,19 @@ fn quoted(word: &str) -> String {
 
 /// Tells that the line cannot be read, or not to its end.
 fn faults(line: &str, plain: &Result<Script, Outside>, fault: Option<Fault>, walk: &mut Walk<'_>) {
+    let unread = |what: &str| format!("cannot be read: it has {what}");
     match (fault, plain) {
         (Some(Fault::TooLong), _) => {
             // What it does is not known, not even in part.
-            walk.find(
-                Dangerous,
-                "limit-steps",
-                "",
-                "takes too many steps to be read",
-            );
+            let reason = "takes too many steps to be read";
+            walk.find(Dangerous, "limit-steps", "", reason);
         }
         (Some(Fault::TooDeep), _) => {
             walk.find(Warning, "limit-nesting", line, "is nested too deeply");
         }
-        (_, Err(Outside::Syntax(what))) => {
-            let reason = format!("cannot be read: it has {what}");
-            walk.find(Warning, "syntax", line, reason);
-        }
+        (_, Err(Outside::Syntax(what))) => walk.find(Warning, "syntax", line, unread(what)),
         (Some(Fault::Syntax), _) => {
-            walk.find(
-                Warning,
-                "syntax",
-                line,
-                "cannot be read: it has a syntax error",
-            );
+            walk.find(Warning, "syntax", line, unread("a syntax error"));
         }
         (None, _) => {}
     }

@@ -29,7 +29,7 @@ impl Walk<'_> {
             }
             "http" | "https" | "xh" => file(it.rest),
             program if has(&table.input, program) => it.input.connected && it.input.text.is_none(),
-            program if has(&table.told, program) => {
+            program if has(&table.scripted, program) => {
                 it.input.connected || !it.values(&["-b", "-c", "-e", "-f"]).is_empty()
             }
             _ => false,

@@ -25,6 +25,10 @@ pub(super) fn program(args: &[Arg]) -> Option<(String, &[Arg])> {
     let stem = name.strip_suffix(".exe");
     // A file may be named `.exe`.
     let name = stem.filter(|it| !it.is_empty()).unwrap_or(&name);
+    let gnu = name.strip_prefix('g');
+    let name = gnu
+        .filter(|it| TABLE.programs.gnu.contains(*it))
+        .unwrap_or(name);
     // python3.11 is python, but base64 is not base.
     let plain = name.trim_end_matches(|c: char| c.is_ascii_digit() || matches!(c, '.' | '-'));
     let versioned =
@@ -43,7 +47,7 @@ pub(super) fn peel(program: &str, args: &[Arg], input: &Feed) -> Vec<Peeled> {
     for option in TABLE.runners.get(program).into_iter().flatten() {
         found.extend(option_values(args, option).map(Peeled::Text));
     }
-    if matches!(program, "find" | "gfind") {
+    if program == "find" {
         find_commands(args, &mut found);
     }
     found
@@ -67,7 +71,7 @@ fn unwrap(program: &str, wrapper: &Wrapper, args: &[Arg], input: &Feed, found: &
     if at.is_some() && !wrapper.ends {
         return found.push(Peeled::Command(behind.to_vec()));
     }
-    let fills = matches!(program, "xargs" | "gxargs") || program == "parallel" && input.connected;
+    let fills = program == "xargs" || program == "parallel" && input.connected;
     for inner in starts(wrapper, before) {
         let words = match inner {
             // Without a command it only prints.

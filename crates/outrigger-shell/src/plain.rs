@@ -11,7 +11,6 @@ const RESERVED: [&str; 21] = [
 
 const META: &str = " \t\n;&|<>()";
 
-/// Why a text is not read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Outside {
     Construct(&'static str),
@@ -29,6 +28,7 @@ fn syntax<T>(what: &'static str) -> Read<T> {
     Err(Outside::Syntax(what))
 }
 
+#[derive(Default)]
 pub(super) struct Reader<'t> {
     rest: &'t str,
     /// Ends of here-documents whose lines have not come, and whether tabs before them do not count.
@@ -71,8 +71,7 @@ impl<'t> Reader<'t> {
     pub(super) fn new(text: &'t str) -> Self {
         Self {
             rest: text,
-            pending: Vec::new(),
-            documents: Vec::new(),
+            ..Self::default()
         }
     }
 
@@ -105,7 +104,6 @@ impl<'t> Reader<'t> {
         std::iter::from_fn(|| self.take_if(&wanted)).collect()
     }
 
-    /// Whether the character behind the next one is this.
     fn is_followed_by(&mut self, expected: char) -> bool {
         let from = self.rest;
         self.next();

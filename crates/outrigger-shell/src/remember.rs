@@ -50,11 +50,10 @@ fn words(simple: &Simple) -> Option<Vec<String>> {
         return None;
     }
     let words: Option<Vec<String>> = simple.words.iter().map(|word| word.literal()).collect();
-    words.filter(|words| tell_all(words))
+    words.filter(|words| runs_only_itself(words))
 }
 
-/// Whether the program is one that runs nothing but itself, with these arguments.
-fn tell_all(words: &[String]) -> bool {
+fn runs_only_itself(words: &[String]) -> bool {
     let Some((program, rest)) = words.split_first() else {
         return false;
     };

@@ -16,9 +16,7 @@ impl Walk<'_> {
     pub(super) fn removal(&mut self, it: &Invocation<'_>, scope: &Scope) {
         let protected = |arg: &Arg| paths::protected(arg, scope);
         match it.program {
-            "rm" | "grm" | "unlink" | "rmdir" | "trash" | "trash-put" | "gio" => {
-                self.remove(it, scope);
-            }
+            "rm" | "unlink" | "rmdir" | "trash" | "trash-put" | "gio" => self.remove(it, scope),
             "shred" | "srm" if it.operands().any(|arg| arg.glob) => self.remove(it, scope),
             // `--delete` removes what the source does not have.
             "rsync"
@@ -27,14 +25,14 @@ impl Walk<'_> {
             {
                 self.blocked(it.args, "protected-tree", PROTECTED);
             }
-            "find" | "gfind" if it.names(&["-delete"]) => {
+            "find" if it.names(&["-delete"]) => {
                 if find_roots(it.rest).iter().any(protected) {
                     self.blocked(it.args, "protected-tree", PROTECTED);
                 } else {
                     self.dangerous(it.args, "removal", "removes every file it finds");
                 }
             }
-            "mv" | "gmv" | "rename" => self.move_away(it, scope),
+            "mv" | "rename" => self.move_away(it, scope),
             "dd" => self.copy_device(it, scope),
             "truncate" => self.truncate(it),
             "cp" | "install" | "ln" => {

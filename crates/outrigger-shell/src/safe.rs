@@ -2,8 +2,7 @@
 //!
 //! What is not proven is no accusation; it is a warning with the first thing that stood in the way.
 
-use super::allowed::{only_prints, operands, tells};
-use super::characters::visible;
+use super::allowed::{only_prints, operands, reveals};
 use super::expand::{Arg, expand, expand_text};
 use super::paths;
 use super::scope::Scope;
@@ -21,12 +20,7 @@ pub(super) type Proof<T = ()> = Result<T, Finding>;
 type Harmless = Result<(), &'static str>;
 
 fn unproven(rule: &'static str, words: &str, reason: impl Into<String>) -> Finding {
-    Finding {
-        level: DangerLevel::Warning,
-        rule,
-        words: visible(words),
-        reason: reason.into(),
-    }
+    Finding::new(DangerLevel::Warning, rule, words, reason)
 }
 
 /// One word: what it is if the shell expands nothing in it, and what it may become.
@@ -58,7 +52,6 @@ impl Item {
         self.literal.as_deref().ok_or_else(dynamic)
     }
 
-    /// Whether the word, if it is literal, is one of these.
     fn is(&self, words: &[&str]) -> bool {
         let literal = self.literal.as_deref();
         literal.is_some_and(|text| words.contains(&text))
@@ -170,7 +163,7 @@ impl Prover<'_> {
         }
         for item in rest {
             let mut args = item.args.iter();
-            if args.any(|arg| tells(&arg.text, &agnostic.telling)) {
+            if args.any(|arg| reveals(&arg.text, &agnostic.revealing)) {
                 return Err(item.unproven("secret", "writes out the environment"));
             }
         }

@@ -39,7 +39,6 @@ impl Taint {
         }
     }
 
-    /// Whether running such text is refused.
     pub(super) fn hidden(self) -> bool {
         self.fetched || self.decoded
     }
@@ -74,7 +73,7 @@ impl Value {
     }
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Scope {
     variables: HashMap<String, Rc<Value>>,
     /// Where the shell is; `None` once that is not known.
@@ -108,18 +107,11 @@ impl Scope {
         let roots = roots.into_iter().filter(is_own).map(Path::to_owned);
         let home = surroundings.home.unwrap_or(Path::new("/home/-"));
         let mut scope = Self {
-            variables: HashMap::new(),
             directory: Some(surroundings.project_root.to_path_buf()),
-            files: Files::default(),
-            opened: Taint::default(),
-            input: Taint::default(),
-            bodies: HashMap::new(),
-            running: Vec::new(),
-            outputs: Rc::default(),
-            in_loop: false,
             home: home.to_string_lossy().into_owned(),
             secrets: surroundings.secrets.clone(),
             roots: roots.collect(),
+            ..Self::default()
         };
         scope.set("HOME", &home.to_string_lossy());
         scope.set("PWD", &surroundings.project_root.to_string_lossy());

@@ -72,10 +72,11 @@ pub(super) struct Wrapper {
 #[serde(deny_unknown_fields)]
 pub(super) struct Programs {
     pub(super) shells: Vec<String>,
+    pub(super) gnu: HashSet<String>,
     pub(super) fetchers: HashSet<String>,
     pub(super) decoders: HashSet<String>,
     pub(super) senders: HashSet<String>,
-    pub(super) telling: HashSet<String>,
+    pub(super) revealing: HashSet<String>,
     pub(super) databases: HashSet<String>,
     pub(super) unrememberable: Vec<String>,
     pub(super) changing: Vec<String>,
@@ -92,7 +93,7 @@ pub(super) struct Sends {
     pub(super) body: Vec<String>,
     pub(super) files: Vec<String>,
     pub(super) input: Vec<String>,
-    pub(super) told: Vec<String>,
+    pub(super) scripted: Vec<String>,
     pub(super) stores: Vec<String>,
 }
 
@@ -149,7 +150,7 @@ pub(super) struct Agnostic {
     pub(super) instead: Vec<String>,
     pub(super) except: Vec<String>,
     pub(super) looks: bool,
-    pub(super) telling: Vec<String>,
+    pub(super) revealing: Vec<String>,
 }
 
 #[derive(Debug, Default, Deserialize)]

@@ -1,8 +1,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
+use outrigger_sandbox::deny;
 use proptest::prelude::*;
-use unicode_normalization::UnicodeNormalization as _;
 
 use super::{Classification, Pattern, PatternError, Secrets, Surroundings, classify};
 use crate::DangerLevel;
@@ -13,20 +13,10 @@ mod disguise;
 mod properties;
 mod specified;
 
-/// A list as a caller has it.
+/// The list of the program.
 pub(super) fn secrets() -> &'static Secrets {
-    static SECRETS: LazyLock<Secrets> = LazyLock::new(|| {
-        let globs = "**/.env **/.env.* **/.netrc **/.npmrc **/.pypirc **/.git-credentials **/.htpasswd **/.pgpass **/.my.cnf \
-            **/id_rsa* **/id_dsa* **/id_ecdsa* **/id_ed25519* **/*.pem **/*.key **/*.p12 **/*.pfx **/*.jks **/*.keystore \
-            **/*.kdbx **/*.ppk **/.aws **/.aws/** **/.ssh **/.ssh/** **/.gnupg **/.gnupg/** **/.kube/config \
-            **/.docker/config.json **/.config/gcloud **/.config/gcloud/** **/.terraform.d/credentials* **/*.tfstate \
-            **/*.tfstate.* **/service-account*.json **/*credential* **/*secret*";
-        Secrets::new(
-            globs.split_whitespace(),
-            |name| name.starts_with(".env.") && name.ends_with("e"),
-            |name| name.nfkc().flat_map(char::to_lowercase).nfkc().collect(),
-        )
-    });
+    static SECRETS: LazyLock<Secrets> =
+        LazyLock::new(|| Secrets::new(deny::names_of_secrets(), deny::is_shared, deny::fold));
     &SECRETS
 }
 

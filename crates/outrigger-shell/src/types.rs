@@ -98,7 +98,6 @@ pub(super) enum Atom {
     Stream { script: Script, receives: bool },
 }
 
-/// What a parameter's inner word is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Operator {
     /// `-`, or no inner word at all.

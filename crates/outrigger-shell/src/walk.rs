@@ -3,7 +3,7 @@
 //! A text that cannot be read is cut into words at everything that could separate commands, so that
 //! what is hidden behind a syntax error still counts. What one command means is in [`super::command`].
 
-use super::characters::{deceptive_blank, visible};
+use super::characters::deceptive_blank;
 use super::expand::{Arg, MAX_WORDS, expand, expand_all, expand_text, expand_value};
 use super::flow::{Feed, command_output, file_taint, input_of, stage_output, taint_of};
 use super::functions::looks_like_fork_bomb;
@@ -72,12 +72,7 @@ impl<'a> Walk<'a> {
         words: &str,
         reason: impl Into<String>,
     ) {
-        let finding = Finding {
-            level,
-            rule,
-            words: visible(words),
-            reason: reason.into(),
-        };
+        let finding = Finding::new(level, rule, words, reason);
         let full = self.findings.len() >= MAX_FINDINGS
             && self.findings.iter().any(|known| known.level >= level);
         if !full && !self.findings.contains(&finding) {

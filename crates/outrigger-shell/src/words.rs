@@ -262,7 +262,6 @@ impl Builder<'_> {
         Atom::opaque(nested, quoted)
     }
 
-    /// Appends every expansion at any depth of a node.
     pub(super) fn nested(&mut self, node: Node<'_>, atoms: &mut Vec<Atom>) {
         let mut open = vec![node];
         while let Some(node) = open.pop() {

@@ -60,14 +60,14 @@ fn targets(it: &Invocation<'_>) -> Vec<Arg> {
     {
         found.extend(copied(it));
     }
-    if matches!(it.program, "tar" | "bsdtar" | "gtar") {
+    if matches!(it.program, "tar" | "bsdtar") {
         found.extend(archive(it));
     }
     found
 }
 
 fn edits_in_place(it: &Invocation<'_>) -> bool {
-    matches!(it.program, "sed" | "gsed" | "perl" | "ruby" | "yq" | "gawk")
+    matches!(it.program, "sed" | "perl" | "ruby" | "yq" | "gawk")
         && (it.has("-i") || it.has("--in-place"))
 }
 

@@ -148,7 +148,7 @@ async fn changes_of_others_are_not_overwritten() {
     assert!(output.is_error);
     // Another conversation has seen nothing.
     let other = World {
-        seen: crate::sandbox::seen::SeenFiles::default(),
+        seen: crate::tool::seen::SeenFiles::default(),
         ..world
     };
     assert!(

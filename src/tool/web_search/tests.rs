@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::*;
 use crate::message::Part;
-use crate::sandbox::seen::SeenFiles;
+use crate::tool::seen::SeenFiles;
 
 type Answers = Arc<Mutex<VecDeque<(u16, &'static str, String)>>>;
 

@@ -4,12 +4,12 @@ use super::*;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Expected {
     Free,
-    AskedToWrite,
-    AskedToRead,
+    WriteNeedsApproval,
+    ReadNeedsApproval,
     ReadOnly,
     Nothing,
 }
-use Expected::{AskedToRead, AskedToWrite, Free, Nothing, ReadOnly};
+use Expected::{Free, Nothing, ReadNeedsApproval, ReadOnly, WriteNeedsApproval};
 
 const CASES: &[(&str, Expected)] = &[
     ("src/main.rs", Free),
@@ -75,9 +75,9 @@ const CASES: &[(&str, Expected)] = &[
     ("my-secrets.yaml", Nothing),
     ("client_secret.json", Nothing),
     ("secrets/readme.txt", Free),
-    ("secret_test.go", AskedToRead),
-    ("src/credentials.rs", AskedToRead),
-    ("docs/secrets.md", AskedToRead),
+    ("secret_test.go", ReadNeedsApproval),
+    ("src/credentials.rs", ReadNeedsApproval),
+    ("docs/secrets.md", ReadNeedsApproval),
     (".git/config", Nothing),
     (".GIT/Config", Nothing),
     ("vendor/x/.git/config", Nothing),
@@ -98,11 +98,11 @@ const CASES: &[(&str, Expected)] = &[
     (".codex/config.toml", ReadOnly),
     (".cursor/mcp.json", ReadOnly),
     (".gemini/settings.json", ReadOnly),
-    (".gitattributes", AskedToWrite),
-    (".pre-commit-config.yaml", AskedToWrite),
-    (".github/workflows/ci.yml", AskedToWrite),
+    (".gitattributes", WriteNeedsApproval),
+    (".pre-commit-config.yaml", WriteNeedsApproval),
+    (".github/workflows/ci.yml", WriteNeedsApproval),
     (".github/README.md", Free),
-    ("home/.bashrc", AskedToWrite),
+    ("home/.bashrc", WriteNeedsApproval),
 ];
 
 #[test]
@@ -111,8 +111,8 @@ fn every_path_allows_what_its_rule_says() {
         let read = denied(path, Access::Read).is_none();
         let write = denied(path, Access::Write).is_none();
         let found = match (read, write) {
-            (true, true) if asked(path, Access::Read).is_some() => AskedToRead,
-            (true, true) if asked(path, Access::Write).is_some() => AskedToWrite,
+            (true, true) if needs_approval(path, Access::Read).is_some() => ReadNeedsApproval,
+            (true, true) if needs_approval(path, Access::Write).is_some() => WriteNeedsApproval,
             (true, true) => Free,
             (true, false) => ReadOnly,
             (false, _) => Nothing,
@@ -209,7 +209,7 @@ fn what_others_run_is_named_once_and_is_not_simply_written() {
         let inner = format!("{path}/x");
         let guarded = |path: &str| {
             denied(path, Access::Write)
-                .or_else(|| asked(path, Access::Write))
+                .or_else(|| needs_approval(path, Access::Write))
                 .is_some()
         };
         assert!(guarded(path) || guarded(&inner), "{path}");

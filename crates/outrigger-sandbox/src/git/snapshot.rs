@@ -11,14 +11,11 @@ use std::path::{Path, PathBuf};
 use cap_fs_ext::DirExt;
 use cap_std::fs::Dir;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags};
-use rustix::io::Errno;
 
 use crate::process::Restored;
 use crate::{Held, real};
 
 const GIT: &str = ".git";
-
-const NAMES: [&str; 4] = ["config", "config.worktree", "commondir", "hooks"];
 
 /// Most bytes that are kept; hooks are scripts, settings a page.
 const MAX_BYTES: usize = 4 * 1024 * 1024;
@@ -92,12 +89,7 @@ impl Snapshot {
 
 fn remove(git: &Dir, path: &Path) -> io::Result<()> {
     let (dir, name) = at(git, path)?;
-    match rustix::fs::unlinkat(&dir, &name, AtFlags::empty()) {
-        Err(Errno::ISDIR | Errno::PERM) => {
-            Ok(rustix::fs::unlinkat(&dir, &name, AtFlags::REMOVEDIR)?)
-        }
-        other => Ok(other?),
-    }
+    Ok(real::remove(&dir, &name)?)
 }
 
 /// Makes what was there, at a name that is free.
@@ -148,7 +140,7 @@ fn look(git: &Dir) -> BTreeMap<PathBuf, Entry> {
         entries: BTreeMap::new(),
         bytes: MAX_BYTES,
     };
-    for name in NAMES {
+    for (name, _) in super::SETTINGS {
         look.add(git, OsStr::new(name), Path::new(name), 0);
     }
     look.entries

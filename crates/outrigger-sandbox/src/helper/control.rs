@@ -73,13 +73,6 @@ impl Control {
         (&self.socket).write_all(lines).unwrap_or_default();
     }
 
-    pub(super) fn failed(&self, error: &SetupError) {
-        self.send(&Notice::Failed {
-            step: error.step,
-            reason: error.reason.clone(),
-        });
-    }
-
     /// Waits for the next request of the daemon; `None` when it wants the tree dead or is dead itself.
     pub(super) fn request(&self) -> Option<u8> {
         let mut byte = [0];

@@ -19,15 +19,12 @@ use super::{During, SetupError, places};
 use crate::layers::Step;
 use crate::policy::Policy;
 use crate::real;
-use crate::{Mode, Network};
-
-/// The newest rights the rules were written for; an older kernel enforces those it knows, and what it lacks is
-/// reported by the version it has.
-const RIGHTS: ABI = ABI::V9;
+use crate::{LANDLOCK, Mode, Network};
 
 /// Applies the rules to this process and all it will start. Returns the version (ABI) of what is enforced.
 pub(super) fn restrict(policy: &Policy, opened: &Opened) -> Result<u8, SetupError> {
-    let rights = rights(policy.landlock);
+    // An older kernel enforces those that it knows, and what it lacks is reported by the version it has.
+    let rights = ABI::from(i32::from(policy.landlock.min(LANDLOCK)));
     let writable =
         writable(policy, opened).during(Step::Landlock, "opening what may be changed")?;
     let rules =
@@ -47,16 +44,7 @@ pub(super) fn restrict(policy: &Policy, opened: &Opened) -> Result<u8, SetupErro
             reason,
         ));
     };
-    Ok(version(effective_abi.min(rights)))
-}
-
-/// The rights that are asked for: all that are known, or those of an older version that is to be tried.
-fn rights(newest: u8) -> ABI {
-    ABI::from(i32::from(newest)).min(RIGHTS)
-}
-
-fn version(abi: ABI) -> u8 {
-    u8::try_from(abi as i32).unwrap_or_default()
+    Ok(u8::try_from(effective_abi.min(rights) as i32).unwrap_or_default())
 }
 
 fn rules(
@@ -140,7 +128,7 @@ fn allow(
         .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Directory);
     let rights = match is_folder {
         true => rights,
-        false => rights & AccessFs::from_file(RIGHTS),
+        false => rights & AccessFs::from_file(ABI::from(i32::from(LANDLOCK))),
     };
     rules.add_rule(PathBeneath::new(opened, rights))
 }

@@ -1,21 +1,11 @@
 //! Resource limits of the worker: rlimits always, the control group where the daemon made one.
 
-use std::fs::{self, File};
-use std::io::{self, Write};
-use std::path::Path;
+use std::fs;
+use std::io;
 
 use rustix::process::{Resource, Rlimit};
 
 use crate::{Limits, Mode};
-
-pub(super) fn open_group(group: &Path) -> io::Result<File> {
-    File::options().write(true).open(group.join("cgroup.procs"))
-}
-
-/// Moves this process, and so all it starts, into the control group.
-pub(super) fn join_group(mut group: &File) -> io::Result<()> {
-    group.write_all(b"0")
-}
 
 /// Has the kernel end this process and all it will start before anything else, where memory runs out: what a command
 /// took, in files in memory too, goes with it, and the daemon stays.

@@ -50,7 +50,6 @@ enum What {
     Link(PathBuf),
 }
 
-/// Builds the view in this process's own mount namespace.
 pub(super) fn build(policy: &Policy, opened: &Opened) -> Result<(), SetupError> {
     mount_change(
         "/",
@@ -60,12 +59,12 @@ pub(super) fn build(policy: &Policy, opened: &Opened) -> Result<(), SetupError> 
     let kept = keep(policy, opened)?;
     enter_new_root().during(Step::Mounts, "entering the new root")?;
     make_private(policy)?;
-    let masks = masks::Masks::prepare()?;
+    let masks = masks::Masks::prepare().during(Step::Mounts, "preparing what hides files")?;
     for (path, what) in &kept {
         put_back(path, what).during(Step::Mounts, path.display())?;
     }
     for pin in &policy.pins {
-        pins::pin(pin)?;
+        pins::pin(pin).during(Step::Mounts, pin.path.display())?;
     }
     masks.cover(policy)?;
     open("/")

@@ -14,6 +14,7 @@ use super::supervisor::{self, Tree};
 use super::{During, Launch, SetupError, limits, mounts};
 use crate::Network;
 use crate::layers::Step;
+use crate::policy::Notice;
 
 /// Runs the program in new namespaces. Returns when none of its processes is left.
 pub(super) fn guard(launch: Launch<'_>) -> Result<(), SetupError> {
@@ -25,7 +26,7 @@ pub(super) fn guard(launch: Launch<'_>) -> Result<(), SetupError> {
     match raw::fork().during(Step::Namespaces, "starting the first process")? {
         Fork::Child => {
             if let Err(error) = init(launch) {
-                launch.control.failed(&error);
+                launch.control.send(&Notice::Failed(error));
             }
             // Not a return: the child must not go on as a second guard.
             std::process::exit(0);

@@ -8,22 +8,18 @@
 use std::io;
 use std::mem::{size_of, zeroed};
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::process::{Pid, RawPid};
 use rustix::thread::UnshareFlags;
 
+use crate::Exit;
+
 pub(super) enum Fork {
     Child,
     Parent(Pid),
-}
-
-/// How a child ended, and what it and its waited-for children used.
-pub(crate) struct Ended {
-    pub(super) pid: Pid,
-    pub(super) status: i32,
-    pub(super) cpu_ms: u64,
-    pub(super) max_rss_bytes: u64,
 }
 
 pub(super) fn fork() -> io::Result<Fork> {
@@ -121,9 +117,9 @@ pub(super) fn child_signals() -> io::Result<OwnedFd> {
     }
 }
 
-/// Waits for any child, for one only if `pid` says so. `None` when there is no child left, or none that has ended yet
-/// and the caller does not want to block.
-pub(crate) fn wait(pid: Option<Pid>, block: bool) -> io::Result<Option<Ended>> {
+/// Waits for any child, for one only if `pid` says so; returns how it ended, and what it and its waited-for children
+/// used. `None` when there is no child left, or none that has ended yet and the caller does not want to block.
+pub(crate) fn wait(pid: Option<Pid>, block: bool) -> io::Result<Option<(Pid, Exit)>> {
     let wanted: RawPid = pid.map_or(-1, Pid::as_raw_pid);
     let options = if block { 0 } else { libc::WNOHANG };
     let mut status = 0;
@@ -138,12 +134,14 @@ pub(crate) fn wait(pid: Option<Pid>, block: bool) -> io::Result<Option<Ended>> {
             )
         };
         if let Some(pid) = process(result) {
-            return Ok(Some(Ended {
-                pid,
-                status,
+            let status = ExitStatus::from_raw(status);
+            let exit = Exit {
+                code: status.code(),
+                signal: status.signal(),
                 cpu_ms: milliseconds(usage.ru_utime) + milliseconds(usage.ru_stime),
                 max_rss_bytes: u64::try_from(usage.ru_maxrss).unwrap_or(0) * 1024,
-            }));
+            };
+            return Ok(Some((pid, exit)));
         }
         if result == 0 {
             return Ok(None);
@@ -164,9 +162,9 @@ pub(crate) fn ended_child() -> io::Result<Option<Pid>> {
     // writes to a live local of that type. Where it returns 0 for no child, the number in it is the zero from before;
     // `si_pid` is what the kernel wrote for SIGCHLD, and a plain integer in every case.
     let (result, number) = unsafe {
-        let mut told: libc::siginfo_t = zeroed();
-        let result = libc::waitid(libc::P_ALL, 0, &raw mut told, options);
-        (result, told.si_pid())
+        let mut information: libc::siginfo_t = zeroed();
+        let result = libc::waitid(libc::P_ALL, 0, &raw mut information, options);
+        (result, information.si_pid())
     };
     done(result).map(|()| process(number))
 }

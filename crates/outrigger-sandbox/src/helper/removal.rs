@@ -10,8 +10,9 @@ use std::path::Path;
 
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
-use rustix::fs::{AtFlags, Mode, OFlags};
-use rustix::io::Errno;
+use rustix::fs::{Mode, OFlags};
+
+use crate::real;
 
 const BATCH: usize = 1_024;
 
@@ -28,7 +29,7 @@ pub(super) fn remove(directory: &Path) {
         if let Ok(top) = open(&parent, name) {
             empty(&top);
         }
-        remove_entry(&parent, name);
+        real::remove(&parent, name).unwrap_or_default();
     }
 }
 
@@ -62,11 +63,12 @@ fn empty(top: &Dir) {
     loop {
         let mut progress = false;
         for name in names(top) {
-            if remove_entry(top, &name) {
+            if real::remove(top, &name).is_ok() {
                 progress = true;
             } else if let Ok(inner) = open(top, &name) {
                 for entry in names(&inner) {
-                    progress |= remove_entry(&inner, &entry) || move_up(&inner, &entry);
+                    let removed = real::remove(&inner, &entry).is_ok();
+                    progress |= removed || move_up(&inner, &entry);
                 }
             }
         }
@@ -74,12 +76,6 @@ fn empty(top: &Dir) {
             return;
         }
     }
-}
-
-fn remove_entry(dir: &Dir, name: &OsStr) -> bool {
-    let removed = rustix::fs::unlinkat(dir, name, AtFlags::empty());
-    let is_directory = matches!(removed, Err(Errno::ISDIR | Errno::PERM));
-    removed.is_ok() || is_directory && rustix::fs::unlinkat(dir, name, AtFlags::REMOVEDIR).is_ok()
 }
 
 #[cfg(test)]

@@ -9,9 +9,10 @@ use rustix::io::Errno;
 use rustix::process::{DumpableBehavior, Pid, Signal};
 
 use super::control::Control;
-use super::raw::{self, Ended, Fork};
+use super::raw::{self, Fork};
 use super::worker::{self, Above};
 use super::{During, Launch, SetupError, tree};
+use crate::Exit;
 use crate::layers::Step;
 use crate::policy::{Notice, TERMINATE};
 
@@ -75,18 +76,14 @@ fn supervise(
         program,
         status: Some(status),
         control,
-        is_heard: true,
+        is_connected: true,
         children,
         tree,
     };
-    let ended = supervisor
+    let exit = supervisor
         .attend()
         .during(Step::Prepare, "waiting for the program")?;
-    control.send(&Notice::Exited {
-        status: ended.status,
-        cpu_ms: ended.cpu_ms,
-        max_rss_bytes: ended.max_rss_bytes,
-    });
+    control.send(&Notice::Exited(exit));
     Ok(())
 }
 
@@ -97,37 +94,37 @@ struct Supervisor<'a> {
     /// What the worker has to say before it executes the program; nothing once that has been passed on.
     status: Option<PipeReader>,
     control: &'a Control,
-    is_heard: bool,
+    is_connected: bool,
     children: OwnedFd,
     tree: Tree,
 }
 
 impl Supervisor<'_> {
     /// Attends to everybody until the program has ended, then makes an end of the rest.
-    fn attend(mut self) -> io::Result<Ended> {
-        let ended = loop {
+    fn attend(mut self) -> io::Result<Exit> {
+        let exit = loop {
             let (requested, announced) = self.wait()?;
             if announced {
                 self.announce()?;
             }
             if requested {
-                self.obey();
+                self.handle_request();
             }
-            if let Some(ended) = self.reap()? {
-                break ended;
+            if let Some(exit) = self.reap()? {
+                break exit;
             }
         };
         self.announce()?;
         if self.tree == Tree::Descendants {
             kill_what_is_left()?;
         }
-        Ok(ended)
+        Ok(exit)
     }
 
     /// Waits for anything to happen; returns whether the daemon asks for something, and whether the worker is done.
     fn wait(&self) -> io::Result<(bool, bool)> {
         let mut descriptors = vec![PollFd::new(&self.children, PollFlags::IN)];
-        if self.is_heard {
+        if self.is_connected {
             descriptors.push(PollFd::new(self.control, PollFlags::IN));
         }
         let status = self.status.iter();
@@ -138,7 +135,7 @@ impl Supervisor<'_> {
             .skip(1)
             .map(|it| !it.revents().is_empty());
         let mut next_if = |expected: bool| expected && ready.next().unwrap_or_default();
-        Ok((next_if(self.is_heard), next_if(self.status.is_some())))
+        Ok((next_if(self.is_connected), next_if(self.status.is_some())))
     }
 
     /// Passes on what the worker said until it executed the program, which closes the pipe. Once.
@@ -155,31 +152,35 @@ impl Supervisor<'_> {
     }
 
     /// Does what the daemon asks; kills the program, and so everything, when it asks no more.
-    fn obey(&mut self) {
+    fn handle_request(&mut self) {
         match self.control.request() {
             Some(TERMINATE) => match self.tree {
-                Tree::Namespace => terminate_namespace(),
+                // Every process of the namespace but this one, its first: the kernel's meaning of `kill(-1)`.
+                Tree::Namespace => {
+                    rustix::process::kill_process_group(Pid::INIT, Signal::TERM)
+                        .unwrap_or_default();
+                }
                 Tree::Descendants => tree::terminate_descendants(),
             },
             Some(_) => {}
             None => {
-                self.is_heard = false;
+                self.is_connected = false;
                 rustix::process::kill_process(self.program, Signal::KILL).unwrap_or_default();
             }
         }
     }
 
     /// Takes in all children that have ended: the program, or orphans that became ours.
-    fn reap(&self) -> io::Result<Option<Ended>> {
+    fn reap(&self) -> io::Result<Option<Exit>> {
         // One read takes all that is pending: the signals of many children are one.
         let mut signal = [0_u8; 128];
         match rustix::io::read(&self.children, &mut signal) {
             Ok(_) | Err(Errno::AGAIN | Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }
-        while let Some(ended) = raw::wait(None, false)? {
-            if ended.pid == self.program {
-                return Ok(Some(ended));
+        while let Some((process, exit)) = raw::wait(None, false)? {
+            if process == self.program {
+                return Ok(Some(exit));
             }
         }
         Ok(None)
@@ -195,9 +196,4 @@ fn kill_what_is_left() -> io::Result<()> {
         // Whatever else is dead by now needs no look of its own at the whole tree.
         while raw::wait(None, false)?.is_some() {}
     }
-}
-
-/// Asks every process of the namespace but this one, its first, to end: the kernel's meaning of `kill(-1)`.
-fn terminate_namespace() {
-    rustix::process::kill_process_group(Pid::INIT, Signal::TERM).unwrap_or_default();
 }

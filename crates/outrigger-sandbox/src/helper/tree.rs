@@ -7,6 +7,10 @@ use std::fs;
 
 use rustix::process::{Pid, RawPid, Signal};
 
+/// Places of numbers in `/proc/PID/stat`, counted from behind the name.
+const PARENT: usize = 1;
+pub(super) const GROUP: usize = 2;
+
 /// Kills all descendants that exist now. What they started meanwhile is left to the next call.
 pub(super) fn kill_descendants() {
     let mut stopped = Vec::new();
@@ -84,10 +88,7 @@ fn by_parents(own: RawPid) -> Vec<RawPid> {
         .flatten()
         .flatten()
         .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
-        .filter_map(|pid: RawPid| {
-            let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-            Some((pid, parent_in(&stat)?))
-        })
+        .filter_map(|pid: RawPid| Some((pid, number_of(pid, PARENT)?)))
         .collect();
     let mut found: Vec<RawPid> = Vec::new();
     let mut generation = vec![own];
@@ -102,10 +103,16 @@ fn by_parents(own: RawPid) -> Vec<RawPid> {
     found
 }
 
-/// The parent from a line of `/proc/PID/stat`, where the name in brackets may hold anything.
-fn parent_in(stat: &str) -> Option<RawPid> {
+/// Returns a number from `/proc/PID/stat`, by its place behind the name.
+pub(super) fn number_of(pid: RawPid, place: usize) -> Option<RawPid> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    number_in(&stat, place)
+}
+
+/// The same from the text: the name in brackets may hold anything.
+fn number_in(stat: &str, place: usize) -> Option<RawPid> {
     let (_, after_name) = stat.rsplit_once(')')?;
-    after_name.split_whitespace().nth(1)?.parse().ok()
+    after_name.split_whitespace().nth(place)?.parse().ok()
 }
 
 #[cfg(test)]
@@ -121,7 +128,7 @@ mod tests {
             ("7 sh S 3", None),
             ("", None),
         ] {
-            assert_eq!(parent_in(stat), parent, "{stat:?}");
+            assert_eq!(number_in(stat, PARENT), parent, "{stat:?}");
         }
     }
 

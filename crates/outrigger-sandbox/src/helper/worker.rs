@@ -38,20 +38,15 @@ impl Above {
 /// Becomes the program. Returns only when that failed; until then everything is said through `status`, which the
 /// execution closes.
 pub(super) fn become_program(launch: Launch<'_>, above: Above, mut status: File) {
+    let mut send = |notice: Notice| status.write_all(&line(&notice)).unwrap_or_default();
     let failure = match confine(launch, above) {
         Ok(layers) => {
-            status
-                .write_all(&line(&Notice::Confined(layers)))
-                .unwrap_or_default();
+            send(Notice::Confined(layers));
             execute(launch.policy)
         }
         Err(error) => error,
     };
-    let notice = Notice::Failed {
-        step: failure.step,
-        reason: failure.reason,
-    };
-    status.write_all(&line(&notice)).unwrap_or_default();
+    send(Notice::Failed(failure));
 }
 
 fn confine(launch: Launch<'_>, above: Above) -> Result<Layers, SetupError> {
@@ -72,8 +67,10 @@ fn confine(launch: Launch<'_>, above: Above) -> Result<Layers, SetupError> {
     if policy.mode == Mode::None {
         return spare_first_process(above);
     }
-    if let Some(group) = group {
-        limits::join_group(group).during(Step::Cgroup, "joining the control group")?;
+    if let Some(mut group) = group {
+        // This process, and so all it starts.
+        let joined = group.write_all(b"0");
+        joined.during(Step::Cgroup, "joining the control group")?;
     }
     limits::apply(&policy.command.limits, policy.mode)
         .during(Step::Limits, "setting resource limits")?;

@@ -14,7 +14,7 @@ pub struct Captured {
 }
 
 /// The first and the last bytes of a stream.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct HeadAndTail {
     head: Vec<u8>,
     tail: VecDeque<u8>,
@@ -27,11 +27,9 @@ impl HeadAndTail {
     /// Keeps at most `limit` bytes.
     pub fn new(limit: usize) -> Self {
         Self {
-            head: Vec::new(),
-            tail: VecDeque::new(),
             head_limit: limit / 2,
             tail_limit: limit - limit / 2,
-            total: 0,
+            ..Self::default()
         }
     }
 

@@ -9,7 +9,7 @@ use super::super::deny::Access;
 /// Why a path cannot be used as asked.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PathError {
-    /// It leads outside the roots or is on the deny list; the exchange ends.
+    /// It leads outside the roots or is on the deny list.
     #[error("{0}")]
     Forbidden(String),
     /// There is nothing at this path.

@@ -51,7 +51,7 @@ impl Roots {
             now,
             old: HashMap::new(),
             new: HashMap::new(),
-            left: most,
+            remaining: most,
             hidden: Hidden::default(),
             folders: Vec::new(),
             links: Vec::new(),
@@ -87,7 +87,7 @@ struct Walk<'a> {
     now: SystemTime,
     old: HashMap<PathBuf, Arc<Folder>>,
     new: HashMap<PathBuf, Arc<Folder>>,
-    left: usize,
+    remaining: usize,
     hidden: Hidden,
     /// Folders in which a secret may have another name.
     folders: Vec<(&'a Root, PathBuf, Arc<Folder>)>,
@@ -104,7 +104,7 @@ impl<'a> Walk<'a> {
         };
         self.folders.clear();
         self.links.clear();
-        self.left = most;
+        self.remaining = most;
         for root in [&roots.project, &roots.central] {
             self.root = root;
             self.old = std::mem::take(&mut *root.hidden.lock());
@@ -128,18 +128,18 @@ impl<'a> Walk<'a> {
             .filter(|folder| folder.stamp == stamp && folder.secret == covered);
         let folder = match remembered {
             Some(folder) => folder,
-            None => match Folder::read(dir, relative, stamp, covered, self.left) {
+            None => match Folder::read(dir, relative, stamp, covered, self.remaining) {
                 Ok(folder) => Arc::new(folder),
                 Err(_) => return self.hide(relative, covered),
             },
         };
-        if folder.entries > self.left {
+        if folder.entries > self.remaining {
             self.hidden.complete = false;
         }
-        self.left = self.left.saturating_sub(folder.entries);
+        self.remaining = self.remaining.saturating_sub(folder.entries);
         self.secrets_in(&folder, relative, covered);
         for name in &folder.folders {
-            if self.left == 0 {
+            if self.remaining == 0 {
                 self.hidden.complete = false;
                 break;
             }

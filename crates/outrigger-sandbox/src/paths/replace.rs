@@ -16,7 +16,7 @@ use super::tree::{EntryKind, Step};
 use super::{Found, Located, PathError, RootName, Roots};
 
 /// Largest content written, in bytes.
-pub const MAX_WRITE_BYTES: usize = 8 * 1024 * 1024;
+pub(super) const MAX_WRITE_BYTES: usize = 8 * 1024 * 1024;
 
 /// Space that is left free on the disk, in bytes, or a twentieth of a smaller disk.
 const MIN_FREE_BYTES: u64 = 256 * 1024 * 1024;

@@ -63,13 +63,9 @@ impl RootsError {
     }
 }
 
-pub(super) struct Checked {
-    pub(super) canonical: PathBuf,
-    pub(super) given: PathBuf,
-}
-
-/// Resolves a root's path, at the start and on the operator's word, and refuses unfit folders.
-pub(super) fn check(path: &Path, home: Option<&Path>) -> Result<Checked, RootsError> {
+/// Resolves a root's path, at the start and on the operator's word, and refuses unfit folders; returns
+/// it without links and as it was given.
+pub(super) fn check(path: &Path, home: Option<&Path>) -> Result<(PathBuf, PathBuf), RootsError> {
     let unusable = |source| RootsError::unusable(path, &source);
     let canonical = path.canonicalize().map_err(unusable)?;
     let given = absolute(path).map_err(unusable)?;
@@ -78,7 +74,7 @@ pub(super) fn check(path: &Path, home: Option<&Path>) -> Result<Checked, RootsEr
         Some(reason) => Err(RootsError(format!(
             "folder {path:?} is refused as a root: {reason}; give a project's own folder"
         ))),
-        None => Ok(Checked { canonical, given }),
+        None => Ok((canonical, given)),
     }
 }
 

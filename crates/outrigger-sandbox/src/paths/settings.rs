@@ -41,8 +41,8 @@ impl Roots {
         let dir = &self.root(RootName::Project).dir;
         let states = deny::run_by_others().filter_map(|name| {
             let mut state = DefaultHasher::new();
-            let mut left = MAX_ENTRIES;
-            look(dir, name, 0, &mut left, &mut state)?;
+            let mut remaining = MAX_ENTRIES;
+            look(dir, name, 0, &mut remaining, &mut state)?;
             Some((name, state.finish()))
         });
         Settings(states.collect())
@@ -53,7 +53,7 @@ fn look(
     dir: &Dir,
     name: &str,
     depth: usize,
-    left: &mut usize,
+    remaining: &mut usize,
     state: &mut DefaultHasher,
 ) -> Option<()> {
     let metadata = dir.symlink_metadata(name).ok()?;
@@ -67,13 +67,13 @@ fn look(
     {
         let entries = inner.entries().into_iter().flatten().flatten();
         let mut names: Vec<String> = entries
-            .take(*left)
+            .take(*remaining)
             .map(|entry| entry.file_name().to_string_lossy().into_owned())
             .collect();
-        *left -= names.len();
+        *remaining -= names.len();
         names.sort();
         for name in names {
-            look(&inner, &name, depth + 1, left, state);
+            look(&inner, &name, depth + 1, remaining, state);
         }
     }
     Some(())

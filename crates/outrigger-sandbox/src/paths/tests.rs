@@ -3,6 +3,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 
 use tempfile::TempDir;
 
+use super::replace::MAX_WRITE_BYTES;
 use super::*;
 
 mod crash;

@@ -151,7 +151,7 @@ struct TreeWalk {
     levels: Vec<Level>,
     ignored: Option<Ignored>,
     /// How many entries may still be read, all levels together: they are held in memory.
-    left: usize,
+    remaining: usize,
     bounded: bool,
 }
 
@@ -160,7 +160,7 @@ impl TreeWalk {
         let mut walk = Self {
             levels: Vec::new(),
             ignored,
-            left: MAX_ENTRIES,
+            remaining: MAX_ENTRIES,
             bounded: false,
         };
         walk.push(dir, relative);
@@ -177,12 +177,12 @@ impl TreeWalk {
             .into_iter()
             .flatten()
             .flatten()
-            .take(self.left + 1)
+            .take(self.remaining + 1)
             .map(|entry| (entry.file_name(), kind_of(&entry)))
             .collect();
-        self.bounded |= entries.len() > self.left;
-        entries.truncate(self.left);
-        self.left -= entries.len();
+        self.bounded |= entries.len() > self.remaining;
+        entries.truncate(self.remaining);
+        self.remaining -= entries.len();
         entries.sort();
         let device = match is_kernels(&dir) {
             true => None,

@@ -9,11 +9,11 @@ use std::io;
 use std::path::{Component, Path};
 
 use cap_fs_ext::DirExt;
-use cap_std::fs::Dir;
+use cap_std::fs::{Dir, Metadata};
 
 use super::super::deny::{self, Access};
 use super::failure::{failed, forbidden, missing, outside, was_swapped, word_for};
-use super::{EntryKind, PathError, Root, RootName, Roots, Target, join};
+use super::{EntryKind, PathError, Root, RootName, Roots, Target, join, or_dot};
 
 /// Most symbolic links followed for one path; the kernel's own limit. A name that changed between
 /// two looks at it counts as well, so that nobody can keep a walk busy.
@@ -61,11 +61,7 @@ impl Located<'_> {
 
     /// Returns the path that was walked, below its root; `"."` for the root itself.
     pub fn relative(&self) -> &str {
-        if self.relative.is_empty() {
-            "."
-        } else {
-            &self.relative
-        }
+        or_dot(&self.relative)
     }
 
     /// Returns what is at the end of the path.
@@ -80,13 +76,8 @@ impl Located<'_> {
 }
 
 impl Roots {
-    /// Walks a mapped path and tells where it leads; changes nothing.
-    ///
-    /// # Errors
-    ///
-    /// [`PathError::Forbidden`] where it leads outside the roots or onto the deny list;
-    /// [`PathError::Missing`] where `..` goes through a folder that is missing;
-    /// [`PathError::Failed`] where it goes through a file, a loop of links or too deep.
+    /// Walks a mapped path and tells where it leads; changes nothing. Refused is what leads outside the roots or onto the
+    /// deny list, and what goes through a file, a missing folder, a loop of links or too deep.
     pub fn locate(&self, target: &Target, access: Access) -> Result<Located<'_>, PathError> {
         let located = self.lead(target, MAX_DEPTH)?;
         let denied = match (&located.found, access) {
@@ -144,11 +135,13 @@ impl<'a> Walk<'a> {
                 self.go_up()?;
                 continue;
             }
-            match self.look(&name)? {
-                Look::Missing => return self.end_missing(name, folder),
-                Look::Link => self.follow(name)?,
-                Look::Folder => self.enter(name)?,
-                Look::End(_) if folder || !self.ahead.is_empty() => {
+            let Some(metadata) = self.look(&name)? else {
+                return self.end_missing(name, folder);
+            };
+            match EntryKind::of(metadata.file_type()) {
+                EntryKind::Link => self.follow(name)?,
+                EntryKind::Folder => self.enter(name)?,
+                _ if folder || !self.ahead.is_empty() => {
                     self.names.push(name);
                     return Err(PathError::Failed(format!(
                         "path {:?} goes through {:?}, which is not a folder",
@@ -156,7 +149,11 @@ impl<'a> Walk<'a> {
                         join(&self.names)
                     )));
                 }
-                Look::End(found) => return self.located(name, Vec::new(), found),
+                EntryKind::File => return self.located(name, Vec::new(), Found::File),
+                EntryKind::Other => {
+                    let found = Found::Other(word_for(&metadata));
+                    return self.located(name, Vec::new(), found);
+                }
             }
         }
         self.end_at_folder()
@@ -174,18 +171,12 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn look(&self, name: &OsString) -> Result<Look, PathError> {
-        let metadata = match self.here().symlink_metadata(name) {
-            Ok(metadata) => metadata,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Look::Missing),
-            Err(error) => return Err(failed(&self.shown, &error)),
-        };
-        Ok(match EntryKind::of(metadata.file_type()) {
-            EntryKind::Link => Look::Link,
-            EntryKind::Folder => Look::Folder,
-            EntryKind::File => Look::End(Found::File),
-            EntryKind::Other => Look::End(Found::Other(word_for(&metadata))),
-        })
+    fn look(&self, name: &OsString) -> Result<Option<Metadata>, PathError> {
+        match self.here().symlink_metadata(name) {
+            Ok(metadata) => Ok(Some(metadata)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(failed(&self.shown, &error)),
+        }
     }
 
     fn enter(&mut self, name: OsString) -> Result<(), PathError> {
@@ -300,11 +291,4 @@ impl<'a> Walk<'a> {
     fn cloned(&self, dir: &Dir) -> Result<Dir, PathError> {
         dir.try_clone().map_err(|error| failed(&self.shown, &error))
     }
-}
-
-enum Look {
-    Missing,
-    Link,
-    Folder,
-    End(Found),
 }

@@ -31,7 +31,7 @@ use crate::closed::Closed;
 use crate::git::watch::{Watch, Watches};
 use crate::git::{self, Protection, References};
 use crate::layers::Step;
-use crate::policy::{Leavings, PRIVATE, Policy, TERMINATE, Task};
+use crate::policy::{Cleanup, PRIVATE, Policy, TERMINATE, Task};
 use crate::{Command, GitAccess, Mode, Network, Shared};
 
 pub(super) type StdinPipe = pipe::Sender;
@@ -94,7 +94,7 @@ pub(crate) async fn spawn(
     }
     policy.pins = protection.pins;
     policy.command.hidden.extend_from_slice(&closed);
-    let leavings = Leavings {
+    let cleanup = Cleanup {
         placeholders: protection.placeholders,
         // Full mode's is in a file system of the command's own.
         private_tmp: private_tmp.filter(|_| mode < Mode::Full),
@@ -104,12 +104,12 @@ pub(crate) async fn spawn(
         },
     };
     let watch = watch(shared, command, mode).await;
-    let started = start_helper(shared, policy, &places, leavings.clone());
+    let started = start_helper(shared, policy, &places, cleanup.clone());
     let (mut helper, socket, stdin) = match started {
         Ok(started) => started,
         Err(error) => {
-            leavings.remove_empty_tmp();
-            if let Some(group) = &leavings.cgroup {
+            cleanup.remove_empty_tmp();
+            if let Some(group) = &cleanup.cgroup {
                 fs::remove_dir(group).unwrap_or_default();
             }
             // On its own: whoever waits for this may be cancelled.
@@ -118,7 +118,7 @@ pub(crate) async fn spawn(
         }
     };
     let (stdout, stderr) = (helper.child.stdout.take(), helper.child.stderr.take());
-    let (mut tree, started) = attend::begin(helper, socket, leavings, &shared.state.ahead, watch);
+    let (mut tree, started) = attend::begin(helper, socket, cleanup, &shared.state.ahead, watch);
     match started.await {
         Ok(Ok(layers)) => Ok(Process {
             stdin,
@@ -235,18 +235,18 @@ fn start_helper(
     shared: &Shared,
     policy: Policy,
     places: &[(PathBuf, OwnedFd)],
-    leavings: Leavings,
+    cleanup: Cleanup,
 ) -> Result<(Started, UnixStream, Option<StdinPipe>), SpawnError> {
     let stdin = policy.command.stdin;
     let task = Task {
         policy: Some(policy),
-        leavings,
+        cleanup,
     };
     let task = serde_json::to_vec(&task).map_err(|error| SpawnError::Command(error.to_string()))?;
     let helper = shared.state.ahead.helper().map_err(SpawnError::Helper)?;
     let descriptors: Vec<_> = places.iter().map(|(_, place)| place.as_fd()).collect();
     helper
-        .employ(&task, stdin, &descriptors)
+        .assign(&task, stdin, &descriptors)
         .map_err(SpawnError::Helper)
 }
 

@@ -59,8 +59,8 @@ pub(super) fn prefixes() -> impl Iterator<Item = &'static str> {
     PREFIXES.iter().map(|(prefix, ..)| *prefix)
 }
 
-/// Finds a secret that starts at this byte, or whose mark (`://`) does.
-pub(super) fn at(byte: u8, bytes: &[u8], at: usize) -> Option<Range<usize>> {
+/// Finds what looks like a secret and starts at this byte of a text, or whose mark (`://`) does.
+pub fn looked_like(byte: u8, bytes: &[u8], at: usize) -> Option<Range<usize>> {
     match byte {
         b'-' => private_key(bytes, at),
         b':' => password(bytes, at),

@@ -15,7 +15,7 @@ pub(super) const BLOCK_BYTES: usize = 16 * 1024;
 const MAX_PIECES: usize = 64 * 1024;
 
 /// What the thread has. The file is made with the first output, and closed when none is kept.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct State {
     folder: PathBuf,
     most_blocks: usize,
@@ -40,10 +40,7 @@ impl State {
         Self {
             folder,
             most_blocks: usize::try_from(quota / BLOCK_BYTES as u64).unwrap_or(usize::MAX),
-            file: None,
-            blocks: 0,
-            free: Vec::new(),
-            kept: BTreeMap::new(),
+            ..Self::default()
         }
     }
 

@@ -25,21 +25,24 @@ pub(super) struct Masks {
 
 impl Masks {
     /// Makes the two in the new root, which is closed to the command later.
-    pub(super) fn prepare() -> Result<Self, SetupError> {
-        make_masks().during(Step::Mounts, "preparing what hides files")
+    pub(super) fn prepare() -> io::Result<Self> {
+        File::create(HIDING_FILE)?;
+        fs::create_dir(HIDING_DIRECTORY)?;
+        for path in [HIDING_FILE, HIDING_DIRECTORY] {
+            fs::set_permissions(path, Permissions::from_mode(0o000))?;
+        }
+        Ok(Self {
+            file: open(HIDING_FILE)?,
+            directory: open(HIDING_DIRECTORY)?,
+        })
     }
 
     pub(super) fn cover(&self, policy: &Policy) -> Result<(), SetupError> {
-        let seen = || {
-            policy
-                .command
-                .read_write
-                .iter()
-                .chain(&policy.command.read_only)
-        };
-        for path in &policy.command.hidden {
+        let command = &policy.command;
+        for path in &command.hidden {
+            let mut seen = command.read_write.iter().chain(&command.read_only);
+            let root = seen.find(|root| path.starts_with(root));
             // What is seen through nothing that was asked for may still lie in the system.
-            let root = seen().find(|root| path.starts_with(root));
             let root = root.map_or(Path::new("/"), PathBuf::as_path);
             let below = path.strip_prefix(root).unwrap_or(path);
             self.cover_below(root, below)
@@ -70,16 +73,4 @@ impl Masks {
         raw::set_mount_attributes(mount.as_fd(), libc::MOUNT_ATTR_RDONLY, false)?;
         cover_opened(&mount, &place)
     }
-}
-
-fn make_masks() -> io::Result<Masks> {
-    File::create(HIDING_FILE)?;
-    fs::create_dir(HIDING_DIRECTORY)?;
-    for path in [HIDING_FILE, HIDING_DIRECTORY] {
-        fs::set_permissions(path, Permissions::from_mode(0o000))?;
-    }
-    Ok(Masks {
-        file: open(HIDING_FILE)?,
-        directory: open(HIDING_DIRECTORY)?,
-    })
 }

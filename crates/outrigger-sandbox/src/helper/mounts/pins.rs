@@ -9,36 +9,29 @@ use std::path::Path;
 
 use rustix::fs::{FileType, Mode as FileMode, OFlags};
 
-use super::{During, SetupError, clone_opened, cover_opened, file_type, open};
+use super::{clone_opened, cover_opened, file_type, open};
+use crate::git::SETTINGS;
 use crate::helper::raw;
-use crate::layers::Step;
 use crate::policy::{Pin, Pinned};
-
-/// What git takes programs to run from, below its directory.
-const REPOSITORY: [&str; 4] = ["config", "hooks", "commondir", "config.worktree"];
 
 const WORKTREE: [&str; 3] = ["commondir", "gitdir", "config.worktree"];
 
 /// Where the text that stands for a link is, until it is mounted.
 const LINK: &str = "/.link";
 
-pub(super) fn pin(pin: &Pin) -> Result<(), SetupError> {
-    pin_opened(pin).during(Step::Mounts, pin.path.display())
-}
-
-fn pin_opened(pin: &Pin) -> io::Result<()> {
+pub(super) fn pin(pin: &Pin) -> io::Result<()> {
     let place = match open(&pin.path) {
         Ok(place) => place,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         Err(error) => return Err(error),
     };
-    let names = match pin.what {
+    let names: Vec<&str> = match pin.what {
         Pinned::ReadOnly => return read_only(&place, &pin.path),
         // A link in the place of a folder: what it leads to is pinned by its own path.
         Pinned::Folder if file_type(&place)? == FileType::Symlink => return Ok(()),
         Pinned::Folder => return cover_with_itself(&place),
-        Pinned::Repository => REPOSITORY.as_slice(),
-        Pinned::Worktree => WORKTREE.as_slice(),
+        Pinned::Repository => SETTINGS.map(|(name, _)| name).into(),
+        Pinned::Worktree => WORKTREE.into(),
     };
     cover_with_itself(&place)?;
     for name in names {

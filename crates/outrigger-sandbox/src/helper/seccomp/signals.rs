@@ -9,6 +9,7 @@ use rustix::process::{Pid, RawPid};
 use seccompiler::{BackendError, SeccompRule};
 
 use super::rules::{Calls, all, is, whatever};
+use crate::helper::tree::{GROUP, number_of};
 
 /// Most threads of a process that are looked at: the daemon has about ten, and each is a row in the filter.
 const MAX_THREADS: usize = 64;
@@ -50,7 +51,8 @@ impl Spared {
         // A supervisor goes into a session of its own, with its number, after its worker was started.
         self.numbers.insert(-process.as_raw_pid());
         // Not by `getpgid`: a group of processes outside of the container has the number 0.
-        self.numbers.extend(group_of(process).map(|group| -group));
+        let group = number_of(process.as_raw_pid(), GROUP).filter(|group| *group > 0);
+        self.numbers.extend(group.map(|group| -group));
         let threads = std::fs::read_dir(format!("/proc/{}/task", process.as_raw_pid()));
         let threads = threads.into_iter().flatten().flatten();
         let numbers =
@@ -64,13 +66,6 @@ impl Spared {
             .map(|number| all([is(argument, as_argument(*number))?]))
             .collect()
     }
-}
-
-fn group_of(process: Pid) -> Option<RawPid> {
-    let stat = std::fs::read_to_string(format!("/proc/{}/stat", process.as_raw_pid())).ok()?;
-    let (_, after_name) = stat.rsplit_once(')')?;
-    let group = after_name.split_whitespace().nth(2)?.parse().ok()?;
-    (group > 0).then_some(group)
 }
 
 fn as_argument(number: RawPid) -> u64 {

@@ -27,7 +27,7 @@ const SETTLED: u64 = 2;
 /// What was found in the folders of a root, by their path below it.
 pub(in super::super) type Memory = Mutex<HashMap<PathBuf, Arc<Folder>>>;
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(in super::super) struct Folder {
     pub(super) stamp: Stamp,
     pub(super) secret: bool,
@@ -50,7 +50,7 @@ pub(super) struct Secret {
     pub(super) identity: Option<Identity>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Stamp {
     device: u64,
     inode: u64,
@@ -97,12 +97,7 @@ impl Folder {
         let mut folder = Self {
             stamp,
             secret,
-            has_git: false,
-            entries: 0,
-            folders: Vec::new(),
-            secrets: Vec::new(),
-            links: Vec::new(),
-            inodes: Vec::new(),
+            ..Self::default()
         };
         for entry in dir.entries()?.take(most.saturating_add(1)) {
             folder.add(dir, relative, &entry?);

@@ -51,10 +51,6 @@ impl Ahead {
         Helper::start(&self.binary)
     }
 
-    pub(super) fn another(&self) -> io::Result<Helper> {
-        Helper::start(&self.binary)
-    }
-
     /// Starts the next helper, where none waits; it is let go where no command takes it in time.
     pub(super) fn prepare(self: &Arc<Self>) {
         let ahead = Arc::clone(self);
@@ -113,7 +109,7 @@ impl Helper {
     }
 
     /// Gives the helper its task, the command's standard input and the places that it is given.
-    pub(super) fn employ(
+    pub(super) fn assign(
         self,
         task: &[u8],
         stdin: Stdin,

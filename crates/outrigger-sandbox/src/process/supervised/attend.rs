@@ -4,9 +4,7 @@
 //! The daemon itself removes nothing: a command may have left what takes minutes, or breaks whoever walks through it.
 
 use std::io;
-use std::os::unix::process::ExitStatusExt;
 use std::pin::pin;
-use std::process::ExitStatus;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -24,8 +22,8 @@ use super::children::Started;
 use super::{Exit, Restored, SpawnError, Tree};
 use crate::Stdin;
 use crate::git::watch::Watch;
-use crate::layers::{Layers, Step};
-use crate::policy::{Leavings, MAX_NOTICE_BYTES, Notice, Task};
+use crate::layers::{Layers, SetupError, Step};
+use crate::policy::{Cleanup, MAX_NOTICE_BYTES, Notice, Task};
 
 /// How long the helper may take to start a program: milliseconds usually, more on a machine out of memory.
 const START_PATIENCE: Duration = Duration::from_secs(20);
@@ -49,7 +47,7 @@ pub(super) struct Known {
 struct Running {
     helper: Started,
     notices: FramedRead<OwnedReadHalf, LinesCodec>,
-    leavings: Leavings,
+    cleanup: Cleanup,
     ahead: Arc<Ahead>,
     watch: Watch,
     known: watch::Sender<Known>,
@@ -62,7 +60,7 @@ struct Running {
 pub(super) fn begin(
     helper: Started,
     socket: UnixStream,
-    leavings: Leavings,
+    cleanup: Cleanup,
     ahead: &Arc<Ahead>,
     watch: Watch,
 ) -> (Tree, oneshot::Receiver<Result<Layers, SpawnError>>) {
@@ -70,7 +68,7 @@ pub(super) fn begin(
     let running = Running {
         helper,
         notices: FramedRead::new(notices, LinesCodec::new_with_max_length(MAX_NOTICE_BYTES)),
-        leavings,
+        cleanup,
         ahead: Arc::clone(ahead),
         watch,
         known: watch::Sender::default(),
@@ -82,8 +80,8 @@ pub(super) fn begin(
         killed: CancellationToken::new(),
         known: running.known.subscribe(),
     };
-    let (tell, started) = oneshot::channel();
-    tokio::spawn(running.attend(tell, tree.killed.clone()));
+    let (sender, started) = oneshot::channel();
+    tokio::spawn(running.attend(sender, tree.killed.clone()));
     (tree, started)
 }
 
@@ -96,10 +94,10 @@ impl Running {
         let outcome = timeout(START_PATIENCE, self.started()).await;
         drop(started.send(outcome.unwrap_or_else(|_| Err(gone(io::ErrorKind::TimedOut)))));
         tokio::select! {
-            () = self.hear_until(|it| it.known.borrow().exit.is_some()) => {}
+            () = self.read_notices_until(|it| it.known.borrow().exit.is_some()) => {}
             () = killed.cancelled() => {}
         }
-        let death = self.hear_until(|it| it.is_dead);
+        let death = self.read_notices_until(|it| it.is_dead);
         let is_late = timeout(DEATH_PATIENCE, death).await.is_err();
         let (is_dead, known) = (self.is_dead, self.known.clone());
         known.send_modify(|known| {
@@ -112,7 +110,7 @@ impl Running {
             let failure = Some("its processes cannot be ended yet".to_owned());
             let paths = Vec::new();
             known.send_modify(|known| known.restored = Some(Restored { paths, failure }));
-            self.hear_until(|it| it.is_dead).await;
+            self.read_notices_until(|it| it.is_dead).await;
             std::mem::take(&mut self.watch).end().await;
             return self.tidy_up(is_dead).await;
         }
@@ -139,14 +137,13 @@ impl Running {
                     self.group = group.and_then(Pid::from_raw);
                     return Ok(layers);
                 }
-                Some(Notice::Failed {
-                    step: Step::Execute,
-                    reason,
-                }) => return Err(SpawnError::Program { reason }),
-                Some(Notice::Failed { step, reason }) => {
-                    return Err(SpawnError::refused(step, reason));
+                Some(Notice::Failed(SetupError { step, reason })) => {
+                    return Err(match step {
+                        Step::Execute => SpawnError::Program { reason },
+                        _ => SpawnError::refused(step, reason),
+                    });
                 }
-                Some(Notice::Exited { .. } | Notice::Dead {}) | None => {
+                Some(Notice::Exited(_) | Notice::Dead {}) | None => {
                     return Err(gone(io::ErrorKind::UnexpectedEof));
                 }
             }
@@ -159,26 +156,15 @@ impl Running {
         serde_json::from_str(&line).ok()
     }
 
-    /// Takes in notices until something is known or the helper has ended.
-    async fn hear_until(&mut self, is_known: impl Fn(&Self) -> bool) {
+    /// Reads notices until something is known or the helper has ended.
+    async fn read_notices_until(&mut self, is_known: impl Fn(&Self) -> bool) {
         while !is_known(self) {
             match self.notice().await {
-                Some(Notice::Exited {
-                    status,
-                    cpu_ms,
-                    max_rss_bytes,
-                }) => {
-                    let status = ExitStatus::from_raw(status);
-                    let exit = Exit {
-                        code: status.code(),
-                        signal: status.signal(),
-                        cpu_ms,
-                        max_rss_bytes,
-                    };
+                Some(Notice::Exited(exit)) => {
                     self.known.send_modify(|known| known.exit = Some(exit));
                 }
                 Some(Notice::Dead {}) => self.is_dead = true,
-                Some(Notice::Confined(_) | Notice::Started { .. } | Notice::Failed { .. }) => {}
+                Some(Notice::Confined(_) | Notice::Started { .. } | Notice::Failed(_)) => {}
                 None => return,
             }
         }
@@ -188,23 +174,23 @@ impl Running {
     async fn tidy_up(mut self, is_dead: bool) {
         self.helper.child.wait().await.map_or_else(drop, drop);
         let is_there = |path: &std::path::PathBuf| path.symlink_metadata().is_ok();
-        if is_dead && !self.leavings.private_tmp.as_ref().is_some_and(is_there) {
+        if is_dead && !self.cleanup.private_tmp.as_ref().is_some_and(is_there) {
             return;
         }
-        if let Err(error) = self.see_to_leavings().await {
+        if let Err(error) = self.run_cleanup().await {
             tracing::error!(%error, "what a command left could not be removed");
         }
     }
 
-    async fn see_to_leavings(self) -> io::Result<()> {
-        self.leavings.remove_empty_tmp();
+    async fn run_cleanup(self) -> io::Result<()> {
+        self.cleanup.remove_empty_tmp();
         let task = Task {
             policy: None,
-            leavings: self.leavings,
+            cleanup: self.cleanup,
         };
         let task = serde_json::to_vec(&task)?;
-        let another = self.ahead.another()?;
-        let (mut another, socket, _) = another.employ(&task, Stdin::Null, &[])?;
+        let another = self.ahead.helper()?;
+        let (mut another, socket, _) = another.assign(&task, Stdin::Null, &[])?;
         another.child.wait().await?;
         drop(socket);
         Ok(())

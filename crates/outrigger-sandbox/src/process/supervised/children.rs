@@ -15,8 +15,8 @@ use crate::helper::raw;
 /// Numbers of processes that somebody in the daemon waits for. For the whole process, as its children are.
 static STARTED: Mutex<BTreeSet<u32>> = Mutex::new(BTreeSet::new());
 
-/// Told when one of them is waited for no longer.
-static LEFT: Notify = Notify::const_new();
+/// Notified when one of them is waited for no longer.
+static REMOVED: Notify = Notify::const_new();
 
 #[derive(Debug)]
 pub(crate) struct Started {
@@ -47,7 +47,7 @@ impl Drop for Entry {
     fn drop(&mut self) {
         if let Some(number) = self.0 {
             STARTED.lock().remove(&number);
-            LEFT.notify_one();
+            REMOVED.notify_one();
         }
     }
 }
@@ -62,7 +62,7 @@ pub(crate) async fn take_in_orphans() -> io::Result<()> {
         tokio::select! {
             _ = ended.recv() => {}
             // One that was in the way of others may be gone now.
-            () = LEFT.notified() => {}
+            () = REMOVED.notified() => {}
         }
     }
 }

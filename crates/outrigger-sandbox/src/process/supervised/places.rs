@@ -18,8 +18,8 @@ pub(super) async fn open(command: &Command) -> Result<Vec<(PathBuf, OwnedFd)>, S
     let mut wanted = Vec::new();
     let required = command.read_write.iter().chain([&command.cwd]);
     let required = required.map(|path| (path, true));
-    let wished = command.read_only.iter().map(|path| (path, false));
-    for (path, is_required) in required.chain(wished) {
+    let optional = command.read_only.iter().map(|path| (path, false));
+    for (path, is_required) in required.chain(optional) {
         let is_new = wanted.iter().all(|(other, _)| other != path);
         if is_new && Held::around(path, &held).is_some() {
             wanted.push((path.clone(), is_required));

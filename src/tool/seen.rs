@@ -45,7 +45,7 @@ impl Fingerprint {
 impl SeenFiles {
     /// Returns what the file was like when last seen; `None` where it never was.
     ///
-    /// `file` is the file's identity, as in [`Located::identity`](super::paths::Located::identity).
+    /// `file` is the file's identity, as in [`Located::identity`](crate::sandbox::paths::Located::identity).
     pub fn recall(&self, file: &str) -> Option<Fingerprint> {
         let memory = self.memory.lock();
         memory.files.get(file).map(|(fingerprint, _)| *fingerprint)
