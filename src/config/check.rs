@@ -23,8 +23,11 @@ use super::show::Shown;
 use super::{AuditConfig, ChatConfig, Config, ProviderConfig, ToolsConfig, WebSearchConfig};
 use crate::units::format_duration;
 
-/// The daemon's own tools, and their switches.
-const CORE_TOOLS: [(&str, fn(&ToolsSettings) -> bool); 8] = [
+/// A tool's name, and the setting that switches it off.
+type Switch = (&'static str, fn(&ToolsSettings) -> bool);
+
+/// The daemon's own tools.
+const CORE_TOOLS: [Switch; 8] = [
     ("file_read", |tools| tools.file_read.enabled),
     ("file_write", |tools| tools.file_write.enabled),
     ("file_edit", |tools| tools.file_edit.enabled),

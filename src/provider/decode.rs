@@ -10,9 +10,9 @@ use super::schema::ToolNames;
 use super::{CallInput, Chunk, End, ErrorKind, MAX_CALLS, ProviderError, Stop};
 use crate::message::{NativeReply, Notice, Usage};
 
-/// Most bytes of the frames of one answer; several times those of any real one, of which some have 600 bytes for each
-/// token, and some repeat all their items at the end.
-pub(super) const MAX_BYTES: usize = 256 * 1024 * 1024;
+/// Most bytes of the frames of one answer: 128,000 tokens of 600 bytes each, which the most talkative gateways send, and
+/// all items once more at the end.
+pub(super) const MAX_BYTES: usize = 128 * 1024 * 1024;
 
 /// What is particular to one wire format. Nothing more is fed once the answer ended or a step failed.
 pub(super) trait Wire: Send {

@@ -132,7 +132,7 @@ impl Complaint<'_> {
         let any = |key: &str| messages.iter().any(|message| message.get(key).is_some());
         if self.says(&["reasoning_content"]) && self.says(&["passed back", "missing"]) {
             return Some(|quirks| {
-                quirks.reasoning_back = ReasoningBack::Always("reasoning_content")
+                quirks.reasoning_back = ReasoningBack::Always("reasoning_content");
             });
         }
         let fields = ["reasoning_content", "reasoning_details", "reasoning"];
@@ -168,16 +168,16 @@ impl Complaint<'_> {
             ("stream_options", &["stream_options"], no_options),
             ("include_obfuscation", &["stream_options"], no_options),
             (MAX_COMPLETION_TOKENS, &[MAX_COMPLETION_TOKENS], |quirks| {
-                quirks.output_cap = MAX_TOKENS
+                quirks.output_cap = MAX_TOKENS;
             }),
             (MAX_TOKENS, &[MAX_TOKENS], |quirks| {
-                quirks.output_cap = MAX_COMPLETION_TOKENS
+                quirks.output_cap = MAX_COMPLETION_TOKENS;
             }),
             ("temperature", &["temperature"], |quirks| {
-                quirks.temperature = false
+                quirks.temperature = false;
             }),
             ("prompt_cache_key", &["prompt_cache_key"], |quirks| {
-                quirks.prompt_cache_key = false
+                quirks.prompt_cache_key = false;
             }),
             ("include", &["include"], |quirks| quirks.include = false),
             ("reasoning_effort", &["reasoning_effort"], no_thinking),
