@@ -311,7 +311,8 @@ pub(crate) fn on_processes() -> Vec<Attempt> {
         ),
         attempt(
             "the priority of another process",
-            "renice -n 5 -p {victim} && echo done",
+            // The lowest, which a process of the lowest priority may set too.
+            "renice -n 19 -p {victim} && echo done",
             Limits,
             says_done,
         ),

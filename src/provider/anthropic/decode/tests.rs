@@ -373,11 +373,8 @@ fn errors_are_found_whatever_they_are_wrapped_in() {
 #[test]
 fn an_answer_cannot_grow_without_end() {
     let mut decoder = decoder();
-    let frame = delta(
-        0,
-        json!({"type": "text_delta", "text": "x".repeat(1024 * 1024)}),
-    )
-    .to_string();
+    let text = "x".repeat(1024 * 1024);
+    let frame = delta(0, json!({"type": "text_delta", "text": text})).to_string();
     decoder.bytes = MAX_BYTES - (4 << 20);
     let failure = (0..4).find_map(|_| decoder.frame("", &frame, &mut Vec::new()).err());
     assert_eq!(failure.unwrap().kind, ErrorKind::Protocol);
