@@ -13,7 +13,7 @@ use secrecy::{ExposeSecret, SecretString};
 
 use super::Provider;
 use super::anthropic::Anthropic;
-use super::compat::{Api, Server};
+use super::compat::Server;
 use super::http::Clients;
 use super::ollama::Ollama;
 use super::scripted::Scripted;
@@ -201,8 +201,7 @@ impl Instance {
 pub fn make(config: Arc<ProviderConfig>, clients: Clients) -> Arc<dyn Provider> {
     match config.kind {
         ProviderKind::Anthropic => Arc::new(Anthropic::new(config, clients)),
-        ProviderKind::Responses => Arc::new(Server::new(Api::Responses, config, clients)),
-        ProviderKind::Chat => Arc::new(Server::new(Api::Chat, config, clients)),
+        ProviderKind::Responses | ProviderKind::Chat => Arc::new(Server::new(config, clients)),
         ProviderKind::Ollama => Arc::new(Ollama::new(config, clients)),
         ProviderKind::Scripted => Arc::new(Scripted::new(config)),
     }
