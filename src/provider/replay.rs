@@ -70,7 +70,7 @@ impl Wire {
         body::chunks(bytes, framing, content_type, decoder)
     }
 
-    pub(super) fn wire(self) -> Box<dyn decode::Wire> {
+    fn wire(self) -> Box<dyn decode::Wire> {
         match self {
             Self::Anthropic => Box::<MessageWire>::default(),
             Self::Chat => Box::<ChatWire>::default(),

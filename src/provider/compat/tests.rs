@@ -165,6 +165,23 @@ async fn the_way_over_to_the_other_api_and_back() {
 }
 
 #[tokio::test]
+async fn a_recording_names_the_api_that_was_spoken() {
+    let refusal = r#"{"error":{"message":"use /v1/responses"}}"#;
+    let answers = [(400, refusal), (200, HELLO_RESPONSES)];
+    let (server, _) = start(ProviderKind::Chat, "generic", &answers).await;
+    let folder = tempfile::tempdir().unwrap();
+    let mut config = ProviderConfig::clone(server.endpoint.config());
+    config.record = Some(folder.path().to_owned());
+    ask(&Server::new(Arc::new(config), Clients::default()))
+        .await
+        .unwrap();
+    let list = std::fs::read(folder.path().join("manifest.json")).unwrap();
+    let list: Value = serde_json::from_slice(&list).unwrap();
+    assert_eq!(list["recordings"][0]["api"], "openai-chat");
+    assert_eq!(list["recordings"][1]["api"], "openai-responses");
+}
+
+#[tokio::test]
 async fn a_call_that_the_server_refused_is_told_to_the_model_once() {
     let refusal = r#"{"error":{"message":"parameters did not match schema","type":"invalid_request_error","code":"tool_use_failed"}}"#;
     let in_stream = format!(
