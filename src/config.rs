@@ -18,6 +18,8 @@ mod sections;
 mod settings;
 mod show;
 pub mod template;
+#[cfg(test)]
+mod testing;
 mod typed;
 mod variables;
 
@@ -39,6 +41,8 @@ pub use self::sections::{
 };
 pub use self::settings::schema;
 pub use self::show::{Shown, json, text};
+#[cfg(test)]
+pub(crate) use self::testing::for_tests;
 use crate::message::OnViolation;
 pub use crate::permission::NetworkPolicy;
 pub use crate::telemetry::LogFormat;
@@ -289,16 +293,4 @@ pub struct HttpServer {
     pub url: String,
     /// Extra headers.
     pub headers: BTreeMap<String, NamedValue>,
-}
-
-/// A configuration of defaults for tests of other modules, in a project folder that is gone again.
-#[cfg(test)]
-pub(crate) fn for_tests() -> Config {
-    let folder = tempfile::tempdir().expect("a folder");
-    let sources = Sources {
-        working_directory: folder.path().to_owned(),
-        home: Some(PathBuf::from("/nonexistent/home")),
-        ..Sources::default()
-    };
-    load(&sources).expect("defaults are valid").config
 }

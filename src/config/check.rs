@@ -12,14 +12,11 @@ mod providers;
 mod server;
 mod workflows;
 
-use self::findings::Findings;
-use super::error::{ConfigError, one_of};
+pub(super) use self::findings::Findings;
+use super::error::one_of;
 use super::keys::{self, BRAVE_VARIABLE};
-use super::load::Sources;
-use super::merged::Merged;
 use super::origin::Origin;
 use super::settings::{Settings, ToolsSettings};
-use super::show::Shown;
 use super::{AuditConfig, ChatConfig, Config, ProviderConfig, ToolsConfig, WebSearchConfig};
 use crate::units::format_duration;
 
@@ -47,31 +44,10 @@ fn core_tools() -> [&'static str; 8] {
     CORE_TOOLS.map(|(name, _)| name)
 }
 
-/// What checking comes to.
-pub(crate) struct Checked {
-    pub(crate) config: Config,
-    pub(crate) warnings: Vec<String>,
-    /// Values that nobody set, with where they came from instead.
-    pub(crate) derived: Vec<Shown>,
-}
-
-/// Checks the settings and adds what is wrong to `errors`.
+/// Checks the settings and adds what is found.
 ///
-/// `None` where no configuration can be made of them; `errors` is not empty then.
-pub(crate) fn check(
-    settings: Settings,
-    merged: &Merged,
-    sources: &Sources,
-    errors: &mut Vec<ConfigError>,
-) -> Option<Checked> {
-    let mut findings = Findings {
-        merged,
-        sources,
-        errors,
-        warnings: Vec::new(),
-        derived: Vec::new(),
-    };
-    let findings = &mut findings;
+/// `None` where no configuration can be made of them; there are errors then.
+pub(super) fn check(settings: Settings, findings: &mut Findings<'_>) -> Option<Config> {
     let mut providers = providers::check(settings.providers, findings);
     let workflows = workflows::check(settings.workflows, &mut providers, findings);
     let chat = chat(settings.chat, &mut providers, findings);
@@ -91,7 +67,7 @@ pub(crate) fn check(
     });
     level(&settings.log.level, findings);
     server::locked(&settings.session, findings);
-    let config = Config {
+    Some(Config {
         server,
         project: project::check(&settings.project, findings)?,
         session: settings.session,
@@ -104,12 +80,7 @@ pub(crate) fn check(
         log: settings.log,
         audit,
         shutdown_grace: settings.shutdown.grace.0,
-        environment_secrets: keys::in_environment(&sources.environment),
-    };
-    Some(Checked {
-        config,
-        warnings: std::mem::take(&mut findings.warnings),
-        derived: std::mem::take(&mut findings.derived),
+        environment_secrets: keys::in_environment(&findings.sources.environment),
     })
 }
 

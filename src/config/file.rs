@@ -82,18 +82,21 @@ fn read_workflow(path: &Path) -> Result<FileLayer, ConfigError> {
     Ok(layer)
 }
 
-fn read_text(path: &Path) -> Result<String, ConfigError> {
-    let failed =
-        |error: std::io::Error| ConfigError::file(path, None, &format!("cannot be read: {error}"));
+/// Reads a text file of at most so many bytes, which `limit` is in words. An error is the rest of a sentence.
+pub(super) fn read_bounded(path: &Path, most: u64, limit: &str) -> Result<String, String> {
     let mut bytes = Vec::new();
     File::open(path)
-        .and_then(|file| file.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes))
-        .map_err(failed)?;
-    if bytes.len() as u64 > MAX_FILE_BYTES {
-        return Err(ConfigError::file(path, None, "is larger than 1 MiB"));
+        .and_then(|file| file.take(most + 1).read_to_end(&mut bytes))
+        .map_err(|error| format!("cannot be read: {error}"))?;
+    if bytes.len() as u64 > most {
+        return Err(format!("is larger than {limit}"));
     }
-    let text =
-        String::from_utf8(bytes).map_err(|_| ConfigError::file(path, None, "is not UTF-8"))?;
+    String::from_utf8(bytes).map_err(|_| "is not UTF-8".to_owned())
+}
+
+fn read_text(path: &Path) -> Result<String, ConfigError> {
+    let text = read_bounded(path, MAX_FILE_BYTES, "1 MiB")
+        .map_err(|reason| ConfigError::file(path, None, &reason))?;
     // Editors on Windows put a byte order mark in front, which no format allows.
     Ok(text.trim_start_matches('\u{feff}').to_owned())
 }

@@ -3,13 +3,12 @@
 //! Each variable that holds a secret has a variant with `_FILE` behind its name, which names a file
 //! that holds it, as Docker and Kubernetes mount secrets.
 
-use std::fs::File;
-use std::io::Read;
 use std::path::Path;
 
 use secrecy::SecretString;
 
 use super::error::ConfigError;
+use super::file::read_bounded;
 use super::load::{Environment, Sources};
 use super::origin::Origin;
 use super::presets::{self, Preset};
@@ -75,15 +74,8 @@ pub(crate) fn is_secret_text(text: &str) -> bool {
 /// Reads the secret in a file, trimmed; `named_by` is the variable or flag that names the file.
 pub(crate) fn read_secret_file(named_by: &str, path: &str) -> Result<String, ConfigError> {
     let failed = |reason: String| ConfigError::at(named_by, format!("the file {path} {reason}"));
-    let mut bytes = Vec::new();
-    File::open(Path::new(path.trim()))
-        .and_then(|file| file.take(MAX_SECRET_BYTES + 1).read_to_end(&mut bytes))
-        .map_err(|error| failed(format!("cannot be read: {error}")))?;
-    if bytes.len() as u64 > MAX_SECRET_BYTES {
-        return Err(failed("is larger than 16 KiB".to_owned()));
-    }
-    let text = String::from_utf8(bytes).map_err(|_| failed("is not UTF-8".to_owned()))?;
-    match text.trim() {
+    let read = read_bounded(Path::new(path.trim()), MAX_SECRET_BYTES, "16 KiB");
+    match read.map_err(failed)?.trim() {
         "" => Err(failed("is empty".to_owned())),
         text => Ok(text.to_owned()),
     }

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use secrecy::SecretString;
 use serde_json::Value;
 
+use super::check::Findings;
 use super::error::ConfigErrors;
 use super::show::Shown;
 use super::{Config, check, keys, layers, typed, variables};
@@ -121,23 +122,20 @@ pub fn load(sources: &Sources) -> Result<Loaded, ConfigErrors> {
     let Some(settings) = typed::settings(&mut merged, &mut errors) else {
         return Err(ConfigErrors(errors));
     };
-    let token = keys::token(sources).unwrap_or_else(|error| {
-        errors.push(error);
-        None
-    });
-    let checked = check::check(settings, &merged, sources, &mut errors);
-    match checked {
-        Some(checked) if errors.is_empty() => {
-            let mut warnings = variables::unknown(&sources.environment, &merged.defaults);
-            warnings.extend_from_slice(&checked.warnings);
-            Ok(Loaded {
-                origins: super::show::origins(&merged, &checked),
-                config: checked.config,
-                token,
-                warnings,
-            })
-        }
-        _ => Err(ConfigErrors(errors)),
+    let mut findings = Findings::new(&merged, sources, errors);
+    let token = findings.found(keys::token(sources));
+    match check::check(settings, &mut findings) {
+        Some(config) if findings.errors.is_empty() => Ok(Loaded {
+            config,
+            token,
+            origins: super::show::origins(&merged, findings.derived),
+            warnings: [
+                variables::unknown(&sources.environment, &merged.defaults),
+                findings.warnings,
+            ]
+            .concat(),
+        }),
+        _ => Err(ConfigErrors(findings.errors)),
     }
 }
 

@@ -5,7 +5,6 @@ use std::fmt::Write as _;
 
 use serde_json::{Value, json as object};
 
-use super::check::Checked;
 use super::merged::Merged;
 use super::origin::{Origin, shown_json};
 use super::typed::written;
@@ -22,12 +21,10 @@ pub struct Shown {
 }
 
 /// Lists every value, in the order of the keys; those in force take the place of what was read.
-pub(crate) fn origins(merged: &Merged, checked: &Checked) -> Vec<Shown> {
+pub(crate) fn origins(merged: &Merged, derived: Vec<Shown>) -> Vec<Shown> {
     let mut all = BTreeMap::new();
     flatten(merged, &mut Vec::new(), &merged.values, &mut all);
-    for shown in &checked.derived {
-        all.insert(shown.key.clone(), shown.clone());
-    }
+    all.extend(derived.into_iter().map(|shown| (shown.key.clone(), shown)));
     all.into_values().collect()
 }
 

@@ -90,12 +90,8 @@ impl Launcher {
         // The directory that the operator chose, without links where it is one that the server may be given.
         let chosen = server.cwd.as_deref();
         let chosen = chosen.map(|cwd| self.resolved(cwd).unwrap_or_else(|| cwd.to_owned()));
-        let reach = self.reach(server);
-        let mut read_write = reach.read_write;
-        read_write.extend(state.clone());
-        let mut read_only = reach.read_only;
-        read_only.push(project.clone());
-        Command {
+        let directory = chosen.or(state.clone()).unwrap_or(project.clone());
+        let mut command = Command {
             args: server.args.clone(),
             env,
             network: if server.network {
@@ -108,11 +104,15 @@ impl Launcher {
             },
             stdin: Stdin::Piped,
             git: GitAccess::ExistingReadOnly,
-            read_write,
-            read_only,
+            read_write: self.existing(&server.read_write),
+            read_only: self.existing(&server.read_only),
             held: self.exec.roots().held(),
-            ..Command::new(server.command.clone(), chosen.or(state).unwrap_or(project))
-        }
+            ..Command::new(server.command.clone(), directory)
+        };
+        self.add_named(server, &mut command);
+        command.read_write.extend(state);
+        command.read_only.push(project);
+        command
     }
 
     /// A directory of the server's own that outlives it; `None` where none can be made.
@@ -125,13 +125,10 @@ impl Launcher {
             .ok()
     }
 
-    /// What the operator's configuration names.
-    fn reach(&self, server: &StdioServer) -> Reach {
-        let mut reach = Reach {
-            read_write: self.existing(&server.read_write),
-            read_only: self.existing(&server.read_only),
-        };
-        reach.read_only.extend(self.existing(server.cwd.as_slice()));
+    /// Lets a server reach what else the operator's configuration names.
+    fn add_named(&self, server: &StdioServer, command: &mut Command) {
+        let chosen = self.existing(server.cwd.as_slice());
+        command.read_only.extend(chosen);
         let values = server.env.values().map(ExposeSecret::expose_secret);
         let named = std::iter::once(server.command.as_str())
             .chain(server.args.iter().map(String::as_str))
@@ -143,21 +140,20 @@ impl Launcher {
         for folder in stores.filter(|folder| folder.is_absolute()) {
             let real = self.resolved(folder).filter(|real| real.is_dir());
             if let Some(real) = real {
-                self.add(&real, &mut reach);
+                self.add(&real, command);
             }
         }
         for path in named.filter_map(named_path) {
-            self.add_interpreter(path, &mut reach);
+            self.add_interpreter(path, command);
             if let Some(real) = self.resolved(path) {
-                self.add(&real, &mut reach);
+                self.add(&real, command);
             }
         }
-        reach
     }
 
     /// The Python of a virtual environment that a path lies in, wherever its links lead: pyenv and uv keep
     /// theirs in the home.
-    fn add_interpreter(&self, path: &Path, reach: &mut Reach) {
+    fn add_interpreter(&self, path: &Path, command: &mut Command) {
         let mut above = path
             .ancestors()
             .skip(1)
@@ -167,14 +163,14 @@ impl Launcher {
         else {
             return;
         };
-        reach.read_only.extend(self.resolved(environment));
+        command.read_only.extend(self.resolved(environment));
         for named in homes {
             // By both names: the environment's own links go by the first. The model may have written
             // what names it, so anything but a Python is not believed.
             let real = named.canonicalize().ok();
             if real.as_deref().is_some_and(|real| self.may_be_shown(real)) {
-                reach.read_only.push(named);
-                reach.read_only.extend(real);
+                command.read_only.push(named);
+                command.read_only.extend(real);
             }
         }
     }
@@ -207,16 +203,16 @@ impl Launcher {
         Some(real)
     }
 
-    fn add(&self, path: &Path, reach: &mut Reach) {
+    fn add(&self, path: &Path, command: &mut Command) {
         let is_system = SYSTEM.iter().any(|system| path.starts_with(system));
         if is_system || !self.is_bounded(path) {
             return;
         }
         if path.is_dir() {
-            reach.read_write.push(path.to_owned());
+            command.read_write.push(path.to_owned());
         } else {
-            reach.read_only.push(path.to_owned());
-            reach.read_only.extend(self.package(path));
+            command.read_only.push(path.to_owned());
+            command.read_only.extend(self.package(path));
         }
     }
 
@@ -245,11 +241,6 @@ impl Launcher {
             && !self.home.as_deref().is_some_and(holds)
             && !self.states.as_deref().is_some_and(holds)
     }
-}
-
-struct Reach {
-    read_write: Vec<PathBuf>,
-    read_only: Vec<PathBuf>,
 }
 
 /// Where a well-known server keeps its data, unless a setting says otherwise.

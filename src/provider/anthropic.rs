@@ -31,12 +31,8 @@ use self::amends::Amends;
 use self::capabilities::Capabilities;
 use self::decode::MessageWire;
 use self::models::Page;
-use self::request::{Prepared, Setting, prepare};
-use super::body::Framing;
-use super::decode::Decoder;
-use super::http::Endpoint;
-use super::notices;
-use super::schema::ToolNames;
+use self::request::{Setting, prepare};
+use super::http::{Draft, Endpoint};
 use super::{ChunkStream, Clients, ErrorKind, Provider, ProviderError, Request};
 use crate::config::ProviderConfig;
 use crate::message::Model;
@@ -70,7 +66,6 @@ pub(super) struct Anthropic {
     endpoint: Endpoint,
     /// Models as the vendor listed them last; locked for a look-up or to take a list.
     listed: Mutex<HashMap<String, (Model, Capabilities)>>,
-    notices: notices::Once,
 }
 
 impl Anthropic {
@@ -79,7 +74,6 @@ impl Anthropic {
         Self {
             endpoint: Endpoint::new(config, clients),
             listed: Mutex::default(),
-            notices: notices::Once::default(),
         }
     }
 
@@ -164,40 +158,23 @@ impl Anthropic {
         };
         loop {
             let prepared = prepare(&request, setting);
-            let error = match self.send(&request, &prepared).await {
-                Ok(chunks) => return Ok(self.notices.filter(&request, chunks)),
-                Err(error) => error,
+            let draft = Draft {
+                url: self.url("messages"),
+                headers: self.headers()?,
+                body: prepared.body,
+                notices: prepared.notices,
             };
-            let Some(amends) = setting.amends.after(&error, &prepared) else {
+            let wire = Box::new(MessageWire::new(prepared.prefix));
+            let error = match self.endpoint.stream(&request, &draft, wire).await {
+                Err(error) => error,
+                answer => return answer,
+            };
+            let Some(amends) = setting.amends.after(&error, prepared.max_tokens) else {
                 return Err(error);
             };
             tracing::debug!(model = request.model, %error, "request is put otherwise");
             setting.amends = amends;
         }
-    }
-
-    async fn send(
-        &self,
-        request: &Request<'_>,
-        prepared: &Prepared,
-    ) -> Result<ChunkStream, ProviderError> {
-        let decoder = Decoder::new(
-            Box::new(MessageWire::new(prepared.prefix.clone())),
-            &self.config().id,
-            request.model,
-            ToolNames::new(request.tools),
-            prepared.notices.clone(),
-        );
-        self.endpoint
-            .stream(
-                &self.url("messages"),
-                request.model,
-                self.headers()?,
-                prepared.body.to_string().into_bytes(),
-                Framing::Sse,
-                decoder,
-            )
-            .await
     }
 
     async fn page(&self, size: u32, after: Option<&str>) -> Result<Value, ProviderError> {

@@ -16,21 +16,19 @@ use reqwest::Method;
 use reqwest::header::{AUTHORIZATION, HeaderMap};
 use serde_json::{Value, json};
 
-use super::body::Framing;
 use super::chat::decode::ChatWire;
-use super::decode::{Decoder, Wire};
-use super::http::{Clients, Endpoint};
-use super::notices::{self, images_left_out, no_tools};
+use super::decode::Wire;
+use super::http::{Clients, Draft, Endpoint};
+use super::notices::{images_left_out, no_tools};
 use super::quirks::repair::{self, Learned};
 use super::quirks::{GENERIC_VENDOR, Quirks, url, vendor};
 use super::responses::decode::ResponsesWire;
-use super::schema::ToolNames;
 use super::{
     ChunkStream, ErrorKind, Provider, ProviderError, Request, ToolChoice, WiderWindow, chat,
     models, responses,
 };
-use crate::config::ProviderConfig;
-use crate::message::{Model, Notice};
+use crate::config::{ProviderConfig, ProviderKind};
+use crate::message::Model;
 
 /// Vendors whose list has the window that a model has there; the table cannot know what is served. A
 /// server that nobody named may be one of them.
@@ -39,35 +37,10 @@ const LIST_WINDOWS: [&str; 5] = ["vllm", "llamacpp", "lmstudio", "openrouter", G
 /// Most models that the list is requested for by itself.
 const MAX_LOOKED_UP: usize = 64;
 
-/// One of OpenAI's two APIs, of which a model may need the other than the one that is configured.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Api {
-    Chat,
-    Responses,
-}
-
-impl Api {
-    fn other(self) -> Self {
-        match self {
-            Self::Chat => Self::Responses,
-            Self::Responses => Self::Chat,
-        }
-    }
-
-    fn path(self) -> &'static str {
-        match self {
-            Self::Chat => "chat/completions",
-            Self::Responses => "responses",
-        }
-    }
-}
-
-/// A server that speaks one of the two, and what was learned of its models.
+/// A server that speaks one of OpenAI's two APIs, and what was learned of its models.
 pub(super) struct Server {
     endpoint: Endpoint,
-    api: Api,
     learned: Arc<Learned>,
-    notices: notices::Once,
     /// Models as the server listed them last, which says more than the table; locked to look one up or
     /// to take a list.
     listed: Mutex<BTreeMap<String, Model>>,
@@ -77,21 +50,12 @@ pub(super) struct Server {
     recognised: OnceLock<&'static str>,
 }
 
-/// A request as it goes out.
-struct Draft {
-    api: Api,
-    body: Value,
-    notices: Vec<Notice>,
-}
-
 impl Server {
     /// Makes an instance without touching the network.
-    pub(super) fn new(api: Api, config: Arc<ProviderConfig>, clients: Clients) -> Self {
+    pub(super) fn new(config: Arc<ProviderConfig>, clients: Clients) -> Self {
         Self {
             endpoint: Endpoint::new(config, clients),
-            api,
             learned: Arc::default(),
-            notices: notices::Once::default(),
             listed: Mutex::default(),
             looked_up: Mutex::default(),
             recognised: OnceLock::new(),
@@ -113,13 +77,12 @@ impl Server {
         let mut quirks = known;
         let mut mistake = self.learned.take_mistake(request.cache_key);
         loop {
-            let draft = self.draft(&request, &quirks, mistake.as_deref());
-            let error = match self.send(&request, &draft).await {
+            let (draft, wire) = self.draft(&request, &quirks, mistake.as_deref())?;
+            let error = match self.endpoint.stream(&request, &draft, wire).await {
                 Ok(chunks) => {
                     if quirks != known {
                         self.learned.remember(vendor, request.model, quirks);
                     }
-                    let chunks = self.notices.filter(&request, chunks);
                     return Ok(self.watched(request.cache_key, chunks));
                 }
                 Err(error) => error,
@@ -139,12 +102,14 @@ impl Server {
         }
     }
 
-    fn draft(&self, request: &Request<'_>, quirks: &Quirks, mistake: Option<&str>) -> Draft {
+    /// Returns the request as it goes out, and what reads its answer.
+    fn draft(
+        &self,
+        request: &Request<'_>,
+        quirks: &Quirks,
+        mistake: Option<&str>,
+    ) -> Result<(Draft, Box<dyn Wire>), ProviderError> {
         let config = self.endpoint.config();
-        let api = match quirks.other_api {
-            true => self.api.other(),
-            false => self.api,
-        };
         let mut notices = Vec::new();
         if !quirks.tools && !request.tools.is_empty() && request.tool_choice == ToolChoice::Auto {
             notices.push(no_tools(request.model));
@@ -152,43 +117,25 @@ impl Server {
         if !quirks.images {
             notices.extend(images_left_out(request));
         }
-        let mut body = match api {
-            Api::Chat => chat::request::body(request, quirks, &config.id, &mut notices),
-            Api::Responses => responses::request::body(request, quirks, &config.id, &mut notices),
+        // A model may need the other API than the one that is configured.
+        let is_chat = (config.kind == ProviderKind::Chat) != quirks.other_api;
+        let (path, mut body, wire): (_, _, Box<dyn Wire>) = if is_chat {
+            let body = chat::request::body(request, quirks, &config.id, &mut notices);
+            ("chat/completions", body, Box::<ChatWire>::default())
+        } else {
+            let body = responses::request::body(request, quirks, &config.id, &mut notices);
+            ("responses", body, Box::<ResponsesWire>::default())
         };
         if let Some(mistake) = mistake {
             add_mistake(&mut body, mistake);
         }
-        Draft { api, body, notices }
-    }
-
-    async fn send(
-        &self,
-        request: &Request<'_>,
-        draft: &Draft,
-    ) -> Result<ChunkStream, ProviderError> {
-        let config = self.endpoint.config();
-        let wire: Box<dyn Wire> = match draft.api {
-            Api::Chat => Box::<ChatWire>::default(),
-            Api::Responses => Box::<ResponsesWire>::default(),
+        let draft = Draft {
+            url: url(&config.base_url, path),
+            headers: self.headers()?,
+            body,
+            notices,
         };
-        let decoder = Decoder::new(
-            wire,
-            &config.id,
-            request.model,
-            ToolNames::new(request.tools),
-            draft.notices.clone(),
-        );
-        self.endpoint
-            .stream(
-                &url(&config.base_url, draft.api.path()),
-                request.model,
-                self.headers()?,
-                draft.body.to_string().into_bytes(),
-                Framing::Sse,
-                decoder,
-            )
-            .await
+        Ok((draft, wire))
     }
 
     /// Notes a call that the server refuses while it answers, so that the model learns of it when the

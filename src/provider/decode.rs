@@ -5,6 +5,7 @@
 
 use serde_json::{Map, Value};
 
+use super::frames::Framing;
 use super::json::{self, Json};
 use super::schema::ToolNames;
 use super::{CallInput, Chunk, End, ErrorKind, MAX_CALLS, ProviderError, Stop};
@@ -18,6 +19,11 @@ pub(super) const MAX_BYTES: usize = 128 * 1024 * 1024;
 pub(super) trait Wire: Send {
     /// Returns its name in [`NativeReply::wire`] and in recordings.
     fn name(&self) -> &'static str;
+
+    /// Returns what its streams are cut into frames by.
+    fn framing(&self) -> Framing {
+        Framing::Sse
+    }
 
     /// Returns what a frame is that ends too early: by a broken server, or by a broken connection.
     fn cut_frame(&self) -> ErrorKind {

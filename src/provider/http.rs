@@ -19,14 +19,18 @@ use reqwest::{Method, Response};
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::Value;
 
-use super::body::{self, ByteStream, Framing};
-use super::decode::Decoder;
+use super::body::{self, ByteStream};
+use super::decode::{Decoder, Wire};
+use super::frames::Framing;
 use super::gate::{Gate, Gates};
 use super::lines::{MAX_EVENT_BYTES, too_long};
+use super::notices;
 use super::record::Tape;
-use super::{ChunkStream, ErrorKind, ProviderError};
+use super::schema::ToolNames;
+use super::{ChunkStream, ErrorKind, ProviderError, Request};
 use crate::config::ProviderConfig;
 use crate::http::ClientError;
+use crate::message::Notice;
 use secrets::Secrets;
 
 /// Most bytes read of the body of an error status; vendors' errors have a few hundred.
@@ -63,6 +67,16 @@ pub(crate) struct Endpoint {
     /// that have the same address and key.
     gate: Arc<Gate>,
     secrets: Secrets,
+    notices: notices::Once,
+}
+
+/// A turn as it goes out.
+pub(crate) struct Draft {
+    pub(crate) url: String,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Value,
+    /// What the user should know; a conversation gets each once.
+    pub(crate) notices: Vec<Notice>,
 }
 
 impl Endpoint {
@@ -72,6 +86,7 @@ impl Endpoint {
             secrets: Secrets::of(&config),
             gate: clients.gates.of(&config),
             clients: clients.http,
+            notices: notices::Once::default(),
             config,
         }
     }
@@ -123,26 +138,26 @@ impl Endpoint {
         })
     }
 
-    /// Posts a turn for a model and returns the chunks of the answer as they come.
+    /// Posts a turn and returns the chunks of the answer as they come, read by `wire`.
     /// What goes wrong in the body of a 2xx comes in the stream.
     pub(crate) async fn stream(
         &self,
-        url: &str,
-        model: &str,
-        mut headers: HeaderMap,
-        body: Vec<u8>,
-        framing: Framing,
-        decoder: Decoder,
+        request: &Request<'_>,
+        draft: &Draft,
+        wire: Box<dyn Wire>,
     ) -> Result<ChunkStream, ProviderError> {
+        let (api, framing) = (wire.name(), wire.framing());
         let accepted = match framing {
             Framing::Sse => "text/event-stream",
             Framing::Ndjson => "application/x-ndjson",
         };
+        let mut headers = draft.headers.clone();
         headers.insert(ACCEPT, HeaderValue::from_static(accepted));
         // Proxies that compress gather a stream until it is worth compressing.
         headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
-        let mut permit = self.gate.permit(model)?;
-        let opened = self.open(url, headers, body).await;
+        let mut permit = self.gate.permit(request.model)?;
+        let body = draft.body.to_string().into_bytes();
+        let opened = self.open(&draft.url, api, headers, body).await;
         let (content_type, bytes) = opened.map_err(|mut error| {
             if error.status.is_some() && !error.is_about_load() {
                 permit.answered();
@@ -151,24 +166,29 @@ impl Endpoint {
             error
         })?;
         let secrets = self.secrets.clone();
-        Ok(body::chunks(bytes, framing, &content_type, decoder)
+        let names = ToolNames::new(request.tools);
+        let notices = draft.notices.clone();
+        let decoder = Decoder::new(wire, &self.config.id, request.model, names, notices);
+        let chunks = body::chunks(bytes, framing, &content_type, decoder)
             .map(move |item| {
                 let mut item = item.map_err(|error| secrets.clean(error));
                 permit.observe(&mut item);
                 item
             })
-            .boxed())
+            .boxed();
+        Ok(self.notices.filter(request, chunks))
     }
 
-    /// Posts a body; returns the content type of the answer and its bytes.
+    /// Posts a body of the wire format `api`; returns the content type of the answer and its bytes.
     async fn open(
         &self,
         url: &str,
+        api: &str,
         headers: HeaderMap,
         body: Vec<u8>,
     ) -> Result<(String, ByteStream), ProviderError> {
         let folder = self.config.record.as_deref();
-        let mut tape = folder.map(|folder| Tape::new(folder, &self.config, body.clone()));
+        let mut tape = folder.map(|folder| Tape::new(folder, &self.config, api, body.clone()));
         let sent = self.send(Method::POST, url, headers, Some(body)).await;
         if let Some(tape) = &mut tape {
             match &sent {

@@ -17,11 +17,7 @@ use reqwest::Method;
 use reqwest::header::{AUTHORIZATION, HeaderMap};
 use serde_json::{Value, json};
 
-use super::body::Framing;
-use super::decode::Decoder;
-use super::http::{Clients, Endpoint};
-use super::notices;
-use super::schema::ToolNames;
+use super::http::{Clients, Draft, Endpoint};
 use super::{ChunkStream, ErrorKind, Provider, ProviderError, Request, WiderWindow};
 use crate::config::ProviderConfig;
 use crate::message::Model;
@@ -43,7 +39,6 @@ pub(super) struct Ollama {
     /// What the server said of its models, by name. Kept so that the requested context stays the
     /// same, and locked only to look something up or to add it.
     known: Mutex<HashMap<String, Facts>>,
-    notices: notices::Once,
 }
 
 impl Ollama {
@@ -53,7 +48,6 @@ impl Ollama {
             root: root(&config.base_url).to_owned(),
             endpoint: Endpoint::new(config, clients),
             known: Mutex::default(),
-            notices: notices::Once::default(),
         }
     }
 
@@ -84,27 +78,15 @@ impl Ollama {
         request: &Request<'_>,
         facts: Facts,
     ) -> Result<ChunkStream, ProviderError> {
-        let target = self.target(facts);
-        let (body, notices) = target.body(request);
-        let decoder = Decoder::new(
-            Box::new(OllamaWire::new(request::estimate(&body))),
-            target.provider,
-            request.model,
-            ToolNames::new(request.tools),
+        let (body, notices) = self.target(facts).body(request);
+        let draft = Draft {
+            url: format!("{}/api/chat", self.root),
+            headers: self.headers()?,
+            body,
             notices,
-        );
-        let chunks = self
-            .endpoint
-            .stream(
-                &format!("{}/api/chat", self.root),
-                request.model,
-                self.headers()?,
-                body.to_string().into_bytes(),
-                Framing::Ndjson,
-                decoder,
-            )
-            .await?;
-        Ok(self.notices.filter(request, chunks))
+        };
+        let wire = Box::new(OllamaWire::new(request::estimate(&draft.body)));
+        self.endpoint.stream(request, &draft, wire).await
     }
 
     fn target(&self, facts: Facts) -> Target<'_> {

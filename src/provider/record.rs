@@ -24,8 +24,8 @@ use tokio::time::Instant;
 
 use super::body::ByteStream;
 use super::http::secrets::Secrets;
-use super::{ErrorKind, ProviderError, anthropic, chat, ollama, responses};
-use crate::config::{ProviderConfig, ProviderKind};
+use super::{ErrorKind, ProviderError};
+use crate::config::ProviderConfig;
 
 /// The list of recordings in their directory.
 pub(super) const MANIFEST: &str = "manifest.json";
@@ -91,8 +91,13 @@ pub(super) struct Tape {
 }
 
 impl Tape {
-    /// Starts with a request that is about to be sent.
-    pub(super) fn new(folder: &Path, config: &ProviderConfig, mut request: Vec<u8>) -> Self {
+    /// Starts with a request of the wire format `api` that is about to be sent.
+    pub(super) fn new(
+        folder: &Path,
+        config: &ProviderConfig,
+        api: &str,
+        mut request: Vec<u8>,
+    ) -> Self {
         let secrets = Secrets::of(config);
         secrets.mask(&mut request);
         Self {
@@ -102,7 +107,7 @@ impl Tape {
             body: Vec::new(),
             entry: Entry {
                 provider: config.id.clone(),
-                api: api(config.kind).to_owned(),
+                api: api.to_owned(),
                 ended: "left before the end".to_owned(),
                 others: Map::from_iter([("provenance".to_owned(), Value::from("recorded"))]),
                 ..Entry::default()
@@ -206,16 +211,6 @@ fn ending(headers: &BTreeMap<String, String>) -> &'static str {
         Some(kind) if kind.contains("event-stream") => "sse",
         Some(kind) if kind.contains("ndjson") => "ndjson",
         _ => "json",
-    }
-}
-
-fn api(kind: ProviderKind) -> &'static str {
-    match kind {
-        ProviderKind::Anthropic => anthropic::decode::WIRE,
-        ProviderKind::Responses => responses::decode::WIRE,
-        ProviderKind::Chat => chat::decode::WIRE,
-        ProviderKind::Ollama => ollama::decode::WIRE,
-        ProviderKind::Scripted => "scripted",
     }
 }
 

@@ -4,6 +4,8 @@
 //! does is in its own module.
 
 mod detect;
+#[cfg(test)]
+mod testing;
 
 use std::sync::Arc;
 
@@ -13,7 +15,7 @@ use secrecy::{ExposeSecret, SecretString};
 
 use super::Provider;
 use super::anthropic::Anthropic;
-use super::compat::{Api, Server};
+use super::compat::Server;
 use super::http::Clients;
 use super::ollama::Ollama;
 use super::scripted::Scripted;
@@ -64,22 +66,6 @@ pub enum ConfigureError {
         /// What is wrong with it; never holds the URL.
         reason: &'static str,
     },
-}
-
-#[cfg(test)]
-impl Providers {
-    /// One provider under the name of the scripted one, for tests of other modules.
-    pub(crate) fn for_tests(config: &Config, provider: &Arc<dyn Provider>) -> Self {
-        let mut config = config.clone();
-        config.chat.detect_ollama = None;
-        let providers = Self::new(&config);
-        let mut instances = providers.shared.instances.write();
-        for instance in instances.iter_mut() {
-            instance.provider = Arc::clone(provider);
-        }
-        drop(instances);
-        providers
-    }
 }
 
 impl Providers {
@@ -201,8 +187,7 @@ impl Instance {
 pub fn make(config: Arc<ProviderConfig>, clients: Clients) -> Arc<dyn Provider> {
     match config.kind {
         ProviderKind::Anthropic => Arc::new(Anthropic::new(config, clients)),
-        ProviderKind::Responses => Arc::new(Server::new(Api::Responses, config, clients)),
-        ProviderKind::Chat => Arc::new(Server::new(Api::Chat, config, clients)),
+        ProviderKind::Responses | ProviderKind::Chat => Arc::new(Server::new(config, clients)),
         ProviderKind::Ollama => Arc::new(Ollama::new(config, clients)),
         ProviderKind::Scripted => Arc::new(Scripted::new(config)),
     }

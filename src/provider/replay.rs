@@ -6,13 +6,13 @@ use bytes::Bytes;
 use futures::stream::{Stream, StreamExt};
 
 use super::anthropic::decode::MessageWire;
-use super::body::{self, Framing};
+use super::body;
 use super::chat::decode::ChatWire;
 use super::decode::{self, Decoder};
 use super::ollama::decode::OllamaWire;
 use super::responses::decode::ResponsesWire;
 use super::schema::ToolNames;
-use super::{ChunkStream, ProviderError, anthropic, chat, ollama, responses};
+use super::{ChunkStream, ProviderError};
 
 /// A wire format that answers can be read in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,14 +36,9 @@ impl Wire {
         Self::ALL.into_iter().find(|wire| wire.name() == api)
     }
 
-    /// The name that recordings have.
+    /// Returns the name that recordings have.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Anthropic => anthropic::decode::WIRE,
-            Self::Chat => chat::decode::WIRE,
-            Self::Responses => responses::decode::WIRE,
-            Self::Ollama => ollama::decode::WIRE,
-        }
+        self.wire().name()
     }
 
     /// Reads the body of an answer with a 2xx status; each item of `reads` is one read.
@@ -69,16 +64,10 @@ impl Wire {
         S: Stream<Item = Result<Bytes, ProviderError>> + Send + 'static,
     {
         let bytes = reads.boxed();
-        let names = ToolNames::default();
-        let decoder = Decoder::new(self.wire(), provider, model, names, Vec::new());
-        body::chunks(bytes, self.framing(), content_type, decoder)
-    }
-
-    fn framing(self) -> Framing {
-        match self {
-            Self::Anthropic | Self::Chat | Self::Responses => Framing::Sse,
-            Self::Ollama => Framing::Ndjson,
-        }
+        let (wire, names) = (self.wire(), ToolNames::default());
+        let framing = wire.framing();
+        let decoder = Decoder::new(wire, provider, model, names, Vec::new());
+        body::chunks(bytes, framing, content_type, decoder)
     }
 
     fn wire(self) -> Box<dyn decode::Wire> {

@@ -12,20 +12,46 @@ use super::super::origin::{MASK, Origin, without_password};
 use super::super::show::Shown;
 use super::super::typed::written;
 
-pub(super) struct Findings<'a> {
+pub(in crate::config) struct Findings<'a> {
     pub(super) merged: &'a Merged,
     pub(super) sources: &'a Sources,
-    pub(super) errors: &'a mut Vec<ConfigError>,
-    pub(super) warnings: Vec<String>,
+    pub(in crate::config) errors: Vec<ConfigError>,
+    pub(in crate::config) warnings: Vec<String>,
     /// Values that nobody set, with where they came from instead.
-    pub(super) derived: Vec<Shown>,
+    pub(in crate::config) derived: Vec<Shown>,
 }
 
-impl Findings<'_> {
+impl<'a> Findings<'a> {
+    /// Begins with the errors that there are already.
+    pub(in crate::config) fn new(
+        merged: &'a Merged,
+        sources: &'a Sources,
+        errors: Vec<ConfigError>,
+    ) -> Self {
+        Self {
+            merged,
+            sources,
+            errors,
+            warnings: Vec::new(),
+            derived: Vec::new(),
+        }
+    }
+
     /// Refuses the value at a path; `message` says what is allowed.
     pub(super) fn refuse(&mut self, path: &[&str], message: impl Into<String>) {
         let error = ConfigError::value(self.merged, path, message.into());
         self.errors.push(error);
+    }
+
+    /// Returns what was found; an error is added to the others.
+    pub(in crate::config) fn found<T>(
+        &mut self,
+        found: Result<Option<T>, ConfigError>,
+    ) -> Option<T> {
+        found.unwrap_or_else(|error| {
+            self.errors.push(error);
+            None
+        })
     }
 
     /// Notes a value that nobody set.
@@ -56,10 +82,7 @@ impl Findings<'_> {
             return Some(set);
         }
         let found = keys::secret(&self.sources.environment, variable);
-        let Found { secret, origin } = found.unwrap_or_else(|error| {
-            self.errors.push(error);
-            None
-        })?;
+        let Found { secret, origin } = self.found(found)?;
         self.derive(path, MASK, origin);
         Some(secret)
     }

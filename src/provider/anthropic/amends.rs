@@ -3,7 +3,6 @@
 //! The vendor alone counts the tokens of the input, and it alone can read a signature. Any other refusal is an error.
 //! Wording: `docs/providers.md`, "Refusals that can be repaired", the last part.
 
-use super::request::Prepared;
 use crate::provider::ProviderError;
 
 /// Fewest tokens of room for an answer that are worth another attempt.
@@ -31,15 +30,16 @@ pub(super) struct Amends {
 }
 
 impl Amends {
-    /// Returns what to send after `error`, which `sent` was answered with; each change is proposed once.
-    pub(super) fn after(self, error: &ProviderError, sent: &Prepared) -> Option<Self> {
+    /// Returns what to send after `error`, which a request for at most `max_tokens` was answered with; each change is
+    /// proposed once.
+    pub(super) fn after(self, error: &ProviderError, max_tokens: u64) -> Option<Self> {
         if !matches!(error.status, Some(400 | 422)) {
             return None;
         }
         let text = error.message.to_lowercase();
         if let Some(room) = room(&text)
             && self.max_tokens.is_none()
-            && (MIN_ROOM..sent.max_tokens).contains(&room)
+            && (MIN_ROOM..max_tokens).contains(&room)
         {
             return Some(Self {
                 max_tokens: Some(room),
@@ -71,12 +71,7 @@ mod tests {
 
     #[test]
     fn only_what_cannot_be_foreseen_is_amended_and_each_once() {
-        let sent = Prepared {
-            body: serde_json::Value::Null,
-            prefix: String::new(),
-            max_tokens: 64_000,
-            notices: Vec::new(),
-        };
+        let sent = 64_000;
         let shorter = Amends {
             max_tokens: Some(200_000 - 188_240 - MARGIN),
             no_thinking: false,
@@ -114,16 +109,12 @@ mod tests {
             let mut error = ProviderError::new(ErrorKind::InvalidRequest, message);
             for status in [None, Some(401), Some(429), Some(500)] {
                 error.status = status;
-                assert_eq!(Amends::default().after(&error, &sent), None);
+                assert_eq!(Amends::default().after(&error, sent), None);
             }
             error.status = Some(400);
-            assert_eq!(
-                Amends::default().after(&error, &sent),
-                expected,
-                "{message}"
-            );
+            assert_eq!(Amends::default().after(&error, sent), expected, "{message}");
             if let Some(amends) = expected {
-                assert_eq!(amends.after(&error, &sent), None, "{message}");
+                assert_eq!(amends.after(&error, sent), None, "{message}");
             }
         }
     }

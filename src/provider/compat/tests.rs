@@ -7,7 +7,6 @@ use axum::http::StatusCode;
 use serde_json::Value;
 
 use super::*;
-use crate::config::ProviderKind;
 use crate::message::Message;
 use crate::provider::testing::{config, request, tools, user};
 use crate::provider::{Chunk, Stop};
@@ -31,7 +30,7 @@ async fn play(State(played): State<Arc<Played>>, request: HttpRequest) -> (Statu
 }
 
 /// Starts a server that gives these answers, and an instance that asks it.
-async fn start(api: Api, preset: &str, answers: &[(u16, &str)]) -> (Server, Arc<Played>) {
+async fn start(kind: ProviderKind, preset: &str, answers: &[(u16, &str)]) -> (Server, Arc<Played>) {
     let played = Arc::new(Played::default());
     let queue = answers
         .iter()
@@ -41,12 +40,8 @@ async fn start(api: Api, preset: &str, answers: &[(u16, &str)]) -> (Server, Arc<
     let url = format!("http://{}", listener.local_addr().unwrap());
     let router = Router::new().fallback(play).with_state(Arc::clone(&played));
     tokio::task::spawn(async move { axum::serve(listener, router).await });
-    let kind = match api {
-        Api::Chat => ProviderKind::Chat,
-        Api::Responses => ProviderKind::Responses,
-    };
     let config = Arc::new(config(kind, preset, &url));
-    (Server::new(api, config, Clients::default()), played)
+    (Server::new(config, Clients::default()), played)
 }
 
 const HELLO: &str = "data: {\"choices\":[{\"delta\":{\"content\":\"Hi\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
@@ -78,7 +73,7 @@ fn paths(played: &Played) -> Vec<String> {
 async fn a_model_without_tools_is_asked_without_and_remembered() {
     let refusal = r#"{"error":{"message":"gemma does not support tools","type":"api_error"}}"#;
     let answers = [(400, refusal), (200, HELLO), (200, HELLO)];
-    let (server, played) = start(Api::Chat, "generic", &answers).await;
+    let (server, played) = start(ProviderKind::Chat, "generic", &answers).await;
     // Said once: it is the same conversation.
     for told in [&["model_no_tools"][..], &[]] {
         let chunks = ask(&server).await.unwrap();
@@ -116,7 +111,7 @@ async fn several_repairs_in_a_row_and_no_loop() {
         ),
         (200, HELLO),
     ];
-    let (server, played) = start(Api::Chat, "generic", &answers).await;
+    let (server, played) = start(ProviderKind::Chat, "generic", &answers).await;
     ask(&server).await.unwrap();
     let last = bodies(&played).pop().unwrap();
     assert_eq!(last["max_completion_tokens"], 10);
@@ -127,7 +122,7 @@ async fn several_repairs_in_a_row_and_no_loop() {
         400,
         r#"{"error":{"message":"'temperature' is not supported"}}"#,
     );
-    let (server, played) = start(Api::Chat, "generic", &[stubborn, stubborn]).await;
+    let (server, played) = start(ProviderKind::Chat, "generic", &[stubborn, stubborn]).await;
     assert_eq!(
         ask(&server).await.unwrap_err().kind,
         ErrorKind::InvalidRequest
@@ -145,7 +140,7 @@ async fn the_way_over_to_the_other_api_and_back() {
         (200, HELLO_RESPONSES),
         (200, HELLO_RESPONSES),
     ];
-    let (server, played) = start(Api::Chat, "generic", &answers).await;
+    let (server, played) = start(ProviderKind::Chat, "generic", &answers).await;
     for _ in 0..2 {
         let chunks = ask(&server).await.unwrap();
         assert_eq!(chunks[1], Chunk::Text("Hi".to_owned()));
@@ -155,7 +150,7 @@ async fn the_way_over_to_the_other_api_and_back() {
         ["/v1/chat/completions", "/v1/responses", "/v1/responses"]
     );
     let (server, played) = start(
-        Api::Responses,
+        ProviderKind::Responses,
         "generic",
         &[(404, "404 page not found"), (200, HELLO)],
     )
@@ -164,9 +159,26 @@ async fn the_way_over_to_the_other_api_and_back() {
     assert_eq!(paths(&played), ["/v1/responses", "/v1/chat/completions"]);
     let missing =
         r#"{"error":{"message":"The model `m` does not exist","code":"model_not_found"}}"#;
-    let (server, played) = start(Api::Responses, "generic", &[(404, missing)]).await;
+    let (server, played) = start(ProviderKind::Responses, "generic", &[(404, missing)]).await;
     assert_eq!(ask(&server).await.unwrap_err().kind, ErrorKind::NotFound);
     assert_eq!(paths(&played).len(), 1);
+}
+
+#[tokio::test]
+async fn a_recording_names_the_api_that_was_spoken() {
+    let refusal = r#"{"error":{"message":"use /v1/responses"}}"#;
+    let answers = [(400, refusal), (200, HELLO_RESPONSES)];
+    let (server, _) = start(ProviderKind::Chat, "generic", &answers).await;
+    let folder = tempfile::tempdir().unwrap();
+    let mut config = ProviderConfig::clone(server.endpoint.config());
+    config.record = Some(folder.path().to_owned());
+    ask(&Server::new(Arc::new(config), Clients::default()))
+        .await
+        .unwrap();
+    let list = std::fs::read(folder.path().join("manifest.json")).unwrap();
+    let list: Value = serde_json::from_slice(&list).unwrap();
+    assert_eq!(list["recordings"][0]["api"], "openai-chat");
+    assert_eq!(list["recordings"][1]["api"], "openai-responses");
 }
 
 #[tokio::test]
@@ -184,7 +196,7 @@ async fn a_call_that_the_server_refused_is_told_to_the_model_once() {
         (400, refusal),
         (400, refusal),
     ];
-    let (server, played) = start(Api::Chat, "groq", &answers).await;
+    let (server, played) = start(ProviderKind::Chat, "groq", &answers).await;
     ask(&server).await.unwrap();
     assert!(ask(&server).await.unwrap_err().is_model_mistake());
     ask(&server).await.unwrap();
@@ -203,7 +215,12 @@ async fn a_call_that_the_server_refused_is_told_to_the_model_once() {
 
 #[tokio::test]
 async fn a_plain_answer_leaves_no_trace() {
-    let (server, played) = start(Api::Responses, "generic", &[(200, HELLO_RESPONSES)]).await;
+    let (server, played) = start(
+        ProviderKind::Responses,
+        "generic",
+        &[(200, HELLO_RESPONSES)],
+    )
+    .await;
     let chunks = ask(&server).await.unwrap();
     assert!(matches!(chunks.last(), Some(Chunk::End(end)) if end.stop == Stop::EndTurn));
     assert_eq!(bodies(&played).len(), 1);
@@ -225,7 +242,7 @@ async fn keys_are_checked_where_it_proves_something() {
         ("llamacpp", "/v1/models", 503, Some(ErrorKind::Overloaded)),
     ];
     for (preset, path, status, expected) in cases {
-        let (server, played) = start(Api::Chat, preset, &[(status, "{}")]).await;
+        let (server, played) = start(ProviderKind::Chat, preset, &[(status, "{}")]).await;
         assert_eq!(
             server.validate().await.err().map(|error| error.kind),
             expected,
@@ -239,7 +256,8 @@ async fn keys_are_checked_where_it_proves_something() {
 async fn models_of_local_servers() {
     let list = r#"{"data":[{"id":"qwen","meta":{"n_ctx_train":32768}}]}"#;
     let props = r#"{"default_generation_settings":{"n_ctx":8192},"chat_template_caps":{"supports_tools":false},"modalities":{"vision":true}}"#;
-    let (server, played) = start(Api::Chat, "llamacpp", &[(200, list), (200, props)]).await;
+    let (server, played) =
+        start(ProviderKind::Chat, "llamacpp", &[(200, list), (200, props)]).await;
     let models = server.models().await.unwrap();
     assert_eq!(paths(&played), ["/v1/models", "/props"]);
     assert_eq!(models[0].context_window, Some(8192));
@@ -256,7 +274,7 @@ async fn models_of_local_servers() {
             r#"{"data":[{"id":"q","type":"llm","max_context_length":4096,"state":"loaded","loaded_context_length":2048}]}"#,
         ),
     ];
-    let (server, played) = start(Api::Chat, "lmstudio", &answers).await;
+    let (server, played) = start(ProviderKind::Chat, "lmstudio", &answers).await;
     assert_eq!(server.models().await.unwrap()[0].context_window, Some(2048));
     assert_eq!(paths(&played), ["/api/v1/models", "/api/v0/models"]);
 }
@@ -269,7 +287,7 @@ const LLAMA_PROPS: &str = r#"{"default_generation_settings":{"n_ctx":8192},"tota
 #[tokio::test]
 async fn a_llamacpp_that_nobody_named_is_recognised() {
     let answers = [(200, LLAMA_LIST), (200, LLAMA_PROPS), (200, HELLO)];
-    let (server, played) = start(Api::Chat, "openai", &answers).await;
+    let (server, played) = start(ProviderKind::Chat, "openai", &answers).await;
     assert_eq!(server.model("tiny").context_window, None);
     server.look_up("tiny").await;
     assert_eq!(paths(&played), ["/v1/models", "/props"]);
@@ -302,7 +320,7 @@ async fn a_llamacpp_that_nobody_named_is_recognised() {
 #[tokio::test]
 async fn a_list_of_somebody_else_changes_nothing() {
     let list = r#"{"data":[{"id":"m","owned_by":"organization"}]}"#;
-    let (server, played) = start(Api::Chat, "openai", &[(200, list)]).await;
+    let (server, played) = start(ProviderKind::Chat, "openai", &[(200, list)]).await;
     server.look_up("m").await;
     assert_eq!(paths(&played), ["/v1/models"]);
     assert_eq!(server.vendor(), "generic");
@@ -312,7 +330,7 @@ async fn a_list_of_somebody_else_changes_nothing() {
 async fn an_overflow_at_a_server_of_ones_own_says_how_to_widen_it() {
     let overflow = r#"{"error":{"code":400,"message":"request (6376 tokens) exceeds the available context size (4096 tokens), try increasing it","type":"exceed_context_size_error"}}"#;
     for (preset, advice) in [("llamacpp", Some("llama-server -c")), ("generic", None)] {
-        let (server, _) = start(Api::Chat, preset, &[(400, overflow)]).await;
+        let (server, _) = start(ProviderKind::Chat, preset, &[(400, overflow)]).await;
         let error = ask(&server).await.unwrap_err();
         assert_eq!(error.kind, ErrorKind::ContextLength);
         match advice {
@@ -326,7 +344,7 @@ async fn an_overflow_at_a_server_of_ones_own_says_how_to_widen_it() {
 async fn an_image_that_was_left_out_is_told_once() {
     let refusal = r#"{"error":{"code":500,"message":"image input is not supported - hint: if this is unexpected, you may need to provide the mmproj","type":"server_error"}}"#;
     let answers = [(500, refusal), (200, HELLO), (200, HELLO)];
-    let (server, _) = start(Api::Chat, "llamacpp", &answers).await;
+    let (server, _) = start(ProviderKind::Chat, "llamacpp", &answers).await;
     let history = [Message::User(vec![crate::provider::testing::image()])];
     for told in [&["images_left_out"][..], &[]] {
         let chunks = server.answer(request(&history, &[])).await.unwrap();

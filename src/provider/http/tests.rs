@@ -10,7 +10,6 @@ use crate::config::ProviderKind;
 use crate::message::Usage;
 use crate::provider::decode::{Answer, Wire};
 use crate::provider::json::Json;
-use crate::provider::schema::ToolNames;
 use crate::provider::{Chunk, End, Stop, testing};
 
 mod kept;
@@ -21,7 +20,8 @@ struct Plain;
 
 impl Wire for Plain {
     fn name(&self) -> &'static str {
-        "plain"
+        // So that recordings of it can be played.
+        crate::provider::chat::decode::WIRE
     }
 
     fn frame(&mut self, frame: &Json<'_>, answer: &mut Answer) -> Result<(), ProviderError> {
@@ -133,19 +133,14 @@ async fn ask(
     endpoint: &Endpoint,
     url: &str,
 ) -> Result<Vec<Result<Chunk, ProviderError>>, ProviderError> {
-    let headers = endpoint.key_header(AUTHORIZATION, "Bearer ")?;
-    let names = ToolNames::default();
-    let decoder = Decoder::new(Box::new(Plain), "p", "m", names, Vec::new());
-    let stream = endpoint
-        .stream(
-            url,
-            "m",
-            headers,
-            b"{\"a\":1}".to_vec(),
-            Framing::Sse,
-            decoder,
-        )
-        .await?;
+    let draft = Draft {
+        url: url.to_owned(),
+        headers: endpoint.key_header(AUTHORIZATION, "Bearer ")?,
+        body: serde_json::json!({"a": 1}),
+        notices: Vec::new(),
+    };
+    let request = testing::request(&[], &[]);
+    let stream = endpoint.stream(&request, &draft, Box::new(Plain)).await?;
     Ok(stream.collect().await)
 }
 

@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 
 use crate::message::{Notice, Severity};
 use crate::provider::decode::{Answer, OpenCall, Wire, as_object, incomplete, protocol};
+use crate::provider::frames::Framing;
 use crate::provider::json::{Json, array, field, text};
 use crate::provider::notices::PROMPT_TRUNCATED;
 use crate::provider::request::set;
@@ -32,6 +33,10 @@ pub(in crate::provider) struct OllamaWire {
 impl Wire for OllamaWire {
     fn name(&self) -> &'static str {
         WIRE
+    }
+
+    fn framing(&self) -> Framing {
+        Framing::Ndjson
     }
 
     fn cut_frame(&self) -> ErrorKind {

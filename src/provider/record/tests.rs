@@ -7,6 +7,7 @@ use secrecy::SecretString;
 use serde_json::json;
 
 use super::*;
+use crate::config::ProviderKind;
 use crate::provider::{ErrorKind, ProviderError, testing};
 
 fn config(folder: &Path) -> ProviderConfig {
@@ -27,7 +28,12 @@ fn tape(folder: &Path) -> Tape {
     ] {
         headers.insert(name, HeaderValue::from_static(value));
     }
-    let mut tape = Tape::new(folder, &config(folder), b"{\"model\":\"m\"}".to_vec());
+    let mut tape = Tape::new(
+        folder,
+        &config(folder),
+        "openai-chat",
+        b"{\"model\":\"m\"}".to_vec(),
+    );
     tape.answered(200, &headers);
     tape
 }
@@ -91,7 +97,12 @@ async fn later_exchanges_are_added_and_say_how_they_ended() {
 async fn recordings_stand_in_the_order_of_their_requests() {
     let folder = tempfile::tempdir().unwrap();
     let first = tape(folder.path());
-    let mut refused = Tape::new(folder.path(), &config(folder.path()), b"{}".to_vec());
+    let mut refused = Tape::new(
+        folder.path(),
+        &config(folder.path()),
+        "openai-chat",
+        b"{}".to_vec(),
+    );
     let third = tape(folder.path());
     drop(third);
     refused.failed(&ProviderError::new(ErrorKind::Connect, "refused"));

@@ -53,7 +53,7 @@ async fn what_is_recorded_can_be_played() {
 
     settings.script = settings.record.take();
     let scripted = crate::provider::scripted::Scripted::new(Arc::new(settings));
-    let request = crate::provider::Request {
+    let request = Request {
         model: "m",
         system: "",
         messages: &[],
