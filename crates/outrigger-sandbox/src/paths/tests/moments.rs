@@ -32,7 +32,7 @@ fn what_takes_a_files_place_is_not_read() {
             drop(UnixListener::bind(path).unwrap());
         }),
         ("was changed while", |path| {
-            symlink("sub/file", path).unwrap()
+            symlink("sub/file", path).unwrap();
         }),
     ];
     for (said, other) in others {
