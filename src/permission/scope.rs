@@ -247,16 +247,9 @@ fn folder_of(glob: &str) -> String {
 
 /// Whether a path is a folder or below it, by whole components; `.` and nothing are the root.
 fn is_within(path: &str, folder: &str) -> bool {
-    let rooted = |path: &str| {
-        if path == "." {
-            String::new()
-        } else {
-            format!("{path}/")
-        }
-    };
     match folder {
         "" | "." => true,
-        folder => rooted(path).starts_with(&rooted(folder)),
+        folder => format!("{path}/").starts_with(&format!("{folder}/")),
     }
 }
 

@@ -207,7 +207,7 @@ impl Exec {
                 Ok(())
             }
             Ok(_) => Err(
-                "not run: the project has more than 1,000,000 files and folders, or had more than 100,000 secrets since the daemon started, or changes while it is looked through, so not every secret in it can be hidden from the command; choose a smaller folder as the project, or move generated folders out of it, and start the daemon again".to_owned(),
+                "not run: the project has more than 1,000,000 files and folders, or had more than 100,000 secrets since the daemon started, or cannot be read, or changes while it is looked through, so not every secret in it can be hidden from the command; choose a smaller folder as the project, or move generated folders out of it, and start the daemon again".to_owned(),
             ),
             Err(error) => {
                 tracing::error!(%error, "looking for secrets ended early");

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::support::provider::Turn;
 use crate::support::{Client, Daemon, Provider};
 
-async fn asked(turns: Vec<Turn>, more: Value) -> (Daemon, Client, Provider) {
+pub(super) async fn asked(turns: Vec<Turn>, more: Value) -> (Daemon, Client, Provider) {
     let provider = Provider::start().await;
     for turn in turns {
         provider.then(turn);
@@ -16,11 +16,11 @@ async fn asked(turns: Vec<Turn>, more: Value) -> (Daemon, Client, Provider) {
     (daemon, client, provider)
 }
 
-fn bash(command: &str) -> Turn {
+pub(super) fn bash(command: &str) -> Turn {
     Turn::call("bash", &json!({ "command": command }))
 }
 
-fn approve(tool_id: &Value, more: &Value) -> Value {
+pub(super) fn approve(tool_id: &Value, more: &Value) -> Value {
     let mut frame = json!({"type": "chat:tool-approve", "toolId": tool_id, "approved": true});
     for (key, value) in more.as_object().unwrap() {
         frame[key] = value.clone();

@@ -48,4 +48,5 @@ mod switching;
 mod telemetry;
 mod terminal;
 mod unconfigured;
+mod verdicts;
 mod workflows;

@@ -108,7 +108,7 @@ impl Prover<'_> {
 
     fn command(&mut self, items: &[Item]) -> Proof {
         let Some((first, rest)) = items.split_first() else {
-            return Ok(());
+            return Err(unproven("grammar", "", "has no command"));
         };
         let name = first.literal()?;
         if name.contains('/') {

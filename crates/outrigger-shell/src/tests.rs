@@ -10,6 +10,7 @@ use crate::DangerLevel;
 #[cfg(unix)]
 mod bash_agrees;
 mod disguise;
+mod edges;
 mod properties;
 mod specified;
 

@@ -230,3 +230,30 @@ impl Remembered {
         reach
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_beyond_what_is_remembered_is_asked_again() {
+        let remembered = Remembered::default();
+        let key = |number: usize| RememberKey::Tool(format!("t{number}"));
+        for number in 0..REMEMBERED {
+            assert_eq!(
+                remembered.add(key(number), Remember::Session),
+                Remember::Session
+            );
+        }
+        let further = key(REMEMBERED);
+        assert_eq!(
+            remembered.add(further.clone(), Remember::Session),
+            Remember::Once
+        );
+        assert!(!remembered.holds(&further) && remembered.holds(&key(0)));
+        let reach = remembered.add(further.clone(), Remember::Conversation);
+        assert_eq!(reach, Remember::Conversation);
+        assert!(remembered.holds(&further));
+        assert!(!remembered.for_conversation().holds(&further));
+    }
+}

@@ -82,6 +82,10 @@ async fn the_user_is_asked_and_the_server_given_what_fits() {
         (json!({"age": 7}), "`name`"),
         (json!({"name": "Ada", "age": "old"}), "`age`"),
         (json!({"name": "Ada", "size": 1}), "`size`"),
+        (
+            json!({"name": "Ada", "long": "x".repeat(64 * 1024)}),
+            "bytes are more than 65536",
+        ),
     ] {
         let answer = json!({"type": "chat:tool-input", "requestId": id, "action": "accept",
             "content": content});
@@ -151,6 +155,18 @@ async fn a_page_is_shown_and_opened_by_the_user_alone() {
         offered["url"].is_object() && offered["form"].is_object(),
         "{offered}"
     );
+}
+
+#[tokio::test]
+async fn an_empty_form_is_nothing_given_to_a_page() {
+    let (fake, _daemon, mut client, _provider) = asked("page", &json!({})).await;
+    let request = request(&mut client).await;
+    let accept = json!({"type": "chat:tool-input", "requestId": request["requestId"],
+        "action": "accept", "content": {}});
+    let answer = client.ask(accept).await;
+    assert_eq!(answer["payload"]["accepted"], true, "{answer}");
+    client.until("chat:stream-end").await;
+    assert_eq!(given(&fake), json!({"action": "accept"}));
 }
 
 #[tokio::test]

@@ -8,6 +8,7 @@ mod memory;
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -70,8 +71,12 @@ impl Roots {
         let (mut hidden, mut known) = (walk.hidden, walk.known);
         // Now that all secrets are known: their other names.
         for (root, relative, folder) in walk.folders {
-            for name in folder.other_names(&root.dir, &relative, &mut known) {
-                hidden.paths.push(root.path.join(&relative).join(name));
+            match folder.other_names(&root.dir, &relative, &mut known) {
+                Ok(names) => {
+                    let paths = names.into_iter().map(|name| relative.join(name));
+                    hidden.paths.extend(paths.map(|path| root.path.join(path)));
+                }
+                Err(_) => hidden.complete = false,
             }
         }
         hidden.complete &= known.is_complete();
@@ -179,8 +184,7 @@ impl<'a> Walk<'a> {
         }
         let inner = match above.open_dir_nofollow(name) {
             Ok(inner) => inner,
-            // Vanished, or a link by now.
-            Err(_) if !above.symlink_metadata(name).is_ok_and(|it| it.is_dir()) => return,
+            Err(_) if is_gone(above, name) => return,
             // Closed to the daemon, though a command may open it: `chmod` is all that takes.
             Err(_) => return self.hide(relative, covered),
         };
@@ -200,10 +204,25 @@ impl<'a> Walk<'a> {
 
     /// Hides a path, unless something that hides it is named already.
     fn hide(&mut self, relative: &Path, covered: bool) {
-        if !covered && !relative.as_os_str().is_empty() {
-            let path = self.root.path.join(relative);
-            self.hidden.paths.push(path);
+        if covered {
+            return;
         }
+        // A root itself is never hidden: where it is closed to the daemon, a command may open it and nothing is known.
+        if relative.as_os_str().is_empty() {
+            self.hidden.complete = false;
+            return;
+        }
+        let path = self.root.path.join(relative);
+        self.hidden.paths.push(path);
+    }
+}
+
+/// Whether what was a folder vanished, or is a link by now. Where the folder above is closed nobody can tell, and a
+/// command may open that one, too.
+fn is_gone(above: &Dir, name: &OsStr) -> bool {
+    match above.symlink_metadata(name) {
+        Ok(metadata) => !metadata.is_dir(),
+        Err(error) => error.kind() == io::ErrorKind::NotFound,
     }
 }
 

@@ -120,3 +120,25 @@ fn refusal(path: &Path, home: Option<&Path>) -> Option<&'static str> {
     }
     None
 }
+
+#[cfg(unix)]
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn people_work_in_some_folders_of_the_system() {
+        for (path, refused) in [
+            ("/usr/src/linux", false),
+            ("/usr/local/src/tool", false),
+            ("/dev/shm/work", false),
+            ("/usr/src", true),
+            ("/usr/srcs", true),
+            ("/usr/local", true),
+            ("/dev/shmem", true),
+            ("/work", false),
+        ] {
+            assert_eq!(of_the_system(Path::new(path)).is_some(), refused, "{path}");
+        }
+    }
+}

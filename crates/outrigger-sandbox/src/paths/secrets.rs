@@ -122,5 +122,24 @@ mod tests {
         assert!(known.is_complete());
         known.add(identity(MAX_KNOWN as u64));
         assert!(known.may_hold(1, 0) && !known.is_complete());
+        known.add(identity(MAX_KNOWN as u64 + 1));
+        assert!(known.born.len() == MAX_KNOWN && !known.is_complete());
+    }
+
+    #[test]
+    fn the_number_of_a_secret_that_is_gone_makes_no_secret() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let metadata = Metadata::from_file(file.as_file()).unwrap();
+        let now = Identity::of(&metadata);
+        let mut known = Known::default();
+        known.add(now);
+        assert!(known.confirm(&metadata));
+        known.add(Identity {
+            born: Some(SystemTime::UNIX_EPOCH),
+            ..now
+        });
+        assert!(!known.confirm(&metadata));
+        let (device, inode) = now.place;
+        assert!(!known.may_hold(device, inode));
     }
 }

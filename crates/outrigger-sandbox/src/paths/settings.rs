@@ -112,4 +112,17 @@ mod tests {
         assert_eq!(fs::metadata(&tasks).unwrap().modified().unwrap(), time);
         assert_eq!(roots.settings().changed_since(&before), [".vscode"]);
     }
+
+    #[test]
+    fn what_is_deeper_than_is_looked_is_not_looked_at() {
+        let place = tempfile::tempdir().unwrap();
+        let roots = roots(place.path());
+        let deepest = place.path().join("project/.vscode/a/b/c/d");
+        fs::create_dir_all(&deepest).unwrap();
+        let before = roots.settings();
+        fs::write(deepest.join("file"), "x").unwrap();
+        assert!(roots.settings().changed_since(&before).is_empty());
+        fs::write(deepest.with_file_name("file"), "x").unwrap();
+        assert_eq!(roots.settings().changed_since(&before), [".vscode"]);
+    }
 }

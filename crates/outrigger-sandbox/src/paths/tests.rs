@@ -7,7 +7,12 @@ use super::replace::MAX_WRITE_BYTES;
 use super::*;
 
 mod crash;
+mod moments;
+#[cfg(target_os = "linux")]
+mod mounted;
 mod race;
+#[cfg(target_os = "linux")]
+pub(super) mod rights;
 
 /// A project, a central folder and a place outside with a secret, all in one temporary folder.
 struct World {
@@ -134,6 +139,8 @@ const READS: &[(&str, &str)] = &[
     ("socket", "failed"),
     (".git/config", "forbidden"),
     ("dotgit/config", "forbidden"),
+    ("hard-config", "forbidden"),
+    ("hard-config.worktree", "forbidden"),
 ];
 
 fn world_of_links() -> World {
@@ -151,7 +158,11 @@ fn world_of_links() -> World {
         roots,
     };
     fs::create_dir_all(world.at("proj/.git")).unwrap();
-    fs::write(world.at("proj/.git/config"), "token").unwrap();
+    for name in ["config", "config.worktree"] {
+        let setting = world.at("proj/.git").join(name);
+        fs::write(&setting, "token").unwrap();
+        fs::hard_link(setting, world.at(&format!("proj/hard-{name}"))).unwrap();
+    }
     world.link("file", "proj/link-in");
     world.link(world.at("proj/file"), "proj/link-abs-in");
     world.link(world.at("home/central/note"), "proj/link-abs-central");

@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -14,12 +15,13 @@ use cap_std::fs::Dir;
 use parking_lot::Mutex;
 
 use super::super::contents::changed;
+use super::super::failure::was_swapped;
 use super::super::secrets::{Identity, Known};
 use super::super::tree::{EntryKind, kind_of};
 use crate::deny;
 
 /// Most folders remembered, at some hundred bytes each.
-const MAX_FOLDERS: usize = 100_000;
+pub(super) const MAX_FOLDERS: usize = 100_000;
 
 /// How many seconds a folder must have been left alone for its time to tell of the next change.
 const SETTLED: u64 = 2;
@@ -93,7 +95,7 @@ impl Folder {
         stamp: Stamp,
         secret: bool,
         most: usize,
-    ) -> std::io::Result<Self> {
+    ) -> io::Result<Self> {
         let mut folder = Self {
             stamp,
             secret,
@@ -154,31 +156,36 @@ impl Folder {
         !self.inodes.is_empty()
     }
 
-    /// The names in it that are other ones of known secrets.
+    /// Returns the names in it that are other ones of known secrets, or may be; an error where nobody can tell.
     pub(super) fn other_names(
         &self,
         root: &Dir,
         relative: &Path,
         known: &mut Known,
-    ) -> Vec<OsString> {
+    ) -> io::Result<Vec<OsString>> {
         let device = self.stamp.device;
         let mut inodes = self.inodes.iter();
         if !inodes.any(|inode| known.may_hold(device, *inode)) {
-            return Vec::new();
+            return Ok(Vec::new());
         }
-        let Ok(dir) = root.open_dir(Path::new(".").join(relative)) else {
-            return Vec::new();
+        let dir = match root.open_dir(Path::new(".").join(relative)) {
+            Ok(dir) => dir,
+            Err(error) if was_swapped(&error) => return Ok(Vec::new()),
+            Err(error) => return Err(error),
         };
-        let entries = dir.entries().into_iter().flatten().flatten();
-        let suspects = entries
-            .filter(|entry| inode(entry).is_some_and(|inode| known.may_hold(device, inode)))
-            .map(|entry| entry.file_name());
-        let mut suspects: Vec<OsString> = suspects.collect();
-        suspects.retain(|name| {
-            let metadata = dir.symlink_metadata(name);
-            metadata.is_ok_and(|metadata| known.confirm(&metadata))
+        let mut names = Vec::new();
+        for entry in dir.entries()? {
+            let entry = entry?;
+            if inode(&entry).is_some_and(|inode| known.may_hold(device, inode)) {
+                names.push(entry.file_name());
+            }
+        }
+        names.retain(|name| match dir.symlink_metadata(name) {
+            Ok(metadata) => known.confirm(&metadata),
+            // In a folder that is read and not entered, the number is all that is known.
+            Err(error) => error.kind() != io::ErrorKind::NotFound,
         });
-        suspects
+        Ok(names)
     }
 }
 

@@ -98,6 +98,27 @@ fn more_entries_than_are_looked_at_are_said() {
     let (_place, roots) = world();
     assert!(!roots.hidden_within(5, SystemTime::now()).complete);
     assert!(roots.hidden_within(1_000, SystemTime::now()).complete);
+    // Where it cannot be known, a file with several names is not shown either.
+    let base = roots.path(RootName::Project).to_owned();
+    fs::hard_link(base.join("c/plain"), base.join("c/twin")).unwrap();
+    let twin = || {
+        let target = roots.map("c/twin", deny::Access::Read).unwrap();
+        let located = roots.locate(&target, deny::Access::Read).unwrap();
+        located.read().map_err(|error| error.to_string())
+    };
+    assert!(twin().is_ok());
+    assert!(!roots.hidden_within(5, SystemTime::now()).complete);
+    assert!(twin().unwrap_err().contains("too large to tell"));
+    // In a folder that holds files alone, too.
+    let flat = tempfile::tempdir().unwrap();
+    let project = flat.path().join("project");
+    fs::create_dir(&project).unwrap();
+    for name in ["a", "b", "c", ".env"] {
+        fs::write(project.join(name), "x").unwrap();
+    }
+    let roots = Roots::open(&project, &flat.path().join("central"), None).unwrap();
+    assert!(!roots.hidden_within(3, SystemTime::now()).complete);
+    assert!(roots.hidden_within(4, SystemTime::now()).complete);
 }
 
 /// About ten seconds: as many files as a project of today has.
@@ -191,18 +212,133 @@ fn a_secret_stays_one_under_another_name() {
     );
 }
 
+/// Each of these a command can open again by itself, and look at the secret in the same line.
+#[cfg(target_os = "linux")]
 #[test]
 fn what_is_closed_to_the_daemon_is_hidden() {
-    use std::os::unix::fs::PermissionsExt;
-    if rustix::process::geteuid().is_root() {
-        return;
+    use crate::paths::tests::rights::{as_ordinary_user, mode};
+
+    as_ordinary_user(|| {
+        let (_place, roots) = world();
+        let base = roots.path(RootName::Project).to_owned();
+        fs::hard_link(base.join("a/b/.env"), base.join("c/twin")).unwrap();
+        let open = names(&roots);
+        assert_eq!(open, [".ssh", "a/b/.env", "c/twin"]);
+        for (folder, rights, hidden) in [
+            ("a/b", 0o000, [".ssh", "a/b", "c/twin"]),
+            ("a", 0o300, [".ssh", "a", "c/twin"]),
+            // What is in it can be read, but not looked at.
+            ("a", 0o600, [".ssh", "a", "c/twin"]),
+            ("c", 0o600, [".ssh", "a/b/.env", "c"]),
+        ] {
+            mode(&base.join(folder), rights);
+            let found = names(&roots);
+            mode(&base.join(folder), 0o700);
+            assert_eq!(found, hidden, "{folder} {rights:o}");
+        }
+        // A root cannot be hidden: nothing may run.
+        for root in [RootName::Project, RootName::Central] {
+            let path = roots.path(root).to_owned();
+            mode(&path, 0o300);
+            let hidden = roots.hidden();
+            mode(&path, 0o700);
+            assert!(!hidden.complete, "{hidden:?}");
+            assert!(roots.hidden().complete);
+        }
+    });
+}
+
+#[test]
+fn what_vanishes_meanwhile_is_not_hidden() {
+    let (_place, roots) = world();
+    let root = &roots.project;
+    let read = |name: &str, known: &mut Known| {
+        let dir = root.dir.open_dir(name).unwrap();
+        let folder = Folder::read(&dir, Path::new(name), stamp(&dir).unwrap(), false, 9).unwrap();
+        let metadata = dir.symlink_metadata("plain").unwrap();
+        known.add(crate::paths::secrets::Identity::of(&metadata));
+        folder
+    };
+    let mut known = Known::default();
+    let folder = read("c", &mut known);
+    let mut names = || folder.other_names(&root.dir, Path::new("c"), &mut known);
+    assert_eq!(names().unwrap(), ["plain"]);
+    fs::remove_dir_all(root.path.join("c")).unwrap();
+    assert!(names().unwrap().is_empty());
+    std::os::unix::fs::symlink("a", root.path.join("link")).unwrap();
+    let mut walk = Walk {
+        root,
+        now: SystemTime::now(),
+        old: HashMap::new(),
+        new: HashMap::new(),
+        remaining: MAX_ENTRIES,
+        hidden: Hidden::default(),
+        folders: Vec::new(),
+        links: Vec::new(),
+        known: roots.secrets.known(),
+    };
+    for name in ["c", "link"] {
+        walk.enter(&root.dir, Path::new(name), OsStr::new(name), 1, false);
+        assert_eq!(walk.hidden, Hidden::default(), "{name}");
     }
+}
+
+#[test]
+fn a_repository_in_what_is_hidden_is_none_of_its_own() {
     let (_place, roots) = world();
     let base = roots.path(RootName::Project).to_owned();
-    let closed = base.join("a/b");
-    fs::set_permissions(&closed, fs::Permissions::from_mode(0o000)).unwrap();
-    assert_eq!(names(&roots), [".ssh", "a/b"]);
-    fs::set_permissions(&closed, fs::Permissions::from_mode(0o700)).unwrap();
+    for folder in ["a/.git", ".ssh/.git", ".ssh/deep/.git"] {
+        fs::create_dir_all(base.join(folder)).unwrap();
+    }
+    let repositories = roots.hidden().repositories;
+    assert_eq!(repositories, [base.join(".git"), base.join("a/.git")]);
+}
+
+#[test]
+fn a_long_path_does_not_show_a_secret() {
+    let (_place, roots) = world();
+    let base = roots.path(RootName::Project).to_owned();
+    let name = "n".repeat(250);
+    let long: PathBuf = std::iter::repeat_n(&name, 14).collect();
+    fs::create_dir_all(base.join(&long)).unwrap();
+    fs::write(base.join(&long).join(".env"), "x").unwrap();
+    let limit: PathBuf = std::iter::repeat_n(&name, 12).collect();
+    assert!(names(&roots).contains(&limit.display().to_string()));
+}
+
+#[test]
+fn links_that_lead_on_and_on_are_said() {
+    use std::os::unix::fs::symlink;
+    for (folders, complete) in [(MAX_WALKS - 1, true), (MAX_WALKS, false)] {
+        let (_place, roots) = world();
+        let base = roots.path(RootName::Project).to_owned();
+        symlink("../way/0", base.join("c/.ssh")).unwrap();
+        for folder in 0..folders {
+            let way = base.join(format!("way/{folder}"));
+            fs::create_dir_all(&way).unwrap();
+            symlink(format!("../{}", folder + 1), way.join("on")).unwrap();
+        }
+        let hidden = roots.hidden();
+        assert_eq!(hidden.complete, complete, "{folders}");
+        let last = base.join(format!("way/{}", folders - 1));
+        assert_eq!(hidden.paths.contains(&last), complete, "{folders}");
+    }
+}
+
+#[test]
+fn what_is_not_remembered_is_read_again() {
+    let (_place, roots) = world();
+    let dir = &roots.project.dir;
+    let stamp = stamp(dir).unwrap();
+    let folder = Folder::read(dir, Path::new(""), stamp, false, 9).unwrap();
+    let folder = Arc::new(folder);
+    let later = SystemTime::now() + Duration::from_secs(3_600);
+    let mut folders = HashMap::new();
+    for number in 0..memory::MAX_FOLDERS + 2 {
+        let path = PathBuf::from(number.to_string());
+        memory::keep(&mut folders, later, &path, Arc::clone(&folder));
+    }
+    assert_eq!(folders.len(), memory::MAX_FOLDERS);
 }
 
 #[test]
@@ -247,6 +383,8 @@ fn what_a_link_with_a_secrets_name_leads_to_is_a_secret() {
         (Path::new("nothing"), "c/none.pem"),
         (Path::new(".."), "c/.aws"),
         (Path::new("../plain"), "c/harmless"),
+        // A folder's name for a file makes nothing of it.
+        (Path::new("../plain/file"), "c/.config"),
     ] {
         symlink(target, base.join(link)).unwrap();
     }

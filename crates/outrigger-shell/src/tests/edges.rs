@@ -1,0 +1,95 @@
+//! What is just proven safe beside what just is not, and by which rule.
+
+use super::judge;
+use crate::DangerLevel;
+
+/// A line, and the rule that keeps it from being safe.
+const EDGES: &[(&str, Option<&str>)] = &[
+    // Options whose value is missing.
+    ("sort -k", None),
+    ("sort -k2 a", None),
+    ("sort -o a", Some("option")),
+    ("find . -name", None),
+    ("find . -name '*.rs'", None),
+    ("nice -n", Some("wrapper")),
+    ("nice -n 5 ls", None),
+    // Digits as an option.
+    ("nice -5 ls", None),
+    ("nice -5x ls", Some("option")),
+    ("nice - ls", Some("option")),
+    // Files that an option names.
+    ("rg --max-filesize 1M x src", None),
+    ("rg --max-filesize .env x src", Some("secret")),
+    ("rg -f list src", None),
+    ("rg -f .env src", Some("secret")),
+    ("find . -newer a", None),
+    ("find . -newer .env", Some("secret")),
+    ("find . -samefile .env", Some("secret")),
+    // A filter that names the environment, and fields called like it.
+    ("jq .env a.json", None),
+    ("jq .my_env a.json", None),
+    ("jq '.\"env\"' a.json", None),
+    ("jq .environment a.json", None),
+    ("jq '.x|envs' a.json", None),
+    ("jq '{env: .x}' a.json", None),
+    ("jq env a.json", Some("secret")),
+    ("jq '.x+env' a.json", Some("secret")),
+    ("jq 'env|.X' a.json", Some("secret")),
+    ("jq '$ENV.X' a.json", Some("secret")),
+    // Scripts of sed.
+    ("sed -n '/a\\/b/p' a", None),
+    ("sed -n '/a\\\\/p' a", None),
+    ("sed -n '/a\\\\/b/p' a", Some("sed-script")),
+    ("sed -n '/a/,/b/p' a", None),
+    ("sed -n '/a\nw out/p' a", Some("sed-script")),
+    ("sed -n '1\n2p' a", Some("sed-script")),
+    ("sed -n", Some("sed-script")),
+    // A dollar between quotes, and before them.
+    ("echo \"$'a'\"", None),
+    ("echo \"5$\"", None),
+    ("echo $'a'", Some("grammar")),
+    ("echo $\"a\"", Some("grammar")),
+    // Where errors and output go.
+    ("ls >/dev/null", None),
+    ("ls 2>&1", None),
+    ("ls >out", Some("grammar")),
+    ("ls >&out", Some("grammar")),
+    ("ls >&/dev/null", Some("grammar")),
+    ("ls 3>/dev/null", Some("grammar")),
+    // Texts fed to a program.
+    ("cat <<'E'\na\nE", None),
+    ("cat <<'E'", Some("syntax")),
+    ("cat <<'E'\na", Some("syntax")),
+    ("cat <<-'E'\n\ta\n\tE", None),
+    ("cat <<'E'\n\ta\n\tE", Some("grammar")),
+    // Folders.
+    ("cd src", None),
+    ("cd ''", Some("directory")),
+    ("cd -", Some("directory")),
+    ("cd ..", Some("directory")),
+    // Operands that are evaluated.
+    ("test -f a", None),
+    ("test -v a", Some("test-operand")),
+    ("test -R a", Some("test-operand")),
+    ("test 'a[$(id)]' -eq 1", Some("test-operand")),
+    ("printf '%s' a", None),
+    ("printf", Some("printf")),
+    ("builtin echo a", None),
+    ("builtin ls", Some("builtin")),
+];
+
+#[test]
+fn what_is_proven_ends_where_it_should() {
+    let mut wrong = Vec::new();
+    for (line, rule) in EDGES {
+        let given = judge(line);
+        let found = given.findings.first().map(|finding| finding.rule);
+        if found != *rule || (given.level == DangerLevel::Safe) != rule.is_none() {
+            wrong.push(format!(
+                "{line:?}: {:?} {found:?}, not {rule:?}",
+                given.level
+            ));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
