@@ -37,7 +37,7 @@ fn tree(root: &Path) {
 
 async fn call(tool: &dyn Tool, input: &Value) -> Output {
     let input = input.as_object().expect("an object");
-    let seen = SeenFiles::default();
+    let seen = Arc::<SeenFiles>::default();
     let prepared = tool.prepare(input).expect("a fitting input");
     // As the exchange does before it decides.
     let _facts = prepared.facts();

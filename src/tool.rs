@@ -61,10 +61,6 @@ pub trait Tool: Send + Sync {
     }
 
     /// Parses the input of one call. Looks at no more than where a path leads, changes nothing.
-    ///
-    /// # Errors
-    ///
-    /// [`Refusal`].
     fn prepare(&self, input: &Map<String, Value>) -> Result<Box<dyn Prepared>, Refusal>;
 }
 
@@ -121,11 +117,8 @@ pub trait Prepared: Send + Sync + 'static {
     }
 
     /// Does the work. Ends soon after `run.cancel` is cancelled, with nothing left running, and keeps its time limit
-    /// (`run.timeout`) itself, so that it can say what was done until then.
-    ///
-    /// # Errors
-    ///
-    /// [`Violation`] where following a path shows that it leaves the roots or is denied.
+    /// (`run.timeout`) itself, so that it can say what was done until then. Fails where following a path shows that it
+    /// leaves the roots or is denied.
     fn run<'a>(self: Box<Self>, run: Run<'a>) -> BoxFuture<'a, Result<Output, Violation>>;
 }
 
@@ -211,7 +204,7 @@ pub struct Run<'a> {
     /// The longest the call may run.
     pub timeout: Duration,
     /// What this conversation has seen of files.
-    pub seen: &'a seen::SeenFiles,
+    pub seen: &'a Arc<seen::SeenFiles>,
     /// Takes secrets out of what is cut later, and says what the model is not shown of a file.
     pub redactor: &'a Redactor,
     /// What this session may still write.

@@ -140,10 +140,9 @@ pub(crate) fn repair(messages: Vec<Message>) -> (Vec<Message>, Repairs) {
             Message::Reply(mut reply) => {
                 distinct(&mut reply, &mut repairs);
                 let mut results = Vec::new();
-                while let Some(Message::ToolResult(_)) = rest.peek() {
-                    if let Some(Message::ToolResult(result)) = rest.next() {
-                        results.push(result);
-                    }
+                let is_result = |next: &Message| matches!(next, Message::ToolResult(_));
+                while let Some(Message::ToolResult(result)) = rest.next_if(is_result) {
+                    results.push(result);
                 }
                 let answers = answer(&reply.calls, results, &mut repairs);
                 whole.push(Message::Reply(reply));

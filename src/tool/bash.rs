@@ -79,19 +79,16 @@ fn prepare(commands: &Commands, input: Input) -> Result<ProgramCall, Refusal> {
     };
     let options = options.iter().map(|option| (*option).to_owned());
     let line = (shell, options.chain([command]).collect());
-    let call = commands.call("bash", &classified, line, timeout, network)?;
-    Ok(ProgramCall {
+    let mut call = commands.call("bash", &classified, line, timeout, network)?;
+    if classified.level == DangerLevel::Safe {
         // What makes `git status` and its like as safe as the classifier takes them for.
-        variables: match classified.level {
-            DangerLevel::Safe => neutral_git(),
-            _ => call.variables,
-        },
-        git: match commands.config.git {
-            GitPolicy::Read => GitAccess::ReadOnly,
-            GitPolicy::Write => GitAccess::Write,
-        },
-        ..call
-    })
+        call.command.env.extend(neutral_git());
+    }
+    call.command.git = match commands.config.git {
+        GitPolicy::Read => GitAccess::ReadOnly,
+        GitPolicy::Write => GitAccess::Write,
+    };
+    Ok(call)
 }
 
 fn judge(commands: &Commands, line: &str) -> Classification {

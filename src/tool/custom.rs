@@ -14,7 +14,6 @@ use super::{Facts, Refusal, RememberKey, Tool};
 use crate::config::template::{Piece, pieces, variable};
 use crate::config::{CustomCommand, CustomToolConfig};
 use crate::message::{ToolCategory, ToolSpec};
-use crate::sandbox::GitAccess;
 
 /// The longest text of one input, in bytes: the system takes no longer argument or variable.
 const MAX_INPUT: usize = 100 * 1024;
@@ -41,6 +40,8 @@ pub fn custom(exec: Exec, config: CustomToolConfig) -> impl Tool {
             Refusal::Invalid(format!("the input of `{name}` does not fit: {problem}"))
         })?;
         let remember = Some(RememberKey::Tool(name.clone()));
+        let mut command = exec.command(&filled.program, filled.args, config.network);
+        command.env.extend(filled.variables);
         Ok(ProgramCall {
             exec: exec.clone(),
             facts: Facts {
@@ -49,11 +50,7 @@ pub fn custom(exec: Exec, config: CustomToolConfig) -> impl Tool {
                 timeout: config.timeout,
                 ..Facts::new(config.danger, remember)
             },
-            program: filled.program,
-            args: filled.args,
-            variables: filled.variables,
-            network: config.network,
-            git: GitAccess::ReadOnly,
+            command,
         })
     })
 }

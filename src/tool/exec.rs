@@ -193,9 +193,7 @@ impl Exec {
     /// program before may have made one. Below [`Mode::Full`] it is not kept from them; what they are is known from here
     /// on all the same, so that a command that gives one another name does not have it shown by the next.
     ///
-    /// # Errors
-    ///
-    /// Why not all of them can be known, in which case nothing may run, and what to do.
+    /// An error says why not all of them can be known, in which case nothing may run, and what to do.
     pub async fn cover(&self, command: &mut Command, mode: Mode) -> Result<(), String> {
         let roots = Arc::clone(&self.roots);
         let walked = tokio::task::spawn_blocking(move || roots.hidden()).await;

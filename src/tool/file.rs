@@ -16,7 +16,7 @@ use crate::sandbox::is_tracked;
 use crate::sandbox::paths::{Located, PathError, Roots, Target};
 use crate::telemetry::Redactor;
 use crate::tool::quota::WriteQuota;
-use crate::tool::seen::{Fingerprint, SeenFiles};
+use crate::tool::seen::SeenFiles;
 
 /// A path argument of one call.
 ///
@@ -77,7 +77,7 @@ impl PathArgument {
     }
 
     /// Returns the identity of the file for locks and memory.
-    fn identity(&self) -> String {
+    pub(super) fn identity(&self) -> String {
         match &self.judged {
             Some(judged) => judged.identity.clone(),
             None => self.roots.identity(self.target.root(), self.relative()),
@@ -136,31 +136,19 @@ impl PathArgument {
     }
 }
 
-/// What a call came to, and the content of its file, where it has seen that by reading or by writing it.
-pub(super) struct Done {
-    pub(super) output: Output,
-    pub(super) seen: Option<Fingerprint>,
-}
-
-impl From<Output> for Done {
-    fn from(output: Output) -> Self {
-        Self { output, seen: None }
-    }
-}
-
 pub(super) struct Context {
     pub(super) stop: Stop,
     pub(super) visible: Visible,
     pub(super) redactor: Redactor,
     pub(super) quota: Arc<WriteQuota>,
-    /// The content of the file that the conversation has seen.
-    pub(super) known: Option<Fingerprint>,
+    /// What the conversation has seen of files.
+    pub(super) seen: Arc<SeenFiles>,
 }
 
 /// What a call does with its path. All of it runs on a thread for blocking work.
 pub(super) trait Work: Send + Sync + 'static {
     /// Does it. Each piece of it is bounded, and it looks at [`Context::stop`] by itself.
-    fn run(&self, path: &PathArgument, context: &Context) -> Result<Done, PathError>;
+    fn run(&self, path: &PathArgument, context: &Context) -> Result<Output, PathError>;
 
     /// How much harm a call does that writes, given why its file is asked for.
     fn appraise(&self, _path: &PathArgument, _asked: Vec<String>) -> Option<Danger> {
@@ -250,40 +238,25 @@ impl<W: Work> Prepared for Call<W> {
 
     fn run<'a>(self: Box<Self>, run: Run<'a>) -> BoxFuture<'a, Result<Output, Violation>> {
         Box::pin(async move {
-            let identity = self.0.path.identity();
             let context = Context {
                 stop: Stop::of(&run),
                 visible: run.visible,
                 redactor: run.redactor.clone(),
                 quota: Arc::clone(run.quota),
-                known: run.seen.recall(&identity),
+                seen: Arc::clone(run.seen),
             };
             let work = self.blocking(move |it| it.work.run(&it.path, &context));
-            settle(run.seen, &identity, work.await.flatten())
+            match work.await.flatten() {
+                Ok(output) => Ok(output),
+                Err(PathError::Forbidden(message)) => Err(Violation { message }),
+                Err(error) => {
+                    if matches!(error, PathError::Missing(_)) {
+                        run.seen.forget(&self.0.path.identity());
+                    }
+                    Ok(Output::error(error.to_string()))
+                }
+            }
         })
-    }
-}
-
-/// Remembers what was seen and turns what went wrong into its kind of failure.
-fn settle(
-    seen: &SeenFiles,
-    identity: &str,
-    done: Result<Done, PathError>,
-) -> Result<Output, Violation> {
-    match done {
-        Ok(done) => {
-            if let Some(fingerprint) = done.seen {
-                seen.remember(identity, fingerprint);
-            }
-            Ok(done.output)
-        }
-        Err(PathError::Forbidden(message)) => Err(Violation { message }),
-        Err(error) => {
-            if matches!(error, PathError::Missing(_)) {
-                seen.forget(identity);
-            }
-            Ok(Output::error(error.to_string()))
-        }
     }
 }
 

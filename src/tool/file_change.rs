@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 
 use super::appraisal::{self, Before};
 use super::diff::{Difference, compare};
-use super::file::{Context, Done, PathArgument, Work};
+use super::file::{Context, PathArgument, Work};
 use super::listed::listed;
 use super::text::{Form, Text, decode};
 use super::{Metadata, Output, mask};
@@ -87,14 +87,15 @@ impl Work for Change {
         Some(danger)
     }
 
-    fn run(&self, path: &PathArgument, context: &Context) -> Result<Done, PathError> {
+    fn run(&self, path: &PathArgument, context: &Context) -> Result<Output, PathError> {
         let located = path.locate()?;
         let (old, state) = read(&located)?;
         let shown = path.shown();
-        self.check_unchanged(&shown, state, context.known)?;
+        let identity = path.identity();
+        self.check_unchanged(&shown, state, context.seen.recall(&identity))?;
         let plan = self.plan(&located, &shown, &old, Some(&context.redactor))?;
         if let Some(stopped) = context.stop.reached() {
-            return Ok(stopped.output().into());
+            return Ok(stopped.output());
         }
         let bytes = plan.bytes.len() as u64;
         let after = Fingerprint::of(&plan.bytes);
@@ -106,15 +107,13 @@ impl Work for Change {
             located.replace(&plan.bytes)?;
             format!("{shown}: {}", plan.report)
         };
-        Ok(Done {
-            output: Output::text(report).with(Metadata {
-                path: Some(located.relative().to_owned()),
-                diff: Some(plan.diff.text).filter(|diff| !diff.is_empty()),
-                total_bytes: Some(bytes),
-                ..Metadata::default()
-            }),
-            seen: Some(after),
-        })
+        context.seen.remember(&identity, after);
+        Ok(Output::text(report).with(Metadata {
+            path: Some(located.relative().to_owned()),
+            diff: Some(plan.diff.text).filter(|diff| !diff.is_empty()),
+            total_bytes: Some(bytes),
+            ..Metadata::default()
+        }))
     }
 }
 

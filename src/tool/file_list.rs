@@ -5,11 +5,11 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::file::{Context, Done, PathArgument, Work, tool};
+use super::file::{Context, PathArgument, Work, tool};
 use super::listed::listed;
 use super::name_filter::NameFilter;
 use super::walk::walk;
-use super::{Refusal, Tool};
+use super::{Output, Refusal, Tool};
 use crate::message::DangerLevel;
 use crate::sandbox::paths::{EntryKind, PathError, Roots, Step};
 
@@ -55,7 +55,7 @@ struct List {
 }
 
 impl Work for List {
-    fn run(&self, path: &PathArgument, context: &Context) -> Result<Done, PathError> {
+    fn run(&self, path: &PathArgument, context: &Context) -> Result<Output, PathError> {
         const KINDS: [EntryKind; 2] = [EntryKind::File, EntryKind::Link];
 
         let located = path.locate()?;
@@ -75,8 +75,7 @@ impl Work for List {
         };
         let is_error = none && self.pattern.is_some();
         let more = "[there are more; narrow `pattern` or `path`, or raise `maxResults`]";
-        let output = walked.output(path, files.len(), &text, is_error, more);
-        Ok(output.into())
+        Ok(walked.output(path, files.len(), &text, is_error, more))
     }
 }
 

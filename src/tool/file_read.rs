@@ -7,7 +7,7 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::file::{Context, Done, PathArgument, Work, tool};
+use super::file::{Context, PathArgument, Work, tool};
 use super::text::decode;
 use super::{Metadata, Output, Refusal, Tool};
 use crate::config::FileReadConfig;
@@ -58,9 +58,9 @@ struct Read {
 }
 
 impl Work for Read {
-    fn run(&self, path: &PathArgument, context: &Context) -> Result<Done, PathError> {
+    fn run(&self, path: &PathArgument, context: &Context) -> Result<Output, PathError> {
         if let Some(stopped) = context.stop.reached() {
-            return Ok(stopped.output().into());
+            return Ok(stopped.output());
         }
         let located = path.locate()?;
         check_extension(&self.config, located.relative()).map_err(PathError::Failed)?;
@@ -78,10 +78,8 @@ impl Work for Read {
             )),
         };
         output.metadata.path = Some(located.relative().to_owned());
-        Ok(Done {
-            output,
-            seen: Some(fingerprint),
-        })
+        context.seen.remember(&path.identity(), fingerprint);
+        Ok(output)
     }
 }
 

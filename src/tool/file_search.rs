@@ -8,11 +8,11 @@ use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::file::{Context, Done, PathArgument, Work, tool};
+use super::file::{Context, PathArgument, Work, tool};
 use super::listed::listed;
 use super::name_filter::NameFilter;
 use super::walk::{Walked, walk};
-use super::{Refusal, Tool};
+use super::{Output, Refusal, Tool};
 use crate::message::DangerLevel;
 use crate::sandbox::paths::{EntryKind, Found, PathError, Roots, Step, Visited};
 
@@ -83,18 +83,12 @@ struct Search {
 }
 
 impl Work for Search {
-    fn run(&self, path: &PathArgument, context: &Context) -> Result<Done, PathError> {
+    fn run(&self, path: &PathArgument, context: &Context) -> Result<Output, PathError> {
         let located = path.locate()?;
-        let mut findings = Findings::new(self.max_results, self.output_cap);
+        let mut findings = Findings::new(&self.matcher, self.max_results, self.output_cap);
         let mut searcher = self.searcher();
         let mut search = |file, name: &str| {
-            findings.search(
-                &mut searcher,
-                &self.matcher,
-                file,
-                &listed(name),
-                &context.stop,
-            );
+            findings.search(&mut searcher, file, &listed(name), &context.stop);
             match findings.full {
                 true => Visited::Stopped,
                 false => Visited::All,
@@ -133,8 +127,7 @@ impl Work for Search {
         };
         let more = "[there are more; narrow `pattern`, `path` or `glob`, or raise `maxResults`]";
         let is_error = findings.matches == 0;
-        let output = walked.output(path, findings.matches, &text, is_error, more);
-        Ok(output.into())
+        Ok(walked.output(path, findings.matches, &text, is_error, more))
     }
 }
 

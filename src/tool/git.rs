@@ -19,7 +19,7 @@ use self::arguments::Arguments;
 use super::exec::Exec;
 use super::program::{Commands, ProgramCall, unsafe_git};
 use super::typed::Typed;
-use super::{Facts, Refusal, Tool};
+use super::{Refusal, Tool};
 use crate::classifier::classify_words;
 use crate::config::BashConfig;
 use crate::message::{DangerLevel, ToolCategory};
@@ -63,17 +63,13 @@ fn prepare(commands: &Commands, input: Input) -> Result<ProgramCall, Refusal> {
         unsafe_git(&mut classified, "git-filters", reason);
     }
     let line = ("git", arguments.hardened);
-    let call = commands.call("git", &classified, line, input.timeout, input.network)?;
-    Ok(ProgramCall {
-        facts: Facts {
-            paths: arguments.paths,
-            plain: true,
-            ..call.facts
-        },
-        variables: git_alone(roots.path(RootName::Project), call.network),
-        git: arguments.access,
-        ..call
-    })
+    let mut call = commands.call("git", &classified, line, input.timeout, input.network)?;
+    call.facts.paths = arguments.paths;
+    call.facts.plain = true;
+    let variables = git_alone(roots.path(RootName::Project), call.facts.network);
+    call.command.env.extend(variables);
+    call.command.git = arguments.access;
+    Ok(call)
 }
 
 #[cfg(test)]

@@ -41,11 +41,7 @@ pub fn spec_of<I: JsonSchema>(
     }
 }
 
-/// Parses the input of a call of a tool that [`spec_of`] describes.
-///
-/// # Errors
-///
-/// [`Refusal::Invalid`] that names every field that does not fit.
+/// Parses the input of a call of a tool that [`spec_of`] describes. An error names every field that does not fit.
 pub fn parse<I: DeserializeOwned>(
     spec: &ToolSpec,
     input: &Map<String, Value>,

@@ -7,12 +7,9 @@ use crate::telemetry::{MASK, Redactor};
 /// Checks a change of a file's text for the mask. Returns a note for the model, where it is written.
 ///
 /// A file whose secrets are shown masked must not lose them to the mask: each line with the mask is one that it had, and
-/// as often. Where the file has nothing that is masked,
-/// the mask is the model's own text.
+/// as often. Where the file has nothing that is masked, the mask is the model's own text.
 ///
-/// # Errors
-///
-/// Which line would get the mask in the place of a secret, and what to do; reads after the file's name.
+/// An error says which line would get the mask in the place of a secret, and what to do; reads after the file's name.
 pub(super) fn check(redactor: &Redactor, old: &str, new: &str) -> Result<Option<String>, String> {
     let Some(line) = first_line(old, new) else {
         return Ok(None);

@@ -1,6 +1,5 @@
 //! A call that runs one program, and what the tools `bash` and `git` make theirs of.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -12,19 +11,14 @@ use super::{Facts, Output, Prepared, Refusal, Run, Violation};
 use crate::classifier::{Classification, Finding, Surroundings};
 use crate::config::{BashConfig, NetworkPolicy};
 use crate::message::DangerLevel;
-use crate::sandbox::GitAccess;
+use crate::sandbox::Command;
 use crate::sandbox::paths::RootName;
 
 /// A call that runs one program in the project's folder.
 pub(super) struct ProgramCall {
     pub(super) exec: Exec,
     pub(super) facts: Facts,
-    pub(super) program: String,
-    pub(super) args: Vec<String>,
-    /// Variables besides those of every program.
-    pub(super) variables: BTreeMap<String, String>,
-    pub(super) network: bool,
-    pub(super) git: GitAccess,
+    pub(super) command: Command,
 }
 
 impl Prepared for ProgramCall {
@@ -33,12 +27,7 @@ impl Prepared for ProgramCall {
     }
 
     fn run<'a>(self: Box<Self>, run: Run<'a>) -> BoxFuture<'a, Result<Output, Violation>> {
-        Box::pin(async move {
-            let mut command = self.exec.command(&self.program, self.args, self.network);
-            command.env.extend(self.variables);
-            command.git = self.git;
-            Ok(self.exec.run(command, &run).await)
-        })
+        Box::pin(async move { Ok(self.exec.run(self.command, &run).await) })
     }
 }
 
@@ -73,11 +62,7 @@ impl Commands {
         classified
     }
 
-    /// Makes a call of what the model asked for.
-    ///
-    /// # Errors
-    ///
-    /// [`Refusal::Invalid`] where the time limit is none.
+    /// Makes a call of what the model asked for. Fails where the time limit is none.
     pub(super) fn call(
         &self,
         tool: &str,
@@ -94,11 +79,7 @@ impl Commands {
                 timeout: Some(self.timeout(timeout)?),
                 ..Facts::of_commands(tool, classified)
             },
-            program: program.to_owned(),
-            args,
-            variables: BTreeMap::new(),
-            network,
-            git: GitAccess::ReadOnly,
+            command: self.exec.command(program, args, network),
         })
     }
 

@@ -110,11 +110,8 @@ pub struct Tried {
     pub warnings: Vec<String>,
 }
 
-/// Asks SearXNG something, to see whether it serves.
-///
-/// # Errors
-///
-/// Why it does not, and what to do; reads after its address.
+/// Asks SearXNG something, to see whether it serves. An error says why it does not, and what to do; reads after its
+/// address.
 pub async fn try_searxng(config: &WebSearchConfig, clients: &Clients) -> Result<Tried, String> {
     let Some(base) = &config.searxng_url else {
         return Err("is not configured".to_owned());

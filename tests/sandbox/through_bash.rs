@@ -54,7 +54,7 @@ async fn run(world: &World, mode: Mode, line: &str) -> String {
             emit: &|_, _| {},
             cancel: tokio_util::sync::CancellationToken::new(),
             timeout: PATIENCE,
-            seen: &outrigger::tool::seen::SeenFiles::default(),
+            seen: &Arc::default(),
             redactor: &outrigger::telemetry::Redactor::default(),
             quota: &Arc::default(),
             visible: Arc::new(|_| true),

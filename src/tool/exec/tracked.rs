@@ -21,7 +21,7 @@ impl Exec {
     /// Takes from the hidden files those that git knows as they are.
     pub(super) async fn without_tracked(
         &self,
-        hidden: Vec<PathBuf>,
+        mut hidden: Vec<PathBuf>,
         run: &Run<'_>,
     ) -> Vec<PathBuf> {
         let project = self.roots.path(RootName::Project).to_owned();
@@ -45,7 +45,6 @@ impl Exec {
         let same: Vec<PathBuf> = tokio::task::spawn_blocking(unchanged)
             .await
             .unwrap_or_default();
-        let mut hidden = hidden;
         hidden.retain(|path| !same.contains(path));
         hidden
     }

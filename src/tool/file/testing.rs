@@ -17,7 +17,7 @@ use crate::telemetry::Redactor;
 pub(crate) struct World {
     pub(crate) dir: TempDir,
     pub(crate) roots: Arc<Roots>,
-    pub(crate) seen: SeenFiles,
+    pub(crate) seen: Arc<SeenFiles>,
     pub(crate) redactor: Redactor,
     pub(crate) cancel: CancellationToken,
 }
@@ -32,7 +32,7 @@ impl World {
         let world = Self {
             dir,
             roots,
-            seen: SeenFiles::default(),
+            seen: Arc::default(),
             redactor: Redactor::default(),
             cancel: CancellationToken::new(),
         };

@@ -15,7 +15,8 @@ const MAX_SHOWN_LINE: usize = 400;
 /// How much of a long line is shown before its match, in bytes.
 const SHOWN_BEFORE: usize = 100;
 
-pub(super) struct Findings {
+pub(super) struct Findings<'m> {
+    matcher: &'m RegexMatcher,
     /// The lines: `path:line:text`, with `-` for lines around a match.
     pub(super) text: String,
     pub(super) matches: usize,
@@ -23,43 +24,46 @@ pub(super) struct Findings {
     max_bytes: usize,
     /// A match was met that is not shown any more.
     pub(super) full: bool,
+    /// The file that is searched now, and whether it is binary.
+    name: String,
+    is_binary: bool,
 }
 
-impl Findings {
-    pub(super) fn new(max_matches: usize, max_bytes: usize) -> Self {
+impl<'m> Findings<'m> {
+    pub(super) fn new(matcher: &'m RegexMatcher, max_matches: usize, max_bytes: usize) -> Self {
         Self {
+            matcher,
             text: String::new(),
             matches: 0,
             max_matches,
             max_bytes,
             full: false,
+            name: String::new(),
+            is_binary: false,
         }
     }
 
     /// Searches one file; finds nothing in one that is binary or has a line longer than is searched.
-    pub(super) fn search(
-        &mut self,
-        searcher: &mut Searcher,
-        matcher: &RegexMatcher,
-        file: File,
-        name: &str,
-        stop: &Stop,
-    ) {
+    pub(super) fn search(&mut self, searcher: &mut Searcher, file: File, name: &str, stop: &Stop) {
         let before = (self.text.len(), self.matches, self.full);
-        let mut sink = InFile {
-            all: self,
-            matcher,
-            name,
-            is_binary: false,
-        };
-        let ended = searcher.search_reader(matcher, Stoppable { file, stop }, &mut sink);
+        (self.name, self.is_binary) = (name.to_owned(), false);
+        let ended = searcher.search_reader(self.matcher, Stoppable { file, stop }, &mut *self);
         if let Err(error) = ended {
             tracing::debug!(%error, "a file was not searched to its end");
         }
-        if sink.is_binary {
+        if self.is_binary {
             self.text.truncate(before.0);
             (_, self.matches, self.full) = before;
         }
+    }
+
+    fn add(&mut self, mark: char, number: Option<u64>, line: &[u8], from: usize) {
+        let line = String::from_utf8_lossy(line);
+        let line = line.trim_end_matches(['\r', '\n']);
+        let number = number.unwrap_or_default();
+        let shown = piece(line, from);
+        let line = format!("{}{mark}{number}{mark}{shown}\n", self.name);
+        self.text.push_str(&line);
     }
 }
 
@@ -78,34 +82,15 @@ impl Read for Stoppable<'_> {
     }
 }
 
-struct InFile<'a> {
-    all: &'a mut Findings,
-    matcher: &'a RegexMatcher,
-    name: &'a str,
-    is_binary: bool,
-}
-
-impl InFile<'_> {
-    fn add(&mut self, mark: char, number: Option<u64>, line: &[u8], from: usize) {
-        let line = String::from_utf8_lossy(line);
-        let line = line.trim_end_matches(['\r', '\n']);
-        let number = number.unwrap_or_default();
-        let shown = piece(line, from);
-        let line = format!("{}{mark}{number}{mark}{shown}\n", self.name);
-        self.all.text.push_str(&line);
-    }
-}
-
-impl Sink for InFile<'_> {
+impl Sink for Findings<'_> {
     type Error = io::Error;
 
     fn matched(&mut self, _: &Searcher, found: &SinkMatch<'_>) -> io::Result<bool> {
-        let all = &mut *self.all;
-        if all.text.len() >= all.max_bytes || all.matches >= all.max_matches {
-            all.full = true;
+        if self.text.len() >= self.max_bytes || self.matches >= self.max_matches {
+            self.full = true;
             return Ok(false);
         }
-        all.matches += 1;
+        self.matches += 1;
         let at = self.matcher.find(found.bytes()).ok().flatten();
         let start = at.map_or(0, |at| at.start());
         self.add(':', found.line_number(), found.bytes(), start);
@@ -118,7 +103,7 @@ impl Sink for InFile<'_> {
     }
 
     fn context_break(&mut self, _: &Searcher) -> io::Result<bool> {
-        self.all.text.push_str("--\n");
+        self.text.push_str("--\n");
         Ok(true)
     }
 

@@ -148,7 +148,7 @@ async fn changes_of_others_are_not_overwritten() {
     assert!(output.is_error);
     // Another conversation has seen nothing.
     let other = World {
-        seen: crate::tool::seen::SeenFiles::default(),
+        seen: Arc::default(),
         ..world
     };
     assert!(

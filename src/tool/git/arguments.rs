@@ -25,12 +25,8 @@ pub(super) struct Arguments {
 }
 
 impl Arguments {
-    /// Reads the words of a call.
-    ///
-    /// # Errors
-    ///
-    /// [`Refusal::Violation`] where a word is a path outside the roots or on the deny list;
-    /// [`Refusal::Invalid`] where the words ask for more than git by itself.
+    /// Reads the words of a call. Fails with [`Refusal::Violation`] where a word is a path outside the roots or on the
+    /// deny list, and with [`Refusal::Invalid`] where the words ask for more than git by itself.
     pub(super) fn read(words: Vec<String>, roots: &Roots) -> Result<Self, Refusal> {
         check_form(&words)?;
         let read = Words::read(&words);

@@ -80,13 +80,9 @@ fn names_programs(folder: &str, roots: &Roots, says_so: impl Fn(&str) -> bool) -
 
 /// Whether there is something of that name; what cannot be looked at is.
 fn is_there(path: &str, roots: &Roots) -> bool {
-    let Ok(target) = roots.map(path, Access::Look) else {
-        return true;
-    };
-    match roots.locate(&target, Access::Look) {
-        Ok(located) => !matches!(located.found(), Found::Missing),
-        Err(_) => true,
-    }
+    let target = roots.map(path, Access::Look);
+    let located = target.and_then(|target| roots.locate(&target, Access::Look));
+    !located.is_ok_and(|located| matches!(located.found(), Found::Missing))
 }
 
 /// Whether a text of settings may name a program: it has such a word, in whatever place.

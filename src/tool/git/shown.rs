@@ -67,12 +67,8 @@ fn named(name: &str, roots: &Roots) -> Result<(), Refusal> {
 /// Refuses a folder where files are compared: all in it would be shown.
 fn one_file(name: &str, roots: &Roots) -> Result<(), Refusal> {
     let target = roots.map(name, Access::Look);
-    let located = target
-        .as_ref()
-        .ok()
-        .map(|it| roots.locate(it, Access::Look));
-    let is_folder = matches!(&located, Some(Ok(it)) if matches!(it.found(), Found::Folder(_)));
-    if is_folder {
+    let located = target.and_then(|target| roots.locate(&target, Access::Look));
+    if located.is_ok_and(|it| matches!(it.found(), Found::Folder(_))) {
         return Err(Refusal::Invalid(format!(
             "{name:?} is a folder; with --no-index this tool compares single files"
         )));

@@ -21,11 +21,8 @@ const COUNT: &str = "20";
 /// The longest wait for a place in the rate limit; beyond it the caller gets an error.
 const LONGEST_WAIT: Duration = Duration::from_secs(3);
 
-/// Asks the API, once more where it asks for a moment's patience.
-///
-/// # Errors
-///
-/// Why it failed, distinguished by what the operator has to change; reads after the engine's name.
+/// Asks the API, once more where it asks for a moment's patience. An error says what the operator has to change; reads
+/// after the engine's name.
 pub(super) async fn search(
     clients: &Clients,
     endpoint: &str,

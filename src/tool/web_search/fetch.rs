@@ -31,11 +31,8 @@ impl Fetched {
     }
 }
 
-/// Sends a request and reads its answer; once more where it cannot be reached or failed by itself (5xx).
-///
-/// # Errors
-///
-/// Why there is none, without the URL, which may hold a key.
+/// Sends a request and reads its answer; once more where it cannot be reached or failed by itself (5xx). An error says
+/// why there is none, without the URL, which may hold a key.
 pub(super) async fn fetch(request: RequestBuilder) -> Result<Fetched, String> {
     let work = async {
         let again = request.try_clone();

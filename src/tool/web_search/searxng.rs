@@ -12,11 +12,8 @@ use crate::http::Clients;
 /// The longest text of a box, in characters.
 const BOX: usize = 500;
 
-/// Asks an instance; `engines` empty for its defaults.
-///
-/// # Errors
-///
-/// Why it failed, distinguished by what the operator has to change; reads after the engine's name.
+/// Asks an instance; `engines` empty for its defaults. An error says what the operator has to change; reads after the
+/// engine's name.
 pub(super) async fn search(
     clients: &Clients,
     base_url: &str,

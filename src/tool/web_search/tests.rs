@@ -99,7 +99,7 @@ async fn search(tool: &impl Tool, query: &str) -> (Output, String) {
     let prepared = tool.prepare(&input).unwrap();
     let progress = Mutex::new(String::new());
     let emit = |_, chunk: &str| progress.lock().unwrap().push_str(chunk);
-    let seen = SeenFiles::default();
+    let seen = Arc::<SeenFiles>::default();
     let run = Run {
         emit: &emit,
         cancel: CancellationToken::new(),
