@@ -4,7 +4,7 @@ use tokio::sync::broadcast;
 
 use crate::message::{Notice, Severity};
 
-/// Notices that a session may be behind; older ones it misses, for `mcp:list` has how things stand.
+/// Notices that a session may be behind; older ones it misses.
 const BACKLOG: usize = 64;
 
 /// The way to all sessions; clones lead to the same ones.

@@ -1,6 +1,7 @@
 //! Unified diffs of what a call writes, for the user who is asked and for the client. Pure but for a
 //! deadline, so that a strange pair of texts cannot hold a call up.
 
+use std::io::{self, Write};
 use std::time::Duration;
 
 use similar::{Algorithm, DiffTag, TextDiff};
@@ -47,15 +48,15 @@ pub(crate) fn compare(path: &str, old: Option<&str>, new: &str) -> Difference {
         }
     }
     let path = listed(path);
+    let mut capped = Capped(Vec::new());
     let from = old.map_or("/dev/null".to_owned(), |_| format!("a/{path}"));
-    let unified = diff
+    let written = diff
         .unified_diff()
         .context_radius(CONTEXT)
         .header(&from, &format!("b/{path}"))
-        .to_string();
-    let shown = unified.get(..unified.floor_char_boundary(MAX_DIFF_BYTES));
-    let mut text = visible(shown.unwrap_or_default());
-    if unified.len() > MAX_DIFF_BYTES {
+        .to_writer(&mut capped);
+    let mut text = visible(&String::from_utf8_lossy(&capped.0));
+    if written.is_err() {
         let whole_lines = text.rfind('\n').map_or(0, |end| end + 1);
         text.truncate(whole_lines);
         text.push_str(&format!(
@@ -89,6 +90,25 @@ fn visible(text: &str) -> String {
             }
             shown
         })
+}
+
+/// Takes up to [`MAX_DIFF_BYTES`], then fails: two texts may be 40 MiB.
+struct Capped(Vec<u8>);
+
+impl Write for Capped {
+    fn write(&mut self, piece: &[u8]) -> io::Result<usize> {
+        let room = MAX_DIFF_BYTES - self.0.len();
+        if room == 0 && !piece.is_empty() {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        let taken = piece.get(..room).unwrap_or(piece);
+        self.0.extend_from_slice(taken);
+        Ok(taken.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 #[cfg(test)]

@@ -78,7 +78,10 @@ impl Work for Read {
             )),
         };
         output.metadata.path = Some(located.relative().to_owned());
-        context.seen.remember(&path.identity(), fingerprint);
+        // A call that is given up shows the model nothing.
+        if context.stop.reached().is_none() {
+            context.seen.remember(&path.identity(), fingerprint);
+        }
         Ok(output)
     }
 }

@@ -6,7 +6,7 @@ use crate::support::provider::Turn;
 use crate::support::{Client, Daemon, Provider, eventually};
 
 /// Exchanges that flood the client that never reads, and the bytes of each.
-const FLOODS: usize = 5;
+const FLOODS: usize = 10;
 const FLOOD: usize = 10_000_000;
 
 /// What the daemon may grow by, in bytes. It remembers the answers themselves, which are `FLOODS * FLOOD`; the rest is

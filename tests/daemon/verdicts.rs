@@ -40,15 +40,17 @@ async fn an_edit_that_is_being_checked_is_overtaken_by_a_no() {
     let confirm = client.until("chat:tool-confirm").await["payload"].clone();
     // So long that it is judged for a while.
     let long = "a b c;".repeat(16_000);
-    for (id, more) in [
+    let frames = [
         ("first", json!({"input": {"command": long}})),
         ("second", json!({"input": {"command": "echo c"}})),
         ("no", json!({"approved": false})),
-    ] {
+    ];
+    let frames = frames.map(|(id, more)| {
         let mut frame = approve(&confirm["toolId"], &more);
         frame["id"] = json!(id);
-        client.send(frame).await;
-    }
+        frame
+    });
+    client.send_together(&frames).await;
     let second = client.until("chat:tool-confirm").await["payload"].clone();
     let said = |id: &str| {
         let answer = client.seen.iter().find(|frame| frame["replyTo"] == id);

@@ -25,16 +25,21 @@ pub(super) fn program(args: &[Arg]) -> Option<(String, &[Arg])> {
     let stem = name.strip_suffix(".exe");
     // A file may be named `.exe`.
     let name = stem.filter(|it| !it.is_empty()).unwrap_or(&name);
-    let gnu = name.strip_prefix('g');
-    let name = gnu
-        .filter(|it| TABLE.programs.gnu.contains(*it))
-        .unwrap_or(name);
-    // python3.11 is python, but base64 is not base.
+    let name = without_g(name);
+    // python3.11 is python and gsed-4.8 is sed, but base64 is not base.
     let plain = name.trim_end_matches(|c: char| c.is_ascii_digit() || matches!(c, '.' | '-'));
+    let plain = without_g(plain);
     let versioned =
         !TABLE.interpreters.contains_key(name) && TABLE.interpreters.contains_key(plain);
     let name = if versioned { plain } else { name };
     Some((name.to_owned(), rest))
+}
+
+/// Returns the name that a program of GNU has where it is the system's own.
+fn without_g(name: &str) -> &str {
+    let own = name.strip_prefix('g');
+    own.filter(|own| TABLE.programs.gnu.contains(*own))
+        .unwrap_or(name)
 }
 
 /// Returns what the command wraps; empty if it is no wrapper.

@@ -180,12 +180,12 @@ impl Call {
     }
 
     fn take_rest(&mut self, item: &Json<'_>, answer: &mut Answer) {
-        let field = if self.open.free_text {
+        let key = if self.open.free_text {
             "input"
         } else {
             "arguments"
         };
-        match item.get(field) {
+        match field(item, key) {
             Json::Str(whole) => self.set(whole, answer),
             object @ Json::Object(_) => self.set(&object.to_string(), answer),
             _ => {}

@@ -62,6 +62,15 @@ impl Client {
         self.text(&frame.to_string()).await;
     }
 
+    /// Sends frames of which the daemon is to read the later ones while it works on the first.
+    pub(crate) async fn send_together(&mut self, frames: &[Value]) {
+        for frame in frames {
+            let message = Message::text(frame.to_string());
+            self.socket.feed(message).await.unwrap();
+        }
+        self.socket.flush().await.unwrap();
+    }
+
     /// Sends any text as a frame.
     pub(crate) async fn text(&mut self, text: &str) {
         self.socket.send(Message::text(text)).await.unwrap();

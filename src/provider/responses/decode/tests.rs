@@ -84,6 +84,17 @@ fn arguments(place: u64, delta: &str) -> Value {
 }
 
 #[test]
+fn of_arguments_sent_twice_the_last_run_and_are_kept() {
+    let item = r#"{"type":"function_call","id":"fc_a","call_id":"a","name":"f","arguments":"{\"x\":1}","arguments":"{\"x\":2}","status":"completed"}"#;
+    let done = format!(r#"{{"type":"response.output_item.done","output_index":0,"item":{item}}}"#);
+    let mut decoder = decoder();
+    let mut chunks = Vec::new();
+    decoder.frame("", &done, &mut chunks).unwrap();
+    let sent = format!("{chunks:?}");
+    assert!(sent.contains("2") && !sent.contains("1"), "{sent}");
+}
+
+#[test]
 fn calls_that_overlap_are_kept_apart_and_in_order() {
     let (chunks, outcome) = read(&[
         created(),

@@ -121,7 +121,7 @@ fn more_entries_than_are_looked_at_are_said() {
     assert!(roots.hidden_within(4, SystemTime::now()).complete);
 }
 
-/// About ten seconds: as many files as a project of today has.
+/// Some seconds; a project of today has several times as many files.
 #[test]
 fn a_large_project_is_looked_through() {
     let (_place, roots) = world();
