@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What the daemon adds: to its start, to each delta, to a flood of them, to a tool turn, to memory. One run, one table.
 
-    .ci/dist && benches/daemon.py [target/dist/outrigger]
+    cargo build --profile dist && benches/daemon.py [target/dist/outrigger]
 
 A provider of its own on loopback, the daemon between it and this client, and as the floor the same
 client straight on the provider: compare columns of one run, not of two machines. Python's standard

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """How cost grows: with the history, the conversations, a command's output, the tools, the replay log.
 
-    .ci/dist && benches/growth.py [target/dist/outrigger]
+    cargo build --profile dist && benches/growth.py [target/dist/outrigger]
 
 One table for each, on the provider and the client of `daemon.py`. The floor of a request is the same bytes
 posted by this client straight to the provider. Nothing here asserts a time.

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Whether the daemon holds out: many conversations stream at once, and memory, descriptors and threads are watched.
 
-    .ci/dist && benches/soak.py [--seconds 60] [--conversations 1000] [--connections 50] [--rate 20] [BINARY]
+    cargo build --profile dist && benches/soak.py [--seconds 60] [--conversations 1000] [--connections 50] [--rate 20] [BINARY]
 
 A provider of its own on loopback streams deltas at the rate given to each conversation, in turns: a turn with a tool
 call (`file_read`), a turn of text, and the next send. Each delta carries its number, so that a lost, doubled or
