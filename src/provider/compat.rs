@@ -20,7 +20,7 @@ use super::chat::decode::ChatWire;
 use super::decode::Wire;
 use super::http::{Clients, Draft, Endpoint};
 use super::notices::{images_left_out, no_tools};
-use super::quirks::repair::{self, Learned};
+use super::quirks::repair::{self, Learned, Repair};
 use super::quirks::{GENERIC_VENDOR, Quirks, url, vendor};
 use super::responses::decode::ResponsesWire;
 use super::{
@@ -73,15 +73,15 @@ impl Server {
     /// Sends one turn, with what is known of the model and what the server's complaints add to it.
     async fn answer(&self, request: Request<'_>) -> Result<ChunkStream, ProviderError> {
         let vendor = self.vendor();
-        let known = self.learned.quirks(vendor, request.model);
-        let mut quirks = known;
+        let mut quirks = self.learned.quirks(vendor, request.model);
+        let mut repairs = Vec::new();
         let mut mistake = self.learned.take_mistake(request.cache_key);
         loop {
             let (draft, wire) = self.draft(&request, &quirks, mistake.as_deref())?;
             let error = match self.endpoint.stream(&request, &draft, wire).await {
                 Ok(chunks) => {
-                    if quirks != known {
-                        self.learned.remember(vendor, request.model, quirks);
+                    if !repairs.is_empty() {
+                        self.learned.remember(vendor, request.model, &repairs);
                     }
                     return Ok(self.watched(request.cache_key, chunks));
                 }
@@ -93,8 +93,9 @@ impl Server {
             }
             let start = Quirks::of(vendor, request.model);
             match repair::find(&error, &draft.body, &start, &quirks) {
-                Some(repaired) => {
+                Some((repair, repaired)) => {
                     tracing::debug!(model = request.model, %error, "request refused, repaired");
+                    repairs.push(repair);
                     quirks = repaired;
                 }
                 None => return Err(self.advised(error)),
@@ -220,12 +221,8 @@ impl Provider for Server {
             let by_id = models.iter().map(|model| (model.id.clone(), model.clone()));
             *self.listed.lock() = by_id.collect();
             for model in models.iter().filter(|model| !model.supports_tools) {
-                let known = self.learned.quirks(vendor, &model.id);
-                let quirks = Quirks {
-                    tools: false,
-                    ..known
-                };
-                self.learned.remember(vendor, &model.id, quirks);
+                let without_tools: Repair = |quirks| quirks.tools = false;
+                self.learned.remember(vendor, &model.id, &[without_tools]);
             }
             Ok(models)
         }

@@ -21,16 +21,16 @@ const MAX_MODELS: usize = 256;
 const MAX_MISTAKES: usize = 256;
 
 /// Changes one of the flags.
-type Repair = fn(&mut Quirks);
+pub(crate) type Repair = fn(&mut Quirks);
 
-/// Returns the flags with the change that an error requires, if the refused body has what it complains about; `None`
-/// where nothing changes. `start` are the flags before any repair, `now` those of the refused request.
+/// Returns the repair that an error requires and the flags with it, if the refused body has what it complains about;
+/// `None` where nothing changes. `start` are the flags before any repair, `now` those of the refused request.
 pub(crate) fn find(
     error: &ProviderError,
     body: &Value,
     start: &Quirks,
     now: &Quirks,
-) -> Option<Quirks> {
+) -> Option<(Repair, Quirks)> {
     let (ErrorKind::InvalidRequest
     | ErrorKind::NotFound
     | ErrorKind::NoTools
@@ -59,7 +59,7 @@ pub(crate) fn find(
     if now.reasoning_back != start.reasoning_back {
         repaired.reasoning_back = now.reasoning_back;
     }
-    (repaired != *now).then_some(repaired)
+    (repaired != *now).then_some((repair, repaired))
 }
 
 struct Complaint<'a> {
@@ -228,12 +228,15 @@ impl Learned {
         known.unwrap_or_else(|| Quirks::of(vendor, model))
     }
 
-    /// Remembers flags that a request was accepted with.
-    pub(crate) fn remember(&self, vendor: &str, model: &str, quirks: Quirks) {
+    /// Remembers the repairs of a request that was accepted, beside those that other requests needed meanwhile.
+    pub(crate) fn remember(&self, vendor: &str, model: &str, repairs: &[Repair]) {
         let mut known = self.quirks.lock();
         let key = (vendor.to_owned(), model.to_owned());
         if known.len() < MAX_MODELS || known.contains_key(&key) {
-            known.insert(key, quirks);
+            let quirks = known
+                .entry(key)
+                .or_insert_with(|| Quirks::of(vendor, model));
+            repairs.iter().for_each(|repair| repair(quirks));
         }
     }
 

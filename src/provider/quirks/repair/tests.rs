@@ -19,7 +19,7 @@ fn refused(message: &str, code: Option<&str>) -> ProviderError {
 }
 
 fn found(message: &str, body: &Value) -> Option<Quirks> {
-    find(&refused(message, None), body, &START, &START)
+    Some(find(&refused(message, None), body, &START, &START)?.1)
 }
 
 #[test]
@@ -221,7 +221,7 @@ fn complaints_of_servers() {
     }
     let coded = refused("wrong id", Some("3280"));
     assert_eq!(
-        find(&coded, &history, &START, &START),
+        find(&coded, &history, &START, &START).map(|(_, quirks)| quirks),
         Some(Quirks {
             short_ids: true,
             ..START
@@ -233,7 +233,7 @@ fn complaints_of_servers() {
 fn a_repair_is_tried_once_and_only_for_refused_requests() {
     let body = json!({"messages": [], "tools": [{}]});
     let mut error = refused("this model does not support tools", None);
-    let without = find(&error, &body, &START, &START).unwrap();
+    let (_, without) = find(&error, &body, &START, &START).unwrap();
     assert_eq!(find(&error, &body, &START, &without), None);
     for kind in [
         ErrorKind::RateLimit,
@@ -272,16 +272,21 @@ fn no_flag_is_changed_to_and_fro() {
 #[test]
 fn repairs_are_remembered_by_model_within_a_bound() {
     let learned = Learned::default();
+    let without_tools: Repair = |quirks| quirks.tools = false;
+    let without_temperature: Repair = |quirks| quirks.temperature = false;
+    // Of two turns that began together.
+    learned.remember("generic", "a", &[without_temperature]);
+    learned.remember("generic", "a", &[without_tools]);
     let repaired = Quirks {
         tools: false,
+        temperature: false,
         ..GENERIC
     };
-    learned.remember("generic", "a", repaired);
     assert_eq!(learned.quirks("generic", "a"), repaired);
     assert_eq!(learned.quirks("generic", "b"), GENERIC);
     assert_eq!(learned.quirks("vllm", "a"), Quirks::of("vllm", "a"));
     for number in 0..2 * MAX_MODELS {
-        learned.remember("generic", &number.to_string(), repaired);
+        learned.remember("generic", &number.to_string(), &[without_tools]);
     }
     assert_eq!(learned.quirks.lock().len(), MAX_MODELS);
 }
