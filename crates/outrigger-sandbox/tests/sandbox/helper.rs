@@ -1,11 +1,10 @@
 //! A helper that cannot do all of its work.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 
 use outrigger_sandbox::{LANDLOCK, Mode, Sandbox, Settings};
 
-use crate::support::{World, eventually, processes_with};
+use crate::support::{World, eventually, processes_with, write_program};
 
 /// A supervisor that fails after it has started the program puts things back when the program is dead, not before.
 #[tokio::test]
@@ -21,8 +20,7 @@ async fn one_that_cannot_supervise_leaves_nothing_running() {
             lead.display(),
             crate::HELPER,
         );
-        fs::write(&helper, text).unwrap();
-        fs::set_permissions(&helper, fs::Permissions::from_mode(0o755)).unwrap();
+        write_program(&helper, &text);
         let sandbox = Sandbox::new(Settings {
             helper,
             ceiling: mode,

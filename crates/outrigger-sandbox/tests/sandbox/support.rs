@@ -154,6 +154,17 @@ pub(crate) fn own_children() -> Vec<String> {
     found
 }
 
+/// Writes a program. Another process does it: what a test starts while this one writes a file holds it open for a moment,
+/// and no program runs that is open for writing.
+pub(crate) fn write_program(path: &Path, text: &str) {
+    let written = std::process::Command::new("sh")
+        .args(["-c", "printf %s \"$1\" > \"$2\" && chmod 755 \"$2\"", "sh"])
+        .arg(text)
+        .arg(path)
+        .status();
+    assert!(written.unwrap().success());
+}
+
 pub(crate) fn is_empty(directory: &Path) -> bool {
     fs::read_dir(directory).unwrap().next().is_none()
 }

@@ -165,9 +165,14 @@ fn an_ordinary_user_gets_told_what_it_may_not() {
         ] {
             std::os::unix::fs::chown(at(path), Some(USER), Some(USER)).unwrap();
         }
-        // The program itself may lie where only root looks.
+        // The program itself may lie where only root looks. What another test starts while this process writes a file
+        // holds it open for a moment, and no program runs that is open for writing. So `cp` writes it.
         let copy = at("program");
-        fs::copy(std::env::current_exe().unwrap(), &copy).unwrap();
+        let copied = Command::new("cp")
+            .arg(std::env::current_exe().unwrap())
+            .arg(&copy)
+            .status();
+        assert!(copied.unwrap().success());
         let arguments: Vec<_> = child.get_args().map(ToOwned::to_owned).collect();
         child = Command::new(copy);
         child
