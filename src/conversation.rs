@@ -115,6 +115,7 @@ pub(crate) async fn run(
     let wait = cancel.run_until_cancelled(predecessor_gone.cancelled());
     let never = std::future::pending();
     mailbox.take_commands_during(context, never, wait).await;
+    // A send that is taken is placed in the state; the next round runs it.
     loop {
         if cancel.is_cancelled() {
             return mailbox.state.drop_waiting(context);
@@ -210,13 +211,13 @@ async fn run_exchange(mailbox: &mut Mailbox, context: &Context, send: QueuedSend
     });
     let (limit, setting) = time_limit(&setup, context);
     let stopwatch = Stopwatch::start(limit);
-    let mut found = Ok(());
-    // Where there is nothing to find, nobody else gets a word in before the start.
+    let mut model_found = Ok(());
+    // Not awaited where the model is known: `drive` would take commands before the start is emitted.
     if setup.model.is_empty() {
         let find = find_model(context, &setup, &cancel);
         let model = drive(mailbox, context, &stopwatch, find).await;
         let model = model.unwrap_or_else(|| Err(end_by_fault(context, &setup)));
-        found = model.map(|model| setup.model = model);
+        model_found = model.map(|model| setup.model = model);
     }
     let span = tracing::info_span!(
         "exchange",
@@ -224,12 +225,13 @@ async fn run_exchange(mailbox: &mut Mailbox, context: &Context, send: QueuedSend
         provider = setup.provider_id,
         model = setup.model,
     );
+    // Also where no model was found: a client that has a start waits for an end.
     let mut transcript = Transcript::new(context, &setup.message_id);
     let begun = span.in_scope(|| {
         let transcript = &mut transcript;
         begin(transcript, context, &setup, history, &steered_before)
     });
-    let mut ended = match begun.and(found) {
+    let mut ended = match begun.and(model_found) {
         Ok(()) => {
             let (transcript, steered) = (&mut transcript, &mut steered);
             let run = exchange::run(&setup, context, transcript, steered, &stopwatch, &cancel);

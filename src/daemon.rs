@@ -148,6 +148,7 @@ fn audit(config: Option<&AuditConfig>, roots: &Roots) -> Result<Audit, Fatal> {
     };
     let shown = config.path.display();
     let hint = "set audit.path to a file outside the project and its central storage, which the daemon may write";
+    // By its text, which is enough here: the operator's own setting, read once, before any tool runs.
     let real = real_path(&config.path);
     if [RootName::Project, RootName::Central]
         .iter()

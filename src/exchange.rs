@@ -5,7 +5,8 @@
 //! with an error, a cancelled token ends it soon. Its first and its last event are emitted by its
 //! `Transcript`, which its conversation makes and ends, so there is exactly one of each.
 //!
-//! Read next: `turn` (one turn of the model), `calls` (its calls), `transcript` (what is emitted and remembered).
+//! Read next: `turn` (one turn of the model: `request`, `stream_turn`), `calls` (its calls: `run_calls`, `refuse_calls`),
+//! `transcript` (what is emitted and remembered).
 
 pub(crate) mod accumulator;
 pub(crate) mod budget;
@@ -41,7 +42,7 @@ use stopwatch::Stopwatch;
 use transcript::Transcript;
 use turn::ToolOffer;
 
-/// Most continuations where the provider pauses (`pause_turn`) during the final answer, which has no tools.
+/// Most turns of the final answer, which has no tools: a provider may pause in it (`pause_turn`), and then goes on.
 const MAX_FINAL_TURNS: u32 = 4;
 
 /// The nudge sent when the model answers tool results with an empty reply.
@@ -52,7 +53,7 @@ const NUDGE: &str = "Continue.";
 pub(crate) struct Ended {
     pub stop: StopReason,
     pub error: Option<ChatError>,
-    /// Whether text was cut.
+    /// Whether what was shown of a turn is not whole: text was cut or, where the provider failed, thinking or a call.
     pub partial: bool,
     /// Turns that ended well.
     pub turns: u32,
@@ -158,6 +159,7 @@ impl Exchange<'_> {
                 .await;
         }
         for turn in 0..self.setup.max_turns {
+            // One byte: only a history that is full already stops here.
             if let Err(full) = self.context.conversation.history.room_for(1) {
                 let error = failure::history_full(full, self.setup);
                 return Leave::Failed(StopReason::Error, error);
@@ -188,22 +190,24 @@ impl Exchange<'_> {
         self.transcript.record_reply(reply);
         self.ledger.keep_context_tokens();
         if calls.is_empty() {
-            let goes_on = self.take_steered()
-                || stop == Stop::Pause
-                || (stop == Stop::EndTurn && is_empty && self.nudge());
-            self.progress.after_results = false;
-            return match goes_on {
-                true => Ok(()),
-                false => Err(Leave::Stop(stop_reason(stop))),
-            };
+            let after_results = std::mem::take(&mut self.progress.after_results);
+            if self.take_steered() || stop == Stop::Pause {
+                return Ok(());
+            }
+            if after_results && is_empty && stop == Stop::EndTurn && !self.progress.nudged {
+                self.nudge();
+                return Ok(());
+            }
+            return Err(Leave::Stop(stop_reason(stop)));
         }
-        let cuts = [Some(Fault::Truncated), Some(Fault::TurnCut)];
-        let truncated = streamed.faults.iter().any(|fault| cuts.contains(fault));
+        let was_cut = |fault: &Option<_>| matches!(fault, Some(Fault::Truncated | Fault::TurnCut));
+        let truncated = streamed.faults.iter().any(was_cut);
         self.run_calls(&request, calls, streamed.faults).await?;
         if matches!(stop, Stop::Refusal | Stop::ContentFilter) {
             return Err(Leave::Stop(stop_reason(stop)));
         }
         self.progress.after_results = true;
+        // The second turn in a row that the token limit cut is the last.
         if truncated && self.progress.truncated {
             return Err(Leave::Stop(StopReason::MaxTokens));
         }
@@ -216,35 +220,34 @@ impl Exchange<'_> {
     async fn answer_without_tools(&mut self, first: u32, stop: StopReason) -> Leave {
         for turn in first..first.saturating_add(MAX_FINAL_TURNS) {
             let span = tracing::info_span!("turn", turn, forced = true);
-            let request = self.request(turn, ToolChoice::None);
-            let streamed = self.stream_turn(&request).instrument(span.clone());
-            let streamed = match streamed.await {
-                Ok(streamed) => streamed,
+            match self.final_turn(turn).instrument(span).await {
+                Ok(Stop::Pause) => {}
+                Ok(_) => break,
                 Err(leave) => return leave,
-            };
-            let calls = streamed.reply.calls.clone();
-            self.transcript.record_reply(streamed.reply);
-            self.ledger.keep_context_tokens();
-            let reason = "no more calls are possible in this exchange";
-            span.in_scope(|| self.refuse_calls(&calls, reason, &Metadata::default()));
-            if streamed.stop != Stop::Pause {
-                break;
             }
         }
         Leave::Stop(stop)
     }
 
-    /// Asks a model that answered results with nothing at all to go on, once in an exchange; returns whether it did
-    /// (`docs/providers.md`, "Stop reasons").
-    fn nudge(&mut self) -> bool {
-        if !self.progress.after_results || self.progress.nudged {
-            return false;
-        }
+    /// Streams a turn without tools and remembers the reply; calls in it are refused.
+    async fn final_turn(&mut self, turn: u32) -> Result<Stop, Leave> {
+        let request = self.request(turn, ToolChoice::None);
+        let streamed = self.stream_turn(&request).await?;
+        let calls = streamed.reply.calls.clone();
+        self.transcript.record_reply(streamed.reply);
+        self.ledger.keep_context_tokens();
+        let reason = "no more calls are possible in this exchange";
+        self.refuse_calls(&calls, reason, &Metadata::default());
+        Ok(streamed.stop)
+    }
+
+    /// Asks a model that answered results with nothing at all to go on (`docs/providers.md`, "Stop reasons").
+    /// The client sees it as a message of the user.
+    fn nudge(&mut self) {
         self.progress.nudged = true;
         let content = vec![Part::text(NUDGE)];
         self.ledger.gauge.said(&content);
         self.transcript.record(Message::User(content));
-        true
     }
 
     /// Adds what the user said meanwhile; returns whether there was something.
@@ -263,7 +266,8 @@ impl Exchange<'_> {
         let (provider, model) = (Arc::clone(&self.setup.provider), self.setup.model.clone());
         let cancel = self.cancel.clone();
         // Not among the exchanges that a shutdown waits for: nothing is lost by dropping it.
-        tokio::spawn(async move { cancel.run_until_cancelled(provider.look_up(&model)).await });
+        let look_up = async move { cancel.run_until_cancelled(provider.look_up(&model)).await };
+        tokio::spawn(look_up.in_current_span());
     }
 
     fn emit(&self, event: Event) {

@@ -2,8 +2,8 @@
 //!
 //! A provider turns a [`Request`] into its own wire format and the answer back into [`Chunk`]s.
 //! All that is specific to one vendor stays inside its module, the form of tool results included.
-//! Whether a failed turn is tried again is decided by the exchange with `retry`. Here a request is only sent once more
-//! where it was refused for something that can be left out, or met a dead connection. Nothing here keeps a conversation.
+//! Whether a failed turn is tried again is decided by the exchange with `retry`. Here a request is only sent again
+//! without something that the server refused, with the server's complaint about a call, or over a dead connection. Nothing here keeps a conversation.
 
 mod anthropic;
 mod arguments;

@@ -51,7 +51,7 @@ struct Calls<'a> {
     exchange: &'a Exchange<'a>,
     turn: u32,
     tools: &'a ToolSet,
-    /// Permits for those that run at once.
+    /// Those that may run at once.
     slots: Semaphore,
     violations: Mutex<Violations>,
 }
@@ -193,7 +193,7 @@ impl Calls<'_> {
     }
 
     fn violate(&self, call: &ToolCall, violation: Violation) -> Box<Output> {
-        self.rule(call, Ruling::refused(By::Sandbox));
+        self.record_ruling(call, Ruling::refused(By::Sandbox));
         let mut violations = self.violations.lock();
         violations.count += 1;
         let count = violations.count;
@@ -208,7 +208,7 @@ impl Calls<'_> {
         output
     }
 
-    fn rule(&self, call: &ToolCall, ruling: Ruling) {
+    fn record_ruling(&self, call: &ToolCall, ruling: Ruling) {
         let executions = &self.exchange.context.session.executions;
         executions.rule(&call.id, ruling);
     }

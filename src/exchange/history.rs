@@ -1,4 +1,5 @@
-//! What a conversation remembers, kept valid: every call answered exactly once, right after its reply.
+//! What a conversation remembers. While calls run their results are missing; in what a request is made of, every call
+//! is answered exactly once, right after its reply.
 
 mod room;
 

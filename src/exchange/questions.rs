@@ -213,6 +213,7 @@ impl Questions {
         let next = deadlines(&self.open.lock());
         tokio::select! {
             () = sleep_until(next) => Due::Expiry,
+            // None is late then; who waits comes again, with the new deadline.
             () = self.opened.notified() => Due::Expiry,
             Some(Ok(checked)) = poll_fn(|task| self.checks.lock().poll_join_next(task)) => {
                 Due::Checked(checked)

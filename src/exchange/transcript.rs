@@ -18,7 +18,8 @@ use crate::units::millis;
 
 type Sink = dyn Fn(Event, Option<&RequestId>) + Send + Sync;
 
-/// The way of events to whoever follows a session: takes them in order, never waits, never fails.
+/// The way of events to whoever follows a session: takes them in order, never waits, never fails. In a session it is
+/// `Feed::append` (`Session::new`).
 #[derive(Clone)]
 pub(crate) struct Events(Arc<Sink>);
 

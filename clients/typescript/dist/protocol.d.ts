@@ -2165,7 +2165,7 @@ export interface StreamEnd {
      */
     stopReason: StopReason;
     /**
-     * Whether text was cut.
+     * Whether what was shown of a turn is not whole: text was cut or, where the provider failed, thinking or a call.
      */
     partial: boolean;
     /**

@@ -1,5 +1,5 @@
 // Made of fixtures/schema/protocol.schema.json by `npm run build`; do not edit.
-// SHA-256 of it: c02793166ade48807f91ac45c82c689d725e20fc7ea3968d1cbd80acf99b0178
+// SHA-256 of it: 22fcfd222b4887ffa25cfe68705bf5a944375cf07a26d6003a7dfed516af3caf
 //
 // A client ignores types, fields and values that it does not know: the daemon may add all three
 // within version 1. Only `session:ready` of a resumed socket has no `seq`.
@@ -2237,7 +2237,7 @@ export interface StreamEnd {
    */
   stopReason: StopReason;
   /**
-   * Whether text was cut.
+   * Whether what was shown of a turn is not whole: text was cut or, where the provider failed, thinking or a call.
    */
   partial: boolean;
   /**

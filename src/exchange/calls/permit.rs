@@ -44,16 +44,16 @@ impl Calls<'_> {
                     true => By::Remembered,
                     false => By::Policy,
                 };
-                self.rule(call, Ruling::run(by));
+                self.record_ruling(call, Ruling::run(by));
                 Ok(permitted)
             }
             Decision::Refuse(reason) => {
-                self.rule(call, Ruling::refused(By::Policy));
+                self.record_ruling(call, Ruling::refused(By::Policy));
                 Err(denied(format!("not allowed: {reason}")))
             }
             Decision::Ask(reason) => {
                 if self.exchange.context.services.config.approval.unattended == Unattended::Deny {
-                    self.rule(call, Ruling::refused(By::Unattended));
+                    self.record_ruling(call, Ruling::refused(By::Unattended));
                     return Err(denied(format!(
                         "not allowed: {reason}, and nobody is there to answer; do without this call"
                     )));

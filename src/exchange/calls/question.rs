@@ -65,7 +65,7 @@ impl Calls<'_> {
         let exchange = self.exchange;
         let _pause = exchange.stopwatch.pause();
         let since = Instant::now();
-        let (verdict, answer) = oneshot::channel();
+        let (sender, verdict) = oneshot::channel();
         let redactor = &exchange.context.services.redactor;
         let preview = cancel
             .run_until_cancelled(permitted.prepared.preview())
@@ -91,7 +91,7 @@ impl Calls<'_> {
             tool: Arc::clone(tool),
             remember: permitted.facts.remember.clone(),
             may_remember: exchange.setup.trust != TrustLevel::Supervised,
-            verdict,
+            sender,
         };
         let executions = &exchange.context.session.executions;
         executions.update(&call.id, |record| record.approval.asked = true);
@@ -102,7 +102,7 @@ impl Calls<'_> {
         let verdict = tokio::select! {
             biased;
             // Dropped without an answer where it could not be asked.
-            verdict = answer => verdict.unwrap_or(Verdict::Cancelled),
+            verdict = verdict => verdict.unwrap_or(Verdict::Cancelled),
             () = cancel.cancelled() => {
                 let ours = |open: &Open| open.tool_id == call.id;
                 questions.withdraw(ours, SettledBy::Cancel, exchange.context);
@@ -120,7 +120,7 @@ impl Calls<'_> {
                 waited_ms: millis(since.elapsed()),
             };
         });
-        self.rule(call, ruling(&verdict));
+        self.record_ruling(call, ruling(&verdict));
         self.apply(call, tool, permitted, verdict, cancel).await
     }
 
@@ -141,7 +141,7 @@ impl Calls<'_> {
                 // The user wrote it, so nothing is asked again; what is refused stays refused.
                 match self.decide(call, tool, &edited, 1) {
                     Decision::Refuse(reason) => {
-                        self.rule(call, Ruling::refused(By::Policy));
+                        self.record_ruling(call, Ruling::refused(By::Policy));
                         Err(denied(format!("not allowed as edited: {reason}")))
                     }
                     Decision::Run { .. } | Decision::Ask(_) => Ok(edited),

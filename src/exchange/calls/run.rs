@@ -1,4 +1,4 @@
-//! A call that may run: it waits for a permit and for its files, runs under a clock, and its output is streamed.
+//! A call that may run: it waits for a slot and for its files, runs under a clock, and its output is streamed.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ use crate::units::millis;
 const END_GRACE: Duration = Duration::from_secs(10);
 
 impl Calls<'_> {
-    /// Waits for a permit and for the files, then runs the call; returns what came of it, and how long it ran.
+    /// Waits for a slot and for the files, then runs the call; returns what came of it, and how long it ran.
     pub(super) async fn run(
         &self,
         call: &ToolCall,
@@ -69,8 +69,8 @@ impl Calls<'_> {
         (output, Some(ran))
     }
 
-    /// Takes a permit to run, waiting for it as long as others run: a call that was approved runs. `None` on a cancel.
-    /// What holds a permit may wait for files, but what waits for a permit holds none.
+    /// Takes a slot (`tools.max_concurrent`), waiting for it as long as others run: a call that was approved runs. `None` on a cancel.
+    /// What holds a slot may wait for files, but what waits for a slot holds none.
     async fn slot(
         &self,
         call: &ToolCall,

@@ -28,7 +28,7 @@ pub(crate) struct ApprovalQuestion {
     pub remember: Option<RememberKey>,
     /// Whether an approval may be remembered: not under `supervised`, where every call is asked for.
     pub may_remember: bool,
-    pub verdict: oneshot::Sender<Verdict>,
+    pub sender: oneshot::Sender<Verdict>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -153,7 +153,7 @@ impl Questions {
             (false, false) => Verdict::Denied(reason),
             (false, true) => Verdict::Unattended,
         };
-        let accepted = approval.verdict.send(verdict).is_ok();
+        let accepted = approval.sender.send(verdict).is_ok();
         Ok(Event::ChatToolApproveResult(Approved { tool_id, accepted }))
     }
 }
@@ -167,7 +167,7 @@ impl ApprovalQuestion {
         let resolved = self.resolved(outcome, by);
         context.events().emit(Event::ChatToolResolved(resolved));
         // Who waited may be gone.
-        drop(self.verdict.send(verdict));
+        drop(self.sender.send(verdict));
     }
 
     fn resolved(&self, outcome: Outcome, by: By) -> ToolResolved {

@@ -68,7 +68,7 @@ pub struct StreamEnd {
     pub message_id: MessageId,
     /// Why it ended.
     pub stop_reason: StopReason,
-    /// Whether text was cut.
+    /// Whether what was shown of a turn is not whole: text was cut or, where the provider failed, thinking or a call.
     pub partial: bool,
     /// Provider calls that ended well.
     pub turns: u32,

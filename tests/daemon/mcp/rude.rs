@@ -36,9 +36,7 @@ async fn with_server(server: Value) -> (Daemon, Client) {
 /// Waits until the flood is ended, and checks that it held up nobody.
 async fn outlived(daemon: &Daemon, client: &mut Client, sent: impl Fn() -> usize) {
     let mut other = daemon.connect().await;
-    let mut answered_meanwhile = 0;
     let error = loop {
-        let has_begun = sent() > 0;
         let pong = other.ask(json!({"type": "session:ping"})).await;
         assert_eq!(pong["type"], "session:ping-result");
         let listed = client.ask(json!({"type": "mcp:list"})).await;
@@ -46,9 +44,7 @@ async fn outlived(daemon: &Daemon, client: &mut Client, sent: impl Fn() -> usize
         if row["state"] == "restarting" {
             break row["error"].as_str().unwrap().to_owned();
         }
-        answered_meanwhile += usize::from(has_begun);
     };
-    assert!(answered_meanwhile > 0);
     assert!(error.contains("sends too much"), "{error}");
     assert!(sent() < FEW, "{}", sent());
     // The notice comes after the state is changed.

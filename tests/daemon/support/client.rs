@@ -1,11 +1,14 @@
 //! A client that remembers everything it was told.
 
+use std::pin::pin;
+use std::time::Duration;
+
 use futures::{SinkExt, StreamExt};
 use serde_json::{Value, json};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::time::Instant;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
-use tokio_tungstenite::tungstenite::{Error, Message};
+use tokio_tungstenite::tungstenite::{Bytes, Error, Message};
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream};
 
 use super::Daemon;
@@ -14,6 +17,9 @@ use super::waiting::PATIENCE;
 /// How many of the last frames a failure shows, and how many characters of each.
 const SHOWN_FRAMES: usize = 40;
 const SHOWN_CHARS: usize = 300;
+
+/// How often a client that does not read says that it is there.
+const ALIVE_EVERY: Duration = Duration::from_secs(5);
 
 /// A socket on a session.
 pub(crate) struct Client {
@@ -55,6 +61,19 @@ impl Client {
         };
         client.until("session:ready").await;
         client
+    }
+
+    /// Waits without reading, and says meanwhile that the client is there: a socket from which nothing comes for 45 s is
+    /// closed, which a busy machine makes of a wait of 10 s.
+    pub(crate) async fn unread<T>(&mut self, future: impl Future<Output = T>) -> T {
+        let mut future = pin!(future);
+        let mut alive = tokio::time::interval(ALIVE_EVERY);
+        loop {
+            tokio::select! {
+                output = &mut future => return output,
+                _ = alive.tick() => self.message(Message::Pong(Bytes::new())).await.unwrap(),
+            }
+        }
     }
 
     /// Sends a frame.

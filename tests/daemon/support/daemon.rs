@@ -53,6 +53,9 @@ impl Daemon {
             "server": { "port": 0 },
             "project": { "root": project, "central": folder.path().join("central") },
             "chat": { "provider": "test" },
+            // A busy machine takes longer than what is short enough for a user.
+            "approval": { "timeout": "10m" },
+            "tools": { "timeout": "10m", "bash": { "timeout": "10m" } },
             "providers": { "test": {
                 "kind": "openai", "wire": "chat", "base_url": provider.url(),
                 "api_key": "test-key-0123456789", "model": "test-model", "max_retries": 0,
