@@ -19,13 +19,6 @@ const MAX_BLANK_BYTES: usize = 1024 * 1024;
 /// Bytes shown of a body that is no answer.
 pub(super) const SHOWN_BYTES: usize = 200;
 
-/// How the wire format cuts a stream into frames.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Framing {
-    Sse,
-    Ndjson,
-}
-
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Frame {
     /// The event's name; empty where it has none.
@@ -67,14 +60,14 @@ pub(super) struct Frames {
 }
 
 impl Frames {
-    /// `content_type` is the header's value, empty where there was none.
-    pub(super) fn new(framing: Framing, content_type: &str) -> Self {
+    /// `is_ndjson` is what the wire format says, `content_type` the header's value, empty where there was none.
+    pub(super) fn new(is_ndjson: bool, content_type: &str) -> Self {
         let content_type = content_type.to_ascii_lowercase();
         Self {
-            is_ndjson: framing == Framing::Ndjson || content_type.contains("ndjson"),
+            is_ndjson: is_ndjson || content_type.contains("ndjson"),
             is_event_stream: content_type.contains("event-stream"),
             lines: Lines {
-                cr_ends: framing == Framing::Sse,
+                cr_ends: !is_ndjson,
                 ..Lines::default()
             },
             form: Form::Blank,

@@ -60,10 +60,10 @@ async fn check(wire: Wire, content_type: &str, variants: Vec<Variant>) {
     let mut wrong = Vec::new();
     for (name, body, expected) in variants {
         for piece in [body.len().max(1), 1] {
-            let reads: Vec<Bytes> = body
+            let reads: Vec<_> = body
                 .as_bytes()
                 .chunks(piece)
-                .map(Bytes::copy_from_slice)
+                .map(|piece| Ok(Bytes::copy_from_slice(piece)))
                 .collect();
             let chunks = wire.play(stream::iter(reads), content_type, "p", "m");
             let outcome = Outcome::read(chunks).await;

@@ -2,13 +2,11 @@ use serde_json::json;
 
 use super::*;
 use crate::provider::decode::{Decoder, MAX_BYTES};
-use crate::provider::schema::ToolNames;
 use crate::provider::{CallInput, Chunk, End, ErrorKind};
 
 fn decoder() -> Decoder {
     let wire = Box::new(MessageWire::new("abc".to_owned()));
-    let names = ToolNames::default();
-    Decoder::new(wire, "anthropic", "claude-test", names, Vec::new())
+    Decoder::new(wire, "anthropic", "claude-test", Vec::new())
 }
 
 /// Feeds frames, then the end of the bytes; returns the chunks and the error, if one came.

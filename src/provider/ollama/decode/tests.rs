@@ -3,12 +3,11 @@ use serde_json::json;
 use super::*;
 use crate::message::{NativeReply, Usage};
 use crate::provider::decode::{Decoder, MAX_BYTES};
-use crate::provider::schema::ToolNames;
 use crate::provider::{End, MAX_CALLS};
 
 fn decoder(estimate: u64) -> Decoder {
-    let (wire, names) = (Box::new(OllamaWire::new(estimate)), ToolNames::default());
-    Decoder::new(wire, "local", "qwen3", names, Vec::new())
+    let wire = Box::new(OllamaWire::new(estimate));
+    Decoder::new(wire, "local", "qwen3", Vec::new())
 }
 
 /// Feeds lines and the end of the bytes; returns the chunks and what went wrong.

@@ -2,12 +2,10 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::provider::decode::{Decoder, MAX_BYTES};
-use crate::provider::schema::ToolNames;
 use crate::provider::{CallInput, Chunk, End};
 
 fn decoder() -> Decoder {
-    let (wire, names) = (Box::<ResponsesWire>::default(), ToolNames::default());
-    Decoder::new(wire, "p", "m", names, Vec::new())
+    Decoder::new(Box::<ResponsesWire>::default(), "p", "m", Vec::new())
 }
 
 fn read(events: &[Value]) -> (Vec<Chunk>, Result<(), ProviderError>) {
