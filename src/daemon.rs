@@ -319,7 +319,6 @@ fn build(
             locks: crate::tool::locks::Locks::default(),
             exchanges: TaskTracker::new(),
             redactor: options.redactor.clone(),
-            first_models: Arc::default(),
             spill: Spill::new(std::env::temp_dir(), QUOTA_BYTES),
             audit,
             room: Room::default(),

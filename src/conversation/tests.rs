@@ -92,6 +92,7 @@ impl Stage {
                 content: vec![Part::text("hi")],
                 provider: Arc::clone(&self.provider),
                 provider_id: "scripted".to_owned(),
+                first_model: Arc::default(),
                 model: "m".to_owned(),
                 system: String::new(),
                 trust: TrustLevel::Guided,

@@ -46,10 +46,7 @@ pub(crate) fn setup(
         .or_else(|| defaults.provider.clone())
         .or_else(|| workflow.and_then(|workflow| workflow.provider.clone()))
         .unwrap_or_else(|| providers.default_id().to_owned());
-    let found = providers
-        .get(&provider_id)
-        .zip(providers.config(&provider_id));
-    let (provider, instance) = found.ok_or_else(|| {
+    let instance = providers.find(&provider_id).ok_or_else(|| {
         let message = format!(
             "field `provider`: there is no provider `{provider_id}`; ask for them with provider:list"
         );
@@ -65,7 +62,7 @@ pub(crate) fn setup(
             defaults,
             workflow,
             (config, providers.default_id()),
-            &instance,
+            &instance.config,
         ),
         system: system(send, workflow, config),
         trust: send.trust_level.unwrap_or_else(|| defaults.trust(workflow)),
@@ -80,14 +77,15 @@ pub(crate) fn setup(
         context_reserve: limits
             .context_reserve
             .unwrap_or(config.chat.context_reserve),
-        max_retries: instance.max_retries,
-        restarts: instance.restart_after_partial,
+        max_retries: instance.config.max_retries,
+        restarts: instance.config.restart_after_partial,
         cache_key: format!("{session}-{}", send.conversation_id),
-        provider,
+        provider: instance.provider,
         provider_id,
     })
 }
 
+        first_model: instance.first_model,
 /// Returns what a workflow and a client's map come to.
 pub(crate) fn scope(
     workflow: Option<&Workflow>,
