@@ -17,7 +17,6 @@ mod launch;
 mod lists;
 mod names;
 mod server;
-mod stderr;
 mod tool;
 mod transport;
 mod wire;

@@ -75,6 +75,7 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
             "config",
             "protocol",
             "http",
+            "runtime",
             "sandbox",
             "telemetry",
             "terminal_text",
