@@ -174,7 +174,7 @@ impl Grant {
     /// Returns the longest run of one call.
     pub fn timeout(&self) -> Option<Duration> {
         let timeouts = self.rules.iter().map(|rule| rule.permission.timeout);
-        timeouts.flatten().min()
+        timeouts.flatten().map(|timeout| timeout.0).min()
     }
 
     pub(super) fn path_outside<'p>(&self, paths: &'p [String]) -> Option<&'p str> {
@@ -264,8 +264,9 @@ mod tests {
     #[test]
     fn a_tool_has_the_rule_of_its_name_or_of_the_longest_pattern() {
         let permission = |seconds| Permission {
+    use crate::units::Timeout;
             allowed: true,
-            timeout: Some(Duration::from_secs(seconds)),
+            timeout: Some(Timeout(Duration::from_secs(seconds))),
             ..Permission::default()
         };
         let names = ["*", "mcp__a__*", "mcp__*", "mcp__a__one", "mcp__b__*"];
