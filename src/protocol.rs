@@ -40,6 +40,11 @@ pub const FEATURES: [&str; 4] = [
 /// The WebSocket subprotocol offered back to a client that asks for it.
 pub const SUBPROTOCOL: &str = "outrigger.v1";
 
+/// Returns the bytes of a value as JSON.
+pub fn json_bytes(value: &impl serde::Serialize) -> usize {
+    serde_json::to_vec(value).map_or(usize::MAX, |json| json.len())
+}
+
 /// The word that a value without payload has on the wire, for logs and figures.
 pub fn word(value: &impl serde::Serialize) -> String {
     match serde_json::to_value(value) {

@@ -65,7 +65,9 @@ pub(crate) fn setup(
             &instance.config,
         ),
         system: system(send, workflow, config),
-        trust: send.trust_level.unwrap_or_else(|| defaults.trust(workflow)),
+        trust: send
+            .trust_level
+            .unwrap_or_else(|| defaults.trust(workflow, config)),
         on_violation: Defaults::on_violation(workflow, config),
         scope,
         max_tokens: send.max_tokens,
@@ -263,7 +265,6 @@ pub(crate) const LAYERS: [Layer; 2] = [Layer::Stream, Layer::State];
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Defaults {
     trust_level: Option<TrustLevel>,
-    configured_trust: TrustLevel,
     pub provider: Option<String>,
     pub model: Option<String>,
     /// Named workflow; empty for none.
@@ -274,17 +275,16 @@ impl Defaults {
     pub(crate) fn new(config: &Config) -> Self {
         Self {
             trust_level: None,
-            configured_trust: config.chat.trust_level,
             provider: None,
             model: None,
             workflow: config.chat.workflow.clone(),
         }
     }
 
-    pub(crate) fn trust(&self, workflow: Option<&Workflow>) -> TrustLevel {
+    fn trust(&self, workflow: Option<&Workflow>, config: &Config) -> TrustLevel {
         self.trust_level
             .or_else(|| workflow.and_then(|workflow| workflow.trust_level))
-            .unwrap_or(self.configured_trust)
+            .unwrap_or(config.chat.trust_level)
     }
 
     /// Returns what becomes of an exchange in a workflow in which a path leaves the roots or is denied.
@@ -336,7 +336,7 @@ impl Defaults {
     ) -> Configured {
         let workflow = config.workflows.get(&self.workflow);
         Configured {
-            trust_level: self.trust(workflow),
+            trust_level: self.trust(workflow, config),
             on_violation: Self::on_violation(workflow, config),
             provider: self.provider.clone().unwrap_or_else(|| provider.to_owned()),
             model: self
