@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use crate::config::{Config, ProviderConfig, ProviderKind};
+use crate::config::{ChatConfig, Config, ProviderConfig, ProviderKind};
 use crate::exchange::context::Setup;
 use crate::message::{MessageId, OnViolation, Part, SessionId, TrustLevel, image};
 use crate::permission::{Limits, PermissionMap, Scope, Workflow};
@@ -24,8 +24,8 @@ const MAX_ID_BYTES: usize = 256;
 const MAX_TURNS: u32 = 200;
 
 /// Settles everything about an exchange that a send leaves open, but for the model where nobody names
-/// one: it stays empty, and its exchange asks for the first one.
-/// An error names the field.
+/// one: it stays empty, and its exchange asks for the first one. `offers_tools` says whether a scope lets any tool be
+/// offered. An error names the field.
 pub(crate) fn setup(
     send: &ChatSend,
     message_id: MessageId,
@@ -33,13 +33,14 @@ pub(crate) fn setup(
     defaults: &Defaults,
     config: &Config,
     providers: &Providers,
+    offers_tools: impl FnOnce(&Scope) -> bool,
 ) -> Result<Setup, SessionError> {
     check(send)?;
     let name = send.workflow.as_deref().unwrap_or(&defaults.workflow);
-    let found = config.workflows.get(name);
-    allow_send(send, found, config, providers.default_id())?;
+    allow_send(send, config, providers.default_id())?;
     let workflow = workflow(name, config)?;
     let scope = scope(workflow, send.tool_permissions.as_ref())?;
+    allow_limits(send.limits, workflow, config, offers_tools(&scope))?;
     let provider_id = send
         .provider
         .clone()
@@ -74,8 +75,8 @@ pub(crate) fn setup(
         temperature: send.temperature,
         thinking: send.thinking,
         max_turns: limits.max_turns.unwrap_or(config.chat.max_turns),
-        timeout_plain: duration(limits, config.chat.timeout_plain),
-        timeout_tools: duration(limits, config.chat.timeout_tools),
+        timeout_plain: duration(limits, workflow, config, PLAIN),
+        timeout_tools: duration(limits, workflow, config, TOOLS),
         context_reserve: limits
             .context_reserve
             .unwrap_or(config.chat.context_reserve),
@@ -84,10 +85,10 @@ pub(crate) fn setup(
         cache_key: format!("{session}-{}", send.conversation_id),
         provider: instance.provider,
         provider_id,
+        first_model: instance.first_model,
     })
 }
 
-        first_model: instance.first_model,
 /// Returns what a workflow and a client's map come to.
 pub(crate) fn scope(
     workflow: Option<&Workflow>,
@@ -202,8 +203,27 @@ fn limits(send: Limits, workflow: Option<&Workflow>) -> Limits {
     }
 }
 
-fn duration(limits: Limits, otherwise: Duration) -> Duration {
-    limits.timeout_ms.map_or(otherwise, Duration::from_millis)
+/// A time limit of the configuration: its key, and its value.
+type TimeLimit = (&'static str, fn(&ChatConfig) -> Duration);
+
+/// That of exchanges without tools, and with.
+const PLAIN: TimeLimit = ("chat.timeout_plain", |chat| chat.timeout_plain);
+const TOOLS: TimeLimit = ("chat.timeout_tools", |chat| chat.timeout_tools);
+
+/// Returns how long an exchange may take. A limit that is locked holds whichever tools there are when it begins.
+fn duration(
+    limits: Limits,
+    workflow: Option<&Workflow>,
+    config: &Config,
+    (key, configured): TimeLimit,
+) -> Duration {
+    let configured = configured(&config.chat);
+    let wanted = limits.timeout_ms.map_or(configured, Duration::from_millis);
+    let is_workflows = workflow.is_some_and(|workflow| workflow.limits.timeout_ms.is_some());
+    match config.session.is_locked(key) && !is_workflows {
+        true => wanted.min(configured),
+        false => wanted,
+    }
 }
 
 fn model(
@@ -363,22 +383,8 @@ pub(crate) fn layers(wanted: &[Layer]) -> Vec<Layer> {
 }
 
 /// Checks a send against the keys that the operator locked; `provider` is the one that answers where nobody names one.
-///
-/// A limit that the send's workflow has cannot be widened by the send.
-fn allow_send(
-    send: &ChatSend,
-    workflow: Option<&Workflow>,
-    config: &Config,
-    provider: &str,
-) -> Result<(), SessionError> {
-    let (chat, limits) = (&config.chat, send.limits);
-    let theirs = workflow.map(|workflow| workflow.limits).unwrap_or_default();
-    let turns = limits.max_turns.filter(|_| theirs.max_turns.is_none());
-    let reserve = limits.context_reserve;
-    let reserve = reserve.filter(|_| theirs.context_reserve.is_none());
-    let timeout = limits.timeout_ms.filter(|_| theirs.timeout_ms.is_none());
-    let timeout = timeout.map(Duration::from_millis);
-    let is_longer = |than: Duration| timeout.is_some_and(|timeout| timeout > than);
+fn allow_send(send: &ChatSend, config: &Config, provider: &str) -> Result<(), SessionError> {
+    let chat = &config.chat;
     let changes = [
         ("chat.trust_level", is_looser(send.trust_level, config)),
         ("chat.provider", is_other(&send.provider, provider)),
@@ -388,6 +394,27 @@ fn allow_send(
             "chat.system_prompt",
             is_other(&send.system_prompt, &chat.system_prompt),
         ),
+    ];
+    refuse_locked(&changes, config)
+}
+
+/// Checks a send's limits against those that the operator locked; of the time limits only one binds an exchange.
+///
+/// A limit that the send's workflow has cannot be widened by the send.
+fn allow_limits(
+    sent: Limits,
+    workflow: Option<&Workflow>,
+    config: &Config,
+    has_tools: bool,
+) -> Result<(), SessionError> {
+    let chat = &config.chat;
+    let theirs = workflow.map(|workflow| workflow.limits).unwrap_or_default();
+    let turns = sent.max_turns.filter(|_| theirs.max_turns.is_none());
+    let reserve = sent.context_reserve;
+    let reserve = reserve.filter(|_| theirs.context_reserve.is_none());
+    let timeout = sent.timeout_ms.filter(|_| theirs.timeout_ms.is_none());
+    let (key, longest) = if has_tools { TOOLS } else { PLAIN };
+    let changes = [
         (
             "chat.max_turns",
             turns.is_some_and(|turns| turns > chat.max_turns),
@@ -396,8 +423,10 @@ fn allow_send(
             "chat.context_reserve",
             reserve.is_some_and(|reserve| reserve < chat.context_reserve),
         ),
-        ("chat.timeout_plain", is_longer(chat.timeout_plain)),
-        ("chat.timeout_tools", is_longer(chat.timeout_tools)),
+        (
+            key,
+            timeout.is_some_and(|timeout| Duration::from_millis(timeout) > longest(chat)),
+        ),
     ];
     refuse_locked(&changes, config)
 }
@@ -429,4 +458,29 @@ fn refuse_locked(changes: &[(&str, bool)], config: &Config) -> Result<(), Sessio
 
 pub(super) fn invalid(message: impl Into<String>) -> SessionError {
     SessionError::new(SessionCode::InvalidPayload, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_limit_that_is_locked_holds_also_where_tools_come_later() {
+        let mut config = crate::config::for_tests();
+        let longer = config.chat.timeout_tools * 2;
+        let limits = Limits {
+            timeout_ms: u64::try_from(longer.as_millis()).ok(),
+            ..Limits::default()
+        };
+        let workflow = Workflow {
+            limits,
+            ..Workflow::default()
+        };
+        assert_eq!(duration(limits, None, &config, TOOLS), longer);
+        config.session.locked = vec!["chat.timeout_tools".to_owned()];
+        let locked = config.chat.timeout_tools;
+        assert_eq!(duration(limits, None, &config, TOOLS), locked);
+        assert_eq!(duration(limits, Some(&workflow), &config, TOOLS), longer);
+        assert_eq!(duration(limits, None, &config, PLAIN), longer);
+    }
 }
