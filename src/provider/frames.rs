@@ -12,8 +12,8 @@ use super::decode::protocol;
 use super::lines::{Lines, MAX_EVENT_BYTES, too_long};
 use super::sse::{Event, is_data};
 
-/// Most white space before the first byte of an answer, or after its first line: servers that keep a connection
-/// awake with it send some bytes a minute.
+/// Most white space before the first byte of an answer, or after its first line, and most names of events and the like
+/// before the next data: servers that keep a connection awake with such send some bytes a minute. Comments are free.
 const MAX_BLANK_BYTES: usize = 1024 * 1024;
 
 /// Bytes shown of a body that is no answer.
@@ -135,7 +135,13 @@ impl Frames {
             Form::Blank => return self.take_first(&line, ended),
             Form::Events(event) => {
                 let frame = event.take_line(&line)?;
-                self.pieces.extend(frame.map(Piece::Frame));
+                if !is_data(&line) && !line.starts_with(':') {
+                    self.count_blank(line.len() + 1)?;
+                }
+                if let Some(frame) = frame {
+                    self.blank = 0;
+                    self.pieces.push_back(Piece::Frame(frame));
+                }
             }
             Form::Rows => self.push_row(line, ended),
             Form::OneRow(_) if line.trim().is_empty() => return self.count_blank(line.len() + 1),
@@ -218,7 +224,7 @@ impl Frames {
             return Ok(());
         }
         Err(protocol(format!(
-            "the provider sent more than {} MiB of white space in the place of an answer",
+            "the provider sent more than {} MiB of white space or empty events in the place of an answer",
             MAX_BLANK_BYTES / (1024 * 1024)
         )))
     }

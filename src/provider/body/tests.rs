@@ -283,6 +283,17 @@ fn endless_white_space_is_no_answer_and_is_not_kept() {
         assert_eq!(error.kind, ErrorKind::Protocol);
         assert!(error.message.contains("1 MiB of white space"), "{error}");
     }
+    // So are names of events without data, but not beside data.
+    let fields = "event: ping\n\n".repeat(128);
+    for (data, expected) in [("", Some("1 MiB of white space")), ("data: 1\n\n", None)] {
+        let read = Bytes::from(format!("{fields}{data}"));
+        let reads = stream::iter(vec![Ok(read); 1024]);
+        let found: Vec<_> =
+            futures::executor::block_on(chunks(reads.boxed(), "", plain(SSE)).collect());
+        let error = found.last().unwrap().clone().unwrap_err();
+        let expected = expected.unwrap_or("cut");
+        assert!(error.message.contains(expected), "{error}");
+    }
     // A little of it, in many reads, is passed over.
     let reads = stream::iter(["{}\n"])
         .chain(stream::iter(vec![READ; 100]))
