@@ -61,7 +61,7 @@ pub struct Options {
     pub environment: BTreeMap<String, String>,
     /// The user's home directory.
     pub home: Option<PathBuf>,
-    /// Told every secret there is.
+    /// Gets every secret there is.
     pub redactor: Redactor,
 }
 

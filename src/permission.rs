@@ -76,7 +76,7 @@ pub struct Permission {
     /// Whether commands classed dangerous are in scope.
     #[serde(alias = "allow_dangerous")]
     pub allow_dangerous: bool,
-    /// Whether commands may use the network unasked.
+    /// Whether commands may use the network without a question.
     #[serde(alias = "allow_network")]
     pub allow_network: bool,
 }

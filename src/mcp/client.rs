@@ -37,7 +37,7 @@ pub(super) type Followers = Arc<Mutex<HashMap<ProgressToken, mpsc::Sender<String
 #[derive(Clone)]
 pub(super) struct Client {
     pub(super) server: String,
-    /// Told when one of the server's lists changed.
+    /// Notified when one of the server's lists changed.
     pub(super) changed: Arc<Notify>,
     pub(super) followers: Followers,
     pub(super) elicitations: Elicitations,

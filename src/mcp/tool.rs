@@ -314,7 +314,7 @@ async fn withdraw(handle: RequestHandle<RoleClient>, reason: &str) {
     const PATIENCE: Duration = Duration::from_secs(1);
     let cancelled = handle.cancel(Some(reason.to_owned()));
     if !matches!(tokio::time::timeout(PATIENCE, cancelled).await, Ok(Ok(()))) {
-        tracing::debug!("an MCP server could not be told of a cancel");
+        tracing::debug!("an MCP server could not be notified of a cancel");
     }
 }
 

@@ -231,7 +231,7 @@ impl Grant {
         self.each_grants(|permission| permission.allow_dangerous)
     }
 
-    /// Whether commands may use the network unasked.
+    /// Whether commands may use the network without a question.
     pub fn network(&self) -> bool {
         self.each_grants(|permission| permission.allow_network)
     }

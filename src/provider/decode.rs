@@ -237,7 +237,7 @@ pub(super) struct OpenCall {
     pub(super) id: String,
     pub(super) name: String,
     pub(super) input: String,
-    /// Whether the input is free text instead of JSON: it is told once it is whole.
+    /// Whether the input is free text instead of JSON: it is passed on once it is whole.
     pub(super) free_text: bool,
     /// Its number among the chunks, once it was announced.
     pub(super) index: Option<usize>,

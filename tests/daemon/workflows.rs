@@ -257,7 +257,7 @@ async fn a_workflow_says_what_becomes_of_a_violation() {
 }
 
 #[tokio::test]
-async fn the_model_is_told_its_roots_and_the_same_each_time() {
+async fn the_model_reads_its_roots_and_the_same_each_time() {
     let provider = Provider::start().await;
     provider.then(Turn::text("one")).then(Turn::text("two"));
     let daemon = Daemon::start(&provider).await;

@@ -20,7 +20,7 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
         &[],
         "durations and sizes, for whoever reads or writes them",
     ),
-    ("audit", &[], "told everything by whoever settles a call"),
+    ("audit", &[], "gets everything from whoever settles a call"),
     ("process", &[], "runs before anything else"),
     ("lifecycle", &[], "signals and handles alone"),
     ("http", &[], "clients for providers and search engines"),

@@ -1,5 +1,5 @@
 // Made of fixtures/schema/protocol.schema.json by `npm run build`; do not edit.
-// SHA-256 of it: c02793166ade48807f91ac45c82c689d725e20fc7ea3968d1cbd80acf99b0178
+// SHA-256 of it: c33f8f8d41e5927bee2d1c2b470127d22b58406c41f92d84339312b75c4f0eef
 //
 // A client ignores types, fields and values that it does not know: the daemon may add all three
 // within version 1. Only `session:ready` of a resumed socket has no `seq`.

@@ -283,7 +283,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn models_without_tools_or_with_a_small_context_are_told() {
+    fn models_without_tools_or_with_a_small_context_are_reported() {
         let info = ProviderInfo {
             id: OLLAMA.to_owned(),
             kind: OLLAMA.to_owned(),

@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn unknown_engines_are_found_where_the_known_are_told() {
+    fn unknown_engines_are_found_where_the_known_are_reported() {
         let known = json!({"engines": [{"name": "bing"}, {"name": "wikipedia"}, {}, 7]});
         let wanted = ["bing".to_owned(), "duckduckgoo".to_owned()];
         let cases = [

@@ -105,14 +105,14 @@ fn an_instance_of_every_kind_can_be_made() {
 }
 
 #[test]
-fn a_key_comes_and_goes_and_is_told_to_nobody() {
+fn a_key_comes_and_goes_and_is_reported_to_nobody() {
     let providers = providers(vec![instance("a", "anthropic", None)], "a");
     let before = providers.get("a").expect("an instance");
     let secret = |key: &str| Some(SecretString::from(key));
 
     let changed = providers.configure("a", secret(" sk-1\n"), None);
     let expected = info("a", "anthropic", "https://api.anthropic.com", true, true);
-    assert_eq!(told, Ok(expected.clone()));
+    assert_eq!(changed, Ok(expected.clone()));
     assert_eq!(providers.list()[0], expected);
     assert_eq!(key(&providers, "a").as_deref(), Some("sk-1"));
     assert!(
@@ -203,7 +203,7 @@ fn a_preset_becomes_an_instance_and_other_names_do_not() {
         true,
         false,
     );
-    assert_eq!(told, Ok(expected));
+    assert_eq!(changed, Ok(expected));
     assert!(providers.get("mistral").is_some());
     let config = providers.find("mistral").expect("an instance").config;
     assert_eq!(config.timeout_idle, Duration::from_secs(120));

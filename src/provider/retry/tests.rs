@@ -129,7 +129,7 @@ proptest! {
 }
 
 #[test]
-fn those_told_the_same_time_come_back_apart() {
+fn those_given_the_same_time_come_back_apart() {
     let error = ProviderError {
         retry_after: Some(Duration::from_secs(10)),
         ..error(ErrorKind::RateLimit)

@@ -403,7 +403,7 @@ fn a_whole_answer_in_the_midst_of_a_stream_ends_no_call_but_its_own() {
         json!({"type": "message_start", "message": {"content": [{"type": "tool_use", "id": "b", "name": "bash"}]}}),
         json!({"type": "content_block_delta", "index": 0, "delta": {"type": "input_json_delta", "partial_json": "{"}}),
     ]);
-    let told: Vec<_> = chunks
+    let found: Vec<_> = chunks
         .iter()
         .filter_map(|chunk| match chunk {
             Chunk::ToolCallStart { index, .. } => Some(("start", *index)),
@@ -419,7 +419,7 @@ fn a_whole_answer_in_the_midst_of_a_stream_ends_no_call_but_its_own() {
         ("delta", 0),
         ("end", 0),
     ];
-    assert_eq!(told, expected);
+    assert_eq!(found, expected);
 }
 
 proptest::proptest! {

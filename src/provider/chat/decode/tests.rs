@@ -295,7 +295,7 @@ fn the_error_of_groq_keeps_its_code() {
 }
 
 #[test]
-fn thinking_is_told_once_and_kept_as_it_came() {
+fn thinking_is_passed_on_once_and_kept_as_it_came() {
     let cases = [
         (
             json!({"reasoning_content": "x"}),
