@@ -112,7 +112,8 @@ fn parse(criterion: &mut Criterion) {
 }
 
 fn play(wire: Wire, reads: &[Bytes]) -> outrigger::provider::ChunkStream {
-    wire.play(stream::iter(reads.to_vec()), "text/event-stream", "p", "m")
+    let reads = stream::iter(reads.to_vec()).map(Ok);
+    wire.play(reads, "text/event-stream", "p", "m")
 }
 
 fn delta(index: u64) -> Event {

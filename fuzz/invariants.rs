@@ -32,9 +32,9 @@ pub(crate) fn check(wire: Wire, body: &[u8], cut: usize) {
 }
 
 fn read(wire: Wire, body: &[u8], cut: usize) -> Outcome {
-    let pieces: Vec<Bytes> = body
+    let pieces: Vec<_> = body
         .chunks(cut.max(1))
-        .map(Bytes::copy_from_slice)
+        .map(|piece| Ok(Bytes::copy_from_slice(piece)))
         .collect();
     let reads = stream::iter(pieces);
     block_on(

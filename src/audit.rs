@@ -165,7 +165,7 @@ struct Open {
 struct State {
     /// Lines that were not written since the last one that was.
     lost: AtomicU64,
-    /// What went wrong, until somebody was told. Held for a look.
+    /// What went wrong, until somebody was notified. Held for a look.
     news: Mutex<Option<String>>,
 }
 
@@ -185,10 +185,10 @@ impl Audit {
         let file = LogFile::open(path, max_bytes, keep)?;
         let (queue, items) = sync_channel(QUEUE_LINES);
         let state = Arc::new(State::default());
-        let told = Arc::clone(&state);
+        let shared = Arc::clone(&state);
         std::thread::Builder::new()
             .name("audit".to_owned())
-            .spawn(move || write_all(file, &items, &told))?;
+            .spawn(move || write_all(file, &items, &shared))?;
         Ok(Self(Some(Arc::new(Open { queue, state }))))
     }
 

@@ -63,7 +63,7 @@ async fn run(arguments: &ChatArguments) -> Result<u8, Failure> {
     let show_log = std::env::var_os("RUST_LOG").is_some();
     let daemon = Daemon::start(&arguments.config, show_log).await?;
     let outcome = chat(arguments, daemon.address.clone()).await;
-    let outcome = outcome.map_err(|problem| daemon.log.append_to(problem));
+    let outcome = outcome.map_err(|problem| daemon::with_log(problem, &daemon.log));
     if daemon.end().await.is_none() {
         complain("the daemon did not end by itself and was killed");
     }

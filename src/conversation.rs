@@ -323,8 +323,7 @@ async fn find_model(
     cancel: &CancellationToken,
 ) -> Result<String, Box<Ended>> {
     emit_state(context, Some(&setup.message_id), StateName::Thinking);
-    let find = context.services.first_models.find(setup);
-    let (stop, error) = match cancel.run_until_cancelled(find).await {
+    let (stop, error) = match cancel.run_until_cancelled(setup.find_model()).await {
         Some(Ok(model)) => return Ok(model),
         Some(Err(mut error)) => {
             let redactor = &context.services.redactor;

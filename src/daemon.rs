@@ -61,7 +61,7 @@ pub struct Options {
     pub environment: BTreeMap<String, String>,
     /// The user's home directory.
     pub home: Option<PathBuf>,
-    /// Told every secret there is.
+    /// Gets every secret there is.
     pub redactor: Redactor,
 }
 
@@ -320,7 +320,6 @@ fn build(
             locks: crate::tool::locks::Locks::default(),
             exchanges: TaskTracker::new(),
             redactor: options.redactor.clone(),
-            first_models: Arc::default(),
             spill: Spill::new(std::env::temp_dir(), QUOTA_BYTES),
             audit,
             room: Room::default(),

@@ -14,7 +14,6 @@ pub(crate) mod calls;
 pub(crate) mod context;
 pub(crate) mod executions;
 pub(crate) mod failure;
-pub(crate) mod first_model;
 pub(crate) mod history;
 pub(crate) mod ledger;
 pub(crate) mod questions;

@@ -1,4 +1,4 @@
-//! What ends the daemon: a signal, the end of stdin, or the end of the process it was told to watch.
+//! What ends the daemon: a signal, the end of stdin, or the end of the process it watches.
 
 use std::io::Read as _;
 use std::time::Duration;

@@ -17,7 +17,6 @@ mod launch;
 mod lists;
 mod names;
 mod server;
-mod stderr;
 mod tool;
 mod transport;
 mod wire;
@@ -30,6 +29,7 @@ use rmcp::model::{
     GetPromptRequestParams, GetPromptResponse, ReadResourceRequestParams, ReadResourceResponse,
 };
 use rmcp::service::{Peer, RoleClient, ServiceError};
+use serde::Serialize;
 use serde_json::{Map, Value};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -173,9 +173,7 @@ impl Mcp {
         let params = ReadResourceRequestParams::new(uri);
         self.answer(server, async |peer| {
             match peer.read_resource_once(params).await? {
-                ReadResourceResponse::Complete(result) => {
-                    content::checked_answer(&result, &self.context.redactor)
-                }
+                ReadResourceResponse::Complete(result) => Ok(result),
                 _ => Err(Failure::Input),
             }
         })
@@ -195,9 +193,7 @@ impl Mcp {
         }
         self.answer(server, async |peer| {
             match peer.get_prompt_once(params).await? {
-                GetPromptResponse::Complete(result) => {
-                    content::checked_answer(&result, &self.context.redactor)
-                }
+                GetPromptResponse::Complete(result) => Ok(result),
                 _ => Err(Failure::Input),
             }
         })
@@ -205,17 +201,17 @@ impl Mcp {
     }
 
     /// Waits for an answer within the server's time limit.
-    async fn answer(
+    async fn answer<T: Serialize>(
         &self,
         server: &str,
-        request: impl AsyncFnOnce(Peer<RoleClient>) -> Result<Map<String, Value>, Failure>,
+        request: impl AsyncFnOnce(Peer<RoleClient>) -> Result<T, Failure>,
     ) -> Result<Map<String, Value>, McpError> {
         let handle = self.servers.lock().get(server).map(|it| it.handle.clone());
         let handle = handle.ok_or_else(|| self.unknown(server))?;
         let limit = handle.config.timeout;
         let answer = async {
             let life = handle.life().await.map_err(Failure::Gone)?;
-            request(life.peer).await
+            content::checked_answer(&request(life.peer).await?, &self.context.redactor)
         };
         let what = match tokio::time::timeout(limit, answer).await {
             Ok(Ok(answer)) => return Ok(answer),

@@ -263,7 +263,7 @@ pub enum TrustLevel {
     Autonomous,
 }
 
-/// What a tool is, as the model and the client are told.
+/// What a tool is, as the model and the client get it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ToolSpec {
@@ -343,7 +343,7 @@ pub struct ProviderInfo {
     pub default: bool,
 }
 
-/// What is known of one model. What nobody told is left out.
+/// What is known of one model. What nobody says is left out.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Model {

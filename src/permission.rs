@@ -5,12 +5,12 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::message::{OnViolation, TrustLevel};
+use crate::units::Timeout;
 
 pub mod decision;
 pub mod scope;
@@ -65,12 +65,8 @@ pub struct Permission {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub paths: Option<Vec<String>>,
     /// Longest run of one call: `"120s"` or milliseconds.
-    #[serde(
-        with = "crate::units::optional_timeout",
-        skip_serializing_if = "Option::is_none"
-    )]
-    #[schemars(with = "Option<crate::units::Timeout>")]
-    pub timeout: Option<Duration>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timeout: Option<Timeout>,
     /// Patterns over the words of each simple command: where all match, it is not asked.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub allow: Vec<String>,
@@ -80,7 +76,7 @@ pub struct Permission {
     /// Whether commands classed dangerous are in scope.
     #[serde(alias = "allow_dangerous")]
     pub allow_dangerous: bool,
-    /// Whether commands may use the network unasked.
+    /// Whether commands may use the network without a question.
     #[serde(alias = "allow_network")]
     pub allow_network: bool,
 }

@@ -1,6 +1,6 @@
 //! The wire contract, version 1: every frame of either direction, its schema and its codes.
 //!
-//! [`Command`] is what a client may say, [`Event`] what it is told; [`envelope`] turns text into the
+//! [`Command`] is what a client may say, [`Event`] what it gets; [`envelope`] turns text into the
 //! one and the other into text; [`schema`] and [`asyncapi`] tell other programs. Nothing here runs. The words are
 //! explained in `docs/protocol.md`.
 
@@ -21,10 +21,10 @@ pub use content::{Content, WireMessage};
 pub use envelope::{Request, RequestId};
 pub use event::Event;
 
-/// The version of the contract, told in `session:ready` and in the ready line.
+/// The version of the contract, as in `session:ready` and in the ready line.
 pub const PROTOCOL_VERSION: u32 = 1;
 
-/// What this daemon offers beyond the first release of the contract, told in `session:ready`: an older daemon lacks the
+/// What this daemon offers beyond the first release of the contract, as in `session:ready`: an older daemon lacks the
 /// field, and a client asks for nothing that is not in it.
 pub const FEATURES: [&str; 4] = [
     // `onViolation` of `session:ready`, workflows and `session:configure-result`.
@@ -39,6 +39,11 @@ pub const FEATURES: [&str; 4] = [
 
 /// The WebSocket subprotocol offered back to a client that asks for it.
 pub const SUBPROTOCOL: &str = "outrigger.v1";
+
+/// Returns the bytes of a value as JSON.
+pub fn json_bytes(value: &impl serde::Serialize) -> usize {
+    serde_json::to_vec(value).map_or(usize::MAX, |json| json.len())
+}
 
 /// The word that a value without payload has on the wire, for logs and figures.
 pub fn word(value: &impl serde::Serialize) -> String {

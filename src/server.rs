@@ -48,7 +48,7 @@ pub(crate) struct Shared {
     pub waiting: Arc<Waiting>,
 }
 
-/// Serves until `stop` is cancelled: while the daemon drains, whoever asks is told so.
+/// Serves until `stop` is cancelled: while the daemon drains, whoever asks gets an error that says so.
 ///
 /// Connections without the token have places of their own, see `waiting`; those with it are sockets,
 /// which have theirs, or end with their answer.

@@ -179,7 +179,7 @@ impl<'de, const LEAST: u64, const MOST: u64> Deserialize<'de> for Number<LEAST, 
 /// The time limit of a permission, `"120s"` or milliseconds, from and up to so many milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema)]
 #[schemars(inline, extend("type" = ["string", "integer"], "format" = "timeout-text"))]
-pub(crate) struct Timeout<const LEAST: u64 = 0, const MOST: u64 = { u64::MAX }>(
+pub struct Timeout<const LEAST: u64 = 0, const MOST: u64 = { u64::MAX }>(
     #[schemars(with = "String")] pub(crate) Duration,
 );
 
@@ -187,6 +187,13 @@ impl<'de, const LEAST: u64, const MOST: u64> Deserialize<'de> for Timeout<LEAST,
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let millis = TIMEOUT.read(deserializer, LEAST..=MOST)?;
         Ok(Self(Duration::from_millis(millis)))
+    }
+}
+
+impl Serialize for Timeout {
+    /// Writes milliseconds.
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_u64(millis(self.0))
     }
 }
 
@@ -261,32 +268,6 @@ fn within<E: de::Error>(
     }
     let (least, most) = (write(*range.start()), write(*range.end()));
     Err(E::custom(format!("allowed: {least} to {most}")))
-}
-
-/// Serde of an optional time limit: `"120s"` or milliseconds in, milliseconds out.
-pub(crate) mod optional_timeout {
-    use super::{Deserialize, Deserializer, Duration, Serialize as _, Serializer, Timeout};
-
-    /// Writes milliseconds.
-    #[expect(
-        clippy::ref_option,
-        reason = "serde's `with` hands over `&Option<Duration>`"
-    )]
-    pub(crate) fn serialize<S: Serializer>(
-        timeout: &Option<Duration>,
-        serializer: S,
-    ) -> Result<S::Ok, S::Error> {
-        let millis = timeout.map(super::millis);
-        millis.serialize(serializer)
-    }
-
-    /// Reads `"120s"`, milliseconds or null.
-    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
-        deserializer: D,
-    ) -> Result<Option<Duration>, D::Error> {
-        let timeout: Option<Timeout> = Option::deserialize(deserializer)?;
-        Ok(timeout.map(|timeout| timeout.0))
-    }
 }
 
 #[cfg(test)]

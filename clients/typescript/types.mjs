@@ -72,7 +72,7 @@ function payloads(description, frames) {
 
 const definitions = {
   Commands: payloads("What a client may say: the payload of each type of request.", ClientFrame),
-  Events: payloads("What a client is told: the payload of each type of event or answer.", ServerFrame),
+  Events: payloads("What a client gets: the payload of each type of event or answer.", ServerFrame),
   ...plain(types),
 };
 const made = await compile({ type: "object", additionalProperties: false, definitions }, "Contract", {

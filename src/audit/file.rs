@@ -26,7 +26,10 @@ impl LogFile {
     /// The system's; or what it is instead of a file of this user.
     pub(super) fn open(path: &Path, max_bytes: u64, keep: u32) -> io::Result<Self> {
         if let Some(folder) = path.parent() {
-            make_folder(folder)?;
+            let mut builder = fs::DirBuilder::new();
+            #[cfg(unix)]
+            std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+            builder.recursive(true).create(folder)?;
         }
         let file = open(path)?;
         let bytes = file.metadata()?.len();
@@ -111,16 +114,6 @@ fn ends_with_a_line(path: &Path) -> bool {
         .is_ok_and(|()| last == [b'\n'])
 }
 
-#[cfg(unix)]
-fn make_folder(folder: &Path) -> io::Result<()> {
-    use std::os::unix::fs::DirBuilderExt as _;
-
-    fs::DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(folder)
-}
-
 /// Opens for appending: no link at the end is followed, no device or pipe waits, nobody else owns it or has a name for it.
 #[cfg(unix)]
 fn open(path: &Path) -> io::Result<File> {
@@ -173,11 +166,6 @@ fn is_the_same(path: &Path, file: &File) -> bool {
         (Ok(there), Ok(ours)) => (there.dev(), there.ino()) == (ours.dev(), ours.ino()),
         _ => false,
     }
-}
-
-#[cfg(not(unix))]
-fn make_folder(folder: &Path) -> io::Result<()> {
-    fs::create_dir_all(folder)
 }
 
 #[cfg(not(unix))]

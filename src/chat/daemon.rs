@@ -1,18 +1,16 @@
 //! A daemon of one's own: started as any frontend would start it, ended with the chat.
 
-use std::collections::VecDeque;
 use std::process::{ExitStatus, Stdio};
-use std::sync::Arc;
 use std::time::Duration;
 
-use parking_lot::Mutex;
 use secrecy::SecretString;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, BufReader};
-use tokio::process::{Child, ChildStderr, Command};
+use tokio::process::{Child, Command};
 
 use super::address::Address;
 use crate::arguments::ConfigArguments;
 use crate::ready::{Fatal, ReadyLine, exit};
+use crate::runtime::Tail;
 
 const READY_TIME: Duration = Duration::from_secs(30);
 
@@ -30,7 +28,8 @@ const LOG_BYTES: usize = 64 * 1024;
 pub(super) struct Daemon {
     child: Child,
     pub(super) address: Address,
-    pub(super) log: Log,
+    /// The end of its log.
+    pub(super) log: Tail,
 }
 
 /// Why there is no chat.
@@ -55,10 +54,7 @@ impl Daemon {
         let mut child = command(config, show_log)
             .and_then(|mut command| command.spawn())
             .map_err(|error| format!("the daemon could not be started: {error}"))?;
-        let log = Log::default();
-        if let Some(stderr) = child.stderr.take() {
-            drop(tokio::spawn(log.clone().keep(stderr)));
-        }
+        let log = Tail::follow(child.stderr.take(), LOG_BYTES);
         let mut line = String::new();
         if let Some(stdout) = child.stdout.take() {
             let mut reader = BufReader::new(stdout).take(LINE_BYTES);
@@ -67,7 +63,7 @@ impl Daemon {
             if read.await.is_err() {
                 drop(child.kill().await);
                 let text = format!("the daemon was not ready within {} s", READY_TIME.as_secs());
-                return Err(log.append_to(text).into());
+                return Err(with_log(text, &log).into());
             }
         }
         let Ok(ready) = serde_json::from_str::<ReadyLine>(&line) else {
@@ -104,13 +100,13 @@ async fn end(mut child: Child) -> Option<ExitStatus> {
 }
 
 /// What a daemon said that did not start.
-async fn failure(line: &str, child: Child, log: &Log) -> Failure {
+async fn failure(line: &str, child: Child, log: &Tail) -> Failure {
     let code = end(child).await.and_then(|status| status.code());
     let code = code.and_then(|code| u8::try_from(code).ok());
     Failure {
         text: match serde_json::from_str::<Fatal>(line) {
             Ok(fatal) => format!("{}\n  {}", fatal.message, fatal.hint),
-            Err(_) => log.append_to("the daemon ended before it was ready".to_owned()),
+            Err(_) => with_log("the daemon ended before it was ready".to_owned(), log),
         },
         exit: code
             .filter(|code| *code != exit::OK)
@@ -146,33 +142,12 @@ fn command(config: &ConfigArguments, show_log: bool) -> std::io::Result<Command>
     Ok(command)
 }
 
-/// The end of the daemon's log.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Log(Arc<Mutex<VecDeque<u8>>>);
-
-impl Log {
-    /// Keeps the last [`LOG_BYTES`] bytes of what is read, until its end.
-    async fn keep(self, mut stderr: ChildStderr) {
-        let mut chunk = [0; 4096];
-        while let Ok(count) = stderr.read(&mut chunk).await {
-            let Some(bytes) = chunk.get(..count).filter(|bytes| !bytes.is_empty()) else {
-                return;
-            };
-            let mut kept = self.0.lock();
-            kept.extend(bytes);
-            let excess = kept.len().saturating_sub(LOG_BYTES);
-            kept.drain(..excess);
-        }
+/// Adds what the daemon logged to a text that says that it failed.
+pub(super) fn with_log(mut text: String, log: &Tail) -> String {
+    let log = log.text();
+    if !log.trim().is_empty() {
+        text.push_str("; its log ends with:\n");
+        text.push_str(log.trim_end());
     }
-
-    /// Adds what the daemon logged to a text that says that it failed.
-    pub(super) fn append_to(&self, mut text: String) -> String {
-        let mut kept = self.0.lock();
-        let log = String::from_utf8_lossy(kept.make_contiguous());
-        if !log.trim().is_empty() {
-            text.push_str("; its log ends with:\n");
-            text.push_str(log.trim_end());
-        }
-        text
-    }
+    text
 }

@@ -274,7 +274,7 @@ pub(crate) struct PermissionSettings {
     pub(crate) deny: Vec<String>,
     /// Whether commands classed dangerous are in scope. Default: false.
     pub(crate) allow_dangerous: bool,
-    /// Whether commands may use the network unasked. Default: false.
+    /// Whether commands may use the network without a question. Default: false.
     pub(crate) allow_network: bool,
 }
 

@@ -264,7 +264,6 @@ pub(crate) fn context(events: Events, room: Room) -> Context {
         locks: crate::tool::locks::Locks::default(),
         exchanges: tokio_util::task::TaskTracker::new(),
         redactor: crate::telemetry::Redactor::default(),
-        first_models: Arc::default(),
         spill: crate::sandbox::spill::Spill::new(std::env::temp_dir(), 1 << 20),
         audit: crate::audit::Audit::default(),
         room: room.clone(),

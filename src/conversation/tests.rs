@@ -92,6 +92,7 @@ impl Stage {
                 content: vec![Part::text("hi")],
                 provider: Arc::clone(&self.provider),
                 provider_id: "scripted".to_owned(),
+                first_model: Arc::default(),
                 model: "m".to_owned(),
                 system: String::new(),
                 trust: TrustLevel::Guided,
@@ -247,7 +248,7 @@ async fn what_was_said_is_remembered_where_no_model_is_found() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_is_told_that_an_exchange_started_hears_its_beginning_and_its_end() {
+async fn who_was_answered_that_an_exchange_started_gets_its_beginning_and_its_end() {
     let before = CancellationToken::new();
     let stage = Stage::after(before.clone(), Vec::new());
     stage.act(&Act::Send(WhenBusy::Queue)).await;

@@ -6,6 +6,7 @@ use crate::protocol::answer;
 use crate::protocol::command::ChatHistory;
 use crate::protocol::content::WireMessage;
 use crate::protocol::event::StateName;
+use crate::protocol::json_bytes;
 
 /// Bytes of an answer besides the messages in it, more than enough.
 const ENVELOPE_BYTES: usize = 512;
@@ -64,14 +65,14 @@ impl<'a> View<'a> {
 fn page(context: &Context, limit: usize, before: Option<usize>, most: usize) -> answer::History {
     let remembered = context.conversation.history.snapshot();
     let end = before.unwrap_or(usize::MAX).min(remembered.len());
-    let mut bytes = 0;
+    let mut bytes = 0_usize;
     let older = remembered.iter().take(end).rev();
     let mut messages: Vec<WireMessage> = older
         .take(limit)
         .map(WireMessage::from)
         .take_while(|message| {
             // With the comma between two.
-            bytes = size(message).saturating_add(bytes).saturating_add(1);
+            bytes = json_bytes(message).saturating_add(bytes).saturating_add(1);
             bytes <= most
         })
         .collect();
@@ -86,10 +87,6 @@ fn page(context: &Context, limit: usize, before: Option<usize>, most: usize) -> 
         messages,
         next_before: (next_before > 0).then_some(next_before),
     }
-}
-
-fn size(message: &WireMessage) -> usize {
-    serde_json::to_vec(message).map_or(usize::MAX, |json| json.len())
 }
 
 #[cfg(test)]

@@ -1,9 +1,8 @@
 //! How full the model's context is, and when it must answer. Pure.
 
-use serde_json::Value;
-
 use crate::message::{Message, Part, Reply, ToolSpec, Usage};
 use crate::protocol::event::Context;
+use crate::protocol::json_bytes;
 
 /// Bytes that make a token, roughly, where the provider has not counted yet.
 const BYTES_PER_TOKEN: usize = 3;
@@ -98,21 +97,8 @@ fn message_tokens(message: &Message) -> u64 {
 }
 
 pub(crate) fn estimate_reply(reply: &Reply) -> u64 {
-    let inputs: usize = reply
-        .calls
-        .iter()
-        .flat_map(|call| &call.input)
-        .map(|(key, value)| key.len() + value_bytes(value))
-        .sum();
+    let inputs: usize = reply.calls.iter().map(|call| json_bytes(&call.input)).sum();
     text_tokens(reply.text.len() + reply.thinking.len() + inputs)
-}
-
-/// Bytes of a value as JSON, near enough.
-fn value_bytes(value: &Value) -> usize {
-    match value {
-        Value::String(text) => text.len(),
-        other => other.to_string().len(),
-    }
 }
 
 fn parts_tokens(parts: &[Part]) -> u64 {

@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use serde_json::{Map, Value};
+use tokio::sync::OnceCell;
 use tokio_util::task::TaskTracker;
 
 use super::executions::Executions;
-use super::first_model::FirstModels;
+use super::failure;
 use super::history::{History, Room};
 use super::ledger::Totals;
 use super::questions::{QuestionRegistry, Questions, Remembered};
@@ -24,7 +25,7 @@ use crate::message::{
 use crate::permission::Scope;
 use crate::protocol::ChatCode;
 use crate::protocol::event::ChatError;
-use crate::provider::Provider;
+use crate::provider::{ErrorKind, Provider, ProviderError};
 use crate::sandbox::spill::Spill;
 use crate::telemetry::Redactor;
 use crate::tool::Registry;
@@ -40,6 +41,8 @@ pub(crate) struct Setup {
     pub content: Vec<Part>,
     pub provider: Arc<dyn Provider>,
     pub provider_id: String,
+    /// The first model that the instance lists, once it was asked for it.
+    pub first_model: Arc<OnceCell<String>>,
     /// The model's id; empty until its exchange begins, where nobody names one.
     pub model: String,
     pub system: String,
@@ -68,6 +71,25 @@ impl Setup {
     pub(crate) fn error(&self, code: ChatCode, message: impl Into<String>) -> ChatError {
         ChatError::new(&self.conversation_id, Some(&self.message_id), code, message)
     }
+
+    /// Returns the first model that the provider lists. It is asked once, by whoever comes first, and again where it
+    /// failed or was configured anew.
+    pub(crate) async fn find_model(&self) -> Result<String, ChatError> {
+        let ask = || async {
+            let mut models = self.provider.models().await?.into_iter();
+            models.next().map(|model| model.id).ok_or_else(|| {
+                let message = format!(
+                    "provider `{}` lists no model; install one there, or name one in the field `model`",
+                    self.provider_id
+                );
+                ProviderError::new(ErrorKind::NotFound, message)
+            })
+        };
+        let found = self.first_model.get_or_try_init(ask).await;
+        found
+            .cloned()
+            .map_err(|error| failure::from_provider(&error, self))
+    }
 }
 
 pub(crate) struct Context {
@@ -90,8 +112,6 @@ pub(crate) struct Services {
     /// The exchanges that run, for a shutdown to wait for.
     pub exchanges: TaskTracker,
     pub redactor: Redactor,
-    /// The models of instances for which nobody names one.
-    pub first_models: Arc<FirstModels>,
     pub spill: Spill,
     pub audit: Audit,
     pub room: Room,

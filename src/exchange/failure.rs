@@ -2,43 +2,35 @@
 
 use super::context::Setup;
 use super::history::Full;
-use crate::message::{ConversationId, MessageId};
 use crate::protocol::ChatCode;
 use crate::protocol::event::ChatError;
 use crate::provider::retry::may_pass;
 use crate::provider::{ErrorKind, ProviderError, WiderWindow};
 
 pub(crate) fn from_provider(error: &ProviderError, setup: &Setup) -> ChatError {
-    from_instance(
-        error,
-        &setup.provider_id,
-        &setup.conversation_id,
-        &setup.message_id,
-    )
-}
-
-fn from_instance(
-    error: &ProviderError,
-    provider: &str,
-    conversation_id: &ConversationId,
-    message_id: &MessageId,
-) -> ChatError {
-    let (code, hint) = meaning(error.kind);
-    let hint = error.widens.map(WiderWindow::advice).or(hint);
-    // A script has no address, no key and no patience to set; no setting makes a server's patience longer.
-    let is_servers = error.kind == ErrorKind::Timeout && error.status.is_some_and(|it| it >= 300);
-    let hint = hint.filter(|_| !error.scripted && !is_servers);
     ChatError {
-        hint: hint.map(|hint| hint.replace("NAME", provider)),
+        hint: hint(error, &setup.provider_id),
         retryable: may_pass(error),
         http_status: error.status,
         // No shorter than the delay.
         retry_after_ms: error
             .retry_after
             .map(|delay| u64::try_from(delay.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX)),
-        provider: Some(provider.to_owned()),
-        ..ChatError::new(conversation_id, Some(message_id), code, &error.message)
+        provider: Some(setup.provider_id.clone()),
+        ..setup.error(meaning(error.kind).0, &error.message)
     }
+}
+
+/// Returns what to do about an error of a provider instance.
+fn hint(error: &ProviderError, provider: &str) -> Option<String> {
+    // A script has no address, no key and no patience to set; no setting makes a server's patience longer.
+    let is_servers = error.kind == ErrorKind::Timeout && error.status.is_some_and(|it| it >= 300);
+    if error.scripted || is_servers {
+        return None;
+    }
+    let own = error.widens.map(WiderWindow::advice);
+    let hint = own.or(meaning(error.kind).1)?;
+    Some(hint.replace("NAME", provider))
 }
 
 /// Returns the error of an exchange whose messages there is no room to remember.
@@ -111,11 +103,9 @@ mod tests {
 
     #[test]
     fn a_servers_own_advice_stands_in_for_that_of_the_kind() {
-        let (conversation, message) = (ConversationId::new("c"), MessageId::new("m1"));
         let mut error = ProviderError::new(ErrorKind::ContextLength, "too long");
         error.widens = Some(WiderWindow::Ollama);
-        let shown = from_instance(&error, "local", &conversation, &message);
-        let hint = shown.hint.unwrap();
+        let hint = hint(&error, "local").unwrap();
         assert!(hint.contains("larger providers.local.num_ctx"), "{hint}");
     }
 
@@ -126,9 +116,7 @@ mod tests {
                 status,
                 ..ProviderError::new(ErrorKind::Timeout, "slow")
             };
-            let (conversation, message) = (ConversationId::new("c"), MessageId::new("m1"));
-            let shown = from_instance(&error, "p", &conversation, &message);
-            assert_eq!(shown.hint.is_some(), has_hint, "{status:?}");
+            assert_eq!(hint(&error, "p").is_some(), has_hint, "{status:?}");
         }
     }
 }

@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn the_output_of_a_tool_that_only_told_how_far_it_is_is_its_result() {
+    fn the_output_of_a_tool_that_only_had_progress_is_its_result() {
         let folder = tempfile::tempdir().unwrap();
         let spill = Spill::new(folder.path().to_owned(), 1 << 20);
         let mut recorder = Recorder::new(&spill, &Redactor::default());

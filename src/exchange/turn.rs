@@ -17,7 +17,7 @@ use crate::protocol::event::{
     Delta, Event, State, StateName, StopReason, ToolInputDelta, TurnDiscarded, TurnUsage,
 };
 use crate::protocol::word;
-use crate::provider::retry::{Failures, Policy};
+use crate::provider::retry::{Failures, next_delay};
 use crate::provider::{Chunk, ChunkStream, ErrorKind, ProviderError, Request, ToolChoice};
 use crate::telemetry::metrics;
 use crate::tool::{Metadata, ToolSet};
@@ -83,14 +83,12 @@ impl Exchange<'_> {
         }
     }
 
-    /// Streams one turn, retried as the policy allows; an error says how to leave where it came to nothing.
+    /// Streams one turn, retried as the settings allow; an error says how to leave where it came to nothing.
     ///
     /// An attempt that failed before a client saw anything of it is repeated in silence; one that
     /// failed later is discarded and run again, a bounded number of times.
     pub(super) async fn stream_turn(&mut self, request: &TurnRequest) -> Result<Turn, Leave> {
         let provider = &self.setup.provider_id;
-        let policy = Policy::new(self.setup.max_retries);
-        let restart_policy = Policy::new(self.setup.restarts);
         let (mut failures, mut retries, mut restarts) = (Failures::default(), 0, 0);
         loop {
             match self.attempt(request).await {
@@ -113,10 +111,10 @@ impl Exchange<'_> {
                     }
                     let again = if received.has_output() {
                         restarts += 1;
-                        restart_policy.next_delay(&error, restarts, jitter())
+                        next_delay(self.setup.restarts, &error, restarts, jitter())
                     } else {
                         retries = failures.add(&error);
-                        policy.next_delay(&error, retries, jitter())
+                        next_delay(self.setup.max_retries, &error, retries, jitter())
                     };
                     let Some(delay) = again else {
                         return Err(self.give_up(received, &error));

@@ -23,6 +23,7 @@ use tokio::sync::{Mutex, Notify, mpsc};
 
 use super::content;
 use super::elicitation::Elicitations;
+use crate::tool::user::Given;
 
 /// Lines of progress that wait for a call; further ones are dropped, for the next says more.
 pub(super) const PROGRESS_QUEUE: usize = 64;
@@ -36,7 +37,7 @@ pub(super) type Followers = Arc<Mutex<HashMap<ProgressToken, mpsc::Sender<String
 #[derive(Clone)]
 pub(super) struct Client {
     pub(super) server: String,
-    /// Told when one of the server's lists changed.
+    /// Notified when one of the server's lists changed.
     pub(super) changed: Arc<Notify>,
     pub(super) followers: Followers,
     pub(super) elicitations: Elicitations,
@@ -74,8 +75,13 @@ impl ClientHandler for Client {
         context: RequestContext<RoleClient>,
     ) -> Result<ElicitResult, ErrorData> {
         // Cancelled where the server waits no more.
-        let withdrawn = context.ct.cancelled();
-        Ok(self.elicitations.elicit(params, withdrawn).await)
+        let ask = async |wanted| {
+            let given = context
+                .ct
+                .run_until_cancelled(self.elicitations.ask(wanted));
+            given.await.unwrap_or(Ok(Given::Cancelled))
+        };
+        Ok(self.elicitations.answer(params, ask).await)
     }
 
     async fn on_progress(

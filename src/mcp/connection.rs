@@ -18,11 +18,12 @@ use tokio::time::timeout;
 use super::Context;
 use super::client::Client;
 use super::intake::Intake;
-use super::stderr::Tail;
 use super::transport::{Counted, Paced};
 use super::wire;
 use crate::config::{HttpServer, McpTransport, StdioServer};
+use crate::runtime::Tail;
 use crate::sandbox::{Exit, Process, SpawnError};
+use crate::terminal_text;
 
 /// How long a server may take until it has answered the handshake: `npx` and `uvx` download it first.
 const START_LIMIT: Duration = Duration::from_secs(120);
@@ -35,6 +36,9 @@ const END_GRACE: Duration = Duration::from_millis(900);
 
 /// How long the last words of a program that has ended are waited for; somebody who outlived it may hold the pipe.
 const WORDS_GRACE: Duration = Duration::from_millis(500);
+
+/// Bytes kept of what a program wrote last: enough for a stack trace's end.
+const MAX_TAIL: usize = 4 * 1024;
 
 /// The longest piece of a server's own words in an error, in characters.
 const MAX_WORDS: usize = 500;
@@ -122,7 +126,7 @@ async fn stdio(
         )),
         other => Problem::passing(format!("failed to start {:?}: {other}", server.command)),
     })?;
-    let tail = Tail::follow(process.stderr.take());
+    let tail = Tail::follow(process.stderr.take(), MAX_TAIL);
     let (Some(stdout), Some(stdin)) = (process.stdout.take(), process.stdin.take()) else {
         return Err(Problem::lasting("the program was started without pipes"));
     };
@@ -326,14 +330,13 @@ pub(super) fn bounded(text: &str) -> String {
         .collect()
 }
 
-/// Adds what a program that has ended wrote last. Cancel-safe.
+/// Adds what a program that has ended wrote last, without controls. Cancel-safe.
 async fn with_tail(message: String, tail: &Tail) -> String {
     drop(timeout(WORDS_GRACE, tail.ended()).await);
-    let said = tail.text();
-    if said.is_empty() {
-        return message;
+    match terminal_text::shown(&tail.text()).trim() {
+        "" => message,
+        said => format!("{message}; its last words:\n{said}"),
     }
-    format!("{message}; its last words:\n{said}")
 }
 
 impl Connection {

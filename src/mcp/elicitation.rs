@@ -65,37 +65,17 @@ impl Elicitations {
         requests
     }
 
-    /// Answers a request that the server makes by itself: asks the user of the one call that runs.
-    pub(super) async fn elicit(
-        &self,
-        params: ElicitRequestParams,
-        withdrawn: impl Future<Output = ()>,
-    ) -> ElicitResult {
-        let given = match wanted(params, &self.server, &self.redactor) {
-            Ok(wanted) => tokio::select! {
-                given = self.ask(wanted) => given,
-                () = withdrawn => Ok(Given::Cancelled),
-            },
-            Err(why) => Err(why),
-        };
-        self.result(given)
-    }
-
-    /// Answers a request that a call has ended with: asks its user.
+    /// Returns the answer to a request as the server is given it; where nobody was asked, a no, and sessions are notified
+    /// why. `ask` asks the user.
     pub(super) async fn answer(
         &self,
         params: ElicitRequestParams,
-        user: Option<&dyn AskUser>,
+        ask: impl AsyncFnOnce(Wanted) -> Result<Given, String>,
     ) -> ElicitResult {
         let given = match wanted(params, &self.server, &self.redactor) {
-            Ok(wanted) => ask_user(wanted, user).await,
+            Ok(wanted) => ask(wanted).await,
             Err(why) => Err(why),
         };
-        self.result(given)
-    }
-
-    /// Returns the answer as the server is given it; where nobody was asked, a no, and sessions are notified why.
-    fn result(&self, given: Result<Given, String>) -> ElicitResult {
         let given = given.unwrap_or_else(|why| {
             let message = format!(
                 "the MCP server `{}` asked for input of the user, and {why}; it was declined",
@@ -118,7 +98,8 @@ impl Elicitations {
         }
     }
 
-    async fn ask(&self, wanted: Wanted) -> Result<Given, String> {
+    /// Asks the user of the one call that runs, for a request that the server makes by itself.
+    pub(super) async fn ask(&self, wanted: Wanted) -> Result<Given, String> {
         let (answer, given) = oneshot::channel();
         let call = self.only_call()?;
         let full = |_| "it asks too many questions at once".to_owned();
@@ -154,7 +135,7 @@ impl Request {
 }
 
 /// Asks the user. An error says why nobody is asked, as a part of a sentence.
-async fn ask_user(wanted: Wanted, user: Option<&dyn AskUser>) -> Result<Given, String> {
+pub(super) async fn ask_user(wanted: Wanted, user: Option<&dyn AskUser>) -> Result<Given, String> {
     let user = user.ok_or_else(|| "nobody can be asked here".to_owned())?;
     match user.unable() {
         Some(why) => Err(why),

@@ -19,6 +19,7 @@ use tokio::time::{Instant, Sleep};
 use super::client::PROGRESS_QUEUE;
 use super::connection::of_sdk;
 use super::definition::Definition;
+use super::elicitation::ask_user;
 use super::server::{Handle, Life, Link};
 use super::{content, hint};
 use crate::message::{Part, ToolSpec};
@@ -156,11 +157,9 @@ impl Call {
                     "asks in the middle of this call for something that is not to be had from the user",
                 )));
             };
-            let answer = self
-                .tool
-                .server
-                .elicitations
-                .answer(request.params, run.user);
+            let elicitations = &self.tool.server.elicitations;
+            let answer =
+                elicitations.answer(request.params, async |it| ask_user(it, run.user).await);
             questions.push(async move { (key, serde_json::to_value(answer.await)) });
         }
         let since = Instant::now();
@@ -315,7 +314,7 @@ async fn withdraw(handle: RequestHandle<RoleClient>, reason: &str) {
     const PATIENCE: Duration = Duration::from_secs(1);
     let cancelled = handle.cancel(Some(reason.to_owned()));
     if !matches!(tokio::time::timeout(PATIENCE, cancelled).await, Ok(Ok(()))) {
-        tracing::debug!("an MCP server could not be told of a cancel");
+        tracing::debug!("an MCP server could not be notified of a cancel");
     }
 }
 

@@ -10,6 +10,9 @@ use super::{Permission, PermissionMap};
 use crate::classifier::{Denial, Pattern, SimpleCommand};
 use crate::message::{DangerLevel, ToolSpec};
 
+/// The most tools, and patterns of such, that a client's map names: each is compiled at each send.
+const MAX_NARROWED: usize = 1_000;
+
 /// What tools may do. One map is the workflow's or the client's; a second one narrows it.
 #[derive(Clone, Debug, Default)]
 pub struct Scope {
@@ -60,11 +63,15 @@ impl Scope {
     ///
     /// # Errors
     ///
-    /// A text that names the tool and what is wrong with its pattern or glob.
+    /// A text that names the tool and what is wrong with its pattern or glob, or says that a client names too many.
     pub fn new(
         workflow: Option<&Arc<Permissions>>,
         narrowed: Option<&PermissionMap>,
     ) -> Result<Self, String> {
+        let count = narrowed.map_or(0, PermissionMap::len);
+        if count > MAX_NARROWED {
+            return Err(format!("{count} tools are more than {MAX_NARROWED}"));
+        }
         let narrowed = narrowed.map(Permissions::new).transpose()?.map(Arc::new);
         Ok(Self {
             maps: workflow.cloned().into_iter().chain(narrowed).collect(),
@@ -112,8 +119,9 @@ impl Permissions {
                 message: error.to_string(),
             })?;
             let pattern = (tool.to_owned(), glob.compile_matcher(), Arc::clone(&rule));
-            self.patterns.push(pattern);
-            self.patterns.sort_by_key(|(name, ..)| name.len());
+            let is_shorter = |(name, ..): &(String, _, _)| name.len() <= tool.len();
+            let place = self.patterns.partition_point(is_shorter);
+            self.patterns.insert(place, pattern);
         }
         self.rules.insert(tool.to_owned(), rule);
         Ok(())
@@ -174,7 +182,7 @@ impl Grant {
     /// Returns the longest run of one call.
     pub fn timeout(&self) -> Option<Duration> {
         let timeouts = self.rules.iter().map(|rule| rule.permission.timeout);
-        timeouts.flatten().min()
+        timeouts.flatten().map(|timeout| timeout.0).min()
     }
 
     pub(super) fn path_outside<'p>(&self, paths: &'p [String]) -> Option<&'p str> {
@@ -223,7 +231,7 @@ impl Grant {
         self.each_grants(|permission| permission.allow_dangerous)
     }
 
-    /// Whether commands may use the network unasked.
+    /// Whether commands may use the network without a question.
     pub fn network(&self) -> bool {
         self.each_grants(|permission| permission.allow_network)
     }
@@ -256,6 +264,7 @@ fn is_within(path: &str, folder: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::units::Timeout;
 
     fn compiled(map: &PermissionMap) -> Arc<Permissions> {
         Arc::new(Permissions::new(map).unwrap())
@@ -265,7 +274,7 @@ mod tests {
     fn a_tool_has_the_rule_of_its_name_or_of_the_longest_pattern() {
         let permission = |seconds| Permission {
             allowed: true,
-            timeout: Some(Duration::from_secs(seconds)),
+            timeout: Some(Timeout(Duration::from_secs(seconds))),
             ..Permission::default()
         };
         let names = ["*", "mcp__a__*", "mcp__*", "mcp__a__one", "mcp__b__*"];
@@ -291,6 +300,11 @@ mod tests {
         let unreadable = PermissionMap::from([("mcp__[*".to_owned(), permission(1))]);
         let error = Scope::new(None, Some(&unreadable)).unwrap_err();
         assert!(error.starts_with("`mcp__[*`: "), "{error}");
+        let many = |count| (0..count).map(|number| (format!("t{number}*"), permission(1)));
+        let scope = |count| Scope::new(None, Some(&many(count).collect()));
+        assert!(scope(MAX_NARROWED).is_ok());
+        let error = scope(MAX_NARROWED + 1).unwrap_err();
+        assert_eq!(error, "1001 tools are more than 1000");
     }
 
     fn grant(globs: &[&str]) -> Grant {

@@ -9,8 +9,11 @@ use serde_json::{Map, Value, json};
 
 use super::SUBPROTOCOL;
 
-/// Where payloads stand in the JSON schema, and where in this document.
-const DEFINITIONS: (&str, &str) = ("#/$defs/", "#/components/schemas/");
+/// References to payloads in the JSON schema, and in this document.
+const REFERENCES: (&str, &str) = (
+    r##""$ref":"#/$defs/"##,
+    r##""$ref":"#/components/schemas/"##,
+);
 
 /// The one channel.
 const CHANNEL: &str = "#/channels/socket";
@@ -20,8 +23,11 @@ const ERROR: &str = "session:error";
 
 /// Returns the document for the schema of [`super::schema::schema`].
 pub fn asyncapi(schema: &Value) -> Value {
-    let mut schemas = schema.get("$defs").cloned().unwrap_or_default();
-    moved(&mut schemas);
+    let schemas = schema.get("$defs").map(Value::to_string);
+    let schemas = schemas
+        .unwrap_or_default()
+        .replace(REFERENCES.0, REFERENCES.1);
+    let mut schemas: Value = serde_json::from_str(&schemas).unwrap_or_default();
     let mut take = |direction: &str| -> Vec<Frame> {
         let frames = schemas
             .as_object_mut()
@@ -140,24 +146,6 @@ fn message(kind: &str) -> Value {
 
 fn key(kind: &str) -> String {
     kind.replace(':', ".")
-}
-
-/// Makes references point into this document.
-fn moved(value: &mut Value) {
-    match value {
-        Value::Object(fields) => {
-            for (name, field) in fields {
-                match field {
-                    Value::String(target) if name == "$ref" => {
-                        *target = target.replacen(DEFINITIONS.0, DEFINITIONS.1, 1);
-                    }
-                    field => moved(field),
-                }
-            }
-        }
-        Value::Array(items) => items.iter_mut().for_each(moved),
-        _ => {}
-    }
 }
 
 #[cfg(test)]

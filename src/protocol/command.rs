@@ -286,7 +286,7 @@ pub struct ToolApprove {
     /// Text that the model is given with a refusal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// With a refusal: nobody was there to be asked. The model is told that, and not that the user refused.
+    /// With a refusal: nobody was there to be asked. The model reads that, and not that the user refused.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unattended: bool,
 }

@@ -102,7 +102,7 @@ pub enum Event {
     /// What a call asked for is settled.
     #[serde(rename = "chat:tool-input-resolved")]
     ChatToolInputResolved(ToolInputResolved),
-    /// A question lapses later than it was told.
+    /// A question lapses later than was announced.
     #[serde(rename = "chat:tool-extended")]
     ChatToolExtended(ToolExtended),
     /// A call runs.

@@ -30,9 +30,8 @@ use serde_json::Value;
 use self::amends::Amends;
 use self::capabilities::Capabilities;
 use self::decode::MessageWire;
-use self::models::Page;
 use self::request::{Setting, prepare};
-use super::http::{Draft, Endpoint};
+use super::http::{Draft, Endpoint, unusable};
 use super::{ChunkStream, Clients, ErrorKind, Provider, ProviderError, Request};
 use crate::config::ProviderConfig;
 use crate::message::Model;
@@ -124,11 +123,8 @@ impl Anthropic {
         } else {
             self.endpoint.key_header(KEY_HEADER, "")?
         };
-        let version = HeaderValue::from_str(self.version()).map_err(|_| {
-            let message =
-                "the header anthropic-version has characters that no HTTP header can hold";
-            ProviderError::new(ErrorKind::NotConfigured, message)
-        })?;
+        let version = HeaderValue::from_str(self.version());
+        let version = version.map_err(|_| unusable("the header anthropic-version"))?;
         headers.insert(VERSION_HEADER, version);
         Ok(headers)
     }
@@ -208,8 +204,8 @@ impl Provider for Anthropic {
             let mut after: Option<String> = None;
             for _ in 0..MAX_PAGES {
                 let answer = self.page(PAGE_SIZE, after.as_deref()).await?;
-                let page = Page::read(&answer, &config.id, &config.preset);
-                for (model, capabilities) in page.models {
+                let (page, next) = models::page(&answer, &config.id, &config.preset);
+                for (model, capabilities) in page {
                     let mut known = self.listed.lock();
                     if known.len() < MAX_LISTED {
                         known.insert(model.id.clone(), (model.clone(), capabilities));
@@ -217,10 +213,10 @@ impl Provider for Anthropic {
                     listed.push(model);
                 }
                 // A server that gives the same page again has no more.
-                if page.after.is_none() || page.after == after {
+                if next.is_none() || next == after {
                     break;
                 }
-                after = page.after;
+                after = next;
             }
             Ok(listed)
         }

@@ -11,7 +11,6 @@ use futures::future;
 use futures::stream::{self, BoxStream, StreamExt};
 
 use super::decode::Decoder;
-pub(crate) use super::frames::Framing;
 use super::frames::{Frames, Piece};
 use super::halves::Halves;
 use super::{Chunk, ChunkStream, ErrorKind, ProviderError};
@@ -32,15 +31,10 @@ const DRAIN_READS: usize = 64;
 /// `content_type` is the header's value, empty where there was none. Each read is decoded as it
 /// comes; the stream ends after [`Chunk::End`] or the first error. Whoever polls it past
 /// [`Chunk::End`] lets the connection be used again; see [`DRAIN_TIME`].
-pub(crate) fn chunks(
-    bytes: ByteStream,
-    framing: Framing,
-    content_type: &str,
-    decoder: Decoder,
-) -> ChunkStream {
+pub(crate) fn chunks(bytes: ByteStream, content_type: &str, decoder: Decoder) -> ChunkStream {
     let body = Body {
         bytes,
-        frames: Frames::new(framing, content_type),
+        frames: Frames::new(decoder.wire.is_ndjson(), content_type),
         decoder,
         decoded: Vec::new(),
         halves: Halves::default(),

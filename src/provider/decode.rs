@@ -5,9 +5,7 @@
 
 use serde_json::{Map, Value};
 
-use super::frames::Framing;
 use super::json::{self, Json};
-use super::schema::ToolNames;
 use super::{CallInput, Chunk, End, ErrorKind, MAX_CALLS, ProviderError, Stop};
 use crate::message::{NativeReply, Notice, Usage};
 
@@ -20,9 +18,9 @@ pub(super) trait Wire: Send {
     /// Returns its name in [`NativeReply::wire`] and in recordings.
     fn name(&self) -> &'static str;
 
-    /// Returns what its streams are cut into frames by.
-    fn framing(&self) -> Framing {
-        Framing::Sse
+    /// Returns whether its streams are lines of JSON, and not server-sent events.
+    fn is_ndjson(&self) -> bool {
+        false
     }
 
     /// Returns what a frame is that ends too early: by a broken server, or by a broken connection.
@@ -50,7 +48,7 @@ pub(super) trait Wire: Send {
 /// Turns the frames of one answer into chunks. After an error, before which the calls still open are
 /// closed as truncated, nothing more is fed.
 pub(crate) struct Decoder {
-    wire: Box<dyn Wire>,
+    pub(super) wire: Box<dyn Wire>,
     answer: Answer,
     /// Bytes of the frames so far.
     pub(super) bytes: usize,
@@ -59,19 +57,17 @@ pub(crate) struct Decoder {
 impl Decoder {
     /// Makes a decoder for an answer of `model` from the provider instance `provider`.
     ///
-    /// `names` leads to the tools' own names; `notices` are passed on as the answer begins.
+    /// `notices` are passed on as the answer begins.
     pub(super) fn new(
         wire: Box<dyn Wire>,
         provider: &str,
         model: &str,
-        names: ToolNames,
         notices: Vec<Notice>,
     ) -> Self {
         let answer = Answer {
             wire: wire.name(),
             provider: provider.to_owned(),
             model: model.to_owned(),
-            names,
             notices,
             ..Answer::default()
         };
@@ -173,7 +169,6 @@ pub(super) struct Answer {
     wire: &'static str,
     pub(super) provider: String,
     model: String,
-    names: ToolNames,
     notices: Vec<Notice>,
     started: bool,
     pub(super) done: bool,
@@ -242,7 +237,7 @@ pub(super) struct OpenCall {
     pub(super) id: String,
     pub(super) name: String,
     pub(super) input: String,
-    /// Whether the input is free text instead of JSON: it is told once it is whole.
+    /// Whether the input is free text instead of JSON: it is passed on once it is whole.
     pub(super) free_text: bool,
     /// Its number among the chunks, once it was announced.
     pub(super) index: Option<usize>,
@@ -270,7 +265,7 @@ impl OpenCall {
         answer.chunks.push(Chunk::ToolCallStart {
             index: answer.calls,
             provider_call_id: self.provider_id(),
-            name: answer.names.internal(&self.name).to_owned(),
+            name: self.name.clone(),
         });
         self.index = Some(answer.calls);
         answer.calls += 1;

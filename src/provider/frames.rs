@@ -12,19 +12,12 @@ use super::decode::protocol;
 use super::lines::{Lines, MAX_EVENT_BYTES, too_long};
 use super::sse::{Event, is_data};
 
-/// Most white space before the first byte of an answer, or after its first line: servers that keep a connection
-/// awake with it send some bytes a minute.
+/// Most white space before the first byte of an answer, or after its first line, and most names of events and the like
+/// before the next data: servers that keep a connection awake with such send some bytes a minute. Comments are free.
 const MAX_BLANK_BYTES: usize = 1024 * 1024;
 
 /// Bytes shown of a body that is no answer.
 pub(super) const SHOWN_BYTES: usize = 200;
-
-/// How the wire format cuts a stream into frames.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Framing {
-    Sse,
-    Ndjson,
-}
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Frame {
@@ -67,14 +60,14 @@ pub(super) struct Frames {
 }
 
 impl Frames {
-    /// `content_type` is the header's value, empty where there was none.
-    pub(super) fn new(framing: Framing, content_type: &str) -> Self {
+    /// `is_ndjson` is what the wire format says, `content_type` the header's value, empty where there was none.
+    pub(super) fn new(is_ndjson: bool, content_type: &str) -> Self {
         let content_type = content_type.to_ascii_lowercase();
         Self {
-            is_ndjson: framing == Framing::Ndjson || content_type.contains("ndjson"),
+            is_ndjson: is_ndjson || content_type.contains("ndjson"),
             is_event_stream: content_type.contains("event-stream"),
             lines: Lines {
-                cr_ends: framing == Framing::Sse,
+                cr_ends: !is_ndjson,
                 ..Lines::default()
             },
             form: Form::Blank,
@@ -142,7 +135,13 @@ impl Frames {
             Form::Blank => return self.take_first(&line, ended),
             Form::Events(event) => {
                 let frame = event.take_line(&line)?;
-                self.pieces.extend(frame.map(Piece::Frame));
+                if !is_data(&line) && !line.starts_with(':') {
+                    self.count_blank(line.len() + 1)?;
+                }
+                if let Some(frame) = frame {
+                    self.blank = 0;
+                    self.pieces.push_back(Piece::Frame(frame));
+                }
             }
             Form::Rows => self.push_row(line, ended),
             Form::OneRow(_) if line.trim().is_empty() => return self.count_blank(line.len() + 1),
@@ -225,7 +224,7 @@ impl Frames {
             return Ok(());
         }
         Err(protocol(format!(
-            "the provider sent more than {} MiB of white space in the place of an answer",
+            "the provider sent more than {} MiB of white space or empty events in the place of an answer",
             MAX_BLANK_BYTES / (1024 * 1024)
         )))
     }

@@ -21,12 +21,10 @@ use serde_json::Value;
 
 use super::body::{self, ByteStream};
 use super::decode::{Decoder, Wire};
-use super::frames::Framing;
 use super::gate::{Gate, Gates};
 use super::lines::{MAX_EVENT_BYTES, too_long};
 use super::notices;
 use super::record::Tape;
-use super::schema::ToolNames;
 use super::{ChunkStream, ErrorKind, ProviderError, Request};
 use crate::config::ProviderConfig;
 use crate::http::ClientError;
@@ -146,10 +144,9 @@ impl Endpoint {
         draft: &Draft,
         wire: Box<dyn Wire>,
     ) -> Result<ChunkStream, ProviderError> {
-        let (api, framing) = (wire.name(), wire.framing());
-        let accepted = match framing {
-            Framing::Sse => "text/event-stream",
-            Framing::Ndjson => "application/x-ndjson",
+        let accepted = match wire.is_ndjson() {
+            true => "application/x-ndjson",
+            false => "text/event-stream",
         };
         let mut headers = draft.headers.clone();
         headers.insert(ACCEPT, HeaderValue::from_static(accepted));
@@ -157,7 +154,7 @@ impl Endpoint {
         headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
         let mut permit = self.gate.permit(request.model)?;
         let body = draft.body.to_string().into_bytes();
-        let opened = self.open(&draft.url, api, headers, body).await;
+        let opened = self.open(&draft.url, wire.name(), headers, body).await;
         let (content_type, bytes) = opened.map_err(|mut error| {
             if error.status.is_some() && !error.is_about_load() {
                 permit.answered();
@@ -166,10 +163,9 @@ impl Endpoint {
             error
         })?;
         let secrets = self.secrets.clone();
-        let names = ToolNames::new(request.tools);
         let notices = draft.notices.clone();
-        let decoder = Decoder::new(wire, &self.config.id, request.model, names, notices);
-        let chunks = body::chunks(bytes, framing, &content_type, decoder)
+        let decoder = Decoder::new(wire, &self.config.id, request.model, notices);
+        let chunks = body::chunks(bytes, &content_type, decoder)
             .map(move |item| {
                 let mut item = item.map_err(|error| secrets.clean(error));
                 permit.observe(&mut item);
@@ -319,7 +315,7 @@ fn secret_value(text: &str, what: &str) -> Result<HeaderValue, ProviderError> {
     Ok(value)
 }
 
-fn unusable(what: &str) -> ProviderError {
+pub(super) fn unusable(what: &str) -> ProviderError {
     ProviderError::new(
         ErrorKind::NotConfigured,
         format!("{what} has characters that no HTTP header can hold"),

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use parking_lot::RwLock;
 use reqwest::Url;
 use secrecy::{ExposeSecret, SecretString};
+use tokio::sync::OnceCell;
 
 use super::Provider;
 use super::anthropic::Anthropic;
@@ -41,10 +42,15 @@ struct Shared {
     clients: Clients,
 }
 
+/// A provider as it is configured now.
 #[derive(Clone)]
-struct Instance {
-    config: Arc<ProviderConfig>,
-    provider: Arc<dyn Provider>,
+pub struct Instance {
+    /// Its settings: its default model, retries and preset.
+    pub config: Arc<ProviderConfig>,
+    /// What reaches it.
+    pub provider: Arc<dyn Provider>,
+    /// The first model that it lists, once it was asked for it.
+    pub first_model: Arc<OnceCell<String>>,
 }
 
 /// Why an instance cannot be set up as requested.
@@ -95,14 +101,9 @@ impl Providers {
         }
     }
 
-    /// Returns the instance with that id.
+    /// Returns the provider of the instance with that id.
     pub fn get(&self, id: &str) -> Option<Arc<dyn Provider>> {
         self.find(id).map(|instance| instance.provider)
-    }
-
-    /// Returns the settings of the instance with that id: its default model, retries and preset.
-    pub fn config(&self, id: &str) -> Option<Arc<ProviderConfig>> {
-        self.find(id).map(|instance| instance.config)
     }
 
     /// Returns the id of the instance that answers where no other is named.
@@ -158,7 +159,8 @@ impl Providers {
         Ok(info)
     }
 
-    fn find(&self, id: &str) -> Option<Instance> {
+    /// Returns the instance with that id.
+    pub fn find(&self, id: &str) -> Option<Instance> {
         let instances = self.shared.instances.read();
         let found = instances.iter().find(|instance| instance.config.id == id);
         found.cloned()
@@ -179,7 +181,11 @@ impl Instance {
     fn new(config: ProviderConfig, clients: &Clients) -> Self {
         let config = Arc::new(config);
         let provider = make(Arc::clone(&config), clients.clone());
-        Self { config, provider }
+        Self {
+            config,
+            provider,
+            first_model: Arc::default(),
+        }
     }
 }
 

@@ -11,7 +11,6 @@ use super::chat::decode::ChatWire;
 use super::decode::{self, Decoder};
 use super::ollama::decode::OllamaWire;
 use super::responses::decode::ResponsesWire;
-use super::schema::ToolNames;
 use super::{ChunkStream, ProviderError};
 
 /// A wire format that answers can be read in.
@@ -41,33 +40,19 @@ impl Wire {
         self.wire().name()
     }
 
-    /// Reads the body of an answer with a 2xx status; each item of `reads` is one read.
+    /// Reads the body of an answer with a 2xx status; each item of `reads` is one read, or what broke them off.
     ///
     /// `content_type` is the header's value, empty for none. `provider` and `model` are what the
     /// native reply is marked with.
-    pub fn play<S>(self, reads: S, content_type: &str, provider: &str, model: &str) -> ChunkStream
-    where
-        S: Stream<Item = Bytes> + Send + 'static,
-    {
-        self.play_broken(reads.map(Ok), content_type, provider, model)
-    }
-
-    /// The same for reads of which the last may be what broke them off.
-    pub(super) fn play_broken<S>(
+    pub fn play(
         self,
-        reads: S,
+        reads: impl Stream<Item = Result<Bytes, ProviderError>> + Send + 'static,
         content_type: &str,
         provider: &str,
         model: &str,
-    ) -> ChunkStream
-    where
-        S: Stream<Item = Result<Bytes, ProviderError>> + Send + 'static,
-    {
-        let bytes = reads.boxed();
-        let (wire, names) = (self.wire(), ToolNames::default());
-        let framing = wire.framing();
-        let decoder = Decoder::new(wire, provider, model, names, Vec::new());
-        body::chunks(bytes, framing, content_type, decoder)
+    ) -> ChunkStream {
+        let decoder = Decoder::new(self.wire(), provider, model, Vec::new());
+        body::chunks(reads.boxed(), content_type, decoder)
     }
 
     fn wire(self) -> Box<dyn decode::Wire> {

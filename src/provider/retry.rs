@@ -23,41 +23,34 @@ const SPREAD: f64 = 0.1;
 /// Overload passes more slowly than a broken connection.
 const OVERLOAD_FACTOR: u32 = 2;
 
-/// How often a turn is tried again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Policy {
+/// Returns how long to wait before the next attempt, `None` to give up now: there are at most so many retries of
+/// one turn, the first attempt not counted.
+///
+/// `attempt` counts the failures of this turn so far, this one included, from 1. `jitter` is
+/// random, 0 to 1. The delay is at least what the provider requested; where it requested more
+/// than [`MAX_HONOURED`], the error is final and carries the time. A turn that was not sent waits
+/// for its position in the queue, whatever its attempt.
+pub fn next_delay(
     max_retries: u32,
-}
-
-impl Policy {
-    /// A policy with at most so many retries of one turn; the first attempt does not count.
-    pub fn new(max_retries: u32) -> Self {
-        Self { max_retries }
+    error: &ProviderError,
+    attempt: u32,
+    jitter: f64,
+) -> Option<Duration> {
+    if error.not_sent {
+        // The gate has spread them already.
+        let wait = error.retry_after.unwrap_or_default();
+        return (attempt <= max_retries && wait <= MAX_HONOURED).then_some(wait);
     }
-
-    /// Returns how long to wait before the next attempt, `None` to give up now.
-    ///
-    /// `attempt` counts the failures of this turn so far, this one included, from 1. `jitter` is
-    /// random, 0 to 1. The delay is at least what the provider requested; where it requested more
-    /// than [`MAX_HONOURED`], the error is final and carries the time. A turn that was not sent waits
-    /// for its position in the queue, whatever its attempt.
-    pub fn next_delay(&self, error: &ProviderError, attempt: u32, jitter: f64) -> Option<Duration> {
-        if error.not_sent {
-            // The gate has spread them already.
-            let wait = error.retry_after.unwrap_or_default();
-            return (attempt <= self.max_retries && wait <= MAX_HONOURED).then_some(wait);
-        }
-        if attempt == 0 || attempt > self.max_retries || !may_pass(error) {
-            return None;
-        }
-        let jitter = Some(jitter).filter(|it| it.is_finite()).unwrap_or(1.0);
-        let jitter = jitter.clamp(0.0, 1.0);
-        let requested = error.retry_after.unwrap_or_default();
-        (requested <= MAX_HONOURED).then(|| {
-            let spread = requested.mul_f64(1.0 + SPREAD * jitter);
-            spread.max(backoff(error.kind, attempt, jitter))
-        })
+    if attempt == 0 || attempt > max_retries || !may_pass(error) {
+        return None;
     }
+    let jitter = Some(jitter).filter(|it| it.is_finite()).unwrap_or(1.0);
+    let jitter = jitter.clamp(0.0, 1.0);
+    let requested = error.retry_after.unwrap_or_default();
+    (requested <= MAX_HONOURED).then(|| {
+        let spread = requested.mul_f64(1.0 + SPREAD * jitter);
+        spread.max(backoff(error.kind, attempt, jitter))
+    })
 }
 
 /// Whether the same request may succeed later: what is tried again, and what a client sees of it. The

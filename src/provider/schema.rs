@@ -16,7 +16,7 @@ mod tests;
 
 use serde_json::{Value, json};
 
-pub(crate) use names::{ToolNames, wire_name};
+pub(crate) use names::wire_name;
 
 use crate::message::{Notice, Severity, ToolSpec};
 

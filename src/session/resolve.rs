@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use crate::config::{Config, ProviderConfig, ProviderKind};
+use crate::config::{ChatConfig, Config, ProviderConfig, ProviderKind};
 use crate::exchange::context::Setup;
 use crate::message::{MessageId, OnViolation, Part, SessionId, TrustLevel, image};
 use crate::permission::{Limits, PermissionMap, Scope, Workflow};
@@ -24,8 +24,8 @@ const MAX_ID_BYTES: usize = 256;
 const MAX_TURNS: u32 = 200;
 
 /// Settles everything about an exchange that a send leaves open, but for the model where nobody names
-/// one: it stays empty, and its exchange asks for the first one.
-/// An error names the field.
+/// one: it stays empty, and its exchange asks for the first one. `offers_tools` says whether a scope lets any tool be
+/// offered. An error names the field.
 pub(crate) fn setup(
     send: &ChatSend,
     message_id: MessageId,
@@ -33,23 +33,21 @@ pub(crate) fn setup(
     defaults: &Defaults,
     config: &Config,
     providers: &Providers,
+    offers_tools: impl FnOnce(&Scope) -> bool,
 ) -> Result<Setup, SessionError> {
     check(send)?;
     let name = send.workflow.as_deref().unwrap_or(&defaults.workflow);
-    let found = config.workflows.get(name);
-    allow_send(send, found, config, providers.default_id())?;
+    allow_send(send, config, providers.default_id())?;
     let workflow = workflow(name, config)?;
     let scope = scope(workflow, send.tool_permissions.as_ref())?;
+    allow_limits(send.limits, workflow, config, offers_tools(&scope))?;
     let provider_id = send
         .provider
         .clone()
         .or_else(|| defaults.provider.clone())
         .or_else(|| workflow.and_then(|workflow| workflow.provider.clone()))
         .unwrap_or_else(|| providers.default_id().to_owned());
-    let found = providers
-        .get(&provider_id)
-        .zip(providers.config(&provider_id));
-    let (provider, instance) = found.ok_or_else(|| {
+    let instance = providers.find(&provider_id).ok_or_else(|| {
         let message = format!(
             "field `provider`: there is no provider `{provider_id}`; ask for them with provider:list"
         );
@@ -65,26 +63,29 @@ pub(crate) fn setup(
             defaults,
             workflow,
             (config, providers.default_id()),
-            &instance,
+            &instance.config,
         ),
         system: system(send, workflow, config),
-        trust: send.trust_level.unwrap_or_else(|| defaults.trust(workflow)),
+        trust: send
+            .trust_level
+            .unwrap_or_else(|| defaults.trust(workflow, config)),
         on_violation: Defaults::on_violation(workflow, config),
         scope,
         max_tokens: send.max_tokens,
         temperature: send.temperature,
         thinking: send.thinking,
         max_turns: limits.max_turns.unwrap_or(config.chat.max_turns),
-        timeout_plain: duration(limits, config.chat.timeout_plain),
-        timeout_tools: duration(limits, config.chat.timeout_tools),
+        timeout_plain: duration(limits, workflow, config, PLAIN),
+        timeout_tools: duration(limits, workflow, config, TOOLS),
         context_reserve: limits
             .context_reserve
             .unwrap_or(config.chat.context_reserve),
-        max_retries: instance.max_retries,
-        restarts: instance.restart_after_partial,
+        max_retries: instance.config.max_retries,
+        restarts: instance.config.restart_after_partial,
         cache_key: format!("{session}-{}", send.conversation_id),
-        provider,
+        provider: instance.provider,
         provider_id,
+        first_model: instance.first_model,
     })
 }
 
@@ -202,8 +203,27 @@ fn limits(send: Limits, workflow: Option<&Workflow>) -> Limits {
     }
 }
 
-fn duration(limits: Limits, otherwise: Duration) -> Duration {
-    limits.timeout_ms.map_or(otherwise, Duration::from_millis)
+/// A time limit of the configuration: its key, and its value.
+type TimeLimit = (&'static str, fn(&ChatConfig) -> Duration);
+
+/// That of exchanges without tools, and with.
+const PLAIN: TimeLimit = ("chat.timeout_plain", |chat| chat.timeout_plain);
+const TOOLS: TimeLimit = ("chat.timeout_tools", |chat| chat.timeout_tools);
+
+/// Returns how long an exchange may take. A limit that is locked holds whichever tools there are when it begins.
+fn duration(
+    limits: Limits,
+    workflow: Option<&Workflow>,
+    config: &Config,
+    (key, configured): TimeLimit,
+) -> Duration {
+    let configured = configured(&config.chat);
+    let wanted = limits.timeout_ms.map_or(configured, Duration::from_millis);
+    let is_workflows = workflow.is_some_and(|workflow| workflow.limits.timeout_ms.is_some());
+    match config.session.is_locked(key) && !is_workflows {
+        true => wanted.min(configured),
+        false => wanted,
+    }
 }
 
 fn model(
@@ -265,7 +285,6 @@ pub(crate) const LAYERS: [Layer; 2] = [Layer::Stream, Layer::State];
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Defaults {
     trust_level: Option<TrustLevel>,
-    configured_trust: TrustLevel,
     pub provider: Option<String>,
     pub model: Option<String>,
     /// Named workflow; empty for none.
@@ -276,17 +295,16 @@ impl Defaults {
     pub(crate) fn new(config: &Config) -> Self {
         Self {
             trust_level: None,
-            configured_trust: config.chat.trust_level,
             provider: None,
             model: None,
             workflow: config.chat.workflow.clone(),
         }
     }
 
-    pub(crate) fn trust(&self, workflow: Option<&Workflow>) -> TrustLevel {
+    fn trust(&self, workflow: Option<&Workflow>, config: &Config) -> TrustLevel {
         self.trust_level
             .or_else(|| workflow.and_then(|workflow| workflow.trust_level))
-            .unwrap_or(self.configured_trust)
+            .unwrap_or(config.chat.trust_level)
     }
 
     /// Returns what becomes of an exchange in a workflow in which a path leaves the roots or is denied.
@@ -338,7 +356,7 @@ impl Defaults {
     ) -> Configured {
         let workflow = config.workflows.get(&self.workflow);
         Configured {
-            trust_level: self.trust(workflow),
+            trust_level: self.trust(workflow, config),
             on_violation: Self::on_violation(workflow, config),
             provider: self.provider.clone().unwrap_or_else(|| provider.to_owned()),
             model: self
@@ -365,22 +383,8 @@ pub(crate) fn layers(wanted: &[Layer]) -> Vec<Layer> {
 }
 
 /// Checks a send against the keys that the operator locked; `provider` is the one that answers where nobody names one.
-///
-/// A limit that the send's workflow has cannot be widened by the send.
-fn allow_send(
-    send: &ChatSend,
-    workflow: Option<&Workflow>,
-    config: &Config,
-    provider: &str,
-) -> Result<(), SessionError> {
-    let (chat, limits) = (&config.chat, send.limits);
-    let theirs = workflow.map(|workflow| workflow.limits).unwrap_or_default();
-    let turns = limits.max_turns.filter(|_| theirs.max_turns.is_none());
-    let reserve = limits.context_reserve;
-    let reserve = reserve.filter(|_| theirs.context_reserve.is_none());
-    let timeout = limits.timeout_ms.filter(|_| theirs.timeout_ms.is_none());
-    let timeout = timeout.map(Duration::from_millis);
-    let is_longer = |than: Duration| timeout.is_some_and(|timeout| timeout > than);
+fn allow_send(send: &ChatSend, config: &Config, provider: &str) -> Result<(), SessionError> {
+    let chat = &config.chat;
     let changes = [
         ("chat.trust_level", is_looser(send.trust_level, config)),
         ("chat.provider", is_other(&send.provider, provider)),
@@ -390,6 +394,27 @@ fn allow_send(
             "chat.system_prompt",
             is_other(&send.system_prompt, &chat.system_prompt),
         ),
+    ];
+    refuse_locked(&changes, config)
+}
+
+/// Checks a send's limits against those that the operator locked; of the time limits only one binds an exchange.
+///
+/// A limit that the send's workflow has cannot be widened by the send.
+fn allow_limits(
+    sent: Limits,
+    workflow: Option<&Workflow>,
+    config: &Config,
+    has_tools: bool,
+) -> Result<(), SessionError> {
+    let chat = &config.chat;
+    let theirs = workflow.map(|workflow| workflow.limits).unwrap_or_default();
+    let turns = sent.max_turns.filter(|_| theirs.max_turns.is_none());
+    let reserve = sent.context_reserve;
+    let reserve = reserve.filter(|_| theirs.context_reserve.is_none());
+    let timeout = sent.timeout_ms.filter(|_| theirs.timeout_ms.is_none());
+    let (key, longest) = if has_tools { TOOLS } else { PLAIN };
+    let changes = [
         (
             "chat.max_turns",
             turns.is_some_and(|turns| turns > chat.max_turns),
@@ -398,8 +423,10 @@ fn allow_send(
             "chat.context_reserve",
             reserve.is_some_and(|reserve| reserve < chat.context_reserve),
         ),
-        ("chat.timeout_plain", is_longer(chat.timeout_plain)),
-        ("chat.timeout_tools", is_longer(chat.timeout_tools)),
+        (
+            key,
+            timeout.is_some_and(|timeout| Duration::from_millis(timeout) > longest(chat)),
+        ),
     ];
     refuse_locked(&changes, config)
 }
@@ -431,4 +458,29 @@ fn refuse_locked(changes: &[(&str, bool)], config: &Config) -> Result<(), Sessio
 
 pub(super) fn invalid(message: impl Into<String>) -> SessionError {
     SessionError::new(SessionCode::InvalidPayload, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_limit_that_is_locked_holds_also_where_tools_come_later() {
+        let mut config = crate::config::for_tests();
+        let longer = config.chat.timeout_tools * 2;
+        let limits = Limits {
+            timeout_ms: u64::try_from(longer.as_millis()).ok(),
+            ..Limits::default()
+        };
+        let workflow = Workflow {
+            limits,
+            ..Workflow::default()
+        };
+        assert_eq!(duration(limits, None, &config, TOOLS), longer);
+        config.session.locked = vec!["chat.timeout_tools".to_owned()];
+        let locked = config.chat.timeout_tools;
+        assert_eq!(duration(limits, None, &config, TOOLS), locked);
+        assert_eq!(duration(limits, Some(&workflow), &config, TOOLS), longer);
+        assert_eq!(duration(limits, None, &config, PLAIN), longer);
+    }
 }

@@ -114,7 +114,6 @@ pub(super) fn daemon(script: Vec<(Vec<Move>, Finish)>, buffer_bytes: usize) -> A
             redactor: crate::telemetry::Redactor::default(),
             audit: crate::audit::Audit::default(),
             room: crate::exchange::history::Room::default(),
-            first_models: Arc::default(),
             spill: Spill::new(std::env::temp_dir(), 0),
         },
         sandbox: std::future::ready(Sandbox {

@@ -140,7 +140,7 @@ mod tests {
         }
     }
 
-    /// An output that takes nothing before it is told to.
+    /// An output that takes nothing before the test lets it.
     struct Blocked {
         open: Receiver<()>,
         output: Sink,
@@ -186,11 +186,11 @@ mod tests {
         }
         drop(open);
         let mut received = 0;
-        let told = written.iter().find(|line| {
+        let note = written.iter().find(|line| {
             received += usize::from(line == "line\n");
             line.contains("log lines were lost")
         });
-        assert!(told.is_some_and(|note| note.contains("log lines were lost")));
+        assert!(note.is_some_and(|note| note.contains("log lines were lost")));
         assert!(received <= QUEUE_LINES + 1);
         drop(guard);
     }

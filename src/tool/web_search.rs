@@ -29,6 +29,7 @@ use crate::message::{DangerLevel, Severity, ToolCategory};
 use crate::notices::Notices;
 use answer::Answer;
 use cache::Cache;
+pub(crate) use fetch::fetch;
 
 const NAME: &str = "web_search";
 

@@ -89,7 +89,7 @@ fn a_permission_takes_text_or_milliseconds_and_writes_milliseconds() {
     ];
     for (json, expected) in cases {
         let permission: Permission = serde_json::from_str(json).expect("valid permission");
-        let millis = permission.timeout.map(|timeout| timeout.as_millis());
+        let millis = permission.timeout.map(|timeout| timeout.0.as_millis());
         assert_eq!(millis, expected, "{json}");
         let written = serde_json::to_value(&permission).expect("plain data");
         let again: Permission = serde_json::from_value(written).expect("what it wrote");

@@ -10,7 +10,7 @@ use crate::wires;
 const DEFAULT_CONTEXT: u64 = 32_768;
 
 #[tokio::test]
-async fn every_recorded_list_is_told_with_what_each_model_can_do() {
+async fn every_recorded_list_is_reported_with_what_each_model_can_do() {
     let Some(recordings) = manifest::load() else {
         return;
     };
@@ -25,10 +25,10 @@ async fn every_recorded_list_is_told_with_what_each_model_can_do() {
         let url = server.url(index, Cut::Whole);
         let provider = wires::provider("ollama-chat", &url).unwrap();
         let models = provider.models().await.unwrap();
-        let told = serde_json::to_value(models).unwrap();
+        let listed = serde_json::to_value(models).unwrap();
         let tags: Value = serde_json::from_slice(&recording.body).unwrap();
         assert_eq!(
-            told,
+            listed,
             expected(&tags, &show(recordings)),
             "{}",
             recording.file

@@ -15,7 +15,7 @@ use outrigger::provider::replay::Wire;
 
 use crate::outcome::Outcome;
 
-/// What a variant is about, its body, and what it comes to; see [`told`].
+/// What a variant is about, its body, and what it comes to; see [`summary`].
 type Variant = (&'static str, String, &'static str);
 
 #[tokio::test]
@@ -60,14 +60,14 @@ async fn check(wire: Wire, content_type: &str, variants: Vec<Variant>) {
     let mut wrong = Vec::new();
     for (name, body, expected) in variants {
         for piece in [body.len().max(1), 1] {
-            let reads: Vec<Bytes> = body
+            let reads: Vec<_> = body
                 .as_bytes()
                 .chunks(piece)
-                .map(Bytes::copy_from_slice)
+                .map(|piece| Ok(Bytes::copy_from_slice(piece)))
                 .collect();
             let chunks = wire.play(stream::iter(reads), content_type, "p", "m");
             let outcome = Outcome::read(chunks).await;
-            let seen = told(&outcome);
+            let seen = summary(&outcome);
             if seen != expected || !outcome.disorder.is_empty() {
                 wrong.push(format!(
                     "{name}\n  seen     {seen} {:?}\n  expected {expected}",
@@ -87,7 +87,7 @@ async fn check(wire: Wire, content_type: &str, variants: Vec<Variant>) {
 
 /// Writes an outcome as words: `thought "…", "text", call ID NAME {…}, ToolUse, in 5 out 6 cached 3`, or
 /// `error Overloaded: message` at the end.
-fn told(outcome: &Outcome) -> String {
+fn summary(outcome: &Outcome) -> String {
     let mut words = Vec::new();
     if !outcome.thinking.is_empty() {
         words.push(format!("thought {:?}", outcome.thinking));

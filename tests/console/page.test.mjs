@@ -325,11 +325,11 @@ const attended = (page, daemon) =>
     client.on("session:notice", () => wake());
     await client.connect();
     for (;;) {
-      // A state is told after it was taken.
-      const told = new Promise((done) => (wake = done));
+      // A state is emitted after it was taken.
+      const emitted = new Promise((done) => (wake = done));
       const { servers } = await client.request("mcp:list", {});
       if (servers.every((it) => it.state === "ready")) break;
-      await told;
+      await emitted;
     }
     client.close();
   }, daemon.token);
@@ -522,7 +522,7 @@ test("half a million characters in small pieces do not freeze it", timed, () =>
       paint: performance.getEntriesByName("first-contentful-paint")[0]?.startTime,
     }));
     assert.equal(length, 33 * 12_000, "all of it is there, but for blanks at which a block was cut");
-    // Told, not asserted: the machine may be busy with something else.
+    // Printed, not asserted: the machine may be busy with something else.
     console.log(`flood: ${length} characters, longest task ${Math.round(longest)} ms; first paint ${Math.round(paint)} ms`);
   }));
 

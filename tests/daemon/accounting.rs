@@ -1,4 +1,4 @@
-//! What turns cost, and what is told once of a model: over several turns and exchanges.
+//! What turns cost, and what is announced once of a model: over several turns and exchanges.
 
 use serde_json::{Value, json};
 
@@ -35,7 +35,7 @@ fn answer(wire: Wire, blocks: &[Block]) -> Answer {
 }
 
 #[tokio::test]
-async fn a_cost_is_told_where_all_of_it_is_known() {
+async fn a_cost_is_reported_where_all_of_it_is_known() {
     let wire = Wire::Anthropic;
     let call = Block::call("toolu_1", "file_list", json!({}));
     let hello = wire.frames(&[Block::text("Hello")]);
@@ -73,7 +73,7 @@ async fn a_cost_is_told_where_all_of_it_is_known() {
 }
 
 #[tokio::test]
-async fn a_model_without_tools_is_told_of_once() {
+async fn a_model_without_tools_is_reported_once() {
     let wire = Wire::Chat;
     let refusal = json!({"error": {"message": "this model does not support tools"}});
     let hello = || answer(wire, &[Block::text("Hello")]);
@@ -98,7 +98,7 @@ async fn a_model_without_tools_is_told_of_once() {
 }
 
 #[tokio::test]
-async fn a_prompt_that_ollama_cut_in_silence_is_told_of_once() {
+async fn a_prompt_that_ollama_cut_in_silence_is_reported_once() {
     let wire = Wire::Ollama;
     let hello = || answer(wire, &[Block::text("Hello")]);
     let (_daemon, mut client, server) = start(wire, vec![hello(), hello()]).await;

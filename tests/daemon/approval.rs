@@ -48,11 +48,11 @@ async fn an_approved_command_runs_and_its_output_is_streamed() {
     let record = client
         .ask(json!({"type": "tool:status", "toolId": "t1"}))
         .await;
-    let told = (
+    let found = (
         &record["payload"]["status"],
         &record["payload"]["approval"]["asked"],
     );
-    assert_eq!(told, (&json!("queued"), &json!(true)), "{record}");
+    assert_eq!(found, (&json!("queued"), &json!(true)), "{record}");
     let answer = client.ask(approve(&confirm["toolId"], &json!({}))).await;
     assert_eq!(answer["payload"], json!({"toolId": "t1", "accepted": true}));
     client.until("chat:stream-end").await;
@@ -134,8 +134,8 @@ async fn a_denied_command_does_not_run_and_the_model_hears_why() {
     assert_eq!(result["metadata"]["denied"], true);
     assert_eq!(client.all("chat:tool-start").len(), 0);
     assert!(!daemon.project().join("made").exists());
-    let told = provider.requests()[1]["messages"].to_string();
-    assert!(told.contains("not today"), "{told}");
+    let sent = provider.requests()[1]["messages"].to_string();
+    assert!(sent.contains("not today"), "{sent}");
 }
 
 #[tokio::test]
@@ -251,8 +251,8 @@ async fn an_edited_input_is_what_is_remembered() {
     assert_eq!(last["input"]["command"], "touch b && rm -r c");
     assert_eq!(client.all("chat:tool-confirm").len(), 3);
     for resolved in client.all("chat:tool-resolved") {
-        let told = (&resolved["remember"], &resolved["edited"]);
-        assert_eq!(told, (&json!("conversation"), &json!(true)));
+        let found = (&resolved["remember"], &resolved["edited"]);
+        assert_eq!(found, (&json!("conversation"), &json!(true)));
     }
     client
         .ask(approve(&last["toolId"], &json!({"approved": false})))
@@ -295,7 +295,7 @@ async fn nobody_answers_in_time() {
 }
 
 #[tokio::test]
-async fn an_open_question_is_given_more_time_and_everybody_is_told() {
+async fn an_open_question_is_given_more_time_and_everybody_is_notified() {
     let turns = vec![bash("echo a"), Turn::text("done")];
     let more = json!({"approval": {"timeout": "1h", "max_timeout": "2h"}});
     let (_daemon, mut client, _provider) = asked(turns, more).await;
@@ -389,13 +389,13 @@ async fn supervised_asks_again_whatever_was_remembered() {
         client.ask(approve(&confirm["toolId"], &remember)).await;
         client.until("chat:stream-end").await;
         // It says what is remembered: nothing under `supervised`.
-        let told = client.all("chat:tool-resolved")[index]["remember"].clone();
+        let found = client.all("chat:tool-resolved")[index]["remember"].clone();
         let wanted = if index == 0 {
             json!("session")
         } else {
             Value::Null
         };
-        assert_eq!(told, wanted, "{trust}");
+        assert_eq!(found, wanted, "{trust}");
     }
 }
 
@@ -481,9 +481,9 @@ async fn a_violation_may_be_an_error_that_the_model_reads_and_the_third_one_ends
     assert_eq!(client.all("session:ready")[0]["onViolation"], "error");
     let end = client.until("chat:stream-end").await["payload"].clone();
     assert_eq!(end["stopReason"], "end_turn", "{end}");
-    let told = provider.requests()[1]["messages"].to_string();
+    let sent = provider.requests()[1]["messages"].to_string();
     for part in ["/workspace/README.md", "violation 1 of 3"] {
-        assert!(told.contains(part), "{told}");
+        assert!(sent.contains(part), "{sent}");
     }
     // Another exchange counts anew.
     client.say("go on").await;

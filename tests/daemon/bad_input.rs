@@ -7,7 +7,7 @@ use crate::support::provider::Turn;
 use crate::support::{Client, Daemon, Provider};
 
 #[tokio::test]
-async fn bad_frames_are_told_and_the_socket_goes_on() {
+async fn bad_frames_are_reported_and_the_socket_goes_on() {
     let provider = Provider::start().await;
     let daemon = Daemon::start(&provider).await;
     let mut client = daemon.connect().await;
@@ -225,7 +225,7 @@ async fn each_failure_of_the_provider_has_its_code_and_the_conversation_goes_on(
 }
 
 #[tokio::test]
-async fn a_provider_that_is_not_there_is_told() {
+async fn a_provider_that_is_not_there_is_reported() {
     let provider = Provider::start().await;
     let more = json!({"providers": {"test": {"base_url": "http://127.0.0.1:1/v1"}}});
     let daemon = Daemon::with(&provider, more).await;

@@ -114,7 +114,7 @@ async fn text_mode_goes_on_with_a_session_and_cancels() {
     drop(person);
 
     let mut person = Person::connect(&daemon, &again).await;
-    // The open question is among what is told again.
+    // The open question is among what is emitted again.
     person.until("y yes, n no").await;
     person.types("y").await;
     person.until("begun").await;
@@ -162,7 +162,7 @@ async fn the_transcript_of_the_readme_is_what_comes() {
     person.until("── done").await;
     let seen: Vec<String> = person.read.lines().map(steady).collect();
     let readme = include_str!("../../README.md");
-    let told = readme
+    let shown = readme
         .lines()
         .skip_while(|line| *line != "~~~text")
         .skip(1)
@@ -171,7 +171,7 @@ async fn the_transcript_of_the_readme_is_what_comes() {
         .filter(|line| !line.starts_with("> ") && !line.contains("rw"));
     let mut from = 0;
     let mut compared = 0;
-    for line in told {
+    for line in shown {
         let line = steady(line);
         let found = seen[from..].iter().position(|other| *other == line);
         let at = found.unwrap_or_else(|| panic!("{line:?} of the README is not in\n{seen:#?}"));

@@ -119,7 +119,7 @@ struct Client {
 }
 
 impl Client {
-    /// Connects and takes up what it was told last, or what it was told some events ago.
+    /// Connects and takes up what it got last, or what it got some events ago.
     async fn connect(&mut self) -> Option<Socket> {
         let back = match self.dice.roll(3) {
             0 => self.dice.roll(40),

@@ -68,7 +68,7 @@ async fn hostile_inputs_are_texts_to_programs_and_shells() {
 }
 
 #[tokio::test]
-async fn inputs_that_do_not_fit_are_told_to_the_model() {
+async fn inputs_that_do_not_fit_are_reported_to_the_model() {
     let provider = Provider::start().await;
     for input in [
         json!({ "text": "a\u{0}b" }),

@@ -155,7 +155,7 @@ async fn fifty_calls_of_one_turn_all_run_also_where_they_claim_the_same_file() {
     let results = client.all("chat:tool-result");
     assert_eq!(results.len(), CALLS);
     for result in &results {
-        // A write that lost its race with another one is told so; nothing was left out.
+        // A write that lost its race with another one gets an error that says so; nothing was left out.
         let text = result["result"].as_str().unwrap();
         assert!(!text.contains("not run"), "{text}");
         assert_eq!(result["metadata"]["cancelled"], Value::Null, "{result}");
@@ -386,7 +386,7 @@ async fn a_context_that_is_full_already_is_so_in_the_next_exchange() {
 }
 
 #[tokio::test]
-async fn whole_messages_are_told_to_who_asks_for_them() {
+async fn whole_messages_are_reported_to_who_asks_for_them() {
     let provider = Provider::start().await;
     provider
         .then(Turn::call("file_list", &json!({})))

@@ -70,10 +70,10 @@ async fn run(wire: Wire) {
     let seen = watch(&mut client, &faults, &server).await;
     let mut wrong = Vec::new();
     for fault in &faults {
-        let told = transcript(&seen[&fault.name]);
-        if told != fault.seen {
+        let found = transcript(&seen[&fault.name]);
+        if found != fault.seen {
             wrong.push(format!(
-                "{}:\n  seen     {told}\n  expected {}",
+                "{}:\n  seen     {found}\n  expected {}",
                 fault.name, fault.seen
             ));
         }
@@ -89,12 +89,12 @@ async fn run(wire: Wire) {
             ));
         }
     }
-    let told = client
+    let shown = client
         .seen
         .iter()
         .map(Value::to_string)
         .filter(|frame| frame.contains(KEY));
-    wrong.extend(told.map(|frame| format!("the key is told: {frame}")));
+    wrong.extend(shown.map(|frame| format!("the key is shown: {frame}")));
     assert!(
         wrong.is_empty(),
         "{} wrong\n{}",

@@ -76,10 +76,10 @@ async fn perform(provider: &Provider, client: &mut Client, turn: Turn) -> Value 
         }
     }
     let results = client.all("chat:tool-result");
-    let told = client.all("chat:error");
+    let errors = client.all("chat:error");
     results
         .get(before)
-        .unwrap_or_else(|| panic!("{told:?}"))
+        .unwrap_or_else(|| panic!("{errors:?}"))
         .clone()
 }
 

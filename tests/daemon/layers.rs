@@ -36,7 +36,7 @@ async fn story(layer: &str) -> (Client, Daemon) {
     pause.go_on();
     client.until("chat:stream-end").await;
     client.until("chat:stream-end").await;
-    // Answered by the conversation too, which has told that it is idle by then.
+    // Answered by the conversation too, which has emitted that it is idle by then.
     client.ask(json!({"type": "session:state"})).await;
     (client, daemon)
 }
@@ -52,11 +52,14 @@ fn said(message: &Value) -> (String, String) {
 #[tokio::test]
 async fn messages_alone_are_the_whole_conversation() {
     let (mut client, _daemon) = story("message").await;
-    let told = client.all("chat:message");
+    let emitted = client.all("chat:message");
     let history = client.ask(json!({"type": "chat:history"})).await;
     let remembered = history["payload"]["messages"].as_array().unwrap();
-    let messages: Vec<Value> = told.iter().map(|it| it["message"].clone()).collect();
-    assert_eq!(messages, *remembered, "what is told is what is remembered");
+    let messages: Vec<Value> = emitted.iter().map(|it| it["message"].clone()).collect();
+    assert_eq!(
+        messages, *remembered,
+        "what is emitted is what is remembered"
+    );
     let roles: Vec<(String, String)> = messages.iter().map(said).collect();
     let expected = [
         ("user", "look"),
@@ -73,12 +76,12 @@ async fn messages_alone_are_the_whole_conversation() {
     }
     // The last of each exchange says what the exchange came to, as its end does.
     let ends = client.all("chat:stream-end");
-    let closing: Vec<&Value> = told.iter().filter_map(|it| it.get("exchange")).collect();
+    let closing: Vec<&Value> = emitted.iter().filter_map(|it| it.get("exchange")).collect();
     assert_eq!(closing, ends.iter().collect::<Vec<_>>());
     assert_eq!(closing[0]["stopReason"], "end_turn");
     assert_eq!(closing[0]["turns"], 2);
     assert!(closing[0]["durationMs"].is_u64() && closing[0]["usage"]["outputTokens"].is_u64());
-    // Who waits and what was steered is told in every layer.
+    // Who waits and what was steered is emitted in every layer.
     assert_eq!(client.all("chat:queued")[0]["position"], 1);
     assert_eq!(client.all("chat:steered").len(), 1);
     assert!(client.all("chat:state").is_empty() && client.all("chat:text-delta").is_empty());

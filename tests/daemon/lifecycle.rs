@@ -383,7 +383,7 @@ async fn a_running_exchange_may_end_by_itself_at_shutdown() {
     client.say("go").await;
     pause.reached().await;
     signal(&daemon, "TERM");
-    // Whoever asks meanwhile is told, and nothing new is begun.
+    // Whoever asks meanwhile gets an error, and nothing new is begun.
     let ready = "GET /readyz HTTP/1.1\r\nHost: localhost";
     while http(&daemon, ready).await.0 != 503 {}
     let upgrade = format!(

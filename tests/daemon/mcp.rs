@@ -96,7 +96,7 @@ pub(super) async fn until_state(client: &mut Client, name: &str, state: &str) ->
             return row;
         }
         assert_ne!(row["state"], "failed", "{name}, not {state}: {row:#}");
-        // A state is told after it was taken.
+        // A state is emitted after it was taken.
         client.until("session:notice").await;
     }
 }
@@ -275,7 +275,7 @@ async fn a_tool_that_changed_after_it_was_approved_is_asked_for_again() {
 }
 
 #[tokio::test]
-async fn a_cancelled_call_is_told_to_the_server() {
+async fn a_cancelled_call_is_reported_to_the_server() {
     let (fake, _daemon, mut client, _provider) =
         with_fake(vec![call("slow")], &[], &AUTONOMOUS()).await;
     until_state(&mut client, "fake", "ready").await;
@@ -290,6 +290,6 @@ async fn a_cancelled_call_is_told_to_the_server() {
     client
         .ask(json!({"type": "mcp:read-resource", "server": "fake", "uri": "fake://one"}))
         .await;
-    let told = fake.note("cancelled").unwrap();
-    assert!(told.contains("cancelled by the user"), "{told}");
+    let note = fake.note("cancelled").unwrap();
+    assert!(note.contains("cancelled by the user"), "{note}");
 }

@@ -128,7 +128,7 @@ fn sorts() -> Vec<Sort> {
     ]
 }
 
-/// What is told of each model, in the order of [`sorts`].
+/// What is listed of each model, in the order of [`sorts`].
 fn expected() -> Value {
     json!([
         {"id": "claude-new", "provider": "anthropic", "displayName": "New", "contextWindow": 500_000, "maxOutputTokens": 64_000,
@@ -179,20 +179,23 @@ async fn start(status: u16) -> (Daemon, Client, Server) {
 #[tokio::test]
 async fn each_server_tells_what_its_models_can_do() {
     let (_daemon, mut client, _server) = start(200).await;
-    let mut told = Vec::new();
+    let mut listed = Vec::new();
     for sort in sorts() {
         let answer = client
             .ask(json!({"type": "model:list", "payload": {"provider": sort.name}}))
             .await;
         let models = answer["payload"]["models"].as_array();
-        told.extend(models.unwrap_or_else(|| panic!("{answer}")).clone());
+        listed.extend(models.unwrap_or_else(|| panic!("{answer}")).clone());
     }
-    for model in told.iter_mut().filter_map(|model| model.get_mut("pricing")) {
+    for model in listed
+        .iter_mut()
+        .filter_map(|model| model.get_mut("pricing"))
+    {
         for price in model.as_object_mut().unwrap().values_mut() {
             *price = json!((price.as_f64().unwrap() * 1e6).round() / 1e6);
         }
     }
-    assert_eq!(Value::Array(told), expected());
+    assert_eq!(Value::Array(listed), expected());
 }
 
 #[tokio::test]
@@ -214,7 +217,7 @@ async fn a_key_is_checked_without_cost() {
 }
 
 #[tokio::test]
-async fn a_key_that_is_refused_is_told_of_and_not_shown() {
+async fn a_key_that_is_refused_is_reported_and_not_shown() {
     let (_daemon, mut client, _server) = start(401).await;
     for sort in sorts() {
         let answer = validate(&mut client, sort.name).await;
@@ -249,9 +252,9 @@ async fn no_secret_of_the_daemon_is_in_what_a_provider_says_in_the_place_of_a_li
         .await;
     client.ask(json!({"type": "model:list"})).await;
     let all = client.all("session:notice");
-    for told in [&one["payload"], &all[0]] {
-        let told = told["message"].as_str().unwrap();
-        assert!(told.contains("not with [redacted]"), "{told}");
+    for problem in [&one["payload"], &all[0]] {
+        let message = problem["message"].as_str().unwrap();
+        assert!(message.contains("not with [redacted]"), "{message}");
     }
 }
 
@@ -282,7 +285,7 @@ async fn a_list_that_cannot_be_had_says_why_as_a_validation_does() {
 }
 
 #[tokio::test]
-async fn what_a_list_told_counts_from_then_on() {
+async fn what_a_list_says_counts_from_then_on() {
     let (_daemon, mut client, server) = start(200).await;
     let hello = Wire::Chat.frames(&[Block::text("Hello")]);
     server.answers(
@@ -314,7 +317,7 @@ async fn what_the_table_does_not_know_is_looked_up_once_beside_the_first_turn() 
     ] {
         server.answers(name, vec![Answer::stream(Wire::Chat).frames(&hello)]);
         // The first turn does not wait for it, so nobody knows after which it is there.
-        let told = loop {
+        let usage = loop {
             let say =
                 json!({"type": "chat:send", "content": "hi", "provider": name, "model": model});
             client.send(say).await;
@@ -324,7 +327,7 @@ async fn what_the_table_does_not_know_is_looked_up_once_beside_the_first_turn() 
                 break usage;
             }
         };
-        assert_eq!(told["payload"]["context"]["window"], window, "{name}");
+        assert_eq!(usage["payload"]["context"]["window"], window, "{name}");
         let lists = |asked: &String| asked.contains("models");
         let asked = server.asked(name);
         assert_eq!(asked.iter().filter(|it| lists(it)).count(), 1, "{asked:?}");

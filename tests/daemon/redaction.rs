@@ -65,9 +65,9 @@ async fn tabs_reach_the_model_through_bash_git_and_mcp() {
     ] {
         let result = call(&provider, &mut client, tool, input).await;
         assert!(text(&result).ends_with(wanted), "{tool}: {result}");
-        let told = provider.requests().pop().unwrap()["messages"].to_string();
+        let sent = provider.requests().pop().unwrap()["messages"].to_string();
         let written = serde_json::to_string(wanted).unwrap();
-        assert!(told.contains(written.trim_matches('"')), "{tool}: {told}");
+        assert!(sent.contains(written.trim_matches('"')), "{tool}: {sent}");
     }
 }
 

@@ -1,4 +1,4 @@
-//! A session outlives its socket: nothing lost, nothing twice, and a gap is told.
+//! A session outlives its socket: nothing lost, nothing twice, and a gap is announced.
 
 use serde_json::json;
 
@@ -63,7 +63,7 @@ async fn an_open_approval_is_answered_from_another_socket() {
 }
 
 #[tokio::test]
-async fn an_unknown_session_is_told_and_the_socket_goes_on_as_a_new_one() {
+async fn an_unknown_session_is_reported_and_the_socket_goes_on_as_a_new_one() {
     let provider = Provider::start().await;
     let daemon = Daemon::start(&provider).await;
     let mut client = Client::connect(&daemon, "?session=nobody&after=3").await;
@@ -78,7 +78,7 @@ async fn an_unknown_session_is_told_and_the_socket_goes_on_as_a_new_one() {
 }
 
 #[tokio::test]
-async fn a_gap_is_told_with_an_account_of_how_things_stand() {
+async fn a_gap_is_announced_with_a_resync_of_how_things_stand() {
     let provider = Provider::start().await;
     let long = "x".repeat(3_000);
     for _ in 0..30 {
@@ -108,7 +108,7 @@ async fn a_gap_is_told_with_an_account_of_how_things_stand() {
 }
 
 #[tokio::test]
-async fn the_account_after_a_gap_is_enough_to_go_on_drawing() {
+async fn the_resync_after_a_gap_is_enough_to_go_on_drawing() {
     let provider = Provider::start().await;
     let (turn, mut pause) = Turn::paused(
         &[json!({"content": "half "}), json!({"content": "an"})],
@@ -144,7 +144,7 @@ async fn the_account_after_a_gap_is_enough_to_go_on_drawing() {
     while second.until("chat:state").await["payload"]["conversationId"] != "over" {}
     let state = second.ask(json!({"type": "session:state"})).await;
     assert_eq!(state["payload"]["conversations"][0]["state"], "responding");
-    let told: Vec<String> = second
+    let received: Vec<String> = second
         .seen
         .iter()
         .skip(1)
@@ -158,7 +158,7 @@ async fn the_account_after_a_gap_is_enough_to_go_on_drawing() {
         .filter(|line| !line.starts_with("chat:stream-end over"))
         .collect();
     assert_eq!(
-        told,
+        received,
         [
             "session:error",
             "chat:history-result default",
@@ -206,7 +206,7 @@ async fn a_session_that_was_resumed_outlives_a_move_to_another() {
     // What is no number is the beginning.
     let mut client = Client::connect(&daemon, &format!("?session={session}&after=x")).await;
     assert_eq!(client.next().await["seq"], 1);
-    for (wanted, told) in [
+    for (wanted, expected) in [
         ("nobody", "session:error"),
         (another.as_str(), "session:ready"),
     ] {
@@ -214,7 +214,7 @@ async fn a_session_that_was_resumed_outlives_a_move_to_another() {
             json!({"type": "session:resume", "id": wanted, "sessionId": wanted, "lastSeq": 1});
         client.send(resume).await;
         let answer = client.next().await;
-        assert_eq!(answer["type"], told, "{answer}");
+        assert_eq!(answer["type"], expected, "{answer}");
         assert_eq!(answer["replyTo"], wanted);
     }
     client.ask(json!({"type": "session:ping"})).await;

@@ -100,8 +100,12 @@ async fn a_secret_is_hidden_from_bash_wherever_it_is() {
             .then(Turn::text("done"));
         client.say("go").await;
         client.until("chat:stream-end").await;
-        let told = client.all("chat:error");
-        assert_eq!(told.last().unwrap()["code"], "sandbox_violation", "{path}");
+        let errors = client.all("chat:error");
+        assert_eq!(
+            errors.last().unwrap()["code"],
+            "sandbox_violation",
+            "{path}"
+        );
     }
 }
 
@@ -170,9 +174,9 @@ async fn a_link_that_leads_away_is_refused_before_anybody_is_asked() {
                 break;
             }
         }
-        let told = client.all("chat:error");
+        let errors = client.all("chat:error");
         assert_eq!(
-            told.last().unwrap()["code"],
+            errors.last().unwrap()["code"],
             "sandbox_violation",
             "{tool} {input}"
         );
@@ -180,7 +184,7 @@ async fn a_link_that_leads_away_is_refused_before_anybody_is_asked() {
 }
 
 #[tokio::test]
-async fn hooks_in_the_work_tree_are_read_only_and_settings_of_others_are_told() {
+async fn hooks_in_the_work_tree_are_read_only_and_settings_of_others_are_reported() {
     let (daemon, mut client, provider) = world(json!({})).await;
     let project = daemon.project();
     git(&project, "init -q");
@@ -225,11 +229,11 @@ async fn hooks_in_the_work_tree_are_read_only_and_settings_of_others_are_told() 
     }
     let calm = run(&provider, &mut client, "echo x > new.txt; cat .envrc").await;
     assert!(calm["metadata"]["settingsChanged"].is_null(), "{calm}");
-    let told = daemon
+    let is_logged = daemon
         .log()
         .iter()
         .any(|line| line.to_string().contains(".mcp.json"));
-    assert!(told);
+    assert!(is_logged);
 }
 
 /// git in the test's own hands.

@@ -80,7 +80,7 @@ async fn a_client_that_never_reads_costs_bounded_memory_and_holds_up_nobody() {
 const OUTPUT: u64 = 11 * 1_000_000;
 
 #[tokio::test]
-async fn one_that_fell_behind_is_told_of_the_gap_and_goes_on() {
+async fn one_that_fell_behind_gets_the_gap_and_goes_on() {
     let provider = Provider::start().await;
     let more = json!({
         "chat": {"trust_level": "autonomous"},
@@ -101,7 +101,7 @@ async fn one_that_fell_behind_is_told_of_the_gap_and_goes_on() {
         written.exists()
     }))
     .await;
-    // It wakes up now; what it has missed by then depends on the machine, that it is told of it does not.
+    // It wakes up now; what it has missed by then depends on the machine, that it gets a gap does not.
     let gap = loop {
         let frame = slow.next().await;
         if frame["type"] == "session:error" {
@@ -122,7 +122,7 @@ async fn one_that_fell_behind_is_told_of_the_gap_and_goes_on() {
     let end = slow.until("chat:stream-end").await;
     assert_eq!(end["payload"]["stopReason"], "end_turn");
     assert_eq!(slow.text_said(), "done");
-    // Numbers go on over the gap: the account begins with the next of those that were given.
+    // Numbers go on over the gap: the resync begins with the next of those that were given.
     let numbers: Vec<u64> = slow
         .seen
         .iter()

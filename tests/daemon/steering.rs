@@ -6,7 +6,7 @@ use crate::support::provider::Turn;
 use crate::support::{Answering, Daemon, Provider};
 
 #[tokio::test]
-async fn settings_of_a_steered_send_do_not_count_and_that_is_told() {
+async fn settings_of_a_steered_send_do_not_count_and_that_is_reported() {
     let Answering {
         mut client,
         provider,
@@ -40,7 +40,7 @@ async fn settings_of_a_steered_send_do_not_count_and_that_is_told() {
 }
 
 #[tokio::test]
-async fn what_was_steered_too_late_is_told_of_the_exchange_that_answers_it() {
+async fn what_was_steered_too_late_is_part_of_the_exchange_that_answers_it() {
     let provider = Provider::start().await;
     let (last, mut pause) = Turn::paused(&[json!({"content": "enough"})], &[], "stop");
     provider

@@ -1,6 +1,6 @@
 //! A conversation that goes from one provider to another and back, with calls and thinking behind it.
 //!
-//! In every direction the new provider is told all that was said and done, in its own form and in
+//! In every direction the new provider gets all that was said and done, in its own form and in
 //! order, without the other's thinking; and the old one gets its own thinking back as it was.
 
 use std::collections::BTreeSet;
@@ -255,15 +255,15 @@ async fn say(client: &mut Client, speaker: &Speaker, conversation: &str, content
 
 /// Checks that texts stand in a request in this order.
 fn check_order(name: &str, request: &Value, texts: &[&str]) {
-    let told = request
+    let sent = request
         .get("messages")
         .or_else(|| request.get("input"))
         .unwrap()
         .to_string();
-    let mut rest = told.as_str();
+    let mut rest = sent.as_str();
     for text in texts {
         let Some((_, after)) = rest.split_once(text) else {
-            panic!("{name}: {text} is missing or out of order in {told}");
+            panic!("{name}: {text} is missing or out of order in {sent}");
         };
         rest = after;
     }
@@ -271,13 +271,13 @@ fn check_order(name: &str, request: &Value, texts: &[&str]) {
 
 /// Checks that a request tells all calls, each whole and with an id of its own that any server takes.
 fn check_calls(name: &str, wire: Wire, request: &Value, count: usize) {
-    let told = request
+    let sent = request
         .get("messages")
         .or_else(|| request.get("input"))
         .unwrap();
     let mut ids = BTreeSet::new();
     let mut inputs = Vec::new();
-    for item in told.as_array().unwrap() {
+    for item in sent.as_array().unwrap() {
         let calls: Vec<Value> = match wire {
             Wire::Anthropic => item["content"].as_array().cloned().unwrap_or_default(),
             Wire::Responses => vec![item.clone()],
@@ -314,7 +314,7 @@ fn parsed(text: &Value) -> Value {
 
 /// Checks whose thinking stands in a request: all of `own`, in order, and none of `others`.
 fn check_thinking(name: &str, request: &Value, own: &[&str], others: &[&str]) {
-    let told = request.to_string();
+    let sent = request.to_string();
     check_order(name, request, own);
     for tag in others {
         for foreign in [
@@ -323,7 +323,7 @@ fn check_thinking(name: &str, request: &Value, own: &[&str], others: &[&str]) {
             format!("c2ln{tag}"),
             format!("bGF0{tag}"),
         ] {
-            assert!(!told.contains(&foreign), "{name}: {foreign} in {told}");
+            assert!(!sent.contains(&foreign), "{name}: {foreign} in {sent}");
         }
     }
 }

@@ -55,7 +55,7 @@ async fn exchange(daemon: &Daemon, provider: &Provider) {
 }
 
 #[tokio::test]
-async fn figures_are_told_to_who_has_the_token() {
+async fn figures_are_reported_to_who_has_the_token() {
     let provider = Provider::start().await;
     let daemon = Daemon::start(&provider).await;
     assert!(

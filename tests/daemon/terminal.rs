@@ -221,9 +221,9 @@ async fn a_call_that_nobody_could_be_asked_about_has_an_exit_code() {
     );
     assert!(said.contains("--trust-level"), "{said}");
     let requests = provider.requests();
-    let told = requests.last().unwrap().to_string();
-    assert!(told.contains("nobody was there to be asked"), "{told}");
-    assert!(!told.contains("the user denied"), "{told}");
+    let sent = requests.last().unwrap().to_string();
+    assert!(sent.contains("nobody was there to be asked"), "{sent}");
+    assert!(!sent.contains("the user denied"), "{sent}");
     assert!(!daemon.project().join("it").exists());
 }
 

@@ -257,7 +257,7 @@ async fn a_workflow_says_what_becomes_of_a_violation() {
 }
 
 #[tokio::test]
-async fn the_model_is_told_its_roots_and_the_same_each_time() {
+async fn the_model_reads_its_roots_and_the_same_each_time() {
     let provider = Provider::start().await;
     provider.then(Turn::text("one")).then(Turn::text("two"));
     let daemon = Daemon::start(&provider).await;
@@ -309,10 +309,13 @@ async fn what_the_operator_locked_about_providers_stays() {
 #[tokio::test]
 async fn no_send_widens_a_limit_that_the_operator_locked() {
     let provider = Provider::start().await;
-    provider.then(Turn::text("hi"));
-    provider.then(Turn::text("hi"));
+    for _ in 0..3 {
+        provider.then(Turn::text("hi"));
+    }
     let more = json!({
-        "session": {"locked": ["chat.max_turns", "chat.context_reserve", "chat.timeout_tools"]},
+        "session": {"locked": [
+            "chat.max_turns", "chat.context_reserve", "chat.timeout_plain", "chat.timeout_tools",
+        ]},
         "chat": {
             "max_turns": 5, "context_reserve": 1000, "timeout_plain": "1m", "timeout_tools": "2m",
         },
@@ -321,25 +324,36 @@ async fn no_send_widens_a_limit_that_the_operator_locked() {
     let daemon = Daemon::with(&provider, more).await;
     let mut client = daemon.connect().await;
     let send = |workflow: &str, limits: Value| json!({"type": "chat:send", "content": "go", "workflow": workflow, "limits": limits});
-    for (limits, key) in [
-        (json!({"maxTurns": 6}), "chat.max_turns"),
-        (json!({"contextReserve": 999}), "chat.context_reserve"),
-        (json!({"timeoutMs": 120_001}), "chat.timeout_tools"),
+    let plain = |limits: Value| {
+        let mut send = send("", limits);
+        send["toolPermissions"] = json!({"bash": {"allowed": false}});
+        send
+    };
+    for (refused, key) in [
+        (send("", json!({"maxTurns": 6})), "chat.max_turns"),
+        (
+            send("", json!({"contextReserve": 999})),
+            "chat.context_reserve",
+        ),
+        (
+            send("", json!({"timeoutMs": 120_001})),
+            "chat.timeout_tools",
+        ),
+        (plain(json!({"timeoutMs": 60_001})), "chat.timeout_plain"),
     ] {
-        let answer = client.ask(send("", limits)).await;
+        let answer = client.ask(refused).await;
         assert_eq!(answer["payload"]["code"], "forbidden", "{answer}");
         let message = answer["payload"]["message"].as_str().unwrap();
         assert!(message.contains(key), "{message}");
     }
-    // Narrower is allowed, and so is what the operator's own workflow gives.
-    for (workflow, limits) in [
-        (
-            "",
-            json!({"maxTurns": 5, "contextReserve": 1000, "timeoutMs": 120_000}),
-        ),
-        ("wide", json!({"maxTurns": 8})),
+    // Narrower is allowed, what the operator's own workflow gives, and what does not bind an exchange with tools.
+    let narrow = json!({"maxTurns": 5, "contextReserve": 1000, "timeoutMs": 120_000});
+    for allowed in [
+        send("", narrow),
+        send("wide", json!({"maxTurns": 8})),
+        plain(json!({"timeoutMs": 60_000})),
     ] {
-        let answer = client.ask(send(workflow, limits)).await;
+        let answer = client.ask(allowed).await;
         assert_eq!(answer["type"], "chat:send-result", "{answer}");
         client.until("chat:stream-end").await;
     }

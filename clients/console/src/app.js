@@ -109,7 +109,7 @@ function draw() {
   byId("send").title = isBusy ? "The model gets it with its next step (Enter)" : "";
   const isAsked = approvals.length + asked.length > 0;
   byId("spinner").hidden = !isBusy || isAsked || state.startsWith("awaiting-");
-  setText(byId("state"), isAsked ? "Waits for your answer" : told(state, list));
+  setText(byId("state"), isAsked ? "Waits for your answer" : described(state, list));
   meters(conversation);
   attention.show(approvals, asked, skew);
   approval.show(approvals, skew, (it) => attention.deadline(it));
@@ -138,7 +138,7 @@ function withWaiting(list) {
 }
 
 /** @param {string} state @param {any[]} list */
-function told(state, list) {
+function described(state, list) {
   const last = list.findLast((it) => it.status === "streaming") ?? list.at(-1);
   const running = last?.blocks.filter((/** @type {any} */ it) => it.type === "tool_call" && it.phase === "executing") ?? [];
   // What was said last may wait while an exchange before it runs.

@@ -121,7 +121,7 @@ export declare class Client {
         input?: Record<string, unknown>;
         remember?: Remember;
     }): Promise<AnswerTo<"chat:tool-approve">>;
-    /** Refuses a call; the model is told the reason. */
+    /** Refuses a call; the model reads the reason. */
     deny(toolId: string, reason?: string): Promise<AnswerTo<"chat:tool-approve">>;
     /** Gives a server what it asked for in the middle of a call: the fields of a form, nothing for a page. */
     give(requestId: string, content?: Record<string, unknown>): Promise<AnswerTo<"chat:tool-input">>;

@@ -118,7 +118,7 @@ export class Client {
     approve(toolId, options = {}) {
         return this.request("chat:tool-approve", { toolId, approved: true, ...options });
     }
-    /** Refuses a call; the model is told the reason. */
+    /** Refuses a call; the model reads the reason. */
     deny(toolId, reason) {
         const payload = { toolId, approved: false, ...(reason !== undefined && { reason }) };
         return this.request("chat:tool-approve", payload);
@@ -185,7 +185,7 @@ export class Client {
         };
         socket.onclose = dropped;
         socket.onerror = () => {
-            // What was wrong is not told to pages. `onclose` follows, but for Node.js 20, which leaves it
+            // Pages do not learn what was wrong. `onclose` follows, but for Node.js 20, which leaves it
             // out where the daemon turned the socket away.
             setTimeout(() => {
                 if (socket.readyState !== OPEN)

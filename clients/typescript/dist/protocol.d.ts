@@ -651,7 +651,7 @@ export interface Permission {
      */
     allowDangerous?: boolean;
     /**
-     * Whether commands may use the network unasked.
+     * Whether commands may use the network without a question.
      */
     allowNetwork?: boolean;
 }
@@ -755,7 +755,7 @@ export interface ToolApprove {
      */
     reason?: string | null;
     /**
-     * With a refusal: nobody was there to be asked. The model is told that, and not that the user refused.
+     * With a refusal: nobody was there to be asked. The model reads that, and not that the user refused.
      */
     unattended?: boolean;
 }
@@ -979,7 +979,7 @@ export interface McpGetPrompt {
     };
 }
 /**
- * What a client is told: the payload of each type of event or answer.
+ * What a client gets: the payload of each type of event or answer.
  */
 export interface Events {
     /**
@@ -1071,7 +1071,7 @@ export interface Events {
      */
     "chat:tool-input-resolved": ToolInputResolved;
     /**
-     * A question lapses later than it was told.
+     * A question lapses later than was announced.
      */
     "chat:tool-extended": ToolExtended;
     /**
@@ -1933,7 +1933,7 @@ export interface ToolOutcome {
      */
     status: ResultStatus;
     /**
-     * What the model is told.
+     * What the model reads.
      */
     result: string;
     /**
@@ -2367,7 +2367,7 @@ export interface Models {
     models: Model[];
 }
 /**
- * What is known of one model. What nobody told is left out.
+ * What is known of one model. What nobody says is left out.
  */
 export interface Model {
     /**
@@ -2475,7 +2475,7 @@ export interface Tools {
     tools: ToolSpec[];
 }
 /**
- * What a tool is, as the model and the client are told.
+ * What a tool is, as the model and the client get it.
  */
 export interface ToolSpec {
     /**

@@ -131,7 +131,7 @@ export function reduce(view, frame) {
         }
         case "chat:error": {
             const error = frame.payload;
-            // Without an exchange the send was not admitted; whoever sent it was told.
+            // Without an exchange the send was not admitted; whoever sent it got the error.
             return error.messageId === undefined
                 ? view
                 : message(view, { ...error, messageId: error.messageId }, (it) => ({ ...it, error }));
@@ -181,7 +181,7 @@ export function textOf(content) {
         .map((part) => (part.type === "text" ? part.text : `[${part.mediaType}]`))
         .join("\n");
 }
-/** What is left where events were missed: nothing runs and nothing is asked but what the account that follows says. */
+/** What is left where events were missed: nothing runs and nothing is asked but what the resync that follows says. */
 function missed(view) {
     const conversations = {};
     for (const [id, it] of Object.entries(view.conversations)) {
@@ -281,15 +281,15 @@ function call(view, of, made, change) {
     });
 }
 /** Sets when an open question lapses now. */
-function extended(view, told) {
-    const { toolId, requestId, expiresAt } = told;
+function extended(view, payload) {
+    const { toolId, requestId, expiresAt } = payload;
     const later = (open) => expiresAt === undefined ? open : { ...open, expiresAt };
     if (requestId !== undefined) {
         const inputs = view.inputs.map((open) => (open.requestId === requestId ? later(open) : open));
         return { ...view, inputs };
     }
     const approvals = view.approvals.map((open) => (open.toolId === toolId ? later(open) : open));
-    return call({ ...view, approvals }, told, {}, (it) => it.confirm ? { ...it, confirm: later(it.confirm) } : it);
+    return call({ ...view, approvals }, payload, {}, (it) => it.confirm ? { ...it, confirm: later(it.confirm) } : it);
 }
 function appended(it, chunk) {
     const output = it.output + chunk;
@@ -335,9 +335,9 @@ function ended(view, end) {
         costUsd: it.costUsd + (end.costUsd ?? 0),
     }));
 }
-function stateOf(view, told) {
-    let now = { ...view, approvals: told.approvals, inputs: told.inputs ?? [] };
-    for (const { conversationId, state } of told.conversations) {
+function stateOf(view, payload) {
+    let now = { ...view, approvals: payload.approvals, inputs: payload.inputs ?? [] };
+    for (const { conversationId, state } of payload.conversations) {
         now = withConversation(now, conversationId, (it) => ({ ...it, state }));
     }
     return now;

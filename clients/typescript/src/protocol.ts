@@ -1,5 +1,5 @@
 // Made of fixtures/schema/protocol.schema.json by `npm run build`; do not edit.
-// SHA-256 of it: 22fcfd222b4887ffa25cfe68705bf5a944375cf07a26d6003a7dfed516af3caf
+// SHA-256 of it: 66a3db319b97113b677ad82959b8eb84d1dd26cd129014eedd3e4cef3386383b
 //
 // A client ignores types, fields and values that it does not know: the daemon may add all three
 // within version 1. Only `session:ready` of a resumed socket has no `seq`.
@@ -724,7 +724,7 @@ export interface Permission {
    */
   allowDangerous?: boolean;
   /**
-   * Whether commands may use the network unasked.
+   * Whether commands may use the network without a question.
    */
   allowNetwork?: boolean;
 }
@@ -828,7 +828,7 @@ export interface ToolApprove {
    */
   reason?: string | null;
   /**
-   * With a refusal: nobody was there to be asked. The model is told that, and not that the user refused.
+   * With a refusal: nobody was there to be asked. The model reads that, and not that the user refused.
    */
   unattended?: boolean;
 }
@@ -1052,7 +1052,7 @@ export interface McpGetPrompt {
   };
 }
 /**
- * What a client is told: the payload of each type of event or answer.
+ * What a client gets: the payload of each type of event or answer.
  */
 export interface Events {
   /**
@@ -1144,7 +1144,7 @@ export interface Events {
    */
   "chat:tool-input-resolved": ToolInputResolved;
   /**
-   * A question lapses later than it was told.
+   * A question lapses later than was announced.
    */
   "chat:tool-extended": ToolExtended;
   /**
@@ -2005,7 +2005,7 @@ export interface ToolOutcome {
    */
   status: ResultStatus;
   /**
-   * What the model is told.
+   * What the model reads.
    */
   result: string;
   /**
@@ -2439,7 +2439,7 @@ export interface Models {
   models: Model[];
 }
 /**
- * What is known of one model. What nobody told is left out.
+ * What is known of one model. What nobody says is left out.
  */
 export interface Model {
   /**
@@ -2547,7 +2547,7 @@ export interface Tools {
   tools: ToolSpec[];
 }
 /**
- * What a tool is, as the model and the client are told.
+ * What a tool is, as the model and the client get it.
  */
 export interface ToolSpec {
   /**

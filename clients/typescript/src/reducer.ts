@@ -235,7 +235,7 @@ export function reduce(view: View, frame: ServerFrame): View {
     }
     case "chat:error": {
       const error = frame.payload;
-      // Without an exchange the send was not admitted; whoever sent it was told.
+      // Without an exchange the send was not admitted; whoever sent it got the error.
       return error.messageId === undefined
         ? view
         : message(view, { ...error, messageId: error.messageId }, (it) => ({ ...it, error }));
@@ -293,7 +293,7 @@ export function textOf(content: Content): string {
 
 type Of = { conversationId: string; messageId: string };
 
-/** What is left where events were missed: nothing runs and nothing is asked but what the account that follows says. */
+/** What is left where events were missed: nothing runs and nothing is asked but what the resync that follows says. */
 function missed(view: View): View {
   const conversations: Record<string, ConversationView> = {};
   for (const [id, it] of Object.entries(view.conversations)) {
@@ -398,8 +398,8 @@ function call(
 }
 
 /** Sets when an open question lapses now. */
-function extended(view: View, told: ServerFrame<"chat:tool-extended">["payload"]): View {
-  const { toolId, requestId, expiresAt } = told;
+function extended(view: View, payload: ServerFrame<"chat:tool-extended">["payload"]): View {
+  const { toolId, requestId, expiresAt } = payload;
   const later = <Q extends { expiresAt?: string | null }>(open: Q): Q =>
     expiresAt === undefined ? open : { ...open, expiresAt };
   if (requestId !== undefined) {
@@ -407,7 +407,7 @@ function extended(view: View, told: ServerFrame<"chat:tool-extended">["payload"]
     return { ...view, inputs };
   }
   const approvals = view.approvals.map((open) => (open.toolId === toolId ? later(open) : open));
-  return call({ ...view, approvals }, told, {}, (it) =>
+  return call({ ...view, approvals }, payload, {}, (it) =>
     it.confirm ? { ...it, confirm: later(it.confirm) } : it,
   );
 }
@@ -461,9 +461,9 @@ function ended(view: View, end: StreamEnd): View {
   }));
 }
 
-function stateOf(view: View, told: ServerFrame<"session:state-result">["payload"]): View {
-  let now: View = { ...view, approvals: told.approvals, inputs: told.inputs ?? [] };
-  for (const { conversationId, state } of told.conversations) {
+function stateOf(view: View, payload: ServerFrame<"session:state-result">["payload"]): View {
+  let now: View = { ...view, approvals: payload.approvals, inputs: payload.inputs ?? [] };
+  for (const { conversationId, state } of payload.conversations) {
     now = withConversation(now, conversationId, (it) => ({ ...it, state }));
   }
   return now;

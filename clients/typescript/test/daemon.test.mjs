@@ -136,7 +136,7 @@ test("a client that comes later sees the whole session", async () => {
   assert.equal((await later.connect()).resumed, true);
   await later.request("session:ping", {});
   assert.equal(view.conversations.default.messages[0].blocks[0].text, "You said: hello");
-  assert.equal(await taken, 4001, "the first one is told");
+  assert.equal(await taken, 4001, "the first one learns of it");
   const { messages } = await later.request("chat:history", { conversationId: "default" });
   assert.deepEqual(messages.map((it) => textOf(it.content)), ["hello", "You said: hello"]);
   later.close();

@@ -9,6 +9,7 @@ use super::finding::{Finding, State};
 use crate::config::ProviderKind;
 use crate::message::{Model, ProviderInfo};
 use crate::provider::Provider;
+use crate::provider::registry::Instance;
 
 /// How long a provider may take to accept its key.
 const VALIDATE_TIME: Duration = Duration::from_secs(10);
@@ -82,7 +83,9 @@ async fn validated(machine: &Machine, info: &ProviderInfo) -> Finding {
         let none = Finding::new(PROVIDER, state, format!("{place}: has no key"));
         return none.advise(format!("set providers.{id}.api_key or its variable"));
     }
-    let (Some(provider), Some(config)) = (machine.providers.get(id), machine.providers.config(id))
+    let Some(Instance {
+        config, provider, ..
+    }) = machine.providers.find(id)
     else {
         return failed("is gone".to_owned());
     };
@@ -280,7 +283,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn models_without_tools_or_with_a_small_context_are_told() {
+    fn models_without_tools_or_with_a_small_context_are_reported() {
         let info = ProviderInfo {
             id: OLLAMA.to_owned(),
             kind: OLLAMA.to_owned(),

@@ -13,9 +13,6 @@ use crate::tool::web_search;
 /// How long it may take to say which engines it has.
 const ENGINES_TIME: Duration = Duration::from_secs(5);
 
-/// The most bytes of that answer: a default instance has 250 engines in 200 KiB.
-const ENGINES_BYTES: usize = 4 * 1024 * 1024;
-
 const CHECK: &str = "searxng";
 const URL_KEY: &str = "tools.web_search.searxng_url";
 
@@ -81,15 +78,9 @@ async fn engines(machine: &Machine, base: &str) -> BTreeSet<String> {
     let response = async {
         let client = machine.clients.get(base, None).await.ok()?;
         let url = format!("{}/config", base.trim_end_matches('/'));
-        let mut response = client.get(url).send().await.ok()?;
-        let mut body = Vec::new();
-        while let Some(bytes) = response.chunk().await.ok()? {
-            if body.len() + bytes.len() > ENGINES_BYTES {
-                return None;
-            }
-            body.extend_from_slice(&bytes);
-        }
-        serde_json::from_slice::<Value>(&body).ok()
+        // A default instance has 250 engines in 200 KiB, far less than is fetched.
+        let fetched = web_search::fetch(client.get(url)).await.ok()?;
+        serde_json::from_slice::<Value>(&fetched.body).ok()
     };
     let answer = tokio::time::timeout(ENGINES_TIME, response).await;
     names(&answer.ok().flatten().unwrap_or_default())
@@ -120,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn unknown_engines_are_found_where_the_known_are_told() {
+    fn unknown_engines_are_found_where_the_known_are_reported() {
         let known = json!({"engines": [{"name": "bing"}, {"name": "wikipedia"}, {}, 7]});
         let wanted = ["bing".to_owned(), "duckduckgoo".to_owned()];
         let cases = [

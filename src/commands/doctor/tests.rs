@@ -52,7 +52,7 @@ fn a_project_that_is_there_is_well() {
 }
 
 #[test]
-fn what_becomes_of_a_violation_is_told_also_where_a_workflow_differs() {
+fn what_becomes_of_a_violation_is_reported_also_where_a_workflow_differs() {
     let (_place, machine) = machine(
         "[tools]\non_violation = \"error\"\n[workflows.strict]\non_violation = \"stop\"\n[workflows.same]\n",
     );
@@ -70,7 +70,7 @@ fn what_becomes_of_a_violation_is_told_also_where_a_workflow_differs() {
 async fn a_port_in_use_by_something_else_is_a_failure() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port();
-    // Whoever connects is told at once that this is no daemon.
+    // Whoever connects learns at once that this is no daemon.
     let answering = std::thread::spawn(move || drop(taken.accept()));
     let (_place, machine) = machine(&format!("[server]\nport = {port}\n"));
     let findings = place::port(&machine.unwrap()).await;

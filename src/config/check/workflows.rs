@@ -9,7 +9,7 @@ use super::super::settings::{LimitSettings, PermissionSettings, WorkflowSettings
 use super::findings::Findings;
 use super::{core_tools, providers};
 use crate::permission::{Limits, Permission, Permissions, Workflow};
-use crate::units::{Number, millis};
+use crate::units::{Number, Timeout, millis};
 
 /// Longest name of a workflow, in bytes.
 const MAX_NAME_BYTES: usize = 64;
@@ -85,7 +85,7 @@ fn permissions(
         let permission = Permission {
             allowed: settings.allowed,
             paths: settings.paths,
-            timeout: settings.timeout.map(|timeout| timeout.0),
+            timeout: settings.timeout.map(|timeout| Timeout(timeout.0)),
             allow: settings.allow,
             deny: settings.deny,
             allow_dangerous: settings.allow_dangerous,

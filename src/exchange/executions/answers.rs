@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use super::{Call, KEPT};
 use crate::protocol::answer::Executions as Page;
 use crate::protocol::command::ToolHistory;
+use crate::protocol::json_bytes;
 use crate::protocol::record::{ExecutionRecord, ExecutionStatus, Sums, ToolMetrics};
 
 /// Records a page holds where the request does not say.
@@ -52,9 +53,9 @@ pub(super) fn page<'c>(
         executions: Vec::new(),
         next_cursor: None,
     };
-    let (mut bytes, mut last) = (0, None);
+    let (mut bytes, mut last) = (0_usize, None);
     for call in calls.filter(|call| call.number < before && fits(&call.record)) {
-        bytes += size(&call.record);
+        bytes = json_bytes(&call.record.input).saturating_add(bytes);
         if page.executions.len() >= limit || (last.is_some() && bytes > PAGE_BYTES) {
             page.next_cursor = last.map(|number: u64| number.to_string());
             break;
@@ -70,11 +71,6 @@ fn time(field: &str, text: Option<&str>) -> Result<Option<Timestamp>, String> {
     text.map(str::parse).transpose().map_err(|_| {
         format!("field `{field}` is no time as RFC 3339 has it, such as 2026-11-20T12:00:00Z")
     })
-}
-
-/// Bytes of what is large in a record.
-fn size(record: &ExecutionRecord) -> usize {
-    serde_json::to_vec(&record.input).map_or(0, |input| input.len())
 }
 
 /// The sums of one name, and of the calls that ran how many there are and for how many milliseconds they did.

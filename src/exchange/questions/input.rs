@@ -5,11 +5,11 @@ use tokio::sync::oneshot;
 
 use super::{Action, Open, Question, QuestionId, Questions, Unanswered, form};
 use crate::exchange::context::Context;
-use crate::protocol::SessionCode;
 use crate::protocol::event::{By, Event, SessionError};
 use crate::protocol::input::{
     InputAction, InputOutcome, InputTaken, ToolInput, ToolInputRequest, ToolInputResolved,
 };
+use crate::protocol::{SessionCode, json_bytes};
 use crate::tool::user::Given;
 
 /// The most bytes of an answer as JSON: a form that a person fills in, and no file.
@@ -118,7 +118,7 @@ fn fitting(
         };
     };
     let content = content.unwrap_or_default();
-    let size = serde_json::to_vec(&content).map_or(usize::MAX, |json| json.len());
+    let size = json_bytes(&content);
     if size > MAX_CONTENT {
         return Err(wrong(format!("{size} bytes are more than {MAX_CONTENT}")));
     }

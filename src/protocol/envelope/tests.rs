@@ -1,4 +1,4 @@
-//! What clients and people may send, and what they are told of it.
+//! What clients and people may send, and what they get for it.
 
 use serde_json::{Value, json};
 
@@ -19,8 +19,8 @@ fn outcome(text: &str) -> Result<Option<Request>, (SessionCode, Option<Value>, S
 
 /// Checks that a frame is refused with a code and a message that has these words.
 fn check_refused(text: &str, code: SessionCode, words: &[&str]) {
-    let (told, _, message) = outcome(text).expect_err(text);
-    assert_eq!(told, code, "{text}: {message}");
+    let (found, _, message) = outcome(text).expect_err(text);
+    assert_eq!(found, code, "{text}: {message}");
     for word in words {
         assert!(message.contains(word), "{text}: {message:?} lacks {word:?}");
     }
@@ -294,7 +294,7 @@ fn nesting_ends_at_its_limit() {
 }
 
 #[test]
-fn an_unknown_type_is_told_the_nearest_or_all() {
+fn an_unknown_type_is_answered_with_the_nearest_or_all() {
     let cases = [
         ("chat:sned", "did you mean `chat:send`?"),
         ("chat:tool_approve", "did you mean `chat:tool-approve`?"),

@@ -188,7 +188,7 @@ pub struct ToolOutcome {
     pub tool_name: String,
     /// Whether it worked.
     pub status: ResultStatus,
-    /// What the model is told.
+    /// What the model reads.
     pub result: String,
     /// From `tool-start` to the end; 0 for a call that never ran.
     pub duration_ms: u64,

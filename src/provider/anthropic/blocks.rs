@@ -92,7 +92,7 @@ impl Block {
     /// Ends the block, and a call where its input is certain by itself: whole, and not nothing.
     ///
     /// Without input, or with half of it, the call may yet turn out to have been cut off by the token
-    /// limit, which is told only later.
+    /// limit, which is known only later.
     pub(super) fn close(&mut self, answer: &mut Answer) {
         self.closed = true;
         if self.kind == Kind::Call && self.call.input.trim().is_empty() {

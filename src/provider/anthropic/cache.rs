@@ -1,4 +1,4 @@
-//! Where the prompt cache is told to begin anew.
+//! Where the prompt cache is to begin anew.
 //!
 //! The cache matches prefixes of tools, system and messages in this order. A breakpoint writes an
 //! entry and reads the newest earlier one at most 20 blocks before it (`docs/providers.md`,
@@ -88,7 +88,7 @@ mod tests {
         if tools {
             body.insert("tools".to_owned(), json!([{"name": "a"}, {"name": "b"}]));
         }
-        let told: Vec<_> = messages
+        let marked: Vec<_> = messages
             .iter()
             .map(|word| {
                 let (role, letters) = word.split_at(1);
@@ -107,7 +107,7 @@ mod tests {
                 json!({"role": role, "content": blocks})
             })
             .collect();
-        body.insert("messages".to_owned(), Value::Array(told));
+        body.insert("messages".to_owned(), Value::Array(marked));
         Value::Object(body)
     }
 

@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::message::Effort;
 use crate::provider::json::string;
 
-/// How a model may be told to think, or not to.
+/// How a request may have a model think, or not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Mode {

@@ -177,7 +177,7 @@ impl MessageWire {
             Some("pause_turn" | "compaction") => Stop::Pause,
             _ => Stop::EndTurn,
         };
-        // The input is told without what the cache had.
+        // The input is counted without what the cache had.
         let usage = &mut answer.usage;
         usage.input = [usage.input, usage.cache_read, usage.cache_write]
             .into_iter()

@@ -6,31 +6,23 @@ use super::capabilities::{Capabilities, Mode};
 use crate::message::Model;
 use crate::provider::models;
 
-/// One page of `GET /v1/models` (`docs/providers.md`, "Lists of models").
-#[derive(Debug, Default, PartialEq)]
-pub(super) struct Page {
-    pub(super) models: Vec<(Model, Capabilities)>,
-    /// Where the next page begins, where there is one.
-    pub(super) after: Option<String>,
-}
-
-impl Page {
-    pub(super) fn read(page: &Value, provider: &str, preset: &str) -> Self {
-        let entries = page.get("data").and_then(Value::as_array);
-        let listed = entries.into_iter().flatten();
-        let more = page.get("has_more").and_then(Value::as_bool) == Some(true);
-        let last = page.get("last_id").and_then(Value::as_str);
-        Self {
-            models: listed
-                .filter(|entry| text(entry, "lifecycle") != Some("retired"))
-                .filter_map(|entry| {
-                    let capabilities = Capabilities::from_listing(entry);
-                    Some((model(entry, &capabilities, provider, preset)?, capabilities))
-                })
-                .collect(),
-            after: last.filter(|_| more).map(str::to_owned),
-        }
-    }
+/// Returns the models of one page of `GET /v1/models`, and where the next page begins, where there is one
+/// (`docs/providers.md`, "Lists of models").
+pub(super) fn page(
+    page: &Value,
+    provider: &str,
+    preset: &str,
+) -> (Vec<(Model, Capabilities)>, Option<String>) {
+    let entries = page.get("data").and_then(Value::as_array);
+    let listed = entries.into_iter().flatten();
+    let listed = listed.filter(|entry| text(entry, "lifecycle") != Some("retired"));
+    let models = listed.filter_map(|entry| {
+        let capabilities = Capabilities::from_listing(entry);
+        Some((model(entry, &capabilities, provider, preset)?, capabilities))
+    });
+    let more = page.get("has_more").and_then(Value::as_bool) == Some(true);
+    let last = page.get("last_id").and_then(Value::as_str);
+    (models.collect(), last.filter(|_| more).map(str::to_owned))
 }
 
 fn model(
@@ -89,17 +81,17 @@ mod tests {
             ],
             "has_more": true, "first_id": "claude-test-1", "last_id": "bare",
         });
-        let page = Page::read(&page, "main", "anthropic");
-        let ids: Vec<_> = page.models.iter().map(|(model, _)| &*model.id).collect();
+        let (models, after) = super::page(&page, "main", "anthropic");
+        let ids: Vec<_> = models.iter().map(|(model, _)| &*model.id).collect();
         assert_eq!(ids, ["claude-test-1", "bare"]);
-        let (model, capabilities) = &page.models[0];
+        let (model, capabilities) = &models[0];
         assert_eq!(model.display_name, "Test 1");
         assert_eq!(model.context_window, Some(500_000));
         assert_eq!(model.max_output_tokens, Some(64_000));
         assert_eq!(model.supports_thinking, Some(true));
         assert_eq!(model.supports_vision, Some(false));
         assert_eq!(capabilities.modes, [Mode::Adaptive]);
-        assert_eq!(page.after.as_deref(), Some("bare"));
+        assert_eq!(after.as_deref(), Some("bare"));
     }
 
     #[test]
@@ -109,7 +101,7 @@ mod tests {
             json!({"data": {}, "has_more": true}),
             json!(null),
         ] {
-            assert_eq!(Page::read(&page, "main", "anthropic"), Page::default());
+            assert_eq!(super::page(&page, "main", "anthropic"), (Vec::new(), None));
         }
     }
 }

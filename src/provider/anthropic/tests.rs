@@ -365,7 +365,7 @@ async fn keys_are_checked_without_cost() {
 }
 
 #[tokio::test]
-async fn a_conversation_is_told_once_of_a_bad_tool() {
+async fn a_conversation_gets_one_notice_of_a_bad_tool() {
     let broken = (500, json!({"error": {"type": "api_error"}}).to_string());
     let server = Server::start([broken, said("a"), said("b"), said("c")]).await;
     let mut case = Case::new();
@@ -377,12 +377,12 @@ async fn a_conversation_is_told_once_of_a_bad_tool() {
         danger_level: DangerLevel::Dangerous,
         origin: "mcp:x".to_owned(),
     });
-    let mut told = Vec::new();
+    let mut counts = Vec::new();
     for conversation in ["c1", "c1", "c1", "c2"] {
         case.conversation = conversation;
         let chunks = server.turn(&case).await.unwrap_or_default();
         let is_notice = |chunk: &&Chunk| matches!(chunk, Chunk::Notice(_));
-        told.push(chunks.iter().filter(is_notice).count());
+        counts.push(chunks.iter().filter(is_notice).count());
     }
-    assert_eq!(told, [0, 1, 0, 1]);
+    assert_eq!(counts, [0, 1, 0, 1]);
 }

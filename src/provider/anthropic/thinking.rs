@@ -1,4 +1,4 @@
-//! How a model is told to think, within what it accepts.
+//! How a request has a model think, within what it accepts.
 
 use serde_json::{Value, json};
 
@@ -49,7 +49,7 @@ impl Plan {
         }
     }
 
-    /// Whether the model thinks by what it is told here, which rules a temperature out.
+    /// Whether the model thinks by what is set here, which rules a temperature out.
     pub(super) fn thinks(&self) -> bool {
         matches!(self.mode, Some((Mode::Adaptive | Mode::Enabled, _)))
     }

@@ -5,15 +5,23 @@ use super::*;
 use crate::message::Usage;
 use crate::provider::decode::{Answer, Wire};
 use crate::provider::json::Json;
-use crate::provider::schema::ToolNames;
 use crate::provider::{End, Stop};
 
 /// Frames are text; `[DONE]` ends; `"bad"` is an error; a whole body is one text.
-struct Plain;
+struct Plain {
+    is_ndjson: bool,
+}
+
+const SSE: bool = false;
+const NDJSON: bool = true;
 
 impl Wire for Plain {
     fn name(&self) -> &'static str {
         "plain"
+    }
+
+    fn is_ndjson(&self) -> bool {
+        self.is_ndjson
     }
 
     fn frame(&mut self, frame: &Json<'_>, answer: &mut Answer) -> Result<(), ProviderError> {
@@ -48,15 +56,14 @@ impl Wire for Plain {
     }
 }
 
-fn plain() -> Decoder {
-    let names = ToolNames::default();
-    Decoder::new(Box::new(Plain), "p", "m", names, Vec::new())
+fn plain(is_ndjson: bool) -> Decoder {
+    Decoder::new(Box::new(Plain { is_ndjson }), "p", "m", Vec::new())
 }
 
 type Read = Result<&'static str, ErrorKind>;
 
 /// Reads a body and returns its texts, then `end` or the error's kind.
-fn read(framing: Framing, content_type: &str, reads: &[Read], single: bool) -> Vec<String> {
+fn read(is_ndjson: bool, content_type: &str, reads: &[Read], single: bool) -> Vec<String> {
     let mut bytes = Vec::new();
     for read in reads {
         match read {
@@ -68,7 +75,7 @@ fn read(framing: Framing, content_type: &str, reads: &[Read], single: bool) -> V
         }
     }
     let bytes = stream::iter(bytes).boxed();
-    let chunks = chunks(bytes, framing, content_type, plain());
+    let chunks = chunks(bytes, content_type, plain(is_ndjson));
     let found = chunks.map(|chunk| match chunk {
         Ok(Chunk::Text(text)) => text,
         Ok(Chunk::End(_)) => "end".to_owned(),
@@ -80,149 +87,148 @@ fn read(framing: Framing, content_type: &str, reads: &[Read], single: bool) -> V
 
 #[test]
 fn a_body_is_what_it_looks_like() {
-    use Framing::{Ndjson, Sse};
-    let cases: &[(Framing, &str, &[Read], &[&str])] = &[
+    let cases: &[(bool, &str, &[Read], &[&str])] = &[
         (
-            Sse,
+            SSE,
             "text/event-stream",
             &[Ok("data: 1\n\ndata: [DONE]\n\n")],
             &["1", "end"],
         ),
         (
-            Sse,
+            SSE,
             "",
             &[Ok("\r\n\u{feff}event: e\ndata: 1\n\ndata: [DONE]")],
             &["e1", "end"],
         ),
         (
-            Sse,
+            SSE,
             "application/json",
             &[Ok(": wait\n\ndata: [DONE]\n\n")],
             &["end"],
         ),
         (
-            Sse,
+            SSE,
             "application/json",
             &[Ok("\n\n {\"a\":\n1}\n")],
             &["whole {\"a\":1}", "end"],
         ),
         (
-            Sse,
+            SSE,
             "text/event-stream",
             &[Ok("{\"a\":1}")],
             &["whole {\"a\":1}", "end"],
         ),
         (
-            Sse,
+            SSE,
             "application/json",
             &[Ok("{\"a\":")],
             &["closed", "Protocol"],
         ),
-        (Sse, "text/html", &[Ok("<html>")], &["closed", "Protocol"]),
-        (Sse, "text/plain", &[Ok("sorry")], &["closed", "Protocol"]),
+        (SSE, "text/html", &[Ok("<html>")], &["closed", "Protocol"]),
+        (SSE, "text/plain", &[Ok("sorry")], &["closed", "Protocol"]),
         (
-            Sse,
+            SSE,
             "text/html",
             &[Ok("\r\n <html>"), Err(ErrorKind::Timeout)],
             &["closed", "Protocol"],
         ),
         (
-            Ndjson,
+            NDJSON,
             "text/html",
             &[Ok("<html>\n"), Err(ErrorKind::IncompleteStream)],
             &["closed", "Protocol"],
         ),
         (
-            Sse,
+            SSE,
             "text/plain",
             &[Ok("\u{feff} "), Err(ErrorKind::Timeout)],
             &["closed", "Timeout"],
         ),
         (
-            Sse,
+            SSE,
             "text/event-stream",
             &[Ok("what: 1\n\ndata: [DONE]\n\n")],
             &["end"],
         ),
         (
-            Sse,
+            SSE,
             "text/event-stream",
             &[Ok("")],
             &["closed", "IncompleteStream"],
         ),
         (
-            Sse,
+            SSE,
             "text/event-stream",
             &[Ok("data: 1\n\n")],
             &["1", "closed", "IncompleteStream"],
         ),
         (
-            Sse,
+            SSE,
             "text/event-stream",
             &[Ok("data: \"bad\"\n\ndata: 1\n\n")],
             &["before", "Server"],
         ),
         (
-            Sse,
+            SSE,
             "text/event-stream",
             &[Ok("data: 1\n\n"), Err(ErrorKind::Timeout)],
             &["1", "closed", "Timeout"],
         ),
         (
-            Sse,
+            SSE,
             "text/event-stream",
             &[Ok("data: [DONE]\n\n"), Err(ErrorKind::Timeout)],
             &["end"],
         ),
         (
-            Ndjson,
+            NDJSON,
             "application/x-ndjson",
             &[Ok("{\"a\":1}\n2\n"), Err(ErrorKind::IncompleteStream)],
             &["{\"a\":1}", "2", "closed", "IncompleteStream"],
         ),
         (
-            Ndjson,
+            NDJSON,
             "application/x-ndjson",
             &[Ok("{\"a\":1}\n{\"b\":")],
             &["{\"a\":1}", "closed", "IncompleteStream"],
         ),
         (
-            Ndjson,
+            NDJSON,
             "application/json",
             &[Ok("{\"a\":1}")],
             &["whole {\"a\":1}", "end"],
         ),
         (
-            Ndjson,
+            NDJSON,
             "application/json",
             &[Ok("{\n\"a\":1}\n")],
             &["whole {\"a\":1}", "end"],
         ),
         (
-            Ndjson,
+            NDJSON,
             "application/x-ndjson",
             &[Ok("{\"a\":")],
             &["closed", "IncompleteStream"],
         ),
         (
-            Ndjson,
+            NDJSON,
             "application/x-ndjson",
             &[Ok("{\"a\":"), Err(ErrorKind::Timeout)],
             &["closed", "Timeout"],
         ),
         (
-            Ndjson,
+            NDJSON,
             "text/event-stream",
             &[Ok("data: {\"a\":1}\n\ndata: [DONE]\n\n")],
             &["{\"a\":1}", "end"],
         ),
     ];
-    for (framing, content_type, reads, expected) in cases {
+    for (is_ndjson, content_type, reads, expected) in cases {
         for single in [false, true] {
-            let found = read(*framing, content_type, reads, single);
+            let found = read(*is_ndjson, content_type, reads, single);
             assert_eq!(
                 found, *expected,
-                "{framing:?} {content_type} {reads:?} {single}"
+                "{is_ndjson} {content_type} {reads:?} {single}"
             );
         }
     }
@@ -232,7 +238,7 @@ fn a_body_is_what_it_looks_like() {
 fn a_page_without_lines_is_not_waited_for() {
     let page = Bytes::from("<".repeat(SHOWN_BYTES));
     let bytes = stream::iter([Ok(page)]).chain(stream::pending()).boxed();
-    let chunks = chunks(bytes, Framing::Sse, "", plain());
+    let chunks = chunks(bytes, "", plain(SSE));
     let found: Vec<_> = chunks.collect().now_or_never().unwrap();
     let error = found.last().unwrap().clone().unwrap_err();
     assert!(error.message.contains("a page of HTML"), "{error}");
@@ -244,7 +250,7 @@ async fn the_end_waits_a_little_for_the_connection_and_not_for_ever() {
     let bytes = stream::iter([Ok(Bytes::from_static(b"data: 1\n\ndata: [DONE]\n\n"))])
         .chain(stream::pending())
         .boxed();
-    let chunks = chunks(bytes, Framing::Sse, "", plain());
+    let chunks = chunks(bytes, "", plain(SSE));
     let found: Vec<_> = chunks.collect().await;
     assert_eq!(found.len(), 2);
     assert!(matches!(found.last(), Some(Ok(Chunk::End(_)))));
@@ -258,7 +264,7 @@ fn a_server_that_goes_on_after_the_end_marker_is_left() {
             Ok(Bytes::from_static(b"data: 1\n\n"))
         }))
         .boxed();
-    let chunks = chunks(bytes, Framing::Sse, "", plain());
+    let chunks = chunks(bytes, "", plain(SSE));
     let found: Vec<_> = futures::executor::block_on(chunks.collect());
     assert!(matches!(found.as_slice(), [Ok(Chunk::End(_))]));
 }
@@ -270,20 +276,31 @@ fn endless_white_space_is_no_answer_and_is_not_kept() {
     for (head, read) in [("", READ), ("{}\n", READ), ("", spaces), ("{}\n", spaces)] {
         let reads = stream::iter([head]).chain(stream::repeat(read));
         let bytes = reads.map(|read| Ok(Bytes::from_static(read.as_bytes())));
-        let decoder = plain();
-        let chunks = chunks(bytes.boxed(), Framing::Sse, "text/event-stream", decoder);
+        let decoder = plain(SSE);
+        let chunks = chunks(bytes.boxed(), "text/event-stream", decoder);
         let found: Vec<_> = futures::executor::block_on(chunks.collect());
         let error = found.last().unwrap().clone().unwrap_err();
         assert_eq!(error.kind, ErrorKind::Protocol);
         assert!(error.message.contains("1 MiB of white space"), "{error}");
+    }
+    // So are names of events without data, but not beside data.
+    let fields = "event: ping\n\n".repeat(128);
+    for (data, expected) in [("", Some("1 MiB of white space")), ("data: 1\n\n", None)] {
+        let read = Bytes::from(format!("{fields}{data}"));
+        let reads = stream::iter(vec![Ok(read); 1024]);
+        let found: Vec<_> =
+            futures::executor::block_on(chunks(reads.boxed(), "", plain(SSE)).collect());
+        let error = found.last().unwrap().clone().unwrap_err();
+        let expected = expected.unwrap_or("cut");
+        assert!(error.message.contains(expected), "{error}");
     }
     // A little of it, in many reads, is passed over.
     let reads = stream::iter(["{}\n"])
         .chain(stream::iter(vec![READ; 100]))
         .chain(stream::iter(["{\"a\":1}\n", "[DONE]\n"]));
     let bytes = reads.map(|read| Ok(Bytes::from_static(read.as_bytes())));
-    let decoder = plain();
-    let chunks = chunks(bytes.boxed(), Framing::Sse, "text/event-stream", decoder);
+    let decoder = plain(SSE);
+    let chunks = chunks(bytes.boxed(), "text/event-stream", decoder);
     let found: Vec<_> = futures::executor::block_on(chunks.collect());
     assert_eq!(found.len(), 3, "{found:?}");
 }

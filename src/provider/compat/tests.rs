@@ -75,7 +75,7 @@ async fn a_model_without_tools_is_asked_without_and_remembered() {
     let answers = [(400, refusal), (200, HELLO), (200, HELLO)];
     let (server, played) = start(ProviderKind::Chat, "generic", &answers).await;
     // Said once: it is the same conversation.
-    for told in [&["model_no_tools"][..], &[]] {
+    for expected in [&["model_no_tools"][..], &[]] {
         let chunks = ask(&server).await.unwrap();
         let notices: Vec<&str> = chunks
             .iter()
@@ -84,7 +84,7 @@ async fn a_model_without_tools_is_asked_without_and_remembered() {
                 _ => None,
             })
             .collect();
-        assert_eq!(notices, told);
+        assert_eq!(notices, expected);
     }
     let with_tools: Vec<bool> = bodies(&played)
         .iter()
@@ -182,7 +182,7 @@ async fn a_recording_names_the_api_that_was_spoken() {
 }
 
 #[tokio::test]
-async fn a_call_that_the_server_refused_is_told_to_the_model_once() {
+async fn a_call_that_the_server_refused_is_reported_to_the_model_once() {
     let refusal = r#"{"error":{"message":"parameters did not match schema","type":"invalid_request_error","code":"tool_use_failed"}}"#;
     let in_stream = format!(
         "data: {{\"choices\":[{{\"delta\":{{\"reasoning\":\"x\"}}}}]}}\n\nevent: error\ndata: {refusal}\n\n"
@@ -202,7 +202,7 @@ async fn a_call_that_the_server_refused_is_told_to_the_model_once() {
     ask(&server).await.unwrap();
     ask(&server).await.unwrap();
     assert!(ask(&server).await.unwrap_err().is_model_mistake());
-    let told: Vec<bool> = bodies(&played)
+    let has_mistake: Vec<bool> = bodies(&played)
         .iter()
         .map(|body| {
             body["messages"]
@@ -210,7 +210,7 @@ async fn a_call_that_the_server_refused_is_told_to_the_model_once() {
                 .contains("did not match schema")
         })
         .collect();
-    assert_eq!(told, [false, true, false, true, false, false, true]);
+    assert_eq!(has_mistake, [false, true, false, true, false, false, true]);
 }
 
 #[tokio::test]
@@ -341,12 +341,12 @@ async fn an_overflow_at_a_server_of_ones_own_says_how_to_widen_it() {
 }
 
 #[tokio::test]
-async fn an_image_that_was_left_out_is_told_once() {
+async fn an_image_that_was_left_out_is_reported_once() {
     let refusal = r#"{"error":{"code":500,"message":"image input is not supported - hint: if this is unexpected, you may need to provide the mmproj","type":"server_error"}}"#;
     let answers = [(500, refusal), (200, HELLO), (200, HELLO)];
     let (server, _) = start(ProviderKind::Chat, "llamacpp", &answers).await;
     let history = [Message::User(vec![crate::provider::testing::image()])];
-    for told in [&["images_left_out"][..], &[]] {
+    for expected in [&["images_left_out"][..], &[]] {
         let chunks = server.answer(request(&history, &[])).await.unwrap();
         let codes: Vec<String> = chunks
             .filter_map(|chunk| async move {
@@ -357,6 +357,6 @@ async fn an_image_that_was_left_out_is_told_once() {
             })
             .collect()
             .await;
-        assert_eq!(codes, told);
+        assert_eq!(codes, expected);
     }
 }

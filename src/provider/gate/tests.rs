@@ -3,7 +3,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use futures::future::join_all;
 
 use super::*;
-use crate::provider::retry::{Failures, Policy};
+use crate::provider::retry::{Failures, next_delay};
 
 fn error(kind: ErrorKind, seconds: Option<u64>) -> ProviderError {
     ProviderError {
@@ -57,7 +57,7 @@ impl Server {
 
 /// A turn as the exchange runs it.
 async fn converse(gate: &Arc<Gate>, server: &Server, number: u32) -> Result<(), ProviderError> {
-    let policy = Policy::new(4);
+    let most = 4;
     let mut failures = Failures::default();
     loop {
         let error = match gate.permit("m") {
@@ -75,7 +75,7 @@ async fn converse(gate: &Arc<Gate>, server: &Server, number: u32) -> Result<(), 
         };
         let count = failures.add(&error);
         let jitter = f64::from(number * 37 % 100) / 100.0;
-        match policy.next_delay(&error, count, jitter) {
+        match next_delay(most, &error, count, jitter) {
             Some(delay) => error.wait(delay).await,
             None => return Err(error),
         }
@@ -206,7 +206,7 @@ async fn one_alone_is_never_held_up() {
                 .map(|mut permit| permit.failed(&mut refused))
                 .unwrap();
             assert_eq!(refused.consecutive_failures, Some(attempt));
-            let delay = Policy::new(9).next_delay(&refused, attempt, 0.0).unwrap();
+            let delay = next_delay(9, &refused, attempt, 0.0).unwrap();
             tokio::time::sleep(delay).await;
         }
         gate.permit("m").unwrap().answered();
@@ -250,7 +250,7 @@ async fn another_failure_does_not_make_the_refusals_before_it_count() {
         tokio::time::sleep(shortest_delay(ErrorKind::Overloaded, 5)).await;
     }
     // Another turn, while the gate still knows of them.
-    let (policy, mut failures) = (Policy::new(4), Failures::default());
+    let mut failures = Failures::default();
     let mut broken = error(ErrorKind::Server, None);
     let mut permit = gate.permit("m").unwrap();
     permit.failed(&mut broken);
@@ -258,7 +258,7 @@ async fn another_failure_does_not_make_the_refusals_before_it_count() {
     let waits = gate.permit("m").map(drop).unwrap_err();
     assert!(waits.not_sent);
     let retries = failures.add(&waits);
-    assert!(policy.next_delay(&waits, retries, 0.0).is_some());
+    assert!(next_delay(4, &waits, retries, 0.0).is_some());
 }
 
 #[tokio::test(start_paused = true)]
@@ -307,7 +307,7 @@ async fn a_long_delay_is_remembered_for_its_model() {
     tokio::time::sleep(hours(1)).await;
     let delayed = gate.permit("large").map(drop).unwrap_err();
     assert_eq!(delayed.retry_after, Some(hours(1)));
-    assert_eq!(Policy::new(4).next_delay(&delayed, 0, 0.0), None);
+    assert_eq!(next_delay(4, &delayed, 0, 0.0), None);
     tokio::time::sleep(hours(1)).await;
     assert!(gate.permit("large").is_ok());
     // Without end is no time.

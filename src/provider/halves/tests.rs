@@ -115,7 +115,7 @@ fn names_and_errors_show_no_mark() {
     join_value(&mut input);
     assert_eq!(input, json!({"k\u{fffd}": {"\u{1f600}": 1}}));
     let body = r#"data: {"error":{"message":"a\ud83d","type":"b\ude00","code":"c\ud83d"}}"#;
-    let bytes = futures::stream::iter([Bytes::from(body)]);
+    let bytes = futures::stream::iter([Ok(Bytes::from(body))]);
     let chunks = Wire::Chat.play(bytes, "", "p", "m");
     let chunks: Vec<_> = futures::executor::block_on(chunks.collect());
     let error = chunks.last().unwrap().clone().unwrap_err();
@@ -229,7 +229,7 @@ fn a_pair_cut_into_two_deltas_is_one_character_on_every_wire() {
         let body = answer(wire)
             .replace('@', FIRST_HALF)
             .replace('#', SECOND_HALF);
-        let bytes = futures::stream::iter([Bytes::from(body)]);
+        let bytes = futures::stream::iter([Ok(Bytes::from(body))]);
         let chunks = wire.play(bytes, "", "p", "m");
         let chunks: Vec<Chunk> =
             futures::executor::block_on(chunks.map(|chunk| chunk.unwrap()).collect());

@@ -8,7 +8,6 @@ use serde_json::{Map, Value, json};
 
 use crate::message::{Notice, Severity};
 use crate::provider::decode::{Answer, OpenCall, Wire, as_object, incomplete, protocol};
-use crate::provider::frames::Framing;
 use crate::provider::json::{Json, array, field, text};
 use crate::provider::notices::PROMPT_TRUNCATED;
 use crate::provider::request::set;
@@ -35,8 +34,8 @@ impl Wire for OllamaWire {
         WIRE
     }
 
-    fn framing(&self) -> Framing {
-        Framing::Ndjson
+    fn is_ndjson(&self) -> bool {
+        true
     }
 
     fn cut_frame(&self) -> ErrorKind {

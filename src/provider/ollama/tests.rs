@@ -185,7 +185,7 @@ async fn a_model_is_asked_about_once_and_keeps_its_context() {
 }
 
 #[tokio::test]
-async fn a_model_without_tools_gets_none_and_the_client_is_told() {
+async fn a_model_without_tools_gets_none_and_the_client_a_notice() {
     let server = Server::default()
         .answer("/api/show", 200, &show(8192, &["completion"]))
         .answer("/api/chat", 200, &hi());
@@ -214,9 +214,9 @@ async fn a_server_that_only_says_so_when_it_refuses_is_asked_again_without_tools
         .answer("/api/chat", 200, &hi());
     let ollama = server.start(None, None).await;
     // Said once: it is the same conversation.
-    for told in [vec!["model_no_tools"], vec![]] {
+    for codes in [vec!["model_no_tools"], vec![]] {
         let chunks = turn(&ollama, &[tool()]).await.unwrap();
-        assert_eq!(notices(&chunks), told);
+        assert_eq!(notices(&chunks), codes);
     }
     let with_tools: Vec<bool> = server
         .chats()
@@ -281,7 +281,7 @@ async fn models_are_listed_with_what_each_can_do() {
         .answer("/api/show embed", 200, &show(512, &["embedding"]));
     let ollama = server.start(Some(65_536), None).await;
     let listed = ollama.models().await.unwrap();
-    let told: Vec<_> = listed
+    let found: Vec<_> = listed
         .iter()
         .map(|model| {
             let abilities = (
@@ -296,7 +296,7 @@ async fn models_are_listed_with_what_each_can_do() {
         ("a", Some(65_536), (true, Some(false), Some(true))),
         ("old", Some(65_536), (false, Some(false), Some(false))),
     ];
-    assert_eq!(told, expected);
+    assert_eq!(found, expected);
     assert_eq!(ollama.model("a"), listed[0]);
 }
 

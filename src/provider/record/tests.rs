@@ -110,7 +110,7 @@ async fn recordings_stand_in_the_order_of_their_requests() {
     drop(first);
     drop(tape(folder.path()));
     let list = manifest(folder.path());
-    let told: Vec<String> = list["recordings"]
+    let ends: Vec<String> = list["recordings"]
         .as_array()
         .unwrap()
         .iter()
@@ -120,7 +120,7 @@ async fn recordings_stand_in_the_order_of_their_requests() {
         })
         .collect();
     assert_eq!(
-        told,
+        ends,
         [
             "0001-my_server.sse 200 null",
             "0002-my_server.json null \"connect\"",

@@ -34,7 +34,7 @@ fn info(id: &str, kind: &str, base_url: &str, configured: bool, default: bool) -
 }
 
 fn key(providers: &Providers, id: &str) -> Option<String> {
-    let config = providers.config(id)?;
+    let config = providers.find(id)?.config;
     let key = config.api_key.as_ref()?;
     Some(key.expose_secret().to_owned())
 }
@@ -84,7 +84,7 @@ fn a_script_of_the_configuration_is_not_doubled() {
     script.script = Some("/tmp/script".into());
     let providers = providers(vec![script], "scripted");
     assert_eq!(providers.list().len(), 1);
-    let config = providers.config("scripted").expect("the script");
+    let config = providers.find("scripted").expect("the script").config;
     assert_eq!(config.script, Some("/tmp/script".into()));
 }
 
@@ -105,17 +105,23 @@ fn an_instance_of_every_kind_can_be_made() {
 }
 
 #[test]
-fn a_key_comes_and_goes_and_is_told_to_nobody() {
+fn a_key_comes_and_goes_and_is_reported_to_nobody() {
     let providers = providers(vec![instance("a", "anthropic", None)], "a");
     let before = providers.get("a").expect("an instance");
     let secret = |key: &str| Some(SecretString::from(key));
 
-    let told = providers.configure("a", secret(" sk-1\n"), None);
+    let changed = providers.configure("a", secret(" sk-1\n"), None);
     let expected = info("a", "anthropic", "https://api.anthropic.com", true, true);
-    assert_eq!(told, Ok(expected.clone()));
+    assert_eq!(changed, Ok(expected.clone()));
     assert_eq!(providers.list()[0], expected);
     assert_eq!(key(&providers, "a").as_deref(), Some("sk-1"));
-    assert!(!format!("{told:?} {:?}", providers.config("a")).contains("sk-1"));
+    assert!(
+        !format!(
+            "{changed:?} {:?}",
+            providers.find("a").map(|found| found.config)
+        )
+        .contains("sk-1")
+    );
     let after = providers.get("a").expect("an instance");
     assert!(!Arc::ptr_eq(&before, &after));
 
@@ -126,8 +132,8 @@ fn a_key_comes_and_goes_and_is_told_to_nobody() {
     );
     assert_eq!(key(&providers, "a").as_deref(), Some("sk-1"));
 
-    let told = providers.configure("a", secret("  "), None);
-    assert_eq!(told.map(|info| info.configured), Ok(false));
+    let changed = providers.configure("a", secret("  "), None);
+    assert_eq!(changed.map(|info| info.configured), Ok(false));
     assert_eq!(key(&providers, "a"), None);
 }
 
@@ -147,10 +153,10 @@ fn what_was_entrusted_to_one_server_is_not_sent_to_another() {
         let header = ("x-team".to_owned(), "secret".into());
         config.headers.extend([header]);
         let providers = providers(vec![config], "d");
-        let told = providers.configure("d", with.map(SecretString::from), Some(base_url));
-        assert!(told.is_ok(), "{base_url}");
+        let changed = providers.configure("d", with.map(SecretString::from), Some(base_url));
+        assert!(changed.is_ok(), "{base_url}");
         assert_eq!(key(&providers, "d").as_deref(), left, "{base_url}");
-        let config = providers.config("d").expect("an instance");
+        let config = providers.find("d").expect("an instance").config;
         assert_eq!(config.headers.is_empty(), left != Some("old"), "{base_url}");
         assert!(!config.base_url.ends_with('/'), "{base_url}");
     }
@@ -189,7 +195,7 @@ fn a_base_url_that_cannot_be_used_changes_nothing() {
 #[test]
 fn a_preset_becomes_an_instance_and_other_names_do_not() {
     let providers = providers(vec![instance("home", "ollama", None)], "home");
-    let told = providers.configure("mistral", Some(SecretString::from("k")), None);
+    let changed = providers.configure("mistral", Some(SecretString::from("k")), None);
     let expected = info(
         "mistral",
         "mistral",
@@ -197,9 +203,9 @@ fn a_preset_becomes_an_instance_and_other_names_do_not() {
         true,
         false,
     );
-    assert_eq!(told, Ok(expected));
+    assert_eq!(changed, Ok(expected));
     assert!(providers.get("mistral").is_some());
-    let config = providers.config("mistral").expect("an instance");
+    let config = providers.find("mistral").expect("an instance").config;
     assert_eq!(config.timeout_idle, Duration::from_secs(120));
 
     let error = providers
@@ -217,7 +223,7 @@ fn a_preset_becomes_an_instance_and_other_names_do_not() {
 fn clones_share_what_they_hold() {
     let providers = providers(Vec::new(), "");
     let clone = providers.clone();
-    let told = providers.configure("xai", Some(SecretString::from("k")), None);
-    assert!(told.is_ok());
+    let changed = providers.configure("xai", Some(SecretString::from("k")), None);
+    assert!(changed.is_ok());
     assert_eq!(clone.list(), providers.list());
 }

@@ -235,7 +235,7 @@ fn narrow_wires_get_words_for_constraints() {
 }
 
 #[test]
-fn names_that_anthropic_refuses_are_told_in_words() {
+fn names_that_anthropic_refuses_are_given_in_words() {
     let schema = json!({"type": "object",
         "properties": {"a": {}, "$filter": {"type": "string"}}, "required": ["a", "$filter"]});
     let expected = json!({"type": "object", "properties": {"a": {}}, "required": ["a"],

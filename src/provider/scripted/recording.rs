@@ -58,5 +58,5 @@ pub(super) fn play(
     reads.extend(entry.failed.map(|kind| (Duration::ZERO, Err(broke(kind)))));
     let content_type = entry.headers.get(CONTENT_TYPE.as_str());
     let content_type = content_type.map_or("", String::as_str);
-    Ok(wire.play_broken(paused(reads), content_type, provider, model))
+    Ok(wire.play(paused(reads), content_type, provider, model))
 }

@@ -3,10 +3,10 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::provider::ErrorKind;
-use crate::provider::frames::{Frames, Framing, Piece};
+use crate::provider::frames::{Frames, Piece};
 
 fn frames() -> Frames {
-    Frames::new(Framing::Sse, "text/event-stream")
+    Frames::new(false, "text/event-stream")
 }
 
 /// Names and data of the events; what else it was comes without a name.

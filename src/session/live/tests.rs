@@ -62,7 +62,7 @@ fn summary(events: &[Event]) -> Vec<String> {
 }
 
 #[test]
-fn an_account_says_what_the_history_does_not() {
+fn a_resync_says_what_the_history_does_not() {
     let usage = event("chat:usage", json!({"turn": 0, "context": {"used": 1}}));
     let input = |chunk: &str| {
         event(

@@ -7,7 +7,7 @@ use super::*;
 enum Read {
     /// They are run, and name these paths.
     Runs(Vec<String>),
-    /// The model is told to do it otherwise.
+    /// The model reads how to do it otherwise.
     Invalid,
     /// The exchange ends.
     Violation,

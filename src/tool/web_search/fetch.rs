@@ -14,10 +14,10 @@ const PAUSE: Duration = Duration::from_millis(300);
 const BYTES: usize = 2 * 1024 * 1024;
 
 #[derive(Debug)]
-pub(super) struct Fetched {
+pub(crate) struct Fetched {
     pub(super) status: u16,
     headers: HeaderMap,
-    pub(super) body: Vec<u8>,
+    pub(crate) body: Vec<u8>,
 }
 
 impl Fetched {
@@ -33,7 +33,7 @@ impl Fetched {
 
 /// Sends a request and reads its answer; once more where it cannot be reached or failed by itself (5xx). An error says
 /// why there is none, without the URL, which may hold a key.
-pub(super) async fn fetch(request: RequestBuilder) -> Result<Fetched, String> {
+pub(crate) async fn fetch(request: RequestBuilder) -> Result<Fetched, String> {
     let work = async {
         let again = request.try_clone();
         let first = send(request).await;

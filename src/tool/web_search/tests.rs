@@ -229,7 +229,7 @@ async fn brave_answers_where_searxng_fails_and_the_answer_is_kept() {
 }
 
 #[tokio::test]
-async fn a_cause_is_told_once_and_a_passing_failure_not_at_all() {
+async fn a_cause_is_reported_once_and_a_passing_failure_not_at_all() {
     let (searxng, brave) = (Engine::default(), Engine::default());
     let found = json!({ "web": { "results": [{ "title": "T", "url": "https://t.example/" }] } });
     for _ in 0..2 {
@@ -279,7 +279,7 @@ async fn each_failure_of_brave_says_what_to_do() {
 }
 
 #[tokio::test]
-async fn nothing_found_and_nobody_to_ask_are_told() {
+async fn nothing_found_and_nobody_to_ask_are_reported() {
     let engine = Engine::default();
     engine.then(200, JSON, &json!({ "results": [] }));
     let (output, _) = search(&tool(Some(&engine.start().await), None), "x").await;

@@ -306,22 +306,26 @@ impl Rows {
     /// Errors that repeat the key.
     pub(super) fn secrets(&mut self) {
         let wire = self.wire;
-        let told = format!("the key {0} is no good: Bearer {0}", self.key);
-        let body = refusal(wire, "authentication_error", &told);
+        let complaint = format!("the key {0} is no good: Bearer {0}", self.key);
+        let body = refusal(wire, "authentication_error", &complaint);
         self.fatal("key-in-401", Answer::json(401, &body), "provider_auth 401");
-        let page = format!("<html><title>{told}</title></html>");
+        let page = format!("<html><title>{complaint}</title></html>");
         let page = Answer::plain(200, &[("content-type", "text/html")], page);
         self.fatal("key-in-a-page", page, "provider_protocol");
-        let text = Answer::plain(500, &[("content-type", "text/plain")], &told);
+        let text = Answer::plain(500, &[("content-type", "text/plain")], &complaint);
         self.passing("key-in-500", text, "provider_unavailable 500 retryable");
         let frame = error_frame(
             wire,
             "invalid_request_error",
-            &format!("prompt is too long: {told}"),
+            &format!("prompt is too long: {complaint}"),
         );
         let early = Answer::stream(wire).frames(&silent(wire)).bytes(&frame);
         self.fatal("key-in-the-stream", early, "context_overflow");
-        let late = error_frame(wire, "overloaded_error", &format!("Overloaded: {told}"));
+        let late = error_frame(
+            wire,
+            "overloaded_error",
+            &format!("Overloaded: {complaint}"),
+        );
         let late = Answer::stream(wire).frames(&begun(wire)).bytes(&late);
         self.breaking(
             "key-after-delta",

@@ -90,7 +90,7 @@ impl Rows {
         )
     }
 
-    /// A fault before any output: tried again in silence, told when it comes back.
+    /// A fault before any output: tried again in silence, emitted when it comes back.
     pub(super) fn passing(&mut self, name: &str, answer: Answer, error: &str) {
         let again = "start, thinking, retrying 2, thinking";
         let seen = format!("{again}, error {error}, end error, idle");
@@ -337,7 +337,7 @@ impl Rows {
         ];
         let body = refusal(wire, "api_error", "for ever").to_string();
         self.fatal(
-            "told-not-to-retry",
+            "asks-for-no-retry",
             Answer::plain(500, &word, body),
             "provider_unavailable 500",
         );
@@ -347,7 +347,7 @@ impl Rows {
         ];
         let body = refusal(wire, "conflict_error", "locked").to_string();
         self.passing(
-            "told-to-retry",
+            "asks-for-retry",
             Answer::plain(409, &word, body),
             "provider_unavailable 409 retryable",
         );

@@ -285,7 +285,7 @@ const ATTEMPTS: [&str; 16] = [
 ];
 
 #[tokio::test]
-async fn bash_changes_no_repository_and_is_told_of_the_git_tool() {
+async fn bash_changes_no_repository_and_names_the_git_tool() {
     let home = tempfile::tempdir().unwrap();
     let provider = Provider::start().await;
     let daemon = start(&provider, home.path(), json!({})).await;

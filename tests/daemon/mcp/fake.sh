@@ -1,7 +1,7 @@
 #!/bin/bash
 # A tiny MCP server of the older era, or of the newer one, for tests. Everything it needs is in bash itself.
 #
-#   fake.sh DIRECTORY [TRAIT…]     it notes what it is told in files of the directory
+#   fake.sh DIRECTORY [TRAIT…]     it notes what it gets in files of the directory
 #
 # Traits: stubborn (ignores the end of its input and SIGTERM), mute (answers nothing), junk (writes
 # logs to stdout), broken (ends with words on stderr), big (pages of tools with odd names), sick (one tool

@@ -37,14 +37,14 @@ fn given(fake: &Fake) -> Value {
     answer["result"].clone()
 }
 
-/// Checks that sessions were told why nobody was asked.
+/// Checks that sessions were notified why nobody was asked.
 pub(super) fn declined(client: &Client, why: &str) {
     let notices = client.all("session:notice");
-    let told = |notice: &Value| {
+    let says_why = |notice: &Value| {
         let message = notice["message"].as_str().unwrap();
         notice["code"] == "mcp_input_declined" && message.contains(why)
     };
-    assert!(notices.iter().any(told), "{notices:?}");
+    assert!(notices.iter().any(says_why), "{notices:?}");
 }
 
 /// How the one question was settled: outcome, action and by whom.
@@ -114,7 +114,7 @@ async fn the_user_is_asked_and_the_server_given_what_fits() {
         given(&fake),
         json!({"action": "accept", "content": content})
     );
-    // Only the server tells the model, and nobody else is told what was answered.
+    // Only the server tells the model, and nobody else gets what was answered.
     assert!(!json!(client.seen).to_string().contains("of the engine"));
     assert!(
         !json!(provider.requests())
@@ -179,7 +179,7 @@ async fn what_is_no_page_is_not_shown() {
 }
 
 #[tokio::test]
-async fn a_no_is_told_to_the_server() {
+async fn a_no_is_reported_to_the_server() {
     for (action, by) in [("decline", "decline"), ("cancel", "cancel")] {
         let (fake, _daemon, mut client, _provider) = asked("form", &json!({})).await;
         let request = request(&mut client).await;
@@ -296,7 +296,7 @@ async fn where_nobody_attends_nobody_is_asked() {
 }
 
 #[tokio::test]
-async fn an_open_question_is_part_of_the_account_after_a_gap() {
+async fn an_open_question_is_part_of_the_resync_after_a_gap() {
     let mut turns = vec![call("form")];
     turns.extend((0..30).map(|_| Turn::text(&"x".repeat(3_000))));
     turns.push(Turn::text("done"));
@@ -312,14 +312,14 @@ async fn an_open_question_is_part_of_the_account_after_a_gap() {
         client.send(send("b")).await;
         client.until("chat:stream-end").await;
     }
-    // Somebody is at it: it lapses later, and the account says so.
+    // Somebody is at it: it lapses later, and the resync says so.
     let extend = |tool: &Value| json!({"type": "chat:tool-extend", "toolId": tool, "requestId": asked["requestId"]});
     let other = client.ask(extend(&json!("t9"))).await;
     assert_eq!(other["payload"]["code"], "approval_not_found");
     let extended = client.ask(extend(&asked["toolId"])).await["payload"].clone();
-    let told = client.all("chat:tool-extended");
-    assert_eq!(told[0]["requestId"], asked["requestId"]);
-    assert_eq!(told[0]["expiresAt"], extended["expiresAt"]);
+    let announced = client.all("chat:tool-extended");
+    assert_eq!(announced[0]["requestId"], asked["requestId"]);
+    assert_eq!(announced[0]["expiresAt"], extended["expiresAt"]);
     let mut later = asked.clone();
     later["expiresAt"] = extended["expiresAt"].clone();
     assert_ne!(later, asked);

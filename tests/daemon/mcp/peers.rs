@@ -364,12 +364,13 @@ async fn memory_keeps_its_graph_where_it_may_write() {
     let place = tempfile::tempdir().unwrap();
     let named = place.path().join("notes.jsonl");
     let plain = json!({ "command": "node", "args": [script] });
-    let told = json!({ "command": "node", "args": [script], "env": {"MEMORY_FILE_PATH": named} });
+    let configured =
+        json!({ "command": "node", "args": [script], "env": {"MEMORY_FILE_PATH": named} });
     let lost = json!({ "command": "node", "args": [script],
         "env": {"MEMORY_FILE_PATH": "/usr/share/notes.jsonl"} });
     let entity =
         json!({"entities": [{"name": "Ada", "entityType": "person", "observations": ["counts"]}]});
-    for (server, is_kept) in [(&plain, true), (&told, true), (&lost, false)] {
+    for (server, is_kept) in [(&plain, true), (&configured, true), (&lost, false)] {
         let calls = [
             ("create_entities", entity.clone()),
             ("read_graph", json!({})),

@@ -72,8 +72,8 @@ async fn a_call_is_made_again_with_what_the_user_gave() {
     );
     // It was one call, and what was answered went to the server alone.
     assert_eq!(client.all("chat:tool-start").len(), 1);
-    let told = json!([client.seen, provider.requests()]).to_string();
-    assert!(!told.contains("of the engine"));
+    let all = json!([client.seen, provider.requests()]).to_string();
+    assert!(!all.contains("of the engine"));
 }
 
 #[tokio::test]

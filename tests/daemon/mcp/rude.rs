@@ -151,7 +151,7 @@ fn is_whole(request: &[u8]) -> bool {
 }
 
 #[tokio::test]
-async fn a_refused_handshake_is_told_in_the_words_of_the_server() {
+async fn a_refused_handshake_is_reported_in_the_words_of_the_server() {
     let (_folder, _daemon, mut client) = with_rude("refusing").await;
     let row = until_state(&mut client, "rude", "restarting").await;
     let error = row["error"].as_str().unwrap();

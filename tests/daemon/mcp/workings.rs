@@ -253,7 +253,7 @@ async fn only_the_operators_word_makes_a_tool_safe() {
 }
 
 #[tokio::test]
-async fn a_call_has_a_time_limit_that_the_server_is_told_of() {
+async fn a_call_has_a_time_limit_that_the_server_learns_of() {
     let fake = Fake::new();
     let provider = Provider::start().await;
     provider.then(call("slow")).then(Turn::text("done"));

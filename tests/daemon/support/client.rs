@@ -1,4 +1,4 @@
-//! A client that remembers everything it was told.
+//! A client that remembers every frame that it got.
 
 use std::pin::pin;
 use std::time::Duration;

@@ -40,7 +40,7 @@ impl Daemon {
         .await
     }
 
-    /// Starts a daemon by a command of the test's own, which is told the configuration's path.
+    /// Starts a daemon by a command of the test's own, which gets the configuration's path.
     pub(crate) async fn by(
         provider: &Provider,
         more: Value,

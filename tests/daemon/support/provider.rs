@@ -106,11 +106,11 @@ impl Provider {
 
     /// Has the next request for the models wait for the test.
     pub(crate) fn pause_models(&self) -> Pause {
-        let (reached, told) = oneshot::channel();
+        let (reached, waits) = oneshot::channel();
         let (go_on, goes) = oneshot::channel();
         self.state.lock().unwrap().models = Some((reached, goes));
         Pause {
-            reached: told,
+            reached: waits,
             go_on,
         }
     }

@@ -97,7 +97,7 @@ fn a_line_whose_question_lapsed_is_no_message_after_the_exchange_either() {
 }
 
 #[test]
-fn a_call_that_was_refused_without_anybody_is_told_by_the_end() {
+fn a_call_that_was_refused_without_anybody_is_reported_by_the_end() {
     let result = |facts: &Value| {
         event(
             "chat:tool-result",

@@ -290,7 +290,7 @@ fn what_is_wrong_names_key_value_source_and_what_is_allowed() {
 }
 
 #[test]
-fn all_errors_are_told_at_once_each_with_its_own_source() {
+fn all_errors_are_reported_at_once_each_with_its_own_source() {
     let text = "prot = 1\n[server]\nport = 'x'\nhosst = 'a'\n[chat]\nmax_turns = 0\n";
     let mut place = toml(text).with_environment(&[
         ("OUTRIGGER_CHAT__TRUST_LEVEL", "none"),

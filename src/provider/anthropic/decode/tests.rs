@@ -2,13 +2,11 @@ use serde_json::json;
 
 use super::*;
 use crate::provider::decode::{Decoder, MAX_BYTES};
-use crate::provider::schema::ToolNames;
 use crate::provider::{CallInput, Chunk, End, ErrorKind};
 
 fn decoder() -> Decoder {
     let wire = Box::new(MessageWire::new("abc".to_owned()));
-    let names = ToolNames::default();
-    Decoder::new(wire, "anthropic", "claude-test", names, Vec::new())
+    Decoder::new(wire, "anthropic", "claude-test", Vec::new())
 }
 
 /// Feeds frames, then the end of the bytes; returns the chunks and the error, if one came.
@@ -405,7 +403,7 @@ fn a_whole_answer_in_the_midst_of_a_stream_ends_no_call_but_its_own() {
         json!({"type": "message_start", "message": {"content": [{"type": "tool_use", "id": "b", "name": "bash"}]}}),
         json!({"type": "content_block_delta", "index": 0, "delta": {"type": "input_json_delta", "partial_json": "{"}}),
     ]);
-    let told: Vec<_> = chunks
+    let found: Vec<_> = chunks
         .iter()
         .filter_map(|chunk| match chunk {
             Chunk::ToolCallStart { index, .. } => Some(("start", *index)),
@@ -421,7 +419,7 @@ fn a_whole_answer_in_the_midst_of_a_stream_ends_no_call_but_its_own() {
         ("delta", 0),
         ("end", 0),
     ];
-    assert_eq!(told, expected);
+    assert_eq!(found, expected);
 }
 
 proptest::proptest! {

@@ -3,7 +3,6 @@ use serde_json::{Value, json};
 use super::*;
 use crate::message::{Notice, Severity};
 use crate::provider::decode::{Decoder, MAX_BYTES};
-use crate::provider::schema::ToolNames;
 use crate::provider::{CallInput, Chunk, End};
 
 /// What an answer came to.
@@ -52,8 +51,7 @@ fn decoder() -> Decoder {
 }
 
 fn noting(notices: Vec<Notice>) -> Decoder {
-    let (wire, names) = (Box::<ChatWire>::default(), ToolNames::default());
-    Decoder::new(wire, "p", "m", names, notices)
+    Decoder::new(Box::<ChatWire>::default(), "p", "m", notices)
 }
 
 fn read(frames: &[Value]) -> Read {
@@ -297,7 +295,7 @@ fn the_error_of_groq_keeps_its_code() {
 }
 
 #[test]
-fn thinking_is_told_once_and_kept_as_it_came() {
+fn thinking_is_passed_on_once_and_kept_as_it_came() {
     let cases = [
         (
             json!({"reasoning_content": "x"}),

@@ -190,7 +190,7 @@ fn images_of_users_and_tools() {
 }
 
 #[test]
-fn a_model_without_tools_is_told_in_words() {
+fn a_model_without_tools_gets_calls_in_words() {
     let tools = tools();
     let history = two_calls(None);
     let without = Quirks {

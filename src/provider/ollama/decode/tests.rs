@@ -3,12 +3,11 @@ use serde_json::json;
 use super::*;
 use crate::message::{NativeReply, Usage};
 use crate::provider::decode::{Decoder, MAX_BYTES};
-use crate::provider::schema::ToolNames;
 use crate::provider::{End, MAX_CALLS};
 
 fn decoder(estimate: u64) -> Decoder {
-    let (wire, names) = (Box::new(OllamaWire::new(estimate)), ToolNames::default());
-    Decoder::new(wire, "local", "qwen3", names, Vec::new())
+    let wire = Box::new(OllamaWire::new(estimate));
+    Decoder::new(wire, "local", "qwen3", Vec::new())
 }
 
 /// Feeds lines and the end of the bytes; returns the chunks and what went wrong.
@@ -247,8 +246,8 @@ fn what_is_broken_is_told_apart_from_what_is_cut() {
 }
 
 #[test]
-fn a_prompt_that_was_cut_is_told_once_before_the_end() {
-    // (estimate, prompt_eval_count, whether it is told)
+fn a_prompt_that_was_cut_is_reported_once_before_the_end() {
+    // (estimate, prompt_eval_count, whether there is a notice)
     let cases = [
         (10_000, Some(2050), true),
         (10_000, Some(5999), true),
@@ -258,7 +257,7 @@ fn a_prompt_that_was_cut_is_told_once_before_the_end() {
         (2048, Some(1), true),
         (0, Some(0), false),
     ];
-    for (estimate, read, told) in cases {
+    for (estimate, read, is_noticed) in cases {
         let mut line = json!({"message": {"content": "a"}, "done": true});
         if let Some(read) = read {
             line["prompt_eval_count"] = json!(read);
@@ -271,7 +270,11 @@ fn a_prompt_that_was_cut_is_told_once_before_the_end() {
                 _ => None,
             })
             .collect();
-        let expected: &[&str] = if told { &["prompt_truncated"] } else { &[] };
+        let expected: &[&str] = if is_noticed {
+            &["prompt_truncated"]
+        } else {
+            &[]
+        };
         assert_eq!(codes, expected, "{estimate} {read:?}");
         assert!(matches!(chunks.last(), Some(Chunk::End(_))));
     }

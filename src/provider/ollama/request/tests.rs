@@ -208,12 +208,12 @@ fn tools_are_sent_unless_the_choice_or_the_model_forbids() {
         };
         let (body, notices) = target(facts).body(&request);
         let codes: Vec<&str> = notices.iter().map(|notice| notice.code.as_str()).collect();
-        let told: &[&str] = if tools_known == Some(false) {
+        let expected_codes: &[&str] = if tools_known == Some(false) {
             &["model_no_tools"]
         } else {
             &[]
         };
-        assert_eq!(codes, told);
+        assert_eq!(codes, expected_codes);
         assert_eq!(body.get("tools").is_some(), expected);
         assert_eq!(target(facts).has_tools(&request), expected);
         assert_eq!(body.get("tool_choice"), None);

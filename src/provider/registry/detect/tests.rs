@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::super::tests::{instance, providers};
 use super::*;
 
-/// An Ollama that has models once it is told so.
+/// An Ollama that has models once the test says so.
 #[derive(Clone, Default)]
 struct Fake(Arc<AtomicBool>);
 

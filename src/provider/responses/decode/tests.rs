@@ -2,12 +2,10 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::provider::decode::{Decoder, MAX_BYTES};
-use crate::provider::schema::ToolNames;
 use crate::provider::{CallInput, Chunk, End};
 
 fn decoder() -> Decoder {
-    let (wire, names) = (Box::<ResponsesWire>::default(), ToolNames::default());
-    Decoder::new(wire, "p", "m", names, Vec::new())
+    Decoder::new(Box::<ResponsesWire>::default(), "p", "m", Vec::new())
 }
 
 fn read(events: &[Value]) -> (Vec<Chunk>, Result<(), ProviderError>) {
@@ -203,7 +201,7 @@ fn servers_that_leave_out_half_of_the_events() {
 }
 
 #[test]
-fn free_text_is_told_once_it_is_whole_however_late_its_name() {
+fn free_text_is_passed_on_once_it_is_whole_however_late_its_name() {
     let call = json!({"type": "custom_tool_call", "id": "i", "call_id": "c"});
     let mut named = call.clone();
     named["name"] = json!("f");

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn a_reply_of_another_model_is_told_without_thinking() {
+fn a_reply_of_another_model_is_sent_without_thinking() {
     for native in [
         native(
             "claude-sonnet-5",
