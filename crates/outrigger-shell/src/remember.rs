@@ -45,7 +45,7 @@ pub(super) fn key(script: &Script, line: &str, level: DangerLevel) -> Option<Rem
 /// The command's words where they, and nothing else, say what it does.
 fn words(simple: &Simple) -> Option<Vec<String>> {
     let mut redirects = simple.redirects.iter();
-    let fed = redirects.any(|it| matches!(it, Redirect::Read(_) | Redirect::Text(_)));
+    let fed = redirects.any(|it| matches!(it, Redirect::Read(_)));
     if fed || !simple.assignments.is_empty() {
         return None;
     }

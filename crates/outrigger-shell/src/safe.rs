@@ -87,20 +87,11 @@ impl Prover<'_> {
     fn simple(&mut self, simple: &Simple) -> Proof {
         let items = simple.words.iter().map(|it| Item::new(it, &self.scope));
         let items: Vec<Item> = items.collect();
-        let program = items.first().and_then(|item| item.literal.as_deref());
-        let agnostic = program.is_some_and(|name| TABLE.safe.agnostic.contains_key(name));
         for redirect in &simple.redirects {
-            match redirect {
-                Redirect::Read(token) => {
-                    let arg = expand_text(token, &self.scope);
-                    self.readable(&arg)
-                        .map_err(|reason| unproven("secret", &token.source, reason))?;
-                }
-                Redirect::Text(_) if !agnostic => {
-                    let reason = "feeds a text to a program that may run it";
-                    return Err(unproven("here-document", "<<", reason));
-                }
-                _ => {}
+            if let Redirect::Read(token) = redirect {
+                let arg = expand_text(token, &self.scope);
+                self.readable(&arg)
+                    .map_err(|reason| unproven("secret", &token.source, reason))?;
             }
         }
         self.command(&items)
