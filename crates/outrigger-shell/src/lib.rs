@@ -60,7 +60,7 @@ use self::flow::Feed;
 use self::plain::Outside;
 use self::scope::Scope;
 use self::tree::{Fault, Reading};
-use self::types::{Script, Stage, Token};
+use self::types::{Script, Token};
 use self::walk::Walk;
 use DangerLevel::{Blocked, Dangerous, Warning};
 
@@ -291,11 +291,9 @@ fn proof(plain: &Result<Script, Outside>, agreed: bool, walk: &mut Walk<'_>) {
 /// Returns the words of each command; `None` where there is more than plain commands.
 fn plain_words(script: &Script) -> Option<Vec<Vec<Word>>> {
     let stages = script.iter().flat_map(|statement| &statement.stages);
-    let words = stages.map(|stage| match stage {
-        Stage::Simple(simple) if simple.assignments.is_empty() => {
-            Some(simple.words.iter().map(Token::word).collect())
-        }
-        _ => None,
+    let words = stages.map(|stage| {
+        let plain = stage.assignments.is_empty() && stage.compound.is_none();
+        plain.then(|| stage.words.iter().map(Token::word).collect())
     });
     words.collect()
 }

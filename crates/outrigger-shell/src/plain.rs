@@ -2,7 +2,7 @@
 //!
 //! Whatever is outside of it ends the reading with the name of the construct; [`super::tree`] reads the whole language.
 
-use super::types::{Atom, Redirect, Script, Simple, Stage, Statement, Token, has_braces};
+use super::types::{Atom, Redirect, Script, Stage, Statement, Token, has_braces};
 
 const RESERVED: [&str; 21] = [
     "if", "then", "elif", "else", "fi", "for", "select", "while", "until", "do", "done", "case",
@@ -134,7 +134,7 @@ impl<'t> Reader<'t> {
     }
 
     fn pipeline(&mut self) -> Read<Statement> {
-        let mut statement = Statement::of([Stage::Simple(self.command()?)]);
+        let mut statement = Statement::of([self.command()?]);
         loop {
             self.skip_blanks();
             if self.peek() != Some('|') || self.is_followed_by('|') {
@@ -145,12 +145,12 @@ impl<'t> Reader<'t> {
                 return outside("a pipe that carries errors");
             }
             self.skip_lines();
-            statement.stages.push(Stage::Simple(self.command()?));
+            statement.stages.push(self.command()?);
         }
     }
 
-    fn command(&mut self) -> Read<Simple> {
-        let mut simple = Simple::default();
+    fn command(&mut self) -> Read<Stage> {
+        let mut simple = Stage::default();
         loop {
             self.skip_blanks();
             if let Some(redirect) = self.redirect()? {

@@ -7,7 +7,7 @@ use tree_sitter::Node;
 use super::ansi::unescape;
 use super::plain::is_name;
 use super::tree::{Builder, Fault, children, is_statement, read};
-use super::types::{Assignment, Atom, Operator, Script, Simple, Stage, Statement, Token};
+use super::types::{Assignment, Atom, Operator, Script, Stage, Statement, Token};
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Quoting {
@@ -146,17 +146,17 @@ impl Builder<'_> {
     /// `$(…)`: a script, or the file of `$(<file)`.
     fn substituted(&mut self, node: Node<'_>) -> Script {
         let mut script = Script::new();
-        let mut simple = Simple::default();
+        let mut stage = Stage::default();
         for child in children(node) {
             if child.kind() == "file_redirect" {
-                self.redirect(child, &mut simple);
+                self.redirect(child, &mut stage);
             } else {
                 self.statement(child, &mut script);
             }
         }
-        if !simple.redirects.is_empty() {
-            simple.words.clear();
-            script.push(Statement::of([Stage::Simple(simple)]));
+        if !stage.redirects.is_empty() {
+            stage.words.clear();
+            script.push(Statement::of([stage]));
         }
         script
     }
