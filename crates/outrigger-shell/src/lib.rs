@@ -121,12 +121,8 @@ pub struct Classification {
     remembered: Option<Remembered>,
 }
 
-/// The words of one command, its program first.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SimpleCommand {
-    /// The words; never empty.
-    pub words: Vec<Word>,
-}
+/// The words of one command, its program first; never empty.
+pub type SimpleCommand = Vec<Word>;
 
 /// One word of a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -175,7 +171,7 @@ impl Classification {
 
     /// Whether one of the commands is this program.
     pub fn runs(&self, program: &str) -> bool {
-        let mut programs = self.commands.iter().filter_map(|it| it.words.first());
+        let mut programs = self.commands.iter().filter_map(|words| words.first());
         programs.any(|it| matches!(it, Word::Literal(name) if name == program))
     }
 
