@@ -118,7 +118,10 @@ pub struct Classification {
     /// Whether the line is nothing but commands, pipes and lists, so that `commands` is all of it:
     /// no assignment, no redirection that writes, no expansion that runs something.
     pub plain: bool,
-    remembered: Option<Remembered>,
+    /// What an approval may be remembered by: the words and what joins them.
+    ///
+    /// `None` where these do not tell what runs, see `remember`; and for dangerous and blocked lines.
+    pub remembered: Option<Remembered>,
 }
 
 /// The words of one command, its program first; never empty.
@@ -173,13 +176,6 @@ impl Classification {
     pub fn runs(&self, program: &str) -> bool {
         let mut programs = self.commands.iter().filter_map(|words| words.first());
         programs.any(|it| matches!(it, Word::Literal(name) if name == program))
-    }
-
-    /// Returns what an approval may be remembered by: the words and what joins them.
-    ///
-    /// `None` where these do not tell what runs, see `remember`; and for dangerous and blocked lines.
-    pub fn rememberable(&self) -> Option<Remembered> {
-        self.remembered.clone()
     }
 }
 
