@@ -4,8 +4,8 @@ mod denial;
 
 pub use self::denial::Denial;
 
-use super::plain::Reader;
 use super::Word;
+use super::plain::Reader;
 
 /// A pattern over the words of one simple command.
 ///
@@ -87,7 +87,6 @@ impl Pattern {
             (PatternWord::Any, Word::Literal(_)) => true,
             (_, Word::Dynamic(_)) => false,
         };
-        (given == wanted || self.open && given > wanted)
-            && self.words.iter().zip(command).all(is)
+        (given == wanted || self.open && given > wanted) && self.words.iter().zip(command).all(is)
     }
 }

@@ -8,9 +8,7 @@ use std::ops::Range;
 use tree_sitter::Node;
 
 use super::parse::parse;
-use super::types::{
-    Assignment, Atom, Compound, CompoundKind, Redirect, Script, Stage, Statement, Token,
-};
+use super::types::{Assignment, Atom, CompoundKind, Redirect, Script, Stage, Statement, Token};
 use super::words::is_word;
 
 /// Deepest nesting that is followed: a group, a substitution and a string in it are one step each.

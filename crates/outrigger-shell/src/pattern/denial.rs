@@ -4,8 +4,8 @@
 //! same command: a path to the program, options before the word that matters, a word that is known only when the command runs.
 
 use super::{Pattern, PatternWord};
-use crate::table::{TABLE, has};
 use crate::Word;
+use crate::table::{TABLE, has};
 
 /// What a forbidding pattern says of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -91,9 +91,7 @@ fn recorded(path: &Path) -> Vec<String> {
 }
 
 fn matches(command: &[Word], seen: &[String]) -> bool {
-    let literal = command
-        .iter()
-        .all(|word| matches!(word, Word::Literal(_)));
+    let literal = command.iter().all(|word| matches!(word, Word::Literal(_)));
     let same = |(word, seen): (&Word, &String)| match word {
         Word::Literal(text) => text == seen,
         Word::Dynamic(_) => true,
