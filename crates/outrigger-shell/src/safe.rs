@@ -64,10 +64,9 @@ impl Item {
 }
 
 pub(super) fn prove(script: &Script, surroundings: &Surroundings<'_>) -> Proof {
-    let scope = Scope::new(surroundings);
     let mut prover = Prover {
         surroundings,
-        scope,
+        scope: Scope::new(surroundings),
     };
     let mut stages = script.iter().flat_map(|statement| &statement.stages);
     stages.try_for_each(|stage| prover.stage(stage))

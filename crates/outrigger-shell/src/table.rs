@@ -222,7 +222,7 @@ impl Table {
         let rules = places.filter_map(|(rule, command)| {
             let rule = self.rules.get(*rule)?;
             let command = rule.commands.get(*command)?;
-            let meant = !command.any || !self.knows(program);
+            let meant = command.program.0 != [ANY] || !self.knows(program);
             (meant && command.matches(program, args)).then_some(rule)
         });
         rules.collect()
@@ -262,7 +262,6 @@ pub(super) fn has(list: &[String], name: &str) -> bool {
 #[derive(Debug, Default, Deserialize)]
 #[serde(from = "String")]
 struct CommandPattern {
-    any: bool,
     program: Alternatives,
     words: Vec<Step>,
     options: Vec<Alternatives>,
@@ -293,7 +292,6 @@ impl From<String> for CommandPattern {
         let mut words = text.split(' ');
         let program = words.next().unwrap_or_default();
         let mut pattern = Self {
-            any: text.starts_with("* "),
             program: Alternatives::new(&program.to_ascii_lowercase()),
             ..Self::default()
         };

@@ -198,23 +198,23 @@ impl<'a> Walk<'a> {
         scope.input = read;
     }
 
-    fn compound(&mut self, compound: &Compound, scope: &mut Scope, input: &Feed) {
+    fn compound(&mut self, compound: &Compound, scope: &mut Scope, feed: &Feed) {
         let looping = scope.in_loop;
         let mut inner = scope.clone();
         match &compound.kind {
             CompoundKind::Each { variable, words } => {
-                words.iter().for_each(|word| self.nested(word, scope, input));
+                words.iter().for_each(|word| self.nested(word, scope, feed));
                 let values = expand_all(words, scope);
                 inner.bind(variable, Value::of(&values));
                 inner.in_loop = true;
             }
             CompoundKind::Loop => inner.in_loop = true,
             CompoundKind::Function(name) => {
-                return self.define(name, &compound.body, scope, input);
+                return self.define(name, &compound.body, scope, feed);
             }
             CompoundKind::Group | CompoundKind::Subshell => {}
         }
-        self.deeper("", |walk| walk.script(&compound.body, &mut inner, input));
+        self.deeper("", |walk| walk.script(&compound.body, &mut inner, feed));
         inner.in_loop = looping;
         if !matches!(compound.kind, CompoundKind::Subshell) {
             *scope = inner;
@@ -238,9 +238,8 @@ impl<'a> Walk<'a> {
                 let mut scope = scope.clone();
                 scope.fork();
                 let receives = matches!(atom, Atom::Stream { receives: true, .. });
-                let feed = Some(feed).filter(|_| receives).cloned();
-                let feed = feed.unwrap_or_default();
-                self.deeper("", |walk| walk.script(script, &mut scope, &feed));
+                let feed = if receives { feed } else { &Feed::default() };
+                self.deeper("", |walk| walk.script(script, &mut scope, feed));
             }
             Atom::Parameter { inner, .. } => self.deeper("", |walk| {
                 let inner = inner.iter();

@@ -101,11 +101,6 @@ impl Builder<'_> {
                 let inner = from..range.end.saturating_sub(1).max(from);
                 self.deeper(|builder| builder.parts(node, inner, Quoting::Double, atoms));
             }
-            "translated_string" => {
-                for child in children(node).filter(Node::is_named) {
-                    self.atoms(child, quoted, atoms);
-                }
-            }
             "simple_expansion" => {
                 let name = text.strip_prefix('$').unwrap_or_default();
                 atoms.push(Atom::parameter(name, quoted));
@@ -131,10 +126,12 @@ impl Builder<'_> {
                 self.nested(node, &mut inner);
                 atoms.push(Atom::opaque(inner, quoted));
             }
-            "array" => {
+            kind @ ("array" | "translated_string") => {
                 for child in children(node).filter(Node::is_named) {
                     self.atoms(child, quoted, atoms);
-                    Atom::quote(' ', atoms);
+                    if kind == "array" {
+                        Atom::quote(' ', atoms);
+                    }
                 }
             }
             _ => self.deeper(|builder| {
