@@ -116,7 +116,7 @@ pub struct Classification {
     /// What was found, in the order of the line.
     pub findings: Vec<Finding>,
     /// Whether the line is nothing but commands, pipes and lists, so that `commands` is all of it:
-    /// no assignment, no redirection that writes, no expansion that runs something.
+    /// no assignment, here-document, redirection that writes or expansion that runs something.
     pub plain: bool,
     /// What an approval may be remembered by: the words and what joins them.
     ///
