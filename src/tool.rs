@@ -166,7 +166,7 @@ impl Facts {
 
     /// Returns the facts of a call of this tool that runs commands.
     pub(crate) fn of_commands(tool: &str, classified: &Classification) -> Self {
-        let remembered = classified.rememberable();
+        let remembered = classified.remembered.clone();
         let key = |commands| RememberKey::Commands(tool.to_owned(), commands);
         let mut facts = Self::new(classified.level, remembered.map(key));
         facts.danger.reasons = classified.reasons();

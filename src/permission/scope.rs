@@ -355,9 +355,7 @@ mod tests {
             PermissionMap::from([("git".to_owned(), permission)])
         };
         let word = |text: &str| Word::Literal(text.to_owned());
-        let command = SimpleCommand {
-            words: ["git", "push"].map(word).into(),
-        };
+        let command = SimpleCommand::from(["git", "push"].map(word));
         let (wide, narrow) = (Some(map(&["git **"])), Some(map(&["git status"])));
         let (none, empty) = (Some(map(&[])), Some(PermissionMap::new()));
         for (workflow, send, expected) in [

@@ -58,7 +58,7 @@ pub(super) fn shown(args: &[Arg]) -> String {
 }
 
 /// Returns the words as written; one that was followed into several is one word again.
-fn words_of(args: &[Arg]) -> Vec<Word> {
+fn words_of(args: &[Arg]) -> SimpleCommand {
     let words = args.iter().map(|arg| match &arg.word {
         // A text that a shell is given may hold what is not known, as a letter among others.
         Some(Word::Literal(text)) if text.contains(UNKNOWN) => {
@@ -90,8 +90,7 @@ impl Walk<'_> {
         let Some((first, rest)) = args.split_first() else {
             return;
         };
-        let words = words_of(args);
-        self.commands.push(SimpleCommand { words });
+        self.commands.push(words_of(args));
         self.count(args.len());
         let program = peel::program(args).map(|(program, _)| program);
         let it = Invocation {

@@ -75,21 +75,18 @@ fn output_from(script: &Script, input: &Feed, scope: &Scope) -> Feed {
 }
 
 pub(super) fn stage_output(stage: &Stage, feed: &Feed, scope: &Scope) -> Feed {
-    match stage {
-        Stage::Simple(simple) => {
-            let args = expand_all(&simple.words, scope);
-            let input = input_of(&simple.redirects, feed, scope);
-            command_output(&args, &input, scope)
-        }
-        Stage::Compound(compound) => {
-            let input = input_of(&compound.redirects, feed, scope);
-            let own = output_from(&compound.body, &input, scope);
-            Feed {
-                taint: own.taint.join(input.taint),
-                ..own
-            }
-        }
-        Stage::Function { .. } => Feed::default(),
+    if stage.defines() {
+        return Feed::default();
+    }
+    let input = input_of(&stage.redirects, feed, scope);
+    let Some(compound) = &stage.compound else {
+        let args = expand_all(&stage.words, scope);
+        return command_output(&args, &input, scope);
+    };
+    let own = output_from(&compound.body, &input, scope);
+    Feed {
+        taint: own.taint.join(input.taint),
+        ..own
     }
 }
 

@@ -8,7 +8,7 @@ use super::flow::Feed;
 use super::peel;
 use super::scope::Scope;
 use super::table::{TABLE, has};
-use super::types::{Atom, Script, Simple, Token};
+use super::types::{Atom, Script, Token};
 use super::walk::Walk;
 use crate::DangerLevel;
 
@@ -79,7 +79,7 @@ impl Walk<'_> {
     }
 
     /// A script that starts itself beside itself or in a loop: `$0 &`, `bash "$0" &`.
-    pub(super) fn script_itself(&mut self, simple: &Simple, args: &[Arg]) {
+    pub(super) fn script_itself(&mut self, words: &[Token], args: &[Arg]) {
         let is_itself =
             |atom: &Atom| matches!(atom, Atom::Parameter { name, .. } if ITSELF.contains(&&**name));
         let names_itself = |token: &Token| token.atoms.last().is_some_and(is_itself);
@@ -88,8 +88,8 @@ impl Walk<'_> {
                 || matches!(program.as_str(), "source" | ".")
                 || TABLE.wrapper(&program, rest).is_some()
         });
-        let words = if runs_words { simple.words.len() } else { 1 };
-        if simple.words.iter().take(words).any(names_itself) {
+        let count = if runs_words { words.len() } else { 1 };
+        if words.iter().take(count).any(names_itself) {
             self.starts_itself("$0");
         }
     }

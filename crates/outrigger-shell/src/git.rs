@@ -7,7 +7,6 @@ use super::peel::option_values;
 use super::scope::Scope;
 use super::table::{TABLE, has, is_option, wildcard};
 use super::walk::Walk;
-use crate::DangerLevel::Dangerous;
 
 fn subcommand(rest: &[Arg]) -> Option<(&str, &[Arg])> {
     let mut rest = rest;
@@ -84,7 +83,7 @@ impl Walk<'_> {
         let mut running = TABLE.git.running_keys.iter();
         if key.unknown || running.any(|pattern| wildcard(pattern, &folded)) {
             let reason = "names a program for git to run";
-            self.find(Dangerous, "git-config", &shown(it.args), reason);
+            self.dangerous(it.args, "git-config", reason);
         }
         for value in operands.iter().skip(1) {
             self.configured(&value.text, scope);

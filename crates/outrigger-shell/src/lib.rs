@@ -60,7 +60,7 @@ use self::flow::Feed;
 use self::plain::Outside;
 use self::scope::Scope;
 use self::tree::{Fault, Reading};
-use self::types::{Script, Stage, Token};
+use self::types::{Script, Token};
 use self::walk::Walk;
 use DangerLevel::{Blocked, Dangerous, Warning};
 
@@ -116,17 +116,16 @@ pub struct Classification {
     /// What was found, in the order of the line.
     pub findings: Vec<Finding>,
     /// Whether the line is nothing but commands, pipes and lists, so that `commands` is all of it:
-    /// no assignment, no redirection that writes, no expansion that runs something.
+    /// no assignment, here-document, redirection that writes or expansion that runs something.
     pub plain: bool,
-    remembered: Option<Remembered>,
+    /// What an approval may be remembered by: the words and what joins them.
+    ///
+    /// `None` where these do not tell what runs, see `remember`; and for dangerous and blocked lines.
+    pub remembered: Option<Remembered>,
 }
 
-/// The words of one command, its program first.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SimpleCommand {
-    /// The words; never empty.
-    pub words: Vec<Word>,
-}
+/// The words of one command, its program first; never empty.
+pub type SimpleCommand = Vec<Word>;
 
 /// One word of a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -175,15 +174,8 @@ impl Classification {
 
     /// Whether one of the commands is this program.
     pub fn runs(&self, program: &str) -> bool {
-        let mut programs = self.commands.iter().filter_map(|it| it.words.first());
+        let mut programs = self.commands.iter().filter_map(|words| words.first());
         programs.any(|it| matches!(it, Word::Literal(name) if name == program))
-    }
-
-    /// Returns what an approval may be remembered by: the words and what joins them.
-    ///
-    /// `None` where these do not tell what runs, see `remember`; and for dangerous and blocked lines.
-    pub fn rememberable(&self) -> Option<Remembered> {
-        self.remembered.clone()
     }
 }
 
@@ -291,11 +283,9 @@ fn proof(plain: &Result<Script, Outside>, agreed: bool, walk: &mut Walk<'_>) {
 /// Returns the words of each command; `None` where there is more than plain commands.
 fn plain_words(script: &Script) -> Option<Vec<Vec<Word>>> {
     let stages = script.iter().flat_map(|statement| &statement.stages);
-    let words = stages.map(|stage| match stage {
-        Stage::Simple(simple) if simple.assignments.is_empty() => {
-            Some(simple.words.iter().map(Token::word).collect())
-        }
-        _ => None,
+    let words = stages.map(|stage| {
+        let plain = stage.assignments.is_empty() && stage.compound.is_none();
+        plain.then(|| stage.words.iter().map(Token::word).collect())
     });
     words.collect()
 }

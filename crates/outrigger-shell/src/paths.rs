@@ -100,8 +100,8 @@ pub(super) const RUNS_LATER: &str = "writes where another program will run or tr
 /// Returns the parts of the path, resolved as far as the line tells, folded.
 fn folded_parts(arg: &Arg, scope: &Scope) -> Vec<String> {
     let path = scope.resolve(&arg.text);
-    let path = path.unwrap_or_else(|| Path::new("/unknown").join(arg.text.trim_start_matches('/')));
-    let folded = parts(&path).map(|part| scope.secrets.fold(&part));
+    let path = path.as_deref().unwrap_or(Path::new(&arg.text));
+    let folded = parts(path).map(|part| scope.secrets.fold(&part));
     folded.collect()
 }
 
@@ -118,8 +118,7 @@ pub(super) fn sensitive_write(arg: &Arg, scope: &Scope) -> Option<&'static str> 
     if runs_later(arg, scope) {
         return Some(RUNS_LATER);
     }
-    let resolved = scope.resolve(&arg.text);
-    if resolved.is_some_and(|path| scope.is_own(&path)) {
+    if scope.is_own(&scope.resolve(&arg.text)?) {
         return None;
     }
     let mut trees = TABLE.paths.system_trees.iter();
@@ -145,15 +144,7 @@ pub(super) fn outside(arg: &Arg, scope: &Scope, roots: &[&Path]) -> bool {
 /// Says why the file should not be read, if it is on the deny list or a glob may match such a file.
 pub(super) fn denied(arg: &Arg, scope: &Scope) -> Option<&'static str> {
     // What is not known is folded to nothing: `${X}.env` counts as `.env`.
-    let fold = |part: &str| scope.secrets.fold(part);
-    let folded: Vec<String> = match scope.resolve(&arg.text) {
-        Some(path) => parts(&path).map(|part| fold(&part)).collect(),
-        None => {
-            let parts = arg.text.split('/');
-            let parts = parts.filter(|part| !matches!(*part, "" | "." | ".."));
-            parts.map(fold).collect()
-        }
-    };
+    let folded = folded_parts(arg, scope);
     if let [proc, process, ..] = folded.as_slice()
         && glob_matches(proc, "proc", arg)
         && (process.starts_with(|c: char| c.is_ascii_digit() || "*?[".contains(c))

@@ -4,8 +4,8 @@ mod denial;
 
 pub use self::denial::Denial;
 
+use super::Word;
 use super::plain::Reader;
-use super::{SimpleCommand, Word};
 
 /// A pattern over the words of one simple command.
 ///
@@ -80,14 +80,13 @@ impl Pattern {
     /// Whether the command has these words.
     ///
     /// A word that is only known when it runs matches nothing but `**`.
-    pub fn matches(&self, command: &SimpleCommand) -> bool {
-        let (given, wanted) = (command.words.len(), self.words.len());
+    pub fn matches(&self, command: &[Word]) -> bool {
+        let (given, wanted) = (command.len(), self.words.len());
         let is = |(pattern, word): (&PatternWord, &Word)| match (pattern, word) {
             (PatternWord::Literal(wanted), Word::Literal(given)) => wanted == given,
             (PatternWord::Any, Word::Literal(_)) => true,
             (_, Word::Dynamic(_)) => false,
         };
-        (given == wanted || self.open && given > wanted)
-            && self.words.iter().zip(&command.words).all(is)
+        (given == wanted || self.open && given > wanted) && self.words.iter().zip(command).all(is)
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Whatever is outside of it ends the reading with the name of the construct; [`super::tree`] reads the whole language.
 
-use super::types::{Atom, Redirect, Script, Simple, Stage, Statement, Token, has_braces};
+use super::types::{Atom, Redirect, Script, Stage, Statement, Token, has_braces};
 
 const RESERVED: [&str; 21] = [
     "if", "then", "elif", "else", "fi", "for", "select", "while", "until", "do", "done", "case",
@@ -28,13 +28,8 @@ fn syntax<T>(what: &'static str) -> Read<T> {
     Err(Outside::Syntax(what))
 }
 
-#[derive(Default)]
 pub(super) struct Reader<'t> {
     rest: &'t str,
-    /// Ends of here-documents whose lines have not come, and whether tabs before them do not count.
-    pending: Vec<(String, bool)>,
-    /// The here-documents that have come, in their order.
-    documents: Vec<Token>,
 }
 
 pub(super) fn is_name(c: char) -> bool {
@@ -44,35 +39,17 @@ pub(super) fn is_name(c: char) -> bool {
 pub(super) fn read(text: &str) -> Read<Script> {
     let mut reader = Reader::new(text);
     let mut script = Script::default();
-    reader.skip_lines()?;
+    reader.skip_lines();
     while reader.peek().is_some() {
         script.push(reader.pipeline()?);
         reader.separator()?;
-    }
-    if !reader.pending.is_empty() {
-        return outside("a here-document without its end");
-    }
-    let stages = script.iter_mut().flat_map(|it| &mut it.stages);
-    let redirects = stages.flat_map(|stage| match stage {
-        Stage::Simple(simple) => simple.redirects.as_mut_slice(),
-        Stage::Compound(_) | Stage::Function { .. } => &mut [],
-    });
-    let texts = redirects.filter_map(|redirect| match redirect {
-        Redirect::Text(text) => Some(text),
-        _ => None,
-    });
-    for (text, document) in texts.zip(reader.documents) {
-        *text = document;
     }
     Ok(script)
 }
 
 impl<'t> Reader<'t> {
     pub(super) fn new(text: &'t str) -> Self {
-        Self {
-            rest: text,
-            ..Self::default()
-        }
+        Self { rest: text }
     }
 
     /// Returns the next character behind line continuations, which bash removes before it looks for words.
@@ -121,14 +98,12 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// Steps over blanks, comments and ends of lines, reading here-documents as they come.
-    fn skip_lines(&mut self) -> Read<()> {
+    /// Steps over blanks, comments and ends of lines.
+    fn skip_lines(&mut self) {
         self.skip_blanks();
         while self.take('\n') {
-            self.here_documents()?;
             self.skip_blanks();
         }
-        Ok(())
     }
 
     /// Reads what stands between two pipelines, or the end.
@@ -146,7 +121,7 @@ impl<'t> Reader<'t> {
                 if !self.take(joint) {
                     return outside("a background job");
                 }
-                self.skip_lines()?;
+                self.skip_lines();
                 if self.peek().is_none() {
                     return syntax("an operator without its command");
                 }
@@ -154,11 +129,12 @@ impl<'t> Reader<'t> {
             Some('(' | ')') => return syntax("a stray parenthesis"),
             _ => {}
         }
-        self.skip_lines()
+        self.skip_lines();
+        Ok(())
     }
 
     fn pipeline(&mut self) -> Read<Statement> {
-        let mut statement = Statement::of([Stage::Simple(self.command()?)]);
+        let mut statement = Statement::of([self.command()?]);
         loop {
             self.skip_blanks();
             if self.peek() != Some('|') || self.is_followed_by('|') {
@@ -168,13 +144,13 @@ impl<'t> Reader<'t> {
             if self.take('&') {
                 return outside("a pipe that carries errors");
             }
-            self.skip_lines()?;
-            statement.stages.push(Stage::Simple(self.command()?));
+            self.skip_lines();
+            statement.stages.push(self.command()?);
         }
     }
 
-    fn command(&mut self) -> Read<Simple> {
-        let mut simple = Simple::default();
+    fn command(&mut self) -> Read<Stage> {
+        let mut simple = Stage::default();
         loop {
             self.skip_blanks();
             if let Some(redirect) = self.redirect()? {
@@ -323,7 +299,7 @@ impl<'t> Reader<'t> {
             return outside("a redirection that writes");
         }
         if self.take('<') {
-            return self.here();
+            return outside("a here-document or here-string");
         }
         let target = self.target()?;
         if target.literal().is_none() || !matches!(descriptor, "" | "0") {
@@ -336,46 +312,6 @@ impl<'t> Reader<'t> {
         self.skip_blanks();
         self.word()?
             .ok_or(Outside::Syntax("a redirection without its file"))
-    }
-
-    /// Reads the start of a here-document after `<<`; its text comes later.
-    fn here(&mut self) -> Read<Redirect> {
-        if self.take('<') {
-            return outside("a here-string");
-        }
-        let strips = self.take('-');
-        let token = self.target()?;
-        if token.bare().is_some() {
-            return outside("a here-document that expands");
-        }
-        let Some(end) = token.literal() else {
-            return syntax("a here-document with a dynamic end");
-        };
-        self.pending.push((end, strips));
-        Ok(Redirect::Text(Token::default()))
-    }
-
-    /// Reads the bodies of the here-documents that began on the line just ended.
-    fn here_documents(&mut self) -> Read<()> {
-        for (end, strips) in std::mem::take(&mut self.pending) {
-            let mut text = String::new();
-            loop {
-                if self.rest.is_empty() {
-                    return outside("a here-document without its end");
-                }
-                let (line, rest) = self.rest.split_once('\n').unwrap_or((self.rest, ""));
-                self.rest = rest;
-                let tabs: &[char] = if strips { &['\t'] } else { &[] };
-                let line = line.trim_start_matches(tabs);
-                if line == end {
-                    break;
-                }
-                text.push_str(line);
-                text.push('\n');
-            }
-            self.documents.push(Token::quoted(&text));
-        }
-        Ok(())
     }
 }
 

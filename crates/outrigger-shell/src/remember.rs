@@ -7,7 +7,7 @@
 use super::expand::Arg;
 use super::peel;
 use super::table::{TABLE, has, is_option};
-use super::types::{Redirect, Script, Simple, Stage};
+use super::types::{Redirect, Script, Stage};
 use crate::DangerLevel;
 
 /// What has to be the same for an approval to be the same.
@@ -19,23 +19,15 @@ pub struct Remembered {
     pub line: Option<String>,
 }
 
-/// Returns what an approval of the line stands for; `None` where it stands for this one call.
+/// Returns what an approval of a line that is [`super::plain`] stands for; `None` where it stands for this one call.
 pub(super) fn key(script: &Script, line: &str, level: DangerLevel) -> Option<Remembered> {
-    if level >= DangerLevel::Dangerous {
+    if level >= DangerLevel::Dangerous || script.is_empty() {
         return None;
     }
-    let stages = script.iter().flat_map(|it| &it.stages);
-    let simple = stages.map(|stage| match stage {
-        Stage::Simple(simple) => Some(simple),
-        Stage::Compound(_) | Stage::Function { .. } => None,
-    });
-    let simple: Vec<&Simple> = simple.collect::<Option<_>>()?;
-    let commands: Vec<Vec<String>> = simple.iter().map(|it| words(it)).collect::<Option<_>>()?;
-    let alone = match simple.as_slice() {
-        [] => return None,
-        [simple] => simple.redirects.is_empty() && script.iter().all(|it| !it.background),
-        _ => false,
-    };
+    let stages: Vec<&Stage> = script.iter().flat_map(|it| &it.stages).collect();
+    let commands = stages.iter().map(|stage| words(stage));
+    let commands: Vec<Vec<String>> = commands.collect::<Option<_>>()?;
+    let alone = matches!(stages.as_slice(), [stage] if stage.redirects.is_empty());
     Some(Remembered {
         commands,
         line: (!alone).then(|| line.trim().to_owned()),
@@ -43,14 +35,11 @@ pub(super) fn key(script: &Script, line: &str, level: DangerLevel) -> Option<Rem
 }
 
 /// The command's words where they, and nothing else, say what it does.
-fn words(simple: &Simple) -> Option<Vec<String>> {
-    let mut redirects = simple.redirects.iter();
-    let fed = redirects.any(|it| matches!(it, Redirect::Read(_) | Redirect::Text(_)));
-    if fed || !simple.assignments.is_empty() {
-        return None;
-    }
-    let words: Option<Vec<String>> = simple.words.iter().map(|word| word.literal()).collect();
-    words.filter(|words| runs_only_itself(words))
+fn words(stage: &Stage) -> Option<Vec<String>> {
+    let mut redirects = stage.redirects.iter();
+    let fed = redirects.any(|it| matches!(it, Redirect::Read(_)));
+    let words: Option<Vec<String>> = stage.words.iter().map(|word| word.literal()).collect();
+    words.filter(|words| !fed && runs_only_itself(words))
 }
 
 fn runs_only_itself(words: &[String]) -> bool {

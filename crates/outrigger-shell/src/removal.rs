@@ -72,6 +72,9 @@ impl Walk<'_> {
                 _ => "removes without asking, or more than is named",
             };
             self.dangerous(it.args, "removal", reason);
+        } else if it.operands().any(|arg| paths::runs_later(arg, scope)) {
+            let reason = "removes what another program runs or trusts later";
+            self.dangerous(it.args, "removal", reason);
         }
     }
 

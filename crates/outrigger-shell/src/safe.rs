@@ -7,7 +7,7 @@ use super::expand::{Arg, expand, expand_text};
 use super::paths;
 use super::scope::Scope;
 use super::table::{Agnostic, TABLE, cluster, has, is_option};
-use super::types::{Redirect, Script, Simple, Stage, Token};
+use super::types::{Redirect, Script, Stage, Token};
 use crate::{DangerLevel, Finding, Surroundings};
 
 mod git;
@@ -64,18 +64,12 @@ impl Item {
 }
 
 pub(super) fn prove(script: &Script, surroundings: &Surroundings<'_>) -> Proof {
-    let scope = Scope::new(surroundings);
     let mut prover = Prover {
         surroundings,
-        scope,
+        scope: Scope::new(surroundings),
     };
     let mut stages = script.iter().flat_map(|statement| &statement.stages);
-    stages.try_for_each(|stage| match stage {
-        Stage::Simple(simple) => prover.simple(simple),
-        Stage::Compound(_) | Stage::Function { .. } => {
-            Err(unproven("grammar", "", "is more than plain commands"))
-        }
-    })
+    stages.try_for_each(|stage| prover.stage(stage))
 }
 
 struct Prover<'a> {
@@ -84,23 +78,14 @@ struct Prover<'a> {
 }
 
 impl Prover<'_> {
-    fn simple(&mut self, simple: &Simple) -> Proof {
-        let items = simple.words.iter().map(|it| Item::new(it, &self.scope));
+    fn stage(&mut self, stage: &Stage) -> Proof {
+        let items = stage.words.iter().map(|it| Item::new(it, &self.scope));
         let items: Vec<Item> = items.collect();
-        let program = items.first().and_then(|item| item.literal.as_deref());
-        let agnostic = program.is_some_and(|name| TABLE.safe.agnostic.contains_key(name));
-        for redirect in &simple.redirects {
-            match redirect {
-                Redirect::Read(token) => {
-                    let arg = expand_text(token, &self.scope);
-                    self.readable(&arg)
-                        .map_err(|reason| unproven("secret", &token.source, reason))?;
-                }
-                Redirect::Text(_) if !agnostic => {
-                    let reason = "feeds a text to a program that may run it";
-                    return Err(unproven("here-document", "<<", reason));
-                }
-                _ => {}
+        for redirect in &stage.redirects {
+            if let Redirect::Read(token) = redirect {
+                let arg = expand_text(token, &self.scope);
+                self.readable(&arg)
+                    .map_err(|reason| unproven("secret", &token.source, reason))?;
             }
         }
         self.command(&items)

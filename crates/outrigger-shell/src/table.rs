@@ -222,7 +222,7 @@ impl Table {
         let rules = places.filter_map(|(rule, command)| {
             let rule = self.rules.get(*rule)?;
             let command = rule.commands.get(*command)?;
-            let meant = !command.any || !self.knows(program);
+            let meant = command.program.0 != [ANY] || !self.knows(program);
             (meant && command.matches(program, args)).then_some(rule)
         });
         rules.collect()
@@ -262,7 +262,6 @@ pub(super) fn has(list: &[String], name: &str) -> bool {
 #[derive(Debug, Default, Deserialize)]
 #[serde(from = "String")]
 struct CommandPattern {
-    any: bool,
     program: Alternatives,
     words: Vec<Step>,
     options: Vec<Alternatives>,
@@ -293,7 +292,6 @@ impl From<String> for CommandPattern {
         let mut words = text.split(' ');
         let program = words.next().unwrap_or_default();
         let mut pattern = Self {
-            any: text.starts_with("* "),
             program: Alternatives::new(&program.to_ascii_lowercase()),
             ..Self::default()
         };
@@ -375,42 +373,32 @@ pub(super) fn cluster(word: &str) -> Option<&str> {
         .filter(|letters| !letters.starts_with('-'))
 }
 
-/// Whether the text matches a pattern in which `*` is any text and `?` any character.
+/// Whether the text matches a pattern in which `*` is any text and `?` any character; linear but for the text after the
+/// last star.
 pub(super) fn wildcard(pattern: &str, text: &str) -> bool {
     if !pattern.contains(['*', '?']) {
         return pattern == text;
     }
-    if pattern.is_ascii() && text.is_ascii() {
-        return matches(pattern.as_bytes(), text.as_bytes(), [b'*', b'?']);
-    }
-    let pattern: Vec<char> = pattern.chars().collect();
-    let text: Vec<char> = text.chars().collect();
-    matches(&pattern, &text, ['*', '?'])
-}
-
-/// Two-pointer matching: linear but for the text after the last star.
-fn matches<T: PartialEq>(pattern: &[T], text: &[T], [any, one]: [T; 2]) -> bool {
-    let (mut p, mut t) = (0, 0);
+    let (mut wanted, mut given) = (pattern.chars(), text.chars());
+    // What follows the last star, and where that was looked for.
     let mut star = None;
-    while let Some(c) = text.get(t) {
-        match pattern.get(p) {
-            Some(wanted) if *wanted == any => {
-                star = Some((p, t));
-                p += 1;
+    loop {
+        let from = given.clone();
+        match (wanted.next(), given.next()) {
+            (Some('*'), _) => {
+                star = Some((wanted.clone(), from.clone()));
+                given = from;
             }
-            Some(wanted) if *wanted == one || wanted == c => {
-                p += 1;
-                t += 1;
+            (Some(wanted), Some(c)) if wanted == '?' || wanted == c => {}
+            (None, None) => return true,
+            (Some(_), None) => return false,
+            (_, Some(_)) => {
+                let Some((after, from)) = &mut star else {
+                    return false;
+                };
+                from.next();
+                (wanted, given) = (after.clone(), from.clone());
             }
-            _ => match &mut star {
-                Some((at, from)) => {
-                    *from += 1;
-                    p = *at + 1;
-                    t = *from;
-                }
-                None => return false,
-            },
         }
     }
-    pattern.iter().skip(p).all(|c| *c == any)
 }

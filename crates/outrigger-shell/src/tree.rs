@@ -4,14 +4,11 @@
 //! [`super::words`], how the text is parsed in [`super::parse`].
 
 use std::ops::Range;
-use std::rc::Rc;
 
 use tree_sitter::Node;
 
 use super::parse::parse;
-use super::types::{
-    Assignment, Atom, Compound, CompoundKind, Redirect, Script, Simple, Stage, Statement, Token,
-};
+use super::types::{Assignment, Atom, CompoundKind, Redirect, Script, Stage, Statement, Token};
 use super::words::is_word;
 
 /// Deepest nesting that is followed: a group, a substitution and a string in it are one step each.
@@ -128,9 +125,9 @@ impl<'t> Builder<'t> {
         if !inner.is_empty() {
             let mut assignment = Assignment::default();
             assignment.value.atoms.push(Atom::opaque(inner, true));
-            let mut simple = Simple::default();
-            simple.assignments.push(assignment);
-            script.push(Statement::of([Stage::Simple(simple)]));
+            let mut stage = Stage::default();
+            stage.assignments.push(assignment);
+            script.push(Statement::of([stage]));
         }
         script.append(&mut self.script(node));
         script
@@ -177,7 +174,7 @@ impl<'t> Builder<'t> {
             let mut inner = Script::new();
             self.statement(child, &mut inner);
             if inner.len() > 1 {
-                stages.push(Stage::Compound(Compound::new(CompoundKind::Group, inner)));
+                stages.push(Stage::compound(CompoundKind::Group, inner));
             } else {
                 stages.extend(inner.into_iter().flat_map(|it| it.stages));
             }
@@ -191,11 +188,11 @@ impl<'t> Builder<'t> {
             | "declaration_command"
             | "unset_command"
             | "variable_assignment"
-            | "variable_assignments" => return Some(Stage::Simple(self.simple(node))),
+            | "variable_assignments" => return Some(self.simple(node)),
             "test_command" => {
-                let mut simple = Simple::default();
-                self.test_words(node, &mut simple.words);
-                return Some(Stage::Simple(simple));
+                let mut stage = Stage::default();
+                self.test_words(node, &mut stage.words);
+                return Some(stage);
             }
             "function_definition" => return Some(self.function(node)),
             "for_statement" => return Some(self.each(node)),
@@ -204,24 +201,17 @@ impl<'t> Builder<'t> {
             "compound_statement" | "if_statement" | "case_statement" => CompoundKind::Group,
             _ => return None,
         };
-        let body = self.clause(node);
-        Some(Stage::Compound(Compound::new(kind, body)))
+        Some(Stage::compound(kind, self.clause(node)))
     }
 
     fn function(&mut self, node: Node<'_>) -> Stage {
-        let name = self.field(node, "name");
-        let mut body = self.script(node);
-        let mut found = Simple::default();
+        // What is redirected is each call of it.
+        let mut group = Stage::compound(CompoundKind::Group, self.script(node));
         for child in children(node).filter(|child| child.kind().ends_with("_redirect")) {
-            self.redirect(child, &mut found);
+            self.redirect(child, &mut group);
         }
-        if !found.redirects.is_empty() {
-            let mut group = Compound::new(CompoundKind::Group, body);
-            group.redirects = found.redirects;
-            body = vec![Statement::of([Stage::Compound(group)])];
-        }
-        let body = Rc::new(body);
-        Stage::Function { name, body }
+        let kind = CompoundKind::Function(self.field(node, "name"));
+        Stage::compound(kind, vec![Statement::of([group])])
     }
 
     fn each(&mut self, node: Node<'_>) -> Stage {
@@ -234,12 +224,12 @@ impl<'t> Builder<'t> {
             source: "\"$@\"".to_owned(),
         }));
         let kind = CompoundKind::Each { variable, words };
-        Stage::Compound(Compound::new(kind, self.script(node)))
+        Stage::compound(kind, self.script(node))
     }
 
     fn redirected(&mut self, node: Node<'_>, statements: &mut Script) {
         let before = statements.len();
-        let mut found = Simple::default();
+        let mut found = Stage::default();
         let mut behind = Vec::new();
         for child in children(node).filter(Node::is_named) {
             if child.kind().ends_with("_redirect") {
@@ -249,15 +239,14 @@ impl<'t> Builder<'t> {
             }
         }
         if statements.len() == before {
-            statements.push(Statement::of([Stage::Simple(Simple::default())]));
+            statements.push(Statement::of([Stage::default()]));
         }
         match statements.last_mut().and_then(|it| it.stages.last_mut()) {
-            Some(Stage::Simple(simple)) => {
-                simple.redirects.append(&mut found.redirects);
-                simple.words.append(&mut found.words);
+            Some(stage) if !stage.defines() => {
+                stage.redirects.append(&mut found.redirects);
+                stage.words.append(&mut found.words);
             }
-            Some(Stage::Compound(compound)) => compound.redirects.append(&mut found.redirects),
-            Some(Stage::Function { .. }) | None => self.fail(Fault::Syntax),
+            _ => self.fail(Fault::Syntax),
         }
         for part in behind {
             if part.kind() != "pipeline" {
@@ -271,7 +260,7 @@ impl<'t> Builder<'t> {
     /// Reads one redirection, and words that stand behind it.
     ///
     /// Returns what stands behind the start of a here-document: the rest of its pipeline, then of its list.
-    pub(super) fn redirect<'n>(&mut self, node: Node<'n>, found: &mut Simple) -> Vec<Node<'n>> {
+    pub(super) fn redirect<'n>(&mut self, node: Node<'n>, found: &mut Stage) -> Vec<Node<'n>> {
         let mut operator = "";
         let mut target = None;
         let mut here = Vec::new();
@@ -310,8 +299,8 @@ impl<'t> Builder<'t> {
         behind
     }
 
-    fn simple(&mut self, node: Node<'_>) -> Simple {
-        let mut simple = Simple::default();
+    fn simple(&mut self, node: Node<'_>) -> Stage {
+        let mut simple = Stage::default();
         if node.kind() == "variable_assignment" {
             simple.assignments.push(self.assignment(node));
             return simple;

@@ -16,19 +16,20 @@ pub(super) struct Statement {
     pub(super) background: bool,
 }
 
-#[derive(Debug)]
-pub(super) enum Stage {
-    Simple(Simple),
-    Compound(Compound),
-    Function { name: String, body: Rc<Script> },
+/// A simple command, or a compound one in the place of its words.
+#[derive(Debug, Default)]
+pub(super) struct Stage {
+    pub(super) assignments: Vec<Assignment>,
+    pub(super) words: Vec<Token>,
+    pub(super) redirects: Vec<Redirect>,
+    pub(super) compound: Option<Compound>,
 }
 
-/// A group, subshell, loop, conditional or `case`.
+/// A group, subshell, loop, conditional, `case` or function.
 #[derive(Debug)]
 pub(super) struct Compound {
     pub(super) kind: CompoundKind,
-    pub(super) body: Script,
-    pub(super) redirects: Vec<Redirect>,
+    pub(super) body: Rc<Script>,
 }
 
 #[derive(Debug)]
@@ -41,13 +42,8 @@ pub(super) enum CompoundKind {
     Loop,
     /// `for` and `select` with their words.
     Each { variable: String, words: Vec<Token> },
-}
-
-#[derive(Debug, Default)]
-pub(super) struct Simple {
-    pub(super) assignments: Vec<Assignment>,
-    pub(super) words: Vec<Token>,
-    pub(super) redirects: Vec<Redirect>,
+    /// The definition of a function, by its name.
+    Function(String),
 }
 
 /// `name=value`, also `name+=value` and `name[subscript]=value`.
@@ -119,13 +115,19 @@ impl Statement {
     }
 }
 
-impl Compound {
-    pub(super) fn new(kind: CompoundKind, body: Script) -> Self {
+impl Stage {
+    pub(super) fn compound(kind: CompoundKind, body: Script) -> Self {
+        let body = Rc::new(body);
         Self {
-            kind,
-            body,
-            redirects: Vec::new(),
+            compound: Some(Compound { kind, body }),
+            ..Self::default()
         }
+    }
+
+    /// Whether it defines a function, whose body is not run there.
+    pub(super) fn defines(&self) -> bool {
+        let compound = self.compound.as_ref();
+        compound.is_some_and(|it| matches!(it.kind, CompoundKind::Function(_)))
     }
 }
 

@@ -12,8 +12,7 @@ use super::scope::{Scope, Taint, Value};
 use super::table::{TABLE, has};
 use super::tree::{self, MAX_NESTING, Reading};
 use super::types::{
-    Assignment, Atom, Compound, CompoundKind, Operator, Redirect, Script, Simple, Stage, Statement,
-    Token,
+    Assignment, Atom, Compound, CompoundKind, Operator, Redirect, Script, Stage, Statement, Token,
 };
 use super::{Classification, Finding, MAX_READ, SimpleCommand, Surroundings, paths, peel};
 use crate::DangerLevel::{self, Blocked, Warning};
@@ -183,10 +182,13 @@ impl<'a> Walk<'a> {
         }
         for (index, stage) in statement.stages.iter().enumerate() {
             scope.input = feed.taint;
-            match stage {
-                Stage::Simple(simple) => self.simple(simple, scope, &feed, parallel),
-                Stage::Compound(compound) => self.compound(compound, scope, &feed),
-                Stage::Function { name, body } => self.define(name, body, scope, &feed),
+            let input = input_of(&stage.redirects, &feed, scope);
+            match &stage.compound {
+                None => self.simple(stage, scope, &input, parallel),
+                Some(compound) => {
+                    self.redirects(&stage.redirects, &input, &[], scope);
+                    self.compound(compound, scope, &input);
+                }
             }
             if index + 1 < statement.stages.len() {
                 feed = stage_output(stage, &feed, scope);
@@ -197,8 +199,6 @@ impl<'a> Walk<'a> {
     }
 
     fn compound(&mut self, compound: &Compound, scope: &mut Scope, feed: &Feed) {
-        let input = input_of(&compound.redirects, feed, scope);
-        self.redirects(&compound.redirects, &input, &[], scope);
         let looping = scope.in_loop;
         let mut inner = scope.clone();
         match &compound.kind {
@@ -209,9 +209,12 @@ impl<'a> Walk<'a> {
                 inner.in_loop = true;
             }
             CompoundKind::Loop => inner.in_loop = true,
+            CompoundKind::Function(name) => {
+                return self.define(name, &compound.body, scope, feed);
+            }
             CompoundKind::Group | CompoundKind::Subshell => {}
         }
-        self.deeper("", |walk| walk.script(&compound.body, &mut inner, &input));
+        self.deeper("", |walk| walk.script(&compound.body, &mut inner, feed));
         inner.in_loop = looping;
         if !matches!(compound.kind, CompoundKind::Subshell) {
             *scope = inner;
@@ -235,9 +238,8 @@ impl<'a> Walk<'a> {
                 let mut scope = scope.clone();
                 scope.fork();
                 let receives = matches!(atom, Atom::Stream { receives: true, .. });
-                let feed = Some(feed).filter(|_| receives).cloned();
-                let feed = feed.unwrap_or_default();
-                self.deeper("", |walk| walk.script(script, &mut scope, &feed));
+                let feed = if receives { feed } else { &Feed::default() };
+                self.deeper("", |walk| walk.script(script, &mut scope, feed));
             }
             Atom::Parameter { inner, .. } => self.deeper("", |walk| {
                 let inner = inner.iter();
@@ -247,8 +249,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn simple(&mut self, simple: &Simple, scope: &mut Scope, feed: &Feed, parallel: bool) {
-        let input = input_of(&simple.redirects, feed, scope);
+    fn simple(&mut self, simple: &Stage, scope: &mut Scope, input: &Feed, parallel: bool) {
         let args = expand_all(&simple.words, scope);
         // What a command writes may go into `>(…)`, so that is walked with its output.
         let stage_feed = Feed {
@@ -269,9 +270,9 @@ impl<'a> Walk<'a> {
             scope.opened = scope.opened.join(input.taint);
         }
         if parallel || scope.in_loop {
-            self.script_itself(simple, &args);
+            self.script_itself(&simple.words, &args);
         }
-        self.command(&args, &input, scope);
+        self.command(&args, input, scope);
         // A first word that may be one of several: each of them may be the program.
         let many = |name: &String| scope.value(name).is_some_and(|it| it.choices.len() > 1);
         let varies = |atom: &Atom| matches!(atom, Atom::Parameter { name, .. } if many(name));
@@ -279,7 +280,7 @@ impl<'a> Walk<'a> {
         let first = first.filter(|token| token.atoms.iter().any(varies));
         let heads = first.map_or(0, |token| expand(token, scope).len());
         for from in 1..heads.min(MAX_HEADS) {
-            self.command(args.get(from..).unwrap_or_default(), &input, scope);
+            self.command(args.get(from..).unwrap_or_default(), input, scope);
         }
     }
 

@@ -7,7 +7,7 @@ use tree_sitter::Node;
 use super::ansi::unescape;
 use super::plain::is_name;
 use super::tree::{Builder, Fault, children, is_statement, read};
-use super::types::{Assignment, Atom, Operator, Script, Simple, Stage, Statement, Token};
+use super::types::{Assignment, Atom, Operator, Script, Stage, Statement, Token};
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Quoting {
@@ -101,11 +101,6 @@ impl Builder<'_> {
                 let inner = from..range.end.saturating_sub(1).max(from);
                 self.deeper(|builder| builder.parts(node, inner, Quoting::Double, atoms));
             }
-            "translated_string" => {
-                for child in children(node).filter(Node::is_named) {
-                    self.atoms(child, quoted, atoms);
-                }
-            }
             "simple_expansion" => {
                 let name = text.strip_prefix('$').unwrap_or_default();
                 atoms.push(Atom::parameter(name, quoted));
@@ -131,10 +126,12 @@ impl Builder<'_> {
                 self.nested(node, &mut inner);
                 atoms.push(Atom::opaque(inner, quoted));
             }
-            "array" => {
+            kind @ ("array" | "translated_string") => {
                 for child in children(node).filter(Node::is_named) {
                     self.atoms(child, quoted, atoms);
-                    Atom::quote(' ', atoms);
+                    if kind == "array" {
+                        Atom::quote(' ', atoms);
+                    }
                 }
             }
             _ => self.deeper(|builder| {
@@ -146,17 +143,17 @@ impl Builder<'_> {
     /// `$(…)`: a script, or the file of `$(<file)`.
     fn substituted(&mut self, node: Node<'_>) -> Script {
         let mut script = Script::new();
-        let mut simple = Simple::default();
+        let mut stage = Stage::default();
         for child in children(node) {
             if child.kind() == "file_redirect" {
-                self.redirect(child, &mut simple);
+                self.redirect(child, &mut stage);
             } else {
                 self.statement(child, &mut script);
             }
         }
-        if !simple.redirects.is_empty() {
-            simple.words.clear();
-            script.push(Statement::of([Stage::Simple(simple)]));
+        if !stage.redirects.is_empty() {
+            stage.words.clear();
+            script.push(Statement::of([stage]));
         }
         script
     }

@@ -189,7 +189,7 @@ fn commands(facts: &Facts) -> Vec<Vec<String>> {
     facts
         .commands
         .iter()
-        .map(|command| command.words.iter().map(text).collect())
+        .map(|command| command.iter().map(text).collect())
         .collect()
 }
 

@@ -30,12 +30,9 @@ struct Case {
 }
 
 fn command(line: &str) -> SimpleCommand {
-    SimpleCommand {
-        words: line
-            .split(' ')
-            .map(|word| Word::Literal(word.to_owned()))
-            .collect(),
-    }
+    line.split(' ')
+        .map(|word| Word::Literal(word.to_owned()))
+        .collect()
 }
 
 impl Case {

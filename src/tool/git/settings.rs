@@ -21,7 +21,7 @@ pub(in crate::tool) fn may_run_programs(commands: &[SimpleCommand], roots: &Root
     let mut folder = String::new();
     let mut may_run = names_programs(&folder, roots, says_so);
     for command in commands {
-        let moved = match command.words.as_slice() {
+        let moved = match command.as_slice() {
             [Word::Literal(cd), Word::Literal(target)] if cd == "cd" => {
                 below(&folder, target, roots)
             }
@@ -163,10 +163,9 @@ mod tests {
             (&["missing"], true),
             (&["/etc"], true),
         ] {
-            let command = |folder: &&str| SimpleCommand {
-                words: ["cd", folder]
-                    .map(|word| Word::Literal(word.to_owned()))
-                    .into(),
+            let command = |folder: &&str| {
+                let words = ["cd", folder].map(|word| Word::Literal(word.to_owned()));
+                SimpleCommand::from(words)
             };
             let commands: Vec<SimpleCommand> = words.iter().map(command).collect();
             let found = may_run_programs(&commands, &world.roots);

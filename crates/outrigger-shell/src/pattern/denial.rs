@@ -4,8 +4,8 @@
 //! same command: a path to the program, options before the word that matters, a word that is known only when the command runs.
 
 use super::{Pattern, PatternWord};
+use crate::Word;
 use crate::table::{TABLE, has};
-use crate::{SimpleCommand, Word};
 
 /// What a forbidding pattern says of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -23,12 +23,11 @@ impl Pattern {
     ///
     /// A program that the pattern names without a folder is known in every folder. Options before the next word of the
     /// pattern are passed over, and what follows such an option may be its value. Git's own options are known.
-    pub fn denies(&self, command: &SimpleCommand) -> Denial {
-        let words = &command.words;
-        let Some(git) = git_words(words) else {
-            return self.follow(words, 1);
+    pub fn denies(&self, command: &[Word]) -> Denial {
+        let Some(git) = git_words(command) else {
+            return self.follow(command, 1);
         };
-        let named = self.follow(words, usize::MAX).max(self.follow(&git, 2));
+        let named = self.follow(command, usize::MAX).max(self.follow(&git, 2));
         // A subcommand that is none of git's own is an alias, of which only its repository knows the meaning.
         match git.get(1) {
             Some(Word::Literal(name)) if named == Denial::No && !has(&TABLE.git.own, name) => {

@@ -12,7 +12,7 @@ fn key(line: &str) -> Option<Remembered> {
         unhidden: None,
         secrets: crate::tests::secrets(),
     };
-    classify(line, &surroundings).rememberable()
+    classify(line, &surroundings).remembered
 }
 
 #[test]

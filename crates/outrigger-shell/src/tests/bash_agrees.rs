@@ -90,20 +90,17 @@ fn recorded(path: &Path) -> Vec<String> {
     words
 }
 
-fn matches(command: &SimpleCommand, seen: &[String]) -> bool {
-    let literal = command
-        .words
-        .iter()
-        .all(|word| matches!(word, Word::Literal(_)));
+fn matches(command: &[Word], seen: &[String]) -> bool {
+    let literal = command.iter().all(|word| matches!(word, Word::Literal(_)));
     let same = |(word, seen): (&Word, &String)| match word {
         Word::Literal(text) => text == seen,
         Word::Dynamic(_) => true,
     };
     if literal {
-        command.words.len() == seen.len() && command.words.iter().zip(seen).all(same)
+        command.len() == seen.len() && command.iter().zip(seen).all(same)
     } else {
         // A dynamic word may become several words or none: only what is before it is compared.
-        let before = command.words.iter().zip(seen);
+        let before = command.iter().zip(seen);
         before
             .take_while(|(word, _)| matches!(word, Word::Literal(_)))
             .all(same)
@@ -114,7 +111,7 @@ fn matches(command: &SimpleCommand, seen: &[String]) -> bool {
 fn compare(bench: &Bench, line: &str) -> bool {
     let verdict = judge(line);
     let runs_own = |command: &SimpleCommand| {
-        let program = command.words.first();
+        let program = command.first();
         program.is_some_and(|word| {
             PROGRAMS
                 .iter()
