@@ -10,21 +10,18 @@ mod places;
 
 use std::fs::{self, DirBuilder};
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use futures::future::join_all;
 use rustix::net::Shutdown;
-use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedWriteHalf, pipe};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use self::ahead::Ahead;
 use self::attend::Known;
-use self::children::Started;
 use super::{Exit, Process, Restored, SpawnError};
 use crate::cgroup::Delegated;
 use crate::closed::Closed;
@@ -104,9 +101,14 @@ pub(crate) async fn spawn(
         },
     };
     let watch = watch(shared, command, mode).await;
-    let started = start_helper(shared, policy, &places, cleanup.clone());
-    let (mut helper, socket, stdin) = match started {
-        Ok(started) => started,
+    let task = Task {
+        policy: Some(policy),
+        cleanup,
+    };
+    let assigned = shared.state.ahead.assign(&task, &places);
+    let cleanup = task.cleanup;
+    let (mut helper, socket, stdin) = match assigned {
+        Ok(assigned) => assigned,
         Err(error) => {
             cleanup.remove_empty_tmp();
             if let Some(group) = &cleanup.cgroup {
@@ -228,26 +230,6 @@ fn policy(shared: &Shared, command: &Command, mode: Mode, private_tmp: Option<Pa
         private_bytes: shared.settings.private_bytes,
         landlock: shared.settings.landlock,
     }
-}
-
-/// Hands the policy to a helper; see [`ahead`] for where it comes from.
-fn start_helper(
-    shared: &Shared,
-    policy: Policy,
-    places: &[(PathBuf, OwnedFd)],
-    cleanup: Cleanup,
-) -> Result<(Started, UnixStream, Option<StdinPipe>), SpawnError> {
-    let stdin = policy.command.stdin;
-    let task = Task {
-        policy: Some(policy),
-        cleanup,
-    };
-    let task = serde_json::to_vec(&task).map_err(|error| SpawnError::Command(error.to_string()))?;
-    let helper = shared.state.ahead.helper().map_err(SpawnError::Helper)?;
-    let descriptors: Vec<_> = places.iter().map(|(_, place)| place.as_fd()).collect();
-    helper
-        .assign(&task, stdin, &descriptors)
-        .map_err(SpawnError::Helper)
 }
 
 pub(crate) fn prepare_helper(shared: &Shared) {
