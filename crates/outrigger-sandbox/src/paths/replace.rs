@@ -12,8 +12,8 @@ use cap_fs_ext::{DirExt, FollowSymlinks, OpenOptionsFollowExt};
 use cap_std::fs::{Dir, File, OpenOptions};
 
 use super::failure::failed;
-use super::tree::{EntryKind, Step};
-use super::{Found, Located, PathError, RootName, Roots};
+use super::tree::{EntryKind, Step, TreeWalk};
+use super::{Found, Located, PathError, Roots};
 
 /// Largest content written, in bytes.
 pub(super) const MAX_WRITE_BYTES: usize = 8 * 1024 * 1024;
@@ -154,8 +154,11 @@ impl Roots {
     /// For the start of the daemon; looks at no more entries than one walk visits.
     pub fn sweep(&self) -> usize {
         let mut removed = 0;
-        for root in [RootName::Project, RootName::Central] {
-            self.visit_root(root, &mut |entry| {
+        for root in [&self.project, &self.central] {
+            let Ok(dir) = root.dir.try_clone() else {
+                continue;
+            };
+            TreeWalk::new(dir, String::new(), None).run(&mut |entry| {
                 if is_temporary(entry.name)
                     && entry.kind == EntryKind::File
                     && remove_stale(entry.dir, Path::new(entry.name))
