@@ -68,7 +68,7 @@ pub(super) fn text_output(
         metadata: Metadata {
             provider: Some(server.to_owned()),
             truncated: kept.left_out_bytes > 0,
-            total_bytes: Some(kept.total_bytes),
+            total_bytes: Some(clean.len() as u64),
             omitted_bytes: Some(kept.left_out_bytes).filter(|bytes| *bytes > 0),
             redacted: Some(masked).filter(|masked| *masked > 0),
             ..Metadata::default()

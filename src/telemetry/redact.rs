@@ -35,46 +35,14 @@ pub struct Redactor {
 }
 
 /// The texts that are looked for.
+#[derive(Default)]
 struct Known {
     /// By their first byte; longest first, so that the whole of a secret goes and not a shorter one inside it.
     forms: Vec<Vec<Form>>,
     count: usize,
     longest: usize,
-    /// The pairs of bytes that forms start with: a look at one rules out nearly every place in a text.
-    pairs: Pairs,
-}
-
-/// A set of pairs of bytes.
-struct Pairs(Vec<u64>);
-
-impl Pairs {
-    fn place(first: u8, second: u8) -> (usize, u32) {
-        let number = usize::from(first) << 8 | usize::from(second);
-        (number >> 6, u32::from(second & 63))
-    }
-
-    fn insert(&mut self, first: u8, second: u8) {
-        let (word, bit) = Self::place(first, second);
-        if let Some(word) = self.0.get_mut(word) {
-            *word |= 1 << bit;
-        }
-    }
-
-    fn contains(&self, first: u8, second: u8) -> bool {
-        let (word, bit) = Self::place(first, second);
-        self.0.get(word).is_some_and(|word| word >> bit & 1 == 1)
-    }
-}
-
-impl Default for Known {
-    fn default() -> Self {
-        Self {
-            forms: Vec::new(),
-            count: 0,
-            longest: 0,
-            pairs: Pairs(vec![0; 1 << 10]),
-        }
-    }
+    /// Whether forms start with a pair of bytes: a look at one rules out nearly every place in a text.
+    pairs: Vec<bool>,
 }
 
 impl std::fmt::Debug for Redactor {
@@ -150,21 +118,14 @@ impl Redactor {
             },
             Value::Array(items) => items.iter_mut().map(|item| self.redact_value(item)).sum(),
             Value::Object(fields) => {
-                let inner: u64 = fields
-                    .values_mut()
-                    .map(|item| self.redact_value(item))
-                    .sum();
-                let names = fields
-                    .keys()
-                    .map(|name| self.redact_counted(name).1)
-                    .sum::<u64>();
-                if names > 0 {
-                    *fields = std::mem::take(fields)
-                        .into_iter()
-                        .map(|(name, value)| (self.redact(&name).into_owned(), value))
-                        .collect();
-                }
-                inner + names
+                let mut count = 0;
+                let clean = |(name, mut value): (String, Value)| {
+                    let (name, masked) = self.redact_counted(&name);
+                    count += masked + self.redact_value(&mut value);
+                    (name.into_owned(), value)
+                };
+                *fields = std::mem::take(fields).into_iter().map(clean).collect();
+                count
             }
             Value::Null | Value::Bool(_) | Value::Number(_) => 0,
         }
@@ -195,7 +156,8 @@ impl Known {
             return;
         }
         if self.forms.is_empty() {
-            self.forms.resize_with(256, Vec::new);
+            self.forms.resize_with(1 << 8, Vec::new);
+            self.pairs.resize(1 << 16, false);
         }
         for form in forms::of(secret) {
             let [first, second, ..] = *form.bytes() else {
@@ -207,10 +169,12 @@ impl Known {
             if same.contains(&form) {
                 continue;
             }
-            self.pairs.insert(first, second);
-            if second == b' ' {
-                // As forms on web pages write it.
-                self.pairs.insert(first, b'+');
+            // A blank also as forms on web pages write it.
+            let plus = (second == b' ').then_some(b'+');
+            for second in [second].into_iter().chain(plus) {
+                if let Some(starts) = self.pairs.get_mut(pair(first, second)) {
+                    *starts = true;
+                }
             }
             self.longest = self.longest.max(form.bytes().len());
             self.count += 1;
@@ -236,7 +200,7 @@ impl Known {
         if !forms::is_escape(byte)
             && !forms::is_escape(second)
             && !forms::is_gap(second)
-            && !self.pairs.contains(byte, second)
+            && self.pairs.get(pair(byte, second)) != Some(&true)
         {
             return None;
         }
@@ -262,6 +226,11 @@ impl Known {
                 Found::Not => false,
             })
     }
+}
+
+/// The number of a pair of bytes.
+fn pair(first: u8, second: u8) -> usize {
+    usize::from(first) << 8 | usize::from(second)
 }
 
 #[cfg(test)]

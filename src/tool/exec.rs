@@ -12,7 +12,7 @@ use std::time::Duration;
 use super::stop::Stopped;
 use super::{Metadata, Output, OutputStream, Run};
 use crate::message::Part;
-use crate::sandbox::output::{self, Caps, Ended, Stream};
+use crate::sandbox::output::{self, Ended, Stream, TOTAL_BYTES};
 use crate::sandbox::paths::{RootName, Roots, Settings};
 use crate::sandbox::programs::Programs;
 use crate::sandbox::{
@@ -138,11 +138,6 @@ impl Exec {
                 return Output::error(format!("failed to start `{}`: {error}", command.program));
             }
         };
-        // What is kept is kept by the views.
-        let caps = Caps {
-            kept_bytes: 0,
-            ..Caps::default()
-        };
         let view = || View::new(run.redactor, self.output_cap);
         let (mut stdout, mut stderr) = (view(), view());
         let stop = async {
@@ -152,13 +147,13 @@ impl Exec {
                 Err(_) => Stopped::TimedOut,
             }
         };
-        let collected = output::collect(&mut process, caps, stop, |chunk| {
-            let (stream, view) = match chunk.stream {
+        let collected = output::collect(&mut process, TOTAL_BYTES, stop, |stream, text| {
+            let (stream, view) = match stream {
                 Stream::Stdout => (OutputStream::Stdout, &mut stdout),
                 Stream::Stderr => (OutputStream::Stderr, &mut stderr),
             };
-            (run.emit)(stream, chunk.text);
-            view.push(chunk.text);
+            (run.emit)(stream, text);
+            view.push(text);
         })
         .await;
         let (stdout, stderr) = (stdout.finish(), stderr.finish());
@@ -259,8 +254,8 @@ fn outcome(
             exit_code: exit.code,
             signal: exit.signal,
             truncated: left_out > 0,
-            total_bytes: Some(collected.stdout.total_bytes + collected.stderr.total_bytes),
-            stderr_bytes: Some(collected.stderr.total_bytes),
+            total_bytes: Some(collected.stdout_bytes + collected.stderr_bytes),
+            stderr_bytes: Some(collected.stderr_bytes),
             omitted_bytes: Some(left_out).filter(|bytes| *bytes > 0),
             redacted: Some(masked).filter(|masked| *masked > 0),
             sandbox: Some(mode.to_string()),
@@ -308,10 +303,7 @@ fn note(exit: &Exit, ended: Ended<Stopped>, timeout: Duration) -> Option<String>
             timeout.as_secs_f64()
         ),
         (Ended::Stopped(Stopped::Cancelled), ..) => "[cancelled]".to_owned(),
-        (Ended::Flooded, ..) => {
-            let most = Caps::default().total_bytes;
-            format!("[killed: it wrote more than {most} bytes]")
-        }
+        (Ended::Flooded, ..) => format!("[killed: it wrote more than {TOTAL_BYTES} bytes]"),
         (Ended::Exited, Some(0), _) => return None,
         (Ended::Exited, Some(code), _) => format!("[exit code {code}]"),
         (Ended::Exited, None, Some(signal)) => format!("[killed by signal {signal}]"),

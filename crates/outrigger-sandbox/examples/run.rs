@@ -8,7 +8,7 @@ use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
 
-use outrigger_sandbox::output::{Caps, collect};
+use outrigger_sandbox::output::{TOTAL_BYTES, collect};
 use outrigger_sandbox::{Command, Sandbox, Settings};
 
 fn main() -> Result<ExitCode, Box<dyn Error>> {
@@ -38,17 +38,14 @@ async fn run(
     command.env = BTreeMap::from([("PATH".to_owned(), "/usr/local/bin:/usr/bin:/bin".to_owned())]);
     command.read_write = vec![folder];
     let mut process = sandbox.spawn(&command).await?;
-    let output = collect(
-        &mut process,
-        Caps::default(),
-        std::future::pending::<()>(),
-        |_| {},
-    )
-    .await;
+    let mut text = String::new();
+    let never = std::future::pending::<()>();
+    let keep = |_, piece: &str| text.push_str(piece);
+    let output = collect(&mut process, TOTAL_BYTES, never, keep).await;
     let mode = sandbox.report().await.mode;
     let code = output.exit.code.and_then(|code| u8::try_from(code).ok());
     let mut stdout = std::io::stdout().lock();
-    write!(stdout, "{}{}", output.stdout.text, output.stderr.text)?;
+    write!(stdout, "{text}")?;
     writeln!(stdout, "[mode {mode}, exit code {code:?}]")?;
     Ok(ExitCode::from(code.unwrap_or(1)))
 }

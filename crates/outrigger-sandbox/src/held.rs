@@ -43,23 +43,10 @@ impl Held {
 
 #[cfg(target_os = "linux")]
 impl Held {
-    /// Returns the innermost of the folders that a path lies in.
-    pub(crate) fn around<'h>(path: &Path, held: &'h [Self]) -> Option<&'h Self> {
-        held.iter()
-            .filter(|folder| path.starts_with(&folder.path))
-            .max_by_key(|folder| folder.path.components().count())
-    }
-
-    /// Opens what is at a canonical path as a place: from the folder it lies in where that is held, else as
-    /// [`real::open`] does.
+    /// Opens what is at a canonical path as a place, as [`real::open_from`] does.
     pub(crate) fn open(path: &Path, held: &[Self]) -> io::Result<OwnedFd> {
-        match Self::around(path, held) {
-            Some(folder) => {
-                let below = path.strip_prefix(&folder.path).unwrap_or(path);
-                real::open_below(folder.dir.as_fd(), below, path)
-            }
-            None => real::open(path),
-        }
+        let folders = held.iter();
+        real::open_from(folders.map(|it| (it.path(), it.dir.as_fd())), path)
     }
 
     /// Whether another folder is at its path by now.
@@ -89,14 +76,8 @@ mod tests {
         let place = place.path().canonicalize().unwrap();
         let project = place.join("project");
         fs::create_dir_all(project.join("inner/deep")).unwrap();
+        fs::create_dir(project.join("inner2")).unwrap();
         let held = [hold(&project), hold(&project.join("inner"))];
-        let around = |path: &Path| Held::around(path, &held).map(|folder| folder.path.clone());
-        assert_eq!(
-            around(&project.join("inner/deep")),
-            Some(project.join("inner"))
-        );
-        assert_eq!(around(&project.join("inner2")), Some(project.clone()));
-        assert_eq!(around(&place), None);
         assert!(!held[0].is_moved() && !held[1].is_moved());
         fs::rename(&project, place.join("old")).unwrap();
         assert!(held[0].is_moved());
@@ -109,5 +90,10 @@ mod tests {
         assert!(Held::open(&project.join("inner/deep"), &held).is_ok());
         assert!(Held::open(&project.join("inner/missing"), &held).is_err());
         assert!(Held::open(&project.join("inner/../inner"), &held).is_err());
+        assert!(Held::open(&project.join("inner2"), &held).is_ok());
+        assert!(Held::open(&place, &held).is_ok());
+        // The innermost one counts.
+        fs::rename(place.join("old/inner"), place.join("elsewhere")).unwrap();
+        assert!(Held::open(&project.join("inner/deep"), &held).is_ok());
     }
 }

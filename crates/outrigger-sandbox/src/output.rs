@@ -1,22 +1,31 @@
 //! Reads what a command writes, without ever being held up, flooded or fooled by it.
 //!
-//! [`collect`] goes on reading what it no longer keeps (a full pipe would stop the command), ends a command that never
-//! stops writing, and does not wait for the end of a pipe that somebody else still holds.
+//! [`collect`] ends a command that never stops writing, and does not wait for the end of a pipe that somebody else still
+//! holds.
 
 mod kept;
 
-use std::future::Future;
+use std::future::{Future, ready};
+use std::io;
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use encoding_rs::{Decoder, UTF_8};
-use tokio::io::{AsyncRead, AsyncReadExt};
-use tokio::time::{Instant, sleep_until};
+use futures::future::OptionFuture;
+use futures::stream::{self, StreamExt, select};
+use tokio::io::AsyncRead;
+use tokio::time::{Instant, sleep_until, timeout};
+use tokio_util::bytes::BytesMut;
+use tokio_util::codec::{BytesCodec, FramedRead};
 
 pub use kept::{Captured, HeadAndTail};
 
 use super::process::{Exit, Process};
+
+/// Bytes of both streams after which a command is killed, all of which can be had later
+/// ([`super::spill::QUOTA_BYTES`]).
+pub const TOTAL_BYTES: u64 = 128 * 1024 * 1024;
 
 /// One read from a pipe; as much as a pipe of Linux holds by default.
 const READ_BYTES: usize = 64 * 1024;
@@ -56,34 +65,6 @@ pub enum Stream {
     Stderr,
 }
 
-/// A piece of output, handed on as it comes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Chunk<'a> {
-    /// Where it was written.
-    pub stream: Stream,
-    /// The text; what is not UTF-8 is replaced. A character cut by a read comes whole in the next piece.
-    pub text: &'a str,
-}
-
-/// How much output is kept and borne.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Caps {
-    /// Bytes kept of each stream, half from its start and half from its end. Default 100 KiB.
-    pub kept_bytes: usize,
-    /// Bytes of both streams after which the command is killed. Default 128 MiB, all of which can be had later
-    /// ([`super::spill::QUOTA_BYTES`]).
-    pub total_bytes: u64,
-}
-
-impl Default for Caps {
-    fn default() -> Self {
-        Self {
-            kept_bytes: 100 * 1024,
-            total_bytes: 128 * 1024 * 1024,
-        }
-    }
-}
-
 /// Why a command came to its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ended<R> {
@@ -91,17 +72,17 @@ pub enum Ended<R> {
     Exited,
     /// It was stopped; the value is what the `stop` future gave.
     Stopped(R),
-    /// It wrote more than [`Caps::total_bytes`].
+    /// It wrote more than [`collect`] was told to bear.
     Flooded,
 }
 
 /// All there is to say about a command that has ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Output<R> {
-    /// What was kept of standard output.
-    pub stdout: Captured,
-    /// What was kept of standard error. The order between the two streams is not known.
-    pub stderr: Captured,
+    /// Bytes of standard output.
+    pub stdout_bytes: u64,
+    /// Bytes of standard error.
+    pub stderr_bytes: u64,
     /// How the program ended.
     pub exit: Exit,
     /// Why.
@@ -109,44 +90,47 @@ pub struct Output<R> {
 }
 
 /// Reads a command's output until it ends, and stops it when `stop` completes (a time-out, a cancellation): asked to
-/// end first, killed two seconds later. What was read until then is kept.
+/// end first, killed two seconds later. It is killed at once when both streams have brought more than `total_bytes`.
 ///
-/// `on_chunk` gets every piece in order and must not block. Dropping the future leaves the command to whoever owns it.
+/// `on_text` gets every piece as it comes and must not block; the order between the two streams is not known. What is
+/// not UTF-8 is replaced; a character cut by a read comes whole in the next piece. Dropping the future leaves the
+/// command to whoever owns it.
 pub async fn collect<R>(
     process: &mut Process,
-    caps: Caps,
+    total_bytes: u64,
     stop: impl Future<Output = R>,
-    mut on_chunk: impl FnMut(Chunk<'_>),
+    on_text: impl FnMut(Stream, &str),
 ) -> Output<R> {
     let mut stop = pin!(stop);
-    let mut stdout = Reader::new(Stream::Stdout, process.stdout.take(), caps);
-    let mut stderr = Reader::new(Stream::Stderr, process.stderr.take(), caps);
+    let stdout = pieces(Stream::Stdout, process.stdout.take());
+    let mut pieces = select(stdout, pieces(Stream::Stderr, process.stderr.take()));
+    let mut texts = Texts::new(on_text);
     let mut ended = Ended::Exited;
     let mut kill_at: Option<Instant> = None;
     let exit = loop {
         tokio::select! {
-            count = stdout.fill(), if stdout.is_open() => stdout.accept(count, &mut on_chunk).await,
-            count = stderr.fill(), if stderr.is_open() => stderr.accept(count, &mut on_chunk).await,
+            Some(piece) = pieces.next() => texts.push(piece).await,
             exit = process.wait() => break exit,
             reason = &mut stop, if matches!(ended, Ended::Exited) => {
                 process.terminate();
                 kill_at = Some(Instant::now() + terminate_grace());
                 ended = Ended::Stopped(reason);
             }
-            () = reached(kill_at) => {
+            Some(()) = OptionFuture::from(kill_at.map(sleep_until)) => {
                 process.kill();
                 kill_at = None;
             }
         }
-        if !matches!(ended, Ended::Flooded) && stdout.total() + stderr.total() > caps.total_bytes {
+        if !matches!(ended, Ended::Flooded) && texts.total_bytes() > total_bytes {
             process.kill();
             ended = Ended::Flooded;
         }
     };
-    drain(&mut stdout, &mut stderr, &mut on_chunk).await;
+    drain(&mut pieces, &mut texts).await;
+    texts.finish();
     Output {
-        stdout: stdout.finish(&mut on_chunk),
-        stderr: stderr.finish(&mut on_chunk),
+        stdout_bytes: texts.stdout.bytes,
+        stderr_bytes: texts.stderr.bytes,
         exit,
         ended,
     }
@@ -155,111 +139,99 @@ pub async fn collect<R>(
 /// Shortens a text that is there as a whole as a stream would be: its head and its tail.
 pub fn shorten(text: &str, kept_bytes: usize) -> Captured {
     let mut kept = HeadAndTail::new(kept_bytes);
-    kept.push(text.as_bytes());
+    kept.push(text);
     kept.finish()
 }
 
-async fn reached(deadline: Option<Instant>) {
-    match deadline {
-        Some(deadline) => sleep_until(deadline).await,
-        None => std::future::pending().await,
-    }
+/// Reads a pipe piece by piece. Cancel-safe: nothing is taken from it before a read completes.
+fn pieces(
+    stream: Stream,
+    pipe: Option<impl AsyncRead + Unpin>,
+) -> impl futures::Stream<Item = (Stream, BytesMut)> + Unpin {
+    let reads = pipe.map(|pipe| FramedRead::with_capacity(pipe, BytesCodec::new(), READ_BYTES));
+    stream::iter(reads)
+        .flatten()
+        .filter_map(move |read: io::Result<BytesMut>| ready(read.ok().map(|bytes| (stream, bytes))))
 }
 
 /// Reads what is buffered. The pipes usually end at once; one that a stranger holds open does not keep us.
 async fn drain(
-    stdout: &mut Reader<impl AsyncRead + Unpin>,
-    stderr: &mut Reader<impl AsyncRead + Unpin>,
-    on_chunk: &mut impl FnMut(Chunk<'_>),
+    mut pieces: impl futures::Stream<Item = (Stream, BytesMut)> + Unpin,
+    texts: &mut Texts<impl FnMut(Stream, &str)>,
 ) {
-    let limit = Instant::now() + DRAIN_LIMIT;
-    while stdout.is_open() || stderr.is_open() {
-        let idle = Instant::now() + IDLE_GRACE;
-        tokio::select! {
-            count = stdout.fill(), if stdout.is_open() => stdout.accept(count, on_chunk).await,
-            count = stderr.fill(), if stderr.is_open() => stderr.accept(count, on_chunk).await,
-            () = sleep_until(idle.min(limit)) => return,
+    let all = async {
+        while let Ok(Some(piece)) = timeout(IDLE_GRACE, pieces.next()).await {
+            texts.push(piece).await;
         }
-        if Instant::now() >= limit {
-            return;
-        }
-    }
+    };
+    timeout(DRAIN_LIMIT, all).await.unwrap_or_default();
 }
 
-struct Reader<P> {
-    stream: Stream,
-    pipe: Option<P>,
-    buffer: Vec<u8>,
-    decoder: Decoder,
+/// Makes text of what the two streams bring.
+struct Texts<F> {
+    stdout: Decoded,
+    stderr: Decoded,
     text: String,
-    kept: HeadAndTail,
+    on_text: F,
 }
 
-impl<P: AsyncRead + Unpin> Reader<P> {
-    fn new(stream: Stream, pipe: Option<P>, caps: Caps) -> Self {
+struct Decoded {
+    decoder: Decoder,
+    bytes: u64,
+}
+
+impl Decoded {
+    fn new() -> Self {
         Self {
-            stream,
-            pipe,
-            buffer: vec![0; READ_BYTES],
             decoder: UTF_8.new_decoder_without_bom_handling(),
+            bytes: 0,
+        }
+    }
+}
+
+impl<F: FnMut(Stream, &str)> Texts<F> {
+    fn new(on_text: F) -> Self {
+        Self {
+            stdout: Decoded::new(),
+            stderr: Decoded::new(),
             text: String::new(),
-            kept: HeadAndTail::new(caps.kept_bytes),
+            on_text,
         }
     }
 
-    fn is_open(&self) -> bool {
-        self.pipe.is_some()
+    fn total_bytes(&self) -> u64 {
+        self.stdout.bytes + self.stderr.bytes
     }
 
-    fn total(&self) -> u64 {
-        self.kept.total()
-    }
-
-    /// Reads once into the buffer and returns how much; nothing when the stream has ended.
-    ///
-    /// Cancel-safe: nothing is taken from the pipe before the read completes.
-    async fn fill(&mut self) -> usize {
-        match &mut self.pipe {
-            Some(pipe) => pipe.read(&mut self.buffer).await.unwrap_or_default(),
-            None => 0,
-        }
-    }
-
-    /// Takes in what [`fill`](Self::fill) read, and lets everybody else have a turn: the pipe of a command that writes
-    /// without pause is always ready, and what a chunk costs is spent for nobody but it.
-    async fn accept(&mut self, count: usize, on_chunk: &mut impl FnMut(Chunk<'_>)) {
-        if count == 0 {
-            self.pipe = None;
-            return;
-        }
-        self.hand_on(count, false, on_chunk);
+    /// Takes a piece, and lets everybody else have a turn: the pipe of a command that writes without pause is always
+    /// ready, and what a piece costs is spent for nobody but it.
+    async fn push(&mut self, (stream, bytes): (Stream, BytesMut)) {
+        self.decode(stream, &bytes, false);
         tokio::task::yield_now().await;
     }
 
-    fn finish(mut self, on_chunk: &mut impl FnMut(Chunk<'_>)) -> Captured {
-        self.hand_on(0, true, on_chunk);
-        self.kept.finish()
+    fn finish(&mut self) {
+        self.decode(Stream::Stdout, &[], true);
+        self.decode(Stream::Stderr, &[], true);
     }
 
-    fn hand_on(&mut self, count: usize, last: bool, on_chunk: &mut impl FnMut(Chunk<'_>)) {
-        let bytes = self.buffer.get(..count).unwrap_or_default();
-        self.kept.push(bytes);
-        decode(&mut self.decoder, bytes, last, &mut self.text);
+    fn decode(&mut self, stream: Stream, bytes: &[u8], last: bool) {
+        let decoded = match stream {
+            Stream::Stdout => &mut self.stdout,
+            Stream::Stderr => &mut self.stderr,
+        };
+        decoded.bytes += bytes.len() as u64;
+        self.text.clear();
+        // Enough for any input of this length, or nothing if that overflows, when nothing could be decoded anyway.
+        let needed = decoded.decoder.max_utf8_buffer_length(bytes.len());
+        self.text.reserve(needed.unwrap_or_default());
+        let (_, _, _) = decoded
+            .decoder
+            .decode_to_string(bytes, &mut self.text, last);
         if !self.text.is_empty() {
-            on_chunk(Chunk {
-                stream: self.stream,
-                text: &self.text,
-            });
+            (self.on_text)(stream, &self.text);
         }
     }
-}
-
-fn decode(decoder: &mut Decoder, bytes: &[u8], last: bool, text: &mut String) {
-    text.clear();
-    // Enough for any input of this length, or nothing if that overflows, when nothing could be decoded anyway.
-    let needed = decoder.max_utf8_buffer_length(bytes.len());
-    text.reserve(needed.unwrap_or_default());
-    let (_, _, _) = decoder.decode_to_string(bytes, text, last);
 }
 
 #[cfg(test)]

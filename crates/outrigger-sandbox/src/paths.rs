@@ -10,11 +10,12 @@ use std::sync::Arc;
 
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
+use parking_lot::Mutex;
 
 use super::Held;
 use super::deny::{self, Access};
 use failure::{forbidden, outside};
-use secrets::Secrets;
+use secrets::Known;
 
 mod contents;
 mod failure;
@@ -58,7 +59,8 @@ pub struct Roots {
     project: Root,
     central: Root,
     home: Option<PathBuf>,
-    secrets: Secrets,
+    /// Locked for a walk or one question, never across an await.
+    secrets: Mutex<Known>,
 }
 
 #[derive(Debug)]
@@ -120,7 +122,7 @@ impl Roots {
             project: Root::open(RootName::Project, project, home)?,
             central: Root::open(RootName::Central, central, home)?,
             home: home.map(Path::to_owned),
-            secrets: Secrets::default(),
+            secrets: Mutex::default(),
         })
     }
 

@@ -104,32 +104,8 @@ pub struct Process {
     tree: platform::Tree,
 }
 
-impl Process {
-    /// Waits for the end of the program and the death of all it left running. Does not wait for the end of its output.
-    ///
-    /// Cancel-safe; gives the same answer when called again.
-    pub async fn wait(&mut self) -> Exit {
-        self.tree.wait().await
-    }
-
-    /// Waits for the end of the program, not for what it left running.
-    #[cfg(target_os = "linux")]
-    pub(super) async fn exited(&mut self) -> Exit {
-        self.tree.exited().await
-    }
-
-    /// Returns what was changed back in a repository; known once [`Process::wait`] has returned.
-    pub fn restored(&self) -> Option<Restored> {
-        self.tree.restored()
-    }
-
-    /// Asks every process of the command to end (SIGTERM).
-    pub fn terminate(&self) {
-        self.tree.terminate();
-    }
-
-    /// Kills every process of the command, those that left its session too.
-    pub fn kill(&self) {
-        self.tree.kill();
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.kill();
     }
 }

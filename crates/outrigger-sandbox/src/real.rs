@@ -21,11 +21,20 @@ pub(super) fn open(path: &Path) -> io::Result<OwnedFd> {
     walk(root, below).map_err(|error| not_there(path, &error))
 }
 
-/// The same from an open directory; `shown` is the whole path, for the words of an error.
-pub(super) fn open_below(from: BorrowedFd<'_>, below: &Path, shown: &Path) -> io::Result<OwnedFd> {
-    step(from, OsStr::new("."))
+/// The same from the innermost of these open folders that the path lies in, where there is one.
+pub(super) fn open_from<'f>(
+    folders: impl Iterator<Item = (&'f Path, BorrowedFd<'f>)>,
+    path: &Path,
+) -> io::Result<OwnedFd> {
+    let around = folders.filter(|(folder, _)| path.starts_with(folder));
+    let innermost = around.max_by_key(|(folder, _)| folder.components().count());
+    let Some((folder, opened)) = innermost else {
+        return open(path);
+    };
+    let below = path.strip_prefix(folder).unwrap_or(path);
+    step(opened, OsStr::new("."))
         .and_then(|place| walk(place, below))
-        .map_err(|error| not_there(shown, &error))
+        .map_err(|error| not_there(path, &error))
 }
 
 pub(super) fn readable(place: &OwnedFd) -> io::Result<Dir> {

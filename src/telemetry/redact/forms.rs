@@ -36,18 +36,9 @@ pub(super) enum Found {
 pub(super) fn of(secret: &str) -> BTreeSet<Form> {
     let mut encoded = BTreeSet::new();
     for padding in 0..3 {
-        encoded.insert(core(
-            |bytes| STANDARD_NO_PAD.encode(bytes),
-            6,
-            secret,
-            padding,
-        ));
-        encoded.insert(core(
-            |bytes| URL_SAFE_NO_PAD.encode(bytes),
-            6,
-            secret,
-            padding,
-        ));
+        for engine in [STANDARD_NO_PAD, URL_SAFE_NO_PAD] {
+            encoded.insert(core(|bytes| engine.encode(bytes), 6, secret, padding));
+        }
     }
     for padding in 0..5 {
         let upper = core(|bytes| BASE32_NOPAD.encode(bytes), 5, secret, padding);

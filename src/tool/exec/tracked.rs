@@ -10,12 +10,15 @@ use std::sync::Arc;
 
 use super::{Exec, Run};
 use crate::sandbox::environment::git_alone;
-use crate::sandbox::output::{self, Caps};
+use crate::sandbox::output::{self, HeadAndTail, Stream, TOTAL_BYTES};
 use crate::sandbox::paths::RootName;
 use crate::sandbox::{Command, GitAccess};
 
 /// Most hidden files that git is asked about: they are arguments.
 const MAX_ASKED: usize = 500;
+
+/// Bytes that are kept of what git says of them.
+const KEPT_BYTES: usize = 100 * 1024;
 
 impl Exec {
     /// Takes from the hidden files those that git knows as they are.
@@ -78,8 +81,14 @@ impl Exec {
         let stop = async {
             drop(tokio::time::timeout(run.timeout, run.cancel.cancelled()).await);
         };
-        let output = output::collect(&mut process, Caps::default(), stop, |_| {}).await;
-        (output.exit.code == Some(0)).then_some(output.stdout.text)
+        let mut kept = HeadAndTail::new(KEPT_BYTES);
+        let output = output::collect(&mut process, TOTAL_BYTES, stop, |stream, text| {
+            if stream == Stream::Stdout {
+                kept.push(text);
+            }
+        });
+        let is_success = output.await.exit.code == Some(0);
+        is_success.then(|| kept.finish().text)
     }
 }
 

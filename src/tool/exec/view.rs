@@ -30,14 +30,14 @@ impl View {
     pub(super) fn push(&mut self, piece: &str) {
         let shown = self.screen.push(piece);
         if !shown.is_empty() {
-            self.kept.push(self.clean.push(&shown).as_bytes());
+            self.kept.push(&self.clean.push(&shown));
         }
     }
 
     pub(super) fn finish(mut self) -> Shown {
         let rest = self.screen.finish();
-        self.kept.push(self.clean.push(&rest).as_bytes());
-        self.kept.push(self.clean.finish().as_bytes());
+        self.kept.push(&self.clean.push(&rest));
+        self.kept.push(&self.clean.finish());
         let kept = self.kept.finish();
         let masked = match kept.left_out_bytes {
             0 => self.clean.masked(),

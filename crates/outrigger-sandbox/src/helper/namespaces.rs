@@ -10,8 +10,7 @@ use rustix::process::{DumpableBehavior, Signal};
 use rustix::thread::UnshareFlags;
 
 use super::raw::{self, Fork};
-use super::supervisor::{self, Tree};
-use super::{During, Launch, SetupError, limits, mounts};
+use super::{During, Launch, SetupError, limits, mounts, supervisor};
 use crate::Network;
 use crate::layers::Step;
 use crate::policy::Notice;
@@ -68,5 +67,5 @@ fn init(launch: Launch<'_>) -> Result<(), SetupError> {
     }
     raw::unshare(namespaces).during(Step::Namespaces, "unshare")?;
     mounts::build(launch.policy, launch.opened)?;
-    supervisor::run(launch, Tree::Namespace)
+    supervisor::run(launch)
 }

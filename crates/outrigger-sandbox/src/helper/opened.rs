@@ -43,14 +43,11 @@ impl Opened {
     }
 
     pub(super) fn open_below(&self, path: &Path) -> io::Result<OwnedFd> {
-        let mut above = path.ancestors();
-        match above.find_map(|folder| Some((folder, self.get(folder)?))) {
-            Some((folder, opened)) => {
-                let below = path.strip_prefix(folder).unwrap_or(path);
-                real::open_below(opened, below, path)
-            }
-            None => real::open(path),
-        }
+        let folders = self.0.iter();
+        real::open_from(
+            folders.map(|(it, opened)| (it.as_path(), opened.as_fd())),
+            path,
+        )
     }
 
     /// What is at the path in this mount namespace: the folder that came, where one did.

@@ -13,44 +13,32 @@ use crate::Mode;
 use crate::layers::Step;
 use crate::policy::Policy;
 
-pub(super) use self::rules::Calls;
+use self::rules::Calls;
 pub(super) use self::signals::Spared;
 
 const BUILDING: &str = "building the filter";
 
 /// Applies both filters. `landlock` is the version of it that is in force by now, `spared` whom signals must not reach
-/// where it does not keep them. `false` on a processor for which there are none.
+/// where it does not keep them; without a sandbox that is all. `false` on a processor for which there are none.
 pub(super) fn restrict(
     policy: &Policy,
     landlock: Option<u8>,
     spared: &Spared,
 ) -> Result<bool, SetupError> {
-    let landlock = landlock.unwrap_or_default();
-    let denied = rules::denied(policy, landlock).during(Step::Seccomp, BUILDING)?;
-    if policy.mode < Mode::Full && landlock < rules::SCOPES {
-        return restrict_signals(rules::absent(), denied, spared);
-    }
-    apply_both(rules::absent(), denied)
-}
-
-/// Applies the two, and what keeps signals from `spared`.
-pub(super) fn restrict_signals(
-    mut absent: Calls,
-    mut denied: Calls,
-    spared: &Spared,
-) -> Result<bool, SetupError> {
-    absent.extend(signals::absent());
-    rules::add(
-        &mut denied,
-        signals::denied(spared).during(Step::Seccomp, BUILDING)?,
-    );
-    apply_both(absent, denied)
-}
-
-fn apply_both(absent: Calls, denied: Calls) -> Result<bool, SetupError> {
     let Ok(processor) = TargetArch::try_from(std::env::consts::ARCH) else {
         return Ok(false);
     };
+    let landlock = landlock.unwrap_or_default();
+    let (mut absent, mut denied) = (Calls::new(), Calls::new());
+    if policy.mode > Mode::None {
+        absent = rules::absent();
+        denied = rules::denied(policy, landlock).during(Step::Seccomp, BUILDING)?;
+    }
+    if policy.mode < Mode::Full && landlock < rules::SCOPES {
+        absent.extend(signals::absent());
+        let signals = signals::denied(spared).during(Step::Seccomp, BUILDING)?;
+        rules::add(&mut denied, signals);
+    }
     apply(absent, libc::ENOSYS, processor)?;
     apply(denied, libc::EPERM, processor)?;
     if processor == TargetArch::x86_64 {

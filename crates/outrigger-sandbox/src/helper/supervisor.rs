@@ -12,34 +12,23 @@ use super::control::Control;
 use super::raw::{self, Fork};
 use super::worker::{self, Above};
 use super::{During, Launch, SetupError, tree};
-use crate::Exit;
 use crate::layers::Step;
 use crate::policy::{Notice, TERMINATE};
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Tree {
-    /// Every process of the namespace whose first process this is. The kernel kills them when it ends.
-    Namespace,
-    /// Every descendant of this process, which is their subreaper.
-    Descendants,
-}
+use crate::{Exit, Mode};
 
 /// Runs the program to its end and reports it. Returns when nothing of it is left, or will be once this process ends,
 /// also with an error.
-pub(super) fn run(launch: Launch<'_>, tree: Tree) -> Result<(), SetupError> {
-    let own = rustix::process::getpid();
-    if tree == Tree::Descendants {
-        rustix::process::set_child_subreaper(Some(own))
+pub(super) fn run(launch: Launch<'_>) -> Result<(), SetupError> {
+    let mut above = Above {
+        supervisor: rustix::process::getpid(),
+        daemon: None,
+    };
+    let has_namespace = launch.policy.mode == Mode::Full;
+    if !has_namespace {
+        above.daemon = rustix::process::getppid();
+        rustix::process::set_child_subreaper(Some(above.supervisor))
             .during(Step::Prepare, "becoming the reaper")?;
     }
-    let daemon = match tree {
-        Tree::Namespace => None,
-        Tree::Descendants => rustix::process::getppid(),
-    };
-    let above = Above {
-        supervisor: own,
-        daemon,
-    };
     let (status, report) = io::pipe().during(Step::Prepare, "making the status pipe")?;
     match raw::fork().during(Step::Prepare, "starting the worker")? {
         Fork::Child => {
@@ -51,8 +40,8 @@ pub(super) fn run(launch: Launch<'_>, tree: Tree) -> Result<(), SetupError> {
         }
         Fork::Parent(program) => {
             drop(report);
-            let outcome = supervise(program, status, launch.control, tree);
-            if outcome.is_err() && tree == Tree::Descendants {
+            let outcome = supervise(program, status, launch.control, has_namespace);
+            if outcome.is_err() && !has_namespace {
                 // Nobody else would, and what comes next relies on it.
                 kill_what_is_left().during(Step::Prepare, "ending the program")?;
             }
@@ -65,7 +54,7 @@ fn supervise(
     program: Pid,
     status: PipeReader,
     control: &Control,
-    tree: Tree,
+    has_namespace: bool,
 ) -> Result<(), SetupError> {
     // Its memory is not for what it watches to write.
     rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)
@@ -78,7 +67,7 @@ fn supervise(
         control,
         is_connected: true,
         children,
-        tree,
+        has_namespace,
     };
     let exit = supervisor
         .attend()
@@ -96,7 +85,9 @@ struct Supervisor<'a> {
     control: &'a Control,
     is_connected: bool,
     children: OwnedFd,
-    tree: Tree,
+    /// Whether this is the first process of a namespace, and the kernel kills all in it when this ends. Elsewhere all
+    /// are descendants of this process, which is their subreaper.
+    has_namespace: bool,
 }
 
 impl Supervisor<'_> {
@@ -115,7 +106,7 @@ impl Supervisor<'_> {
             }
         };
         self.announce()?;
-        if self.tree == Tree::Descendants {
+        if !self.has_namespace {
             kill_what_is_left()?;
         }
         Ok(exit)
@@ -145,7 +136,7 @@ impl Supervisor<'_> {
         };
         let mut lines = Vec::new();
         status.read_to_end(&mut lines)?;
-        let group = (self.tree == Tree::Descendants).then(|| self.program.as_raw_pid());
+        let group = (!self.has_namespace).then(|| self.program.as_raw_pid());
         lines.extend(super::control::line(&Notice::Started { group }));
         self.control.forward(&lines);
         Ok(())
@@ -154,14 +145,11 @@ impl Supervisor<'_> {
     /// Does what the daemon asks; kills the program, and so everything, when it asks no more.
     fn handle_request(&mut self) {
         match self.control.request() {
-            Some(TERMINATE) => match self.tree {
-                // Every process of the namespace but this one, its first: the kernel's meaning of `kill(-1)`.
-                Tree::Namespace => {
-                    rustix::process::kill_process_group(Pid::INIT, Signal::TERM)
-                        .unwrap_or_default();
-                }
-                Tree::Descendants => tree::terminate_descendants(),
-            },
+            // Every process of the namespace but this one, its first: the kernel's meaning of `kill(-1)`.
+            Some(TERMINATE) if self.has_namespace => {
+                rustix::process::kill_process_group(Pid::INIT, Signal::TERM).unwrap_or_default();
+            }
+            Some(TERMINATE) => tree::terminate_descendants(),
             Some(_) => {}
             None => {
                 self.is_connected = false;

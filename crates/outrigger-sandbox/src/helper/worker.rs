@@ -13,7 +13,7 @@ use rustix::thread::{CapabilitySet, CapabilitySets};
 
 use super::control::line;
 use super::opened::Opened;
-use super::seccomp::{Calls, Spared};
+use super::seccomp::Spared;
 use super::{During, Launch, SetupError, landlock, limits, raw, seccomp};
 use crate::Mode;
 use crate::layers::{Layers, Step};
@@ -65,7 +65,7 @@ fn confine(launch: Launch<'_>, above: Above) -> Result<Layers, SetupError> {
         limits::give_way();
     }
     if policy.mode == Mode::None {
-        return spare_first_process(above);
+        return spare_first_process(policy, above);
     }
     if let Some(mut group) = group {
         // This process, and so all it starts.
@@ -97,13 +97,13 @@ fn confine(launch: Launch<'_>, above: Above) -> Result<Layers, SetupError> {
 
 /// Keeps signals from a daemon that is process 1, as it is in a container: its end is the container's. Elsewhere a
 /// command without a sandbox may do what its user may, `sudo` too, which the filter would rule out.
-fn spare_first_process(above: Above) -> Result<Layers, SetupError> {
+fn spare_first_process(policy: &Policy, above: Above) -> Result<Layers, SetupError> {
     if above.daemon != Some(Pid::INIT) {
         return Ok(Layers::default());
     }
     rustix::thread::set_no_new_privs(true).during(Step::Capabilities, "setting no_new_privs")?;
     Ok(Layers {
-        seccomp: seccomp::restrict_signals(Calls::new(), Calls::new(), &above.spared())?,
+        seccomp: seccomp::restrict(policy, None, &above.spared())?,
         ..Layers::default()
     })
 }

@@ -7,9 +7,7 @@ use std::collections::VecDeque;
 pub struct Captured {
     /// The whole text, or its head, a line `… N bytes left out …`, and its tail.
     pub text: String,
-    /// Bytes the stream brought.
-    pub total_bytes: u64,
-    /// Bytes of them that are not in `text`.
+    /// Bytes of the stream that are not in `text`.
     pub left_out_bytes: u64,
 }
 
@@ -33,12 +31,9 @@ impl HeadAndTail {
         }
     }
 
-    pub(super) fn total(&self) -> u64 {
-        self.total
-    }
-
     /// Takes a piece.
-    pub fn push(&mut self, bytes: &[u8]) {
+    pub fn push(&mut self, text: &str) {
+        let bytes = text.as_bytes();
         self.total += bytes.len() as u64;
         let room = self.head_limit - self.head.len();
         let (head, rest) = bytes.split_at(room.min(bytes.len()));
@@ -58,55 +53,25 @@ impl HeadAndTail {
             head.append(&mut tail);
             return Captured {
                 text: String::from_utf8_lossy(&head).into_owned(),
-                total_bytes: self.total,
                 left_out_bytes: 0,
             };
         }
-        let head = without_cut_end(&head);
-        let tail = without_cut_start(&tail);
+        // Of a character that was cut, at either end, nothing stays.
+        let head = head.utf8_chunks().next().map_or("", |chunk| chunk.valid());
+        let is_continuation = |byte: &u8| byte & 0b1100_0000 == 0b1000_0000;
+        let cut = tail.iter().take_while(|byte| is_continuation(byte)).count();
+        let tail = String::from_utf8_lossy(tail.split_at(cut).1);
         let left_out_bytes = self.total - (head.len() + tail.len()) as u64;
-        let line_end = if head.is_empty() || head.ends_with(b"\n") {
+        let line_end = if head.is_empty() || head.ends_with('\n') {
             ""
         } else {
             "\n"
         };
         Captured {
-            text: format!(
-                "{}{line_end}… {left_out_bytes} bytes left out …\n{}",
-                String::from_utf8_lossy(head),
-                String::from_utf8_lossy(tail)
-            ),
-            total_bytes: self.total,
+            text: format!("{head}{line_end}… {left_out_bytes} bytes left out …\n{tail}"),
             left_out_bytes,
         }
     }
-}
-
-/// Leaves off the first bytes of a character whose last ones were cut off.
-fn without_cut_end(bytes: &[u8]) -> &[u8] {
-    let Some(last) = bytes.utf8_chunks().last() else {
-        return bytes;
-    };
-    let unfinished = last.invalid();
-    let could_go_on =
-        std::str::from_utf8(unfinished).is_err_and(|error| error.error_len().is_none());
-    if could_go_on {
-        bytes.strip_suffix(unfinished).unwrap_or(bytes)
-    } else {
-        bytes
-    }
-}
-
-/// Leaves off the last bytes of a character whose first ones were cut off.
-fn without_cut_start(bytes: &[u8]) -> &[u8] {
-    let is_continuation = |byte: &u8| byte & 0b1100_0000 == 0b1000_0000;
-    // A character has at most three of them; more are no text and stay as they are.
-    let cut = bytes
-        .iter()
-        .take(3)
-        .take_while(|byte| is_continuation(byte))
-        .count();
-    bytes.split_at(cut).1
 }
 
 #[cfg(test)]
@@ -115,7 +80,7 @@ mod tests {
 
     use super::*;
 
-    fn captured(limit: usize, pieces: &[&[u8]]) -> Captured {
+    fn captured(limit: usize, pieces: &[&str]) -> Captured {
         let mut kept = HeadAndTail::new(limit);
         for piece in pieces {
             kept.push(piece);
@@ -142,7 +107,6 @@ mod tests {
             (6, vec!["ab€--------€a"], "ab\n… 14 bytes left out …\na", 14),
             (0, vec!["abc"], "… 3 bytes left out …\n", 3),
         ] {
-            let pieces: Vec<&[u8]> = pieces.into_iter().map(str::as_bytes).collect();
             let result = captured(limit, &pieces);
             assert_eq!(result.text, text);
             assert_eq!(result.left_out_bytes, left_out);
@@ -152,7 +116,7 @@ mod tests {
     proptest! {
         #[test]
         fn memory_is_bounded_and_every_byte_is_counted(
-            pieces in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..50), 0..20),
+            pieces in prop::collection::vec(".{0,25}", 0..20),
             limit in 0_usize..60,
         ) {
             let mut kept = HeadAndTail::new(limit);
@@ -162,11 +126,10 @@ mod tests {
             }
             let all = pieces.concat();
             let result = kept.finish();
-            prop_assert_eq!(result.total_bytes, all.len() as u64);
-            prop_assert!(result.left_out_bytes <= result.total_bytes);
+            prop_assert!(result.left_out_bytes <= all.len() as u64);
             if all.len() <= limit {
                 prop_assert_eq!(result.left_out_bytes, 0);
-                prop_assert_eq!(result.text, String::from_utf8_lossy(&all));
+                prop_assert_eq!(result.text, all);
             }
         }
     }

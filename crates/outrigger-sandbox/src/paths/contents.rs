@@ -66,7 +66,7 @@ impl Located<'_> {
 
     /// Refuses a secret under another name: renamed with its folder, or one of several names.
     fn refuse_linked(&self, metadata: &Metadata) -> Result<(), PathError> {
-        let is_secret = || self.roots.secrets.known().holds(metadata);
+        let is_secret = || self.roots.secrets.lock().holds(metadata);
         let forbidden = || {
             Err(PathError::Forbidden(format!(
                 "path {:?} is another name of a file that may not be read",
@@ -89,7 +89,8 @@ impl Located<'_> {
         if self.roots.is_git_setting(metadata) {
             return forbidden();
         }
-        let complete = match self.roots.secrets.fresh() {
+        let fresh = self.roots.secrets.lock().fresh();
+        let complete = match fresh {
             Some(complete) => complete,
             None => self.roots.hidden().complete,
         };
@@ -118,7 +119,7 @@ impl Roots {
     /// Whether no file can be a secret without being known as one, as far as the last look through the roots tells;
     /// before the first, a file that nobody renamed has only its name.
     pub fn knows_secrets(&self) -> bool {
-        self.secrets.is_complete()
+        self.secrets.lock().was_complete()
     }
 
     /// Reads a file of the project that is hidden from commands, for the daemon to compare and not to show.

@@ -56,7 +56,7 @@ impl Roots {
             hidden: Hidden::default(),
             folders: Vec::new(),
             links: Vec::new(),
-            known: self.secrets.known(),
+            known: self.secrets.lock(),
         };
         walk.both_roots(self, most);
         let mut walks = 1;

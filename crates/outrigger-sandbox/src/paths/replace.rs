@@ -12,8 +12,8 @@ use cap_fs_ext::{DirExt, FollowSymlinks, OpenOptionsFollowExt};
 use cap_std::fs::{Dir, File, OpenOptions};
 
 use super::failure::failed;
-use super::tree::{EntryKind, Step};
-use super::{Found, Located, PathError, RootName, Roots};
+use super::tree::{EntryKind, Step, TreeWalk};
+use super::{Found, Located, PathError, Roots};
 
 /// Largest content written, in bytes.
 pub(super) const MAX_WRITE_BYTES: usize = 8 * 1024 * 1024;
@@ -154,8 +154,11 @@ impl Roots {
     /// For the start of the daemon; looks at no more entries than one walk visits.
     pub fn sweep(&self) -> usize {
         let mut removed = 0;
-        for root in [RootName::Project, RootName::Central] {
-            self.visit_root(root, &mut |entry| {
+        for root in [&self.project, &self.central] {
+            let Ok(dir) = root.dir.try_clone() else {
+                continue;
+            };
+            TreeWalk::new(dir, String::new(), None).run(&mut |entry| {
                 if is_temporary(entry.name)
                     && entry.kind == EntryKind::File
                     && remove_stale(entry.dir, Path::new(entry.name))
@@ -332,17 +335,27 @@ fn remove_stale(dir: &Dir, name: &Path) -> bool {
 fn keep_attributes(old: &File, new: &File) -> io::Result<()> {
     use rustix::fs::{Gid, Mode, Uid, fchmod, fchown, fstat};
     let (was, is) = (fstat(old)?, fstat(new)?);
+    let mut is_kept = true;
     if (was.st_uid, was.st_gid) != (is.st_uid, is.st_gid) {
         let owner = Some(Uid::from_raw(was.st_uid));
         let group = Some(Gid::from_raw(was.st_gid));
         // Only root may give a file away; the group alone may be allowed.
-        if fchown(new, owner, group).is_err() && fchown(new, None, group).is_err() {
+        is_kept = fchown(new, owner, group).is_ok() || fchown(new, None, group).is_ok();
+        if !is_kept {
             tracing::debug!("a replaced file now belongs to the daemon's user");
         }
     }
     #[cfg(target_os = "linux")]
+    let is_kept = keep_access_list(old, new) && is_kept;
+    #[cfg(target_os = "linux")]
     copy_extended(old, new);
-    fchmod(new, Mode::from_raw_mode(was.st_mode & 0o777))?;
+    let mut mode = was.st_mode & 0o777;
+    if !is_kept {
+        // Whom the group's rights now mean had those of others, and the old group is among the others.
+        let both = mode & (mode >> 3) & 0o007;
+        mode = mode & 0o700 | both << 3 | both;
+    }
+    fchmod(new, Mode::from_raw_mode(mode))?;
     Ok(())
 }
 
@@ -351,21 +364,43 @@ fn keep_attributes(_old: &File, _new: &File) -> io::Result<()> {
     Ok(())
 }
 
-/// Copies the user's own attributes and the access list; security labels are the system's to set.
+/// The kernel's own limit for one extended attribute and for the list of their names, in bytes.
+#[cfg(target_os = "linux")]
+const MAX_ATTRIBUTE: usize = 64 * 1024;
+
+/// Gives the new file the old one's access list, or none, in the place of the one that it has from its folder: that
+/// names others, whom the mode would let in. Returns whether that was possible.
+#[cfg(target_os = "linux")]
+fn keep_access_list(old: &File, new: &File) -> bool {
+    use rustix::fs::{XattrFlags, fgetxattr, fremovexattr, fsetxattr};
+    use rustix::io::Errno;
+    const NAME: &str = "system.posix_acl_access";
+    let mut list = vec![0_u8; MAX_ATTRIBUTE];
+    match fgetxattr(old, NAME, list.as_mut_slice()) {
+        Ok(length) => {
+            let list = list.get(..length).unwrap_or_default();
+            fsetxattr(new, NAME, list, XattrFlags::empty()).is_ok()
+        }
+        Err(_) => matches!(
+            fremovexattr(new, NAME),
+            Ok(()) | Err(Errno::NODATA | Errno::NOTSUP)
+        ),
+    }
+}
+
+/// Copies the user's own attributes; security labels are the system's to set.
 #[cfg(target_os = "linux")]
 fn copy_extended(old: &File, new: &File) {
     use rustix::fs::{XattrFlags, fgetxattr, flistxattr, fsetxattr};
-    /// Linux's own limit for one value and for the list of names.
-    const MAX_BYTES: usize = 64 * 1024;
-    let mut names = vec![0_u8; MAX_BYTES];
+    let mut names = vec![0_u8; MAX_ATTRIBUTE];
     // Most files have none, many file systems know none.
     let Ok(length) = flistxattr(old, names.as_mut_slice()) else {
         return;
     };
-    let mut value = vec![0_u8; MAX_BYTES];
+    let mut value = vec![0_u8; MAX_ATTRIBUTE];
     let names = names.get(..length).unwrap_or_default();
     for name in names.split(|byte| *byte == 0) {
-        if (name.starts_with(b"user.") || name == b"system.posix_acl_access")
+        if name.starts_with(b"user.")
             && let Ok(length) = fgetxattr(old, name, value.as_mut_slice())
             && let Some(value) = value.get(..length)
             && fsetxattr(new, name, value, XattrFlags::empty()).is_err()

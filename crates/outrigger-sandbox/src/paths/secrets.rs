@@ -8,7 +8,6 @@ use std::time::{Duration, Instant, SystemTime};
 
 use cap_fs_ext::MetadataExt;
 use cap_std::fs::Metadata;
-use parking_lot::{Mutex, MutexGuard};
 
 /// Most secrets remembered. With more, not all can be hidden, and no command runs.
 const MAX_KNOWN: usize = 100_000;
@@ -34,33 +33,13 @@ impl Identity {
     }
 }
 
-/// The secrets of both roots. The lock is held for a walk or one question, never across an await.
-#[derive(Debug, Default)]
-pub(super) struct Secrets(Mutex<Known>);
-
+/// The secrets of both roots.
 #[derive(Debug, Default)]
 pub(super) struct Known {
     born: HashMap<(u64, u64), Option<SystemTime>>,
     full: bool,
     /// When the roots were last walked, and whether to the end.
     walked: Option<(Instant, bool)>,
-}
-
-impl Secrets {
-    pub(super) fn known(&self) -> MutexGuard<'_, Known> {
-        self.0.lock()
-    }
-
-    /// Whether the last walk, if there was one, saw everything.
-    pub(super) fn is_complete(&self) -> bool {
-        self.known().walked.is_none_or(|(_, complete)| complete)
-    }
-
-    /// Whether the last walk is recent, and if so, whether it saw everything.
-    pub(super) fn fresh(&self) -> Option<bool> {
-        let (at, complete) = self.known().walked?;
-        (at.elapsed() < FRESH).then_some(complete)
-    }
 }
 
 impl Known {
@@ -82,6 +61,17 @@ impl Known {
 
     pub(super) fn walked(&mut self, complete: bool) {
         self.walked = Some((Instant::now(), complete));
+    }
+
+    /// Whether the last walk, if there was one, saw everything.
+    pub(super) fn was_complete(&self) -> bool {
+        self.walked.is_none_or(|(_, complete)| complete)
+    }
+
+    /// Whether the last walk is recent, and if so, whether it saw everything.
+    pub(super) fn fresh(&self) -> Option<bool> {
+        let (at, complete) = self.walked?;
+        (at.elapsed() < FRESH).then_some(complete)
     }
 
     /// Whether the number is a secret's, or was.

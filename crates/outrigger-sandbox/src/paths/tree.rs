@@ -10,7 +10,7 @@ use super::contents::is_kernels;
 use super::failure::{failed, missing};
 use super::ignored::Ignored;
 use super::replace::is_temporary;
-use super::{Found, Located, PathError, RootName, Roots};
+use super::{Found, Located, PathError};
 
 /// Most entries looked at in one walk; about a second's work.
 const MAX_ENTRIES: usize = 200_000;
@@ -126,20 +126,6 @@ impl Located<'_> {
     }
 }
 
-impl Roots {
-    /// Visits every entry of a root, ignored and denied ones included.
-    pub(super) fn visit_root(
-        &self,
-        root: RootName,
-        each: &mut dyn FnMut(&Entry<'_>) -> Step,
-    ) -> Visited {
-        let Ok(dir) = self.root(root).dir.try_clone() else {
-            return Visited::Bounded;
-        };
-        TreeWalk::new(dir, String::new(), None).run(each)
-    }
-}
-
 struct Level {
     dir: Dir,
     device: Option<u64>,
@@ -147,7 +133,8 @@ struct Level {
     entries: std::vec::IntoIter<(OsString, EntryKind)>,
 }
 
-struct TreeWalk {
+/// A walk of every entry below a folder; without the ignored ones where there are rules for them.
+pub(super) struct TreeWalk {
     levels: Vec<Level>,
     ignored: Option<Ignored>,
     /// How many entries may still be read, all levels together: they are held in memory.
@@ -156,7 +143,7 @@ struct TreeWalk {
 }
 
 impl TreeWalk {
-    fn new(dir: Dir, relative: String, ignored: Option<Ignored>) -> Self {
+    pub(super) fn new(dir: Dir, relative: String, ignored: Option<Ignored>) -> Self {
         let mut walk = Self {
             levels: Vec::new(),
             ignored,
@@ -196,7 +183,7 @@ impl TreeWalk {
         });
     }
 
-    fn run(mut self, each: &mut dyn FnMut(&Entry<'_>) -> Step) -> Visited {
+    pub(super) fn run(mut self, each: &mut dyn FnMut(&Entry<'_>) -> Step) -> Visited {
         while let Some(level) = self.levels.last_mut() {
             let Some((name, kind)) = level.entries.next() else {
                 self.levels.pop();

@@ -65,11 +65,11 @@ pub(crate) async fn spawn(
     })
 }
 
-impl Tree {
-    pub(super) async fn wait(&mut self) -> Exit {
-        let status = self.child.wait().await.ok();
-        #[cfg(unix)]
-        self.signal(rustix::process::Signal::KILL);
+impl Process {
+    /// Waits for the program's end, and kills what it left running.
+    pub async fn wait(&mut self) -> Exit {
+        let status = self.tree.child.wait().await.ok();
+        self.kill();
         Exit {
             code: status.and_then(|status| status.code()),
             #[cfg(unix)]
@@ -82,33 +82,28 @@ impl Tree {
         }
     }
 
-    #[cfg(unix)]
-    fn signal(&self, signal: rustix::process::Signal) {
-        if let Some(group) = self.group {
-            rustix::process::kill_process_group(group, signal).unwrap_or_default();
-        }
-    }
-
-    pub(super) fn restored(&self) -> Option<super::Restored> {
+    /// Returns what was changed back in a repository: nothing, on this system.
+    pub fn restored(&self) -> Option<super::Restored> {
         None
     }
 
-    // Windows: dropping the child kills it, and there is nothing gentler.
-    pub(super) fn terminate(&self) {
+    /// Asks the group to end, where there is a way to ask.
+    pub fn terminate(&self) {
         #[cfg(unix)]
         self.signal(rustix::process::Signal::TERM);
     }
 
-    pub(super) fn kill(&self) {
+    /// Kills the group; on Windows dropping the child does that.
+    pub fn kill(&self) {
         #[cfg(unix)]
         self.signal(rustix::process::Signal::KILL);
     }
-}
 
-#[cfg(unix)]
-impl Drop for Tree {
-    fn drop(&mut self) {
-        self.kill();
+    #[cfg(unix)]
+    fn signal(&self, signal: rustix::process::Signal) {
+        if let Some(group) = self.tree.group {
+            rustix::process::kill_process_group(group, signal).unwrap_or_default();
+        }
     }
 }
 

@@ -10,33 +10,30 @@ mod places;
 
 use std::fs::{self, DirBuilder};
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use futures::future::join_all;
 use rustix::net::Shutdown;
-use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedWriteHalf, pipe};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use self::ahead::Ahead;
 use self::attend::Known;
-use self::children::Started;
 use super::{Exit, Process, Restored, SpawnError};
 use crate::cgroup::Delegated;
 use crate::closed::Closed;
 use crate::git::watch::{Watch, Watches};
 use crate::git::{self, Protection, References};
-use crate::layers::Step;
+use crate::layers::{Layers, Step};
 use crate::policy::{Cleanup, PRIVATE, Policy, TERMINATE, Task};
 use crate::{Command, GitAccess, Mode, Network, Shared};
 
 pub(super) type StdinPipe = pipe::Sender;
 
-/// The way to a helper and the task that attends to it. Dropping it kills the tree.
+/// The way to a helper and the task that attends to it.
 #[derive(Debug)]
 pub(super) struct Tree {
     requests: OwnedWriteHalf,
@@ -104,9 +101,14 @@ pub(crate) async fn spawn(
         },
     };
     let watch = watch(shared, command, mode).await;
-    let started = start_helper(shared, policy, &places, cleanup.clone());
-    let (mut helper, socket, stdin) = match started {
-        Ok(started) => started,
+    let task = Task {
+        policy: Some(policy),
+        cleanup,
+    };
+    let assigned = shared.state.ahead.assign(&task, &places);
+    let cleanup = task.cleanup;
+    let (mut helper, socket, stdin) = match assigned {
+        Ok(assigned) => assigned,
         Err(error) => {
             cleanup.remove_empty_tmp();
             if let Some(group) = &cleanup.cgroup {
@@ -118,18 +120,22 @@ pub(crate) async fn spawn(
         }
     };
     let (stdout, stderr) = (helper.child.stdout.take(), helper.child.stderr.take());
-    let (mut tree, started) = attend::begin(helper, socket, cleanup, &shared.state.ahead, watch);
+    let (tree, started) = attend::begin(helper, socket, cleanup, &shared.state.ahead, watch);
+    let mut process = Process {
+        stdin,
+        stdout,
+        stderr,
+        layers: Layers::default(),
+        tree,
+    };
     match started.await {
-        Ok(Ok(layers)) => Ok(Process {
-            stdin,
-            stdout,
-            stderr,
-            layers,
-            tree,
-        }),
+        Ok(Ok(layers)) => {
+            process.layers = layers;
+            Ok(process)
+        }
         Ok(Err(error)) => {
-            tree.kill();
-            tree.wait().await;
+            process.kill();
+            process.wait().await;
             Err(error)
         }
         Err(error) => Err(SpawnError::Helper(io::Error::other(error))),
@@ -230,68 +236,47 @@ fn policy(shared: &Shared, command: &Command, mode: Mode, private_tmp: Option<Pa
     }
 }
 
-/// Hands the policy to a helper; see [`ahead`] for where it comes from.
-fn start_helper(
-    shared: &Shared,
-    policy: Policy,
-    places: &[(PathBuf, OwnedFd)],
-    cleanup: Cleanup,
-) -> Result<(Started, UnixStream, Option<StdinPipe>), SpawnError> {
-    let stdin = policy.command.stdin;
-    let task = Task {
-        policy: Some(policy),
-        cleanup,
-    };
-    let task = serde_json::to_vec(&task).map_err(|error| SpawnError::Command(error.to_string()))?;
-    let helper = shared.state.ahead.helper().map_err(SpawnError::Helper)?;
-    let descriptors: Vec<_> = places.iter().map(|(_, place)| place.as_fd()).collect();
-    helper
-        .assign(&task, stdin, &descriptors)
-        .map_err(SpawnError::Helper)
-}
-
 pub(crate) fn prepare_helper(shared: &Shared) {
     shared.state.ahead.prepare();
 }
 
-impl Tree {
-    pub(super) async fn wait(&mut self) -> Exit {
+impl Process {
+    /// Waits for the end of the program and the death of all it left running. Does not wait for the end of its output.
+    ///
+    /// Cancel-safe; gives the same answer when called again.
+    pub async fn wait(&mut self) -> Exit {
         self.exit_once(|known| known.restored.is_some()).await
     }
 
-    /// Waits for the program's end to be reported, or for the helper to be gone without a report.
-    pub(super) async fn exited(&mut self) -> Exit {
+    /// Waits for the program's end to be reported, or for the helper to be gone without a report; not for what the
+    /// program left running.
+    pub(crate) async fn exited(&mut self) -> Exit {
         self.exit_once(|known| known.exit.is_some()).await
     }
 
     async fn exit_once(&mut self, is_known: impl FnMut(&Known) -> bool) -> Exit {
-        let known = self.known.wait_for(is_known).await;
+        let known = self.tree.known.wait_for(is_known).await;
         // Without its task the daemon ends, and the helper sees that by itself.
         known.map_or(Exit::KILLED, |known| known.exit.unwrap_or(Exit::KILLED))
     }
 
-    /// What was changed back, where anything was.
-    pub(super) fn restored(&self) -> Option<Restored> {
-        let restored = self.known.borrow().restored.clone();
+    /// Returns what was changed back in a repository, where anything was; known once [`Process::wait`] has returned.
+    pub fn restored(&self) -> Option<Restored> {
+        let restored = self.tree.known.borrow().restored.clone();
         restored.filter(|restored| !restored.paths.is_empty() || restored.failure.is_some())
     }
 
-    pub(super) fn terminate(&self) {
+    /// Asks every process of the command to end (SIGTERM).
+    pub fn terminate(&self) {
         // The socket holds far more than the few bytes that are ever sent.
-        self.requests
-            .try_write(&[TERMINATE])
-            .map_or_else(drop, drop);
+        let sent = self.tree.requests.try_write(&[TERMINATE]);
+        sent.map_or_else(drop, drop);
     }
 
-    pub(super) fn kill(&self) {
+    /// Kills every process of the command, those that left its session too.
+    pub fn kill(&self) {
         // Fails only when the helper is gone already.
-        rustix::net::shutdown(self.requests.as_ref(), Shutdown::Write).unwrap_or_default();
-        self.killed.cancel();
-    }
-}
-
-impl Drop for Tree {
-    fn drop(&mut self) {
-        self.kill();
+        rustix::net::shutdown(self.tree.requests.as_ref(), Shutdown::Write).unwrap_or_default();
+        self.tree.killed.cancel();
     }
 }

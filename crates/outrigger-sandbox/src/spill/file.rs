@@ -195,29 +195,17 @@ impl State {
 }
 
 /// Finds the whole characters from the one that byte `at` lies in, up to `limit` bytes but one at least; returns
-/// where they begin.
+/// where they begin. The bytes are of a text, and may begin and end in the middle of a character.
 fn characters(bytes: &[u8], at: usize, limit: usize) -> (usize, String) {
-    let continues = |at: usize| {
-        bytes
-            .get(at)
-            .is_some_and(|byte| byte & 0b1100_0000 == 0b1000_0000)
-    };
-    let mut first = at;
-    while first > 0 && continues(first) {
-        first -= 1;
-    }
-    let mut end = first.saturating_add(limit).min(bytes.len());
-    while end > first && continues(end) {
-        end -= 1;
-    }
-    if end == first && first < bytes.len() {
-        end = first + 1;
-        while continues(end) {
-            end += 1;
-        }
-    }
-    let text = String::from_utf8_lossy(bytes.get(first..end).unwrap_or_default());
-    (first, text.into_owned())
+    let is_continuation = |byte: &&u8| **byte & 0b1100_0000 == 0b1000_0000;
+    let cut = bytes.iter().take_while(is_continuation).count();
+    let mut whole = bytes.split_at(cut).1.utf8_chunks();
+    let text = whole.next().map_or("", |chunk| chunk.valid());
+    let first = text.floor_char_boundary(at.saturating_sub(cut));
+    let end = text.floor_char_boundary(first.saturating_add(limit));
+    let end = end.max(text.ceil_char_boundary(first + 1));
+    let text = text.get(first..end).unwrap_or_default();
+    (cut + first, text.to_owned())
 }
 
 /// What is kept is far smaller than any address space but the smallest, where a read then fails.

@@ -4,13 +4,13 @@ use std::fs;
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 
-use outrigger_sandbox::output::{Caps, Chunk, Ended, Stream, collect};
+use outrigger_sandbox::output::{Ended, Stream, TOTAL_BYTES, collect};
 use outrigger_sandbox::{Command, Mode, Sandbox, Settings, SpawnError, Stdin};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt};
 
 use crate::support::{
     World, eventually, finish, is_empty, is_own_process, own_children, own_process, processes_with,
-    run,
+    read, run,
 };
 
 const MODES: [Mode; 4] = [Mode::Full, Mode::Fallback, Mode::Limits, Mode::None];
@@ -101,13 +101,7 @@ async fn kill_drop_and_stop_leave_nothing() {
                 }
                 "drop" => drop(process),
                 _ => {
-                    let output = collect(
-                        &mut process,
-                        Caps::default(),
-                        std::future::ready("enough"),
-                        |_| {},
-                    )
-                    .await;
+                    let output = read(&mut process, std::future::ready("enough"), |_| {}).await;
                     assert_eq!(output.ended, Ended::Stopped("enough"), "{mode}");
                     assert_eq!(output.exit.signal, Some(9), "{mode}");
                 }
@@ -343,51 +337,41 @@ async fn no_input_is_the_end_of_input_and_there_is_no_terminal() {
 async fn a_flood_is_cut_and_ended() {
     let world = World::new();
     let sandbox = world.sandbox(Mode::Full);
-    let caps = Caps {
-        kept_bytes: 1000,
-        total_bytes: 5_000_000,
-    };
+    let most = 5_000_000;
     for source in ["yes", "cat /dev/zero", "cat /dev/urandom >&2"] {
         let mut process = sandbox.spawn(&world.bash(source)).await.unwrap();
-        let output = collect(&mut process, caps, std::future::pending::<()>(), |_| {}).await;
+        let never = std::future::pending::<()>();
+        let output = collect(&mut process, most, never, |_, _| {}).await;
         assert_eq!(output.ended, Ended::Flooded, "{source}");
-        let (kept, flood) = (
-            output.stdout.text.len() + output.stderr.text.len(),
-            output.stdout.total_bytes + output.stderr.total_bytes,
-        );
-        assert!(flood > caps.total_bytes, "{source}: {flood}");
-        // Each byte that is no text becomes three.
-        assert!(kept < 4 * caps.kept_bytes, "{source}: {kept}");
+        let flood = output.stdout_bytes + output.stderr_bytes;
+        assert!(flood > most, "{source}: {flood}");
     }
 }
 
 #[tokio::test]
-async fn every_byte_is_handed_on_while_head_and_tail_are_kept() {
+async fn every_byte_is_handed_on_and_counted() {
     let world = World::new();
     let mut process = world
         .sandbox(Mode::Full)
-        .spawn(&world.bash("seq 1 20000"))
+        .spawn(&world.bash("seq 1 20000; printf é >&2"))
         .await
         .unwrap();
-    let mut whole = String::new();
-    let caps = Caps {
-        kept_bytes: 100,
-        ..Caps::default()
-    };
+    let (mut whole, mut errors) = (String::new(), String::new());
+    let never = std::future::pending::<()>();
     let output = collect(
         &mut process,
-        caps,
-        std::future::pending::<()>(),
-        |chunk: Chunk<'_>| {
-            assert_eq!(chunk.stream, Stream::Stdout);
-            whole.push_str(chunk.text);
+        TOTAL_BYTES,
+        never,
+        |stream, text| match stream {
+            Stream::Stdout => whole.push_str(text),
+            Stream::Stderr => errors.push_str(text),
         },
-    )
-    .await;
+    );
+    let output = output.await;
     let expected: String = (1..=20_000).map(|number| format!("{number}\n")).collect();
     assert_eq!(whole, expected);
-    assert!(output.stdout.text.starts_with("1\n2\n") && output.stdout.text.ends_with("\n20000\n"));
-    assert_eq!(output.stdout.total_bytes, expected.len() as u64);
+    assert_eq!(output.stdout_bytes, expected.len() as u64);
+    assert_eq!((errors.as_str(), output.stderr_bytes), ("é", 2));
 }
 
 #[tokio::test]

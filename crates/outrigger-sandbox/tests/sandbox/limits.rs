@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use outrigger_sandbox::output::{Caps, Ended, collect};
+use outrigger_sandbox::output::Ended;
 use outrigger_sandbox::{Command, Limits, Mode, Sandbox, Settings};
 
-use crate::support::{World, run};
+use crate::support::{World, read, run};
 
 fn limited(world: &World, line: &str, change: impl FnOnce(&mut Limits)) -> Command {
     let mut command = world.bash(line);
@@ -128,7 +128,7 @@ async fn an_endless_command_is_stopped_and_what_it_wrote_is_kept() {
         .unwrap();
     let (said, heard) = tokio::sync::oneshot::channel();
     let mut said = Some(said);
-    let output = collect(&mut process, Caps::default(), heard, |_| {
+    let output = read(&mut process, heard, |_| {
         if let Some(said) = said.take() {
             said.send(()).unwrap();
         }

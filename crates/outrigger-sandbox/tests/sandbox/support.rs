@@ -6,8 +6,10 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use outrigger_sandbox::output::{Caps, Output, collect};
-use outrigger_sandbox::{Command, Mode, Process, Sandbox, Settings};
+use outrigger_sandbox::output::{
+    Captured, Ended, HeadAndTail, Output as Collected, Stream, TOTAL_BYTES, collect,
+};
+use outrigger_sandbox::{Command, Exit, Mode, Process, Sandbox, Settings};
 
 /// What no command may find out.
 pub(crate) const SECRET: &str = "the-secret-beside-the-project";
@@ -105,9 +107,42 @@ impl World {
     }
 }
 
+/// What became of a command, with the head and the tail of both streams.
+#[derive(Debug)]
+pub(crate) struct Output<R> {
+    pub(crate) stdout: Captured,
+    pub(crate) stderr: Captured,
+    pub(crate) exit: Exit,
+    pub(crate) ended: Ended<R>,
+}
+
+/// Reads a command to its end, or until it is stopped; `on_text` gets each piece of its standard output.
+pub(crate) async fn read<R>(
+    process: &mut Process,
+    stop: impl Future<Output = R>,
+    mut on_text: impl FnMut(&str),
+) -> Output<R> {
+    let kept = || HeadAndTail::new(100 * 1024);
+    let (mut stdout, mut stderr) = (kept(), kept());
+    let collected = collect(process, TOTAL_BYTES, stop, |stream, text| match stream {
+        Stream::Stdout => {
+            stdout.push(text);
+            on_text(text);
+        }
+        Stream::Stderr => stderr.push(text),
+    });
+    let Collected { exit, ended, .. } = collected.await;
+    Output {
+        stdout: stdout.finish(),
+        stderr: stderr.finish(),
+        exit,
+        ended,
+    }
+}
+
 /// Reads a command to its end.
 pub(crate) async fn finish(process: &mut Process) -> Output<()> {
-    collect(process, Caps::default(), std::future::pending(), |_| {}).await
+    read(process, std::future::pending(), |_| {}).await
 }
 
 /// Runs a command to its end.

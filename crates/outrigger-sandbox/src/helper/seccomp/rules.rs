@@ -13,11 +13,6 @@ use crate::{Mode, Network};
 pub(in crate::helper) type Calls = BTreeMap<i64, Vec<SeccompRule>>;
 
 // Newer than some C libraries' headers. Calls since Linux 5.2 have one number on every processor.
-const CLONE3: i64 = 435;
-const OPENAT2: i64 = 437;
-const PIDFD_GETFD: i64 = 438;
-const PROCESS_MADVISE: i64 = 440;
-const MOUNT_SETATTR: i64 = 442;
 const QUOTACTL_FD: i64 = 443;
 const MEMFD_SECRET: i64 = 447;
 const FCHMODAT2: i64 = 452;
@@ -30,8 +25,8 @@ const NEVER: [i64; 51] = [
     libc::SYS_process_vm_readv,
     libc::SYS_process_vm_writev,
     libc::SYS_kcmp,
-    PROCESS_MADVISE,
-    PIDFD_GETFD,
+    libc::SYS_process_madvise,
+    libc::SYS_pidfd_getfd,
     libc::SYS_bpf,
     libc::SYS_perf_event_open,
     libc::SYS_userfaultfd,
@@ -58,7 +53,7 @@ const NEVER: [i64; 51] = [
     libc::SYS_fsconfig,
     libc::SYS_fsmount,
     libc::SYS_fspick,
-    MOUNT_SETATTR,
+    libc::SYS_mount_setattr,
     OPEN_TREE_ATTR,
     libc::SYS_reboot,
     libc::SYS_kexec_load,
@@ -148,7 +143,7 @@ const TERMINAL_INPUT: [u64; 2] = [0x5412, 0x541C];
 
 /// Calls that shall look as if the kernel did not know them.
 pub(super) fn absent() -> Calls {
-    whatever([CLONE3, OPENAT2])
+    whatever([libc::SYS_clone3, libc::SYS_openat2])
 }
 
 /// Calls that are not permitted under this policy.

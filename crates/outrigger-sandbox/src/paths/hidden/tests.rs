@@ -275,7 +275,7 @@ fn what_vanishes_meanwhile_is_not_hidden() {
         hidden: Hidden::default(),
         folders: Vec::new(),
         links: Vec::new(),
-        known: roots.secrets.known(),
+        known: roots.secrets.lock(),
     };
     for name in ["c", "link"] {
         walk.enter(&root.dir, Path::new(name), OsStr::new(name), 1, false);

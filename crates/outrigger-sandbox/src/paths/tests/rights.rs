@@ -105,13 +105,25 @@ fn a_replaced_file_keeps_its_owner_or_its_group_where_it_can() {
     let file = foreign(&world, "given", (OTHER, OTHER));
     write("given").unwrap();
     assert_eq!(owner(&file), (OTHER, OTHER));
+    // What the old group might is not for a group that was among the others, nor the other way round.
+    for (name, theirs, before, after) in [
+        ("more", (OTHER, OTHER), 0o676, 0o666),
+        ("less", (OTHER, OTHER), 0o607, 0o600),
+        ("kept", (OTHER, GROUP), 0o676, 0o676),
+    ] {
+        let file = foreign(&world, name, theirs);
+        mode(&file, before);
+        as_ordinary_user(|| write(name)).unwrap();
+        let metadata = fs::metadata(&file).unwrap();
+        assert_eq!(metadata.permissions().mode() & 0o7777, after, "{name}");
+    }
 }
 
-#[test]
-fn an_access_list_is_kept() {
-    let world = World::new();
-    let (path, name) = (world.at("proj/file"), "system.posix_acl_access");
-    // As in `linux/posix_acl_xattr.h`: the version, then kind, rights and id of each entry.
+const ACCESS_LIST: &str = "system.posix_acl_access";
+
+/// A list by which one more user may read, as in `linux/posix_acl_xattr.h`: the version, then kind, rights and id of
+/// each entry.
+fn access_list() -> Vec<u8> {
     let entries: [(u16, u16, u32); 5] = [
         (0x01, 6, u32::MAX),
         (0x02, 4, OTHER),
@@ -125,6 +137,35 @@ fn an_access_list_is_kept() {
         list.extend(rights.to_le_bytes());
         list.extend(id.to_le_bytes());
     }
+    list
+}
+
+#[test]
+fn a_replaced_file_lets_nobody_in_by_its_folders_list() {
+    let world = World::new();
+    let (folder, name) = (world.at("proj"), "system.posix_acl_default");
+    mode(&world.at("proj/file"), 0o640);
+    let flags = rustix::fs::XattrFlags::empty();
+    if let Err(error) = rustix::fs::setxattr(&folder, name, &access_list(), flags) {
+        println!("*** SKIPPED: {error} ***");
+        return;
+    }
+    let list_of = |file: &str| {
+        let mut list = vec![0; 128];
+        rustix::fs::getxattr(folder.join(file), ACCESS_LIST, list.as_mut_slice())
+    };
+    world.write("new", "new").unwrap();
+    assert!(list_of("new").is_ok(), "a new file has its folder's list");
+    world.write("file", "new").unwrap();
+    assert_eq!(list_of("file"), Err(rustix::io::Errno::NODATA));
+    let metadata = fs::metadata(folder.join("file")).unwrap();
+    assert_eq!(metadata.permissions().mode() & 0o7777, 0o640);
+}
+
+#[test]
+fn an_access_list_is_kept() {
+    let world = World::new();
+    let (path, name, list) = (world.at("proj/file"), ACCESS_LIST, access_list());
     if let Err(error) = rustix::fs::setxattr(&path, name, &list, rustix::fs::XattrFlags::empty()) {
         println!("*** SKIPPED: {error} ***");
         return;

@@ -17,9 +17,9 @@ use tokio::net::UnixStream;
 use tokio::process::Command as Spawner;
 use tokio::time::Instant;
 
-use super::StdinPipe;
 use super::children::Started;
-use crate::policy::MAX_DESCRIPTORS;
+use super::{SpawnError, StdinPipe};
+use crate::policy::{MAX_DESCRIPTORS, Task};
 use crate::{HELPER_ARGUMENT, Stdin};
 
 /// How long a helper waits for a command. A loop's next command comes at once or after the model's next turn, and
@@ -40,8 +40,24 @@ impl Ahead {
         }
     }
 
+    /// Gives a task, and the places of its policy, to the helper that waits, or to one that is started now. Returns it,
+    /// the way to it, and the command's standard input where that is a pipe.
+    pub(super) fn assign(
+        &self,
+        task: &Task,
+        places: &[(PathBuf, OwnedFd)],
+    ) -> Result<(Started, UnixStream, Option<StdinPipe>), SpawnError> {
+        let text =
+            serde_json::to_vec(task).map_err(|error| SpawnError::Command(error.to_string()))?;
+        let policy = task.policy.as_ref();
+        let stdin = policy.map_or(Stdin::Null, |policy| policy.command.stdin);
+        let helper = self.helper();
+        let assigned = helper.and_then(|helper| helper.assign(&text, stdin, places));
+        assigned.map_err(SpawnError::Helper)
+    }
+
     /// The helper that waits, or one that is started now.
-    pub(super) fn helper(&self) -> io::Result<Helper> {
+    fn helper(&self) -> io::Result<Helper> {
         if let Some(mut helper) = self.waiting.lock().take()
             // Somebody may have killed what waited.
             && matches!(helper.process.child.try_wait(), Ok(None))
@@ -80,7 +96,7 @@ impl Ahead {
 
 /// A helper without a policy. Dropping it ends it.
 #[derive(Debug)]
-pub(super) struct Helper {
+struct Helper {
     process: Started,
     socket: BlockingStream,
     started: Instant,
@@ -108,12 +124,11 @@ impl Helper {
         })
     }
 
-    /// Gives the helper its task, the command's standard input and the places that it is given.
-    pub(super) fn assign(
+    fn assign(
         self,
         task: &[u8],
         stdin: Stdin,
-        places: &[BorrowedFd<'_>],
+        places: &[(PathBuf, OwnedFd)],
     ) -> io::Result<(Started, UnixStream, Option<StdinPipe>)> {
         let memory = rustix::fs::memfd_create("outrigger-policy", MemfdFlags::CLOEXEC)?;
         std::fs::File::from(memory.try_clone()?).write_all(task)?;
@@ -123,7 +138,7 @@ impl Helper {
         };
         let mut descriptors = vec![memory.as_fd()];
         descriptors.extend(input.as_ref().map(|(reader, _)| reader.as_fd()));
-        descriptors.extend(places);
+        descriptors.extend(places.iter().map(|(_, place)| place.as_fd()));
         send_descriptors(&self.socket, &descriptors)?;
         self.socket.set_nonblocking(true)?;
         let stdin = match input {

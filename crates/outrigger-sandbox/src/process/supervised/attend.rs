@@ -20,7 +20,6 @@ use tokio_util::sync::CancellationToken;
 use super::ahead::Ahead;
 use super::children::Started;
 use super::{Exit, Restored, SpawnError, Tree};
-use crate::Stdin;
 use crate::git::watch::Watch;
 use crate::layers::{Layers, SetupError, Step};
 use crate::policy::{Cleanup, MAX_NOTICE_BYTES, Notice, Task};
@@ -182,18 +181,16 @@ impl Running {
         }
     }
 
-    async fn run_cleanup(self) -> io::Result<()> {
+    async fn run_cleanup(self) -> Result<(), SpawnError> {
         self.cleanup.remove_empty_tmp();
         let task = Task {
             policy: None,
             cleanup: self.cleanup,
         };
-        let task = serde_json::to_vec(&task)?;
-        let another = self.ahead.helper()?;
-        let (mut another, socket, _) = another.assign(&task, Stdin::Null, &[])?;
-        another.child.wait().await?;
+        let (mut another, socket, _) = self.ahead.assign(&task, &[])?;
+        let ended = another.child.wait().await;
         drop(socket);
-        Ok(())
+        ended.map(drop).map_err(SpawnError::Helper)
     }
 }
 

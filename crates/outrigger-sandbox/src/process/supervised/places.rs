@@ -21,7 +21,7 @@ pub(super) async fn open(command: &Command) -> Result<Vec<(PathBuf, OwnedFd)>, S
     let optional = command.read_only.iter().map(|path| (path, false));
     for (path, is_required) in required.chain(optional) {
         let is_new = wanted.iter().all(|(other, _)| other != path);
-        if is_new && Held::around(path, &held).is_some() {
+        if is_new && held.iter().any(|folder| path.starts_with(folder.path())) {
             wanted.push((path.clone(), is_required));
         }
     }
