@@ -86,6 +86,9 @@ impl Walk<'_> {
             self.blocked(it.args, "protected-tree", PROTECTED);
         } else if targets.iter().any(|arg| paths::outside(arg, scope, &roots)) {
             self.dangerous(it.args, "removal", "moves files out of the project");
+        } else if sources.iter().any(|arg| paths::runs_later(arg, scope)) {
+            let reason = "moves away what another program runs or trusts later";
+            self.dangerous(it.args, "removal", reason);
         }
     }
 

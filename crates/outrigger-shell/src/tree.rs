@@ -205,13 +205,17 @@ impl<'t> Builder<'t> {
     }
 
     fn function(&mut self, node: Node<'_>) -> Stage {
-        // What is redirected is each call of it.
-        let mut group = Stage::compound(CompoundKind::Group, self.script(node));
-        for child in children(node).filter(|child| child.kind().ends_with("_redirect")) {
-            self.redirect(child, &mut group);
+        let mut body = self.script(node);
+        let is_redirect = |child: &Node<'_>| child.kind().ends_with("_redirect");
+        if children(node).any(|child| is_redirect(&child)) {
+            // What is redirected is each call of it.
+            let mut group = Stage::compound(CompoundKind::Group, body);
+            for child in children(node).filter(is_redirect) {
+                self.redirect(child, &mut group);
+            }
+            body = vec![Statement::of([group])];
         }
-        let kind = CompoundKind::Function(self.field(node, "name"));
-        Stage::compound(kind, vec![Statement::of([group])])
+        Stage::compound(CompoundKind::Function(self.field(node, "name")), body)
     }
 
     fn each(&mut self, node: Node<'_>) -> Stage {
