@@ -381,10 +381,12 @@ fn keep_access_list(old: &File, new: &File) -> bool {
             let list = list.get(..length).unwrap_or_default();
             fsetxattr(new, NAME, list, XattrFlags::empty()).is_ok()
         }
-        Err(_) => matches!(
-            fremovexattr(new, NAME),
-            Ok(()) | Err(Errno::NODATA | Errno::NOTSUP)
-        ),
+        // A list that cannot be read is lost: it is not the same as none.
+        Err(error) => {
+            let removed = fremovexattr(new, NAME);
+            matches!(error, Errno::NODATA | Errno::NOTSUP)
+                && matches!(removed, Ok(()) | Err(Errno::NODATA | Errno::NOTSUP))
+        }
     }
 }
 
