@@ -118,14 +118,14 @@ impl Redactor {
             },
             Value::Array(items) => items.iter_mut().map(|item| self.redact_value(item)).sum(),
             Value::Object(fields) => {
-                let mut count = 0;
-                let clean = |(name, mut value): (String, Value)| {
-                    let (name, masked) = self.redact_counted(&name);
-                    count += masked + self.redact_value(&mut value);
-                    (name.into_owned(), value)
-                };
-                *fields = std::mem::take(fields).into_iter().map(clean).collect();
-                count
+                let names: u64 = fields.keys().map(|name| self.redact_counted(name).1).sum();
+                if names > 0 {
+                    let clean =
+                        |(name, value): (String, _)| (self.redact(&name).into_owned(), value);
+                    *fields = std::mem::take(fields).into_iter().map(clean).collect();
+                }
+                let values = fields.values_mut().map(|value| self.redact_value(value));
+                names + values.sum::<u64>()
             }
             Value::Null | Value::Bool(_) | Value::Number(_) => 0,
         }
