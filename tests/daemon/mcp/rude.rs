@@ -33,7 +33,7 @@ async fn with_server(server: Value) -> (Daemon, Client) {
     (daemon, client)
 }
 
-/// Waits until the flood is ended, and checks that it held up nobody.
+/// Waits until the flood is ended; sockets are served before, during and after it. How soon is not measured here.
 async fn outlived(daemon: &Daemon, client: &mut Client, sent: impl Fn() -> usize) {
     let mut other = daemon.connect().await;
     let error = loop {
@@ -66,13 +66,13 @@ fn noted(folder: &Path) -> usize {
 }
 
 #[tokio::test]
-async fn a_flood_over_stdio_is_ended_and_holds_up_nobody() {
+async fn a_flood_over_stdio_is_ended() {
     let (folder, daemon, mut client) = with_rude("flooding").await;
     outlived(&daemon, &mut client, || noted(folder.path())).await;
 }
 
 #[tokio::test]
-async fn a_flood_over_http_is_ended_and_holds_up_nobody() {
+async fn a_flood_over_http_is_ended() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/mcp", listener.local_addr().unwrap());
     let sent = Arc::new(AtomicUsize::new(0));
@@ -160,6 +160,7 @@ async fn a_refused_handshake_is_reported_in_the_words_of_the_server() {
             && error.contains("these are words"),
         "{error}"
     );
+    assert!(!error.contains(['\u{1b}', '\u{7}']), "{error:?}");
 }
 
 #[tokio::test]

@@ -11,7 +11,7 @@ flood() {
         sent=$((sent + 1)); echo $sent >"$directory/sent"
     done
 }
-echo "these are words" >&2
+printf '\033[31mthese are words\033[0m\a\n' >&2
 while IFS= read -r line; do
     [[ $line =~ \"id\":([0-9]+) ]] && id=${BASH_REMATCH[1]}
     case $trait$line in
