@@ -255,9 +255,11 @@ fn faults(line: &str, plain: &Result<Script, Outside>, fault: Option<Fault>, wal
         (Some(Fault::TooDeep), _) => {
             walk.find(Warning, "limit-nesting", line, "is nested too deeply");
         }
+        // Bash cannot read it either.
         (_, Err(Outside::Syntax(what))) => walk.find(Warning, "syntax", line, unread(what)),
+        // Bash may, for the grammar does not know all of it: `echo $(( rm x; ls ) )` runs both.
         (Some(Fault::Syntax), _) => {
-            walk.find(Warning, "syntax", line, unread("a syntax error"));
+            walk.find(Dangerous, "syntax", line, unread("a syntax error"));
         }
         (None, _) => {}
     }
