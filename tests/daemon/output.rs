@@ -154,8 +154,7 @@ async fn no_command_reaches_what_is_kept_in_any_mode() {
         let daemon = Daemon::with(&provider, more).await;
         let mut client = daemon.connect().await;
         run(&mut client, &provider, "echo a-word-that-is-kept").await;
-        let search = "ls /tmp/outrigger-*.spill 2>/dev/null; \
-                      ls -l /proc/self/fd/ /proc/$PPID/fd/ 2>/dev/null | grep spill; echo end";
+        let search = "ls -l /proc/self/fd/ /proc/$PPID/fd/ 2>/dev/null | grep deleted; echo end";
         let id = run(&mut client, &provider, search).await;
         assert_eq!(
             range(&mut client, &id, 0, 9_999).await["text"],

@@ -1,7 +1,7 @@
 //! The whole output of executions, on disk, for as long as there is room: text that its writer has cleaned of secrets.
 //!
-//! One file for the daemon, of mode 0600, unlinked as soon as it is open, so that no command finds it and nothing stays
-//! behind however the daemon ends. It is used in blocks; where they run out, the oldest output goes of the owner who has
+//! One file for the daemon, of mode 0600 and without a name, so that no command finds it and nothing stays behind however
+//! the daemon ends (where the file system knows no such files, its name is removed as soon as it is open). It is used in blocks; where they run out, the oldest output goes of the owner who has
 //! most, so that one session's flood does not push out another's.
 
 mod file;

@@ -1,7 +1,7 @@
 //! The file of outputs, its blocks, and whose they are.
 
 use std::collections::BTreeMap;
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::PathBuf;
 
@@ -150,7 +150,7 @@ impl State {
         loop {
             // Each time: an output that had all blocks takes the file with it.
             if self.file.is_none() {
-                self.file = Some(unnamed(&self.folder)?);
+                self.file = Some(tempfile::tempfile_in(&self.folder)?);
             }
             if let Some(block) = self.free.pop() {
                 return Ok(block);
@@ -211,17 +211,4 @@ fn characters(bytes: &[u8], at: usize, limit: usize) -> (usize, String) {
 /// What is kept is far smaller than any address space but the smallest, where a read then fails.
 fn usize_of(number: u64) -> usize {
     usize::try_from(number).unwrap_or(usize::MAX)
-}
-
-/// Makes a file that has no name any more, so that only its descriptor leads to it.
-fn unnamed(folder: &std::path::Path) -> io::Result<File> {
-    let number = getrandom::u64().map_err(io::Error::other)?;
-    let path = folder.join(format!("outrigger-{number:016x}.spill"));
-    let mut options = OpenOptions::new();
-    options.read(true).write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let file = options.open(&path)?;
-    std::fs::remove_file(&path)?;
-    Ok(file)
 }
