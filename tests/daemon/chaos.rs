@@ -1,9 +1,9 @@
-//! Connections that are cut, stalled and torn to pieces, replays of what was seen, sends and answers sent again: 500
+//! Connections that are cut, stalled and torn to pieces, replays of what was seen, sends and answers sent again:
 //! exchanges with tools, of which nothing is lost and nothing doubled.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, LazyLock};
 
 use futures::{SinkExt, StreamExt};
 use serde_json::{Value, json};
@@ -16,7 +16,11 @@ use tokio_tungstenite::{MaybeTlsStream, WebSocketStream};
 use crate::support::provider::Turn;
 use crate::support::{Daemon, Provider};
 
-const EXCHANGES: usize = 200;
+/// More where `OUTRIGGER_FULL_TESTS` is set, as `.ci/full` does.
+static EXCHANGES: LazyLock<usize> = LazyLock::new(|| {
+    let all = std::env::var_os("OUTRIGGER_FULL_TESTS").is_some();
+    if all { 500 } else { 100 }
+});
 const CONVERSATIONS: usize = 20;
 
 /// Bytes from the daemon after which a connection is cut at the latest.
@@ -200,7 +204,7 @@ impl Client {
 
     /// Says the next thing there is to say.
     fn say(&mut self, conversation: &str) -> Vec<Message> {
-        if self.next == EXCHANGES {
+        if self.next == *EXCHANGES {
             return Vec::new();
         }
         let number = self.next;
@@ -213,11 +217,11 @@ impl Client {
 
     /// Lives through one socket after the other until every exchange has ended.
     async fn live(&mut self) {
-        while self.ended < EXCHANGES {
+        while self.ended < *EXCHANGES {
             let Some(mut socket) = self.connect().await else {
                 continue;
             };
-            while self.ended < EXCHANGES {
+            while self.ended < *EXCHANGES {
                 let Some(frame) = next(&mut socket).await else {
                     break;
                 };
@@ -307,11 +311,11 @@ async fn exchanges_survive_a_bad_line() {
             .map(|it| it[key].as_str().unwrap())
             .collect()
     };
-    assert_eq!(events("chat:stream-start").len(), EXCHANGES);
-    assert_eq!(events("chat:stream-end").len(), EXCHANGES);
-    assert_eq!(ids("chat:stream-end", "messageId").len(), EXCHANGES);
+    assert_eq!(events("chat:stream-start").len(), *EXCHANGES);
+    assert_eq!(events("chat:stream-end").len(), *EXCHANGES);
+    assert_eq!(ids("chat:stream-end", "messageId").len(), *EXCHANGES);
     // Of ten exchanges nine read two files and one writes one.
-    let calls = EXCHANGES / 10 * (9 * 2 + 1);
+    let calls = *EXCHANGES / 10 * (9 * 2 + 1);
     for kind in ["chat:tool-start", "chat:tool-result"] {
         assert_eq!(events(kind).len(), calls, "{kind}");
         assert_eq!(ids(kind, "toolId").len(), calls, "{kind}");
@@ -321,9 +325,13 @@ async fn exchanges_survive_a_bad_line() {
             .iter()
             .all(|it| it["status"] == "success")
     );
-    assert_eq!(events("chat:tool-confirm").len(), EXCHANGES / 10);
-    assert_eq!(events("chat:tool-resolved").len(), EXCHANGES / 10);
-    assert_eq!(provider.requests().len(), 2 * EXCHANGES, "a turn ran twice");
+    assert_eq!(events("chat:tool-confirm").len(), *EXCHANGES / 10);
+    assert_eq!(events("chat:tool-resolved").len(), *EXCHANGES / 10);
+    assert_eq!(
+        provider.requests().len(),
+        2 * *EXCHANGES,
+        "a turn ran twice"
+    );
     let mut said: BTreeMap<&str, String> = BTreeMap::new();
     for delta in events("chat:text-delta") {
         let text = said
@@ -331,12 +339,12 @@ async fn exchanges_survive_a_bad_line() {
             .or_default();
         text.push_str(delta["content"].as_str().unwrap());
     }
-    assert_eq!(said.len(), EXCHANGES);
+    assert_eq!(said.len(), *EXCHANGES);
     for text in said.values() {
         assert!(text.starts_with("done with: "), "{text}");
     }
     let written = std::fs::read_dir(daemon.project().join("written")).unwrap();
-    assert_eq!(written.count(), EXCHANGES / 10);
+    assert_eq!(written.count(), *EXCHANGES / 10);
     // The line was as bad as it was meant to be.
     assert!(cuts.load(Ordering::Relaxed) > 50, "{cuts:?} cuts");
     assert!(client.replayed > 100, "{} replays", client.replayed);

@@ -1,11 +1,12 @@
 //! Attempts to get out, and what they are aimed at.
 
 use std::fs;
+use std::io::{Read, Write};
 use std::net::{TcpListener, UdpSocket};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram, UnixListener};
 use std::path::PathBuf;
-use std::process::Child;
+use std::process::{Child, Stdio};
 
 use outrigger_sandbox::Mode;
 
@@ -45,9 +46,10 @@ impl Targets {
         by_path.set_nonblocking(true).unwrap();
         let datagrams = UnixDatagram::bind(world.outside().join("datagrams")).unwrap();
         datagrams.set_nonblocking(true).unwrap();
-        let victim = std::process::Command::new("/bin/sleep")
-            .arg("600")
+        let victim = std::process::Command::new("/bin/cat")
             .env("CANARY", SECRET)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
             .spawn()
             .unwrap();
         Self {
@@ -94,6 +96,13 @@ impl Targets {
 
     pub(crate) fn project(&self, name: &str) -> PathBuf {
         self.world.project().join(name)
+    }
+
+    /// Returns whether the victim was killed: whoever was sent that signal answers nothing any more.
+    pub(crate) fn is_victim_killed(&mut self) -> bool {
+        let (stdin, stdout) = (&mut self.victim.stdin, &mut self.victim.stdout);
+        let wrote = stdin.as_mut().unwrap().write_all(b"x");
+        wrote.is_err() || stdout.as_mut().unwrap().read_exact(&mut [0]).is_err()
     }
 
     fn victim_limits(&self) -> String {
@@ -319,10 +328,9 @@ pub(crate) fn on_processes() -> Vec<Attempt> {
         attempt("debug another process", PTRACE, Limits, says_done),
         attempt(
             "kill another process",
-            // Its answer, since the victim's death takes a moment longer.
-            "kill -9 {victim} && echo done",
+            "kill -9 {victim}",
             Fallback,
-            says_done,
+            |targets, _| targets.is_victim_killed(),
         ),
         attempt(
             "namespaces",

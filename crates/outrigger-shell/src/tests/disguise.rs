@@ -215,7 +215,7 @@ fn nested_rows_of_the_corpus_keep_their_level() {
         .iter()
         .map(|(_, line)| line)
         .filter(|line| !line.contains(['@', '%']) && !line.contains("{}"));
-    for (line, nesting) in plain.zip(NESTINGS.iter().cycle()) {
+    for (line, nesting) in super::some(plain.zip(NESTINGS.iter().cycle())) {
         let nested = nest(nesting, line);
         let milder = judge(&nested).level < judge(line).level;
         if milder && bash_reads(line) && bash_reads(&nested) {

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use super::{judge, rows};
+use super::{judge, rows, some};
 use crate::DangerLevel;
 
 /// Pieces of shell that meet in every order.
@@ -100,10 +100,8 @@ proptest! {
 
 #[test]
 fn the_level_of_each_known_line_only_rises() {
-    for (_, line) in rows(include_str!("../../fixtures/lines.tsv"))
-        .iter()
-        .step_by(5)
-    {
+    let rows = rows(include_str!("../../fixtures/lines.tsv"));
+    for (_, line) in some(rows.iter()) {
         check(line).unwrap();
     }
 }
@@ -112,7 +110,7 @@ fn the_level_of_each_known_line_only_rises() {
 #[test]
 fn a_line_that_takes_too_many_steps_is_dangerous() {
     for unit in ["<", "cat <<E ", ")", ")("] {
-        let line = format!("ls; {}", unit.repeat(64 * 1024 / unit.len()));
+        let line = format!("ls; {}", unit.repeat(32 * 1024 / unit.len()));
         assert_eq!(judge(&line).level, DangerLevel::Dangerous, "{unit:?}");
     }
 }
