@@ -39,6 +39,9 @@ const MAX_DEPTH: usize = 12;
 /// Longest `.git` or `commondir` file that is read, in bytes: one line with a path.
 const MAX_POINTER_BYTES: u64 = 8 * 1024;
 
+/// The folder of hooks that many projects have in their work tree, whatever their settings say just now.
+const HUSKY: &str = ".husky";
+
 /// What git takes programs to run from, below its directory, and what stands there while nothing else does.
 pub(super) const SETTINGS: [(&str, PlaceholderKind); 4] = [
     ("config", PlaceholderKind::Settings),
@@ -109,6 +112,7 @@ pub(super) fn protect(
         if let Some(root) = found.root_of(dot) {
             found.on_the_way(root, dot);
             found.dot(dot);
+            found.husky(root, dot.parent().unwrap_or(root));
         }
     }
     for reference in references.iter().flat_map(|known| &known.places) {
@@ -134,6 +138,7 @@ impl<'a> Finder<'a> {
             }
             self.protection.outside.push(repository);
         }
+        self.husky(root, root);
         let is_repository = is_git_directory(root);
         if is_repository {
             // A root without a work tree: what else is in it stays open.
@@ -155,6 +160,15 @@ impl<'a> Finder<'a> {
                 self.pin(path.clone(), Pinned::ReadOnly);
                 self.placeholder(path, kind);
             }
+        }
+    }
+
+    /// Protects a repository's `.husky`; `top` is the folder of its work tree.
+    fn husky(&mut self, root: &Path, top: &Path) {
+        let path = top.join(HUSKY);
+        if path.symlink_metadata().is_ok() {
+            let kind = PlaceholderKind::Directory;
+            self.reference(root, &Placeholder { path, kind });
         }
     }
 

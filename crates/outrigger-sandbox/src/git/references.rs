@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
+use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
@@ -12,8 +13,6 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use super::{Placeholder, PlaceholderKind, ask};
-
-const HUSKY: &str = ".husky";
 
 const MAX_ROOTS: usize = 64;
 
@@ -53,13 +52,18 @@ impl References {
 pub(crate) struct Cache(Mutex<HashMap<PathBuf, Arc<References>>>);
 
 impl Cache {
-    /// Returns what the settings of a root name in it. Where git does not answer, what it answered before.
-    pub(crate) async fn references(&self, root: &Path, home: Option<&Path>) -> Arc<References> {
-        let known = self.0.lock().get(root).cloned();
-        let before = known.clone().unwrap_or_default();
+    /// Returns what the settings of a root name in it. Where git does not answer, what it answered before; an error
+    /// where it never did.
+    pub(crate) async fn references(
+        &self,
+        root: &Path,
+        home: Option<&Path>,
+    ) -> io::Result<Arc<References>> {
+        let before = self.0.lock().get(root).cloned();
+        let known = before.clone();
         let look = move || known.filter(|known| known.is_current());
-        if let Ok(Some(current)) = tokio::task::spawn_blocking(look).await {
-            return current;
+        if let Some(current) = tokio::task::spawn_blocking(look).await? {
+            return Ok(current);
         }
         let words = ["config", "--list", "--show-origin", "--null"];
         // Another user's project is read as well.
@@ -73,37 +77,43 @@ impl Cache {
         let listed = match ask(root, &words, variables.into_iter().chain(home_variable)).await {
             Ok(Some((_, text))) => text,
             // There is no git: nobody runs it here.
-            Ok(None) => return Arc::default(),
+            Ok(None) => return Ok(Arc::default()),
             Err(error) => {
-                tracing::warn!(root = %root.display(), %error, "git does not say where its hooks are; those it named before are protected");
-                return before;
+                let root = root.display();
+                let Some(before) = before else {
+                    let reason =
+                        format!("git does not say where the hooks of {root} are ({error})");
+                    return Err(io::Error::new(error.kind(), reason));
+                };
+                tracing::warn!(%root, %error, "git does not say where its hooks are; those it named before are protected");
+                return Ok(before);
             }
         };
         let (of, home) = (root.to_owned(), home.map(Path::to_owned));
         let read = move || Arc::new(read(&of, home.as_deref(), &listed));
-        let references = tokio::task::spawn_blocking(read).await.unwrap_or(before);
+        let references = tokio::task::spawn_blocking(read).await?;
         let mut roots = self.0.lock();
         if roots.len() >= MAX_ROOTS {
             roots.clear();
         }
         roots.insert(root.to_owned(), Arc::clone(&references));
-        references
+        Ok(references)
     }
 }
 
 /// Reads git's list: `file:PATH NUL key LF value NUL`, again and again.
 fn read(root: &Path, home: Option<&Path>, listed: &[u8]) -> References {
+    // The top of the work tree, which relative paths are below: the root may be a folder in it.
+    let mut folders = root.ancestors();
+    let top = folders.find(|folder| folder.join(".git").symlink_metadata().is_ok());
+    let top = top.unwrap_or(root);
     // Files that may appear, beside those that git names.
-    let own = [".git/config", ".git/config.worktree"].map(|name| root.join(name));
+    let own = [".git/config", ".git/config.worktree"].map(|name| top.join(name));
     let users = [".gitconfig", ".config/git/config"];
     let users = users.iter().filter_map(|name| Some(home?.join(name)));
     let mut sources: Vec<PathBuf> = own.into_iter().chain(users).collect();
     sources.push(PathBuf::from("/etc/gitconfig"));
     let mut places = Vec::new();
-    let husky = root.join(HUSKY);
-    if husky.symlink_metadata().is_ok() {
-        places.push(place(husky, PlaceholderKind::Directory));
-    }
     let mut hooks = None;
     let [mut name, mut email] = [None, None];
     let mut words = listed.split(|byte| *byte == 0).map(String::from_utf8_lossy);
@@ -111,15 +121,14 @@ fn read(root: &Path, home: Option<&Path>, listed: &[u8]) -> References {
         let Some(file) = origin.strip_prefix("file:") else {
             continue;
         };
-        let file = root.join(file);
+        let file = top.join(file);
         // Of a setting that is there again the last one counts.
         match setting.split_once('\n') {
             Some(("user.name", value)) => name = Some(value.to_owned()),
             Some(("user.email", value)) => email = Some(value.to_owned()),
-            // A relative one is below the top of the work tree.
-            Some(("core.hookspath", value)) => hooks = Some(resolve(root, value, home)),
+            Some(("core.hookspath", value)) => hooks = Some(resolve(top, value, home)),
             Some((key, value)) if is_include(key) => {
-                let included = resolve(file.parent().unwrap_or(root), value, home);
+                let included = resolve(file.parent().unwrap_or(top), value, home);
                 sources.push(included.clone());
                 places.push(place(included, PlaceholderKind::Settings));
             }
@@ -223,9 +232,51 @@ mod tests {
         let deep = "file:.git/config\0core.hookspath\n.husky/_\0";
         assert_eq!(places(deep, root), [directory(".husky")]);
         fs::create_dir(root.join(".husky")).unwrap();
-        let expected = [".husky", ".husky/_"].map(directory);
-        assert_eq!(places(deep, root), expected);
+        assert_eq!(places(deep, root), [directory(".husky/_")]);
         let deep = "file:.git/config\0core.hookspath\ntools/git/hooks\0";
-        assert_eq!(places(deep, root), [".husky", "tools"].map(directory));
+        assert_eq!(places(deep, root), [directory("tools")]);
+    }
+
+    #[test]
+    fn paths_are_below_the_top_of_the_work_tree() {
+        let place = tempfile::tempdir().unwrap();
+        fs::create_dir(place.path().join(".git")).unwrap();
+        let root = place.path().join("app");
+        fs::create_dir(&root).unwrap();
+        let listed = "file:.git/config\0core.hookspath\napp/hooks\0file:.git/config\0include.path\n../app/more\0";
+        let expected = [
+            ("more".to_owned(), PlaceholderKind::Settings),
+            ("hooks".to_owned(), PlaceholderKind::Directory),
+        ];
+        assert_eq!(places(listed, &root), expected);
+        let sources = read(&root, None, listed.as_bytes()).sources;
+        let config = place.path().join(".git/config");
+        assert!(sources.iter().any(|(_, file)| *file == config));
+    }
+
+    #[tokio::test]
+    async fn what_git_does_not_answer_is_an_error_until_it_has_answered() {
+        let place = tempfile::tempdir().unwrap();
+        let (root, home) = (place.path(), Some(place.path()));
+        let settings = root.join(".gitconfig");
+        fs::write(&settings, "[user]\n\tname = me\n").unwrap();
+        let cache = Cache::default();
+        let before = cache.references(root, home).await.unwrap();
+        // A pipe that nobody writes to.
+        fs::remove_file(&settings).unwrap();
+        let mode = rustix::fs::Mode::RUSR;
+        rustix::fs::mknodat(
+            rustix::fs::CWD,
+            &settings,
+            rustix::fs::FileType::Fifo,
+            mode,
+            0,
+        )
+        .unwrap();
+        tokio::time::pause();
+        let after = cache.references(root, home).await.unwrap();
+        assert_eq!(after.identity, before.identity);
+        let error = Cache::default().references(root, home).await.unwrap_err();
+        assert!(error.to_string().contains("where the hooks of"), "{error}");
     }
 }

@@ -14,7 +14,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-use futures::future::join_all;
+use futures::future::try_join_all;
 use rustix::net::Shutdown;
 use tokio::net::unix::{OwnedWriteHalf, pipe};
 use tokio::sync::watch;
@@ -75,7 +75,7 @@ pub(crate) async fn spawn(
         _ => Arc::default(),
     };
     let places = places::open(command).await?;
-    let references = references(shared, command, mode).await;
+    let references = references(shared, command, mode).await?;
     let protection = protection(command, mode, &references).await?;
     let private_tmp = private_tmp(shared, command, mode).map_err(SpawnError::Helper)?;
     let mut policy = policy(shared, command, mode, private_tmp.clone());
@@ -164,13 +164,20 @@ fn private_tmp(shared: &Shared, command: &Command, mode: Mode) -> io::Result<Opt
 }
 
 /// Returns what the user's settings of git name in each root; nothing where nobody needs it.
-async fn references(shared: &Shared, command: &Command, mode: Mode) -> Vec<Arc<References>> {
+async fn references(
+    shared: &Shared,
+    command: &Command,
+    mode: Mode,
+) -> Result<Vec<Arc<References>>, SpawnError> {
     if mode != Mode::Full && command.git < GitAccess::Write {
-        return Vec::new();
+        return Ok(Vec::new());
     }
     let home = shared.settings.home.as_deref();
     let roots = command.read_write.iter();
-    join_all(roots.map(|root| shared.state.references.references(root, home))).await
+    let found = roots.map(|root| shared.state.references.references(root, home));
+    try_join_all(found)
+        .await
+        .map_err(|error| SpawnError::refused(Step::Prepare, error))
 }
 
 /// Returns what protects the user's repositories from the command, by mounts.

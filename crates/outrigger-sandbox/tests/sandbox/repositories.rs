@@ -131,6 +131,22 @@ async fn in_full_mode_a_repository_is_read_only_and_the_users_changes_stay() {
 }
 
 #[tokio::test]
+async fn hooks_in_the_work_tree_of_a_nested_repository_are_read_only() {
+    let world = World::new();
+    let nested = project(&world).join("nested");
+    fs::create_dir_all(nested.join(".husky")).unwrap();
+    fs::write(nested.join(".husky/pre-commit"), "good\n").unwrap();
+    git(&nested, &["init", "-q", "--template="]);
+    let attempt =
+        "echo evil > nested/.husky/pre-commit; mv nested/.husky x; mv nested y; echo tried > tried";
+    let command = cover(&world, world.bash(attempt));
+    run(&world.sandbox(Mode::Full), &command).await;
+    let hook = fs::read_to_string(nested.join(".husky/pre-commit")).unwrap();
+    assert_eq!(hook, "good\n");
+    assert!(world.project().join("tried").exists());
+}
+
+#[tokio::test]
 async fn where_there_is_no_repository_a_command_makes_none() {
     let world = World::new();
     let project = world.project();
