@@ -26,7 +26,7 @@ use crate::protocol::envelope::{self, Stamp, Timestamp};
 use crate::protocol::event::{Event, SessionError};
 use crate::protocol::{Request, RequestId, SessionCode};
 use crate::runtime::block_in_place_if_large;
-use crate::session::log::Read;
+use crate::session::log::ReadResult;
 use crate::session::{Attachment, Handle, Sessions, shutting_down};
 use crate::telemetry::metrics;
 pub use activity::LastActivity;
@@ -338,12 +338,12 @@ impl Writer<'_> {
         let mut frames = Vec::new();
         loop {
             match self.session.feed.read(self.after, BATCH, &mut frames) {
-                Read::UpTo(seq) if frames.is_empty() => {
+                ReadResult::UpTo(seq) if frames.is_empty() => {
                     self.after = seq;
                     return Ok(());
                 }
-                Read::UpTo(_) => {}
-                Read::Gap => match self.session.resync(self.after).await {
+                ReadResult::UpTo(_) => {}
+                ReadResult::Gap => match self.session.resync(self.after).await {
                     Some(before) => self.after = before,
                     None => return Ok(()),
                 },

@@ -42,7 +42,7 @@ use crate::protocol::{Request, RequestId};
 use crate::runtime::sleep_until;
 use crate::telemetry::metrics;
 
-use log::{Log, Read};
+use log::{Log, ReadResult};
 use resolve::Defaults;
 use sends::KnownSend;
 pub(crate) use sends::shutting_down;
@@ -154,7 +154,7 @@ impl Feed {
     }
 
     /// Copies frames after `after` to `out`; see [`Log::read`].
-    pub(crate) fn read(&self, after: u64, most: usize, out: &mut Vec<Utf8Bytes>) -> Read {
+    pub(crate) fn read(&self, after: u64, most: usize, out: &mut Vec<Utf8Bytes>) -> ReadResult {
         self.log().read(after, most, out)
     }
 

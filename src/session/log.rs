@@ -156,7 +156,7 @@ impl Text {
 
 /// What a reader got.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Read {
+pub enum ReadResult {
     /// Frames up to and with this number; the number asked for where there are none.
     UpTo(u64),
     /// The events asked for are no longer kept.
@@ -262,10 +262,10 @@ impl Log {
     }
 
     /// Copies frames after `after` to `out`, up to about `most` bytes and at least one.
-    pub fn read(&mut self, after: u64, most: usize, out: &mut Vec<Utf8Bytes>) -> Read {
+    pub fn read(&mut self, after: u64, most: usize, out: &mut Vec<Utf8Bytes>) -> ReadResult {
         let next = after.saturating_add(1);
         if next < self.first && self.resync.entry(next).is_none() {
-            return Read::Gap;
+            return ReadResult::Gap;
         }
         let mut seq = after.min(self.last());
         let mut taken = 0;
@@ -279,7 +279,7 @@ impl Log {
         }
         self.read = self.read.max(seq);
         self.evict();
-        Read::UpTo(seq)
+        ReadResult::UpTo(seq)
     }
 
     fn append_text(&mut self, text: Text) {

@@ -18,7 +18,7 @@ use tokio_util::task::TaskTracker;
 
 use judge::judge;
 
-use super::log::Read;
+use super::log::ReadResult;
 use super::*;
 use crate::config::Config;
 use crate::conversation::testing::{CONFIG, Finish, Move, Scripted, finishes, moves, tools};
@@ -176,8 +176,8 @@ impl Client {
         }
         let mut frames = Vec::new();
         match self.session.feed.read(self.written, most, &mut frames) {
-            Read::UpTo(_) => {}
-            Read::Gap => {
+            ReadResult::UpTo(_) => {}
+            ReadResult::Gap => {
                 let Some(before) = self.session.resync(self.written).await else {
                     return Ok(false);
                 };

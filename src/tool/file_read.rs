@@ -42,7 +42,7 @@ pub fn file_read(roots: Arc<Roots>, config: FileReadConfig) -> impl Tool {
     tool("file_read", DangerLevel::Safe, move |input: Input| {
         let path = PathArgument::parse(&roots, &input.path, Access::Read)?;
         check_extension(&config, path.relative()).map_err(Refusal::Invalid)?;
-        let read = Read {
+        let read = FileRead {
             config: Arc::clone(&config),
             offset: input.offset.unwrap_or(1),
             limit: input.limit.unwrap_or(u64::MAX),
@@ -51,13 +51,13 @@ pub fn file_read(roots: Arc<Roots>, config: FileReadConfig) -> impl Tool {
     })
 }
 
-struct Read {
+struct FileRead {
     config: Arc<FileReadConfig>,
     offset: u64,
     limit: u64,
 }
 
-impl Work for Read {
+impl Work for FileRead {
     fn run(&self, path: &PathArgument, context: &Context) -> Result<Output, PathError> {
         if let Some(stopped) = context.stop.reached() {
             return Ok(stopped.output());
@@ -102,7 +102,7 @@ fn image(shown: &str, media_type: &str, bytes: &[u8]) -> Output {
     output
 }
 
-impl Read {
+impl FileRead {
     /// Returns the lines that were asked for, up to the cap, with a note on what is left out.
     ///
     /// What is a secret is found in the whole file: a part may begin within a key. Lines are counted as the file has them.

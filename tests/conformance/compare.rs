@@ -5,7 +5,7 @@ use outrigger::provider::{CallInput, End, ErrorKind, ProviderError, Stop};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use crate::manifest::{Call, Error, Expect, Text};
+use crate::manifest::{Call, Expect, ExpectedError, Text};
 use crate::outcome::{self, Outcome};
 
 /// Most bytes of an error's message that are kept; see `ProviderError::message`.
@@ -41,7 +41,7 @@ pub(crate) fn mismatches(api: &str, expect: &Expect, outcome: &Outcome) -> Vec<S
 }
 
 /// Compares an error alone.
-pub(crate) fn error_mismatches(expect: &Error, read: &ProviderError) -> Vec<String> {
+pub(crate) fn error_mismatches(expect: &ExpectedError, read: &ProviderError) -> Vec<String> {
     let mut found = Vec::new();
     let code = match &expect.code {
         Value::Null => None,

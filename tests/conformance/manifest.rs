@@ -37,7 +37,7 @@ pub(crate) struct Expect {
     pub(crate) stop: Stop,
     pub(crate) complete: bool,
     pub(crate) usage: Option<BTreeMap<String, u64>>,
-    pub(crate) error: Option<Error>,
+    pub(crate) error: Option<ExpectedError>,
 }
 
 #[derive(Deserialize)]
@@ -64,7 +64,7 @@ pub(crate) struct Stop {
 }
 
 #[derive(Deserialize)]
-pub(crate) struct Error {
+pub(crate) struct ExpectedError {
     #[serde(rename = "type")]
     pub(crate) error_type: Option<String>,
     /// Text or number, as sent.

@@ -18,13 +18,13 @@ pub(super) enum Outside {
     Syntax(&'static str),
 }
 
-type Read<T> = Result<T, Outside>;
+type Parsed<T> = Result<T, Outside>;
 
-fn outside<T>(construct: &'static str) -> Read<T> {
+fn outside<T>(construct: &'static str) -> Parsed<T> {
     Err(Outside::Construct(construct))
 }
 
-fn syntax<T>(what: &'static str) -> Read<T> {
+fn syntax<T>(what: &'static str) -> Parsed<T> {
     Err(Outside::Syntax(what))
 }
 
@@ -36,7 +36,7 @@ pub(super) fn is_name(c: char) -> bool {
     c == '_' || c.is_ascii_alphanumeric()
 }
 
-pub(super) fn read(text: &str) -> Read<Script> {
+pub(super) fn read(text: &str) -> Parsed<Script> {
     let mut reader = Reader::new(text);
     let mut script = Script::default();
     reader.skip_lines();
@@ -107,7 +107,7 @@ impl<'t> Reader<'t> {
     }
 
     /// Reads what stands between two pipelines, or the end.
-    fn separator(&mut self) -> Read<()> {
+    fn separator(&mut self) -> Parsed<()> {
         self.skip_blanks();
         match self.peek() {
             Some(';') => {
@@ -133,7 +133,7 @@ impl<'t> Reader<'t> {
         Ok(())
     }
 
-    fn pipeline(&mut self) -> Read<Statement> {
+    fn pipeline(&mut self) -> Parsed<Statement> {
         let mut statement = Statement::of([self.command()?]);
         loop {
             self.skip_blanks();
@@ -149,7 +149,7 @@ impl<'t> Reader<'t> {
         }
     }
 
-    fn command(&mut self) -> Read<Stage> {
+    fn command(&mut self) -> Parsed<Stage> {
         let mut simple = Stage::default();
         loop {
             self.skip_blanks();
@@ -182,7 +182,7 @@ impl<'t> Reader<'t> {
     }
 
     /// Reads one word; `None` where an operator or the end comes first.
-    pub(super) fn word(&mut self) -> Read<Option<Token>> {
+    pub(super) fn word(&mut self) -> Parsed<Option<Token>> {
         self.peek();
         let from = self.rest;
         let mut atoms = Vec::new();
@@ -219,7 +219,7 @@ impl<'t> Reader<'t> {
         Ok((!atoms.is_empty()).then_some(Token { atoms, source }))
     }
 
-    fn double_quoted(&mut self, atoms: &mut Vec<Atom>) -> Read<()> {
+    fn double_quoted(&mut self, atoms: &mut Vec<Atom>) -> Parsed<()> {
         atoms.push(Atom::Quoted(String::new()));
         while let Some(c) = self.take_if(|_| true) {
             match c {
@@ -236,7 +236,7 @@ impl<'t> Reader<'t> {
     }
 
     /// Reads what follows a `$`: a name, with or without braces, or nothing.
-    fn dollar(&mut self, quoted: bool) -> Read<Atom> {
+    fn dollar(&mut self, quoted: bool) -> Parsed<Atom> {
         match self.peek() {
             Some('\'') if !quoted => outside("ANSI-C quoting"),
             Some('"') if !quoted => outside("a translated string"),
@@ -259,7 +259,7 @@ impl<'t> Reader<'t> {
         }
     }
 
-    fn redirect(&mut self) -> Read<Option<Redirect>> {
+    fn redirect(&mut self) -> Parsed<Option<Redirect>> {
         self.peek();
         let from = self.rest;
         let descriptor = self.take_while(|c| c.is_ascii_digit());
@@ -291,7 +291,7 @@ impl<'t> Reader<'t> {
         Ok(Some(Redirect::Write(target)))
     }
 
-    fn reads(&mut self, descriptor: &str) -> Read<Redirect> {
+    fn reads(&mut self, descriptor: &str) -> Parsed<Redirect> {
         if self.take('&') {
             return outside("a change of descriptors");
         }
@@ -308,14 +308,14 @@ impl<'t> Reader<'t> {
         Ok(Redirect::Read(target))
     }
 
-    fn target(&mut self) -> Read<Token> {
+    fn target(&mut self) -> Parsed<Token> {
         self.skip_blanks();
         self.word()?
             .ok_or(Outside::Syntax("a redirection without its file"))
     }
 }
 
-fn check_first(word: &Token) -> Read<()> {
+fn check_first(word: &Token) -> Parsed<()> {
     let bare = word.bare().unwrap_or_default();
     match bare.as_str() {
         "!" => outside("a negation"),

@@ -75,7 +75,7 @@ fn time(field: &str, text: Option<&str>) -> Result<Option<Timestamp>, String> {
 
 /// The sums of one name, and of the calls that ran how many there are and for how many milliseconds they did.
 #[derive(Default)]
-struct Sum {
+struct Total {
     sums: Sums,
     ran: u64,
     ran_ms: u64,
@@ -100,7 +100,7 @@ pub(super) fn sums<'c>(calls: impl Iterator<Item = &'c Call>) -> ToolMetrics {
     metrics
 }
 
-fn add(sums: &mut HashMap<String, Sum>, name: &str, call: &Call) {
+fn add(sums: &mut HashMap<String, Total>, name: &str, call: &Call) {
     let record = &call.record;
     let sum = sums.entry(name.to_owned()).or_default();
     sum.sums.count += 1;
@@ -119,7 +119,7 @@ fn add(sums: &mut HashMap<String, Sum>, name: &str, call: &Call) {
     clippy::cast_precision_loss,
     reason = "counts of at most a thousand records and milliseconds of a session"
 )]
-fn sorted(sums: HashMap<String, Sum>) -> Vec<Sums> {
+fn sorted(sums: HashMap<String, Total>) -> Vec<Sums> {
     let mut all: Vec<Sums> = sums
         .into_iter()
         .map(|(name, sum)| Sums {

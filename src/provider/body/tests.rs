@@ -60,10 +60,10 @@ fn plain(is_ndjson: bool) -> Decoder {
     Decoder::new(Box::new(Plain { is_ndjson }), "p", "m", Vec::new())
 }
 
-type Read = Result<&'static str, ErrorKind>;
+type Piece = Result<&'static str, ErrorKind>;
 
 /// Reads a body and returns its texts, then `end` or the error's kind.
-fn read(is_ndjson: bool, content_type: &str, reads: &[Read], single: bool) -> Vec<String> {
+fn read(is_ndjson: bool, content_type: &str, reads: &[Piece], single: bool) -> Vec<String> {
     let mut bytes = Vec::new();
     for read in reads {
         match read {
@@ -87,7 +87,7 @@ fn read(is_ndjson: bool, content_type: &str, reads: &[Read], single: bool) -> Ve
 
 #[test]
 fn a_body_is_what_it_looks_like() {
-    let cases: &[(bool, &str, &[Read], &[&str])] = &[
+    let cases: &[(bool, &str, &[Piece], &[&str])] = &[
         (
             SSE,
             "text/event-stream",

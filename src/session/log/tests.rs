@@ -23,7 +23,7 @@ fn pong() -> Event {
     Event::SessionPingResult(Empty {})
 }
 
-fn frames(log: &mut Log, after: u64) -> (Vec<Value>, Read) {
+fn frames(log: &mut Log, after: u64) -> (Vec<Value>, ReadResult) {
     let mut out = Vec::new();
     let read = log.read(after, usize::MAX, &mut out);
     let frames = out.iter().map(|frame| serde_json::from_str(frame).unwrap());
@@ -37,12 +37,12 @@ fn unread_deltas_of_one_turn_are_merged_and_read_ones_are_not() {
     log.append(delta("b", 0, "x"), None, Timestamp::default());
     log.append(delta("a", 1, "2"), None, Timestamp::default());
     let (first, read) = frames(&mut log, 0);
-    assert_eq!(read, Read::UpTo(2));
+    assert_eq!(read, ReadResult::UpTo(2));
     assert_eq!(first[0]["payload"]["content"], "12");
     assert_eq!(first[0]["payload"]["index"], 0);
     log.append(delta("a", 2, "3"), None, Timestamp::default());
     let (second, read) = frames(&mut log, 2);
-    assert_eq!(read, Read::UpTo(3));
+    assert_eq!(read, ReadResult::UpTo(3));
     assert_eq!(second[0]["payload"]["content"], "3");
     // A resume gets what was read before, as it was.
     let (again, _) = frames(&mut log, 0);
@@ -123,8 +123,8 @@ fn beyond_the_bound_there_is_a_gap_and_a_resync_bridges_it() {
     for _ in 0..50 {
         log.append(pong(), None, Timestamp::default());
     }
-    assert_eq!(frames(&mut log, 0).1, Read::Gap);
-    assert_eq!(frames(&mut log, u64::MAX).1, Read::UpTo(50));
+    assert_eq!(frames(&mut log, 0).1, ReadResult::Gap);
+    assert_eq!(frames(&mut log, u64::MAX).1, ReadResult::UpTo(50));
     log.begin_resync(0, pong(), [ConversationId::new("a")]);
     // Of a conversation that is to say how it stands, and of one that is not.
     log.append(delta("a", 0, "part of it"), None, Timestamp::default());
@@ -134,7 +134,7 @@ fn beyond_the_bound_there_is_a_gap_and_a_resync_bridges_it() {
     let before = log.finish_resync(Timestamp::default());
     assert_eq!(before, 50);
     let (resync, read) = frames(&mut log, before);
-    assert_eq!(read, Read::UpTo(54));
+    assert_eq!(read, ReadResult::UpTo(54));
     let numbers: Vec<_> = resync.iter().map(|frame| frame["seq"].as_u64()).collect();
     assert_eq!(numbers, [Some(51), Some(52), Some(53), Some(54)]);
     assert_eq!(resync[2]["payload"]["content"], "meanwhile");
@@ -157,12 +157,12 @@ fn a_resync_is_kept_until_it_is_read_and_holds_the_bound() {
         assert!(log.bytes <= 2_000, "{} bytes", log.bytes);
         let mut out = Vec::new();
         match log.read(after, 1, &mut out) {
-            Read::UpTo(seq) => after = seq,
-            Read::Gap => gaps += 1,
+            ReadResult::UpTo(seq) => after = seq,
+            ReadResult::Gap => gaps += 1,
         }
     }
     assert_eq!((after, gaps), (before + 100, 0));
-    assert_eq!(log.read(after, 1, &mut Vec::new()), Read::Gap);
+    assert_eq!(log.read(after, 1, &mut Vec::new()), ReadResult::Gap);
     assert!(log.resync.bytes() == 0, "it was read and makes room");
 }
 
@@ -219,14 +219,14 @@ fn one_event_larger_than_the_bound_pushes_nothing_out_that_is_just_read() {
     log.append(notice(10_000), None, Timestamp::default());
     log.append(pong(), None, Timestamp::default());
     let (all, read) = frames(&mut log, 0);
-    assert_eq!((all.len(), read), (3, Read::UpTo(3)));
+    assert_eq!((all.len(), read), (3, ReadResult::UpTo(3)));
     assert!(log.bytes <= 2_000, "{} bytes after it was read", log.bytes);
     // Several that nobody reads are not all kept.
     for _ in 0..10 {
         log.append(notice(10_000), None, Timestamp::default());
     }
     assert!(log.bytes <= 2_000 + 11_000, "{} bytes", log.bytes);
-    assert_eq!(frames(&mut log, 3).1, Read::Gap);
+    assert_eq!(frames(&mut log, 3).1, ReadResult::Gap);
 }
 
 #[test]
@@ -276,7 +276,7 @@ proptest! {
                     received[which].push_str(text);
                 }
             }
-            assert_eq!(read, Read::UpTo(*after));
+            assert_eq!(read, ReadResult::UpTo(*after));
         };
         for (what, conversation, text) in steps {
             match what {

@@ -4,7 +4,7 @@ use super::*;
 
 /// What becomes of a call's words.
 #[derive(Debug, PartialEq, Eq)]
-enum Read {
+enum Parsed {
     /// They are run, and name these paths.
     Runs(Vec<String>),
     /// The model reads how to do it otherwise.
@@ -13,12 +13,12 @@ enum Read {
     Violation,
 }
 
-fn read(world: &World, words: &[&str]) -> Read {
+fn read(world: &World, words: &[&str]) -> Parsed {
     let words = words.iter().map(|word| (*word).to_owned()).collect();
     match Arguments::read(words, &world.roots) {
-        Ok(arguments) => Read::Runs(arguments.paths),
-        Err(Refusal::Invalid(_)) => Read::Invalid,
-        Err(Refusal::Violation(_)) => Read::Violation,
+        Ok(arguments) => Parsed::Runs(arguments.paths),
+        Err(Refusal::Invalid(_)) => Parsed::Invalid,
+        Err(Refusal::Violation(_)) => Parsed::Violation,
     }
 }
 
@@ -94,7 +94,7 @@ fn paths_that_are_named_are_known_to_the_rules() {
         (&["commit", "-m", "one\n\ntwo"], &["."]),
     ] {
         let paths = paths.iter().map(|path| (*path).to_owned()).collect();
-        assert_eq!(read(&world, words), Read::Runs(paths), "{words:?}");
+        assert_eq!(read(&world, words), Parsed::Runs(paths), "{words:?}");
     }
 }
 
@@ -182,9 +182,9 @@ fn a_path_outside_or_denied_is_a_violation_wherever_it_stands() {
         &["blame", "HEAD~3", "--", "deploy/.env"],
     ] {
         let found = read(&world, words);
-        let expected = matches!(found, Read::Violation)
+        let expected = matches!(found, Parsed::Violation)
             // Nothing is there to be shown.
-            || matches!((words, &found), (["grep", ..], Read::Runs(_)));
+            || matches!((words, &found), (["grep", ..], Parsed::Runs(_)));
         assert!(expected, "{words:?}: {found:?}");
     }
 }
@@ -283,12 +283,12 @@ fn what_has_git_run_something_is_left_to_bash() {
         &["diff", "--submod=diff"],
         &["diff", "--no-index", "src", "README.md"],
     ] {
-        assert_eq!(read(&world, words), Read::Invalid, "{words:?}");
+        assert_eq!(read(&world, words), Parsed::Invalid, "{words:?}");
     }
     let many = vec!["add"; 1_001];
-    assert_eq!(read(&world, &many), Read::Invalid);
+    assert_eq!(read(&world, &many), Parsed::Invalid);
     let long = "x".repeat(64 * 1024 + 1);
-    assert_eq!(read(&world, &["commit", "-m", &long]), Read::Invalid);
+    assert_eq!(read(&world, &["commit", "-m", &long]), Parsed::Invalid);
 }
 
 #[test]

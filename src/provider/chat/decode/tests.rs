@@ -6,12 +6,12 @@ use crate::provider::decode::{Decoder, MAX_BYTES};
 use crate::provider::{CallInput, Chunk, End};
 
 /// What an answer came to.
-struct Read {
+struct Answer {
     chunks: Vec<Chunk>,
     outcome: Result<(), ProviderError>,
 }
 
-impl Read {
+impl Answer {
     fn joined(&self, of: impl Fn(&Chunk) -> Option<&str>) -> String {
         self.chunks.iter().filter_map(of).collect()
     }
@@ -54,7 +54,7 @@ fn noting(notices: Vec<Notice>) -> Decoder {
     Decoder::new(Box::<ChatWire>::default(), "p", "m", notices)
 }
 
-fn read(frames: &[Value]) -> Read {
+fn read(frames: &[Value]) -> Answer {
     let texts: Vec<String> = frames
         .iter()
         .map(|frame| {
@@ -67,17 +67,17 @@ fn read(frames: &[Value]) -> Read {
     read_named(&frames)
 }
 
-fn read_named(frames: &[(&str, &str)]) -> Read {
+fn read_named(frames: &[(&str, &str)]) -> Answer {
     let mut decoder = decoder();
     let mut chunks = Vec::new();
     for (event, data) in frames {
         if let Err(error) = decoder.frame(event, data, &mut chunks) {
             let outcome = Err(error);
-            return Read { chunks, outcome };
+            return Answer { chunks, outcome };
         }
     }
     let outcome = decoder.finish(&mut chunks);
-    Read { chunks, outcome }
+    Answer { chunks, outcome }
 }
 
 fn delta(delta: Value) -> Value {
@@ -404,7 +404,7 @@ fn whole_bodies() {
     let check = |body: &str| {
         let mut chunks = Vec::new();
         let outcome = decoder().whole(body, &mut chunks);
-        Read { chunks, outcome }
+        Answer { chunks, outcome }
     };
     let answer = check(
         r#"{"model":"m","choices":[{"message":{"content":"Hi","tool_calls":[{"id":"a","function":{"name":"f","arguments":"{}"}}]},"finish_reason":"stop"}],"usage":{"prompt_tokens":3}}"#,
