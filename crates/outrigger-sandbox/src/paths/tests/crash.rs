@@ -122,6 +122,9 @@ fn act_without_rights(folder: &Path) {
     refused(read("closed/file").map(drop));
     refused(write("read-only"));
     refused(write("foreign/new"));
+    // What is in a closed folder of settings is not known; that it is there is.
+    let settings = roots.settings().changed_since(&Settings::default());
+    assert!(settings.contains(&".vscode"), "{settings:?}");
     // One of several names of a file: whose it is decides.
     let own = fs::metadata(folder.join("proj/twin")).unwrap().uid()
         == rustix::process::geteuid().as_raw();
@@ -143,7 +146,13 @@ fn an_ordinary_user_gets_told_what_it_may_not() {
     let mode = |path: &str, mode| {
         fs::set_permissions(at(path), fs::Permissions::from_mode(mode)).unwrap();
     };
-    for folder in ["central", "proj/sub", "proj/closed", "proj/foreign"] {
+    for folder in [
+        "central",
+        "proj/sub",
+        "proj/closed",
+        "proj/.vscode",
+        "proj/foreign",
+    ] {
         fs::create_dir_all(at(folder)).unwrap();
     }
     for file in ["sub/file", "unreadable", "read-only", "closed/file", "twin"] {
@@ -184,9 +193,11 @@ fn an_ordinary_user_gets_told_what_it_may_not() {
     mode("proj/unreadable", 0o000);
     mode("proj/read-only", 0o444);
     mode("proj/closed", 0o000);
+    mode("proj/.vscode", 0o000);
     mode("proj/foreign", 0o555);
     let output = child.output().unwrap();
     mode("proj/closed", 0o755);
+    mode("proj/.vscode", 0o755);
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(
         output.status.success() && text.contains("1 passed"),
