@@ -190,14 +190,29 @@ fn the_lists_of_hidden_characters_agree() {
         .split(|c: char| !c.is_ascii_alphanumeric())
         .filter_map(|word| u32::from_str_radix(word.strip_prefix("0x")?, 16).ok())
         .collect();
-    let ranges: Vec<(u32, u32)> = numbers.chunks_exact(2).map(|it| (it[0], it[1])).collect();
-    for c in '\0'..=char::MAX {
+    let mut listed = vec![false; 0x11_0000];
+    for range in numbers.chunks_exact(2) {
+        listed[range[0] as usize..=range[1] as usize].fill(true);
+    }
+    let mut others = Vec::new();
+    // All planes that Unicode 16 has characters in, and some of the rest.
+    let is_looked_at =
+        |c: &char| matches!(u32::from(*c) >> 16, 0..=3 | 14) || u32::from(*c) % 251 == 0;
+    for c in ('\0'..=char::MAX).filter(is_looked_at) {
         let code = u32::from(c);
-        let shown = ranges
-            .iter()
-            .any(|(first, last)| (*first..=*last).contains(&code));
+        let shown = listed[code as usize];
         assert_eq!(shown, outrigger::classifier::is_hidden(c), "U+{code:04X}");
-        let is_removed = !shown && outrigger::sandbox::deny::fold(&c.to_string()).is_empty();
-        assert!(!is_removed, "U+{code:04X}");
+        if !shown {
+            others.push(c.to_string());
+        }
+    }
+    // Many at once, for there are many: a piece that is empty is looked at again, alone.
+    let is_removed = |c: &str| outrigger::sandbox::deny::fold(c).is_empty();
+    for some in others.chunks(1_000) {
+        let folded = outrigger::sandbox::deny::fold(&some.join("/"));
+        if folded.split('/').any(str::is_empty) {
+            let removed = some.iter().find(|c| is_removed(c));
+            assert_eq!(removed, None);
+        }
     }
 }

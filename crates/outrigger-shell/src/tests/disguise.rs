@@ -302,8 +302,6 @@ fn padding_hides_nothing() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(150))]
-
     #[test]
     fn disguises_combine(
         command in prop::sample::select(&COMMANDS[..]),

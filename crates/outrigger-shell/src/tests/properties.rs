@@ -79,8 +79,6 @@ fn check(line: &str) -> Result<(), TestCaseError> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(200))]
-
     #[test]
     fn the_level_only_rises(
         pieces in prop::collection::vec((prop::sample::select(PIECES.to_vec()), any::<bool>()), 0..40)
