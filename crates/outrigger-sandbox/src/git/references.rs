@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use super::{Placeholder, PlaceholderKind, ask};
+use super::{Placeholder, PlaceholderKind, ask, has_repository};
 
 const MAX_ROOTS: usize = 64;
 
@@ -105,7 +105,7 @@ impl Cache {
 fn read(root: &Path, home: Option<&Path>, listed: &[u8]) -> References {
     // The top of the work tree, which relative paths are below: the root may be a folder in it.
     let mut folders = root.ancestors();
-    let top = folders.find(|folder| folder.join(".git").symlink_metadata().is_ok());
+    let top = folders.find(|folder| has_repository(&folder.join(".git")));
     let top = top.unwrap_or(root);
     // Files that may appear, beside those that git names.
     let own = [".git/config", ".git/config.worktree"].map(|name| top.join(name));
@@ -241,8 +241,10 @@ mod tests {
     fn paths_are_below_the_top_of_the_work_tree() {
         let place = tempfile::tempdir().unwrap();
         fs::create_dir(place.path().join(".git")).unwrap();
+        fs::write(place.path().join(".git/HEAD"), "").unwrap();
         let root = place.path().join("app");
-        fs::create_dir(&root).unwrap();
+        // As a placeholder stands there while another command runs.
+        fs::create_dir_all(root.join(".git")).unwrap();
         let listed = "file:.git/config\0core.hookspath\napp/hooks\0file:.git/config\0include.path\n../app/more\0";
         let expected = [
             ("more".to_owned(), PlaceholderKind::Settings),
