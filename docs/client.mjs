@@ -1,4 +1,4 @@
-// A frontend in forty lines: starts the daemon, reads its ready line, talks to it, answers an approval.
+// A frontend in fifty lines: starts the daemon, reads its ready line, talks to it, answers an approval.
 //
 //   node docs/client.mjs [PROGRAM]          Node.js 22; with 20, add --experimental-websocket
 //

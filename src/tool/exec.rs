@@ -37,6 +37,12 @@ pub(super) const GIT_IS_READ_ONLY: &str = "Git repositories are read-only to com
 /// What programs say of a file that they may not write, and of a folder that cannot be moved.
 const NOT_WRITTEN: [&str; 2] = ["Read-only file system", "Device or resource busy"];
 
+/// What git says where nobody has told it who commits.
+const NOBODY: &str = "Please tell me who you are";
+
+/// What to do then: its own advice leads to settings that no command may write.
+const WHO_COMMITS: &str = "the user says who commits, in a terminal of their own: git config --global user.name and user.email";
+
 impl Exec {
     /// Prepares to run programs in the project.
     ///
@@ -164,9 +170,15 @@ impl Exec {
             let hint = "\n[it had no network; where it needs one, ask for it with `network`]";
             output.content.push(Part::text(hint));
         }
-        if command.git == GitAccess::ReadOnly && output.is_error && says_read_only(&output) {
+        // Also where the line went on and its exit code is another command's.
+        if command.git == GitAccess::ReadOnly && has_line(&output, is_read_only) {
             let hint = format!("\n[{GIT_IS_READ_ONLY}]");
             output.content.push(Part::text(hint));
+        }
+        if has_line(&output, |line| line.contains(NOBODY)) {
+            output
+                .content
+                .push(Part::text(format!("\n[{WHO_COMMITS}]")));
         }
         if let Some(restored) = process.restored() {
             tracing::warn!(paths = ?restored.paths, failure = restored.failure, "a command changed what git runs");
@@ -210,11 +222,15 @@ impl Exec {
     }
 }
 
-fn says_read_only(output: &Output) -> bool {
-    let says =
-        |line: &str| line.contains(".git") && NOT_WRITTEN.iter().any(|word| line.contains(word));
+/// Whether git says in this line that it may not write. `git stash` names no file.
+fn is_read_only(line: &str) -> bool {
+    line.contains(".git") && NOT_WRITTEN.iter().any(|word| line.contains(word))
+        || line == "error: could not write index"
+}
+
+fn has_line(output: &Output, is_such: impl Fn(&str) -> bool) -> bool {
     output.content.iter().any(|part| match part {
-        Part::Text { text } => text.lines().any(says),
+        Part::Text { text } => text.lines().any(&is_such),
         Part::Image { .. } => false,
     })
 }

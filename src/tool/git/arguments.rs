@@ -117,7 +117,7 @@ fn check_subcommand(words: &Words<'_>) -> Result<(), Refusal> {
         )
     } else {
         format!(
-            "{first:?} is no subcommand that this tool runs: aliases, and subcommands that start other programs, are left to `bash`"
+            "{first:?} is no subcommand that this tool runs: aliases, and subcommands that start other programs, are the user's to run, or `bash`'s where `tools.bash.git` is \"write\""
         )
     }))
 }
@@ -126,10 +126,19 @@ fn check_options(words: &Words<'_>) -> Result<(), Refusal> {
     let subcommand = words.subcommand;
     let runs = |word: &str| {
         Err(invalid(format!(
-            "{word:?} has git run other programs, which this tool does not; use `bash` for it"
+            "{word:?} has git run other programs, which this tool does not; it is the user's to run, or `bash`'s where `tools.bash.git` is \"write\""
         )))
     };
     let rest: Vec<&str> = words.items.iter().map(|item| item.word).collect();
+    // The user's are out of sight, as `/dev/null`: where nothing keeps git from it, it would put a file in its place.
+    let is_scope = |word: &&str| {
+        let mut scopes = ["--global", "--system"].into_iter();
+        word.len() > 2 && scopes.any(|scope| scope.starts_with(word))
+    };
+    if subcommand == "config" && rest.iter().any(is_scope) {
+        let why = "settings of the user and of the system are not reached from here; the user changes them, in a terminal of their own";
+        return Err(invalid(why.to_owned()));
+    }
     for word in rest.iter().copied().take_while(|word| *word != "--") {
         if runs_programs(words, word) {
             return runs(word);
@@ -167,6 +176,8 @@ fn runs_programs(words: &Words<'_>, word: &str) -> bool {
         "commit" if "--template".starts_with(name) => true,
         _ => TABLE.harmless.contains(name),
     };
+    // Git's settings and hooks are then those that a command has put there.
+    let taken_over = subcommand == "init" && begins && "--bare".starts_with(name);
     let letters = word.strip_prefix('-').unwrap_or_default();
     let letter =
         !letters.starts_with('-') && letters.contains(|letter| words.about.runs.contains(letter));
@@ -179,6 +190,7 @@ fn runs_programs(words: &Words<'_>, word: &str) -> bool {
         "clone" | "fetch" | "pull" | "ls-remote" | "push"
     );
     (named && !harmless)
+        || taken_over
         || letter
         || (merges && words.compares())
         || (clones && (word.contains("ext::") || word.starts_with("fd::")))

@@ -302,6 +302,13 @@ async fn bash_changes_no_repository_and_names_the_git_tool() {
     let text = result["result"].as_str().unwrap();
     assert!(text.contains("Read-only file system"), "{text}");
     assert!(text.contains("use the tool `git`"), "{text}");
+    // Also where another command's exit code is the line's, and where git names no file.
+    for line in ["git add -A | cat", "echo x >> a.txt; git stash"] {
+        let result = session.bash(line).await;
+        let text = result["result"].as_str().unwrap();
+        assert!(text.contains("use the tool `git`"), "{line}: {text}");
+    }
+    plain_git(&project, &["checkout", "-q", "a.txt"]);
     let result = session.bash("git log --format=%s; ls missing").await;
     let text = result["result"].as_str().unwrap();
     assert!(text.contains("first"), "{text}");
