@@ -99,6 +99,8 @@ test("a whole exchange with an approval, and a reload in its middle", timed, () 
 test("what the model and a tool say is text, whatever it looks like", timed, () =>
   story(async (page) => {
     await say(page, "hostile");
+    // While a call runs it is open by itself, and a click would close it.
+    await page.locator("details.call[data-phase=done]").waitFor({ state: "attached" });
     await idle(page);
     await page.locator("details.call summary").click();
     const answer = page.locator(".message.assistant");
