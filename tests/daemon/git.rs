@@ -1,5 +1,6 @@
 //! The `git` tool in repositories that would have git run something.
 
+mod asking;
 mod contents;
 mod everyday;
 
@@ -197,7 +198,14 @@ const TRAPS: &[Trap] = &[
             configure(project, "diff.x.textconv", "./evil");
             std::fs::write(project.join(".gitattributes"), "*.txt diff=x\n").unwrap();
         },
-        calls: &[&["diff"], &["log", "-p"], &["show"], &["blame", "a.txt"]],
+        calls: &[
+            &["diff"],
+            &["log", "-p"],
+            &["show"],
+            &["blame", "a.txt"],
+            &["grep", "two"],
+            &["diff-tree", "-p", "HEAD~1", "HEAD"],
+        ],
     },
     Trap {
         name: "a converter in the repository's own attributes",
@@ -224,7 +232,13 @@ const TRAPS: &[Trap] = &[
             configure(project, "log.showSignature", "true");
             signed_commit(project);
         },
-        calls: &[&["log"], &["show"]],
+        calls: &[
+            &["log"],
+            &["show"],
+            &["for-each-ref", "--format=%(signature)"],
+            &["reflog"],
+            &["shortlog", "HEAD"],
+        ],
     },
     Trap {
         name: "an alias of a name that is git's",

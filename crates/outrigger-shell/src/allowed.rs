@@ -44,8 +44,10 @@ pub(super) fn operands<'i>(
         return Err(program.unproven("operands", "is given more than it may read"));
     }
     if !options.first.is_empty() {
-        let first = operands.first().and_then(|item| item.literal.as_deref());
-        if first.is_none_or(|first| !has(&options.first, first)) {
+        // What stands behind an option need not be what is done: `git stash -p list` stashes.
+        let first = items.first().and_then(|item| item.literal.as_deref());
+        let first = first.filter(|word| !word.starts_with('-'));
+        if !has(&options.first, first.unwrap_or_default()) {
             return Err(program.unproven("operands", "is not asked to list"));
         }
     }

@@ -183,6 +183,11 @@ impl Classification {
 ///
 /// Never panics; takes time in proportion to the line, which is refused beyond 128 KiB.
 pub fn classify(line: &str, surroundings: &Surroundings<'_>) -> Classification {
+    judge(line, surroundings, false)
+}
+
+/// `alone` is whether whoever runs the command adds what keeps git from showing secrets.
+fn judge(line: &str, surroundings: &Surroundings<'_>, alone: bool) -> Classification {
     let mut walk = Walk::new(surroundings);
     if line.len() > MAX_READ {
         let reason = "is longer than any shell would accept";
@@ -218,7 +223,7 @@ pub fn classify(line: &str, surroundings: &Surroundings<'_>) -> Classification {
     }
     walk.conclude();
     if walk.findings.is_empty() {
-        proof(&plain, agreed, &mut walk);
+        proof(&plain, agreed, alone, &mut walk);
     }
     let mut verdict = walk.finish(plain.is_ok());
     let key = |script| remember::key(&script, line, verdict.level);
@@ -228,10 +233,11 @@ pub fn classify(line: &str, surroundings: &Surroundings<'_>) -> Classification {
 
 /// Classifies one command that is run with exactly these words, without a shell.
 ///
-/// It is judged as the line in which each word is quoted, so that there is one judgement for both.
+/// It is judged as the line in which each word is quoted, so that there is one judgement for both. Only of git more counts
+/// as safe (`git_alone` in `tables/safe.toml`): the caller refuses files for secrets and excludes them from what it shows.
 pub fn classify_words(words: &[&str], surroundings: &Surroundings<'_>) -> Classification {
     let quoted: Vec<String> = words.iter().map(|word| quoted(word)).collect();
-    classify(&quoted.join(" "), surroundings)
+    judge(&quoted.join(" "), surroundings, true)
 }
 
 /// The word as bash reads it back, character by character; a plain one as it is.
@@ -265,7 +271,7 @@ fn faults(line: &str, plain: &Result<Script, Outside>, fault: Option<Fault>, wal
     }
 }
 
-fn proof(plain: &Result<Script, Outside>, agreed: bool, walk: &mut Walk<'_>) {
+fn proof(plain: &Result<Script, Outside>, agreed: bool, alone: bool, walk: &mut Walk<'_>) {
     match plain {
         Err(Outside::Construct(what) | Outside::Syntax(what)) => {
             let reason = format!("has {what}, so its effect is not proven");
@@ -276,7 +282,7 @@ fn proof(plain: &Result<Script, Outside>, agreed: bool, walk: &mut Walk<'_>) {
             walk.find(Warning, "readers-disagree", "", reason);
         }
         Ok(script) => {
-            let unproven = safe::prove(script, walk.surroundings).err();
+            let unproven = safe::prove(script, walk.surroundings, alone).err();
             walk.findings.extend(unproven);
         }
     }

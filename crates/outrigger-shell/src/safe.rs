@@ -63,10 +63,11 @@ impl Item {
     }
 }
 
-pub(super) fn prove(script: &Script, surroundings: &Surroundings<'_>) -> Proof {
+pub(super) fn prove(script: &Script, surroundings: &Surroundings<'_>, alone: bool) -> Proof {
     let mut prover = Prover {
         surroundings,
         scope: Scope::new(surroundings),
+        alone,
     };
     let mut stages = script.iter().flat_map(|statement| &statement.stages);
     stages.try_for_each(|stage| prover.stage(stage))
@@ -75,6 +76,7 @@ pub(super) fn prove(script: &Script, surroundings: &Surroundings<'_>) -> Proof {
 struct Prover<'a> {
     surroundings: &'a Surroundings<'a>,
     scope: Scope,
+    alone: bool,
 }
 
 impl Prover<'_> {

@@ -140,6 +140,7 @@ pub(super) struct SafeTable {
     pub(super) options: HashMap<String, Options>,
     pub(super) find: FindPredicates,
     pub(super) git: HashMap<String, Options>,
+    pub(super) git_alone: HashMap<String, Options>,
 }
 
 #[derive(Debug, Default, Deserialize)]

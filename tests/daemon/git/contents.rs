@@ -37,6 +37,13 @@ async fn history_shows_no_file_of_the_deny_list() {
         &["diff", "HEAD~2"],
         &["diff", "HEAD~2", "HEAD~1", "--", ":(glob)**"],
         &["grep", KEY, "HEAD~1"],
+        &["grep", "--cached", KEY],
+        &["grep", "-h", "-e", KEY],
+        &["grep", KEY, "--", "*e*", ":/"],
+        &["grep", "-i", "the-", "HEAD~1", "HEAD", "--", ":(glob)**"],
+        &["diff-tree", "-p", "HEAD~2", "HEAD~1"],
+        &["diff-tree", "-p", "--root", "-r", "HEAD~1", "--", "*e*"],
+        &["reflog", "show", "--stat"],
     ] {
         let result = call(&provider, &mut client, words).await;
         let shown = result["result"].as_str().unwrap();

@@ -11,7 +11,8 @@ impl Prover<'_> {
             return Err(first.unproven("git", "has no subcommand"));
         };
         let name = subcommand.literal()?;
-        let Some(options) = TABLE.safe.git.get(name) else {
+        let alone = TABLE.safe.git_alone.get(name).filter(|_| self.alone);
+        let Some(options) = alone.or_else(|| TABLE.safe.git.get(name)) else {
             let reason = if name.starts_with('-') {
                 "is an option for all of git"
             } else {
@@ -20,12 +21,17 @@ impl Prover<'_> {
             return Err(subcommand.unproven("git", reason));
         };
         for item in rest {
-            // `%G…` in a format has signatures checked, which runs a program.
-            if item.literal()?.contains("%G") {
+            // `%G…` and `%(signature)` in a format have signatures checked, which runs a program.
+            let text = item.literal()?;
+            if text.contains("%G") || text.contains("%(") && text.contains("signature") {
                 return Err(item.unproven("git", "runs the signature checker"));
             }
         }
         for item in operands(rest, options, subcommand)? {
+            // What the caller excludes by its path has another one in `HEAD:folder`.
+            if alone.is_some() && item.literal()?.find(':') > Some(0) {
+                return Err(item.unproven("git", "may name a folder of a revision"));
+            }
             self.each(item, Self::pathspec)?;
         }
         // `-L1,5:file` names a file as well.

@@ -1,7 +1,9 @@
 //! What is just proven safe beside what just is not, and by which rule.
 
-use super::judge;
-use crate::DangerLevel;
+use std::path::Path;
+
+use super::{judge, secrets};
+use crate::{DangerLevel, Surroundings, classify_words};
 
 /// A line, and the rule that keeps it from being safe.
 const EDGES: &[(&str, Option<&str>)] = &[
@@ -92,4 +94,51 @@ fn what_is_proven_ends_where_it_should() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Whoever runs git without a shell keeps secrets from it: more of it only reads. In a line of a shell nothing changes.
+#[test]
+fn git_alone_may_read_more_than_in_a_line() {
+    let surroundings = Surroundings {
+        project_root: Path::new("/home/ada/project"),
+        central_root: Path::new("/home/ada/outrigger/projects/project"),
+        home: None,
+        trusted_program: &|_| true,
+        unhidden: None,
+        secrets: secrets(),
+    };
+    for (line, is_safe) in [
+        ("git grep -n x", true),
+        ("git grep -e a::b HEAD -- :/src", true),
+        ("git grep x HEAD:.docker", false),
+        ("git grep x HEAD -- .env", false),
+        ("git grep -nOless x", false),
+        ("git grep --open-files-in-pager x", false),
+        ("git grep --op=less x", false),
+        ("git grep --textconv x", false),
+        ("git grep --no-index x", false),
+        ("git reflog", true),
+        ("git reflog expire", false),
+        ("git reflog show -p", false),
+        ("git reflog --format=%G?", false),
+        ("git for-each-ref --format %(signature)", false),
+        ("git shortlog -sn", true),
+        ("git shortlog --output=x", false),
+        ("git stash show", true),
+        ("git stash -u show", false),
+        ("git stash", false),
+        ("git stash show -p", false),
+        ("git worktree", false),
+        ("git worktree list x", false),
+        ("git diff-tree -p HEAD~1 HEAD", true),
+        ("git diff-tree -p HEAD~1:.docker HEAD:.docker", false),
+        ("git diff-tree --ext-diff -p HEAD", false),
+        ("git diff-tree --textconv -p HEAD", false),
+    ] {
+        let words: Vec<&str> = line.split(' ').collect();
+        let alone = classify_words(&words, &surroundings).level;
+        assert_eq!(alone == DangerLevel::Safe, is_safe, "{line}");
+        assert!(judge(line).level >= alone, "{line}");
+        assert_ne!(judge(line).level, DangerLevel::Safe, "{line}");
+    }
 }

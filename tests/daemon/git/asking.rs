@@ -1,0 +1,94 @@
+//! Which calls of git the user is asked for, and what those are told that cannot succeed.
+
+use super::{plain_git, repository};
+use crate::support::{Client, Daemon, Provider};
+
+/// Calls that only read, as people make them.
+const READING: &[&str] = &[
+    "blame -L 1,1 a.txt",
+    "branch -a",
+    "branch --contains HEAD",
+    "branch -vv",
+    "cat-file -p HEAD:a.txt",
+    "check-ignore -v left-out.txt",
+    "count-objects -vH",
+    "describe --tags --always",
+    "diff-tree --no-commit-id --name-only -r HEAD",
+    "diff-tree -p HEAD~1 HEAD",
+    "for-each-ref --sort=-committerdate --format=%(refname:short) refs/heads",
+    "grep -e two -A 2",
+    "grep -in TWO HEAD -- a.txt",
+    "grep two",
+    "ls-files --others --exclude-standard",
+    "ls-tree -r --name-only HEAD",
+    "merge-base HEAD HEAD~1",
+    "name-rev HEAD",
+    "reflog",
+    "reflog -n 2 --date=iso",
+    "reflog show main",
+    "remote -v",
+    "rev-list --count HEAD",
+    "rev-parse --abbrev-ref HEAD",
+    "shortlog -sne HEAD",
+    "show-ref --heads --hash",
+    "stash list",
+    "stash show",
+    "stash show --name-only stash@{0}",
+    "tag",
+    "tag -l v* --sort=-creatordate",
+    "worktree list --porcelain",
+];
+
+/// Calls beside these that run something, write, or show contents without a pathspec.
+const ASKED: &[&str] = &[
+    "diff-tree --stdin -p",
+    "diff-tree --output=shown.txt HEAD~1 HEAD",
+    "for-each-ref --format=%(signature)",
+    "grep --no-index two",
+    "grep --recurse-submodules two",
+    "grep --untracked two",
+    "grep -e two HEAD:src",
+    "grep -f a.txt two",
+    "log --format=%GG",
+    "reflog delete HEAD@{1}",
+    "reflog expire --all",
+    "shortlog --output=shown.txt HEAD",
+    "stash drop",
+    "stash list -p",
+    "stash show -p",
+    "worktree add tree",
+    "worktree prune",
+];
+
+async fn is_asked(provider: &Provider, client: &mut Client, words: &str) -> bool {
+    let words: Vec<&str> = words.split(' ').collect();
+    let before = client.all("chat:tool-confirm").len();
+    let result = super::call(provider, client, &words).await;
+    let asked = client.all("chat:tool-confirm").len() > before;
+    assert!(asked || result["status"] == "success", "{words:?} {result}");
+    asked
+}
+
+#[tokio::test]
+async fn what_only_reads_is_not_asked_for_and_what_stands_beside_it_is() {
+    let provider = Provider::start().await;
+    let daemon = Daemon::start(&provider).await;
+    repository(&daemon);
+    let project = daemon.project();
+    plain_git(&project, &["tag", "v1"]);
+    plain_git(&project, &["stash"]);
+    daemon.file(".git/info/exclude", "left-out.txt\n");
+    let mut client = daemon.connect().await;
+    if client.seen[0]["payload"]["sandbox"]["mode"] == "none" {
+        return;
+    }
+    let mut wrong = Vec::new();
+    for (calls, expected) in [(READING, false), (ASKED, true)] {
+        for words in calls {
+            if is_asked(&provider, &mut client, words).await != expected {
+                wrong.push(*words);
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
