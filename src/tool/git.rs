@@ -23,6 +23,7 @@ use super::{Refusal, Tool};
 use crate::classifier::classify_words;
 use crate::config::BashConfig;
 use crate::message::{DangerLevel, ToolCategory};
+use crate::sandbox::Mode;
 use crate::sandbox::environment::git_alone;
 use crate::sandbox::paths::RootName;
 
@@ -53,6 +54,10 @@ pub fn git(exec: Exec, config: BashConfig, home: Option<PathBuf>) -> impl Tool {
 fn prepare(commands: &Commands, input: Input) -> Result<ProgramCall, Refusal> {
     let roots = commands.exec.roots();
     let arguments = Arguments::read(input.args, roots)?;
+    if arguments.only_configures && commands.exec.sandbox().known_mode() == Some(Mode::Full) {
+        let why = "the repository's settings (.git/config) are read-only here, remotes among them; the user changes them, in a terminal of their own";
+        return Err(Refusal::Invalid(why.to_owned()));
+    }
     let own = arguments.words.iter().map(String::as_str);
     let words: Vec<&str> = std::iter::once("git").chain(own).collect();
     // The tool refuses and excludes files of the deny list by itself.

@@ -22,6 +22,8 @@ pub(super) struct Arguments {
     /// would run, files of the deny list excluded.
     pub(super) hardened: Vec<String>,
     pub(super) access: GitAccess,
+    /// Whether it does nothing but change settings of the repository.
+    pub(super) only_configures: bool,
 }
 
 impl Arguments {
@@ -54,10 +56,23 @@ impl Arguments {
         };
         Ok(Self {
             hardened: hardened(&read),
+            only_configures: only_configures(&read),
             paths,
             access,
             words,
         })
+    }
+}
+
+fn only_configures(words: &Words<'_>) -> bool {
+    let elsewhere = |option: &str| option.starts_with("-f") || option.starts_with("--f");
+    match (words.subcommand, words.first()) {
+        ("remote", "add" | "remove" | "rename" | "rm" | "set-branches" | "set-url") => true,
+        ("config", "--add" | "--unset" | "set" | "unset") => !words.options().any(elsewhere),
+        ("config", key) => {
+            key.contains('.') && words.items.len() > 1 && words.options().next().is_none()
+        }
+        _ => false,
     }
 }
 

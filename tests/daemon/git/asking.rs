@@ -1,6 +1,9 @@
 //! Which calls of git the user is asked for, and what those are told that cannot succeed.
 
-use super::{plain_git, repository};
+use serde_json::json;
+
+use super::{git, output, perform, plain_git, repository};
+use crate::support::provider::Turn;
 use crate::support::{Client, Daemon, Provider};
 
 /// Calls that only read, as people make them.
@@ -91,4 +94,40 @@ async fn what_only_reads_is_not_asked_for_and_what_stands_beside_it_is() {
         }
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+/// A setting that stays as it is needs no question; what can be changed has one.
+#[tokio::test]
+async fn settings_that_stay_as_they_are_are_not_asked_for() {
+    let provider = Provider::start().await;
+    let daemon = Daemon::start(&provider).await;
+    repository(&daemon);
+    let mut client = daemon.connect().await;
+    if client.seen[0]["payload"]["sandbox"]["mode"] != "full" {
+        return;
+    }
+    let before = output(&daemon.project(), &["config", "--local", "--list"]);
+    for (words, refused) in [
+        (&["config", "user.name", "Ada Lovelace"][..], true),
+        (&["config", "set", "user.name", "Ada"], true),
+        (&["config", "--unset", "core.bare"], true),
+        (&["remote", "add", "origin", "https://example.org/x"], true),
+        (&["remote", "set-url", "origin", "x"], true),
+        (&["config", "user.name"], false),
+        (&["config", "--list"], false),
+        (&["config", "set", "-f", "own.cfg", "a.b", "c"], false),
+        (&["config", "-f", "own.cfg", "a.b", "d"], false),
+    ] {
+        let asked = client.all("chat:tool-confirm").len();
+        let result = super::call(&provider, &mut client, words).await;
+        let text = result["result"].as_str().unwrap();
+        let says = text.contains("read-only here") && text.contains("terminal of their own");
+        assert_eq!(says, refused, "{words:?} {result}");
+        let was_asked = client.all("chat:tool-confirm").len() > asked;
+        assert_eq!(was_asked, !refused, "{words:?} {result}");
+    }
+    let after = output(&daemon.project(), &["config", "--local", "--list"]);
+    assert_eq!(before, after);
+    let own = std::fs::read_to_string(daemon.project().join("own.cfg")).unwrap();
+    assert!(own.contains("b = d"), "{own}");
 }
