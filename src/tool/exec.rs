@@ -37,11 +37,23 @@ pub(super) const GIT_IS_READ_ONLY: &str = "Git repositories are read-only to com
 /// What programs say of a file that they may not write, and of a folder that cannot be moved.
 const NOT_WRITTEN: [&str; 2] = ["Read-only file system", "Device or resource busy"];
 
-/// What git says where nobody has told it who commits.
-const NOBODY: &str = "Please tell me who you are";
+/// What git says, and what to do then: its own advice leads to settings that no command may write, or is none.
+const ADVICE: [(&str, &str); 5] = [
+    (
+        "Please tell me who you are",
+        "the user says who commits, in a terminal of their own: git config --global user.name and user.email",
+    ),
+    ("transport 'file' not allowed", NO_REMOTE),
+    ("does not appear to be a git repository", NO_REMOTE),
+    ("No configured push destination", NO_REMOTE),
+    (
+        "transport 'https' not allowed",
+        "it had no network; ask for it with `network`",
+    ),
+];
 
-/// What to do then: its own advice leads to settings that no command may write.
-const WHO_COMMITS: &str = "the user says who commits, in a terminal of their own: git config --global user.name and user.email";
+/// A name that is no remote's is a folder to git.
+const NO_REMOTE: &str = "no remote of that name is configured, or it is a folder, which git does not reach without `network`; `git remote -v` lists the remotes: name one of them or a URL; the user adds one, in a terminal of their own: git remote add NAME URL";
 
 impl Exec {
     /// Prepares to run programs in the project.
@@ -175,10 +187,11 @@ impl Exec {
             let hint = format!("\n[{GIT_IS_READ_ONLY}]");
             output.content.push(Part::text(hint));
         }
-        if has_line(&output, |line| line.contains(NOBODY)) {
-            output
-                .content
-                .push(Part::text(format!("\n[{WHO_COMMITS}]")));
+        for (said, advice) in ADVICE {
+            if has_line(&output, |line| line.contains(said)) {
+                let hint = format!("\n[{advice}]");
+                output.content.push(Part::text(hint));
+            }
         }
         if let Some(restored) = process.restored() {
             tracing::warn!(paths = ?restored.paths, failure = restored.failure, "a command changed what git runs");

@@ -131,3 +131,29 @@ async fn settings_that_stay_as_they_are_are_not_asked_for() {
     let own = std::fs::read_to_string(daemon.project().join("own.cfg")).unwrap();
     assert!(own.contains("b = d"), "{own}");
 }
+
+#[tokio::test]
+async fn a_remote_that_is_not_configured_is_said_to_be_that() {
+    let provider = Provider::start().await;
+    let daemon = Daemon::start(&provider).await;
+    repository(&daemon);
+    let mut client = daemon.connect().await;
+    let remotes = "no remote of that name is configured";
+    for (words, network, expected) in [
+        (&["push", "origin", "main"][..], false, remotes),
+        (&["push", "origin", "main"], true, remotes),
+        (&["fetch", "nowhere"], false, remotes),
+        (&["pull", "origin", "main"], true, remotes),
+        (&["push"], true, remotes),
+        (
+            &["fetch", "https://example.org/x"],
+            false,
+            "ask for it with `network`",
+        ),
+    ] {
+        let turn = Turn::call("git", &json!({ "args": words, "network": network }));
+        let result = perform(&provider, &mut client, turn).await;
+        let text = result["result"].as_str().unwrap();
+        assert!(text.contains(expected), "{words:?} {text}");
+    }
+}
