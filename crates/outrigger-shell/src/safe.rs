@@ -44,7 +44,7 @@ impl Item {
     }
 
     pub(super) fn not_allowed(&self) -> Finding {
-        self.unproven("option", "is an option that is not allowed")
+        self.unproven("option", "is an option that is not known to only read")
     }
 
     pub(super) fn literal(&self) -> Proof<&str> {

@@ -157,3 +157,23 @@ async fn a_remote_that_is_not_configured_is_said_to_be_that() {
         assert!(text.contains(expected), "{words:?} {text}");
     }
 }
+
+/// What is asked for may run: the reason does not say that it may not.
+#[tokio::test]
+async fn the_reason_of_a_question_is_true_of_a_call_that_then_runs() {
+    let provider = Provider::start().await;
+    let daemon = Daemon::start(&provider).await;
+    repository(&daemon);
+    let mut client = daemon.connect().await;
+    let turn = git(&["tag", "-a", "v2", "-m", "two"]);
+    let result = perform(&provider, &mut client, turn).await;
+    let confirm = client.all("chat:tool-confirm")[0].to_string();
+    assert!(confirm.contains("not known to only read"), "{confirm}");
+    assert!(!confirm.contains("not allowed"), "{confirm}");
+    // Whoever tests may have no name for git; then it is that which is said.
+    let text = result["result"].as_str().unwrap();
+    assert!(
+        result["status"] == "success" || text.contains("who commits"),
+        "{result}"
+    );
+}
