@@ -46,7 +46,8 @@ fn replace(old: &Old, content: &str) -> Revision {
         Old::Text(_) | Old::Opaque => "replaced",
     };
     let (lines, bytes) = (content.lines().count(), content.len());
-    let mut report = format!("{done}, {lines} lines, {bytes} bytes");
+    let s = |count| if count == 1 { "" } else { "s" };
+    let mut report = format!("{done}, {lines} line{}, {bytes} byte{}", s(lines), s(bytes));
     let mut fitting = form;
     if form.encode(&content).is_err() {
         let name = form.encoding.name();

@@ -35,7 +35,7 @@ async fn files_are_created_with_their_folders_and_replaced() {
     let output = world
         .call(&write, json!({"path": "a/b/f", "content": "z\n"}))
         .await;
-    assert_eq!(text(&output), "a/b/f: replaced, 1 lines, 2 bytes");
+    assert_eq!(text(&output), "a/b/f: replaced, 1 line, 2 bytes");
     let output = world
         .call(&write, json!({"path": "a/b/f", "content": "z\n"}))
         .await;
