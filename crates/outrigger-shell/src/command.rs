@@ -9,6 +9,7 @@ use super::scope::{Scope, Value};
 use super::table::{TABLE, cluster, has, is_option};
 use super::tree;
 use super::walk::Walk;
+use super::words::subscript;
 use super::{DangerLevel, SimpleCommand, Word, paths};
 
 #[derive(Clone, Copy)]
@@ -140,6 +141,18 @@ impl Walk<'_> {
                 Peeled::Text(text) => self.code(&text, scope, it.input),
             }
         }
+        for mark in TABLE.marks.get(it.program).into_iter().flatten() {
+            let lines = it.input.likely().into_iter().flat_map(str::lines);
+            for arg in it.rest.iter().cloned().chain(lines.map(Arg::literal)) {
+                for code in arg.text.split(mark).skip(1) {
+                    self.code(&arg.with(code), scope, it.input);
+                }
+            }
+        }
+        let counts = TABLE.programs.evaluating.contains(it.program)
+            || scope.bodies.contains_key(&it.first.text);
+        let counted = it.rest.iter().filter(|_| counts);
+        counted.for_each(|arg| self.subscript(&arg.text, scope));
         for rule in TABLE.rules(it.program, it.rest) {
             self.find(rule.level, &rule.id, &shown(it.args), &rule.reason);
         }
@@ -170,6 +183,17 @@ impl Walk<'_> {
         }
     }
 
+    /// What is in a subscript runs where bash counts with the text or takes it for a name.
+    pub(super) fn subscript(&mut self, text: &str, scope: &Scope) {
+        if let Some(inside) = subscript(text) {
+            self.text(
+                &format!(": <<_\n{inside}\n_"),
+                &mut scope.clone(),
+                &Feed::default(),
+            );
+        }
+    }
+
     fn shell(&mut self, it: &Invocation<'_>, scope: &mut Scope) {
         self.signs.shell = true;
         for file in it.values(&["--rcfile", "--init-file"]) {
@@ -186,7 +210,7 @@ impl Walk<'_> {
             if taint_of(parameters).hidden() || it.input.taint.hidden() && script.unknown {
                 self.hidden(it.args);
             }
-        } else if call.standard_input || script.text == "-" || script.text.starts_with("/dev/") {
+        } else if call.standard_input || script.text == "-" || paths::is_input(&script.text) {
             self.program_text(it, scope);
         } else {
             self.run_file(script, it.args, scope);
@@ -235,7 +259,7 @@ impl Walk<'_> {
             "at" | "batch" => self.program_text(it, scope),
             "source" | "." => {
                 if let Some(file) = it.operands().next() {
-                    if file.text.starts_with("/dev/") {
+                    if paths::is_input(&file.text) {
                         self.program_text(it, scope);
                     }
                     self.run_file(file, it.args, scope);
@@ -252,6 +276,7 @@ impl Walk<'_> {
                 }
             }
             "read" | "mapfile" | "readarray" => {
+                self.subscript(it.input.likely().unwrap_or_default(), scope);
                 let several = it.operands().count() > 1;
                 for name in it.operands() {
                     scope.bind(&name.text, read_value(it.input, several));

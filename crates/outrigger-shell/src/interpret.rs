@@ -6,6 +6,7 @@
 use super::command::Invocation;
 use super::expand::Arg;
 use super::flow::taint_of;
+use super::paths::is_input;
 use super::peel::{joined, option_values};
 use super::plain::is_name;
 use super::scope::Scope;
@@ -27,7 +28,7 @@ impl Walk<'_> {
             if let Some(inner) = module.and_then(|at| it.rest.get(at + 1..)) {
                 self.command(inner, it.input, scope);
             }
-            let reads = script.is_none_or(|arg| arg.text.starts_with("/dev/")) || it.names(&["-"]);
+            let reads = script.is_none_or(|arg| is_input(&arg.text)) || it.names(&["-"]);
             let mut given: Vec<&str> = texts.iter().map(|text| text.text.as_str()).collect();
             if texts.is_empty() && module.is_none() && reads {
                 if it.input.taint.hidden() {

@@ -90,6 +90,11 @@ pub(super) fn data_device(arg: &Arg, scope: &Scope) -> bool {
     parts.next().is_some_and(|dev| dev == "dev") && parts.next().is_some_and(is_data)
 }
 
+/// Whether a program that is given the path reads what it would read without it.
+pub(super) fn is_input(path: &str) -> bool {
+    path.starts_with("/dev/") || path == "/proc/self/fd/0"
+}
+
 pub(super) fn network_path(arg: &Arg) -> bool {
     arg.text.contains("/dev/tcp/") || arg.text.contains("/dev/udp/")
 }

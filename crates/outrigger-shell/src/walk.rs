@@ -205,6 +205,7 @@ impl<'a> Walk<'a> {
             CompoundKind::Each { variable, words } => {
                 words.iter().for_each(|word| self.nested(word, scope, feed));
                 let values = expand_all(words, scope);
+                values.iter().for_each(|it| self.subscript(&it.text, scope));
                 inner.bind(variable, Value::of(&values));
                 inner.in_loop = true;
             }
@@ -294,6 +295,8 @@ impl<'a> Walk<'a> {
                 self.text(&text, scope, &Feed::default());
             }
         }
+        let texts = value.choices.iter();
+        texts.for_each(|it| self.subscript(it, scope));
         let value = match scope.value(&assignment.name) {
             // What it holds and this behind it: what that makes is not followed.
             Some(old) if assignment.appends => Value::any(None, old.taint.join(value.taint)),

@@ -233,6 +233,11 @@ impl Builder<'_> {
             // All of an array is several words even in quotes.
             return Atom::parameter(name, quoted && !whole);
         }
+        if let Some(prompt) = text.strip_suffix("@P") {
+            // What the value holds is expanded once more.
+            let script = read(&format!("eval \"echo ${{{prompt}}}\""), self.depth).script;
+            return Atom::Output { script, quoted };
+        }
         let sign = rest.trim_start_matches(':');
         let operator = match sign.chars().next() {
             Some('-' | '?') => Some(Operator::Otherwise),
@@ -274,6 +279,8 @@ impl Builder<'_> {
                         quoted: true,
                     });
                 }
+                // Bash counts with what is quoted here, and runs what is in its subscripts.
+                "raw_string" if subscript(self.source(node)).is_some() => self.fail(Fault::Syntax),
                 // The grammar does not look into patterns.
                 "regex" | "extglob_pattern"
                     if ["`", "$("].iter().any(|it| self.source(node).contains(it)) =>
@@ -284,6 +291,12 @@ impl Builder<'_> {
             }
         }
     }
+}
+
+/// Returns what is behind a `[` where bash would expand it in a text that it counts with or takes for a name: `a[$(…)]`.
+pub(super) fn subscript(text: &str) -> Option<&str> {
+    let (_, inside) = text.split_once('[')?;
+    Some(inside).filter(|it| it.contains(['$', '`']))
 }
 
 /// Whether a node is a part of a word that stands for something else than its text.

@@ -39,7 +39,7 @@ const LINES: [&str; 9] = [
     "echo 'rm -rf src' | sh",
 ];
 
-const WRAPPERS: [&str; 26] = [
+const WRAPPERS: [&str; 27] = [
     "env ",
     "env A=1 ",
     "env -u A ",
@@ -59,6 +59,7 @@ const WRAPPERS: [&str; 26] = [
     "xargs -0 ",
     "watch ",
     "strace -f ",
+    "uclampset -m 1 ",
     "A=1 ",
     "A='b c' B=2 ",
     "> /dev/null ",
@@ -272,6 +273,20 @@ fn commands_run_by_options_keep_their_level() {
         "script -c % x",
         "flock -c % x",
         "vim -c % x",
+        "vim -es '+!@' +q",
+        "vim -es -c 'r !@'",
+        "ex -s <<< '!@'",
+        "ed <<< '!@'",
+        "less '+!@' x",
+        "strace -o '|@' ls",
+        "gdb -batch -ex 'shell @'",
+        "sqlite3 x '.shell @'",
+        "sqlite3 x <<< '.sh @'",
+        "psql -c '\\! @'",
+        "mapfile -c 1 -C % a < x",
+        "readarray -C % a < x",
+        "compgen -C % x",
+        "compgen -W '$(@)'",
         "ssh -o ProxyCommand=% host",
         "split --filter=% x",
         "npx -c %",
@@ -279,6 +294,46 @@ fn commands_run_by_options_keep_their_level() {
     for command in COMMANDS {
         for runner in runners {
             check(command, &nest(runner, command));
+        }
+    }
+}
+
+/// Bash runs what is in a subscript where it takes a text for a number or a name.
+#[test]
+fn commands_in_subscripts_keep_their_level() {
+    let evaluating = [
+        "[[ -v 'a[$(@)]' ]]",
+        "test -v 'a[$(@)]'",
+        "[ -v \"a[\\$(@)]\" ]",
+        "let 'a[$(@)]'",
+        "let 'x=a[b[0]+`@`]'",
+        "printf -v 'a[$(@)]' x",
+        "unset 'a[$(@)]'",
+        "wait -n -p 'a[$(@)]'",
+        "read 'a[$(@)]' <<< x",
+        "declare -i x='a[$(@)]'",
+        "declare 'a[$(@)]=1'",
+        "x='a[$(@)]'; echo $((x))",
+        "x='a[${y:-$(@)}]'; ((x))",
+        "x='a[`@`]'; [[ x -eq 0 ]]",
+        "x='a[$''(@)]'; echo $[x]",
+        "x=('a[$(@)]'); echo $((x[0]))",
+        "X='a[$(@)]' bash -c 'echo $((X))'",
+        "env 'X=a[$(@)]' bash -c 'echo $((X))'",
+        "bash -c 'echo $(($1))' _ 'a[$(@)]'",
+        "read x <<< 'a[$(@)]'; echo $((x))",
+        "echo 'a[$(@)]' | while read x; do echo $((x)); done",
+        "for i in 'a[$(@)]'; do echo $((i)); done",
+        "set -- 'a[$(@)]'; echo $(($1))",
+        "f() { echo $(($1)); }; f 'a[$(@)]'",
+        "echo $(( 'a[$(@)]' ))",
+        "x=abc; echo ${x:'a[$(@)]'}",
+        "echo ${a['x[$(@)]']}",
+        "a['x[$(@)]']=1",
+    ];
+    for command in COMMANDS {
+        for evaluates in evaluating {
+            check(command, &nest(evaluates, command));
         }
     }
 }
