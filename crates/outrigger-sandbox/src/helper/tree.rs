@@ -72,13 +72,18 @@ fn by_children_files(first: Vec<RawPid>, mut visit: impl FnMut(RawPid)) {
 
 /// The children of all threads of a process; `None` when the process is gone or the kernel has no such file.
 fn children(pid: RawPid) -> Option<Vec<RawPid>> {
-    let mut found = Vec::new();
-    for thread in fs::read_dir(format!("/proc/{pid}/task")).ok()? {
-        let list = fs::read_to_string(thread.ok()?.path().join("children")).ok()?;
+    let threads = fs::read_dir(format!("/proc/{pid}/task")).ok()?;
+    // One that ends meanwhile has no file any more, and the process goes on without it.
+    let lists = threads.flatten().filter_map(|thread| {
+        let path = thread.path().join("children");
+        fs::read_to_string(path).ok()
+    });
+    lists.fold(None, |found, list| {
+        let mut found: Vec<RawPid> = found.unwrap_or_default();
         let pids = list.split_whitespace();
         found.extend(pids.filter_map(|pid| pid.parse::<RawPid>().ok()));
-    }
-    Some(found)
+        Some(found)
+    })
 }
 
 /// For kernels without the `children` file: every process whose parents lead here.
@@ -130,6 +135,26 @@ mod tests {
         ] {
             assert_eq!(number_in(stat, PARENT), parent, "{stat:?}");
         }
+    }
+
+    /// Of this process, whose threads are tests that end at any time.
+    #[test]
+    fn a_thread_that_ends_hides_no_children() {
+        let mut child = std::process::Command::new("/bin/cat")
+            .stdin(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        let number: RawPid = child.id().try_into().unwrap();
+        let own = std::process::id().try_into().unwrap();
+        let ending = || drop(std::thread::spawn(|| {}));
+        let seen = std::iter::repeat_with(|| {
+            ending();
+            children(own).is_some_and(|found| found.contains(&number))
+        });
+        let always = seen.take(2_000).all(|is_seen| is_seen);
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(always);
     }
 
     #[test]
