@@ -149,10 +149,12 @@ impl Walk<'_> {
                 }
             }
         }
-        let counts = TABLE.programs.evaluating.contains(it.program)
-            || scope.bodies.contains_key(&it.first.text);
-        let counted = it.rest.iter().filter(|_| counts);
-        counted.for_each(|arg| self.subscript(&arg.text, scope));
+        let programs = &TABLE.programs;
+        if programs.evaluating.contains(it.program) || scope.bodies.contains_key(&it.first.text) {
+            for arg in it.rest {
+                self.subscript(&arg.text, scope);
+            }
+        }
         for rule in TABLE.rules(it.program, it.rest) {
             self.find(rule.level, &rule.id, &shown(it.args), &rule.reason);
         }
@@ -186,11 +188,9 @@ impl Walk<'_> {
     /// What is in a subscript runs where bash counts with the text or takes it for a name.
     pub(super) fn subscript(&mut self, text: &str, scope: &Scope) {
         if let Some(inside) = subscript(text) {
-            self.text(
-                &format!(": <<_\n{inside}\n_"),
-                &mut scope.clone(),
-                &Feed::default(),
-            );
+            // A here-document is expanded as a subscript is: no words are made of it, and quotes mean nothing.
+            let line = format!(": <<_\n{inside}\n_");
+            self.text(&line, &mut scope.clone(), &Feed::default());
         }
     }
 

@@ -255,6 +255,15 @@ fn broken_lines_keep_their_level() {
     }
 }
 
+/// Checks each command within each of these lines.
+fn check_in(lines: &[&str]) {
+    for command in COMMANDS {
+        for line in lines {
+            check(command, &nest(line, command));
+        }
+    }
+}
+
 #[test]
 fn commands_run_by_options_keep_their_level() {
     let runners = [
@@ -291,11 +300,7 @@ fn commands_run_by_options_keep_their_level() {
         "split --filter=% x",
         "npx -c %",
     ];
-    for command in COMMANDS {
-        for runner in runners {
-            check(command, &nest(runner, command));
-        }
-    }
+    check_in(&runners);
 }
 
 /// Bash runs what is in a subscript where it takes a text for a number or a name.
@@ -331,11 +336,7 @@ fn commands_in_subscripts_keep_their_level() {
         "echo ${a['x[$(@)]']}",
         "a['x[$(@)]']=1",
     ];
-    for command in COMMANDS {
-        for evaluates in evaluating {
-            check(command, &nest(evaluates, command));
-        }
-    }
+    check_in(&evaluating);
 }
 
 #[test]
