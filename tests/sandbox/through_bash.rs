@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use outrigger::config::{BashConfig, GitPolicy, NetworkPolicy, SandboxPolicy};
+use outrigger::config::{
+    BashConfig, BashLimits, GitPolicy, NetworkPolicy, PortList, SandboxPolicy,
+};
 use outrigger::message::Part;
 use outrigger::sandbox::Mode;
 use outrigger::sandbox::paths::Roots;
@@ -38,13 +40,26 @@ async fn run(world: &World, mode: Mode, line: &str) -> String {
     .map(|(name, value)| (name.to_owned(), value));
     let exec = Exec::new(sandbox, Arc::new(roots), parent, &[], CAP);
     let config = BashConfig {
+        parallel: false,
         enabled: true,
         timeout: PATIENCE,
         max_timeout: PATIENCE,
         network: NetworkPolicy::Off,
+        ports: PortList::Any,
+        hosts: Vec::new(),
         sandbox: SandboxPolicy::Auto,
         git: GitPolicy::Read,
         tmp_size: outrigger::sandbox::PRIVATE_BYTES,
+        read_only: Vec::new(),
+        read_write: Vec::new(),
+        caches: Vec::new(),
+        limits: BashLimits {
+            memory: None,
+            cpu: None,
+            processes: 512,
+            file_size: 1 << 30,
+            disk: outrigger::sandbox::POD_BYTES,
+        },
     };
     let tool = bash(exec, config, Some(home));
     let input = json!({ "command": line });
@@ -57,6 +72,8 @@ async fn run(world: &World, mode: Mode, line: &str) -> String {
             seen: &Arc::default(),
             redactor: &outrigger::telemetry::Redactor::default(),
             quota: &Arc::default(),
+            pod: &std::sync::OnceLock::new(),
+            background: None,
             visible: Arc::new(|_| true),
             user: None,
         })

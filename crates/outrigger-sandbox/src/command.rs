@@ -1,12 +1,15 @@
 //! What a tool asks for when it starts a program: the program, its surroundings and what it may reach.
 
 use std::collections::BTreeMap;
+use std::fmt;
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use tokio::sync::{mpsc, oneshot};
 
-use super::Held;
+use super::{Held, Pod};
 
 /// TCP ports a command with the network on may connect to: ssh, http, https, git.
 pub const DEFAULT_PORTS: [u16; 4] = [22, 80, 443, 9418];
@@ -45,8 +48,47 @@ pub struct Command {
     pub repositories: Vec<PathBuf>,
     /// Limits of the kernel for each of its processes.
     pub limits: Limits,
-    /// Gives it a directory of its own as `TMPDIR` and `XDG_RUNTIME_DIR`, removed when it ends.
+    /// Gives it a directory of its own as `TMPDIR` and `XDG_RUNTIME_DIR`, removed when it ends. A pod's are used where there
+    /// is one.
     pub private_tmp: bool,
+    /// What it shares with other commands, from [`Mode::Fallback`](super::Mode) on.
+    #[serde(skip)]
+    pub pod: Option<Pod>,
+    /// Who decides which hosts it may connect to, with [`Network::Outgoing`]; `None`: all.
+    #[serde(skip)]
+    pub hosts: Option<mpsc::Sender<HostQuestion>>,
+}
+
+/// A command wants to connect to a host.
+///
+/// The daemon looks the name up after the answer, and connects to nothing that is private to a network or a machine: a
+/// name can lead anywhere.
+#[derive(Debug)]
+pub struct HostQuestion {
+    /// The host, as the command named it.
+    pub host: Host,
+    /// The TCP port.
+    pub port: u16,
+    /// The answer; dropping it refuses.
+    pub answer: oneshot::Sender<bool>,
+}
+
+/// A host that a command names.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Host {
+    /// In lower case, without a dot at the end.
+    Name(String),
+    /// Where it has looked up no name.
+    Address(IpAddr),
+}
+
+impl fmt::Display for Host {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Name(name) => f.write_str(name),
+            Self::Address(address) => address.fmt(f),
+        }
+    }
 }
 
 impl Command {
@@ -67,6 +109,8 @@ impl Command {
             repositories: Vec::new(),
             limits: Limits::default(),
             private_tmp: true,
+            pod: None,
+            hosts: None,
         }
     }
 }
@@ -89,13 +133,23 @@ pub enum GitAccess {
 /// Whether a command may talk to the network.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Network {
-    /// No socket but a local one among its own processes.
+    /// Loopback of its own, or of its pod, where there are namespaces; below that no socket but a local one among its own
+    /// processes.
     Off,
-    /// TCP to the given ports of any host (where the kernel can tell ports apart), and UDP.
-    On {
-        /// See [`DEFAULT_PORTS`]. The daemon's own port is always taken out.
-        ports: Vec<u16>,
-    },
+    /// The same, and connections to other machines, which the daemon makes for it: TCP to these ports, and names looked up.
+    /// Without a pod, and where there are no namespaces, as [`Network::Host`]; not at all where `hosts` decides.
+    Outgoing(Ports),
+    /// The machine's network: TCP to these ports of any host (where the kernel can tell ports apart), and UDP.
+    Host(Ports),
+}
+
+/// TCP ports that a command may connect to. The daemon's own is always taken out.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Ports {
+    /// All of them.
+    Any,
+    /// These. See [`DEFAULT_PORTS`].
+    Only(Vec<u16>),
 }
 
 /// What a command reads from.
@@ -107,22 +161,46 @@ pub enum Stdin {
     Piped,
 }
 
-/// Limits for each process of a command; `None` leaves what the daemon has.
+/// Limits of a command: of each of its processes, and of all together where there is a control group. `None` leaves what the
+/// daemon has.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limits {
-    /// Processor time, rounded up to whole seconds; then SIGXCPU, one second later SIGKILL.
+    /// Processor time of each process, rounded up to whole seconds; then SIGXCPU, one second later SIGKILL.
     pub cpu: Option<Duration>,
     /// Largest file it may write, in bytes. Default 2 GiB.
     pub file_size: Option<u64>,
-    /// Processes and threads of the command. Default 512; no effect for uid 0 unless a cgroup is delegated.
+    /// Processes and threads of the command. Default 512; no effect for uid 0 without a control group.
     pub processes: Option<u64>,
     /// Open files. Default 4096.
     pub open_files: Option<u64>,
-    /// Private writable memory, in bytes. Default 3 GiB. Memory that processes share is not counted.
+    /// Private writable memory of each process, in bytes, where no control group counts that of all. Default 3 GiB. Memory
+    /// that processes share is not counted.
     pub data: Option<u64>,
-    /// Memory of all processes of the command together, in bytes, where a cgroup is delegated; `None` is three quarters
+    /// Memory of all processes of the command together, in bytes, where there is a control group; `None` is three quarters
     /// of the machine's.
     pub memory: Option<u64>,
+    /// Processor time of all its processes together, in percent of one processor, where there is a control group.
+    pub cpu_percent: Option<u64>,
+}
+
+impl Limits {
+    /// Returns the memory of all its processes together, in bytes.
+    pub fn total_memory(&self) -> u64 {
+        self.memory.unwrap_or_else(three_quarters_of_the_machine)
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn three_quarters_of_the_machine() -> u64 {
+    let machine = rustix::system::sysinfo();
+    let bytes = machine.totalram.saturating_mul(machine.mem_unit.into());
+    bytes / 4 * 3
+}
+
+/// Nothing bounds it there.
+#[cfg(not(target_os = "linux"))]
+fn three_quarters_of_the_machine() -> u64 {
+    u64::MAX
 }
 
 impl Default for Limits {
@@ -134,6 +212,7 @@ impl Default for Limits {
             open_files: Some(4096),
             data: Some(3 << 30),
             memory: None,
+            cpu_percent: None,
         }
     }
 }

@@ -49,10 +49,26 @@ impl Held {
         real::open_from(folders.map(|it| (it.path(), it.dir.as_fd())), path)
     }
 
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        real::is_same(&self.dir, &other.dir).unwrap_or(false)
+    }
+
     /// Whether another folder is at its path by now.
     pub(crate) fn is_moved(&self) -> bool {
         let there = real::open(&self.path);
         !there.is_ok_and(|there| real::is_same(&there, &self.dir).unwrap_or(false))
+    }
+}
+
+/// By the path alone: commands are not confined there.
+#[cfg(not(target_os = "linux"))]
+impl Held {
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        self.path == other.path
+    }
+
+    pub(crate) fn is_moved(&self) -> bool {
+        !self.path.canonicalize().is_ok_and(|real| real == self.path)
     }
 }
 

@@ -17,9 +17,10 @@ mod limits;
 mod mounts;
 mod namespaces;
 mod opened;
+mod overlays;
 mod placeholders;
 mod places;
-pub(super) mod raw;
+pub(crate) mod raw;
 mod removal;
 mod seccomp;
 mod supervisor;
@@ -29,15 +30,18 @@ mod worker;
 use std::fmt;
 use std::fs::File;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use self::control::Control;
+use self::namespaces::Pod;
 use self::opened::Opened;
 use self::placeholders::Placeholders;
 use super::layers::{SetupError, Step};
-use super::policy::{Cleanup, Notice, Policy};
-use super::{Mode, Stdin};
+use super::policy::{Cleanup, Notice, Policy, Work};
+use super::process::Reached;
+use super::{Mode, Network, Stdin, cgroup};
 
 /// Exit code of a helper that could not do its work; what went wrong is in the notice it sent.
 const FAILED: u8 = 126;
@@ -80,22 +84,30 @@ pub fn main() -> ExitCode {
             return ExitCode::from(FAILED);
         }
     };
-    let policy = task.policy.as_ref();
+    let policy = task.policy();
     let input = match policy.map(|policy| policy.command.stdin) {
         Some(Stdin::Piped) => descriptors.next().map(File::from),
         Some(Stdin::Null) | None => None,
     };
+    let pod = policy
+        .filter(|policy| policy.joins_pod)
+        .map(|policy| Pod::receive(&mut descriptors, policy.has_pod_mounts))
+        .transpose();
+    let is_told =
+        policy.is_some_and(|policy| matches!(policy.command.network, Network::Outgoing(_)));
+    let calls = is_told.then(|| descriptors.next()).flatten();
     let places = policy.map(|policy| policy.places.clone());
     let received = Opened::receive(places.unwrap_or_default(), &mut descriptors)
         .during(Step::Prepare, "receiving the folders of the command");
     let mut placeholders = Placeholders::default();
     let outcome = received.and_then(|opened| {
+        let pod = pod.during(Step::Prepare, "receiving the namespaces of the pod")?;
         placeholders = Placeholders::take(&task.cleanup.placeholders, &opened).during(
             Step::Prepare,
             "keeping names that git reads from the command",
         )?;
-        match policy {
-            Some(policy) => {
+        match &task.work {
+            Work::Command(policy) => {
                 prepare(input).during(Step::Prepare, "preparing the helper")?;
                 // Opened before the view of the file system changes; the worker alone joins it, so that it can be
                 // removed here.
@@ -103,16 +115,19 @@ pub fn main() -> ExitCode {
                     let list = File::options().write(true).open(group.join("cgroup.procs"));
                     list.during(Step::Cgroup, group.display())
                 };
-                let group = task.cleanup.cgroup.as_ref().map(open).transpose()?;
+                let groups = task.cleanup.cgroups.iter().map(open);
+                let groups = groups.collect::<Result<Vec<_>, _>>()?;
                 run(Launch {
                     policy,
                     opened: &opened,
+                    pod: pod.as_ref(),
+                    calls: calls.as_ref(),
                     control: &control,
-                    group: group.as_ref(),
+                    groups: &groups,
                 })
             }
-            // Another helper was killed; this one tidies up.
-            None => Ok(()),
+            Work::Pod(overlays) => Pod::make(&control, overlays),
+            Work::Cleanup => Ok(()),
         }
     });
     let code = match outcome {
@@ -123,6 +138,10 @@ pub fn main() -> ExitCode {
         }
     };
     placeholders.release();
+    let reached = cgroup::reached(&task.cleanup.cgroups);
+    if reached != Reached::default() {
+        control.send(&Notice::Reached(reached));
+    }
     control.send(&Notice::Dead {});
     clean_up(&task.cleanup);
     code
@@ -132,9 +151,13 @@ pub fn main() -> ExitCode {
 struct Launch<'a> {
     policy: &'a Policy,
     opened: &'a Opened,
+    /// Where it lives, if not in namespaces of its own.
+    pod: Option<&'a Pod>,
+    /// Who is told of its calls of `connect`.
+    calls: Option<&'a OwnedFd>,
     control: &'a Control,
-    /// The list of processes of its control group.
-    group: Option<&'a File>,
+    /// The lists of processes of its control groups.
+    groups: &'a [File],
 }
 
 fn run(launch: Launch<'_>) -> Result<(), SetupError> {
@@ -148,10 +171,8 @@ fn clean_up(cleanup: &Cleanup) {
     if let Some(directory) = &cleanup.private_tmp {
         removal::remove(directory);
     }
-    if let Some(group) = &cleanup.cgroup {
-        // Empty by now; the directory of a group is removed with what looks like files in it.
-        std::fs::remove_dir(group).unwrap_or_default();
-    }
+    // Empty by now.
+    cgroup::remove(&cleanup.cgroups);
 }
 
 /// Puts the program's input in place and turns deaf, to the Ctrl-C of the daemon's terminal among others.

@@ -4,12 +4,16 @@
 //! the layers of the [`Mode`] and kills the whole tree when the command or the daemon ends. [`paths`] opens files beneath
 //! the roots, [`deny`] says which of them are secret. Whether a command may run at all is decided elsewhere.
 
+mod addresses;
+pub mod caches;
 #[cfg(target_os = "linux")]
 mod cgroup;
 #[cfg(target_os = "linux")]
 mod closed;
 pub mod command;
 pub mod deny;
+#[cfg(target_os = "linux")]
+mod descriptors;
 pub mod environment;
 #[cfg(target_os = "linux")]
 mod git;
@@ -17,14 +21,22 @@ mod held;
 #[cfg(target_os = "linux")]
 pub mod helper;
 mod layers;
+#[cfg(target_os = "linux")]
+mod outgoing;
 pub mod output;
 pub mod paths;
+#[cfg(target_os = "linux")]
+mod pod;
+#[cfg(not(target_os = "linux"))]
+#[path = "pod/portable.rs"]
+mod pod;
 #[cfg(target_os = "linux")]
 mod policy;
 mod probe;
 pub mod process;
 pub mod programs;
 pub mod python;
+mod quota;
 #[cfg(target_os = "linux")]
 mod real;
 pub mod secret;
@@ -38,9 +50,15 @@ use std::sync::{Arc, OnceLock};
 use serde::{Deserialize, Serialize};
 use tokio::sync::OnceCell;
 
-pub use command::{Command, DEFAULT_PORTS, GitAccess, Limits, Network, Stdin};
+pub use addresses::is_public;
+pub use command::{
+    Command, DEFAULT_PORTS, GitAccess, Host, HostQuestion, Limits, Network, Ports, Stdin,
+};
 pub use held::Held;
-pub use process::{Exit, Process, Restored, SpawnError};
+pub use layers::{HeldBy, LimitsReport, Ungrouped};
+pub use pod::Pod;
+pub use process::{Exit, Process, Reached, Restored, SpawnError};
+pub use quota::Overfull;
 
 #[cfg(target_os = "linux")]
 pub use git::is_tracked;
@@ -89,8 +107,10 @@ pub struct SandboxReport {
     pub landlock: Option<LandlockReport>,
     /// Whether a command without the network is kept off it: `off`, or `unenforced`.
     pub network: &'static str,
-    /// Why the stronger modes are not the one in use, each by name; nothing if the strongest is.
-    pub why_not_full: Option<String>,
+    /// What holds commands to their limits.
+    pub limits: LimitsReport,
+    /// Why the stronger modes are not the one in use; nothing if the strongest is.
+    pub refused: Vec<(Mode, String)>,
 }
 
 /// How much of Landlock the kernel has. What an older one lacks is closed by the system call filter where that can.
@@ -117,10 +137,18 @@ pub struct Settings {
     pub temporary: PathBuf,
     /// Most bytes in each of the private file systems of [`Mode::Full`], which are in memory: temporary files, the home.
     pub private_bytes: usize,
+    /// Most bytes that the folders of a pod hold together.
+    pub pod_bytes: u64,
+    /// Folders below the home that the commands of a pod see there in [`Mode::Full`], and change in a copy of the pod's;
+    /// absolute and canonical. See [`caches`].
+    pub caches: Vec<PathBuf>,
 }
 
 /// Default of [`Settings::private_bytes`].
 pub const PRIVATE_BYTES: usize = 256 << 20;
+
+/// Default of [`Settings::pod_bytes`].
+pub const POD_BYTES: u64 = 2 << 30;
 
 impl Settings {
     /// Returns settings for the running daemon: itself as the helper, the strongest mode, the system's temporary directory.
@@ -133,6 +161,8 @@ impl Settings {
             home: home.map(|home| canonical(&home)),
             temporary: canonical(&temporary),
             private_bytes: PRIVATE_BYTES,
+            pod_bytes: POD_BYTES,
+            caches: Vec::new(),
         }
     }
 
@@ -239,6 +269,31 @@ impl Sandbox {
         // The next one.
         self.expect_command();
         Ok(process)
+    }
+
+    /// Returns a new pod, for commands that share loopback, a home and temporary files ([`Command::pod`]).
+    pub fn pod(&self) -> Pod {
+        process::pod(&self.shared)
+    }
+
+    /// Returns for each cache whether commands may add to it here, or only read it. Makes a pod to find out; nothing in modes
+    /// below [`Mode::Full`], where no cache is seen.
+    ///
+    /// # Errors
+    /// [`SpawnError`], where no pod can be made.
+    pub async fn try_caches(&self) -> Result<Vec<(PathBuf, bool)>, SpawnError> {
+        match self.probed().await.mode {
+            Mode::Full if !self.shared.settings.caches.is_empty() => {
+                process::try_caches(&self.shared).await
+            }
+            _ => Ok(Vec::new()),
+        }
+    }
+
+    /// Removes the folders of pods that an earlier process left when it was killed. Does file I/O, and must be called within
+    /// a runtime.
+    pub fn sweep(&self) {
+        process::sweep(&self.shared);
     }
 
     /// Makes ready for a command that comes at once or soon, while its caller looks up what it needs.

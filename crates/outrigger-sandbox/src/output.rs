@@ -27,6 +27,10 @@ use super::process::{Exit, Process};
 /// ([`super::spill::QUOTA_BYTES`]).
 pub const TOTAL_BYTES: u64 = 128 * 1024 * 1024;
 
+/// Bytes of both streams that are read in a second of a command that is [followed](follow). Reading costs the daemon
+/// processor time, for as long as the command runs.
+pub const FOLLOW_RATE: u32 = 4 * 1024 * 1024;
+
 /// One read from a pipe; as much as a pipe of Linux holds by default.
 const READ_BYTES: usize = 64 * 1024;
 
@@ -101,15 +105,65 @@ pub async fn collect<R>(
     stop: impl Future<Output = R>,
     on_text: impl FnMut(Stream, &str),
 ) -> Output<R> {
+    read(process, Bound::Total(total_bytes), stop, on_text).await
+}
+
+/// The same for a command that may write for as long as it runs: it is not killed for that, but read at
+/// [`FOLLOW_RATE`] at most, and waits when it writes faster, as on a slow terminal.
+pub async fn follow<R>(
+    process: &mut Process,
+    stop: impl Future<Output = R>,
+    on_text: impl FnMut(Stream, &str),
+) -> Output<R> {
+    read(process, Bound::Rate(FOLLOW_RATE), stop, on_text).await
+}
+
+/// What keeps a command that never stops writing from taking all there is.
+#[derive(Debug, Clone, Copy)]
+enum Bound {
+    /// It is killed after so many bytes.
+    Total(u64),
+    /// So many bytes are read in a second.
+    Rate(u32),
+}
+
+impl Bound {
+    fn is_passed(self, bytes: u64) -> bool {
+        matches!(self, Self::Total(most) if bytes > most)
+    }
+
+    /// When reading goes on after a piece of so many bytes; `None` for at once.
+    fn resumes_after(self, bytes: usize) -> Option<Instant> {
+        match self {
+            Self::Total(_) => None,
+            Self::Rate(rate) => {
+                let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
+                Some(Instant::now() + Duration::from_secs(1) * bytes / rate)
+            }
+        }
+    }
+}
+
+async fn read<R>(
+    process: &mut Process,
+    bound: Bound,
+    stop: impl Future<Output = R>,
+    on_text: impl FnMut(Stream, &str),
+) -> Output<R> {
     let mut stop = pin!(stop);
     let stdout = pieces(Stream::Stdout, process.stdout.take());
     let mut pieces = select(stdout, pieces(Stream::Stderr, process.stderr.take()));
     let mut texts = Texts::new(on_text);
     let mut ended = Ended::Exited;
     let mut kill_at: Option<Instant> = None;
+    let mut resume_at: Option<Instant> = None;
     let exit = loop {
         tokio::select! {
-            Some(piece) = pieces.next() => texts.push(piece).await,
+            Some(piece) = pieces.next(), if resume_at.is_none() => {
+                resume_at = bound.resumes_after(piece.1.len());
+                texts.push(piece).await;
+            }
+            Some(()) = OptionFuture::from(resume_at.map(sleep_until)) => resume_at = None,
             exit = process.wait() => break exit,
             reason = &mut stop, if matches!(ended, Ended::Exited) => {
                 process.terminate();
@@ -121,7 +175,7 @@ pub async fn collect<R>(
                 kill_at = None;
             }
         }
-        if !matches!(ended, Ended::Flooded) && texts.total_bytes() > total_bytes {
+        if !matches!(ended, Ended::Flooded) && bound.is_passed(texts.total_bytes()) {
             process.kill();
             ended = Ended::Flooded;
         }

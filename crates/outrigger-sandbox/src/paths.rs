@@ -17,6 +17,7 @@ use super::deny::{self, Access};
 use failure::{forbidden, outside};
 use secrets::Known;
 
+mod changes;
 mod contents;
 mod failure;
 mod hidden;
@@ -28,9 +29,10 @@ mod settings;
 mod tree;
 mod walk;
 
+pub use changes::{Change, Changes, MAX_NAMED, Tree};
 pub use contents::MAX_FILE_BYTES;
 pub use failure::PathError;
-pub use root::{RootsError, of_the_system};
+pub use root::{RootsError, of_the_system, refused_to_commands};
 pub use settings::Settings;
 pub use tree::{Entry, EntryKind, Step, Visited};
 pub use walk::{Found, Located};
@@ -51,6 +53,17 @@ pub enum RootName {
     Project,
     /// The project's folder in central storage.
     Central,
+    /// A further folder for commands, by its number. No tool for files reaches it.
+    Further(usize),
+}
+
+/// What commands may do in a further folder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reach {
+    /// They read what is there.
+    ReadOnly,
+    /// They change it.
+    ReadWrite,
 }
 
 /// The folders that tools may touch.
@@ -58,6 +71,7 @@ pub enum RootName {
 pub struct Roots {
     project: Root,
     central: Root,
+    further: Vec<(Root, Reach)>,
     home: Option<PathBuf>,
     /// Locked for a walk or one question, never across an await.
     secrets: Mutex<Known>,
@@ -121,9 +135,34 @@ impl Roots {
         Ok(Self {
             project: Root::open(RootName::Project, project, home)?,
             central: Root::open(RootName::Central, central, home)?,
+            further: Vec::new(),
             home: home.map(Path::to_owned),
             secrets: Mutex::default(),
         })
+    }
+
+    /// Adds further folders for commands. Tools for files do not reach them, and secrets are hidden in them, too.
+    pub fn with_further(mut self, folders: &[(PathBuf, Reach)]) -> Result<Self, RootsError> {
+        for (path, reach) in folders {
+            let name = RootName::Further(self.further.len());
+            let root = Root::open(name, path, self.home.as_deref())?;
+            self.further.push((root, *reach));
+        }
+        Ok(self)
+    }
+
+    /// Returns the further folders as they are open.
+    pub fn further(&self) -> impl Iterator<Item = (Held, Reach)> {
+        let held = |root: &Root| Held::new(&root.path, Arc::clone(&root.dir));
+        self.further
+            .iter()
+            .map(move |(root, reach)| (held(root), *reach))
+    }
+
+    /// Whether an absolute path lies in a further folder, by its text.
+    pub fn is_in_further(&self, path: &Path) -> bool {
+        let mut spellings = self.further.iter().flat_map(|(root, _)| &root.spellings);
+        spellings.any(|spelling| path.starts_with(spelling))
     }
 
     /// Returns a root's path without symbolic links.
@@ -138,6 +177,19 @@ impl Roots {
             .into()
     }
 
+    /// Returns whether both are open on the same folders, wherever those are by now.
+    pub fn is_same(&self, other: &Self) -> bool {
+        let held = self.held();
+        held.iter()
+            .zip(&other.held())
+            .all(|(one, other)| one.is_same(other))
+    }
+
+    /// Returns whether both folders are still at their paths, with no link on the way.
+    pub fn is_in_place(&self) -> bool {
+        !self.held().iter().any(Held::is_moved)
+    }
+
     /// Maps a requested path to a root, by its text alone; refuses what is outside both roots or on the deny list.
     ///
     /// Relative paths are below the project; absolute ones must begin with a root, component by component; `~` is the
@@ -147,7 +199,7 @@ impl Roots {
         let path = self.expand_home(requested)?;
         let outside = || outside(requested);
         let (root, relative) = if path.is_absolute() {
-            self.strip(&path).ok_or_else(outside)?
+            self.strip(&path, false).ok_or_else(outside)?
         } else {
             (RootName::Project, path)
         };
@@ -172,7 +224,9 @@ impl Roots {
     pub fn spelling(&self, root: RootName, relative: &str) -> String {
         match root {
             RootName::Project => relative.to_owned(),
-            RootName::Central => self.central.path.join(relative).to_string_lossy().into(),
+            RootName::Central | RootName::Further(_) => {
+                self.root(root).path.join(relative).to_string_lossy().into()
+            }
         }
     }
 
@@ -186,12 +240,24 @@ impl Roots {
         match name {
             RootName::Project => &self.project,
             RootName::Central => &self.central,
+            // There is no such number but those that were given to one.
+            RootName::Further(number) => {
+                let further = self.further.get(number);
+                further.map_or(&self.central, |(root, _)| root)
+            }
         }
     }
 
-    fn strip(&self, path: &Path) -> Option<(RootName, PathBuf)> {
+    /// Returns the root that an absolute path is below; `further` says whether those for commands count.
+    fn strip(&self, path: &Path, further: bool) -> Option<(RootName, PathBuf)> {
+        let further = self
+            .further
+            .iter()
+            .map(|(root, _)| root)
+            .filter(move |_| further);
         [&self.project, &self.central]
             .into_iter()
+            .chain(further)
             .flat_map(|root| root.spellings.iter().map(move |spelling| (root, spelling)))
             .filter_map(|(root, spelling)| {
                 let rest = path.strip_prefix(spelling).ok()?;
@@ -229,6 +295,16 @@ impl Root {
             hidden: hidden::Memory::default(),
         })
     }
+}
+
+/// Returns a path with the links of what exists of it resolved. Does file I/O.
+pub fn real_path(path: &Path) -> PathBuf {
+    path.ancestors()
+        .find_map(|above| {
+            let real = above.canonicalize().ok()?;
+            Some(real.join(path.strip_prefix(above).ok()?))
+        })
+        .unwrap_or_else(|| path.to_owned())
 }
 
 /// Refuses what no system call should ever see.

@@ -1,8 +1,8 @@
 //! What the daemon and its helper process say to each other: the policy one way, notices the other way.
 //!
 //! The helper's standard input is a stream socket. Its first message is one byte that carries descriptors: the
-//! [`Task`] as JSON in a memory file, the program's standard input if it is a pipe, and one for each of
-//! [`Policy::places`]. After that the daemon sends [`TERMINATE`]; the end of the stream means "kill everything",
+//! [`Task`] as JSON in a memory file, the program's standard input if it is a pipe, two or three of a pod's namespaces, a socket on
+//! which the daemon waits for the command's calls of `connect`, and one for each of [`Policy::places`]. After that the daemon sends [`TERMINATE`]; the end of the stream means "kill everything",
 //! whether the daemon asked for it or died. The helper answers with one [`Notice`] per line.
 
 use std::path::PathBuf;
@@ -11,7 +11,8 @@ use serde::{Deserialize, Serialize};
 
 use super::git::Placeholder;
 use super::layers::{Layers, SetupError};
-use super::{Command, Exit, Mode};
+use super::process::Reached;
+use super::{Command, Exit, Mode, Network};
 
 /// Asks the helper to send SIGTERM to every process of the command.
 pub(super) const TERMINATE: u8 = b'T';
@@ -22,8 +23,9 @@ pub(super) const MAX_NOTICE_BYTES: usize = 64 * 1024;
 /// Most places below held folders that a command may be given: the roots, and what an operator names for a server.
 pub(super) const MAX_PLACES: usize = 64;
 
-/// Most descriptors of the first message: the task, the input and the places. The kernel takes 253.
-pub(super) const MAX_DESCRIPTORS: usize = 2 + MAX_PLACES;
+/// Most descriptors of the first message: the task, the input, three of a pod, the socket and the places. The kernel takes
+/// 253.
+pub(super) const MAX_DESCRIPTORS: usize = 6 + MAX_PLACES;
 
 /// Directories that are empty file systems of the command's own in full mode, which it may write to. So is the home.
 pub(super) const PRIVATE: [&str; 3] = ["/tmp", "/var/tmp", "/dev/shm"];
@@ -31,20 +33,48 @@ pub(super) const PRIVATE: [&str; 3] = ["/tmp", "/var/tmp", "/dev/shm"];
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Task {
-    /// The command; nothing where another helper died and only its cleanup is to be done.
-    pub(super) policy: Option<Policy>,
+    pub(super) work: Work,
     pub(super) cleanup: Cleanup,
 }
 
-#[derive(Debug, Clone, Serialize, Deserialize)]
+/// What a helper is for.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) enum Work {
+    /// To run a command.
+    Command(Box<Policy>),
+    /// To make the namespaces of a pod and send a [`PodMade`] with descriptors: of the user namespace, of the network, of
+    /// the mount namespace, where there are overlays, of a UDP socket on port 53 of 127.0.0.1, and of TCP sockets that
+    /// listen on 127.0.0.1 and, where there is IPv6, on ::1.
+    Pod(Vec<Overlay>),
+    /// For nothing but the cleanup: another helper died, or a pod is no longer needed.
+    Cleanup,
+}
+
+impl Task {
+    pub(super) fn cleanup(cleanup: Cleanup) -> Self {
+        Self {
+            work: Work::Cleanup,
+            cleanup,
+        }
+    }
+
+    pub(super) fn policy(&self) -> Option<&Policy> {
+        match &self.work {
+            Work::Command(policy) => Some(policy),
+            Work::Pod(_) | Work::Cleanup => None,
+        }
+    }
+}
+
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Cleanup {
     /// Names that are taken while the command runs.
     pub(super) placeholders: Vec<Placeholder>,
-    /// The command's own temporary directory, removed at the end.
+    /// The command's own temporary directory, or a pod's folder; removed at the end.
     pub(super) private_tmp: Option<PathBuf>,
-    /// The command's own control group, made by the daemon; the helper joins it and removes it.
-    pub(super) cgroup: Option<PathBuf>,
+    /// The command's own control groups, made by the daemon; the worker joins them and the helper removes them.
+    pub(super) cgroups: Vec<PathBuf>,
 }
 
 impl Cleanup {
@@ -54,6 +84,46 @@ impl Cleanup {
             std::fs::remove_dir(path).unwrap_or_default();
         }
     }
+}
+
+/// A folder of the user's in an overlay: what is there is seen, and what is written goes to `upper`. All absolute and
+/// canonical.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Overlay {
+    pub(super) lower: PathBuf,
+    pub(super) upper: PathBuf,
+    /// On the file system of `upper`; the kernel's own.
+    pub(super) work: PathBuf,
+    /// Where both are seen as one, in the mount namespace of the pod.
+    pub(super) merged: PathBuf,
+}
+
+/// What a helper says of the namespaces that it made.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(super) struct PodMade {
+    /// Whether there is a mount namespace among the descriptors.
+    pub(super) mounts: bool,
+    /// For each overlay why there is none; empty where it was made.
+    pub(super) overlays: Vec<String>,
+}
+
+/// A cache of the user's that a command sees below its home.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct SeenCache {
+    /// Where it is, and is seen.
+    pub(super) place: PathBuf,
+    /// The overlay that is seen; the user's own, read-only, where there is none.
+    pub(super) merged: Option<PathBuf>,
+}
+
+/// The folders of a pod: absolute, canonical, on a disk where there is one.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct PodFolders {
+    pub(super) home: PathBuf,
+    /// Seen as `/tmp`.
+    pub(super) tmp: PathBuf,
+    /// Seen as `/var/tmp`.
+    pub(super) var_tmp: PathBuf,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -85,6 +155,16 @@ pub(super) struct Policy {
     pub(super) places: Vec<PathBuf>,
     /// The user's home, hidden in full mode.
     pub(super) home: Option<PathBuf>,
+    /// The folders that it shares with other commands; in full mode they are its home and temporary files.
+    pub(super) pod: Option<PodFolders>,
+    /// Whether it lives in the user namespace and the network of a pod, which came as descriptors.
+    pub(super) joins_pod: bool,
+    /// Whether a mount namespace came, too, to begin with.
+    pub(super) has_pod_mounts: bool,
+    /// The caches that it sees, in full mode.
+    pub(super) caches: Vec<SeenCache>,
+    /// Where the file of the resolver is, and what it says to the command, where the daemon looks names up for it.
+    pub(super) resolver: Option<(PathBuf, String)>,
     /// What is pinned in full mode, outer places first.
     pub(super) pins: Vec<Pin>,
     /// The command's own temporary directory; in full mode it is made in the command's own `/tmp`.
@@ -93,6 +173,13 @@ pub(super) struct Policy {
     pub(super) private_bytes: usize,
     /// The newest version of Landlock's rules to use.
     pub(super) landlock: u8,
+}
+
+impl Policy {
+    /// Returns whether the command's network is a namespace of its own, with a loopback and no way out.
+    pub(super) fn has_own_network(&self) -> bool {
+        self.mode == Mode::Full && !matches!(self.command.network, Network::Host(_))
+    }
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -104,6 +191,8 @@ pub(super) enum Notice {
     Started { group: Option<i32> },
     /// A step failed and the program did not start.
     Failed(SetupError),
+    /// What its control groups counted. Comes when no process of the command is left.
+    Reached(Reached),
     /// No process of the command is left. Always sent; what follows is tidying up.
     Dead {},
     /// The program ended; its tree is dead or about to be killed by the kernel.

@@ -1,26 +1,29 @@
 //! Finds out what the machine can enforce, by running an empty script in each mode until one works: containers, security
 //! modules and system settings refuse what the kernel could do.
 
-use super::layers::Layers;
+use super::layers::{Layers, LimitsReport};
 use super::{Command, LandlockReport, Mode, SandboxReport, Shared, process};
 
 /// Tries the modes from the ceiling down.
 pub(super) async fn probe(shared: &Shared) -> SandboxReport {
-    let mut reasons = Vec::new();
+    let mut refused = Vec::new();
     for mode in [Mode::Full, Mode::Fallback, Mode::Limits] {
         if mode > shared.settings.ceiling {
-            reasons.push(format!("{mode}: switched off by the configuration"));
+            refused.push((mode, "switched off by the configuration".to_owned()));
             continue;
         }
         match attempt(shared, mode).await {
-            Ok(layers) => return report(mode, layers, &reasons),
+            Ok(layers) => {
+                let limits = process::limits(shared, layers).await;
+                return report(mode, layers, limits, refused);
+            }
             Err(reason) => {
                 tracing::info!(%mode, reason, "sandbox mode does not work here");
-                reasons.push(format!("{mode}: {reason}"));
+                refused.push((mode, reason));
             }
         }
     }
-    report(Mode::None, Layers::default(), &reasons)
+    report(Mode::None, Layers::default(), LimitsReport::NONE, refused)
 }
 
 #[cfg(target_os = "linux")]
@@ -64,7 +67,12 @@ fn missing(mode: Mode, abi: u8) -> Vec<&'static str> {
         .collect()
 }
 
-fn report(mode: Mode, layers: Layers, why_not: &[String]) -> SandboxReport {
+fn report(
+    mode: Mode,
+    layers: Layers,
+    limits: LimitsReport,
+    refused: Vec<(Mode, String)>,
+) -> SandboxReport {
     let commands = [
         ("namespaces", layers.namespaces),
         ("landlock", layers.landlock.is_some()),
@@ -83,7 +91,8 @@ fn report(mode: Mode, layers: Layers, why_not: &[String]) -> SandboxReport {
             true => "off",
             false => "unenforced",
         },
-        why_not_full: (!why_not.is_empty()).then(|| why_not.join("; ")),
+        limits,
+        refused,
     }
 }
 

@@ -10,7 +10,7 @@ use portable as platform;
 #[cfg(target_os = "linux")]
 use supervised as platform;
 
-pub(super) use platform::{State, prepare_helper, spawn};
+pub(super) use platform::{State, limits, pod, prepare_helper, spawn, sweep, try_caches};
 
 use std::io;
 use std::path::PathBuf;
@@ -52,7 +52,7 @@ pub enum SpawnError {
 
 impl SpawnError {
     #[cfg(target_os = "linux")]
-    fn refused(step: Step, reason: impl std::fmt::Display) -> Self {
+    pub(crate) fn refused(step: Step, reason: impl std::fmt::Display) -> Self {
         Self::Refused(format!("({step:?}): {reason}"))
     }
 }
@@ -89,6 +89,15 @@ pub struct Restored {
     pub paths: Vec<String>,
     /// What could not be changed back, the first of it, and why.
     pub failure: Option<String>,
+}
+
+/// Which of its limits a command ran into, as far as a control group counted that.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reached {
+    /// The kernel killed at least one of its processes: together they had all the memory they may have.
+    pub memory: bool,
+    /// No further process or thread was started.
+    pub processes: bool,
 }
 
 /// A running command. Dropping it kills every process of it.

@@ -128,11 +128,20 @@ impl Spill {
 
     /// Begins to keep an output. Nothing is written yet.
     pub fn record(&self) -> Recorded {
+        self.begin(None)
+    }
+
+    /// Begins to keep the last bytes of an output, at least `most` of them; the oldest make room. Nothing is written yet.
+    pub fn record_last(&self, most: u64) -> Recorded {
+        self.begin(Some(most))
+    }
+
+    fn begin(&self, most: Option<u64>) -> Recorded {
         let number = self.writer.next.fetch_add(1, Ordering::Relaxed);
         let owner = self.owner;
         let begun = self
             .writer
-            .offer(0, move |state| state.begin(number, owner));
+            .offer(0, move |state| state.begin(number, owner, most));
         Recorded {
             spill: self.clone(),
             number,
@@ -209,16 +218,26 @@ impl Recorded {
         self.spill.writer.send(move |state| state.finish(number));
     }
 
-    /// Returns up to `limit` bytes of one stream from `offset` on. Blocks until the disk has answered.
+    /// Returns up to `limit` bytes of one stream from `offset` on, or from the first one that is kept. Blocks until the
+    /// disk has answered.
     ///
     /// A character is never cut: a range begins with the character that `offset` lies in, ends before one that would
     /// go beyond `limit`, and holds one at least. Past the end it is empty.
     pub fn read(&self, offset: u64, limit: usize) -> Result<Range, Gone> {
+        self.range(offset, limit, false)
+    }
+
+    /// The same of both streams, as they came; [`Range::stream`] is the first one's.
+    pub fn read_both(&self, offset: u64, limit: usize) -> Result<Range, Gone> {
+        self.range(offset, limit, true)
+    }
+
+    fn range(&self, offset: u64, limit: usize, across: bool) -> Result<Range, Gone> {
         let (reply, range) = mpsc::sync_channel(1);
         let number = self.number;
         self.spill.writer.send(move |state| {
             // Who asked may be gone.
-            drop(reply.try_send(state.read(number, offset, limit)));
+            drop(reply.try_send(state.read(number, offset, limit, across)));
         });
         range.recv().unwrap_or(Err(Gone))
     }

@@ -2,16 +2,14 @@
 //! sign that the daemon is gone.
 
 use std::fs::File;
-use std::io::{self, IoSliceMut, Read, Seek, Write};
-use std::mem::MaybeUninit;
+use std::io::{self, Read, Seek, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 
-use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags};
-
 use super::{During, SetupError, raw};
+use crate::descriptors;
 use crate::layers::Step;
-use crate::policy::{MAX_DESCRIPTORS, Notice, Task};
+use crate::policy::{Notice, PodMade, Task};
 
 pub(super) struct Control {
     socket: UnixStream,
@@ -39,34 +37,28 @@ impl Control {
         &self,
     ) -> Result<(Task, impl Iterator<Item = OwnedFd> + use<>), SetupError> {
         let receiving = "receiving the policy";
-        let descriptors = self.receive_descriptors();
-        let mut descriptors = descriptors.during(Step::Prepare, receiving)?.into_iter();
+        let received = descriptors::receive(&self.socket, &mut [0]);
+        let (_, descriptors) = received.during(Step::Prepare, receiving)?;
+        let mut descriptors = descriptors.into_iter();
         let memory = descriptors.next().ok_or("no descriptor came with it");
         let memory = memory.during(Step::Prepare, receiving)?;
         let task = read_task(memory).during(Step::Prepare, "reading the policy")?;
         Ok((task, descriptors))
     }
 
-    fn receive_descriptors(&self) -> io::Result<Vec<OwnedFd>> {
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_DESCRIPTORS))];
-        let mut ancillary = RecvAncillaryBuffer::new(&mut space);
-        let mut byte = [0];
-        rustix::net::recvmsg(
-            &self.socket,
-            &mut [IoSliceMut::new(&mut byte)],
-            &mut ancillary,
-            RecvFlags::CMSG_CLOEXEC,
-        )?;
-        let received = ancillary.drain().filter_map(|message| match message {
-            RecvAncillaryMessage::ScmRights(descriptors) => Some(descriptors),
-            _ => None,
-        });
-        Ok(received.flatten().collect())
-    }
-
     /// Tells the daemon something. A daemon that is gone does not hear it; that is noticed elsewhere.
     pub(super) fn send(&self, notice: &Notice) {
         self.forward(line(notice).as_slice());
+    }
+
+    /// Sends the namespaces of a pod, with what there is to say of them.
+    pub(super) fn send_pod(
+        &self,
+        made: &PodMade,
+        descriptors: &[BorrowedFd<'_>],
+    ) -> io::Result<()> {
+        let text = serde_json::to_vec(made)?;
+        descriptors::send_with(&self.socket, &text, descriptors)
     }
 
     pub(super) fn forward(&self, lines: &[u8]) {

@@ -19,7 +19,7 @@ use super::{During, SetupError, places};
 use crate::layers::Step;
 use crate::policy::Policy;
 use crate::real;
-use crate::{LANDLOCK, Mode, Network};
+use crate::{LANDLOCK, Mode, Network, Ports};
 
 /// Applies the rules to this process and all it will start. Returns the version (ABI) of what is enforced.
 pub(super) fn restrict(policy: &Policy, opened: &Opened) -> Result<u8, SetupError> {
@@ -57,7 +57,15 @@ fn rules(
         .set_compatibility(CompatLevel::BestEffort)
         .handle_access(AccessFs::from_all(rights))?;
     // An empty set is an error, and the oldest versions know none of these.
-    let (ports, scopes) = (AccessNet::from_all(rights), Scope::from_all(rights));
+    let (mut ports, mut scopes) = (AccessNet::from_all(rights), Scope::from_all(rights));
+    if let Network::Host(Ports::Any) = policy.command.network {
+        ports.remove(AccessNet::ConnectTcp);
+    }
+    if policy.has_own_network() {
+        // There is nothing in it but what its commands listen on, and nothing leads out.
+        ports = BitFlags::empty();
+        scopes.remove(Scope::AbstractUnixSocket);
+    }
     if !ports.is_empty() {
         rules = rules.handle_access(ports)?;
     }
@@ -81,7 +89,7 @@ fn rules(
     for opened in writable {
         rules = allow(rules, opened, change(rights))?;
     }
-    if let Network::On { ports: wanted } = &policy.command.network
+    if let Network::Host(Ports::Only(wanted)) = &policy.command.network
         && !ports.is_empty()
     {
         for port in wanted {

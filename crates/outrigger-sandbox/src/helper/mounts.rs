@@ -3,9 +3,13 @@
 //!
 //! Each tree that is to be seen is cloned, by descriptor, from the old root; then the old root is gone, and the clones
 //! are attached at the paths they came from. So no link that a command left behind can send a mount somewhere else.
+//!
+//! The folders of a pod come last ([`shared`]): other commands write to them meanwhile, and until then nobody can change
+//! what a path in the new root leads to.
 
 mod masks;
 mod pins;
+mod shared;
 
 use std::ffi::{CStr, CString};
 use std::fs;
@@ -24,6 +28,7 @@ use super::opened::Opened;
 use super::{During, SetupError, places, raw};
 use crate::layers::Step;
 use crate::policy::Policy;
+use crate::real;
 
 /// Where the new root is put together. Any directory would do, it is covered in this namespace only.
 const NEW_ROOT: &str = "/usr";
@@ -41,6 +46,9 @@ const LINKS: [(&str, &str); 5] = [
     ("/var/run", "/run"),
 ];
 
+/// Where a text is, until it is mounted over a file.
+const TEXT: &str = "/.text";
+
 /// What is there, though empty, because programs look for it.
 const EMPTY: [&str; 2] = ["/run", "/var/lib"];
 
@@ -57,16 +65,21 @@ pub(super) fn build(policy: &Policy, opened: &Opened) -> Result<(), SetupError> 
     )
     .during(Step::Mounts, "detaching from the system's mounts")?;
     let kept = keep(policy, opened)?;
+    let shared = shared::keep(policy)?;
     enter_new_root().during(Step::Mounts, "entering the new root")?;
     make_private(policy)?;
     let masks = masks::Masks::prepare().during(Step::Mounts, "preparing what hides files")?;
     for (path, what) in &kept {
         put_back(path, what).during(Step::Mounts, path.display())?;
     }
+    if let Some((path, text)) = &policy.resolver {
+        put_over(path, text).during(Step::Mounts, path.display())?;
+    }
     for pin in &policy.pins {
         pins::pin(pin).during(Step::Mounts, pin.path.display())?;
     }
     masks.cover(policy)?;
+    shared::put(&shared, &kept)?;
     open("/")
         .and_then(|root| raw::set_mount_attributes(root.as_fd(), libc::MOUNT_ATTR_RDONLY, false))
         .during(Step::Mounts, "closing the new root")
@@ -99,7 +112,13 @@ fn keep(policy: &Policy, opened: &Opened) -> Result<Vec<(PathBuf, What)>, SetupE
         let what = what.during(Step::Mounts, "a directory to be changed")?;
         kept.push((path.clone(), what));
     }
-    // Stable: of two at one path the writable one comes last and is seen.
+    for cache in &policy.caches {
+        // The user may have removed it meanwhile.
+        if let Some(what) = shared::cache(cache).during(Step::Mounts, cache.place.display())? {
+            kept.push((cache.place.clone(), what));
+        }
+    }
+    // Stable: of two at one path the writable one, or the cache, comes last and is seen.
     kept.sort_by_key(|(path, _)| path.components().count());
     Ok(kept)
 }
@@ -123,9 +142,13 @@ fn make_private(policy: &Policy) -> Result<(), SetupError> {
     let bytes = policy.private_bytes;
     let options = CString::new(format!("size={bytes},nr_inodes={PRIVATE_FILES},mode=0700"))
         .during(Step::Mounts, "bounding private directories")?;
+    let shared = places::shared(policy);
     for place in places::private(policy) {
         let flags = MountFlags::NOSUID | MountFlags::NODEV;
         fs::create_dir_all(&place).during(Step::Mounts, place.display())?;
+        if shared.iter().any(|(other, _)| *other == place) {
+            continue;
+        }
         mount("tmpfs", &place, "tmpfs", flags, options.as_c_str())
             .during(Step::Mounts, place.display())?;
     }
@@ -188,6 +211,15 @@ fn put_back(path: &Path, what: &What) -> io::Result<()> {
     }
     let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH;
     Ok(move_mount(mount, "", CWD, path, flags)?)
+}
+
+/// Has a file say something else.
+fn put_over(path: &Path, text: &str) -> io::Result<()> {
+    fs::write(TEXT, text)?;
+    let mount = clone_opened(&open(TEXT)?)?;
+    raw::set_mount_attributes(mount.as_fd(), libc::MOUNT_ATTR_RDONLY, false)?;
+    cover_opened(&mount, &real::open(path)?)?;
+    fs::remove_file(TEXT)
 }
 
 fn cover_opened(mount: &OwnedFd, place: &OwnedFd) -> io::Result<()> {

@@ -1,27 +1,105 @@
-//! Full mode: the command lives in namespaces of its own.
+//! Full mode: the command lives in namespaces of its own, or some of them are a pod's, which several commands share.
 //!
 //! The guard stays outside of them; its child is process 1 and supervises the program. When that ends, for whatever
 //! reason, the kernel kills every process in there.
 
-use std::fs;
+use std::fs::{self, File};
 use std::io;
+use std::net::{Ipv4Addr, Ipv6Addr, TcpListener, UdpSocket};
+use std::os::fd::{AsFd, OwnedFd};
 
 use rustix::process::{DumpableBehavior, Signal};
-use rustix::thread::UnshareFlags;
+use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space};
 
+use super::control::Control;
 use super::raw::{self, Fork};
-use super::{During, Launch, SetupError, limits, mounts, supervisor};
-use crate::Network;
+use super::{During, Launch, SetupError, limits, mounts, overlays, supervisor};
 use crate::layers::Step;
-use crate::policy::Notice;
+use crate::outgoing::DNS;
+use crate::policy::{Notice, Overlay, PodMade};
+
+/// How much is said of an overlay that there is not.
+const MAX_REASON_CHARS: usize = 200;
+
+/// The namespaces that the commands of a pod share. No process has to live in them: descriptors keep them.
+pub(super) struct Pod {
+    user: OwnedFd,
+    network: OwnedFd,
+    /// What a command's own mounts begin as, where there are overlays.
+    mounts: Option<OwnedFd>,
+}
+
+impl Pod {
+    pub(super) fn receive(
+        descriptors: &mut impl Iterator<Item = OwnedFd>,
+        has_mounts: bool,
+    ) -> io::Result<Self> {
+        let mut next = || {
+            let descriptor = descriptors.next();
+            descriptor.ok_or_else(|| io::Error::from(io::ErrorKind::UnexpectedEof))
+        };
+        Ok(Self {
+            user: next()?,
+            network: next()?,
+            mounts: has_mounts.then(next).transpose()?,
+        })
+    }
+
+    /// Makes them and sends them to the daemon.
+    pub(super) fn make(control: &Control, overlays: &[Overlay]) -> Result<(), SetupError> {
+        let mounts = match overlays {
+            [] => UnshareFlags::empty(),
+            _ => UnshareFlags::NEWNS,
+        };
+        own_user_namespace(UnshareFlags::NEWNET | mounts)?;
+        let overlays = overlays.iter().map(overlays::mount);
+        let made = PodMade {
+            mounts: !mounts.is_empty(),
+            overlays: overlays.map(why_not).collect(),
+        };
+        raw::bring_loopback_up().during(Step::Namespaces, "bringing loopback up")?;
+        let open = |name: &str| File::open(format!("/proc/self/ns/{name}"));
+        let mounts = || made.mounts.then(|| open("mnt")).transpose();
+        let opened = open("user").and_then(|user| Ok((user, open("net")?, mounts()?)));
+        let (user, network, mounts) = opened.during(Step::Namespaces, "opening the namespaces")?;
+        let names = UdpSocket::bind((Ipv4Addr::LOCALHOST, DNS));
+        let relay =
+            names.and_then(|names| Ok((names, TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?)));
+        let (names, relay) = relay.during(Step::Namespaces, "listening in the network")?;
+        // Not where the kernel has no IPv6.
+        let relay6 = TcpListener::bind((Ipv6Addr::LOCALHOST, 0)).ok();
+        let mut given = vec![user.as_fd(), network.as_fd()];
+        given.extend(mounts.as_ref().map(AsFd::as_fd));
+        given.extend([names.as_fd(), relay.as_fd()]);
+        given.extend(relay6.as_ref().map(AsFd::as_fd));
+        control
+            .send_pod(&made, &given)
+            .during(Step::Namespaces, "sending the namespaces")
+    }
+}
+
+fn why_not(mounted: io::Result<()>) -> String {
+    let reason = mounted.err().map(|error| error.to_string());
+    // Short: it is not the only one in the message.
+    let reason = reason.unwrap_or_default();
+    reason.chars().take(MAX_REASON_CHARS).collect()
+}
 
 /// Runs the program in new namespaces. Returns when none of its processes is left.
 pub(super) fn guard(launch: Launch<'_>) -> Result<(), SetupError> {
-    let user = rustix::process::geteuid().as_raw();
-    let own_group = rustix::process::getegid().as_raw();
-    raw::unshare(UnshareFlags::NEWUSER | UnshareFlags::NEWPID)
-        .during(Step::Namespaces, "unshare")?;
-    map_own_ids(user, own_group).during(Step::Namespaces, "mapping the user into its namespace")?;
+    match launch.pod {
+        None => own_user_namespace(UnshareFlags::NEWPID)?,
+        Some(pod) => {
+            let give_way = || {
+                limits::give_way();
+                Ok(())
+            };
+            as_dumpable(give_way).during(Step::Namespaces, "giving way")?;
+            move_into_link_name_space(pod.user.as_fd(), Some(LinkNameSpaceType::User))
+                .during(Step::Namespaces, "entering the pod")?;
+            raw::unshare(UnshareFlags::NEWPID).during(Step::Namespaces, "unshare")?;
+        }
+    }
     match raw::fork().during(Step::Namespaces, "starting the first process")? {
         Fork::Child => {
             if let Err(error) = init(launch) {
@@ -43,17 +121,28 @@ pub(super) fn guard(launch: Launch<'_>) -> Result<(), SetupError> {
     }
 }
 
-/// Maps the user to itself, so that files keep their owner, and nobody else.
-fn map_own_ids(user: u32, group: u32) -> io::Result<()> {
-    // The files belong to root while the process is not dumpable, and the daemon is not.
+/// Makes a user namespace and others, with the user mapped to itself, so that files keep their owner, and nobody else.
+fn own_user_namespace(others: UnshareFlags) -> Result<(), SetupError> {
+    let user = rustix::process::geteuid().as_raw();
+    let group = rustix::process::getegid().as_raw();
+    raw::unshare(UnshareFlags::NEWUSER | others).during(Step::Namespaces, "unshare")?;
+    let map = || {
+        fs::write("/proc/self/setgroups", "deny")?;
+        fs::write("/proc/self/uid_map", format!("{user} {user} 1"))?;
+        fs::write("/proc/self/gid_map", format!("{group} {group} 1"))?;
+        limits::give_way();
+        Ok(())
+    };
+    as_dumpable(map).during(Step::Namespaces, "mapping the user into its namespace")
+}
+
+/// Does something with files of this process in `/proc`. They belong to root while it is not dumpable, and the daemon is
+/// not; the view of the file system that comes later has a `/proc` that is not written to.
+fn as_dumpable(work: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
     rustix::process::set_dumpable_behavior(DumpableBehavior::Dumpable)?;
-    fs::write("/proc/self/setgroups", "deny")?;
-    fs::write("/proc/self/uid_map", format!("{user} {user} 1"))?;
-    fs::write("/proc/self/gid_map", format!("{group} {group} 1"))?;
-    // Here, since the view of the file system has a `/proc` that is not written to.
-    limits::give_way();
+    let done = work();
     rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
-    Ok(())
+    done
 }
 
 fn init(launch: Launch<'_>) -> Result<(), SetupError> {
@@ -62,10 +151,23 @@ fn init(launch: Launch<'_>) -> Result<(), SetupError> {
         .during(Step::Namespaces, "tying the namespace to its guard")?;
     let mut namespaces =
         UnshareFlags::NEWNS | UnshareFlags::NEWIPC | UnshareFlags::NEWUTS | UnshareFlags::NEWCGROUP;
-    if launch.policy.command.network == Network::Off {
-        namespaces |= UnshareFlags::NEWNET;
+    let has_own_network = launch.policy.has_own_network();
+    match launch.pod {
+        Some(pod) if has_own_network => {
+            move_into_link_name_space(pod.network.as_fd(), Some(LinkNameSpaceType::Network))
+                .during(Step::Namespaces, "entering the pod's network")?;
+        }
+        _ if has_own_network => namespaces |= UnshareFlags::NEWNET,
+        _ => {}
+    }
+    if let Some(mounts) = launch.pod.and_then(|pod| pod.mounts.as_ref()) {
+        move_into_link_name_space(mounts.as_fd(), Some(LinkNameSpaceType::Mount))
+            .during(Step::Namespaces, "entering the pod's mounts")?;
     }
     raw::unshare(namespaces).during(Step::Namespaces, "unshare")?;
+    if namespaces.contains(UnshareFlags::NEWNET) {
+        raw::bring_loopback_up().during(Step::Namespaces, "bringing loopback up")?;
+    }
     mounts::build(launch.policy, launch.opened)?;
     supervisor::run(launch)
 }

@@ -46,3 +46,14 @@ pub(super) fn private(policy: &Policy) -> Vec<PathBuf> {
     places.extend(home(policy).map(Path::to_owned));
     places
 }
+
+/// What a pod's folders are seen as in full mode.
+pub(super) fn shared(policy: &Policy) -> Vec<(&Path, &Path)> {
+    let Some(pod) = &policy.pod else {
+        return Vec::new();
+    };
+    let [tmp, var_tmp, _] = PRIVATE.map(Path::new);
+    let home = home(policy).map(|home| (home, pod.home.as_path()));
+    let temporary = [(tmp, pod.tmp.as_path()), (var_tmp, &pod.var_tmp)];
+    home.into_iter().chain(temporary).collect()
+}

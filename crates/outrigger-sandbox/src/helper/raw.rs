@@ -2,18 +2,21 @@
 
 #![expect(
     unsafe_code,
-    reason = "fork, unshare, mount_setattr, close_range, wait4, waitid, sigprocmask and signalfd have no safe wrapper in rustix"
+    reason = "fork, unshare, mount_setattr, close_range, wait4, waitid, sigprocmask, signalfd, the flags of an interface and seccomp have no safe wrapper in rustix"
 )]
 
 use std::io;
 use std::mem::{size_of, zeroed};
-use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::process::{Pid, RawPid};
 use rustix::thread::UnshareFlags;
+
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
 
 use crate::Exit;
 
@@ -102,6 +105,25 @@ pub(super) fn set_mount_attributes(
     done(result)
 }
 
+/// Brings the loopback interface of this process's network namespace up: 127.0.0.1, and ::1 where the kernel has it.
+pub(super) fn bring_loopback_up() -> io::Result<()> {
+    use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
+
+    let (family, kind) = (AddressFamily::INET, SocketType::DGRAM);
+    let socket = socket_with(family, kind, SocketFlags::CLOEXEC, None)?;
+    // SAFETY: zeroes are a valid `ifreq`, a structure of plain integers; the name and the flags that are written into it
+    // are its own fields, the name ends with one of those zeroes. The kernel reads it and keeps nothing.
+    let result = unsafe {
+        let mut request: libc::ifreq = zeroed();
+        for (to, from) in request.ifr_name.iter_mut().zip(b"lo") {
+            *to = from.cast_signed() as libc::c_char;
+        }
+        request.ifr_ifru.ifru_flags = (libc::IFF_UP | libc::IFF_RUNNING) as libc::c_short;
+        libc::ioctl(socket.as_raw_fd(), libc::SIOCSIFFLAGS, &raw const request)
+    };
+    done(result)
+}
+
 /// Opens a descriptor that becomes readable when a child has ended. SIGCHLD has to be blocked.
 pub(super) fn child_signals() -> io::Result<OwnedFd> {
     // SAFETY: `set` is a plain C structure for which zeroes are valid and that the two calls initialise; `signalfd`
@@ -167,6 +189,125 @@ pub(crate) fn ended_child() -> io::Result<Option<Pid>> {
         (result, information.si_pid())
     };
     done(result).map(|()| process(number))
+}
+
+/// Has the kernel stop this process, and all that it starts, at each call of `connect`. Returns what tells of them.
+pub(super) fn stop_at_connect() -> io::Result<OwnedFd> {
+    const LOAD_WORD: u16 = 0x20;
+    const JUMP_IF_EQUAL: u16 = 0x15;
+    const RETURN: u16 = 0x06;
+    let number = u32::try_from(libc::SYS_connect).map_err(io::Error::other)?;
+    let step = |code, jf, k| libc::sock_filter { code, jt: 0, jf, k };
+    let mut steps = [
+        step(LOAD_WORD, 0, 0),
+        step(JUMP_IF_EQUAL, 1, number),
+        step(RETURN, 0, libc::SECCOMP_RET_USER_NOTIF),
+        step(RETURN, 0, libc::SECCOMP_RET_ALLOW),
+    ];
+    let program = libc::sock_fprog {
+        len: 4,
+        filter: steps.as_mut_ptr(),
+    };
+    // Since Linux 5.19 a call that the daemon has seen is not begun anew by a signal.
+    for flag in [libc::SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV, 0] {
+        // SAFETY: the program is four steps in a live local, and says so; the kernel copies it. What the call returns,
+        // unless it is an error, is a new descriptor that nobody else owns.
+        let opened = unsafe {
+            let result = libc::syscall(
+                libc::SYS_seccomp,
+                libc::SECCOMP_SET_MODE_FILTER,
+                libc::SECCOMP_FILTER_FLAG_NEW_LISTENER | flag,
+                &raw const program,
+            );
+            i32::try_from(result)
+                .ok()
+                .filter(|descriptor| *descriptor >= 0)
+                .map(|descriptor| OwnedFd::from_raw_fd(descriptor))
+        };
+        let error = io::Error::last_os_error();
+        match opened {
+            Some(opened) => return Ok(opened),
+            None if error.raw_os_error() == Some(libc::EINVAL) => {}
+            None => return Err(error),
+        }
+    }
+    Err(io::ErrorKind::Unsupported.into())
+}
+
+/// Has the runtime say when a descriptor can be read. Must be called within a runtime.
+pub(crate) fn readable(descriptor: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
+    // SAFETY: an `OwnedFd` is open, owned by what it is put into here, and has one number as long as it lives.
+    Ok(unsafe { AsyncFd::register_with_interest(descriptor, Interest::READABLE) }?)
+}
+
+/// A call that the kernel has stopped.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct StoppedCall {
+    id: u64,
+    /// The thread.
+    pub(crate) thread: u32,
+    pub(crate) arguments: [u64; 6],
+}
+
+/// What becomes of a stopped call.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Answer {
+    /// The kernel does it.
+    GoOn,
+    /// It was done.
+    Done,
+    /// It failed, with this error of the system.
+    Failed(i32),
+}
+
+/// Returns the next stopped call. Blocks where there is none: to be called once the descriptor is readable.
+pub(crate) fn stopped_call(listener: impl AsFd) -> io::Result<StoppedCall> {
+    let descriptor = listener.as_fd().as_raw_fd();
+    // SAFETY: zeroes are a valid `seccomp_notif`, a structure of plain integers, and what the kernel asks for; it writes
+    // to a live local of that type.
+    let (result, call) = unsafe {
+        let mut call: libc::seccomp_notif = zeroed();
+        let result = libc::ioctl(descriptor, libc::SECCOMP_IOCTL_NOTIF_RECV, &raw mut call);
+        (result, call)
+    };
+    done(result)?;
+    Ok(StoppedCall {
+        id: call.id,
+        thread: call.pid,
+        arguments: call.data.args,
+    })
+}
+
+/// Whether the call is still stopped, and its thread the one that the number meant.
+pub(crate) fn is_stopped(listener: impl AsFd, call: StoppedCall) -> bool {
+    let descriptor = listener.as_fd().as_raw_fd();
+    let request = libc::SECCOMP_IOCTL_NOTIF_ID_VALID;
+    // SAFETY: the kernel reads a number from a live local.
+    unsafe { libc::ioctl(descriptor, request, &raw const call.id) == 0 }
+}
+
+/// Answers a stopped call; an error says that its thread has ended.
+pub(crate) fn answer(listener: impl AsFd, call: StoppedCall, answer: Answer) -> io::Result<()> {
+    let (error, flags) = match answer {
+        Answer::GoOn => (0, libc::SECCOMP_USER_NOTIF_FLAG_CONTINUE),
+        Answer::Done => (0, 0),
+        Answer::Failed(error) => (-error, 0),
+    };
+    let response = libc::seccomp_notif_resp {
+        id: call.id,
+        val: 0,
+        error,
+        flags: u32::try_from(flags).map_err(io::Error::other)?,
+    };
+    let descriptor = listener.as_fd().as_raw_fd();
+    // SAFETY: the kernel reads a structure of plain integers from a live local.
+    done(unsafe {
+        libc::ioctl(
+            descriptor,
+            libc::SECCOMP_IOCTL_NOTIF_SEND,
+            &raw const response,
+        )
+    })
 }
 
 /// The answer of a call that returns 0 when it was done.

@@ -6,12 +6,14 @@
 mod rules;
 mod signals;
 
+use std::os::fd::{AsFd, OwnedFd};
+
 use seccompiler::{SeccompAction, SeccompFilter, TargetArch, sock_filter};
 
-use super::{During, SetupError};
-use crate::Mode;
+use super::{During, SetupError, raw};
 use crate::layers::Step;
 use crate::policy::Policy;
+use crate::{Mode, descriptors};
 
 use self::rules::Calls;
 pub(super) use self::signals::Spared;
@@ -46,6 +48,14 @@ pub(super) fn restrict(
             .during(Step::Seccomp, "applying the filter for x32")?;
     }
     Ok(true)
+}
+
+/// Has the kernel stop this process, and all that it starts, at each call of `connect`, until the daemon has answered,
+/// which gets the descriptor for that on a socket. What the filters after this one refuse stays refused.
+pub(super) fn tell_of_connects(daemon: &OwnedFd) -> Result<(), SetupError> {
+    let listener = raw::stop_at_connect().during(Step::Seccomp, "stopping at connections")?;
+    descriptors::send(daemon, &[listener.as_fd()])
+        .during(Step::Seccomp, "handing over what tells of connections")
 }
 
 fn apply(calls: Calls, error: i32, processor: TargetArch) -> Result<(), SetupError> {

@@ -72,18 +72,16 @@ fn by_children_files(first: Vec<RawPid>, mut visit: impl FnMut(RawPid)) {
 
 /// The children of all threads of a process; `None` when the process is gone or the kernel has no such file.
 fn children(pid: RawPid) -> Option<Vec<RawPid>> {
-    let threads = fs::read_dir(format!("/proc/{pid}/task")).ok()?;
-    // One that ends meanwhile has no file any more, and the process goes on without it.
-    let lists = threads.flatten().filter_map(|thread| {
-        let path = thread.path().join("children");
-        fs::read_to_string(path).ok()
-    });
-    lists.fold(None, |found, list| {
-        let mut found: Vec<RawPid> = found.unwrap_or_default();
-        let pids = list.split_whitespace();
-        found.extend(pids.filter_map(|pid| pid.parse::<RawPid>().ok()));
-        Some(found)
-    })
+    let mut found = None;
+    for thread in fs::read_dir(format!("/proc/{pid}/task")).ok()?.flatten() {
+        // One that ends meanwhile has no file any more, and the process goes on without it.
+        if let Ok(list) = fs::read_to_string(thread.path().join("children")) {
+            let pids = list.split_whitespace();
+            let pids = pids.filter_map(|pid| pid.parse::<RawPid>().ok());
+            found.get_or_insert_with(Vec::new).extend(pids);
+        }
+    }
+    found
 }
 
 /// For kernels without the `children` file: every process whose parents lead here.

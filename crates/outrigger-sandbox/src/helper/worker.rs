@@ -53,7 +53,7 @@ fn confine(launch: Launch<'_>, above: Above) -> Result<Layers, SetupError> {
     let Launch {
         policy,
         opened,
-        group,
+        groups,
         ..
     } = launch;
     die_with(above.supervisor)?;
@@ -67,7 +67,7 @@ fn confine(launch: Launch<'_>, above: Above) -> Result<Layers, SetupError> {
     if policy.mode == Mode::None {
         return spare_first_process(policy, above);
     }
-    if let Some(mut group) = group {
+    for mut group in groups {
         // This process, and so all it starts.
         let joined = group.write_all(b"0");
         joined.during(Step::Cgroup, "joining the control group")?;
@@ -85,13 +85,16 @@ fn confine(launch: Launch<'_>, above: Above) -> Result<Layers, SetupError> {
         true => Some(landlock::restrict(policy, opened)?),
         false => None,
     };
+    if let Some(calls) = launch.calls {
+        seccomp::tell_of_connects(calls)?;
+    }
     let seccomp = seccomp::restrict(policy, landlock, &spared)?;
     Ok(Layers {
         namespaces: policy.mode == Mode::Full,
         landlock,
         seccomp,
         rlimits: true,
-        cgroup: group.is_some(),
+        cgroup: !groups.is_empty(),
     })
 }
 

@@ -21,11 +21,11 @@ use self::links::Link;
 use self::memory::{Folder, stamp};
 use super::contents::is_kernels;
 use super::secrets::Known;
-use super::{Hidden, Root, Roots};
+use super::{Hidden, Reach, Root, Roots};
 
 pub(super) use self::memory::Memory;
 
-/// Most entries of both roots; some seconds' work when nothing is remembered. A project with more is not run in: a
+/// Most entries of all roots; some seconds' work when nothing is remembered. A project with more is not run in: a
 /// large `node_modules` has 300,000.
 const MAX_ENTRIES: usize = 1_000_000;
 
@@ -49,6 +49,7 @@ impl Roots {
     fn hidden_within(&self, most: usize, now: SystemTime) -> Hidden {
         let mut walk = Walk {
             root: &self.project,
+            reach: Reach::ReadWrite,
             now,
             old: HashMap::new(),
             new: HashMap::new(),
@@ -58,7 +59,7 @@ impl Roots {
             links: Vec::new(),
             known: self.secrets.lock(),
         };
-        walk.both_roots(self, most);
+        walk.all_roots(self, most);
         let mut walks = 1;
         while self.add_linked(&walk.links, &mut walk.known) {
             if walks == MAX_WALKS {
@@ -66,7 +67,7 @@ impl Roots {
                 break;
             }
             walks += 1;
-            walk.both_roots(self, most);
+            walk.all_roots(self, most);
         }
         let (mut hidden, mut known) = (walk.hidden, walk.known);
         // Now that all secrets are known: their other names.
@@ -89,6 +90,7 @@ impl Roots {
 
 struct Walk<'a> {
     root: &'a Root,
+    reach: Reach,
     now: SystemTime,
     old: HashMap<PathBuf, Arc<Folder>>,
     new: HashMap<PathBuf, Arc<Folder>>,
@@ -102,7 +104,7 @@ struct Walk<'a> {
 }
 
 impl<'a> Walk<'a> {
-    fn both_roots(&mut self, roots: &'a Roots, most: usize) {
+    fn all_roots(&mut self, roots: &'a Roots, most: usize) {
         self.hidden = Hidden {
             complete: true,
             ..Hidden::default()
@@ -110,8 +112,11 @@ impl<'a> Walk<'a> {
         self.folders.clear();
         self.links.clear();
         self.remaining = most;
-        for root in [&roots.project, &roots.central] {
+        let further = roots.further.iter().map(|(root, reach)| (root, *reach));
+        let own = [&roots.project, &roots.central].map(|root| (root, Reach::ReadWrite));
+        for (root, reach) in own.into_iter().chain(further) {
             self.root = root;
+            self.reach = reach;
             self.old = std::mem::take(&mut *root.hidden.lock());
             match root.dir.try_clone() {
                 Ok(dir) => self.folder(&dir, Path::new(""), 0, false),
@@ -160,7 +165,8 @@ impl<'a> Walk<'a> {
 
     /// Takes note of what is secret in a folder by its name, of links to secrets, and of a repository.
     fn secrets_in(&mut self, folder: &Folder, relative: &Path, covered: bool) {
-        if folder.has_git && !covered {
+        // Where nothing can be changed, no repository has to be kept from it.
+        if folder.has_git && !covered && self.reach == Reach::ReadWrite {
             let dot = self.root.path.join(relative).join(".git");
             self.hidden.repositories.push(dot);
         }

@@ -3,6 +3,7 @@
 use std::ffi::OsStr;
 use std::io::Read;
 use std::path::Path;
+use std::sync::Arc;
 
 use cap_fs_ext::DirExt;
 use cap_std::fs::Dir;
@@ -15,7 +16,7 @@ use super::tree::below;
 const MAX_IGNORE_BYTES: u64 = 256 * 1024;
 
 /// Files with rules on what to leave out, the stronger one last.
-const IGNORE_FILES: &[&str] = &[".gitignore", ".ignore"];
+pub(super) const IGNORE_FILES: &[&str] = &[".gitignore", ".ignore"];
 
 #[derive(Debug)]
 pub(super) struct Ignored {
@@ -54,14 +55,50 @@ impl Ignored {
         if name == ".git" {
             return true;
         }
-        let path = Path::new("/").join(relative);
-        for rules in self.rules.iter().rev().flatten() {
-            let decision = rules.matched(&path, folder);
-            if !decision.is_none() {
-                return decision.is_ignore();
-            }
+        leave_out(self.rules.iter().rev().flatten(), relative, folder)
+    }
+}
+
+/// Whether rules, the stronger ones first, leave an entry out.
+fn leave_out<'a>(
+    rules: impl Iterator<Item = &'a Gitignore>,
+    relative: impl AsRef<Path>,
+    folder: bool,
+) -> bool {
+    let path = Path::new("/").join(relative);
+    let decisions = rules.map(|rules| rules.matched(&path, folder));
+    let mut decisions = decisions.skip_while(|decision| decision.is_none());
+    decisions
+        .next()
+        .is_some_and(|decision| decision.is_ignore())
+}
+
+/// The rules of a folder and of those above it, for walks that keep no stack; clones are the same rules.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Rules(Option<Arc<Rule>>);
+
+#[derive(Debug)]
+struct Rule {
+    own: Gitignore,
+    above: Rules,
+}
+
+impl Rules {
+    /// Returns the rules of a folder below, which has an ignore file.
+    pub(super) fn below(&self, dir: &Dir, relative: &Path) -> Self {
+        match rules_of(dir, &relative.to_string_lossy()) {
+            Some(own) => Self(Some(Arc::new(Rule {
+                own,
+                above: self.clone(),
+            }))),
+            None => self.clone(),
         }
-        false
+    }
+
+    /// Whether they leave an entry out.
+    pub(super) fn cover(&self, relative: &Path, folder: bool) -> bool {
+        let all = std::iter::successors(self.0.as_ref(), |rule| rule.above.0.as_ref());
+        leave_out(all.map(|rule| &rule.own), relative, folder)
     }
 }
 

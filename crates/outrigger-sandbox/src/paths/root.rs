@@ -103,6 +103,47 @@ pub fn of_the_system(path: &Path) -> Option<&'static str> {
     None
 }
 
+/// Returns why a path can be no further folder for commands; `None` for one that can. `path` is absolute. Does file I/O.
+///
+/// More is refused than as a root: what is reached through a link, sockets of services, and folders of the home whose names
+/// begin with a dot, where programs keep settings and credentials.
+pub fn refused_to_commands(path: &Path, home: Option<&Path>) -> Option<String> {
+    let canonical = match path.canonicalize() {
+        Ok(canonical) => canonical,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return Some("there is no such folder".to_owned());
+        }
+        Err(error) => return Some(error.to_string()),
+    };
+    if let Some(reason) = refusal(path, home).or_else(|| refusal(&canonical, home)) {
+        return Some(reason.to_owned());
+    }
+    // As its text stands, without `.` and a slash at its end.
+    if path.components().ne(canonical.components()) {
+        return Some(format!(
+            "it is reached through a link or `..`; name {}",
+            canonical.display()
+        ));
+    }
+    if !canonical.is_dir() {
+        return Some("it is no folder".to_owned());
+    }
+    if canonical.starts_with("/run") {
+        return Some("services have their sockets there".to_owned());
+    }
+    let home = home.map(|home| home.canonicalize().unwrap_or_else(|_| home.to_owned()));
+    let below = home.and_then(|home| canonical.strip_prefix(home).ok().map(Path::to_owned));
+    let first = below.and_then(|below| {
+        below
+            .components()
+            .next()
+            .map(|it| it.as_os_str().to_owned())
+    });
+    first
+        .is_some_and(|name| name.to_string_lossy().starts_with('.'))
+        .then(|| "programs keep settings and credentials in such folders of the home".to_owned())
+}
+
 fn refusal(path: &Path, home: Option<&Path>) -> Option<&'static str> {
     if let Some(reason) = of_the_system(path) {
         return Some(reason);
@@ -124,7 +165,64 @@ fn refusal(path: &Path, home: Option<&Path>) -> Option<&'static str> {
 #[cfg(unix)]
 #[cfg(test)]
 mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
     use super::*;
+
+    #[test]
+    fn commands_are_given_no_folder_of_others() {
+        let place = tempfile::tempdir().unwrap();
+        let home = place.path().canonicalize().unwrap().join("home");
+        for folder in [
+            "shared/inner",
+            ".ssh",
+            ".config/tool",
+            ".cache",
+            "repo/.git",
+            "x/.aws",
+        ] {
+            fs::create_dir_all(home.join(folder)).unwrap();
+        }
+        symlink("shared", home.join("link")).unwrap();
+        fs::write(home.join("file"), "").unwrap();
+        for (path, said) in [
+            ("shared", None),
+            ("shared/", None),
+            ("shared/inner", None),
+            ("missing", Some("no such folder")),
+            ("file", Some("no folder")),
+            ("link", Some("/home/shared")),
+            ("link/inner", Some("/home/shared/inner")),
+            ("shared/../shared", Some("/home/shared")),
+            (".ssh", Some("credentials")),
+            (".config", Some("credentials")),
+            (".config/tool", Some("credentials")),
+            (".cache", Some("credentials")),
+            ("repo/.git", Some("git")),
+            ("x/.aws", Some("credentials")),
+            ("", Some("holds the home")),
+            ("..", Some("holds the home")),
+            ("/", Some("whole file system")),
+            ("/etc", Some("system")),
+            ("/etc/ssl", Some("system")),
+            ("/usr/lib", Some("system")),
+            ("/proc/self", Some("system")),
+            ("/dev", Some("system")),
+            ("/tmp", Some("many owners")),
+            ("/home", Some("many owners")),
+        ] {
+            let refused = refused_to_commands(&home.join(path), Some(&home));
+            let refused = refused.as_deref();
+            match said {
+                None => assert_eq!(refused, None, "{path}"),
+                Some(said) => assert!(
+                    refused.is_some_and(|it| it.contains(said)),
+                    "{path} {refused:?}"
+                ),
+            }
+        }
+    }
 
     #[test]
     fn people_work_in_some_folders_of_the_system() {

@@ -79,7 +79,7 @@ impl Roots {
     /// Walks a mapped path and tells where it leads; changes nothing. Refused is what leads outside the roots or onto the
     /// deny list, and what goes through a file, a missing folder, a loop of links or too deep.
     pub fn locate(&self, target: &Target, access: Access) -> Result<Located<'_>, PathError> {
-        let located = self.lead(target, MAX_DEPTH)?;
+        let located = self.lead(target, MAX_DEPTH, false)?;
         let denied = match (&located.found, access) {
             (Found::Folder(_), Access::Look) => deny::denied_folder(&located.relative, access),
             _ => deny::denied(&located.relative, access),
@@ -90,8 +90,14 @@ impl Roots {
         }
     }
 
-    /// The same without the deny list; `deepest` is how many folders deep it goes.
-    pub(super) fn lead(&self, target: &Target, deepest: usize) -> Result<Located<'_>, PathError> {
+    /// The same without the deny list; `deepest` is how many folders deep it goes, `further` whether links may lead to the
+    /// folders for commands.
+    pub(super) fn lead(
+        &self,
+        target: &Target,
+        deepest: usize,
+        further: bool,
+    ) -> Result<Located<'_>, PathError> {
         let mut walk = Walk {
             roots: self,
             root: self.root(target.root),
@@ -100,6 +106,7 @@ impl Roots {
             ahead: VecDeque::new(),
             links: 0,
             deepest,
+            further,
             shown: self.spelling(target.root, target.relative()),
         };
         walk.plan(&target.relative);
@@ -117,6 +124,7 @@ struct Walk<'a> {
     ahead: VecDeque<OsString>,
     links: usize,
     deepest: usize,
+    further: bool,
     shown: String,
 }
 
@@ -203,7 +211,7 @@ impl<'a> Walk<'a> {
             self.plan(&target);
             return Ok(());
         }
-        let (root, rest) = self.roots.strip(&target).ok_or_else(|| {
+        let (root, rest) = self.roots.strip(&target, self.further).ok_or_else(|| {
             PathError::Forbidden(format!(
                 "path {:?} leads through a link to a place outside the project and its central storage",
                 self.shown

@@ -1,13 +1,13 @@
 //! Other systems: a process group that is killed as a whole, and no confinement. Never run, only compiled.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use tokio::process::{Child, ChildStdin, Command as Spawner};
 
 use super::{Exit, Process, SpawnError};
-use crate::layers::Layers;
-use crate::{Command, Mode, Shared, Stdin};
+use crate::layers::{Layers, LimitsReport};
+use crate::{Command, Mode, Pod, Shared, Stdin};
 
 pub(super) type StdinPipe = ChildStdin;
 
@@ -87,6 +87,16 @@ impl Process {
         None
     }
 
+    /// Returns which limits it ran into: none are known, on this system.
+    pub fn reached(&self) -> super::Reached {
+        super::Reached::default()
+    }
+
+    /// Returns whether the folders of its pod hold too much: there are none, on this system.
+    pub fn overfull(&self) -> Option<crate::Overfull> {
+        None
+    }
+
     /// Asks the group to end, where there is a way to ask.
     pub fn terminate(&self) {
         #[cfg(unix)]
@@ -106,5 +116,20 @@ impl Process {
         }
     }
 }
+
+pub(crate) fn pod(_shared: &Shared) -> Pod {
+    Pod::default()
+}
+
+#[expect(clippy::unused_async, reason = "asynchronous on Linux")]
+pub(crate) async fn limits(_shared: &Shared, _layers: Layers) -> LimitsReport {
+    LimitsReport::NONE
+}
+
+pub(crate) async fn try_caches(_shared: &Shared) -> Result<Vec<(PathBuf, bool)>, SpawnError> {
+    Ok(Vec::new())
+}
+
+pub(crate) fn sweep(_shared: &Shared) {}
 
 pub(crate) fn prepare_helper(_shared: &Shared) {}

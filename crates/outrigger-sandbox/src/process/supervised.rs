@@ -3,7 +3,7 @@
 //! The daemon holds one end of a socket. As long as it is open the command may live; closing it, on purpose or by
 //! dying, has the helper kill the tree. Nothing here depends on the thread that spawned.
 
-mod ahead;
+pub(crate) mod ahead;
 mod attend;
 pub(crate) mod children;
 mod places;
@@ -12,24 +12,27 @@ use std::fs::{self, DirBuilder};
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use futures::future::try_join_all;
 use rustix::net::Shutdown;
 use tokio::net::unix::{OwnedWriteHalf, pipe};
-use tokio::sync::watch;
+use tokio::sync::{OnceCell, watch};
 use tokio_util::sync::CancellationToken;
 
-use self::ahead::Ahead;
+use self::ahead::{Ahead, Given};
 use self::attend::Known;
-use super::{Exit, Process, Restored, SpawnError};
-use crate::cgroup::Delegated;
+use super::{Exit, Process, Reached, Restored, SpawnError};
+use crate::cgroup::{Controller, Groups, Made, Version};
 use crate::closed::Closed;
 use crate::git::watch::{Watch, Watches};
 use crate::git::{self, Protection, References};
-use crate::layers::{Layers, Step};
-use crate::policy::{Cleanup, PRIVATE, Policy, TERMINATE, Task};
-use crate::{Command, GitAccess, Mode, Network, Shared};
+use crate::layers::{HeldBy, Layers, LimitsReport, Step};
+use crate::outgoing::names;
+use crate::outgoing::rules::Rules;
+use crate::pod::{self, Namespaces, PodSettings, RUNTIME};
+use crate::policy::{Cleanup, PRIVATE, PodFolders, Policy, TERMINATE, Task, Work};
+use crate::{Command, GitAccess, Mode, Network, Overfull, Pod, Ports, Shared, cgroup, quota};
 
 pub(super) type StdinPipe = pipe::Sender;
 
@@ -44,7 +47,7 @@ pub(super) struct Tree {
 /// What is kept from one command to the next.
 #[derive(Debug)]
 pub(crate) struct State {
-    delegated: OnceLock<Option<Delegated>>,
+    groups: OnceCell<Arc<Groups>>,
     ahead: Arc<Ahead>,
     references: git::Cache,
     watches: Watches,
@@ -54,7 +57,7 @@ pub(crate) struct State {
 impl State {
     pub(crate) fn new(helper: &Path) -> Self {
         Self {
-            delegated: OnceLock::new(),
+            groups: OnceCell::new(),
             ahead: Arc::new(Ahead::new(helper.to_owned())),
             references: git::Cache::default(),
             watches: Watches::default(),
@@ -77,8 +80,37 @@ pub(crate) async fn spawn(
     let places = places::open(command).await?;
     let references = references(shared, command, mode).await?;
     let protection = protection(command, mode, &references).await?;
-    let private_tmp = private_tmp(shared, command, mode).map_err(SpawnError::Helper)?;
+    let pod = command.pod.as_ref().filter(|_| mode >= Mode::Fallback);
+    let (folders, quota) = match pod {
+        Some(pod) => Some(pod.folders().await?),
+        None => None,
+    }
+    .unzip();
+    let private_tmp = match folders {
+        Some(_) => None,
+        None => private_tmp(shared, command, mode).map_err(SpawnError::Helper)?,
+    };
     let mut policy = policy(shared, command, mode, private_tmp.clone());
+    if let Some(folders) = folders {
+        share(&mut policy, folders);
+    }
+    let namespaces = match pod {
+        Some(pod) if policy.has_own_network() => Some(pod.namespaces().await?),
+        _ => None,
+    };
+    policy.joins_pod = namespaces.is_some();
+    policy.has_pod_mounts = namespaces.is_some_and(Namespaces::has_mounts);
+    policy.caches = namespaces.map_or_else(Vec::new, |it| it.caches().to_vec());
+    let (connects, calls) = match (&policy.command.network, namespaces) {
+        (Network::Outgoing(ports), Some(namespaces)) => {
+            let (ours, theirs) =
+                std::os::unix::net::UnixStream::pair().map_err(SpawnError::Helper)?;
+            let own_port = shared.own_port.get().copied();
+            let rules = Rules::new(ports.clone(), own_port, command.hosts.clone());
+            (Some((namespaces.gateway(), ours, rules)), Some(theirs))
+        }
+        _ => (None, None),
+    };
     policy.places = places.iter().map(|(path, _)| path.clone()).collect();
     if command.git >= GitAccess::Write {
         policy.command.read_write.extend(protection.outside);
@@ -91,36 +123,53 @@ pub(crate) async fn spawn(
     }
     policy.pins = protection.pins;
     policy.command.hidden.extend_from_slice(&closed);
+    let (group, watch) = tokio::join!(
+        make_group(shared, command, mode),
+        watch(shared, command, mode)
+    );
+    if group.bounds_memory {
+        // It would count what is only reserved, and each process by itself.
+        policy.command.limits.data = None;
+    }
     let cleanup = Cleanup {
         placeholders: protection.placeholders,
         // Full mode's is in a file system of the command's own.
         private_tmp: private_tmp.filter(|_| mode < Mode::Full),
-        cgroup: match mode {
-            Mode::None => None,
-            _ => make_group(shared, command),
-        },
+        cgroups: group.keep(),
     };
-    let watch = watch(shared, command, mode).await;
     let task = Task {
-        policy: Some(policy),
+        work: Work::Command(Box::new(policy)),
         cleanup,
     };
-    let assigned = shared.state.ahead.assign(&task, &places);
+    let given = Given {
+        pod: namespaces,
+        calls: calls.as_ref(),
+        places: &places,
+    };
+    let assigned = shared.state.ahead.assign(&task, given);
     let cleanup = task.cleanup;
     let (mut helper, socket, stdin) = match assigned {
         Ok(assigned) => assigned,
         Err(error) => {
             cleanup.remove_empty_tmp();
-            if let Some(group) = &cleanup.cgroup {
-                fs::remove_dir(group).unwrap_or_default();
-            }
+            cgroup::remove(&cleanup.cgroups);
             // On its own: whoever waits for this may be cancelled.
             tokio::spawn(watch.end()).await.map_or_else(drop, drop);
             return Err(error);
         }
     };
+    drop(calls);
+    let attending = connects.map(|(gateway, socket, rules)| gateway.attend(socket, rules));
     let (stdout, stderr) = (helper.child.stdout.take(), helper.child.stderr.take());
-    let (tree, started) = attend::begin(helper, socket, cleanup, &shared.state.ahead, watch);
+    let (tree, started) = attend::begin(
+        helper,
+        socket,
+        cleanup,
+        &shared.state.ahead,
+        watch,
+        quota.map(quota::Watch::new),
+        (pod.cloned(), attending),
+    );
     let mut process = Process {
         stdin,
         stdout,
@@ -209,12 +258,57 @@ async fn watch(shared: &Shared, command: &Command, mode: Mode) -> Watch {
     }
 }
 
-/// A control group for the command, where there can be one. A command is not refused for want of one.
-fn make_group(shared: &Shared, command: &Command) -> Option<PathBuf> {
-    let delegated = shared.state.delegated.get_or_init(Delegated::find);
-    let made = delegated.as_ref()?.make(&command.limits);
-    made.inspect_err(|error| tracing::warn!(%error, "no control group for a command"))
-        .ok()
+/// The control groups for the command, where there can be any. A command is not refused for want of them.
+async fn make_group(shared: &Shared, command: &Command, mode: Mode) -> Made {
+    if mode == Mode::None {
+        return Made::default();
+    }
+    let (groups, limits) = (Arc::clone(groups(shared).await), command.limits.clone());
+    tokio::task::spawn_blocking(move || groups.make(&limits))
+        .await
+        .unwrap_or_else(|error| Err(io::Error::other(error)))
+        .inspect_err(|error| tracing::warn!(%error, "no control group for a command"))
+        .unwrap_or_default()
+}
+
+/// The daemon's control groups, looked for on the first call.
+async fn groups(shared: &Shared) -> &Arc<Groups> {
+    let find = || async {
+        let found = tokio::task::spawn_blocking(Groups::find).await;
+        Arc::new(found.unwrap_or_default())
+    };
+    shared.state.groups.get_or_init(find).await
+}
+
+/// Returns what holds commands to their limits, around which these layers are.
+pub(crate) async fn limits(shared: &Shared, layers: Layers) -> LimitsReport {
+    if !layers.rlimits {
+        return LimitsReport::NONE;
+    }
+    let groups = groups(shared).await;
+    let held = |by, otherwise| match layers.cgroup && groups.bounds(by) {
+        true => HeldBy::Cgroup,
+        false => otherwise,
+    };
+    // The kernel does not count those of root.
+    let processes = match rustix::process::geteuid().is_root() {
+        true => HeldBy::None,
+        false => HeldBy::Rlimit,
+    };
+    LimitsReport {
+        cgroup: groups
+            .version()
+            .filter(|_| layers.cgroup)
+            .map(|version| match version {
+                Version::One => 1,
+                Version::Two => 2,
+            }),
+        memory: held(Controller::Memory, HeldBy::Rlimit),
+        cpu: held(Controller::Cpu, HeldBy::None),
+        processes: held(Controller::Pids, processes),
+        file_size: HeldBy::Rlimit,
+        ungrouped: groups.missing().cloned(),
+    }
 }
 
 fn policy(shared: &Shared, command: &Command, mode: Mode, private_tmp: Option<PathBuf>) -> Policy {
@@ -225,22 +319,91 @@ fn policy(shared: &Shared, command: &Command, mode: Mode, private_tmp: Option<Pa
         command.env.insert("XDG_RUNTIME_DIR".to_owned(), path);
     }
     command.read_only.extend_from_slice(&shared.toolchains);
-    if let Network::On { ports } = &mut command.network {
-        ports.retain(|port| Some(port) != shared.own_port.get());
-        // Where the file of the resolver really is, below `/run` on many systems.
-        let resolver = fs::canonicalize("/etc/resolv.conf");
-        command.read_only.extend(resolver);
+    let is_apart = mode == Mode::Full && command.pod.is_some();
+    if let Network::Outgoing(ports) = &command.network
+        && !is_apart
+    {
+        command.network = match command.hosts {
+            None => Network::Host(ports.clone()),
+            Some(_) => Network::Off,
+        };
     }
+    if let Network::Outgoing(Ports::Only(ports)) | Network::Host(Ports::Only(ports)) =
+        &mut command.network
+    {
+        ports.retain(|port| Some(port) != shared.own_port.get());
+    }
+    // Where the file of the resolver really is, below `/run` on many systems.
+    let resolver = match command.network {
+        Network::Off => None,
+        Network::Outgoing(_) | Network::Host(_) => fs::canonicalize("/etc/resolv.conf").ok(),
+    };
+    command.read_only.extend(resolver.clone());
+    let resolver = resolver.filter(|_| matches!(command.network, Network::Outgoing(_)));
+    // Asked in the daemon, not in the helper.
+    command.hosts = None;
     Policy {
         mode,
         command,
         places: Vec::new(),
         home: shared.settings.home.clone(),
+        pod: None,
+        joins_pod: false,
+        has_pod_mounts: false,
+        caches: Vec::new(),
+        resolver: resolver.map(|path| (path, names::resolver())),
         pins: Vec::new(),
         private_tmp,
         private_bytes: shared.settings.private_bytes,
         landlock: shared.settings.landlock,
     }
+}
+
+/// Gives a command the folders of its pod: at the places that they stand for in full mode, by their own paths below it.
+fn share(policy: &mut Policy, folders: PodFolders) {
+    let command = &mut policy.command;
+    let tmp = match policy.mode {
+        Mode::Full => PathBuf::from("/tmp"),
+        _ => {
+            let home = folders.home.display().to_string();
+            command.env.insert("HOME".to_owned(), home);
+            let own = [&folders.home, &folders.tmp];
+            command.read_write.extend(own.into_iter().cloned());
+            folders.tmp.clone()
+        }
+    };
+    for (name, path) in [
+        ("TMPDIR", tmp.clone()),
+        ("XDG_RUNTIME_DIR", tmp.join(RUNTIME)),
+    ] {
+        command
+            .env
+            .insert(name.to_owned(), path.display().to_string());
+    }
+    policy.pod = Some(folders);
+}
+
+/// Returns a new pod.
+pub(crate) fn pod(shared: &Shared) -> Pod {
+    let settings = PodSettings {
+        temporary: shared.settings.temporary.clone(),
+        bytes: shared.settings.pod_bytes,
+        caches: shared.settings.caches.clone(),
+    };
+    Pod::new(Arc::clone(&shared.state.ahead), settings)
+}
+
+/// Returns for each cache whether it is an overlay in a pod.
+pub(crate) async fn try_caches(shared: &Shared) -> Result<Vec<(PathBuf, bool)>, SpawnError> {
+    let pod = pod(shared);
+    let seen = pod.namespaces().await?.caches().iter();
+    let seen = seen.map(|cache| (cache.place.clone(), cache.merged.is_some()));
+    Ok(seen.collect())
+}
+
+/// Removes the folders of pods that a killed daemon left.
+pub(crate) fn sweep(shared: &Shared) {
+    pod::sweep(&shared.state.ahead, &shared.settings.temporary);
 }
 
 pub(crate) fn prepare_helper(shared: &Shared) {
@@ -271,6 +434,16 @@ impl Process {
     pub fn restored(&self) -> Option<Restored> {
         let restored = self.tree.known.borrow().restored.clone();
         restored.filter(|restored| !restored.paths.is_empty() || restored.failure.is_some())
+    }
+
+    /// Returns which limits it ran into; known once [`Process::wait`] has returned.
+    pub fn reached(&self) -> Reached {
+        self.tree.known.borrow().reached
+    }
+
+    /// Returns whether the folders of its pod came to hold too much while it ran; known once [`Process::wait`] has returned.
+    pub fn overfull(&self) -> Option<Overfull> {
+        self.tree.known.borrow().overfull
     }
 
     /// Asks every process of the command to end (SIGTERM).

@@ -1,6 +1,6 @@
 //! The file of outputs, its blocks, and whose they are.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::PathBuf;
@@ -29,7 +29,10 @@ pub(super) struct State {
 #[derive(Debug, Default)]
 struct Kept {
     owner: u64,
-    blocks: Vec<usize>,
+    blocks: VecDeque<usize>,
+    /// How many blocks before these were given back, and the most that are kept.
+    dropped: usize,
+    most_blocks: Option<usize>,
     bytes: u64,
     pieces: Vec<(u64, Stream)>,
     whole: bool,
@@ -44,9 +47,12 @@ impl State {
         }
     }
 
-    pub(super) fn begin(&mut self, number: u64, owner: u64) {
+    /// Begins an output, of which the last `most` bytes are kept, rounded up to whole blocks; all where there is none.
+    pub(super) fn begin(&mut self, number: u64, owner: u64, most: Option<u64>) {
         let kept = Kept {
             owner,
+            // One more, so that so many are kept while the last one fills.
+            most_blocks: most.map(|most| usize_of(most.div_ceil(BLOCK_BYTES as u64)) + 1),
             ..Kept::default()
         };
         self.kept.insert(number, kept);
@@ -73,18 +79,29 @@ impl State {
         }
     }
 
-    pub(super) fn read(&mut self, number: u64, offset: u64, limit: usize) -> Result<Range, Gone> {
+    /// Returns a range of one stream, or `across` both.
+    pub(super) fn read(
+        &mut self,
+        number: u64,
+        offset: u64,
+        limit: usize,
+        across: bool,
+    ) -> Result<Range, Gone> {
         let kept = self.kept.get(&number).ok_or(Gone)?;
         let (total, whole) = (kept.bytes, kept.whole);
-        let offset = offset.min(total);
+        let oldest = kept.oldest();
+        let offset = offset.clamp(oldest, total);
         let after = kept.pieces.partition_point(|(start, _)| *start <= offset);
         let (start, stream) = match after.checked_sub(1).and_then(|at| kept.pieces.get(at)) {
             Some(piece) => *piece,
             None => (0, Stream::Stdout),
         };
-        let end = kept.pieces.get(after).map_or(total, |(start, _)| *start);
+        let next = kept.pieces.get(after).filter(|_| !across);
+        let end = next.map_or(total, |(start, _)| *start);
         // Up to three bytes before and after belong to characters at the ends.
-        let from = offset.saturating_sub(3).max(start);
+        let from = offset
+            .saturating_sub(3)
+            .max(if across { oldest } else { start.max(oldest) });
         let wanted = offset.saturating_add(limit.max(1) as u64).saturating_add(3);
         let bytes = self.copy(number, from, wanted.min(end)).map_err(|error| {
             tracing::warn!(%error, "a kept output cannot be read");
@@ -109,9 +126,12 @@ impl State {
             let at = self.kept.get(&number).ok_or_else(gone)?.bytes;
             if at.is_multiple_of(BLOCK_BYTES as u64) {
                 // Its own at once: where nothing can be written, it is given back with the others.
-                let block = self.block(number)?;
+                let block = match self.kept.get_mut(&number).and_then(Kept::drop_oldest) {
+                    Some(block) => block,
+                    None => self.block(number)?,
+                };
                 let kept = self.kept.get_mut(&number).ok_or_else(gone)?;
-                kept.blocks.push(block);
+                kept.blocks.push_back(block);
             }
             let (file, room) = self.seek(number, at)?;
             let (now, later) = bytes.split_at(bytes.len().min(room));
@@ -127,7 +147,10 @@ impl State {
     fn seek(&mut self, number: u64, at: u64) -> io::Result<(&mut File, usize)> {
         let (block, within) = (usize_of(at) / BLOCK_BYTES, usize_of(at) % BLOCK_BYTES);
         let kept = self.kept.get(&number);
-        let block = kept.and_then(|kept| kept.blocks.get(block).copied());
+        let block = kept.and_then(|kept| {
+            let block = block.checked_sub(kept.dropped)?;
+            kept.blocks.get(block).copied()
+        });
         let block = block.ok_or(io::ErrorKind::UnexpectedEof)?;
         let file = self.file.as_mut().ok_or(io::ErrorKind::NotFound)?;
         file.seek(SeekFrom::Start((block * BLOCK_BYTES + within) as u64))?;
@@ -140,9 +163,11 @@ impl State {
             *blocks.entry(kept.owner).or_insert(0) += kept.blocks.len();
         }
         let (most, _) = blocks.into_iter().max_by_key(|(_, blocks)| *blocks)?;
-        let mut outputs = self.kept.iter();
-        let theirs = outputs.find(|(_, kept)| kept.owner == most && !kept.blocks.is_empty());
-        theirs.map(|(number, _)| *number)
+        let theirs = |(_, kept): &(&u64, &Kept)| kept.owner == most && !kept.blocks.is_empty();
+        let mut outputs = self.kept.iter().filter(theirs);
+        // What still comes is read again and again, so it goes last.
+        let first = outputs.clone().find(|(_, kept)| kept.whole);
+        first.or_else(|| outputs.next()).map(|(number, _)| *number)
     }
 
     /// Takes a block for an output; where there is none left, another output gives up its own.
@@ -191,6 +216,26 @@ impl State {
             at += count;
         }
         Ok(bytes)
+    }
+}
+
+impl Kept {
+    /// The first byte that is kept.
+    fn oldest(&self) -> u64 {
+        (self.dropped * BLOCK_BYTES) as u64
+    }
+
+    /// Takes the oldest block, where there are as many as may be.
+    fn drop_oldest(&mut self) -> Option<usize> {
+        if self.blocks.len() < self.most_blocks? {
+            return None;
+        }
+        let block = self.blocks.pop_front()?;
+        self.dropped += 1;
+        let oldest = self.oldest();
+        let later = self.pieces.partition_point(|(start, _)| *start <= oldest);
+        self.pieces.drain(..later.saturating_sub(1));
+        Some(block)
     }
 }
 

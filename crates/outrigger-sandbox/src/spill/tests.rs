@@ -66,6 +66,61 @@ fn ranges_have_whole_characters_of_one_stream() {
 }
 
 #[test]
+fn of_an_endless_output_the_last_bytes_are_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    let spill = Spill::new(folder.path().to_owned(), 8 * BLOCK_BYTES as u64);
+    let most = 2 * BLOCK_BYTES;
+    let output = spill.record_last(most as u64);
+    let mut whole = String::new();
+    for number in 0..20_000 {
+        let (line, stream) = match number % 5 {
+            0 => (format!("ä{number}\n"), Stream::Stderr),
+            _ => (format!("€{number}\n"), Stream::Stdout),
+        };
+        output.push(stream, &line).unwrap();
+        whole.push_str(&line);
+        if number % 1_000 != 999 {
+            continue;
+        }
+        let first = output.read_both(0, usize::MAX >> 1).unwrap();
+        let offset = usize::try_from(first.offset).unwrap();
+        assert_eq!(first.total, whole.len() as u64);
+        assert_eq!(Some(first.text.as_str()), whole.get(offset..), "{number}");
+        assert!(first.text.len() >= most.min(whole.len()) - 3, "{number}");
+        assert!(first.text.len() <= most + BLOCK_BYTES, "{number}");
+        // By streams, from where it begins.
+        let (mut at, mut text) = (first.offset, String::new());
+        while at < first.total {
+            let range = output.read(at, 1_000).unwrap();
+            let other = match range.stream {
+                Stream::Stdout => 'ä',
+                Stream::Stderr => '€',
+            };
+            assert!(!range.text.contains(other), "{range:?}");
+            text.push_str(&range.text);
+            at = range.next.unwrap();
+        }
+        assert_eq!(text, first.text);
+    }
+}
+
+#[test]
+fn an_output_that_still_comes_makes_room_last() {
+    let folder = tempfile::tempdir().unwrap();
+    let spill = Spill::new(folder.path().to_owned(), 4 * BLOCK_BYTES as u64);
+    let comes = spill.record_last(1);
+    comes.push(Stream::Stdout, "a server").unwrap();
+    let ended: Vec<_> = (0..6).map(|_| spill.record()).collect();
+    for output in &ended {
+        output.push(Stream::Stdout, "text").unwrap();
+        output.finish();
+    }
+    assert_eq!(comes.read(0, 9).unwrap().text, "a server");
+    assert_eq!(ended[0].read(0, 9), Err(Gone));
+    assert_eq!(ended[5].read(0, 9).unwrap().text, "text");
+}
+
+#[test]
 fn the_oldest_output_makes_room() {
     let folder = tempfile::tempdir().unwrap();
     let spill = Spill::new(folder.path().to_owned(), 4 * BLOCK_BYTES as u64);
@@ -91,12 +146,12 @@ fn the_oldest_output_makes_room() {
 fn an_output_that_had_all_the_room_makes_it_for_the_next() {
     let folder = tempfile::tempdir().unwrap();
     let mut state = State::new(folder.path().to_owned(), 2 * BLOCK_BYTES as u64);
-    state.begin(1, 0);
+    state.begin(1, 0, None);
     state.append(1, Stream::Stdout, &"x".repeat(2 * BLOCK_BYTES));
-    state.begin(2, 0);
+    state.begin(2, 0, None);
     state.append(2, Stream::Stdout, "text");
-    assert_eq!(state.read(1, 0, 9), Err(Gone));
-    assert_eq!(state.read(2, 0, 9).unwrap().text, "text");
+    assert_eq!(state.read(1, 0, 9, false), Err(Gone));
+    assert_eq!(state.read(2, 0, 9, false).unwrap().text, "text");
 }
 
 #[test]
@@ -186,7 +241,7 @@ fn what_is_forgotten_gives_its_room_back() {
     let folder = tempfile::tempdir().unwrap();
     let mut state = State::new(folder.path().to_owned(), QUOTA_BYTES);
     for number in 0..3 {
-        state.begin(number, 0);
+        state.begin(number, 0, None);
         state.append(number, Stream::Stdout, "text");
     }
     assert_eq!((state.blocks, state.file.is_some()), (3, true));
@@ -203,9 +258,9 @@ fn a_full_disk_keeps_no_file_open() {
     let mut state = State::new(PathBuf::from("/nonexistent"), QUOTA_BYTES);
     let full = File::options().read(true).write(true).open("/dev/full");
     state.file = Some(full.unwrap());
-    state.begin(1, 0);
+    state.begin(1, 0, None);
     state.append(1, Stream::Stdout, "no room for this");
-    assert_eq!(state.read(1, 0, 9), Err(Gone));
+    assert_eq!(state.read(1, 0, 9, false), Err(Gone));
     assert_eq!((state.file.is_none(), state.blocks), (true, 0));
 }
 

@@ -381,8 +381,15 @@ pub(crate) fn on_sockets() -> Vec<Attempt> {
             |targets, _| targets.by_path.accept().is_ok(),
         ),
         attempt(
-            "netlink",
-            "perl -e 'socket(my $s, 16, 3, 0) and print \"done\"'",
+            "generic netlink",
+            "perl -e 'socket(my $s, 16, 3, 16) and print \"done\"'",
+            Limits,
+            says_done,
+        ),
+        // What the machine's network looks like; one of the command's own may be looked at.
+        attempt(
+            "interfaces by netlink",
+            "perl -e 'socket(my $s, 16, 3, 0) or die; send($s, pack(\"LSSLLCxSiLL\", 32, 18, 0x301, 1, 0, 0, 0, 0, 0, 0), 0) or die; for (1..9) { recv($s, my $b, 65536, 0); while (length $b) { my ($l, $t) = unpack(\"LS\", $b); exit if $t == 3; print \"done\" if unpack(\"x20i\", $b) > 1; $b = substr($b, $l) } }'",
             Limits,
             says_done,
         ),

@@ -4,7 +4,7 @@ use std::fs;
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 
-use outrigger_sandbox::output::{Ended, Stream, TOTAL_BYTES, collect};
+use outrigger_sandbox::output::{Ended, Stream, TOTAL_BYTES, collect, follow};
 use outrigger_sandbox::{Command, Mode, Sandbox, Settings, SpawnError, Stdin};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt};
 
@@ -349,6 +349,32 @@ async fn a_flood_is_cut_and_ended() {
 }
 
 #[tokio::test]
+async fn what_is_followed_goes_on_whatever_it_writes_until_it_is_stopped() {
+    let world = World::new();
+    let sandbox = world.sandbox(Mode::Full);
+    let line = world.bash("yes | head -c 1000000");
+    let mut process = sandbox.spawn(&line).await.unwrap();
+    let never = std::future::pending::<()>();
+    let output = follow(&mut process, never, |_, _| {}).await;
+    assert_eq!(
+        (output.ended, output.stdout_bytes),
+        (Ended::Exited, 1_000_000)
+    );
+    let mut process = sandbox.spawn(&world.bash("yes")).await.unwrap();
+    let enough = tokio::sync::Notify::new();
+    let mut bytes = 0;
+    let output = follow(&mut process, enough.notified(), |_, text| {
+        bytes += text.len();
+        if bytes > 1_000_000 {
+            enough.notify_one();
+        }
+    });
+    let output = output.await;
+    assert_eq!(output.ended, Ended::Stopped(()));
+    assert_eq!(output.stdout_bytes, bytes as u64);
+}
+
+#[tokio::test]
 async fn every_byte_is_handed_on_and_counted() {
     let world = World::new();
     let mut process = world
@@ -416,6 +442,8 @@ async fn without_a_helper_nothing_starts_and_the_report_says_so() {
             home: None,
             temporary: world.temporary(),
             private_bytes: outrigger_sandbox::PRIVATE_BYTES,
+            pod_bytes: outrigger_sandbox::POD_BYTES,
+            caches: Vec::new(),
         });
         let report = sandbox.report().await;
         assert_eq!(
@@ -423,12 +451,9 @@ async fn without_a_helper_nothing_starts_and_the_report_says_so() {
             (Mode::None, 0),
             "{report:?}"
         );
-        assert!(
-            report
-                .why_not_full
-                .unwrap()
-                .contains("cannot start the sandbox helper")
-        );
+        let is_helper = |reason: &str| reason.contains("cannot start the sandbox helper");
+        assert!(report.refused.iter().all(|it| is_helper(&it.1)));
+        assert_eq!(report.refused.len(), 3);
         let error = sandbox
             .spawn(&Command::new("/bin/true", "/"))
             .await

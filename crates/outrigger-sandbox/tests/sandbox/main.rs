@@ -11,6 +11,8 @@ mod attempts;
 #[cfg(test)]
 mod battery;
 #[cfg(test)]
+mod caches;
+#[cfg(test)]
 mod control;
 #[cfg(test)]
 mod helper;
@@ -22,6 +24,12 @@ mod longer;
 mod network;
 #[cfg(test)]
 mod older;
+#[cfg(test)]
+mod outgoing;
+#[cfg(test)]
+mod pods;
+#[cfg(test)]
+mod quota;
 #[cfg(test)]
 mod repositories;
 #[cfg(test)]

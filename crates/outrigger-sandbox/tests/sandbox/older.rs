@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use outrigger_sandbox::{Mode, Network, Sandbox};
+use outrigger_sandbox::{Mode, Network, Ports, Sandbox};
 
 use crate::attempts::Targets;
 use crate::support::{World, run};
@@ -82,7 +82,7 @@ async fn no_abstract_socket_is_reached_with_the_network_on() {
         let mut targets = Targets::new();
         let sandbox = targets.world.sandbox_with(mode, landlock);
         let mut command = targets.world.bash(&targets.abstract_socket());
-        command.network = Network::On { ports: vec![443] };
+        command.network = Network::Host(Ports::Only(vec![443]));
         let output = run(&sandbox, &command).await;
         assert_eq!(
             targets.abstract_is_reached(),

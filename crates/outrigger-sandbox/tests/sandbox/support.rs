@@ -86,6 +86,8 @@ impl World {
             home: Some(self.home()),
             temporary: self.temporary(),
             private_bytes: outrigger_sandbox::PRIVATE_BYTES,
+            pod_bytes: outrigger_sandbox::POD_BYTES,
+            caches: Vec::new(),
         }
     }
 
@@ -240,6 +242,9 @@ pub(crate) fn as_ordinary_user(tests: &[&str]) {
             String::from_utf8_lossy(&output.stdout),
             String::from_utf8_lossy(&output.stderr),
         );
+        // What was not tried, aloud here too.
+        let remarks = stderr.lines().filter(|line| line.starts_with("***"));
+        remarks.for_each(|line| eprintln!("{line}"));
         if !output.status.success() || !stdout.contains("1 passed") {
             failed.push(format!("{test}: {stdout}{stderr}"));
         }

@@ -43,6 +43,8 @@ async fn full_mode_works_from_a_daemon_that_is_not_dumpable() {
         home: Some(world.home()),
         temporary: world.temporary(),
         private_bytes: outrigger_sandbox::PRIVATE_BYTES,
+        pod_bytes: outrigger_sandbox::POD_BYTES,
+        caches: Vec::new(),
     });
     let report = sandbox.report().await;
     assert_eq!(report.mode, Mode::Full, "{report:?}");
@@ -50,7 +52,7 @@ async fn full_mode_works_from_a_daemon_that_is_not_dumpable() {
         report.commands,
         ["namespaces", "landlock", "seccomp", "rlimits"]
     );
-    assert_eq!(report.why_not_full, None);
+    assert_eq!(report.refused, []);
     let line = format!("cat /proc/{}/environ; id -u", std::process::id());
     assert_eq!(
         run(&sandbox, &world.bash(&line)).await.stdout.text,
@@ -86,7 +88,9 @@ async fn where_namespaces_are_refused_the_next_mode_is_used_and_the_reason_given
     let sandbox = world.sandbox(Mode::Full);
     let report = sandbox.report().await;
     assert_eq!(report.mode, Mode::Fallback, "{report:?}");
-    let reason = report.why_not_full.unwrap();
+    let [(Mode::Full, reason)] = &report.refused[..] else {
+        panic!("{report:?}");
+    };
     assert!(
         reason.contains("unshare: Operation not permitted"),
         "{reason}"

@@ -139,6 +139,20 @@ pub(super) const SCOPES: u8 = 6;
 /// The bits of a socket's type that are its kind; the others are flags.
 const SOCKET_KIND: u64 = 0xf;
 
+/// Kinds of sockets that are neither streams nor datagrams over IP: raw, SCTP, DCCP, and the old name of packet sockets.
+const RAW_KINDS: [i32; 4] = [libc::SOCK_RAW, libc::SOCK_SEQPACKET, libc::SOCK_DCCP, 10];
+
+/// What may be spoken over IP: the default of the kind, TCP, UDP, ping, and TCP over several paths, which some servers
+/// ask for first.
+const PROTOCOLS: [i32; 6] = [
+    0,
+    libc::IPPROTO_TCP,
+    libc::IPPROTO_UDP,
+    libc::IPPROTO_ICMP,
+    libc::IPPROTO_ICMPV6,
+    libc::IPPROTO_MPTCP,
+];
+
 const TERMINAL_INPUT: [u64; 2] = [0x5412, 0x541C];
 
 /// Calls that shall look as if the kernel did not know them.
@@ -285,22 +299,30 @@ fn by_argument() -> Result<Calls, BackendError> {
 fn sockets(policy: &Policy, landlock: u8) -> Result<Calls, BackendError> {
     let local = unsigned(libc::AF_UNIX);
     let [ip, ip6, netlink] = [libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK].map(unsigned);
+    let has_own_network = policy.has_own_network();
     // Local sockets by name reach the services of the user's session, which would run anything for us; only in full
     // mode are their names hidden. Those without a path belong to the network, which is the machine's where it is on.
-    let keeps_abstract = policy.command.network == Network::Off || landlock >= SCOPES;
-    let local_by_name = policy.mode == Mode::Full && keeps_abstract;
-    let socket = match (&policy.command.network, local_by_name) {
-        (Network::Off, false) => Vec::new(),
-        (Network::Off, true) => vec![all([is_not(0, local)?])?],
-        (Network::On { .. }, by_name) => {
-            let mut other = vec![is_not(0, ip)?, is_not(0, ip6)?, is_not(0, netlink)?];
-            if by_name {
-                other.push(is_not(0, local)?);
-            }
-            // Routes and addresses may be asked for: resolvers do.
-            vec![all(other)?, all([is(0, netlink)?, is_not(2, 0)?])?]
+    let local_by_name = policy.mode == Mode::Full && (has_own_network || landlock >= SCOPES);
+    let mut socket = Vec::new();
+    if has_own_network || policy.command.network != Network::Off {
+        let mut other = vec![is_not(0, ip)?, is_not(0, ip6)?, is_not(0, netlink)?];
+        if local_by_name {
+            other.push(is_not(0, local)?);
         }
-    };
+        // Routes and addresses may be asked for: resolvers do.
+        socket.extend([all(other)?, all([is(0, netlink)?, is_not(2, 0)?])?]);
+        for family in [ip, ip6] {
+            for kind in RAW_KINDS {
+                let kind = masked(1, SOCKET_KIND, unsigned(kind))?;
+                socket.push(all([is(0, family)?, kind])?);
+            }
+            let mut unknown = vec![is(0, family)?];
+            for protocol in PROTOCOLS {
+                unknown.push(is_not(2, unsigned(protocol))?);
+            }
+            socket.push(all(unknown)?);
+        }
+    }
     let mut pair = vec![all([is_not(0, local)?])?];
     if !local_by_name {
         // A datagram socket sends to any name, whomever it was paired with; the kernel takes "raw" for the same.

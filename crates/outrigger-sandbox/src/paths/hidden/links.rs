@@ -58,7 +58,7 @@ impl Roots {
             shown: path.to_string_lossy().into_owned(),
             folder: false,
         };
-        self.lead(&target, MAX_WAY).ok()
+        self.lead(&target, MAX_WAY, true).ok()
     }
 }
 

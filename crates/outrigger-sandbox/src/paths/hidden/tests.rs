@@ -268,6 +268,7 @@ fn what_vanishes_meanwhile_is_not_hidden() {
     std::os::unix::fs::symlink("a", root.path.join("link")).unwrap();
     let mut walk = Walk {
         root,
+        reach: Reach::ReadWrite,
         now: SystemTime::now(),
         old: HashMap::new(),
         new: HashMap::new(),

@@ -1,8 +1,7 @@
 //! A helper that is started before it is needed: while one command runs, the next one's helper executes this binary
 //! and waits for its policy. Of a command that does next to nothing that is the larger part of its time.
 
-use std::io::{self, IoSlice, Write};
-use std::mem::MaybeUninit;
+use std::io::{self, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream as BlockingStream;
 use std::path::{Path, PathBuf};
@@ -12,47 +11,61 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use rustix::fs::MemfdFlags;
-use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags};
 use tokio::net::UnixStream;
 use tokio::process::Command as Spawner;
 use tokio::time::Instant;
 
 use super::children::Started;
 use super::{SpawnError, StdinPipe};
-use crate::policy::{MAX_DESCRIPTORS, Task};
-use crate::{HELPER_ARGUMENT, Stdin};
+use crate::pod::Namespaces;
+use crate::policy::Task;
+use crate::{HELPER_ARGUMENT, Stdin, descriptors};
 
 /// How long a helper waits for a command. A loop's next command comes at once or after the model's next turn, and
 /// beside that a helper's start is nothing.
 const LINGER: Duration = Duration::from_millis(100);
 
 #[derive(Debug)]
-pub(super) struct Ahead {
+pub(crate) struct Ahead {
     binary: PathBuf,
     waiting: Mutex<Option<Helper>>,
 }
 
+/// The descriptors that go with a task, besides its standard input.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Given<'a> {
+    pub(crate) pod: Option<&'a Namespaces>,
+    /// Where the daemon waits for what tells it of the command's calls of `connect`.
+    pub(crate) calls: Option<&'a BlockingStream>,
+    pub(crate) places: &'a [(PathBuf, OwnedFd)],
+}
+
 impl Ahead {
-    pub(super) fn new(binary: PathBuf) -> Self {
+    pub(crate) fn new(binary: PathBuf) -> Self {
         Self {
             binary,
             waiting: Mutex::new(None),
         }
     }
 
-    /// Gives a task, and the places of its policy, to the helper that waits, or to one that is started now. Returns it,
+    /// Gives a task and what goes with it to the helper that waits, or to one that is started now. Returns it,
     /// the way to it, and the command's standard input where that is a pipe.
-    pub(super) fn assign(
+    pub(crate) fn assign(
         &self,
         task: &Task,
-        places: &[(PathBuf, OwnedFd)],
+        given: Given<'_>,
     ) -> Result<(Started, UnixStream, Option<StdinPipe>), SpawnError> {
         let text =
             serde_json::to_vec(task).map_err(|error| SpawnError::Command(error.to_string()))?;
-        let policy = task.policy.as_ref();
-        let stdin = policy.map_or(Stdin::Null, |policy| policy.command.stdin);
+        let stdin = task
+            .policy()
+            .map_or(Stdin::Null, |policy| policy.command.stdin);
+        let pod = given.pod.into_iter().flat_map(Namespaces::descriptors);
+        let calls = given.calls.into_iter().map(AsFd::as_fd);
+        let places = given.places.iter().map(|(_, place)| place.as_fd());
+        let given: Vec<_> = pod.chain(calls).chain(places).collect();
         let helper = self.helper();
-        let assigned = helper.and_then(|helper| helper.assign(&text, stdin, places));
+        let assigned = helper.and_then(|helper| helper.assign(&text, stdin, &given));
         assigned.map_err(SpawnError::Helper)
     }
 
@@ -128,7 +141,7 @@ impl Helper {
         self,
         task: &[u8],
         stdin: Stdin,
-        places: &[(PathBuf, OwnedFd)],
+        given: &[BorrowedFd<'_>],
     ) -> io::Result<(Started, UnixStream, Option<StdinPipe>)> {
         let memory = rustix::fs::memfd_create("outrigger-policy", MemfdFlags::CLOEXEC)?;
         std::fs::File::from(memory.try_clone()?).write_all(task)?;
@@ -136,10 +149,10 @@ impl Helper {
             Stdin::Null => None,
             Stdin::Piped => Some(io::pipe()?),
         };
-        let mut descriptors = vec![memory.as_fd()];
-        descriptors.extend(input.as_ref().map(|(reader, _)| reader.as_fd()));
-        descriptors.extend(places.iter().map(|(_, place)| place.as_fd()));
-        send_descriptors(&self.socket, &descriptors)?;
+        let mut first = vec![memory.as_fd()];
+        first.extend(input.as_ref().map(|(reader, _)| reader.as_fd()));
+        first.extend(given);
+        descriptors::send(&self.socket, &first)?;
         self.socket.set_nonblocking(true)?;
         let stdin = match input {
             Some((_, writer)) => Some(StdinPipe::from_owned_fd(OwnedFd::from(writer))?),
@@ -147,19 +160,4 @@ impl Helper {
         };
         Ok((self.process, UnixStream::from_std(self.socket)?, stdin))
     }
-}
-
-fn send_descriptors(socket: &BlockingStream, descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_DESCRIPTORS))];
-    let mut ancillary = SendAncillaryBuffer::new(&mut space);
-    if !ancillary.push(SendAncillaryMessage::ScmRights(descriptors)) {
-        return Err(io::Error::other("too many descriptors for one message"));
-    }
-    rustix::net::sendmsg(
-        socket,
-        &[IoSlice::new(&[0])],
-        &mut ancillary,
-        SendFlags::NOSIGNAL,
-    )?;
-    Ok(())
 }

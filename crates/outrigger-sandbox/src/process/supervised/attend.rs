@@ -3,26 +3,30 @@
 //!
 //! The daemon itself removes nothing: a command may have left what takes minutes, or breaks whoever walks through it.
 
+use std::future::pending;
 use std::io;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt;
+use futures::future::OptionFuture;
+use rustix::net::Shutdown;
 use rustix::process::{Pid, Signal};
 use tokio::net::UnixStream;
 use tokio::net::unix::OwnedReadHalf;
 use tokio::sync::{oneshot, watch};
 use tokio::time::timeout;
 use tokio_util::codec::{FramedRead, LinesCodec};
-use tokio_util::sync::CancellationToken;
+use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::ahead::Ahead;
+use super::ahead::{Ahead, Given};
 use super::children::Started;
-use super::{Exit, Restored, SpawnError, Tree};
+use super::{Exit, Reached, Restored, SpawnError, Tree};
 use crate::git::watch::Watch;
 use crate::layers::{Layers, SetupError, Step};
 use crate::policy::{Cleanup, MAX_NOTICE_BYTES, Notice, Task};
+use crate::{Overfull, Pod, quota};
 
 /// How long the helper may take to start a program: milliseconds usually, more on a machine out of memory.
 const START_PATIENCE: Duration = Duration::from_secs(20);
@@ -37,6 +41,9 @@ const REMOVAL_PATIENCE: Duration = Duration::from_secs(1);
 #[derive(Debug, Default)]
 pub(super) struct Known {
     pub(super) exit: Option<Exit>,
+    pub(super) reached: Reached,
+    /// Where its pod holds too much.
+    pub(super) overfull: Option<Overfull>,
     /// Known last: when nothing is left of the command, or what is left takes longer.
     pub(super) restored: Option<Restored>,
 }
@@ -49,6 +56,9 @@ struct Running {
     cleanup: Cleanup,
     ahead: Arc<Ahead>,
     watch: Watch,
+    quota: Option<quota::Watch>,
+    /// Kept until nothing is left of the command: its pod, where it may write, and what makes connections for it.
+    _surroundings: (Option<Pod>, Option<DropGuard>),
     known: watch::Sender<Known>,
     /// The process group of the program, where its number is the same for the daemon.
     group: Option<Pid>,
@@ -62,6 +72,8 @@ pub(super) fn begin(
     cleanup: Cleanup,
     ahead: &Arc<Ahead>,
     watch: Watch,
+    quota: Option<quota::Watch>,
+    surroundings: (Option<Pod>, Option<DropGuard>),
 ) -> (Tree, oneshot::Receiver<Result<Layers, SpawnError>>) {
     let (notices, requests) = socket.into_split();
     let running = Running {
@@ -70,6 +82,8 @@ pub(super) fn begin(
         cleanup,
         ahead: Arc::clone(ahead),
         watch,
+        quota,
+        _surroundings: surroundings,
         known: watch::Sender::default(),
         group: None,
         is_dead: false,
@@ -92,14 +106,32 @@ impl Running {
     ) {
         let outcome = timeout(START_PATIENCE, self.started()).await;
         drop(started.send(outcome.unwrap_or_else(|_| Err(gone(io::ErrorKind::TimedOut)))));
+        let mut quota = self.quota.take();
+        let exceeded = async {
+            match &mut quota {
+                Some(quota) => quota.exceeded().await,
+                None => pending().await,
+            }
+        };
+        let mut overfull = None;
         tokio::select! {
             () = self.read_notices_until(|it| it.known.borrow().exit.is_some()) => {}
             () = killed.cancelled() => {}
+            exceeded = exceeded => {
+                overfull = Some(exceeded);
+                self.kill();
+            }
         }
         let death = self.read_notices_until(|it| it.is_dead);
-        let is_late = timeout(DEATH_PATIENCE, death).await.is_err();
+        let death = timeout(DEATH_PATIENCE, death);
+        // Beside that, what it takes longer for anyway.
+        let at_its_end = OptionFuture::from(quota.as_ref().map(quota::Watch::at_its_end));
+        let (death, at_its_end) = tokio::join!(death, at_its_end);
+        drop(quota);
+        let is_late = death.is_err();
         let (is_dead, known) = (self.is_dead, self.known.clone());
         known.send_modify(|known| {
+            known.overfull = overfull.or(at_its_end.flatten());
             known
                 .exit
                 .get_or_insert_with(|| end_without_report(self.group));
@@ -127,6 +159,12 @@ impl Running {
         }
     }
 
+    /// Has the helper kill every process of the command.
+    fn kill(&self) {
+        // Fails only when the helper is gone already.
+        rustix::net::shutdown(self.notices.get_ref().as_ref(), Shutdown::Write).unwrap_or_default();
+    }
+
     async fn started(&mut self) -> Result<Layers, SpawnError> {
         let mut layers = Layers::default();
         loop {
@@ -142,7 +180,7 @@ impl Running {
                         _ => SpawnError::refused(step, reason),
                     });
                 }
-                Some(Notice::Exited(_) | Notice::Dead {}) | None => {
+                Some(Notice::Exited(_) | Notice::Reached(_) | Notice::Dead {}) | None => {
                     return Err(gone(io::ErrorKind::UnexpectedEof));
                 }
             }
@@ -161,6 +199,9 @@ impl Running {
             match self.notice().await {
                 Some(Notice::Exited(exit)) => {
                     self.known.send_modify(|known| known.exit = Some(exit));
+                }
+                Some(Notice::Reached(reached)) => {
+                    self.known.send_modify(|known| known.reached = reached);
                 }
                 Some(Notice::Dead {}) => self.is_dead = true,
                 Some(Notice::Confined(_) | Notice::Started { .. } | Notice::Failed(_)) => {}
@@ -183,11 +224,8 @@ impl Running {
 
     async fn run_cleanup(self) -> Result<(), SpawnError> {
         self.cleanup.remove_empty_tmp();
-        let task = Task {
-            policy: None,
-            cleanup: self.cleanup,
-        };
-        let (mut another, socket, _) = self.ahead.assign(&task, &[])?;
+        let task = Task::cleanup(self.cleanup);
+        let (mut another, socket, _) = self.ahead.assign(&task, Given::default())?;
         let ended = another.child.wait().await;
         drop(socket);
         ended.map(drop).map_err(SpawnError::Helper)

@@ -1,0 +1,183 @@
+//! Where a command may connect to.
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+use rustix::io::Errno;
+use tokio::net::lookup_host;
+use tokio::sync::{mpsc, oneshot};
+
+use crate::addresses::is_public;
+use crate::command::{Host, HostQuestion, Ports};
+
+/// What one command may connect to: ports, and hosts where somebody decides about them.
+#[derive(Debug)]
+pub(crate) struct Rules {
+    ports: Ports,
+    own_port: Option<u16>,
+    hosts: Option<mpsc::Sender<HostQuestion>>,
+}
+
+impl Rules {
+    pub(crate) fn new(
+        ports: Ports,
+        own_port: Option<u16>,
+        hosts: Option<mpsc::Sender<HostQuestion>>,
+    ) -> Self {
+        Self {
+            ports,
+            own_port,
+            hosts,
+        }
+    }
+
+    /// Returns the addresses that may be connected to; `host` is what the command named. An error says why there are none.
+    pub(super) async fn targets(&self, host: Host, port: u16) -> io::Result<Vec<SocketAddr>> {
+        if !self.allow_port(port) {
+            return Err(Errno::ACCESS.into());
+        }
+        self.ask(host.clone(), port).await?;
+        let targets: Vec<SocketAddr> = match host {
+            Host::Address(address) => vec![(address, port).into()],
+            Host::Name(name) => {
+                let found = lookup_host((name, port)).await;
+                let found = found.map_err(|_| Errno::HOSTUNREACH)?;
+                let may_be_private = self.hosts.is_none();
+                found
+                    .filter(|to| may_be_private || is_public(to.ip()))
+                    .collect()
+            }
+        };
+        let targets: Vec<_> = targets.into_iter().filter(|to| is_elsewhere(*to)).collect();
+        match targets.is_empty() {
+            true => Err(Errno::ACCESS.into()),
+            false => Ok(targets),
+        }
+    }
+
+    fn allow_port(&self, port: u16) -> bool {
+        let is_listed = match &self.ports {
+            Ports::Any => true,
+            Ports::Only(ports) => ports.contains(&port),
+        };
+        is_listed && Some(port) != self.own_port
+    }
+
+    /// Waits for the answer of whoever decides about hosts, where somebody does.
+    async fn ask(&self, host: Host, port: u16) -> io::Result<()> {
+        let Some(hosts) = &self.hosts else {
+            return Ok(());
+        };
+        let (answer, allowed) = oneshot::channel();
+        let question = HostQuestion { host, port, answer };
+        let asked = hosts.send(question).await.is_ok();
+        match asked && allowed.await.unwrap_or(false) {
+            true => Ok(()),
+            false => Err(Errno::ACCESS.into()),
+        }
+    }
+}
+
+/// Whether an address may be another machine's. Link-local ones are refused: at 169.254.169.254 clouds hand out keys.
+fn is_elsewhere(to: SocketAddr) -> bool {
+    let is_here = match to.ip().to_canonical() {
+        IpAddr::V4(it) => {
+            // 0.0.0.0/8 is "this network".
+            let is_this = it.octets()[0] == 0;
+            it.is_loopback() || it.is_link_local() || it.is_broadcast() || is_this
+        }
+        IpAddr::V6(it) => it.is_loopback() || it.is_unspecified() || it.is_unicast_link_local(),
+    };
+    !is_here && !to.ip().to_canonical().is_multicast() && !is_own(to)
+}
+
+/// Whether an address is one of this machine's: what is sent there would come from there. Nothing is sent.
+fn is_own(to: SocketAddr) -> bool {
+    let any: SocketAddr = match to {
+        SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
+        SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
+    };
+    let socket = std::net::UdpSocket::bind(any);
+    let from = socket.and_then(|it| it.connect(to).and_then(|()| it.local_addr()));
+    from.is_ok_and(|from| from.ip() == to.ip())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn host(text: &str) -> Host {
+        text.parse()
+            .map_or_else(|_| Host::Name(text.to_owned()), Host::Address)
+    }
+
+    #[tokio::test]
+    async fn only_ports_of_other_machines_are_allowed() {
+        let rules = Rules::new(Ports::Only(vec![443, 4517]), Some(4517), None);
+        for (to, allowed) in [
+            ("203.0.113.7:443", true),
+            ("10.0.0.7:443", true),
+            ("[2001:db8::1]:443", true),
+            ("203.0.113.7:444", false),
+            ("203.0.113.7:4517", false),
+            ("127.0.0.1:443", false),
+            ("127.9.9.9:443", false),
+            ("0.0.0.0:443", false),
+            ("0.1.2.3:443", false),
+            ("169.254.169.254:443", false),
+            ("224.0.0.1:443", false),
+            ("255.255.255.255:443", false),
+            ("[::1]:443", false),
+            ("[::]:443", false),
+            ("[fe80::1]:443", false),
+            ("[ff02::1]:443", false),
+            ("[::ffff:127.0.0.1]:443", false),
+            ("[::ffff:169.254.169.254]:443", false),
+        ] {
+            let to: SocketAddr = to.parse().unwrap();
+            let targets = rules.targets(Host::Address(to.ip()), to.port()).await;
+            assert_eq!(targets.ok(), allowed.then(|| vec![to]), "{to}");
+        }
+        for (own_port, allowed) in [(None, true), (Some(9), false)] {
+            let rules = Rules::new(Ports::Any, own_port, None);
+            let targets = rules.targets(host("203.0.113.7"), 9).await;
+            assert_eq!(targets.is_ok(), allowed);
+        }
+    }
+
+    #[tokio::test]
+    async fn whoever_decides_about_hosts_is_asked_first() {
+        let (hosts, mut questions) = mpsc::channel::<HostQuestion>(1);
+        let asking = tokio::spawn(async move {
+            let mut asked = Vec::new();
+            while let Some(HostQuestion { host, port, answer }) = questions.recv().await {
+                let allowed = host.to_string() != "203.0.113.8";
+                asked.push(format!("{host} {port}"));
+                answer.send(allowed).unwrap();
+            }
+            asked
+        });
+        let rules = Rules::new(Ports::Only(vec![443]), None, Some(hosts));
+        for (to, port, allowed) in [
+            ("203.0.113.7", 443, true),
+            ("203.0.113.8", 443, false),
+            ("203.0.113.7", 80, false),
+            // Leads to this machine, whoever allowed it.
+            ("localhost", 443, false),
+        ] {
+            let targets = rules.targets(host(to), port).await;
+            assert_eq!(targets.is_ok(), allowed, "{to} {targets:?}");
+        }
+        drop(rules);
+        let asked = asking.await.unwrap();
+        assert_eq!(
+            asked,
+            ["203.0.113.7 443", "203.0.113.8 443", "localhost 443"]
+        );
+        // Nobody decides any more.
+        let (hosts, questions) = mpsc::channel(1);
+        drop(questions);
+        let rules = Rules::new(Ports::Any, None, Some(hosts));
+        assert!(rules.targets(host("203.0.113.7"), 443).await.is_err());
+    }
+}

@@ -1,0 +1,324 @@
+//! What several commands share, such as those of one conversation: loopback, a home, and temporary files. As the containers
+//! of a pod do in Kubernetes.
+//!
+//! - Where there are namespaces ([`Mode::Full`](crate::Mode)): one network, in which a later command reaches what an earlier
+//!   one left listening. No process lives in it; the daemon keeps descriptors of it.
+//! - Folders on the disk. In full mode they are seen as the user's home, `/tmp` and `/var/tmp`. What they hold together has
+//!   a bound ([`crate::quota`]).
+//! - In full mode, caches of the user's: an overlay each, so that what a command writes there is the pod's. They are mounted
+//!   once, in a mount namespace with which each command begins: an upper folder must not be in two mounts.
+//!
+//! All is made when the first command needs it, and goes with the last clone. What a killed daemon left, the next one
+//! removes ([`Sandbox::sweep`](crate::Sandbox::sweep)).
+
+use std::fs::{self, DirBuilder, File};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustix::fs::{FlockOperation, OFlags, flock};
+use tokio::io::Interest;
+use tokio::runtime::Handle;
+use tokio::sync::OnceCell;
+
+use crate::descriptors;
+use crate::layers::Step;
+use crate::outgoing::Gateway;
+use crate::policy::{
+    Cleanup, MAX_NOTICE_BYTES, Notice, Overlay, PodFolders, PodMade, SeenCache, Task, Work,
+};
+use crate::process::SpawnError;
+use crate::process::supervised::ahead::{Ahead, Given};
+use crate::quota::Quota;
+
+/// How the folders of pods are called, with a random number behind it.
+const PREFIX: &str = "outrigger-pod-";
+
+/// The runtime directory (`XDG_RUNTIME_DIR`), below the temporary files.
+pub(crate) const RUNTIME: &str = ".runtime";
+
+/// What its commands share; clones are the same pod. Nothing is made before a command needs it.
+#[derive(Debug, Clone)]
+pub struct Pod(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    ahead: Arc<Ahead>,
+    settings: PodSettings,
+    namespaces: OnceCell<Namespaces>,
+    folders: OnceCell<Folders>,
+}
+
+/// What a pod is made from.
+#[derive(Debug)]
+pub(crate) struct PodSettings {
+    /// Where its folders are made.
+    pub(crate) temporary: PathBuf,
+    /// Most bytes in them together.
+    pub(crate) bytes: u64,
+    /// The user's own caches that its commands see in full mode.
+    pub(crate) caches: Vec<PathBuf>,
+}
+
+/// Descriptors of namespaces, which live as long as these, and the way out of the network.
+#[derive(Debug)]
+pub(crate) struct Namespaces {
+    user: OwnedFd,
+    network: OwnedFd,
+    /// Where there are overlays.
+    mounts: Option<OwnedFd>,
+    caches: Vec<SeenCache>,
+    gateway: Gateway,
+}
+
+/// Folders that exist, with the lock that says that somebody needs them, and what they may hold.
+#[derive(Debug)]
+struct Folders {
+    place: PathBuf,
+    quota: Arc<Quota>,
+}
+
+impl Pod {
+    pub(crate) fn new(ahead: Arc<Ahead>, settings: PodSettings) -> Self {
+        Self(Arc::new(Shared {
+            ahead,
+            settings,
+            namespaces: OnceCell::new(),
+            folders: OnceCell::new(),
+        }))
+    }
+
+    /// Returns the folders, and what bounds what they hold; made on the first call.
+    pub(crate) async fn folders(&self) -> Result<(PodFolders, Arc<Quota>), SpawnError> {
+        let folders = self.made().await?;
+        Ok((folders.paths(), Arc::clone(&folders.quota)))
+    }
+
+    async fn made(&self) -> Result<&Folders, SpawnError> {
+        let PodSettings {
+            temporary,
+            bytes,
+            caches,
+        } = &self.0.settings;
+        let (place, bytes, caches) = (temporary.clone(), *bytes, caches.len());
+        let make = || async move {
+            let made = tokio::task::spawn_blocking(move || Folders::make(&place, bytes, caches));
+            made.await
+                .unwrap_or_else(|error| Err(io::Error::other(error)))
+        };
+        let folders = self.0.folders.get_or_try_init(make).await;
+        folders.map_err(|error| {
+            let reason = format_args!(
+                "the conversation's home cannot be made in {}: {error}",
+                temporary.display()
+            );
+            SpawnError::refused(Step::Prepare, reason)
+        })
+    }
+
+    /// Returns the namespaces, made on the first call.
+    pub(crate) async fn namespaces(&self) -> Result<&Namespaces, SpawnError> {
+        let make = || async {
+            let folders = self.made().await?;
+            let caches = self.0.settings.caches.iter().enumerate();
+            let overlays = caches.map(|(number, cache)| folders.overlay(number, cache));
+            Namespaces::make(&self.0.ahead, overlays.collect()).await
+        };
+        self.0.namespaces.get_or_try_init(make).await
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        // Before the folders that are mounted in them.
+        drop(self.namespaces.take());
+        // Without a runtime the daemon ends, and the next one removes them.
+        if let (Some(folders), Ok(_)) = (self.folders.take(), Handle::try_current()) {
+            remove(&self.ahead, &folders.place);
+        }
+    }
+}
+
+/// Has a helper remove a folder of a pod, however long that takes. Must be called within a runtime.
+fn remove(ahead: &Ahead, place: &Path) {
+    let task = Task::cleanup(Cleanup {
+        private_tmp: Some(place.to_owned()),
+        ..Cleanup::default()
+    });
+    match ahead.assign(&task, Given::default()) {
+        Ok((mut helper, socket, _)) => {
+            tokio::spawn(async move {
+                helper.child.wait().await.map_or_else(drop, drop);
+                drop(socket);
+            });
+        }
+        Err(error) => {
+            tracing::warn!(%error, place = %place.display(), "files of a conversation are left");
+        }
+    }
+}
+
+/// Removes what daemons that were killed left in `temporary`. Does file I/O; must be called within a runtime.
+pub(crate) fn sweep(ahead: &Ahead, temporary: &Path) {
+    let own = rustix::process::geteuid().as_raw();
+    for entry in fs::read_dir(temporary).into_iter().flatten().flatten() {
+        let is_pod = entry
+            .file_name()
+            .to_str()
+            .is_some_and(|name| name.starts_with(PREFIX));
+        let place = entry.path();
+        if is_pod
+            && let Ok(folder) = open(&place)
+            && folder.metadata().is_ok_and(|it| it.uid() == own)
+            && flock(&folder, FlockOperation::NonBlockingLockExclusive).is_ok()
+        {
+            tracing::info!(place = %place.display(), "removing files of an earlier daemon's conversation");
+            remove(ahead, &place);
+        }
+    }
+}
+
+/// Opens a folder, and no link to one.
+pub(crate) fn open(folder: &Path) -> io::Result<File> {
+    let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW;
+    File::options()
+        .read(true)
+        .custom_flags(flags.bits().cast_signed())
+        .open(folder)
+}
+
+impl Folders {
+    /// Makes them, with room for so many overlays.
+    fn make(temporary: &Path, most_bytes: u64, overlays: usize) -> io::Result<Self> {
+        let number = getrandom::u64().map_err(io::Error::other)?;
+        let place = temporary.join(format!("{PREFIX}{number:016x}"));
+        let mut private = DirBuilder::new();
+        private.mode(0o700);
+        // Fails if it exists: nobody can have put one there for us.
+        private.create(&place)?;
+        let lock = open(&place)?;
+        flock(&lock, FlockOperation::NonBlockingLockExclusive)?;
+        let folders = Self {
+            quota: Arc::new(Quota::new(lock, most_bytes)?),
+            place,
+        };
+        let paths = folders.paths();
+        let runtime = paths.tmp.join(RUNTIME);
+        for folder in [&paths.home, &paths.tmp, &paths.var_tmp, &runtime] {
+            private.create(folder)?;
+        }
+        private.recursive(true);
+        for number in 0..overlays {
+            let overlay = folders.overlay(number, Path::new(""));
+            for folder in [overlay.upper, overlay.work, overlay.merged] {
+                private.create(folder)?;
+            }
+        }
+        Ok(folders)
+    }
+
+    /// Returns the folders of an overlay.
+    fn overlay(&self, number: usize, lower: &Path) -> Overlay {
+        let place = self.place.join("caches").join(number.to_string());
+        Overlay {
+            lower: lower.to_owned(),
+            upper: place.join("upper"),
+            work: place.join("work"),
+            merged: place.join("merged"),
+        }
+    }
+
+    fn paths(&self) -> PodFolders {
+        PodFolders {
+            home: self.place.join("home"),
+            tmp: self.place.join("tmp"),
+            var_tmp: self.place.join("var-tmp"),
+        }
+    }
+}
+
+impl Namespaces {
+    /// Has a helper make them.
+    async fn make(ahead: &Ahead, overlays: Vec<Overlay>) -> Result<Self, SpawnError> {
+        let places: Vec<_> = overlays
+            .iter()
+            .map(|overlay| (overlay.lower.clone(), overlay.merged.clone()))
+            .collect();
+        let task = Task {
+            work: Work::Pod(overlays),
+            cleanup: Cleanup::default(),
+        };
+        let (mut helper, socket, _) = ahead.assign(&task, Given::default())?;
+        // A line that says why not, where no descriptors come.
+        let mut line = vec![0; MAX_NOTICE_BYTES];
+        let receive = || descriptors::receive(&socket, &mut line);
+        let (bytes, given) = socket
+            .async_io(Interest::READABLE, receive)
+            .await
+            .map_err(SpawnError::Helper)?;
+        tokio::spawn(async move { helper.child.wait().await.map_or_else(drop, drop) });
+        let line = line.get(..bytes).unwrap_or_default();
+        let failed = || match serde_json::from_slice(line) {
+            Ok(Notice::Failed(error)) => SpawnError::refused(error.step, error.reason),
+            _ => SpawnError::Helper(io::ErrorKind::UnexpectedEof.into()),
+        };
+        let said: PodMade = serde_json::from_slice(line).map_err(|_| failed())?;
+        let mut given = given.into_iter();
+        let [user, network] = [(); 2].map(|()| given.next());
+        let mounts = match said.mounts {
+            true => given.next(),
+            false => None,
+        };
+        let [names, relay] = [(); 2].map(|()| given.next());
+        let made = user.zip(network).zip(names.zip(relay));
+        let ((user, network), (names, relay)) = made.ok_or_else(failed)?;
+        let gateway = Gateway::new(names, relay, given.next()).map_err(SpawnError::Helper)?;
+        let caches = places
+            .into_iter()
+            .zip(said.overlays)
+            .map(|(cache, why_not)| seen(cache, &why_not));
+        Ok(Self {
+            user,
+            network,
+            mounts,
+            caches: caches.collect(),
+            gateway,
+        })
+    }
+
+    pub(crate) fn gateway(&self) -> &Gateway {
+        &self.gateway
+    }
+
+    pub(crate) fn caches(&self) -> &[SeenCache] {
+        &self.caches
+    }
+
+    pub(crate) fn has_mounts(&self) -> bool {
+        self.mounts.is_some()
+    }
+
+    pub(crate) fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        [&self.user, &self.network]
+            .into_iter()
+            .chain(&self.mounts)
+            .map(AsFd::as_fd)
+    }
+}
+
+/// Returns how a cache is seen; `why_not` is empty where there is an overlay.
+fn seen((place, merged): (PathBuf, PathBuf), why_not: &str) -> SeenCache {
+    if !why_not.is_empty() {
+        tracing::warn!(
+            cache = %place.display(),
+            reason = why_not,
+            "commands of this conversation can read a cache and not add to it: there is no overlay"
+        );
+    }
+    SeenCache {
+        place,
+        merged: why_not.is_empty().then_some(merged),
+    }
+}

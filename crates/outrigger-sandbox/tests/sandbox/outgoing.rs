@@ -1,0 +1,345 @@
+//! Connections out of a pod: made by the daemon, where they may be made at all.
+//!
+//! The tests run in a network of their own, where 203.0.113.0/24 is another machine: what listens there is this process.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, UdpSocket};
+use std::process::{Command as System, Stdio};
+use std::sync::{Arc, Mutex};
+
+use outrigger_sandbox::{Command, HostQuestion, Mode, Network, Pod, Ports, Sandbox};
+
+use crate::support::{World, is_own_process, own_process, run};
+
+/// Brings loopback up, has packets for two networks come back to this machine, one of them as if from elsewhere, and goes on
+/// as another program.
+const OTHER_MACHINES: &str = r#"
+use Socket;
+socket(my $s, PF_INET, SOCK_DGRAM, 0) or die $!;
+my $up = pack("a16sx22", "lo", 0x41);
+ioctl($s, 0x8914, $up) or die $!;
+sub route {
+    my ($network, $from) = @_;
+    my $attributes = pack("SSa4 SSl", 8, 1, inet_aton($network), 8, 4, 1);
+    $attributes .= pack("SSa4", 8, 7, inet_aton($from)) if $from;
+    my $body = pack("CCCCCCCCL", 2, 24, 0, 0, 255, 4, 254, 2, 0) . $attributes;
+    socket(my $n, 16, SOCK_RAW, 0) or die $!;
+    send($n, pack("LSSLL", 16 + length $body, 24, 0x405, 1, 0) . $body, 0) or die $!;
+    recv($n, my $answer, 4096, 0);
+    my $error = unpack("x16l", $answer);
+    die "route: $error" if $error;
+}
+route("203.0.113.0", "127.0.0.1");
+route("198.51.100.0");
+route("10.0.0.0", "127.0.0.1");
+exec @ARGV or die $!;
+"#;
+
+/// Runs a test once more in a network of its own.
+fn in_own_network(test: &str) {
+    let place = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let resolver = place.path().join("resolv.conf");
+    std::fs::write(
+        &resolver,
+        "options timeout:1 attempts:1\nnameserver 203.0.113.53\n",
+    )
+    .unwrap();
+    let program = own_process(test);
+    let envs = program
+        .get_envs()
+        .filter_map(|(name, value)| Some((name, value?)));
+    let output = System::new("unshare")
+        .args(["--user", "--map-root-user", "--net", "--mount", "sh", "-c"])
+        .arg("mount --bind \"$0\" /etc/resolv.conf && exec perl -e \"$@\"")
+        .arg(&resolver)
+        .arg(OTHER_MACHINES)
+        .arg(program.get_program())
+        .args(program.get_args())
+        .envs(envs)
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    let text = [output.stdout, output.stderr].map(|it| String::from_utf8_lossy(&it).into_owned());
+    assert!(
+        output.status.success() && text[0].contains("1 passed"),
+        "{}",
+        text.join("\n")
+    );
+}
+
+/// Answers each line that comes in with itself in capitals.
+fn shouting(address: &str) -> u16 {
+    shouts(TcpListener::bind(address).unwrap())
+}
+
+fn shouting_at(address: &str, port: u16) {
+    shouts(TcpListener::bind((address, port)).unwrap());
+}
+
+fn shouts(listener: TcpListener) -> u16 {
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            std::thread::spawn(move || {
+                let mut lines = BufReader::new(stream.try_clone().unwrap());
+                let mut line = String::new();
+                while lines.read_line(&mut line).is_ok_and(|length| length > 0) {
+                    (&stream)
+                        .write_all(line.to_uppercase().as_bytes())
+                        .unwrap_or_default();
+                    line.clear();
+                }
+            });
+        }
+    });
+    port
+}
+
+/// Answers each question for a name with 203.0.113.7, but with other addresses where they are the first label, such as in
+/// `10-0-0-7.example`; returns the names.
+fn name_server() -> Arc<Mutex<Vec<String>>> {
+    let socket = UdpSocket::bind("203.0.113.53:53").unwrap();
+    let asked = Arc::new(Mutex::new(Vec::new()));
+    let seen = Arc::clone(&asked);
+    std::thread::spawn(move || {
+        let mut question = [0; 512];
+        while let Ok((length, from)) = socket.recv_from(&mut question) {
+            let end = 12 + question[12..length].iter().position(|it| *it == 0).unwrap() + 5;
+            let name = String::from_utf8_lossy(&question[13..end - 5])
+                .replace(|it: char| it.is_control(), ".");
+            seen.lock().unwrap().push(name.clone());
+            let is_v4 = question[end - 3] == 1;
+            let mut answer = question[..2].to_vec();
+            answer.extend([0x81, 0x80, 0, 1, 0, u8::from(is_v4), 0, 0, 0, 0]);
+            answer.extend(&question[12..end]);
+            if is_v4 {
+                let numbers = name.split('.').next().unwrap().split('-');
+                let numbers: Vec<u8> = numbers.filter_map(|it| it.parse().ok()).collect();
+                answer.extend([0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 9, 0, 4]);
+                answer.extend(<[u8; 4]>::try_from(numbers).unwrap_or([203, 0, 113, 7]));
+            }
+            socket.send_to(&answer, from).unwrap();
+        }
+    });
+    asked
+}
+
+async fn output(sandbox: &Sandbox, command: &Command) -> String {
+    let output = run(sandbox, command).await;
+    format!("{}{}", output.stdout.text, output.stderr.text)
+}
+
+fn with(world: &World, pod: &Pod, network: Network, line: &str) -> Command {
+    let mut command = world.bash(line);
+    command.pod = Some(pod.clone());
+    command.network = network;
+    command
+}
+
+const SAY: &str = "say() { exec 3<>/dev/tcp/$1/$2 && echo \"$3\" >&3 && head -1 <&3; }; ";
+
+#[test]
+fn connections_out_are_made_where_they_may_be() {
+    const NAME: &str = "outgoing::connections_out_are_made_where_they_may_be";
+    if !is_own_process() {
+        return in_own_network(NAME);
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        let (world, names) = (World::new(), name_server());
+        let sandbox = world.sandbox(Mode::Full);
+        let pod = sandbox.pod();
+        let port = shouting("203.0.113.7:0");
+        let other = shouting("203.0.113.7:0");
+        let (host, own) = (shouting("127.0.0.1:0"), shouting("198.51.100.7:0"));
+        let ports = || Network::Outgoing(Ports::Only(vec![port, host, own]));
+        let perl = format!("perl -MIO::Socket::IP -e 'my $s = IO::Socket::IP->new(PeerHost => \"203.0.113.7\", PeerPort => {port}, Timeout => 20) or die $@; print $s \"slow\\n\"; print scalar <$s>'");
+        let local = "perl -MIO::Socket::INET -e 'my $s = IO::Socket::INET->new(Listen => 1, LocalAddr => \"127.0.0.1:0\"); IO::Socket::INET->new(PeerAddr => \"127.0.0.1\", PeerPort => $s->sockport) and print \"local\"'";
+        let unix = "perl -MIO::Socket::UNIX -e 'my $s = IO::Socket::UNIX->new(Listen => 1, Local => \"/tmp/s\"); IO::Socket::UNIX->new(Peer => \"/tmp/s\") and print \"unix\"'";
+        for (line, expected) in [
+            (format!("{SAY} say 203.0.113.7 {port} hello"), "HELLO\n"),
+            (format!("{SAY} say ::ffff:203.0.113.7 {port} mapped"), "MAPPED\n"),
+            (format!("{SAY} say shop.example {port} named"), "NAMED\n"),
+            (perl, "SLOW\n"),
+            (local.to_owned(), "local"),
+            (unix.to_owned(), "unix"),
+            (format!("{SAY} say 203.0.113.7 {other} hello"), "Permission denied"),
+            (format!("{SAY} say 127.0.0.1 {host} hello"), "Connection refused"),
+            (format!("{SAY} say 198.51.100.7 {own} hello"), "Permission denied"),
+            (format!("{SAY} say 169.254.169.254 {port} hello"), "Permission denied"),
+        ] {
+            let said = output(&sandbox, &with(&world, &pod, ports(), &line)).await;
+            assert!(said.contains(expected), "{line}: {said}");
+        }
+        assert!(names.lock().unwrap().contains(&"shop.example".to_owned()), "{names:?}");
+        // Any port.
+        let line = format!("{SAY} say 203.0.113.7 {other} any");
+        let any = with(&world, &pod, Network::Outgoing(Ports::Any), &line);
+        assert_eq!(output(&sandbox, &any).await, "ANY\n");
+    });
+}
+
+#[test]
+fn a_command_without_the_network_finds_no_way_beside_one_that_has_it() {
+    const NAME: &str =
+        "outgoing::a_command_without_the_network_finds_no_way_beside_one_that_has_it";
+    if !is_own_process() {
+        return in_own_network(NAME);
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        let (world, names) = (World::new(), name_server());
+        let sandbox = world.sandbox(Mode::Full);
+        let pod = sandbox.pod();
+        let port = shouting("203.0.113.7:0");
+        let line = format!("{SAY} say shop.example {port} hello; exec 4<>/dev/tcp/203.0.113.7/{port}; cat <&4");
+        let network = Network::Outgoing(Ports::Only(vec![port]));
+        let mut online = sandbox.spawn(&with(&world, &pod, network, &line)).await.unwrap();
+        let mut lines = {
+            use tokio::io::AsyncBufReadExt;
+            tokio::io::BufReader::new(online.stdout.take().unwrap()).lines()
+        };
+        assert_eq!(lines.next_line().await.unwrap().as_deref(), Some("HELLO"));
+        for (line, expected) in [
+            (format!("{SAY} say 203.0.113.7 {port} hello"), "Network is unreachable"),
+            ("getent hosts other.example || echo none".to_owned(), "none"),
+            // The relays are there, and nothing that they say comes from outside.
+            ("perl -MIO::Socket::INET -e 'my $s = IO::Socket::INET->new(PeerAddr => \"127.0.0.1:53\", Proto => \"udp\"); print $s pack(\"nnnnnn\", 7, 256, 1, 0, 0, 0), pack(\"C/aC/aCnn\", \"secret\", \"example\", 0, 1, 1) and print \"asked\"'".to_owned(), "asked"),
+            ("for p in $(awk '$4 == \"0A\" {print substr($2, 10)}' /proc/net/tcp); do timeout 20 cat < /dev/tcp/127.0.0.1/$((16#$p)) && echo closed; done".to_owned(), "closed\n"),
+        ] {
+            let said = output(&sandbox, &with(&world, &pod, Network::Off, &line)).await;
+            assert!(said.contains(expected), "{line}: {said}");
+        }
+        online.kill();
+        online.wait().await;
+        let line = format!("{SAY} say last.example {port} again");
+        let again = with(&world, &pod, Network::Outgoing(Ports::Any), &line);
+        assert_eq!(output(&sandbox, &again).await, "AGAIN\n");
+        let names = names.lock().unwrap();
+        assert!(names.contains(&"last.example".to_owned()), "{names:?}");
+        assert!(!names.iter().any(|name| name.contains("secret") || name.contains("other")), "{names:?}");
+    });
+}
+
+#[test]
+fn hosts_are_decided_by_name() {
+    const NAME: &str = "outgoing::hosts_are_decided_by_name";
+    if !is_own_process() {
+        return in_own_network(NAME);
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        let (world, names) = (World::new(), name_server());
+        let sandbox = world.sandbox(Mode::Full);
+        let pod = sandbox.pod();
+        let port = shouting("203.0.113.7:0");
+        let host = shouting("127.0.0.1:0");
+        shouting_at("10.0.0.7", port);
+        let (sender, mut questions) = tokio::sync::mpsc::channel::<HostQuestion>(1);
+        let asked = Arc::new(Mutex::new(Vec::new()));
+        let seen = Arc::clone(&asked);
+        tokio::spawn(async move {
+            while let Some(HostQuestion { host, answer, .. }) = questions.recv().await {
+                let host = host.to_string();
+                seen.lock().unwrap().push(host.clone());
+                answer.send(!host.starts_with("evil") && host != "203.0.113.7").unwrap();
+            }
+        });
+        // A resolver that asks from a socket that it did not connect, and another name than its neighbour's.
+        let unconnected = format!("perl -MSocket -e 'socket(my $s, PF_INET, SOCK_DGRAM, 0); send($s, pack(\"nnnnnn C/aC/aCnn\", 7, 256, 1, 0, 0, 0, \"plain\", \"example\", 0, 1, 1), 0, sockaddr_in(53, inet_aton(\"127.0.0.1\"))); recv($s, my $a, 512, 0); my $to = substr($a, -4); socket(my $t, PF_INET, SOCK_STREAM, 0); connect($t, sockaddr_in({port}, $to)) or die $!; syswrite $t, \"sent\\n\"; print scalar <$t>'");
+        for (line, expected) in [
+            (format!("{SAY} say shop.example {port} named"), "NAMED\n"),
+            (format!("{SAY} say SHOP.example. {port} again"), "AGAIN\n"),
+            (unconnected, "SENT\n"),
+            (format!("{SAY} say evil.example {port} hello"), "Permission denied"),
+            (format!("{SAY} say 203.0.113.7 {port} hello"), "Permission denied"),
+            (format!("{SAY} say shop.example {} hello", port ^ 1), "Permission denied"),
+            (format!("{SAY} say 10-0-0-7.example {port} hello"), "Permission denied"),
+            (format!("{SAY} say 127-0-0-1.example {host} hello"), "Permission denied"),
+            (format!("{SAY} say 169-254-169-254.example {port} hello"), "Permission denied"),
+            (format!("{SAY} say 198.18.77.7 {port} hello"), "198.18.77.7"),
+            ("perl -MIO::Socket::INET -e 'IO::Socket::INET->new(PeerAddr => \"127.0.0.1:53\", Proto => \"tcp\") or print $@'".to_owned(), "Connection refused"),
+        ] {
+            let network = Network::Outgoing(Ports::Only(vec![port, host]));
+            let mut command = with(&world, &pod, network, &line);
+            command.hosts = Some(sender.clone());
+            let said = output(&sandbox, &command).await;
+            assert!(said.contains(expected), "{line}: {said}");
+        }
+        let names = names.lock().unwrap();
+        // No server heard of the name before somebody decided.
+        assert!(!names.iter().any(|name| name.starts_with("evil")), "{names:?}");
+        assert!(names.contains(&"shop.example".to_owned()), "{names:?}");
+        let asked = asked.lock().unwrap();
+        for host in ["shop.example", "plain.example", "evil.example", "203.0.113.7"] {
+            assert!(asked.iter().any(|it| it == host), "{host}: {asked:?}");
+        }
+    });
+}
+
+#[test]
+fn hosts_cannot_be_decided_about_without_namespaces() {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        let world = World::new();
+        let sandbox = world.sandbox(Mode::Fallback);
+        let port = shouting("127.0.0.1:0");
+        let line = format!("{SAY} say 127.0.0.1 {port} hello");
+        let network = Network::Outgoing(Ports::Any);
+        let mut command = with(&world, &sandbox.pod(), network, &line);
+        assert_eq!(output(&sandbox, &command).await, "HELLO\n");
+        command.hosts = Some(tokio::sync::mpsc::channel(1).0);
+        let said = output(&sandbox, &command).await;
+        assert!(!said.contains("HELLO"), "{said}");
+    });
+}
+
+#[test]
+fn connections_end_with_their_command_and_are_bounded() {
+    const NAME: &str = "outgoing::connections_end_with_their_command_and_are_bounded";
+    if !is_own_process() {
+        return in_own_network(NAME);
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        let world = World::new();
+        let sandbox = world.sandbox(Mode::Full);
+        let pod = sandbox.pod();
+        let listener = TcpListener::bind("203.0.113.7:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let held = std::thread::spawn(move || {
+            let mut streams: Vec<_> = listener.incoming().take(256).flatten().collect();
+            // Each ends when the command does.
+            for stream in &mut streams {
+                assert_eq!(stream.read(&mut [0]).unwrap_or_default(), 0);
+            }
+            streams.len()
+        });
+        let line = format!("perl -MIO::Socket::INET -e 'my @s; for (1..300) {{ my $s = IO::Socket::INET->new(PeerAddr => \"203.0.113.7\", PeerPort => {port}) or last; push @s, $s }} print scalar @s, \" $!\"'");
+        let network = || Network::Outgoing(Ports::Only(vec![port]));
+        assert_eq!(output(&sandbox, &with(&world, &pod, network(), &line)).await, "256 No buffer space available");
+        assert_eq!(held.join().unwrap(), 256);
+        // Sockets that would send their first bytes with the connection, and send none.
+        let port = shouting("203.0.113.7:0");
+        let network = || Network::Outgoing(Ports::Only(vec![port]));
+        let line = format!("perl -MSocket -e 'for (1..256) {{ socket(my $s, PF_INET, SOCK_STREAM, 0); setsockopt($s, 6, 30, 1); setsockopt($s, 6, 34, 1); connect($s, sockaddr_in({port}, inet_aton(\"203.0.113.7\"))) or die $! }} print \"done\"'");
+        assert_eq!(output(&sandbox, &with(&world, &pod, network(), &line)).await, "done");
+        let line = format!("{SAY} say 203.0.113.7 {port} free");
+        assert_eq!(output(&sandbox, &with(&world, &pod, network(), &line)).await, "FREE\n");
+    });
+}

@@ -1,0 +1,219 @@
+//! Loopback of a command's own, and what the commands of a pod share.
+
+use std::net::TcpListener;
+
+use outrigger_sandbox::{Command, Mode, Pod, Sandbox};
+use tokio::io::AsyncBufReadExt;
+
+use crate::support::{World, eventually, finish, is_empty, run};
+
+/// Listens on a port of loopback and says which, answers one client.
+const SERVER: &str = "perl -MIO::Socket::INET -e '$|=1; my $s = IO::Socket::INET->new(Listen => 1, LocalAddr => \"127.0.0.1:0\") or die $!; print $s->sockport, \"\\n\"; my $c = $s->accept; print $c \"hello\\n\"; close $c; sleep 100'";
+
+fn in_pod(world: &World, pod: &Pod, line: &str) -> Command {
+    let mut command = world.bash(line);
+    command.pod = Some(pod.clone());
+    command
+}
+
+async fn output(sandbox: &Sandbox, command: &Command) -> String {
+    let output = run(sandbox, command).await;
+    format!("{}{}", output.stdout.text, output.stderr.text)
+}
+
+#[tokio::test]
+async fn a_command_has_a_loopback_of_its_own_and_no_way_out() {
+    let world = World::new();
+    let sandbox = world.sandbox(Mode::Full);
+    let outside = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = outside.local_addr().unwrap().port();
+    let connect = |address: &str, port: u16| {
+        format!(
+            "perl -MIO::Socket::IP -e 'IO::Socket::IP->new(PeerHost => \"{address}\", PeerPort => {port}) or print $!'"
+        )
+    };
+    let listen = |family: &str, address: &str, kind: &str| {
+        format!(
+            "perl -MSocket=:all -e 'socket(my $s, {family}, {kind}, 0) or die \"socket $!\"; my (undef, @a) = getaddrinfo(\"{address}\", 0, {{flags => AI_NUMERICHOST}}); bind($s, $a[0]{{addr}}) or die \"bind $!\"; {kind} == SOCK_STREAM and (listen($s, 5) or die \"listen $!\"); socket(my $c, {family}, {kind}, 0); connect($c, getsockname($s)) or die \"connect $!\"; print \"done\"'"
+        )
+    };
+    for (line, expected) in [
+        (listen("PF_INET", "127.0.0.1", "SOCK_STREAM"), "done"),
+        (listen("PF_INET", "127.0.0.1", "SOCK_DGRAM"), "done"),
+        (listen("PF_INET6", "::1", "SOCK_STREAM"), "done"),
+        (listen("PF_INET", "0.0.0.0", "SOCK_STREAM"), "done"),
+        (
+            "getent ahosts localhost | grep -q STREAM && echo found".to_owned(),
+            "found\n",
+        ),
+        (connect("127.0.0.1", port), "Connection refused"),
+        (connect("192.0.2.1", 80), "Network is unreachable"),
+        (connect("169.254.169.254", 80), "Network is unreachable"),
+        (connect("2001:db8::1", 80), "Network is unreachable"),
+        (
+            "perl -MSocket -e 'socket(my $s, PF_INET, SOCK_RAW, 1) or print $!'".to_owned(),
+            "Operation not permitted",
+        ),
+        (
+            "perl -MSocket -e 'socket(my $s, PF_INET, SOCK_STREAM, 132) or print $!'".to_owned(),
+            "Operation not permitted",
+        ),
+        (
+            "perl -MSocket -e 'socket(my $s, 17, SOCK_RAW, 0) or print $!'".to_owned(),
+            "Operation not permitted",
+        ),
+        (
+            "perl -MSocket -e 'socket(my $s, 40, SOCK_STREAM, 0) or print $!'".to_owned(),
+            "Operation not permitted",
+        ),
+        (
+            "perl -MSocket -e 'socket(my $s, 16, SOCK_RAW, 12) or print $!'".to_owned(),
+            "Operation not permitted",
+        ),
+    ] {
+        assert_eq!(
+            output(&sandbox, &world.bash(&line)).await,
+            expected,
+            "{line}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn commands_of_a_pod_share_loopback_home_and_temporary_files_and_others_do_not() {
+    let world = World::new();
+    let sandbox = world.sandbox(Mode::Full);
+    let (pod, other) = (sandbox.pod(), sandbox.pod());
+    let mut server = sandbox.spawn(&in_pod(&world, &pod, SERVER)).await.unwrap();
+    let mut lines = tokio::io::BufReader::new(server.stdout.take().unwrap()).lines();
+    let port = lines.next_line().await.unwrap().expect("a port");
+    let connect = format!("cat < /dev/tcp/127.0.0.1/{port}");
+    let refused = run(&sandbox, &in_pod(&world, &other, &connect)).await;
+    assert!(
+        refused.stderr.text.contains("Connection refused"),
+        "{refused:?}"
+    );
+    let refused = run(&sandbox, &world.bash(&connect)).await;
+    assert!(
+        refused.stderr.text.contains("Connection refused"),
+        "{refused:?}"
+    );
+    assert_eq!(
+        output(&sandbox, &in_pod(&world, &pod, &connect)).await,
+        "hello\n"
+    );
+    server.kill();
+    server.wait().await;
+
+    let home = world.home();
+    let leave = "echo a > ~/kept; echo b > /tmp/kept; echo c > /var/tmp/kept; echo d > $TMPDIR/too; echo e > $XDG_RUNTIME_DIR/run";
+    assert_eq!(output(&sandbox, &in_pod(&world, &pod, leave)).await, "");
+    let look = "cat ~/kept /tmp/kept /var/tmp/kept $TMPDIR/too $XDG_RUNTIME_DIR/run; ls -A ~";
+    assert_eq!(
+        output(&sandbox, &in_pod(&world, &pod, look)).await,
+        "a\nb\nc\nd\ne\nkept\nproject\n"
+    );
+    assert_eq!(
+        output(&sandbox, &in_pod(&world, &other, "ls -A ~; ls -A /tmp")).await,
+        "project\n.runtime\n"
+    );
+    assert!(!home.join("kept").exists());
+    // Neither can be reached by its path on the machine.
+    let around = format!("ls {}", world.temporary().display());
+    assert!(
+        output(&sandbox, &in_pod(&world, &other, &around))
+            .await
+            .contains("No such file")
+    );
+    drop((pod, other));
+    eventually("the folders are gone", || is_empty(&world.temporary()));
+}
+
+#[tokio::test]
+async fn below_full_mode_a_pod_is_folders() {
+    let world = World::new();
+    let sandbox = world.sandbox(Mode::Fallback);
+    let (pod, other) = (sandbox.pod(), sandbox.pod());
+    assert_eq!(
+        output(
+            &sandbox,
+            &in_pod(
+                &world,
+                &pod,
+                "echo a > ~/kept; echo b > $TMPDIR/kept; echo $HOME"
+            )
+        )
+        .await
+        .trim(),
+        std::fs::read_dir(world.temporary())
+            .unwrap()
+            .next()
+            .unwrap()
+            .unwrap()
+            .path()
+            .join("home")
+            .display()
+            .to_string()
+    );
+    let home = output(
+        &sandbox,
+        &in_pod(&world, &pod, "cat ~/kept $TMPDIR/kept; echo $HOME"),
+    )
+    .await;
+    let home = home.strip_prefix("a\nb\n").expect("both files").trim();
+    let denied = output(&sandbox, &in_pod(&world, &other, &format!("ls {home}"))).await;
+    assert!(denied.contains("Permission denied"), "{denied}");
+    drop((pod, other));
+    eventually("the folders are gone", || is_empty(&world.temporary()));
+}
+
+#[tokio::test]
+async fn what_a_killed_daemon_left_is_removed_and_what_is_in_use_stays() {
+    let world = World::new();
+    let sandbox = world.sandbox(Mode::Full);
+    let left = world.temporary().join("outrigger-pod-0123456789abcdef");
+    std::fs::create_dir_all(left.join("home/deep")).unwrap();
+    let another = world.temporary().join("another");
+    std::fs::create_dir(&another).unwrap();
+    let pod = sandbox.pod();
+    assert_eq!(
+        output(&sandbox, &in_pod(&world, &pod, "echo a > ~/kept")).await,
+        ""
+    );
+    sandbox.sweep();
+    eventually("the one that was left is gone", || !left.exists());
+    assert_eq!(
+        output(&sandbox, &in_pod(&world, &pod, "cat ~/kept")).await,
+        "a\n"
+    );
+    assert!(another.exists());
+}
+
+#[tokio::test]
+async fn a_command_of_a_pod_ends_with_its_processes() {
+    let world = World::new();
+    let sandbox = world.sandbox(Mode::Full);
+    let pod = sandbox.pod();
+    let mut process = sandbox
+        .spawn(&in_pod(
+            &world,
+            &pod,
+            "setsid sleep 1000 & echo started; exit 3",
+        ))
+        .await
+        .unwrap();
+    let ended = finish(&mut process).await;
+    assert_eq!(
+        (ended.exit.code, ended.stdout.text.as_str()),
+        (Some(3), "started\n")
+    );
+    // Its own processes only: another command of the pod sees none.
+    assert_eq!(
+        output(
+            &sandbox,
+            &in_pod(&world, &pod, "grep -h -e sleep -e grep /proc/[0-9]*/comm")
+        )
+        .await,
+        "grep\n"
+    );
+}
