@@ -1,5 +1,5 @@
-//! What the decision about a call costs before anything runs: reading a command line, resolving a path, finding what is
-//! to be hidden from commands.
+//! What a call costs besides what it runs: reading a command line, resolving a path, finding what is to be hidden from
+//! commands and what they changed.
 //!
 //!     cargo bench --bench classify
 
@@ -124,5 +124,24 @@ fn hidden(criterion: &mut Criterion) {
     }
 }
 
-criterion_group!(benches, lines, paths, hidden);
+/// What the files changed by a command cost: a look at all of them before it, and one after it.
+fn changed(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("changed");
+    group.sample_size(10);
+    for files in [10_000, 100_000] {
+        let place = tempfile::tempdir().unwrap();
+        let roots = project(place.path(), files);
+        let rules = "/target/\n*.log\n.venv/\ndist/\n*.tmp\n";
+        fs::write(roots.path(RootName::Project).join(".gitignore"), rules).unwrap();
+        group.bench_function(format!("{files} files, both looks"), |bencher| {
+            bencher.iter(|| {
+                let before = roots.tree();
+                let changes = roots.tree().changed_since(&before);
+                assert!(changes.complete && changes.named.is_empty());
+            });
+        });
+    }
+}
+
+criterion_group!(benches, lines, paths, hidden, changed);
 criterion_main!(benches);

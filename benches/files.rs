@@ -48,6 +48,8 @@ async fn call(tool: &dyn Tool, input: &Value) -> Output {
         seen: &seen,
         redactor: &outrigger::telemetry::Redactor::default(),
         quota: &Arc::default(),
+        pod: &std::sync::OnceLock::new(),
+        background: None,
         visible: Arc::new(|_| true),
         user: None,
     };

@@ -90,12 +90,9 @@ impl ConfigArguments {
         set(sources, "--project-name", "project.name", name);
     }
 
-    /// Returns the sources of a command that needs no project.
+    /// Returns the sources of the configuration.
     pub fn sources(&self) -> Sources {
-        let mut sources = Sources {
-            project_is_optional: true,
-            ..Sources::of_process()
-        };
+        let mut sources = Sources::of_process();
         self.apply(&mut sources);
         sources
     }

@@ -3,10 +3,12 @@
 //! Where values come from (defaults, file, environment, flags), how they are checked and how
 //! `config show` prints them is in the submodules. Nothing outside this module reads the environment.
 
+mod allowed;
 mod check;
 mod error;
 mod file;
 pub(crate) mod format;
+mod hosts;
 mod keys;
 mod layers;
 mod load;
@@ -29,15 +31,16 @@ use std::time::Duration;
 
 use secrecy::{ExposeSecret, SecretString};
 
+pub use self::allowed::AllowedFolders;
 pub use self::check::added_server;
 pub use self::error::{ConfigError, ConfigErrors};
+pub use self::hosts::{HostEntry, Managers, PackageManager, PortList, manager_hosts};
 pub use self::load::{Environment, Loaded, Override, Sources, load};
 pub use self::named_value::NamedValue;
 pub use self::origin::Origin;
 pub use self::sections::{
-    ApprovalConfig, AskSearch, AuditConfig, BashConfig, ChatConfig, FileReadConfig, GitPolicy,
-    LogConfig, ProjectConfig, SandboxPolicy, ServerConfig, SessionConfig, Unattended,
-    WebSearchConfig,
+    ApprovalConfig, AskSearch, AuditConfig, BashConfig, BashLimits, ChatConfig, FileReadConfig,
+    GitPolicy, LogConfig, SandboxPolicy, ServerConfig, SessionConfig, Unattended, WebSearchConfig,
 };
 pub use self::settings::schema;
 pub use self::show::{Shown, json, text};
@@ -47,13 +50,16 @@ use crate::message::OnViolation;
 pub use crate::permission::NetworkPolicy;
 pub use crate::telemetry::LogFormat;
 
+/// The folder beside central storages in which MCP servers have one each.
+pub(crate) const MCP_STATES: &str = ".mcp";
+
 /// Everything that is configured, checked.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// Where and to whom the daemon listens.
     pub server: ServerConfig,
-    /// The folder the model works in.
-    pub project: ProjectConfig,
+    /// The folders that models work in.
+    pub project: Projects,
     /// What a session keeps.
     pub session: SessionConfig,
     /// Defaults of conversations.
@@ -97,6 +103,28 @@ impl Config {
             .chain(self.environment_secrets.iter().cloned())
             .collect()
     }
+}
+
+/// The folders that models work in.
+#[derive(Clone, Debug)]
+pub struct Projects {
+    /// The daemon's own project. An error says why there is none, and what to do.
+    pub own: Result<Project, String>,
+    /// The folders that a session may name as its project instead.
+    pub allowed: AllowedFolders,
+    /// The folder in which each of those has its central storage; `None` where there is no place for it.
+    pub storage: Option<PathBuf>,
+}
+
+/// A folder that a model works in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Project {
+    /// The folder, absolute and without links.
+    pub root: PathBuf,
+    /// Its name: one part of a path.
+    pub name: String,
+    /// Its central storage, which may not be there yet.
+    pub central: PathBuf,
 }
 
 /// One provider instance.

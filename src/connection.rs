@@ -55,6 +55,8 @@ mod close {
 pub struct UpgradeOptions {
     /// A session to go on with.
     pub resume: Option<Resume>,
+    /// The project of a new session.
+    pub project: Option<String>,
     /// Whether a person types lines, in place of frames.
     pub text: bool,
 }
@@ -70,7 +72,7 @@ pub async fn serve(
 ) {
     let text = options.text.then(|| Mutex::new(Text::default()));
     let (mut sink, mut stream) = socket.split();
-    let Some(attached) = Attached::find(&sessions, options.resume).await else {
+    let Some(attached) = Attached::find(&sessions, options).await else {
         close(&mut sink, close::TRY_LATER, "too many sessions").await;
         return;
     };
@@ -145,15 +147,15 @@ struct Attached {
 
 impl Attached {
     /// Goes on with the session asked for, or with a new one; `None` where there are too many.
-    async fn find(sessions: &Arc<Sessions>, resume: Option<Resume>) -> Option<Self> {
-        let unknown = match resume {
+    async fn find(sessions: &Arc<Sessions>, options: UpgradeOptions) -> Option<Self> {
+        let unknown = match options.resume {
             Some(resume) => match Self::resume(sessions, &resume, None).await {
                 Some(attached) => return Some(attached),
                 None => Some(resume.session_id),
             },
             None => None,
         };
-        let session = sessions.create().await?;
+        let session = sessions.create(options.project.as_deref()).await?;
         if let Some(id) = unknown {
             let error = Event::SessionError(not_found(&id));
             session.feed.append(error, None);

@@ -25,7 +25,6 @@ use crate::exchange::calls::settle_open;
 use crate::exchange::context::{Context, Setup};
 use crate::exchange::history::{Full, Repairs, bytes_of_parts};
 use crate::exchange::questions::Action;
-use crate::exchange::stopwatch::Stopwatch;
 use crate::exchange::transcript::Transcript;
 use crate::exchange::{self, Ended, failure};
 use crate::message::{Message, MessageId, Notice, Part, Severity, ToolId};
@@ -34,6 +33,7 @@ use crate::protocol::command::WhenBusy;
 use crate::protocol::content::WireMessage;
 use crate::protocol::event::{By, ChatError, Event, State, StateName, StopReason};
 use crate::protocol::{ChatCode, RequestId};
+use crate::runtime::Stopwatch;
 use crate::telemetry::metrics;
 
 use state::{ActorState, QUEUED, QueuedSend, Running};
@@ -98,7 +98,7 @@ pub(crate) enum Admission {
 /// Runs a conversation until it is closed, its inbox is, or `cancel` is cancelled.
 ///
 /// Commands are taken at once, but no exchange begins before `predecessor_gone` is cancelled: once the closed
-/// conversation with the same id has finished.
+/// conversation with the same id has finished. Its commands in the background end with it.
 pub(crate) async fn run(
     inbox: mpsc::Receiver<Command>,
     context: Context,
@@ -106,12 +106,22 @@ pub(crate) async fn run(
     predecessor_gone: CancellationToken,
 ) {
     let _counted = metrics::CONVERSATIONS.enter();
+    converse(inbox, &context, cancel, predecessor_gone).await;
+    context.conversation.background.end().await;
+}
+
+async fn converse(
+    inbox: mpsc::Receiver<Command>,
+    context: &Context,
+    cancel: CancellationToken,
+    predecessor_gone: CancellationToken,
+) {
     let mut mailbox = Mailbox {
         inbox,
         state: ActorState::default(),
         cancel: cancel.clone(),
     };
-    let (mailbox, context) = (&mut mailbox, &context);
+    let mailbox = &mut mailbox;
     let wait = cancel.run_until_cancelled(predecessor_gone.cancelled());
     let never = std::future::pending();
     mailbox.take_commands_during(context, never, wait).await;
@@ -268,7 +278,7 @@ async fn run_exchange(mailbox: &mut Mailbox, context: &Context, send: QueuedSend
 
 /// Returns how long an exchange that begins now may take, whatever tools come and go, and the setting that says so.
 fn time_limit(setup: &Setup, context: &Context) -> (Duration, &'static str) {
-    let tools = context.services.registry.snapshot();
+    let tools = context.session.workspace.registry.snapshot();
     match tools.values().any(|tool| setup.scope.allows(tool.spec())) {
         true => (setup.timeout_tools, "chat.timeout_tools"),
         false => (setup.timeout_plain, "chat.timeout_plain"),

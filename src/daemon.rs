@@ -25,18 +25,18 @@ use crate::lifecycle::{self, Ending, Signals};
 use crate::mcp::{self, Mcp};
 use crate::notices::Notices;
 use crate::process;
-use crate::protocol::event;
+use crate::protocol::{event, word};
 use crate::provider::registry::Providers;
 use crate::ready::{Fatal, ReadyLine};
-use crate::sandbox::paths::{RootName, Roots};
+use crate::sandbox::paths::{Reach, RootName, Roots, real_path};
 use crate::sandbox::spill::{QUOTA_BYTES, Spill};
-use crate::sandbox::{self, Mode, Sandbox};
+use crate::sandbox::{self, HeldBy, Limits, Mode, Sandbox};
 use crate::server::auth::Gate;
 use crate::server::{self, Shared};
 use crate::session::{self, Daemon, Sessions};
 use crate::telemetry::Redactor;
-use crate::tool::Registry;
 use crate::tool::exec::Exec;
+use crate::tool::workspace::{Common, Workspaces};
 
 /// How long tasks may take to end once everything was cancelled.
 const LAST_MOMENTS: Duration = Duration::from_secs(3);
@@ -75,13 +75,16 @@ pub async fn run(config: Config, options: Options) -> Result<(), Fatal> {
     let (listener, address) = bind(config.server.address(), options.token.is_some()).await?;
     let (token, made_up) = token(options.token.clone(), address)?;
     options.redactor.add(token.expose_secret());
-    let roots = roots(&config, options.home.as_deref())?;
-    warn_of_unwritable(&roots);
-    let audit = audit(config.audit.as_ref(), &roots)?;
+    let roots = roots(&config, options.home.as_deref());
+    if let Ok(roots) = &roots {
+        keep_apart_temporary(roots)?;
+        warn_of_unwritable(roots);
+    }
+    let audit = audit(config.audit.as_ref(), roots.as_deref().ok())?;
     let daemon = build(
         config,
         &options,
-        &roots,
+        roots.clone(),
         address.port(),
         &token,
         audit.clone(),
@@ -123,7 +126,9 @@ pub async fn run(config: Config, options: Options) -> Result<(), Fatal> {
             .await;
     });
     // Off the way to ready: what an earlier daemon left half-written when it was killed.
-    daemon.tasks.spawn_blocking(move || roots.sweep());
+    if let Ok(roots) = roots {
+        daemon.tasks.spawn_blocking(move || roots.sweep());
+    }
     // Not among the tasks that are waited for: it ends with the process.
     tokio::spawn(sandbox::take_in_orphans());
     let why = lifecycle::ending(&mut signals, &options.stdin_closed, options.parent_pid).await;
@@ -142,7 +147,7 @@ pub async fn run(config: Config, options: Options) -> Result<(), Fatal> {
 }
 
 /// Opens the audit log, where no tool reaches it: commands may change what is in the roots.
-fn audit(config: Option<&AuditConfig>, roots: &Roots) -> Result<Audit, Fatal> {
+fn audit(config: Option<&AuditConfig>, roots: Option<&Roots>) -> Result<Audit, Fatal> {
     let Some(config) = config else {
         return Ok(Audit::default());
     };
@@ -150,10 +155,11 @@ fn audit(config: Option<&AuditConfig>, roots: &Roots) -> Result<Audit, Fatal> {
     let hint = "set audit.path to a file outside the project and its central storage, which the daemon may write";
     // By its text, which is enough here: the operator's own setting, read once, before any tool runs.
     let real = real_path(&config.path);
-    if [RootName::Project, RootName::Central]
-        .iter()
-        .any(|root| real.starts_with(roots.path(*root)))
-    {
+    let holds = |roots: &Roots| {
+        let names = [RootName::Project, RootName::Central];
+        names.iter().any(|root| real.starts_with(roots.path(*root)))
+    };
+    if roots.is_some_and(holds) {
         return Err(Fatal::configuration(
             format!("the audit log {shown} would be where tools can change it"),
             hint,
@@ -165,16 +171,6 @@ fn audit(config: Option<&AuditConfig>, roots: &Roots) -> Result<Audit, Fatal> {
             hint,
         )
     })
-}
-
-/// Returns the path with the links of what exists of it resolved.
-fn real_path(path: &Path) -> PathBuf {
-    path.ancestors()
-        .find_map(|above| {
-            let real = above.canonicalize().ok()?;
-            Some(real.join(path.strip_prefix(above).ok()?))
-        })
-        .unwrap_or_else(|| path.to_owned())
 }
 
 async fn bind(address: SocketAddr, has_token: bool) -> Result<(TcpListener, SocketAddr), Fatal> {
@@ -224,27 +220,51 @@ fn token(given: Option<SecretString>, address: SocketAddr) -> Result<(SecretStri
     Ok((given, false))
 }
 
-fn roots(config: &Config, home: Option<&Path>) -> Result<Arc<Roots>, Fatal> {
-    let project = &config.project;
-    Roots::open(&project.root, &project.central, home)
-        .map(Arc::new)
-        .map_err(|error| {
-            // It names the folder: that of the project, or the central one.
-            Fatal::configuration(
-                error.to_string(),
-                "set project.root (--project-root) and project.central",
-            )
-        })
+/// Opens the folders of the daemon's own project; says why there is none.
+fn roots(config: &Config, home: Option<&Path>) -> Result<Arc<Roots>, String> {
+    let project = config.project.own.as_ref().map_err(String::clone)?;
+    let roots = Roots::open(&project.root, &project.central, home);
+    let roots = roots.and_then(|roots| roots.with_further(&config.tools.bash.further()));
+    roots.map(Arc::new).map_err(|error| {
+        // It names the folder: that of the project, or the central one.
+        let why = format!("{error}; set project.root (--project-root) and project.central");
+        tracing::warn!("there is no project: {why}");
+        why
+    })
+}
+
+/// Refuses temporary files in a root: there the commands of a conversation would reach the homes of others.
+fn keep_apart_temporary(roots: &Roots) -> Result<(), Fatal> {
+    let temporary = sandbox::Settings::new(None).off_memory().temporary;
+    let own = [RootName::Project, RootName::Central];
+    if own
+        .iter()
+        .all(|root| !temporary.starts_with(roots.path(*root)))
+    {
+        return Ok(());
+    }
+    Err(Fatal::configuration(
+        format!(
+            "temporary files would be in {}, where the commands of one conversation reach those of others",
+            temporary.display()
+        ),
+        "set TMPDIR to a folder outside the project and its central storage",
+    ))
 }
 
 /// Says at the start what would show only when a tool fails: that a folder cannot be written.
 fn warn_of_unwritable(roots: &Roots) {
-    for (what, name) in [
-        ("project", RootName::Project),
-        ("central storage", RootName::Central),
-    ] {
-        let folder = roots.path(name);
-        if let Some(why) = process::unwritable(folder) {
+    let own = [
+        ("project", roots.path(RootName::Project).to_owned()),
+        ("central storage", roots.path(RootName::Central).to_owned()),
+    ];
+    let further = roots
+        .further()
+        .filter(|(_, reach)| *reach == Reach::ReadWrite);
+    let further =
+        further.map(|(folder, _)| ("folder of tools.bash.read_write", folder.path().to_owned()));
+    for (what, folder) in own.into_iter().chain(further) {
+        if let Some(why) = process::unwritable(&folder) {
             tracing::warn!(
                 "the {what} {} cannot be written ({why}): tools that change files will fail there; \
                  change its owner or mode, or start the daemon as its owner",
@@ -257,13 +277,16 @@ fn warn_of_unwritable(roots: &Roots) {
 fn build(
     config: Config,
     options: &Options,
-    roots: &Arc<Roots>,
+    roots: Result<Arc<Roots>, String>,
     port: u16,
     token: &SecretString,
     audit: Audit,
 ) -> Arc<Daemon> {
+    let bash = &config.tools.bash;
     let settings = sandbox::Settings {
-        private_bytes: config.tools.bash.tmp_size,
+        private_bytes: bash.tmp_size,
+        pod_bytes: bash.limits.disk,
+        caches: found_caches(&bash.caches, options.home.as_deref()),
         ..sandbox::Settings::new(options.home.clone())
     }
     .off_memory();
@@ -284,27 +307,27 @@ fn build(
     for secret in &secrets {
         options.redactor.add(secret);
     }
-    let exec = Exec::new(
-        sandbox.clone(),
-        Arc::clone(roots),
-        options.environment.clone(),
-        &secrets.iter().map(String::as_str).collect::<Vec<_>>(),
-        config.tools.output_cap,
-    );
+    let limits = config.tools.bash.limits.of_commands();
     let notices = Notices::default();
-    let registry = Registry::new(crate::tool::core::tools(
-        &config.tools,
-        roots,
-        &exec,
-        options.home.as_deref(),
-        &notices,
-    ));
-    let registry = Arc::new(registry);
+    let common = Common {
+        tools: config.tools.clone(),
+        projects: config.project.clone(),
+        sandbox: sandbox.clone(),
+        environment: options.environment.clone(),
+        secrets,
+        home: options.home.clone(),
+        audit: config.audit.as_ref().map(|audit| real_path(&audit.path)),
+    };
+    let workspaces = Arc::new(Workspaces::new(common, roots, &notices));
     let tasks = TaskTracker::new();
-    let launcher = mcp::Launcher::new(exec, unconfined, options.home.clone());
+    let sweeping = sandbox.clone();
+    tasks.spawn_blocking(move || sweeping.sweep());
+    let own = workspaces.own();
+    let launcher = |exec: &Exec| mcp::Launcher::new(exec.clone(), unconfined, options.home.clone());
     let servers = mcp::Context {
-        registry: Arc::clone(&registry),
-        launcher,
+        registry: Arc::clone(&own.registry),
+        everywhere: Arc::clone(workspaces.everywhere()),
+        launcher: own.exec().map(launcher).map_err(str::to_owned),
         clients: Clients::guarded(),
         redactor: options.redactor.clone(),
         output_cap: config.tools.output_cap,
@@ -314,9 +337,9 @@ fn build(
     Arc::new(Daemon {
         mcp: Mcp::new(servers, tasks.clone()),
         notices,
+        workspaces,
         services: Services {
             config: Arc::new(config),
-            registry,
             locks: crate::tool::locks::Locks::default(),
             exchanges: TaskTracker::new(),
             redactor: options.redactor.clone(),
@@ -325,7 +348,7 @@ fn build(
             room: Room::default(),
         },
         providers,
-        sandbox: async move { ready_sandbox(&sandbox.report().await) }
+        sandbox: async move { ready_sandbox(&sandbox.report().await, &limits) }
             .boxed()
             .shared(),
         side_requests: Arc::new(Semaphore::new(session::MAX_SIDE_REQUESTS)),
@@ -335,8 +358,20 @@ fn build(
     })
 }
 
+/// Looks for the caches that commands are given, and says of which there is nothing.
+fn found_caches(names: &[String], home: Option<&Path>) -> Vec<PathBuf> {
+    let found = sandbox::caches::find(home, names);
+    if !found.missing.is_empty() {
+        tracing::warn!(
+            "tools.bash.caches: there is nothing of {} in the home; commands begin with an empty one",
+            found.missing.join(", ")
+        );
+    }
+    found.folders
+}
+
 /// Returns the sandbox as `session:ready` has it.
-fn ready_sandbox(report: &sandbox::SandboxReport) -> event::Sandbox {
+fn ready_sandbox(report: &sandbox::SandboxReport, limits: &Limits) -> event::Sandbox {
     event::Sandbox {
         mode: report.mode.to_string(),
         paths: if cfg!(target_os = "linux") {
@@ -351,6 +386,27 @@ fn ready_sandbox(report: &sandbox::SandboxReport) -> event::Sandbox {
             abi: landlock.abi,
             missing: landlock.missing.iter().map(ToString::to_string).collect(),
         }),
+        limits: Some(ready_limits(&report.limits, limits)),
+    }
+}
+
+/// Returns what commands are held to, and by what.
+fn ready_limits(report: &sandbox::LimitsReport, limits: &Limits) -> event::SandboxLimits {
+    let held = |by: HeldBy, most: Option<u64>| event::SandboxLimit {
+        most: most.filter(|_| by != HeldBy::None),
+        by: word(&by),
+    };
+    let memory = match report.memory {
+        HeldBy::Cgroup => Some(limits.total_memory()),
+        HeldBy::Rlimit | HeldBy::None => limits.data,
+    };
+    event::SandboxLimits {
+        cgroup: report.cgroup,
+        memory: held(report.memory, memory),
+        cpu: limits.cpu_percent.map(|most| held(report.cpu, Some(most))),
+        processes: held(report.processes, limits.processes),
+        file_size: held(report.file_size, limits.file_size),
+        missing: report.ungrouped.as_ref().map(ToString::to_string),
     }
 }
 

@@ -9,6 +9,7 @@
 //! `transcript` (what is emitted and remembered).
 
 pub(crate) mod accumulator;
+pub(crate) mod background;
 pub(crate) mod budget;
 pub(crate) mod calls;
 pub(crate) mod context;
@@ -19,7 +20,6 @@ pub(crate) mod ledger;
 pub(crate) mod questions;
 pub(crate) mod recording;
 pub(crate) mod searches;
-pub(crate) mod stopwatch;
 pub(crate) mod transcript;
 mod turn;
 
@@ -34,10 +34,10 @@ use crate::protocol::event::{ChatError, Event, State, StateName, StopReason};
 use crate::provider::{Stop, ToolChoice};
 use crate::tool::Metadata;
 
+use crate::runtime::Stopwatch;
 use accumulator::Fault;
 use context::{Context, Setup};
 use ledger::{Ledger, Spent};
-use stopwatch::Stopwatch;
 use transcript::Transcript;
 use turn::ToolOffer;
 

@@ -50,10 +50,12 @@ const MAX_SERVERS: usize = 100;
 
 /// What servers are run with.
 pub struct Context {
-    /// Where their tools go.
+    /// Where the tools of programs go: they run in the daemon's own project.
     pub registry: Arc<Registry>,
-    /// How programs are started.
-    pub launcher: Launcher,
+    /// Where the tools of endpoints go: to every session.
+    pub everywhere: Arc<Registry>,
+    /// How programs are started, or why none is: there is no project.
+    pub launcher: Result<Launcher, String>,
     /// How endpoints are reached.
     pub clients: Clients,
     /// Takes secrets out of what they say.

@@ -3,13 +3,15 @@
 //! Nothing here runs or belongs to one provider. What derives `JsonSchema` is a type of the contract with clients too;
 //! the rest of the contract is in [`crate::protocol`]. How a message looks to a model is each provider's own affair.
 
+mod background;
 pub mod image;
 mod outcome;
 
 use std::sync::Arc;
 
+pub use background::{BASH, BackgroundCommand, BackgroundStatus, WITH_BASH};
 use clap::ValueEnum;
-pub use outcome::{Metadata, OutputStream};
+pub use outcome::{ChangedFile, ChangedFiles, FileChange, Metadata, OutputStream};
 pub use outrigger_shell::DangerLevel;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -55,6 +57,10 @@ id! {
 id! {
     /// Names one tool call of the model, on all of its events: `t1`, `t2`, … within a session.
     ToolId
+}
+id! {
+    /// Names a command in the background: `b1`, `b2`, … within a session.
+    BackgroundId
 }
 id! {
     /// Names what a tool asks of the user while it runs: `i1`, `i2`, … within a session.

@@ -26,7 +26,7 @@ pub const PROTOCOL_VERSION: u32 = 1;
 
 /// What this daemon offers beyond the first release of the contract, as in `session:ready`: an older daemon lacks the
 /// field, and a client asks for nothing that is not in it.
-pub const FEATURES: [&str; 4] = [
+pub const FEATURES: [&str; 6] = [
     // `onViolation` of `session:ready`, workflows and `session:configure-result`.
     "on_violation",
     // `inputRequests` of `session:configure`, `chat:tool-input` and its events.
@@ -35,6 +35,10 @@ pub const FEATURES: [&str; 4] = [
     "tool_extend",
     // `limit` and `before` of `chat:history`, `nextBefore` of its result.
     "history_pages",
+    // `project` of `session:configure`, `?project=` of `/ws`, and `projectError` in the place of `project`.
+    "projects",
+    // `background` of `bash`, `tool:background`, `background` of `session:state-result` and of execution records.
+    "background_commands",
 ];
 
 /// The WebSocket subprotocol offered back to a client that asks for it.

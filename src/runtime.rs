@@ -1,10 +1,12 @@
 //! Helpers around the async runtime: work that takes long, deadlines that may be absent, and ends of streams.
 
+mod stopwatch;
 mod tail;
 
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::time::Instant;
 
+pub(crate) use stopwatch::Stopwatch;
 pub(crate) use tail::Tail;
 
 /// From this size on, in bytes, reading a text blocks the thread in place: at 10 to 40 ns a byte it would hold up other

@@ -11,6 +11,7 @@ mod gap;
 pub(crate) mod live;
 pub mod log;
 mod mcp;
+mod projects;
 mod providers;
 mod requests;
 pub(crate) mod resolve;
@@ -41,6 +42,7 @@ use crate::protocol::event::{Event, Ready};
 use crate::protocol::{Request, RequestId};
 use crate::runtime::sleep_until;
 use crate::telemetry::metrics;
+use crate::tool::workspace::Workspace;
 
 use log::{Log, ReadResult};
 use resolve::Defaults;
@@ -221,6 +223,7 @@ struct ConversationHandle {
 impl Session {
     fn new(
         daemon: Arc<Daemon>,
+        workspace: Arc<Workspace>,
         ready: Ready,
         feed: Arc<Feed>,
         inbox: mpsc::Receiver<Message>,
@@ -231,6 +234,7 @@ impl Session {
             defaults: Defaults::new(&daemon.services.config),
             shared: SessionContext {
                 id: ready.session_id.clone(),
+                workspace,
                 events: Events::new(move |event, reply_to| sink.append(event, reply_to)),
                 executions: Arc::default(),
                 ids: Arc::default(),
@@ -358,7 +362,9 @@ impl Session {
                 on_violation: in_force.on_violation,
                 layers: in_force.layers,
                 providers: providers::ready(&self.daemon.providers),
-                tools: self.daemon.tool_names(),
+                tools: self.shared.workspace.tool_names(),
+                project: in_force.project,
+                project_error: in_force.project_error,
                 ..self.ready.clone()
             },
         }));

@@ -7,7 +7,7 @@
 //! [`Violation`].
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use futures::future::BoxFuture;
@@ -17,10 +17,12 @@ use tokio_util::sync::CancellationToken;
 use crate::classifier::{Classification, Finding, Remembered, SimpleCommand};
 use crate::message::{Danger, DangerLevel, Part, ToolSpec};
 pub use crate::message::{Metadata, OutputStream};
+use crate::sandbox::Pod;
 use crate::sandbox::paths::PathError;
 use crate::telemetry::Redactor;
 
 mod appraisal;
+pub mod background;
 pub mod bash;
 pub mod core;
 pub mod custom;
@@ -34,6 +36,7 @@ pub mod file_read;
 pub mod file_search;
 pub mod file_write;
 pub mod git;
+mod hosts;
 pub mod input;
 mod listed;
 pub mod locks;
@@ -49,6 +52,7 @@ mod typed;
 pub mod user;
 mod walk;
 pub mod web_search;
+pub mod workspace;
 
 /// Something the model can call.
 pub trait Tool: Send + Sync {
@@ -95,7 +99,8 @@ pub trait Prepared: Send + Sync + 'static {
     /// What the decision about this call rests on.
     fn facts(&self) -> Facts;
 
-    /// The files this call reads or writes, to be locked while it runs.
+    /// What this call reads or writes, to be locked until [`run`](Self::run) has returned. What it leaves running in the
+    /// background holds nothing.
     fn claims(&self) -> Vec<Claim> {
         Vec::new()
     }
@@ -184,15 +189,20 @@ pub enum RememberKey {
     Tool(String),
     /// The same commands of the tool, joined in the same way.
     Commands(String, Remembered),
+    /// Connections of commands to the host.
+    Host(String),
 }
 
-/// A file that a call reads or writes.
+/// What a call reads or writes of the project while it runs. A file is its identity: its root and its path below, resolved
+/// and folded.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Claim {
-    /// The file's identity: its root and its path below, resolved and folded.
-    pub file: String,
-    /// Whether others may claim it for reading at the same time.
-    pub exclusive: bool,
+pub enum Claim {
+    /// This file is read, which others may do at the same time.
+    Read(String),
+    /// This file is written.
+    Write(String),
+    /// Any file below these folders may be changed, by a command or by git. Reading goes on beside it.
+    WriteTree(Vec<String>),
 }
 
 /// What a running call is given.
@@ -209,6 +219,10 @@ pub struct Run<'a> {
     pub redactor: &'a Redactor,
     /// What this session may still write.
     pub quota: &'a Arc<quota::WriteQuota>,
+    /// What the commands of this conversation share; made by the first of them.
+    pub pod: &'a OnceLock<Pod>,
+    /// What a call needs to leave a command behind; `None` where none may.
+    pub background: Option<background::Background<'a>>,
     /// Whether a path below a root may be seen, for calls that look through folders.
     pub visible: Visible,
     /// The user, for a call that asks for something in its middle; `None` where nobody can be asked.
@@ -262,6 +276,8 @@ impl Output {
 pub struct Registry {
     /// Held for a pointer's copy, never across an await.
     tools: parking_lot::RwLock<Arc<ToolSet>>,
+    /// Whose tools there are besides.
+    shared: Option<Arc<Self>>,
 }
 
 /// The tools of one moment, by name and so in a stable order.
@@ -275,9 +291,26 @@ impl Registry {
         registry
     }
 
+    /// Makes a registry of core tools that has those of another one besides, as they come and go there.
+    pub fn beside(shared: &Arc<Self>, tools: impl IntoIterator<Item = Arc<dyn Tool>>) -> Self {
+        Self {
+            shared: Some(Arc::clone(shared)),
+            ..Self::new(tools)
+        }
+    }
+
     /// Returns the tools there are now.
     pub fn snapshot(&self) -> Arc<ToolSet> {
-        Arc::clone(&self.tools.read())
+        let own = Arc::clone(&self.tools.read());
+        let Some(shared) = &self.shared else {
+            return own;
+        };
+        let mut all = ToolSet::clone(&shared.snapshot());
+        all.extend(
+            own.iter()
+                .map(|(name, tool)| (name.clone(), Arc::clone(tool))),
+        );
+        Arc::new(all)
     }
 
     /// Replaces all tools of one origin. A name that another origin has stays the other's.

@@ -61,6 +61,14 @@ pub fn parse_size(text: &str) -> Option<u64> {
     number.checked_mul(*factor)
 }
 
+/// Reads `"200%"`.
+fn parse_percent(text: &str) -> Option<u64> {
+    match split_number(text.trim())? {
+        (number, "%") => Some(number),
+        _ => None,
+    }
+}
+
 /// Splits leading digits from what follows them and white space.
 fn split_number(text: &str) -> Option<(u64, &str)> {
     let end = text.find(|c: char| !c.is_ascii_digit());
@@ -148,6 +156,25 @@ impl<const LEAST: u64, const MOST: u64> Size<LEAST, MOST> {
     }
 }
 
+impl<const LEAST: u64, const MOST: u64> Size<LEAST, MOST> {
+    /// Reads the bytes; an empty text stands for none.
+    pub(crate) fn optional<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
+        SIZE.read_or_none(from, LEAST..=MOST)
+    }
+}
+
+/// Percent in a configuration file, in a range.
+#[derive(JsonSchema)]
+#[schemars(inline, with = "String", extend("format" = "percent-text"))]
+pub(crate) enum Percent<const LEAST: u64, const MOST: u64> {}
+
+impl<const LEAST: u64, const MOST: u64> Percent<LEAST, MOST> {
+    /// Reads the percent; an empty text stands for none.
+    pub(crate) fn optional<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
+        PERCENT.read_or_none(from, LEAST..=MOST)
+    }
+}
+
 /// A number in a configuration file, in a range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, JsonSchema)]
 #[schemars(inline)]
@@ -220,6 +247,12 @@ const SIZE: Form = Form {
     bare: true,
     write: format_size,
 };
+const PERCENT: Form = Form {
+    says: "percent, as in \"50%\" or \"200%\"",
+    parse: parse_percent,
+    bare: false,
+    write: |percent| format!("{percent}%"),
+};
 const TIMEOUT: Form = Form {
     says: "a duration such as \"120s\" or \"5m\", or a number of milliseconds",
     bare: true,
@@ -233,6 +266,20 @@ impl Form {
         range: RangeInclusive<u64>,
     ) -> Result<u64, D::Error> {
         within(deserializer.deserialize_any(self)?, range, self.write)
+    }
+
+    /// The same, where an empty text stands for none.
+    fn read_or_none<'de, D: Deserializer<'de>>(
+        self,
+        deserializer: D,
+        range: RangeInclusive<u64>,
+    ) -> Result<Option<u64>, D::Error> {
+        let value = serde_json::Value::deserialize(deserializer)?;
+        if value.as_str().is_some_and(|text| text.trim().is_empty()) {
+            return Ok(None);
+        }
+        let amount = self.read(value, range);
+        amount.map(Some).map_err(de::Error::custom)
     }
 }
 

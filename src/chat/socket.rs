@@ -47,7 +47,7 @@ const TAKEN_OVER: u16 = 4001;
 /// What comes from the socket.
 #[derive(Debug)]
 pub(super) enum Arrival {
-    Frame(Frame),
+    Frame(Box<Frame>),
     /// The socket dropped, for this reason; it is connected again.
     Lost(String),
     /// It is over, for this reason.
@@ -219,7 +219,7 @@ impl Line {
             self.grace = Duration::from_millis(ready.resume_grace_ms);
         }
         self.after = frame.seq.unwrap_or(self.after);
-        self.tell(Arrival::Frame(frame)).await;
+        self.tell(Arrival::Frame(Box::new(frame))).await;
     }
 
     /// Connects again, for as long as the session may live.

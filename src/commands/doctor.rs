@@ -5,6 +5,7 @@
 
 mod endpoints;
 mod finding;
+mod layers;
 mod place;
 mod providers;
 mod rules;

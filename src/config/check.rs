@@ -6,6 +6,7 @@
 mod custom;
 mod endpoint;
 mod findings;
+mod folders;
 mod mcp;
 mod project;
 mod providers;
@@ -44,10 +45,8 @@ fn core_tools() -> [&'static str; 8] {
     CORE_TOOLS.map(|(name, _)| name)
 }
 
-/// Checks the settings and adds what is found.
-///
-/// `None` where no configuration can be made of them; there are errors then.
-pub(super) fn check(settings: Settings, findings: &mut Findings<'_>) -> Option<Config> {
+/// Checks the settings and adds what is found. Where there are errors, the configuration is not to be used.
+pub(super) fn check(settings: Settings, findings: &mut Findings<'_>) -> Config {
     let mut providers = providers::check(settings.providers, findings);
     let workflows = workflows::check(settings.workflows, &mut providers, findings);
     let chat = chat(settings.chat, &mut providers, findings);
@@ -67,21 +66,24 @@ pub(super) fn check(settings: Settings, findings: &mut Findings<'_>) -> Option<C
     });
     level(&settings.log.level, findings);
     server::locked(&settings.session, findings);
-    Some(Config {
+    let project = project::check(&settings.project, findings);
+    let mut tools = tools(settings.tools, findings);
+    folders::check(&mut tools.bash, &project, audit.as_ref(), findings);
+    Config {
         server,
-        project: project::check(&settings.project, findings)?,
+        project,
         session: settings.session,
         chat,
         approval: settings.approval,
         providers,
-        tools: tools(settings.tools, findings),
+        tools,
         mcp: mcp::check(settings.mcp, findings),
         workflows,
         log: settings.log,
         audit,
         shutdown_grace: settings.shutdown.grace.0,
         environment_secrets: keys::in_environment(&findings.sources.environment),
-    })
+    }
 }
 
 fn chat(

@@ -83,8 +83,6 @@ pub struct Sources {
     pub token_file: Option<PathBuf>,
     /// The directory of `--record`, which every provider records into.
     pub record: Option<PathBuf>,
-    /// Whether a working directory that can be no project is a warning, for commands that need none.
-    pub project_is_optional: bool,
 }
 
 impl Sources {
@@ -124,19 +122,20 @@ pub fn load(sources: &Sources) -> Result<Loaded, ConfigErrors> {
     };
     let mut findings = Findings::new(&merged, sources, errors);
     let token = findings.found(keys::token(sources));
-    match check::check(settings, &mut findings) {
-        Some(config) if findings.errors.is_empty() => Ok(Loaded {
-            config,
-            token,
-            origins: super::show::origins(&merged, findings.derived),
-            warnings: [
-                variables::unknown(&sources.environment, &merged.defaults),
-                findings.warnings,
-            ]
-            .concat(),
-        }),
-        _ => Err(ConfigErrors(findings.errors)),
+    let config = check::check(settings, &mut findings);
+    if !findings.errors.is_empty() {
+        return Err(ConfigErrors(findings.errors));
     }
+    Ok(Loaded {
+        config,
+        token,
+        origins: super::show::origins(&merged, findings.derived),
+        warnings: [
+            variables::unknown(&sources.environment, &merged.defaults),
+            findings.warnings,
+        ]
+        .concat(),
+    })
 }
 
 #[cfg(test)]

@@ -12,11 +12,14 @@ use serde::de::{Deserializer, Error, IntoDeserializer};
 use serde::{Deserialize, Serialize};
 
 use super::check;
+use super::hosts::{HostEntry, PortList};
 use crate::audit::MAX_KEPT;
 use crate::message::TrustLevel;
 use crate::permission::NetworkPolicy;
+use crate::sandbox::Limits;
+use crate::sandbox::paths::Reach;
 use crate::telemetry::LogFormat;
-use crate::units::{DAY, KIB, MIB, Number, Size, Span};
+use crate::units::{DAY, KIB, MIB, Number, Percent, Size, Span};
 
 /// Tokens that may be kept free for the last answer.
 pub(super) type Reserve = Number<0, 1_000_000>;
@@ -60,14 +63,17 @@ impl ServerConfig {
 /// The folder the model works in.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct ProjectConfig {
+pub(crate) struct ProjectConfig {
     /// The project's folder. It must exist and be neither `/`, the home directory, one above it,
-    /// nor a directory of the system.
-    pub root: PathBuf,
+    /// nor a directory of the system; otherwise the daemon has no project, and no tools that need one.
+    pub(crate) root: PathBuf,
     /// The project's name; empty for the folder's. It is one part of a path: no `/`.
-    pub name: String,
+    pub(crate) name: String,
     /// The project's central storage; empty for `~/outrigger/projects/{name}`.
-    pub central: PathBuf,
+    pub(crate) central: PathBuf,
+    /// Folders that a session may name as its project instead, e.g. `["~/src/*"]`: globs over absolute paths without
+    /// links. A wildcard matches no name that begins with a dot.
+    pub(crate) allowed: Vec<String>,
 }
 
 /// What a session keeps.
@@ -176,12 +182,13 @@ pub struct FileReadConfig {
 }
 
 /// Settings of `bash`.
-#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BashConfig {
     /// Whether the tool is offered.
     pub enabled: bool,
-    /// How long a command may run that asks for nothing else; up to `max_timeout`.
+    /// How long a command may run that asks for nothing else; up to `max_timeout`. One in the background has no limit but
+    /// its own.
     #[serde(with = "Span::<1, DAY>")]
     pub timeout: Duration,
     /// The longest a command may ask for; up to 24h.
@@ -191,6 +198,13 @@ pub struct BashConfig {
     /// `on` or `off`.
     #[serde(deserialize_with = "word")]
     pub network: NetworkPolicy,
+    /// TCP ports of other machines that commands with the network may connect to: a list, or `"any"`.
+    pub ports: PortList,
+    /// With `network = "ask"` and a sandbox that is `full`: hosts that each command may connect to. Others are asked for one
+    /// by one, once in a conversation, in the place of the question for the network as a whole. Names, `*.example.org` for all
+    /// below, addresses, and `npm`, `pnpm`, `yarn`, `pip`, `cargo` or `go` for the hosts that the user's own settings of it
+    /// name. A name must lead to a public address. Empty: no command has the network unless it asks for it.
+    pub hosts: Vec<HostEntry>,
     /// `auto` for the strongest sandbox that works here, `off` for none.
     #[serde(deserialize_with = "word")]
     pub sandbox: SandboxPolicy,
@@ -198,10 +212,76 @@ pub struct BashConfig {
     /// and hooks. The tool `git` may always write.
     #[serde(deserialize_with = "word")]
     pub git: GitPolicy,
-    /// Most of its temporary files, which are in memory where the sandbox is `full`; 1MiB to 64GiB. As much again for
-    /// its home.
+    /// Whether commands that may change files run side by side, and beside what else changes files. Where not, they run
+    /// one after the other, in all conversations of a project; what only reads never waits. So do the tools of
+    /// `[tools.custom]`. Calls of `git` that change something always exclude each other.
+    pub parallel: bool,
+    /// Most of what is in memory where the sandbox is `full`: `/dev/shm` of a command, and as much again each for the
+    /// temporary files and the home of `git` and of MCP servers; 1MiB to 64GiB.
     #[serde(with = "Size::<MIB, { 64 * 1024 * MIB }>")]
     pub tmp_size: usize,
+    /// Further folders that commands may read, from the root on or `~/…`; not by the tools for files.
+    pub read_only: Vec<PathBuf>,
+    /// The same, to be changed too. Refused at the start: folders of the system, the home and those in it whose names begin
+    /// with a dot, what is reached through a link, and what the daemon itself keeps.
+    pub read_write: Vec<PathBuf>,
+    /// Caches of your package managers that commands see below their home where the sandbox is `full`: `npm`, `cargo`,
+    /// `go`, `pip`, `uv`, `maven`, `gradle`, `pnpm`, `yarn`. What a command writes there is its conversation's; yours do not
+    /// change. They may hold packages of private registries.
+    pub caches: Vec<String>,
+    /// What one command may take: of `bash`, of `git`, and of a tool of your own.
+    pub limits: BashLimits,
+}
+
+/// What one command may take. MCP servers have the defaults.
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct BashLimits {
+    /// Memory of all its processes together, by a control group; 16MiB to 16384GiB. Where there is none, the private memory
+    /// of each of them. Empty: three quarters of the machine's, and 3GiB each.
+    #[serde(deserialize_with = "Size::<{ 16 * MIB }, { 16384 * 1024 * MIB }>::optional")]
+    #[schemars(with = "Size::<{ 16 * MIB }, { 16384 * 1024 * MIB }>")]
+    pub memory: Option<u64>,
+    /// Processor time of all its processes together, in percent of one processor, by a control group; `1%` to `100000%`.
+    /// Empty: all there is.
+    #[serde(deserialize_with = "Percent::<1, 100_000>::optional")]
+    #[schemars(with = "Percent::<1, 100_000>")]
+    pub cpu: Option<u64>,
+    /// Processes and threads together; 16 to 1000000. They bind root by a control group only.
+    #[serde(with = "Number::<16, 1_000_000>")]
+    pub processes: u64,
+    /// Largest file that it may write; 1MiB to 16384GiB.
+    #[serde(with = "Size::<MIB, { 16384 * 1024 * MIB }>")]
+    pub file_size: u64,
+    /// What a conversation's home, temporary files and additions to caches hold together; 1MiB to 16384GiB. A command that
+    /// makes them hold more is ended.
+    #[serde(with = "Size::<MIB, { 16384 * 1024 * MIB }>")]
+    pub disk: u64,
+}
+
+impl BashConfig {
+    /// Returns the further folders, each with what commands may do in it.
+    pub fn further(&self) -> Vec<(PathBuf, Reach)> {
+        let read_only = self.read_only.iter().map(|it| (it, Reach::ReadOnly));
+        let read_write = self.read_write.iter().map(|it| (it, Reach::ReadWrite));
+        let all = read_only.chain(read_write);
+        all.map(|(folder, reach)| (folder.clone(), reach)).collect()
+    }
+}
+
+impl BashLimits {
+    /// Returns them as the sandbox takes them.
+    pub fn of_commands(&self) -> Limits {
+        let default = Limits::default();
+        Limits {
+            memory: self.memory,
+            data: self.memory.or(default.data),
+            cpu_percent: self.cpu,
+            processes: Some(self.processes),
+            file_size: Some(self.file_size),
+            ..default
+        }
+    }
 }
 
 /// What commands of `bash` may do to git repositories.

@@ -13,10 +13,10 @@ use serde::Deserialize;
 use serde::de::{Deserializer, IntoDeserializer};
 
 use super::named_value::NamedValue;
-use super::sections::{Reserve, Secret, Turns, word};
+use super::sections::{ProjectConfig, Reserve, Secret, Turns, word};
 use super::{
-    ApprovalConfig, AuditConfig, BashConfig, ChatConfig, FileReadConfig, LogConfig, ProjectConfig,
-    SandboxPolicy, ServerConfig, SessionConfig, WebSearchConfig,
+    ApprovalConfig, AuditConfig, BashConfig, ChatConfig, FileReadConfig, LogConfig, SandboxPolicy,
+    ServerConfig, SessionConfig, WebSearchConfig,
 };
 use crate::message::{DangerLevel, OnViolation, TrustLevel};
 use crate::units::{DAY, KIB, MIB, Number, Size, Span, Timeout};
@@ -157,7 +157,7 @@ pub(crate) struct CustomToolSettings {
     pub(crate) args: Vec<String>,
     /// In place of `command`: a line for sh, which finds each input in the variable `INPUT_NAME`.
     pub(crate) shell: Option<String>,
-    /// `safe`, `warning` or `dangerous`. Default: dangerous.
+    /// `safe` (it only reads), `warning` or `dangerous`. Default: dangerous.
     #[serde(deserialize_with = "optional_word")]
     pub(crate) danger: Option<DangerLevel>,
     /// Longest run of one call, up to 24h. Default: `tools.timeout`.

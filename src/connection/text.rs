@@ -204,7 +204,7 @@ fn greeting(ready: &Ready) -> Vec<Piece> {
     let text = format!(
         "outrigger {} in {} (sandbox: {}, trust: {}){again}; /help lists what can be typed",
         ready.daemon_version,
-        ready.project.root.display(),
+        ready.place(),
         ready.sandbox.mode,
         word(&ready.trust_level),
     );

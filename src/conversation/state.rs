@@ -98,6 +98,7 @@ impl ActorState {
                 let questions = &context.conversation.questions;
                 questions.withdraw(its, By::Cancel, context);
                 context.session.executions.cancel(&id);
+                context.conversation.background.kill_of(&id);
             }
             Command::Look(look) => look(View::new(self, context)),
             Command::Close => {

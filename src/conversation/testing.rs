@@ -260,7 +260,6 @@ pub(crate) fn tools() -> Registry {
 pub(crate) fn context(events: Events, room: Room) -> Context {
     let services = Services {
         config: Arc::clone(&CONFIG),
-        registry: Arc::new(tools()),
         locks: crate::tool::locks::Locks::default(),
         exchanges: tokio_util::task::TaskTracker::new(),
         redactor: crate::telemetry::Redactor::default(),
@@ -270,6 +269,7 @@ pub(crate) fn context(events: Events, room: Room) -> Context {
     };
     let session = SessionContext {
         id: crate::message::SessionId::new("s"),
+        workspace: Arc::new(crate::tool::workspace::testing::with_tools(tools())),
         events,
         executions: Arc::default(),
         ids: Arc::default(),

@@ -58,6 +58,7 @@ impl<'a> View<'a> {
             queue: queue
                 .map(|waiting| waiting.setup.message_id.clone())
                 .collect(),
+            background: conversation.background.list(),
         }
     }
 }

@@ -4,6 +4,7 @@
 //! the call is a violation, which may end the exchange when the other calls of the turn have ended.
 //! A call's way is `permit` (with `question` where the user is asked), then `run`, then `settle`.
 
+pub(super) mod host;
 mod permit;
 mod question;
 mod run;
@@ -53,6 +54,8 @@ struct Calls<'a> {
     tools: &'a ToolSet,
     /// Those that may run at once.
     slots: Semaphore,
+    /// Held by the one call of the turn that may write any file, or waits for that.
+    tree: tokio::sync::Mutex<()>,
     violations: Mutex<Violations>,
 }
 
@@ -87,6 +90,7 @@ impl Exchange<'_> {
             turn: request.turn,
             tools: &request.offer.tools,
             slots: Semaphore::new(self.context.services.config.tools.max_concurrent.max(1)),
+            tree: tokio::sync::Mutex::default(),
             violations: Mutex::new(Violations {
                 count: self.progress.violations,
                 ends: None,
@@ -125,7 +129,7 @@ impl Exchange<'_> {
 
     pub(super) fn refuse_calls(&mut self, calls: &[ToolCall], reason: &str, metadata: &Metadata) {
         self.count_calls(calls.len());
-        let tools = self.context.services.registry.snapshot();
+        let tools = self.context.session.workspace.registry.snapshot();
         for call in calls {
             let tool = tools.get(&call.name);
             self.open_record(call, tool, self.cancel.child_token());
@@ -144,7 +148,13 @@ fn span_of(context: &Context, call: &ToolCall) -> tracing::Span {
 
 /// Returns the name of a tool, where there is one of this name.
 fn known<'n>(context: &Context, name: &'n str) -> &'n str {
-    match context.services.registry.snapshot().contains_key(name) {
+    match context
+        .session
+        .workspace
+        .registry
+        .snapshot()
+        .contains_key(name)
+    {
         true => name,
         false => "unknown",
     }

@@ -1,7 +1,7 @@
 //! What an exchange is given: what it is to do (`Setup`), and by owner what it shares with others (`Context`).
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -9,6 +9,8 @@ use serde_json::{Map, Value};
 use tokio::sync::OnceCell;
 use tokio_util::task::TaskTracker;
 
+use super::background::RunningExchange;
+use super::calls::host::AskedHosts;
 use super::executions::Executions;
 use super::failure;
 use super::history::{History, Room};
@@ -19,19 +21,21 @@ use super::transcript::Events;
 use crate::audit::Audit;
 use crate::config::Config;
 use crate::message::{
-    ConversationId, InputId, MessageId, OnViolation, Part, SessionId, Thinking, ToolCall, ToolId,
-    TrustLevel,
+    BackgroundId, ConversationId, InputId, MessageId, OnViolation, Part, SessionId, Thinking,
+    ToolCall, ToolId, TrustLevel,
 };
 use crate::permission::Scope;
 use crate::protocol::ChatCode;
 use crate::protocol::event::ChatError;
 use crate::provider::{ErrorKind, Provider, ProviderError};
+use crate::sandbox::Pod;
 use crate::sandbox::spill::Spill;
 use crate::telemetry::Redactor;
-use crate::tool::Registry;
+use crate::tool::background::Jobs;
 use crate::tool::locks::Locks;
 use crate::tool::quota::WriteQuota;
 use crate::tool::seen::SeenFiles;
+use crate::tool::workspace::Workspace;
 
 /// One exchange, resolved from the send, the session, the workflow and the configuration.
 #[derive(Clone)]
@@ -107,7 +111,6 @@ impl Context {
 #[derive(Clone)]
 pub(crate) struct Services {
     pub config: Arc<Config>,
-    pub registry: Arc<Registry>,
     pub locks: Locks,
     /// The exchanges that run, for a shutdown to wait for.
     pub exchanges: TaskTracker,
@@ -120,6 +123,8 @@ pub(crate) struct Services {
 #[derive(Clone)]
 pub(crate) struct SessionContext {
     pub id: SessionId,
+    /// The project its conversations work in, and their tools.
+    pub workspace: Arc<Workspace>,
     pub events: Events,
     pub executions: Arc<Executions>,
     pub ids: Arc<Ids>,
@@ -134,7 +139,12 @@ pub(crate) struct ConversationContext {
     pub origin: Origin,
     pub history: Arc<History>,
     pub seen: Arc<SeenFiles>,
+    pub pod: OnceLock<Pod>,
+    /// Its commands in the background, which end with it.
+    pub background: Jobs,
+    pub running: Arc<RunningExchange>,
     pub remembered: Remembered,
+    pub hosts: AskedHosts,
     pub repeats: Repeats,
     pub searches: Searches,
     pub questions: Questions,
@@ -166,7 +176,11 @@ impl ConversationContext {
             origin,
             history: Arc::new(History::new(room)),
             seen: Arc::default(),
+            pod: OnceLock::new(),
+            background: Jobs::default(),
+            running: Arc::default(),
             remembered,
+            hosts: AskedHosts::default(),
             repeats: Repeats::default(),
             searches: Searches::default(),
             questions: Questions::default(),
@@ -210,6 +224,7 @@ pub(crate) struct Ids {
     messages: AtomicU64,
     tools: AtomicU64,
     inputs: AtomicU64,
+    background: AtomicU64,
 }
 
 impl Ids {
@@ -226,6 +241,11 @@ impl Ids {
     /// Returns the next request's for input: `i1`, `i2`, ….
     pub(crate) fn input(&self) -> InputId {
         InputId::new(format!("i{}", next(&self.inputs)))
+    }
+
+    /// Returns the next command's in the background: `b1`, `b2`, ….
+    pub(crate) fn background(&self) -> BackgroundId {
+        BackgroundId::new(format!("b{}", next(&self.background)))
     }
 
     /// Notes a call that a client's own history has: no later call gets its id.

@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::recording::Recording;
 use crate::audit::Ruling;
-use crate::message::{ConversationId, ToolId};
+use crate::message::{BackgroundCommand, ConversationId, ToolId};
 use crate::protocol::answer::{Executions as Page, OutputRange};
 use crate::protocol::command::{ToolHistory, ToolOutput};
 use crate::protocol::record::{ExecutionRecord, ExecutionStatus, ToolMetrics};
@@ -52,12 +52,23 @@ impl Call {
     /// Returns the record as it is now: of a call that runs, with what it has come to.
     fn so_far(&self) -> ExecutionRecord {
         let mut record = self.record.clone();
-        if record.status == ExecutionStatus::Running
-            && let Some(output) = &self.output
-        {
-            output.so_far(&mut record);
+        match &self.output {
+            Some(output) if record.status == ExecutionStatus::Running => output.so_far(&mut record),
+            Some(output) if record.background.is_some() => output.bytes(&mut record),
+            _ => {}
         }
         record
+    }
+
+    /// Whether it goes on in the background.
+    fn goes_on(&self) -> bool {
+        let background = self.record.background.as_ref();
+        background.is_some_and(BackgroundCommand::is_running)
+    }
+
+    /// Whether nothing more comes of it.
+    fn is_over(&self) -> bool {
+        self.open.is_none() && !self.goes_on()
     }
 }
 
@@ -86,7 +97,7 @@ impl Executions {
             open: Some((cancel, Ruling::default())),
         });
         while state.calls.len() > KEPT {
-            let Some(oldest) = state.calls.iter().position(|call| call.open.is_none()) else {
+            let Some(oldest) = state.calls.iter().position(Call::is_over) else {
                 break;
             };
             state.calls.remove(oldest);
@@ -160,10 +171,10 @@ impl Executions {
         self.0.lock().call(id).map(|call| call.so_far())
     }
 
-    /// Returns the conversation whose open call this is.
+    /// Returns the conversation whose open call this is, or whose command in the background it started.
     pub(crate) fn conversation_of(&self, id: &ToolId) -> Option<ConversationId> {
         let mut state = self.0.lock();
-        let call = state.call(id).filter(|call| call.open.is_some())?;
+        let call = state.call(id).filter(|call| !call.is_over())?;
         Some(call.record.conversation_id.clone())
     }
 

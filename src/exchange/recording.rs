@@ -12,7 +12,7 @@ use crate::message::ToolId;
 use crate::protocol::answer::OutputRange;
 use crate::protocol::record::ExecutionRecord;
 use crate::sandbox::output::Stream as Pipe;
-use crate::sandbox::spill::{Gone, Recorded, Spill};
+use crate::sandbox::spill::{Gone, Range, Recorded, Spill};
 use crate::telemetry::{Redactor, Stream, Unit};
 use crate::tool::OutputStream;
 use crate::units::millis;
@@ -71,9 +71,18 @@ impl CleanOutput {
 
 impl Recorder {
     pub(crate) fn new(spill: &Spill, redactor: &Redactor) -> Self {
+        Self::with(spill.record(), redactor)
+    }
+
+    /// Returns one that keeps the last bytes of what comes, so many at least.
+    pub(crate) fn of_last(spill: &Spill, redactor: &Redactor, most: u64) -> Self {
+        Self::with(spill.record_last(most), redactor)
+    }
+
+    fn with(recorded: Recorded, redactor: &Redactor) -> Self {
         Self {
             recording: Arc::new(Recording {
-                recorded: spill.record(),
+                recorded,
                 began: Instant::now(),
                 stdout_bytes: AtomicU64::new(0),
                 stderr_bytes: AtomicU64::new(0),
@@ -111,6 +120,11 @@ impl Recording {
     /// Notes in the record of the call, which still runs, what it has come to.
     pub(crate) fn so_far(&self, record: &mut ExecutionRecord) {
         record.duration_ms = millis(self.began.elapsed());
+        self.bytes(record);
+    }
+
+    /// Notes in the record of the call how much it has written.
+    pub(crate) fn bytes(&self, record: &mut ExecutionRecord) {
         record.stdout_bytes = self.stdout_bytes.load(Ordering::Relaxed);
         record.stderr_bytes = self.stderr_bytes.load(Ordering::Relaxed);
     }
@@ -135,6 +149,11 @@ impl Recording {
             next_offset: range.next,
             total_bytes: range.total,
         })
+    }
+
+    /// Returns a range of both streams, as they came; see [`Self::range`].
+    pub(crate) fn read(&self, offset: u64, limit: usize) -> Result<Range, Gone> {
+        self.recorded.read_both(offset, limit)
     }
 
     fn is_empty(&self) -> bool {

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::Ended;
+use super::background::RunningExchange;
 use super::context::{Context, Setup};
 use super::history::History;
 use crate::message::{ConversationId, Message, MessageId, Part, Reply};
@@ -42,6 +43,7 @@ impl Events {
 pub(crate) struct Transcript {
     events: Events,
     history: Arc<History>,
+    running: Arc<RunningExchange>,
     conversation_id: ConversationId,
     message_id: MessageId,
     /// A reply without calls, remembered already, which is emitted with what comes next.
@@ -53,6 +55,7 @@ impl Transcript {
         Self {
             events: context.events().clone(),
             history: Arc::clone(&context.conversation.history),
+            running: Arc::clone(&context.conversation.running),
             conversation_id: context.conversation.id.clone(),
             message_id: message_id.clone(),
             held_back: None,
@@ -69,6 +72,7 @@ impl Transcript {
             provider: setup.provider_id.clone(),
             model: setup.model.clone(),
         }));
+        self.running.begin(&self.message_id);
         for content in steered {
             self.emit_steered(content);
         }
@@ -102,6 +106,7 @@ impl Transcript {
 
     /// Emits how the exchange ended: its error, its last message, its end. One that never ran took no time.
     pub(crate) fn end(self, ended: Ended, took: Option<Duration>) {
+        self.running.end(&self.message_id);
         let duration_ms = millis(took.unwrap_or_default());
         if let Some(error) = ended.error {
             self.events.emit(Event::ChatError(Box::new(error)));

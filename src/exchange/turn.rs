@@ -64,7 +64,7 @@ impl Exchange<'_> {
     /// Returns what a turn asks with the tools as they are now: those of MCP servers come and go. Where none did, the
     /// schemas are not copied.
     pub(super) fn request(&mut self, turn: u32, choice: ToolChoice) -> TurnRequest {
-        let tools = self.context.services.registry.snapshot();
+        let tools = self.context.session.workspace.registry.snapshot();
         let before = self.progress.offer.take();
         let offer = before.filter(|offer| Arc::ptr_eq(&offer.tools, &tools));
         let offer = offer.unwrap_or_else(|| {

@@ -118,7 +118,12 @@ async fn stdio(
     client: &Client,
     older: bool,
 ) -> Result<Connection, Problem> {
-    let started = context.launcher.start(name, server).await;
+    let launcher = context.launcher.as_ref().map_err(|why| {
+        Problem::lasting(format!(
+            "it would run in the project, and there is none: {why}"
+        ))
+    })?;
+    let started = launcher.start(name, server).await;
     let mut process = started.map_err(|error| match error {
         SpawnError::Program { .. } => Problem::lasting(format!(
             "failed to start {:?}: {error}; install it, name it by its absolute path, or set env.PATH of the server: programs are taken from directories that only you or root can write to; a program that is there needs its interpreter as well: where that lies in your home, name its directory in `read_only` of the server",

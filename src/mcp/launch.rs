@@ -9,11 +9,11 @@ use std::path::{Path, PathBuf};
 
 use secrecy::ExposeSecret;
 
-use crate::config::{SandboxPolicy, StdioServer};
+use crate::config::{MCP_STATES, SandboxPolicy, StdioServer};
 use crate::sandbox::paths::RootName;
 use crate::sandbox::python;
 use crate::sandbox::{
-    Command, DEFAULT_PORTS, GitAccess, Network, Process, Sandbox, SpawnError, Stdin,
+    Command, DEFAULT_PORTS, GitAccess, Network, Ports, Process, Sandbox, SpawnError, Stdin,
 };
 use crate::tool::exec::Exec;
 
@@ -48,7 +48,7 @@ impl Launcher {
         // Beside the central storage, out of reach of the model's own tools.
         let states = central
             .parent()
-            .map(|parent| parent.join(".mcp"))
+            .map(|parent| parent.join(MCP_STATES))
             .filter(|states| !states.starts_with(project) && !states.starts_with(central));
         Self {
             exec,
@@ -96,9 +96,7 @@ impl Launcher {
             env,
             network: if server.network {
                 let ports = DEFAULT_PORTS.iter().chain(&server.ports);
-                Network::On {
-                    ports: ports.copied().collect(),
-                }
+                Network::Host(Ports::Only(ports.copied().collect()))
             } else {
                 Network::Off
             },

@@ -19,10 +19,10 @@ use super::elicitation::Elicitations;
 use super::hint;
 use super::lists::{self, Lists};
 use super::tool::McpTool;
-use crate::config::McpServerConfig;
+use crate::config::{McpServerConfig, McpTransport};
 use crate::message::Severity;
 use crate::protocol::answer::{McpServer, McpState};
-use crate::tool::Tool;
+use crate::tool::{Registry, Tool};
 
 /// Starts in a row that may fail before the server is given up.
 const MAX_FAILURES: u32 = 5;
@@ -270,7 +270,7 @@ impl Server {
             clean.collect()
         };
         let origin = format!("mcp:{name}");
-        self.context.registry.replace(&origin, tools);
+        self.registry().replace(&origin, tools);
         let now: Vec<String> = seen.into_iter().collect();
         let (count, error) = (now.len(), left_out.clone());
         let row = McpServer {
@@ -332,11 +332,18 @@ impl Server {
 
     fn withdraw(&self) {
         let origin = format!("mcp:{}", self.handle.name);
-        self.context.registry.replace(&origin, []);
+        self.registry().replace(&origin, []);
         let mut row = self.handle.row.lock();
         row.tools.clear();
         row.resources.clear();
         row.prompts.clear();
+    }
+
+    fn registry(&self) -> &Registry {
+        match self.handle.config.transport {
+            McpTransport::Stdio(_) => &self.context.registry,
+            McpTransport::Http(_) => &self.context.everywhere,
+        }
     }
 
     fn notify(&self, severity: Severity, code: &str, message: String) {

@@ -4,6 +4,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::BackgroundId;
+
 /// Which stream a piece of live output belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -38,6 +40,9 @@ pub struct Metadata {
     /// Nobody answered in time.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub expired: bool,
+    /// The command in the background that the call started, read or ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub background: Option<BackgroundId>,
     /// The output was longer than the cap.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub truncated: bool,
@@ -71,6 +76,10 @@ pub struct Metadata {
     /// Settings of the project that a command made or changed and that an editor, shell or agent runs.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub settings_changed: Vec<String>,
+    /// Which of the project's files are other than before a command, by itself or by what ran beside it. Absent where
+    /// none is, and where it only reads.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub changed: Option<ChangedFiles>,
     /// Direct answers of a search engine, and what it has in a box beside the results.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub answers: Vec<String>,
@@ -95,4 +104,41 @@ impl Metadata {
         let found_nothing = self.result_count == Some(0) && !self.timed_out;
         found_nothing || self.denied || self.expired || self.cancelled
     }
+}
+
+/// Files of the project that are other than they were.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ChangedFiles {
+    /// Up to 200 of them, in the order of their paths. What ignore files leave out is not told, nor are folders such as
+    /// `node_modules`.
+    pub files: Vec<ChangedFile>,
+    /// How many more there are.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub more: Option<u64>,
+    /// Not all files were looked at: the project has too many, or its disk is too slow.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub incomplete: bool,
+}
+
+/// A file that is other than it was.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ChangedFile {
+    /// Its path below the project, `/` between components.
+    pub path: String,
+    /// What became of it.
+    pub change: FileChange,
+}
+
+/// What became of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum FileChange {
+    /// It was not there.
+    Created,
+    /// Its content, its rights, or the whole file is another.
+    Modified,
+    /// It is gone.
+    Deleted,
 }

@@ -2,7 +2,7 @@
 
 use super::{NetworkPolicy, Scope};
 use crate::classifier::{Denial, SimpleCommand};
-use crate::message::{Danger, DangerLevel, ToolCategory, ToolSpec, TrustLevel};
+use crate::message::{Danger, DangerLevel, ToolCategory, ToolSpec, TrustLevel, WITH_BASH};
 
 /// What becomes of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -129,8 +129,9 @@ pub fn decide(subject: &Subject<'_>, scope: &Scope, rules: Rules) -> Decision {
     if subject.commands.is_empty() && !subject.danger.reasons.is_empty() {
         return Decision::Ask(subject.danger.reasons.join("; "));
     }
-    let harmless =
-        rules.trust == TrustLevel::Autonomous && subject.danger.level == DangerLevel::Safe;
+    // Looking again at a command in the background is how a model waits for it, at every trust level.
+    let waits = rules.trust == TrustLevel::Autonomous || WITH_BASH.contains(&name.as_str());
+    let harmless = waits && subject.danger.level == DangerLevel::Safe;
     let often = match harmless {
         true => REPEATED_SAFE_CALLS,
         false => REPEATED_CALLS,

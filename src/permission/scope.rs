@@ -8,7 +8,7 @@ use globset::{Glob, GlobBuilder, GlobMatcher, GlobSet, GlobSetBuilder};
 
 use super::{Permission, PermissionMap};
 use crate::classifier::{Denial, Pattern, SimpleCommand};
-use crate::message::{DangerLevel, ToolSpec};
+use crate::message::{BASH, DangerLevel, ToolSpec, WITH_BASH};
 
 /// The most tools, and patterns of such, that a client's map names: each is compiled at each send.
 const MAX_NARROWED: usize = 1_000;
@@ -83,8 +83,12 @@ impl Scope {
         self.grant(&tool.name, tool.danger_level).is_some()
     }
 
-    /// Returns what the tool may do; `None` where it is not allowed.
+    /// Returns what the tool may do; `None` where it is not allowed. The tools that go with `bash` may do what it may.
     pub fn grant(&self, tool: &str, level: DangerLevel) -> Option<Grant> {
+        let (tool, level) = match WITH_BASH.contains(&tool) {
+            true => (BASH, DangerLevel::Dangerous),
+            false => (tool, level),
+        };
         let rule = |map: &Arc<Permissions>| match map.rules.is_empty() {
             true => (level == DangerLevel::Safe).then(Arc::default),
             false => map.rule(tool).filter(|rule| rule.permission.allowed),

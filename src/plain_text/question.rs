@@ -62,7 +62,11 @@ impl Reply {
 /// Shows a call that waits for its verdict, whole, so that nothing unseen is approved.
 pub(crate) fn show(confirm: &ToolConfirm) -> Vec<Piece> {
     let name = one_line(&confirm.tool_name, NAME_WIDTH);
-    let asked = format!("? {} wants to run {name}", confirm.tool_id);
+    let id = &confirm.tool_id;
+    let asked = match &confirm.host {
+        None => format!("? {id} wants to run {name}"),
+        Some(host) => format!("? {id}, {name}, wants to connect to {}", exposed_line(host)),
+    };
     let mut pieces = vec![Piece::line(Style::Bold, asked)];
     pieces.extend(fields(&confirm.input));
     let style = match confirm.danger.level {

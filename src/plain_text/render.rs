@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::style::{Piece, Style};
 use super::text::{exposed, harmless, one_line, prefixed};
-use crate::message::{Notice, Severity, ToolId};
+use crate::message::{BackgroundCommand, ChangedFiles, Notice, Severity, ToolId};
 use crate::protocol::event::{
     By, Event, Outcome, ResultStatus, State, StateName, ToolDelta, ToolOutcome, ToolResolved,
     ToolStart, TurnDiscarded,
@@ -15,6 +15,9 @@ use crate::terminal_text;
 
 /// Longest short form of a call's input, or of what it came to, in characters.
 const SHORT: usize = 100;
+
+/// How many of the files that a command changed are named.
+const SHOWN_FILES: usize = 3;
 
 /// Most bytes of a turn's text that are held back; what is longer is shown although it may be void yet.
 const HELD_BYTES: usize = 16 * 1024 * 1024;
@@ -60,6 +63,7 @@ impl Screen {
             }
             Event::ChatToolStart(start) => vec![started(start)],
             Event::ChatToolResult(result) => vec![ended(result)],
+            Event::ToolBackground(changed) => background(&changed.background).into_iter().collect(),
             Event::ChatToolResolved(resolved) => resolution(resolved).into_iter().collect(),
             Event::ChatTurnDiscarded(discarded) => vec![self.discarded(discarded)],
             Event::ChatState(state) => waiting(state).into_iter().collect(),
@@ -209,11 +213,29 @@ fn ended(result: &ToolOutcome) -> Piece {
     if let Some(code) = metadata.and_then(|facts| facts.exit_code) {
         line.push_str(&format!("  exit code {code}"));
     }
+    if let Some(changed) = metadata.and_then(|facts| facts.changed.as_ref()) {
+        line.push_str(&changes(changed));
+    }
     // What failed says why; what worked was seen as it came, or is for the model.
     if result.status == ResultStatus::Error {
         line.push_str(&format!("  {}", one_line(&result.result, SHORT)));
     }
     Piece::line(style, line)
+}
+
+/// Names the first files that a command changed, and counts the others.
+fn changes(changed: &ChangedFiles) -> String {
+    let names = changed.files.iter().take(SHOWN_FILES);
+    let names: Vec<String> = names.map(|file| one_line(&file.path, SHORT)).collect();
+    let others = changed.files.len().saturating_sub(SHOWN_FILES) as u64 + changed.more.unwrap_or(0);
+    let others = match others {
+        0 => String::new(),
+        others => format!(" and {others} more"),
+    };
+    match names.is_empty() {
+        true => String::new(),
+        false => format!("  changed {}{others}", names.join(", ")),
+    }
 }
 
 fn resolution(resolved: &ToolResolved) -> Option<Piece> {
@@ -224,6 +246,15 @@ fn resolution(resolved: &ToolResolved) -> Option<Piece> {
     };
     let text = format!("{}: {what}", resolved.tool_id);
     Some(Piece::line(Style::Yellow, text))
+}
+
+/// That a command in the background has ended; its call said that it began.
+fn background(command: &BackgroundCommand) -> Option<Piece> {
+    if command.is_running() {
+        return None;
+    }
+    let line = one_line(&command.command, SHORT);
+    Some(Piece::line(Style::Dim, format!("{command}  {line}")))
 }
 
 fn waiting(state: &State) -> Option<Piece> {
@@ -237,7 +268,8 @@ fn waiting(state: &State) -> Option<Piece> {
         }
         StateName::ToolQueued => {
             let id = state.tool_id.as_ref().map_or("a call", ToolId::as_str);
-            Some(Piece::line(Style::Dim, format!("{id} waits: {reason}")))
+            let reason = exposed(state.reason.as_deref().unwrap_or("waits"));
+            Some(Piece::line(Style::Dim, format!("{id} {reason}")))
         }
         _ => None,
     }

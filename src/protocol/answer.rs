@@ -5,12 +5,12 @@ use serde::{Deserialize, Serialize};
 
 use super::command::Layer;
 use super::content::WireMessage;
-use super::event::{StateName, ToolConfirm};
+use super::event::{Project, StateName, ToolConfirm};
 use super::input::ToolInputRequest;
 use super::record::ExecutionRecord;
 use crate::message::{
-    ConversationId, InputId, MessageId, Model, OnViolation, OutputStream, ProviderInfo, ToolId,
-    ToolSpec, TrustLevel,
+    BackgroundCommand, ConversationId, InputId, MessageId, Model, OnViolation, OutputStream,
+    ProviderInfo, ToolId, ToolSpec, TrustLevel,
 };
 
 /// Payload of `session:configure-result`: the values now in force.
@@ -33,6 +33,12 @@ pub struct Configured {
     /// Whether somebody answers what MCP servers ask of the user.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub input_requests: bool,
+    /// The folder the model works in; absent where there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub project: Option<Project>,
+    /// Why there is no project, and what to do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub project_error: Option<String>,
 }
 
 /// Payload of `session:state-result`.
@@ -60,6 +66,9 @@ pub struct ConversationState {
     pub message_id: Option<MessageId>,
     /// Exchanges that wait, in order.
     pub queue: Vec<MessageId>,
+    /// Commands in the background: those that run, and the last ones that have ended.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub background: Vec<BackgroundCommand>,
 }
 
 /// Payload of `chat:send-result`.

@@ -127,6 +127,10 @@ pub struct Configure {
     /// Whether somebody here answers what MCP servers ask of the user in the middle of a call.
     #[serde(alias = "input_requests", skip_serializing_if = "Option::is_none")]
     pub input_requests: Option<bool>,
+    /// Absolute path of the folder to work in: one that the operator allows (`project.allowed`), or the daemon's own
+    /// project. Only while the session has no conversation.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub project: Option<String>,
 }
 
 /// A layer of events; `exchange` is always on and not named.

@@ -20,13 +20,15 @@ use super::record;
 use crate::message::{ConversationId, Notice};
 
 pub use end::{ChatError, StopReason, StreamEnd};
-pub use session::{Landlock, Project, Ready, ReadyProvider, Sandbox, SessionError};
+pub use session::{
+    Landlock, Project, Ready, ReadyProvider, Sandbox, SandboxLimit, SandboxLimits, SessionError,
+};
 pub use stream::{
     Delta, DeltaEvent, Queued, State, StateName, Steered, StreamStart, TurnDiscarded, WholeMessage,
 };
 pub use tool::{
-    By, Outcome, ResultStatus, ToolConfirm, ToolDelta, ToolExtended, ToolInputDelta, ToolOutcome,
-    ToolResolved, ToolStart, TriggeredRule,
+    BackgroundChanged, By, Outcome, ResultStatus, ToolConfirm, ToolDelta, ToolExtended,
+    ToolInputDelta, ToolOutcome, ToolResolved, ToolStart, TriggeredRule,
 };
 pub use usage::{Context, Tokens, TurnUsage};
 
@@ -111,6 +113,9 @@ pub enum Event {
     /// A running call has output.
     #[serde(rename = "chat:tool-delta")]
     ChatToolDelta(ToolDelta),
+    /// A command in the background began or ended.
+    #[serde(rename = "tool:background")]
+    ToolBackground(BackgroundChanged),
     /// A call is settled.
     #[serde(rename = "chat:tool-result")]
     ChatToolResult(Box<ToolOutcome>),
@@ -195,7 +200,7 @@ impl Event {
             | Self::ChatToolResult(_)
             | Self::ChatUsage(_)
             | Self::ChatTurnDiscarded(_) => Some(Layer::Stream),
-            Self::ChatState(_) => Some(Layer::State),
+            Self::ChatState(_) | Self::ToolBackground(_) => Some(Layer::State),
             Self::ChatMessage(_) => Some(Layer::Message),
             _ => None,
         }
@@ -216,6 +221,7 @@ impl Event {
             Self::ChatToolStart(it) => &it.conversation_id,
             Self::ChatToolDelta(it) => &it.conversation_id,
             Self::ChatToolResult(it) => &it.conversation_id,
+            Self::ToolBackground(it) => &it.conversation_id,
             Self::ChatUsage(it) => &it.conversation_id,
             Self::ChatState(it) => &it.conversation_id,
             Self::ChatMessage(it) => &it.conversation_id,

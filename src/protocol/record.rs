@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::event::Outcome;
-use crate::message::{ConversationId, Danger, ToolCategory, ToolId};
+use crate::message::{BackgroundCommand, ConversationId, Danger, ToolCategory, ToolId};
 
 /// What is known of one tool call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -53,6 +53,9 @@ pub struct ExecutionRecord {
     /// What it used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resources: Option<Resources>,
+    /// The command that it started in the background, which may go on after the call was settled.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub background: Option<BackgroundCommand>,
     /// When the model had made it, RFC 3339.
     pub started_at: String,
 }

@@ -156,6 +156,8 @@ struct Wanted {
     after: Option<String>,
     /// `1` for a person who types lines.
     text: Option<String>,
+    /// The folder that a new session works in.
+    project: Option<String>,
 }
 
 async fn upgrade(
@@ -193,7 +195,11 @@ async fn upgrade(
             last_seq: after.unwrap_or(0),
         });
         let text = wanted.text.as_deref() == Some("1");
-        let options = UpgradeOptions { resume, text };
+        let options = UpgradeOptions {
+            resume,
+            project: wanted.project,
+            text,
+        };
         let (sessions, stop) = (Arc::clone(&shared.sessions), shared.stop.child_token());
         connection::serve(socket, activity, sessions, options, stop).await;
     })

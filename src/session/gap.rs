@@ -10,7 +10,7 @@ use super::live::LiveSnapshot;
 use crate::conversation::View;
 use crate::protocol::SessionCode;
 use crate::protocol::envelope::Timestamp;
-use crate::protocol::event::{Event, Queued, SessionError, State, StateName};
+use crate::protocol::event::{BackgroundChanged, Event, Queued, SessionError, State, StateName};
 use crate::telemetry::metrics;
 
 /// The most bytes of histories in one resync: as many as a session keeps of events by default. Each
@@ -62,6 +62,12 @@ fn events(view: &View<'_>, most: usize, live: LiveSnapshot) -> Vec<Event> {
             position: index + 1,
         }));
     }
+    events.extend(state.background.iter().map(|background| {
+        Event::ToolBackground(BackgroundChanged {
+            conversation_id: id.clone(),
+            background: background.clone(),
+        })
+    }));
     let state_event = live.state.map(Event::ChatState);
     let state_event = state_event.or_else(|| {
         let name = match (&state.message_id, state.queue.first()) {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tokio::sync::{Semaphore, oneshot};
 
 use super::resolve::invalid;
-use super::{Session, providers, resolve};
+use super::{Session, projects, providers, resolve};
 use crate::conversation::{self, View};
 use crate::exchange::context::Origin;
 use crate::exchange::executions::NoOutput;
@@ -30,7 +30,7 @@ impl Session {
             Command::ChatToolExtend(extend) => {
                 return self.question(Action::Extend(extend), id).await;
             }
-            Command::SessionConfigure(wanted) => self.configure(&wanted),
+            Command::SessionConfigure(wanted) => self.configure(&wanted).await,
             Command::SessionResume(_) => Err(invalid(
                 "session:resume must be the first frame of a socket and name another session",
             )),
@@ -105,12 +105,17 @@ impl Session {
     }
 
     pub(super) fn in_force(&self) -> answer::Configured {
-        self.defaults.in_force(
-            &self.daemon.services.config,
-            self.daemon.providers.default_id(),
-            self.feed.log().layers.clone(),
-            self.shared.questions.wants_inputs(),
-        )
+        let (project, project_error) = projects::shown(&self.shared.workspace);
+        answer::Configured {
+            project,
+            project_error,
+            ..self.defaults.in_force(
+                &self.daemon.services.config,
+                self.daemon.providers.default_id(),
+                self.feed.log().layers.clone(),
+                self.shared.questions.wants_inputs(),
+            )
+        }
     }
 
     /// Answers with every conversation and every open question, as they are between the events before the answer and
@@ -203,7 +208,7 @@ impl Session {
         })
     }
 
-    fn configure(&mut self, wanted: &command::Configure) -> Result<Event, SessionError> {
+    async fn configure(&mut self, wanted: &command::Configure) -> Result<Event, SessionError> {
         let config = &self.daemon.services.config;
         if let Some(provider) = &wanted.provider
             && self.daemon.providers.get(provider).is_none()
@@ -213,8 +218,16 @@ impl Session {
         if let Some(workflow) = &wanted.workflow {
             resolve::workflow(workflow, config)?;
         }
+        let workspace = match &wanted.project {
+            Some(folder) => Some(self.project_to_work_in(folder).await?),
+            None => None,
+        };
         let provider = self.daemon.providers.default_id();
         self.defaults.configure(wanted, config, provider)?;
+        // Nothing fails from here on.
+        if let Some(workspace) = workspace {
+            self.work_in(workspace);
+        }
         if let Some(wanted) = &wanted.layers {
             self.feed.log().layers = resolve::layers(wanted);
         }
@@ -265,7 +278,7 @@ impl Session {
             .unwrap_or(&self.defaults.workflow);
         let workflow = resolve::workflow(name, config)?;
         let scope = resolve::scope(workflow, wanted.tool_permissions.as_ref())?;
-        let tools = self.daemon.services.registry.snapshot();
+        let tools = self.shared.workspace.registry.snapshot();
         Ok(Event::ToolListResult(answer::Tools {
             tools: tools
                 .values()

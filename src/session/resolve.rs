@@ -13,9 +13,14 @@ use crate::protocol::command::{ChatSend, Configure, Layer};
 use crate::protocol::content::Content;
 use crate::protocol::event::SessionError;
 use crate::provider::registry::Providers;
+use crate::tool::workspace::Workspace;
 
 /// The system prompt where nobody gives one.
 const SYSTEM_PROMPT: &str = include_str!("../../config/system_prompt.txt");
+
+/// The same where there is no project.
+const SYSTEM_PROMPT_WITHOUT_PROJECT: &str =
+    include_str!("../../config/system_prompt_without_project.txt");
 
 /// The longest id of a conversation, in bytes: it stands in every event.
 const MAX_ID_BYTES: usize = 256;
@@ -24,8 +29,7 @@ const MAX_ID_BYTES: usize = 256;
 const MAX_TURNS: u32 = 200;
 
 /// Settles everything about an exchange that a send leaves open, but for the model where nobody names
-/// one: it stays empty, and its exchange asks for the first one. `offers_tools` says whether a scope lets any tool be
-/// offered. An error names the field.
+/// one: it stays empty, and its exchange asks for the first one. An error names the field.
 pub(crate) fn setup(
     send: &ChatSend,
     message_id: MessageId,
@@ -33,14 +37,16 @@ pub(crate) fn setup(
     defaults: &Defaults,
     config: &Config,
     providers: &Providers,
-    offers_tools: impl FnOnce(&Scope) -> bool,
+    workspace: &Workspace,
 ) -> Result<Setup, SessionError> {
     check(send)?;
     let name = send.workflow.as_deref().unwrap_or(&defaults.workflow);
     allow_send(send, config, providers.default_id())?;
     let workflow = workflow(name, config)?;
     let scope = scope(workflow, send.tool_permissions.as_ref())?;
-    allow_limits(send.limits, workflow, config, offers_tools(&scope))?;
+    let tools = workspace.registry.snapshot();
+    let offers_tools = tools.values().any(|tool| scope.allows(tool.spec()));
+    allow_limits(send.limits, workflow, config, offers_tools)?;
     let provider_id = send
         .provider
         .clone()
@@ -65,7 +71,7 @@ pub(crate) fn setup(
             (config, providers.default_id()),
             &instance.config,
         ),
-        system: system(send, workflow, config),
+        system: system(send, workflow, config, workspace),
         trust: send
             .trust_level
             .unwrap_or_else(|| defaults.trust(workflow, config)),
@@ -259,21 +265,27 @@ fn model(
     model
 }
 
-fn system(send: &ChatSend, workflow: Option<&Workflow>, config: &Config) -> String {
+fn system(
+    send: &ChatSend,
+    workflow: Option<&Workflow>,
+    config: &Config,
+    workspace: &Workspace,
+) -> String {
     let own = &config.chat.system_prompt;
     send.system_prompt
         .clone()
         .or_else(|| workflow.and_then(|workflow| workflow.system_prompt.clone()))
         .unwrap_or_else(|| {
-            if own.is_empty() {
-                let project = &config.project;
-                SYSTEM_PROMPT
+            if !own.is_empty() {
+                return own.clone();
+            }
+            match workspace.project() {
+                Ok(project) => SYSTEM_PROMPT
                     .trim_end()
                     .replace("{root}", &project.root.to_string_lossy())
                     .replace("{central}", &project.central.to_string_lossy())
-                    .replace("{project}", &project.name)
-            } else {
-                own.clone()
+                    .replace("{project}", &project.name),
+                Err(_) => SYSTEM_PROMPT_WITHOUT_PROJECT.trim_end().to_owned(),
             }
         })
 }
@@ -366,6 +378,8 @@ impl Defaults {
             workflow: self.workflow.clone(),
             layers,
             input_requests,
+            project: None,
+            project_error: None,
         }
     }
 }

@@ -38,7 +38,6 @@ impl Session {
         if send.provider.is_none() && self.defaults.provider.is_none() {
             self.daemon.find_provider().await;
         }
-        let tools = self.daemon.services.registry.snapshot();
         let setup = resolve::setup(
             &send,
             self.shared.ids.message(),
@@ -46,7 +45,7 @@ impl Session {
             &self.defaults,
             &self.daemon.services.config,
             &self.daemon.providers,
-            |scope| tools.values().any(|tool| scope.allows(tool.spec())),
+            &self.shared.workspace,
         );
         let setup = match setup {
             Ok(setup) => setup,

@@ -12,12 +12,13 @@ use tokio_util::task::TaskTracker;
 use tracing::Instrument as _;
 
 use super::resolve::{Defaults, LAYERS};
-use super::{Feed, Handle, INBOX, Message, Session, providers};
+use super::{Feed, Handle, INBOX, Message, Session, projects, providers};
 use crate::exchange::context::Services;
 use crate::message::{SessionId, Severity};
 use crate::notices::Notices;
-use crate::protocol::event::{Event, Project, Ready, Sandbox};
+use crate::protocol::event::{Event, Ready, Sandbox};
 use crate::provider::registry::{Found, Providers};
+use crate::tool::workspace::{Workspace, Workspaces};
 use crate::units::millis;
 
 /// The most sessions of a daemon, the ones without a socket included.
@@ -33,6 +34,8 @@ pub struct Daemon {
     pub(crate) providers: Providers,
     pub(crate) mcp: crate::mcp::Mcp,
     pub(crate) notices: Notices,
+    /// The projects that sessions work in.
+    pub(crate) workspaces: Arc<Workspaces>,
     /// What the sandbox enforces here, found out once and off the way to ready.
     pub(crate) sandbox: Shared<BoxFuture<'static, Sandbox>>,
     /// Permits for requests to providers that are not turns, and to MCP servers: [`MAX_SIDE_REQUESTS`].
@@ -68,13 +71,10 @@ impl Daemon {
         self.notices.send(Severity::Info, "provider_found", message);
     }
 
-    pub(super) fn tool_names(&self) -> Vec<String> {
-        self.services.registry.snapshot().keys().cloned().collect()
-    }
-
-    async fn ready(&self, session_id: SessionId) -> Ready {
+    async fn ready(&self, session_id: SessionId, workspace: &Workspace) -> Ready {
         self.find_first_provider().await;
         let config = &self.services.config;
+        let (project, project_error) = projects::shown(workspace);
         Ready {
             protocol_version: crate::protocol::PROTOCOL_VERSION,
             daemon_version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -86,14 +86,11 @@ impl Daemon {
                 config.workflows.get(&config.chat.workflow),
                 config,
             ),
-            project: Project {
-                name: config.project.name.clone(),
-                root: config.project.root.clone(),
-                central: config.project.central.clone(),
-            },
+            project,
+            project_error,
             sandbox: self.sandbox.clone().await,
             providers: providers::ready(&self.providers),
-            tools: self.tool_names(),
+            tools: workspace.tool_names(),
             layers: LAYERS.to_vec(),
             features: crate::protocol::FEATURES.map(str::to_owned).to_vec(),
             workflows: config.workflows.keys().cloned().collect(),
@@ -116,9 +113,11 @@ impl Sessions {
         })
     }
 
-    /// Starts a session and announces it in its log; `None` where there are too many.
-    pub async fn create(self: &Arc<Self>) -> Option<Handle> {
-        let ready = self.daemon.ready(new_id()?).await;
+    /// Starts a session and announces it in its log; `None` where there are too many. One that names a project works
+    /// there; where that cannot be opened, it has none, and its log says why.
+    pub async fn create(self: &Arc<Self>, project: Option<&str>) -> Option<Handle> {
+        let (workspace, refused) = self.daemon.workspace(project).await;
+        let ready = self.daemon.ready(new_id()?, &workspace).await;
         let (inbox, messages) = mpsc::channel(INBOX);
         let config = &self.daemon.services.config;
         let feed = Arc::new(Feed::new(config.session.buffer_bytes, ready.layers.clone()));
@@ -137,9 +136,12 @@ impl Sessions {
             live.insert(handle.id.clone(), handle.clone());
         }
         feed.append(Event::SessionReady(Box::new(ready.clone())), None);
+        if let Some(refused) = refused {
+            feed.append(Event::SessionError(refused), None);
+        }
         let spare = Arc::clone(&handle.spare);
         let daemon = Arc::clone(&self.daemon);
-        let session = Session::new(daemon, ready, feed, messages, spare);
+        let session = Session::new(daemon, workspace, ready, feed, messages, spare);
         let listed = Listed {
             sessions: Arc::clone(self),
             id: handle.id.clone(),

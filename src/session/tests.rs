@@ -8,7 +8,6 @@ mod hang;
 mod judge;
 
 use std::collections::BTreeMap;
-use std::sync::LazyLock;
 
 use futures::FutureExt as _;
 use parking_lot::Mutex;
@@ -27,9 +26,8 @@ use crate::notices::Notices;
 use crate::protocol::envelope;
 use crate::protocol::event::Sandbox;
 use crate::provider::registry::Providers;
-use crate::sandbox::paths::Roots;
-use crate::sandbox::{self, spill::Spill};
-use crate::tool::exec::Exec;
+use crate::sandbox::spill::Spill;
+use crate::tool::workspace;
 
 /// What happens to a client.
 #[derive(Clone, Debug)]
@@ -75,18 +73,10 @@ fn acts() -> impl Strategy<Value = Vec<Act>> {
 
 /// Returns what servers would be started with; none is.
 fn no_servers(tasks: &TaskTracker) -> Mcp {
-    static EXEC: LazyLock<Exec> = LazyLock::new(|| {
-        let folder = tempfile::tempdir().unwrap();
-        let (project, central) = (folder.path().join("project"), folder.path().join("central"));
-        std::fs::create_dir(&project).unwrap();
-        let roots = Arc::new(Roots::open(&project, &central, None).unwrap());
-        let sandbox = sandbox::Sandbox::new(sandbox::Settings::new(None));
-        Exec::new(sandbox, roots, [], &[], 1)
-    });
-    let unconfined = sandbox::Sandbox::new(sandbox::Settings::new(None));
     let context = mcp::Context {
-        registry: Arc::new(tools()),
-        launcher: mcp::Launcher::new(EXEC.clone(), unconfined, None),
+        registry: Arc::default(),
+        everywhere: Arc::default(),
+        launcher: Err("this is a test".to_owned()),
         clients: crate::http::Clients::guarded(),
         redactor: crate::telemetry::Redactor::default(),
         output_cap: 1,
@@ -106,9 +96,9 @@ pub(super) fn daemon(script: Vec<(Vec<Move>, Finish)>, buffer_bytes: usize) -> A
         mcp: no_servers(&tasks),
         notices: Notices::default(),
         providers: Providers::for_tests(&config, &provider),
+        workspaces: Arc::new(workspace::testing::workspaces(&config, tools())),
         services: Services {
             config: Arc::new(config),
-            registry: Arc::new(tools()),
             locks: crate::tool::locks::Locks::default(),
             exchanges: TaskTracker::new(),
             redactor: crate::telemetry::Redactor::default(),
@@ -122,6 +112,7 @@ pub(super) fn daemon(script: Vec<(Vec<Move>, Finish)>, buffer_bytes: usize) -> A
             commands: Vec::new(),
             network: "unenforced".to_owned(),
             landlock: None,
+            limits: None,
         })
         .boxed()
         .shared(),
@@ -329,7 +320,7 @@ async fn play(
 ) -> Result<(), TestCaseError> {
     let daemon = daemon(script, buffer_bytes);
     let sessions = Sessions::new(Arc::clone(&daemon));
-    let session = sessions.create().await.expect("room for a session");
+    let session = sessions.create(None).await.expect("room for a session");
     let mut client = Client::connect(session).await;
     let layers = json!({"type": "session:configure", "layers": ["stream", "state", "message"]});
     client.ask(layers).await;
@@ -410,23 +401,26 @@ fn sessions_that_nobody_used_make_room() {
     paused().block_on(async {
         let daemon = daemon(Vec::new(), 1 << 20);
         let sessions = Sessions::new(Arc::clone(&daemon));
-        let mut used = Client::connect(sessions.create().await.unwrap()).await;
+        let mut used = Client::connect(sessions.create(None).await.unwrap()).await;
         used.ask(json!({"type": "chat:send", "content": "hi"}))
             .await;
         tokio::time::sleep(Duration::from_secs(1)).await;
         used.socket = None;
         let mut held = Vec::new();
-        while let Some(session) = sessions.create().await {
+        while let Some(session) = sessions.create(None).await {
             held.push(Client::connect(session).await);
         }
         held[0].socket = None;
         tokio::time::sleep(Duration::from_millis(1)).await;
         assert!(
-            sessions.create().await.is_some(),
+            sessions.create(None).await.is_some(),
             "the one that was left makes room"
         );
         tokio::time::sleep(Duration::from_millis(1)).await;
-        assert!(sessions.create().await.is_none(), "the others are in use");
+        assert!(
+            sessions.create(None).await.is_none(),
+            "the others are in use"
+        );
         assert!(sessions.find(&used.session.id).is_some());
         assert!(sessions.find(&held[0].session.id).is_none());
         daemon.stop.cancel();
@@ -442,7 +436,7 @@ fn a_conversation_of_the_same_name_waits_for_the_one_that_was_closed() {
         )];
         let daemon = daemon(hang, 1 << 20);
         let sessions = Sessions::new(Arc::clone(&daemon));
-        let mut client = Client::connect(sessions.create().await.unwrap()).await;
+        let mut client = Client::connect(sessions.create(None).await.unwrap()).await;
         let say = json!({"type": "chat:send", "content": "hi", "trustLevel": "autonomous"});
         client.ask(say.clone()).await;
         tokio::time::sleep(Duration::from_secs(1)).await;

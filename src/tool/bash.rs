@@ -1,22 +1,29 @@
 //! `bash`: runs a command line in the project's folder.
 
+mod surroundings;
+
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
+use serde_json::{Map, Value};
 
 use super::exec::{Exec, GIT_IS_READ_ONLY};
 use super::git::settings::may_run_programs;
-use super::program::{Commands, ProgramCall, unsafe_git};
+use super::hosts::HostList;
+use super::program::{Commands, ProgramCall, time_limit, unsafe_git};
 use super::typed::Typed;
-use super::{Refusal, Tool};
+use super::{Prepared, Refusal, Tool};
 use crate::classifier::{Classification, classify};
-use crate::config::{BashConfig, GitPolicy};
-use crate::message::{DangerLevel, ToolCategory};
+use crate::config::{BashConfig, GitPolicy, NetworkPolicy};
+use crate::message::{DangerLevel, ToolCategory, ToolSpec};
 use crate::sandbox::deny::Access;
 use crate::sandbox::environment::neutral_git;
-use crate::sandbox::paths::{Found, PathError, Roots};
+use crate::sandbox::paths::{Found, PathError, RootName, Roots, real_path};
 use crate::sandbox::{GitAccess, Mode};
+use surroundings::Surroundings;
 
 /// The longest command line, in bytes: the system takes no longer argument.
 const MAX_COMMAND: usize = 100 * 1024;
@@ -29,34 +36,99 @@ const SHELLS: [(&str, &[&str]); 2] = [
 
 /// Runs a command line with bash in the project's folder. Standard input is empty and there is no
 /// terminal. The output is returned when the command ends, long output shortened in the middle;
-/// processes left in the background are killed then.
+/// processes left in the background are killed then. Start a server or another command that goes on with
+/// `background`, not with `&`: it returns an id at once, `bash_output` reads what it writes, `bash_kill` ends
+/// it, later commands reach its ports on 127.0.0.1, and it ends with the conversation.
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Input {
     /// The command line.
     command: String,
-    /// Seconds it may run; 60 where absent.
+    /// Seconds it may run; 60 where absent, in the background no limit.
     timeout: Option<f64>,
+    /// Whether it goes on in the background.
+    background: Option<bool>,
     /// Whether it needs the network. The user is asked for it.
     network: Option<bool>,
 }
 
+/// The tool, whose description says what is in force once that is known.
+struct Bash {
+    tool: Typed<Input>,
+    exec: Exec,
+    config: BashConfig,
+    described: OnceLock<ToolSpec>,
+}
+
 /// Makes the tool; `home` is the user's home directory.
 pub fn bash(exec: Exec, config: BashConfig, home: Option<PathBuf>) -> impl Tool {
-    let commands = Commands { exec, config, home };
-    let prepare = move |input| prepare(&commands, input);
+    let hosts = match config.network {
+        NetworkPolicy::Ask => HostList::new(&config.hosts, &exec, home.clone()),
+        NetworkPolicy::On | NetworkPolicy::Off => None,
+    };
+    let commands = Commands {
+        exec: exec.clone(),
+        config: config.clone(),
+        home,
+    };
+    let prepare = move |input| prepare(&commands, hosts.as_ref(), input);
     let mut tool = Typed::new("bash", ToolCategory::Exec, DangerLevel::Dangerous, prepare);
     if config.git == GitPolicy::Read {
         tool.spec.description.push(' ');
         tool.spec.description.push_str(GIT_IS_READ_ONLY);
     }
-    tool
+    Bash {
+        tool,
+        exec,
+        config,
+        described: OnceLock::new(),
+    }
 }
 
-fn prepare(commands: &Commands, input: Input) -> Result<ProgramCall, Refusal> {
+impl Tool for Bash {
+    fn spec(&self) -> &ToolSpec {
+        // Known before any session is ready.
+        let Some(mode) = self.exec.sandbox().known_mode() else {
+            return &self.tool.spec;
+        };
+        self.described.get_or_init(|| {
+            let roots = self.exec.roots();
+            let surroundings = Surroundings {
+                mode,
+                project: roots.path(RootName::Project),
+                central: roots.path(RootName::Central),
+                network: self.config.network,
+                ports: &self.config.ports,
+                hosts: &self.config.hosts,
+                limits: self.exec.limits(),
+                timeout: self.config.timeout,
+                max_timeout: self.config.max_timeout,
+            };
+            let mut spec = self.tool.spec.clone();
+            spec.description.push('\n');
+            spec.description.push_str(&surroundings.text());
+            spec
+        })
+    }
+
+    fn looks_at_files(&self) -> bool {
+        self.tool.looks_at_files()
+    }
+
+    fn prepare(&self, input: &Map<String, Value>) -> Result<Box<dyn Prepared>, Refusal> {
+        self.tool.prepare(input)
+    }
+}
+
+fn prepare(
+    commands: &Commands,
+    hosts: Option<&HostList>,
+    input: Input,
+) -> Result<ProgramCall, Refusal> {
     let Input {
         command,
         timeout,
+        background,
         network,
     } = input;
     let invalid = |why: &str| Err(Refusal::Invalid(why.to_owned()));
@@ -78,8 +150,20 @@ fn prepare(commands: &Commands, input: Input) -> Result<ProgramCall, Refusal> {
         false => (sh, for_sh),
     };
     let options = options.iter().map(|option| (*option).to_owned());
-    let line = (shell, options.chain([command]).collect());
-    let mut call = commands.call("bash", &classified, line, timeout, network)?;
+    let line = background.unwrap_or(false).then(|| command.clone());
+    let program = (shell, options.chain([command]).collect());
+    let mut call = commands.call("bash", &classified, program, timeout, network)?;
+    if line.is_some() {
+        // It may run as long as its conversation, but for the permission's cap.
+        call.facts.timeout = Some(time_limit(timeout)?.unwrap_or(Duration::MAX));
+        call.background = line;
+    }
+    // Without namespaces of its own a command is not stopped at each connection.
+    if let Some(hosts) = hosts
+        && commands.exec.sandbox().known_mode() == Some(Mode::Full)
+    {
+        commands.decide_by_hosts(&mut call, hosts);
+    }
     if classified.level == DangerLevel::Safe {
         // What makes `git status` and its like as safe as the classifier takes them for.
         call.command.env.extend(neutral_git());
@@ -117,8 +201,15 @@ fn shows_secrets(path: &Path, roots: &Roots, keeps_files_apart: bool) -> bool {
     let target = path.to_str().map(|path| roots.map(path, Access::Look));
     let Some(Ok(target)) = target else {
         // Outside of the roots, where `file_read` reads nothing. The sandbox shows files of the system at most, which
-        // are judged by their names; without it everything of the user's is in reach.
-        return !keeps_files_apart;
+        // are judged by their names; without it everything of the user's is in reach. A link may lead back.
+        let real = real_path(path);
+        let is_own = |path: &Path| {
+            let own = [RootName::Project, RootName::Central];
+            own.iter().any(|root| path.starts_with(roots.path(*root)))
+        };
+        return !keeps_files_apart
+            || roots.is_in_further(path)
+            || !is_own(path) && (is_own(&real) || roots.is_in_further(&real));
     };
     match roots.locate(&target, Access::Read) {
         Ok(located) => match located.found() {

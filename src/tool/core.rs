@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::Tool;
+use super::background;
 use super::bash::bash;
 use super::custom::custom;
 use super::exec::Exec;
@@ -16,17 +17,27 @@ use super::git::git;
 use super::web_search::web_search;
 use crate::config::ToolsConfig;
 use crate::http::Clients;
+use crate::message::BASH;
 use crate::notices::Notices;
 use crate::sandbox::paths::Roots;
 
-/// Makes the core tools, less those that are switched off, and the operator's own; what sessions are notified
-/// of besides results goes to `notices`.
-pub fn tools(
+/// Makes the core tools that need no project, less those that are switched off; what sessions are notified of besides
+/// results goes to `notices`.
+pub fn everywhere(config: &ToolsConfig, notices: &Notices) -> Vec<Arc<dyn Tool>> {
+    let web_search = web_search(
+        config.web_search.clone(),
+        Clients::default(),
+        notices.clone(),
+    );
+    enabled(vec![Arc::new(web_search)], config).collect()
+}
+
+/// Makes the core tools of a project, less those that are switched off, and the operator's own.
+pub fn of_project(
     config: &ToolsConfig,
     roots: &Arc<Roots>,
     exec: &Exec,
     home: Option<&Path>,
-    notices: &Notices,
 ) -> Vec<Arc<dyn Tool>> {
     let home = || home.map(Path::to_owned);
     let tools: Vec<Arc<dyn Tool>> = vec![
@@ -35,21 +46,21 @@ pub fn tools(
         Arc::new(file_edit(Arc::clone(roots))),
         Arc::new(file_list(Arc::clone(roots))),
         Arc::new(file_search(Arc::clone(roots), config.output_cap)),
-        Arc::new(bash(exec.clone(), config.bash, home())),
-        Arc::new(git(exec.clone(), config.bash, home())),
-        Arc::new(web_search(
-            config.web_search.clone(),
-            Clients::default(),
-            notices.clone(),
-        )),
+        Arc::new(bash(exec.clone(), config.bash.clone(), home())),
+        Arc::new(git(exec.clone(), config.bash.clone(), home())),
     ];
+    let parallel = config.bash.parallel;
     let own = config
         .custom
         .iter()
-        .map(|tool| -> Arc<dyn Tool> { Arc::new(custom(exec.clone(), tool.clone())) });
-    tools
-        .into_iter()
-        .filter(|tool| !config.disabled.contains(&tool.spec().name))
-        .chain(own)
-        .collect()
+        .map(|tool| -> Arc<dyn Tool> { Arc::new(custom(exec.clone(), tool.clone(), parallel)) });
+    let with_bash: [Arc<dyn Tool>; 2] = background::tools::tools(config.output_cap).map(Arc::from);
+    let has_bash = !config.disabled.iter().any(|disabled| disabled == BASH);
+    let with_bash = with_bash.into_iter().filter(|_| has_bash);
+    enabled(tools, config).chain(with_bash).chain(own).collect()
+}
+
+fn enabled(tools: Vec<Arc<dyn Tool>>, config: &ToolsConfig) -> impl Iterator<Item = Arc<dyn Tool>> {
+    let tools = tools.into_iter();
+    tools.filter(|tool| !config.disabled.contains(&tool.spec().name))
 }

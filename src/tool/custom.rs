@@ -8,12 +8,13 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value};
 
 use super::exec::Exec;
-use super::program::ProgramCall;
+use super::program::{Effect, ProgramCall};
 use super::typed::Typed;
 use super::{Facts, Refusal, RememberKey, Tool};
 use crate::config::template::{Piece, pieces, variable};
 use crate::config::{CustomCommand, CustomToolConfig};
 use crate::message::{ToolCategory, ToolSpec};
+use crate::sandbox::{DEFAULT_PORTS, Network, Ports};
 
 /// The longest text of one input, in bytes: the system takes no longer argument or variable.
 const MAX_INPUT: usize = 100 * 1024;
@@ -24,8 +25,8 @@ const MAX_ITEMS: usize = 1_000;
 /// What reads the operator's line.
 const SHELL: [&str; 3] = ["/bin/sh", "-c", "--"];
 
-/// Makes the tool of a checked configuration.
-pub fn custom(exec: Exec, config: CustomToolConfig) -> impl Tool {
+/// Makes the tool of a checked configuration; `parallel` is whether commands run side by side.
+pub fn custom(exec: Exec, config: CustomToolConfig, parallel: bool) -> impl Tool {
     let spec = ToolSpec {
         name: config.name.clone(),
         description: config.description.clone(),
@@ -40,7 +41,11 @@ pub fn custom(exec: Exec, config: CustomToolConfig) -> impl Tool {
             Refusal::Invalid(format!("the input of `{name}` does not fit: {problem}"))
         })?;
         let remember = Some(RememberKey::Tool(name.clone()));
-        let mut command = exec.command(&filled.program, filled.args, config.network);
+        let network = match config.network {
+            true => Network::Outgoing(Ports::Only(DEFAULT_PORTS.to_vec())),
+            false => Network::Off,
+        };
+        let mut command = exec.command(&filled.program, filled.args, network);
         command.env.extend(filled.variables);
         Ok(ProgramCall {
             exec: exec.clone(),
@@ -51,6 +56,10 @@ pub fn custom(exec: Exec, config: CustomToolConfig) -> impl Tool {
                 ..Facts::new(config.danger, remember)
             },
             command,
+            hosts: None,
+            // `safe` is the operator's word that it only reads, as for whoever decides.
+            effect: Effect::of_command(config.danger, parallel),
+            background: None,
         })
     })
 }

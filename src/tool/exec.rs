@@ -2,6 +2,10 @@
 //!
 //! Shared by every tool that starts a process. What may run at all is decided before.
 
+mod background;
+mod changed;
+mod hosts;
+mod limits;
 mod tracked;
 mod view;
 
@@ -9,16 +13,22 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::sync::mpsc;
+
+use super::hosts::HostList;
 use super::stop::Stopped;
 use super::{Metadata, Output, OutputStream, Run};
 use crate::message::Part;
+use crate::runtime::Stopwatch;
 use crate::sandbox::output::{self, Ended, Stream, TOTAL_BYTES};
-use crate::sandbox::paths::{RootName, Roots, Settings};
+use crate::sandbox::paths::{Reach, RootName, Roots, Settings};
 use crate::sandbox::programs::Programs;
 use crate::sandbox::{
-    Command, DEFAULT_PORTS, Exit, GitAccess, Mode, Network, Restored, Sandbox, environment,
+    Command, Exit, GitAccess, HostQuestion, Limits, Mode, Network, Overfull, Process, Restored,
+    Sandbox, environment,
 };
 
+use hosts::Hosts;
 use view::{Shown, View};
 
 /// What programs of tools are run with.
@@ -29,6 +39,7 @@ pub struct Exec {
     programs: Programs,
     environment: Arc<BTreeMap<String, String>>,
     output_cap: usize,
+    limits: Limits,
 }
 
 /// What the model reads of repositories, in the description of `bash` and where a command failed for it.
@@ -55,6 +66,14 @@ const ADVICE: [(&str, &str); 5] = [
 /// A name that is no remote's is a folder to git.
 const NO_REMOTE: &str = "no remote of that name is configured, or it is a folder, which git does not reach without `network`; `git remote -v` lists the remotes: name one of them or a URL; the user adds one, in a terminal of their own: git remote add NAME URL";
 
+/// A program that runs, the sandbox mode that it runs in, and what its user's programs ran by before.
+struct Begun {
+    process: Process,
+    mode: Mode,
+    settings: Settings,
+    questions: mpsc::Receiver<HostQuestion>,
+}
+
 impl Exec {
     /// Prepares to run programs in the project.
     ///
@@ -67,10 +86,12 @@ impl Exec {
         secrets: &[&str],
         output_cap: usize,
     ) -> Self {
-        let programs = Programs::outside(vec![
-            roots.path(RootName::Project).to_owned(),
-            roots.path(RootName::Central).to_owned(),
-        ]);
+        let further = roots
+            .further()
+            .filter(|(_, reach)| *reach == Reach::ReadWrite);
+        let further = further.map(|(folder, _)| folder.path().to_owned());
+        let own = [RootName::Project, RootName::Central].map(|root| roots.path(root).to_owned());
+        let programs = Programs::outside(own.into_iter().chain(further).collect());
         let toolchains = sandbox.toolchains();
         let surroundings = environment::Surroundings {
             readable: &|path| toolchains.iter().any(|known| path.starts_with(known)),
@@ -84,7 +105,19 @@ impl Exec {
             environment: Arc::new(environment),
             programs,
             output_cap,
+            limits: Limits::default(),
         }
+    }
+
+    /// Holds the programs that are [described](Self::command) by it to these limits.
+    #[must_use]
+    pub fn limited(self, limits: Limits) -> Self {
+        Self { limits, ..self }
+    }
+
+    /// What they are held to.
+    pub fn limits(&self) -> &Limits {
+        &self.limits
     }
 
     /// The roots that programs may change.
@@ -116,72 +149,134 @@ impl Exec {
     }
 
     /// Describes a program that runs in the project's folder and may change both roots.
-    pub fn command(&self, program: &str, args: Vec<String>, network: bool) -> Command {
+    pub fn command(&self, program: &str, args: Vec<String>, network: Network) -> Command {
         let project = self.roots.path(RootName::Project).to_owned();
         Command {
             args,
             env: BTreeMap::clone(&self.environment),
-            network: match network {
-                true => Network::On {
-                    ports: DEFAULT_PORTS.to_vec(),
-                },
-                false => Network::Off,
-            },
+            network,
             read_write: vec![
                 project.clone(),
                 self.roots.path(RootName::Central).to_owned(),
             ],
             held: self.roots.held(),
+            limits: self.limits.clone(),
             ..Command::new(program, project)
         }
     }
 
-    /// Runs a program to its end, its time limit or a cancel, and says what it came to.
-    pub async fn run(&self, mut command: Command, run: &Run<'_>) -> Output {
+    /// Gives a program the further folders.
+    fn add_further(&self, command: &mut Command) {
+        for (folder, reach) in self.roots.further() {
+            let given = match reach {
+                Reach::ReadOnly => &mut command.read_only,
+                Reach::ReadWrite => &mut command.read_write,
+            };
+            given.push(folder.path().to_owned());
+            command.held.push(folder);
+        }
+    }
+
+    /// Starts a program, whose questions for hosts come where `asks`; fails with what the model reads of that.
+    async fn begin(
+        &self,
+        command: &mut Command,
+        asks: bool,
+        run: &Run<'_>,
+    ) -> Result<Begun, Box<Output>> {
         let mode = self.sandbox.report().await.mode;
         self.sandbox.expect_command();
         // Each of them waits for a thread that looks at files.
-        let (covered, settings) = tokio::join!(self.cover(&mut command, mode), self.settings());
+        let (covered, settings) = tokio::join!(self.cover(command, mode), self.settings());
         if let Err(reason) = covered {
-            return Output::error(reason);
+            return Err(Box::new(Output::error(reason)));
         }
         if command.git >= GitAccess::Create {
-            // It is nothing but git, which sees what it tracks.
-            command.hidden = self.without_tracked(command.hidden, run).await;
+            // It is nothing but git, which sees what it tracks, and no home in which a command may have left settings.
+            let hidden = std::mem::take(&mut command.hidden);
+            command.hidden = self.without_tracked(hidden, run).await;
+        } else {
+            self.add_further(command);
+            command.pod = Some(run.pod.get_or_init(|| self.sandbox.pod()).clone());
         }
         command.limits.cpu = run.timeout.checked_mul(2);
-        let mut process = match self.sandbox.spawn(&command).await {
-            Ok(process) => process,
-            Err(error) => {
-                return Output::error(format!("failed to start `{}`: {error}", command.program));
-            }
+        let (sender, questions) = mpsc::channel(hosts::MAX_QUESTIONS);
+        command.hosts = asks.then_some(sender);
+        let started = self.sandbox.spawn(command).await;
+        // What runs holds the last way to ask, so that the questions end with it.
+        command.hosts = None;
+        let process = started.map_err(|error| {
+            let program = &command.program;
+            Box::new(Output::error(format!(
+                "failed to start `{program}`: {error}"
+            )))
+        })?;
+        Ok(Begun {
+            process,
+            mode,
+            settings,
+            questions,
+        })
+    }
+
+    /// Runs a program to its end, its time limit or a cancel, and says what it came to. `hosts` are those that it may connect
+    /// to without a question; `None` where the network as a whole was decided about.
+    pub(super) async fn run(
+        &self,
+        mut command: Command,
+        hosts: Option<HostList>,
+        run: &Run<'_>,
+    ) -> Output {
+        let begun = self.begin(&mut command, hosts.is_some(), run).await;
+        let Begun {
+            mut process,
+            mode,
+            settings,
+            questions,
+        } = match begun {
+            Ok(begun) => begun,
+            Err(output) => return *output,
         };
         let view = || View::new(run.redactor, self.output_cap);
         let (mut stdout, mut stderr) = (view(), view());
+        let clock = Stopwatch::start(run.timeout);
         let stop = async {
-            let cancelled = run.cancel.cancelled();
-            match tokio::time::timeout(run.timeout, cancelled).await {
-                Ok(()) => Stopped::Cancelled,
-                Err(_) => Stopped::TimedOut,
+            tokio::select! {
+                () = run.cancel.cancelled() => Stopped::Cancelled,
+                () = clock.expired() => Stopped::TimedOut,
             }
         };
-        let collected = output::collect(&mut process, TOTAL_BYTES, stop, |stream, text| {
+        let mut asked = hosts
+            .as_ref()
+            .map(|list| Hosts::new(list, run.user, &clock));
+        let collecting = output::collect(&mut process, TOTAL_BYTES, stop, |stream, text| {
             let (stream, view) = match stream {
                 Stream::Stdout => (OutputStream::Stdout, &mut stdout),
                 Stream::Stderr => (OutputStream::Stderr, &mut stderr),
             };
             (run.emit)(stream, text);
             view.push(text);
-        })
-        .await;
+        });
+        let collected = match &mut asked {
+            Some(asked) => asked.answer_while(collecting, questions).await,
+            None => collecting.await,
+        };
         let (stdout, stderr) = (stdout.finish(), stderr.finish());
         let mut output = outcome(&collected, stdout, &stderr, mode, run.timeout);
+        if let Some(overfull) = process.overfull() {
+            output.content.push(Part::text(too_full(overfull)));
+        }
         let offline = mode >= Mode::Fallback && command.network == Network::Off;
         if output.metadata.timed_out && offline {
             // Programs that fetch something, such as `npx`, try again for minutes and say nothing.
             let hint = "\n[it had no network; where it needs one, ask for it with `network`]";
             output.content.push(Part::text(hint));
         }
+        if let Some(note) = asked.and_then(|asked| asked.note()) {
+            output.content.push(Part::text(note));
+        }
+        let reached = limits::notes(process.reached(), &command.limits);
+        output.content.extend(reached.into_iter().map(Part::text));
         // Also where the line went on and its exit code is another command's.
         if command.git == GitAccess::ReadOnly && has_line(&output, is_read_only) {
             let hint = format!("\n[{GIT_IS_READ_ONLY}]");
@@ -225,7 +320,7 @@ impl Exec {
                 Ok(())
             }
             Ok(_) => Err(
-                "not run: the project has more than 1,000,000 files and folders, or had more than 100,000 secrets since the daemon started, or cannot be read, or changes while it is looked through, so not every secret in it can be hidden from the command; choose a smaller folder as the project, or move generated folders out of it, and start the daemon again".to_owned(),
+                "not run: the project, with its central storage and the folders of `tools.bash.read_only` and `read_write`, has more than 1,000,000 files and folders, or had more than 100,000 secrets since the daemon started, or cannot be read, or changes while it is looked through, so not every secret in it can be hidden from the command; choose a smaller folder as the project, or move generated folders out of it, and start the daemon again".to_owned(),
             ),
             Err(error) => {
                 tracing::error!(%error, "looking for secrets ended early");
@@ -302,12 +397,17 @@ fn warn_of_settings(output: &mut Output, changed: Vec<&str>) {
     if changed.is_empty() {
         return;
     }
-    tracing::warn!(paths = ?changed, "a command changed what editors, shells or agents run");
-    output.content.push(Part::text(format!(
-        "\n[warning: this command made or changed {}, from which the user's editor, shell, hooks or agents take programs; tell the user, and undo it if it was not asked for]",
-        changed.join(", ")
-    )));
+    let warning = Part::text(settings_warning(&changed));
+    output.content.push(warning);
     output.metadata.settings_changed = changed.into_iter().map(str::to_owned).collect();
+}
+
+fn settings_warning(changed: &[&str]) -> String {
+    tracing::warn!(paths = ?changed, "a command changed what editors, shells or agents run");
+    format!(
+        "\n[warning: this command, or one that ran beside it, made or changed {}, from which the user's editor, shell, hooks or agents take programs; tell the user, and undo it if it was not asked for]",
+        changed.join(", ")
+    )
 }
 
 fn warning(restored: &Restored) -> String {
@@ -323,6 +423,23 @@ fn warning(restored: &Restored) -> String {
             "\n[this command, or one that ran beside it, changed {paths}, from which git takes programs and settings; that was changed back after its end]"
         ),
     }
+}
+
+/// Says that a conversation's folders hold too much, and what to do.
+fn too_full(overfull: Overfull) -> String {
+    let mib = |bytes: u64| format!("{} MiB", bytes.div_ceil(1 << 20));
+    let held = match overfull.bytes {
+        Some(bytes) => mib(bytes),
+        None => "more files, or deeper folders, than can be counted".to_owned(),
+    };
+    let limit = mib(overfull.limit);
+    let what = match overfull.is_killed {
+        true => "killed",
+        false => "warning",
+    };
+    format!(
+        "\n[{what}: the home, the temporary files and what was added to caches of this conversation hold {held} together, of {limit} at most; remove what is not needed there (`du -sh ~ /tmp /var/tmp`), for commands that add to it are killed; the user may raise `tools.bash.limits.disk`]"
+    )
 }
 
 fn note(exit: &Exit, ended: Ended<Stopped>, timeout: Duration) -> Option<String> {

@@ -219,12 +219,12 @@ impl<W: Work> Prepared for Call<W> {
     }
 
     fn claims(&self) -> Vec<Claim> {
-        let claim = || Claim {
-            file: self.0.path.identity(),
-            exclusive: self.writes(),
-        };
-        let is_file = self.0.path.access != Access::Look;
-        is_file.then(claim).into_iter().collect()
+        let identity = self.0.path.identity();
+        match self.0.path.access {
+            Access::Read => vec![Claim::Read(identity)],
+            Access::Write => vec![Claim::Write(identity)],
+            Access::Look => Vec::new(),
+        }
     }
 
     fn appraise(&self) -> BoxFuture<'_, Option<Danger>> {

@@ -17,7 +17,7 @@ use serde::Deserialize;
 
 use self::arguments::Arguments;
 use super::exec::Exec;
-use super::program::{Commands, ProgramCall, unsafe_git};
+use super::program::{Commands, Effect, ProgramCall, unsafe_git};
 use super::typed::Typed;
 use super::{Refusal, Tool};
 use crate::classifier::classify_words;
@@ -71,6 +71,8 @@ fn prepare(commands: &Commands, input: Input) -> Result<ProgramCall, Refusal> {
     let mut call = commands.call("git", &classified, line, input.timeout, input.network)?;
     call.facts.paths = arguments.paths;
     call.facts.plain = true;
+    // Two that change a repository never run beside each other.
+    call.effect = Effect::of_command(classified.level, false);
     let variables = git_alone(roots.path(RootName::Project), call.facts.network);
     call.command.env.extend(variables);
     call.command.git = arguments.access;

@@ -1,16 +1,19 @@
-//! Locks on files between calls, daemon-wide: shared for reading, exclusive for writing.
+//! Locks between calls, daemon-wide: a file is shared for reading and exclusive for writing, and what may write any file
+//! excludes all that writes.
 //!
 //! A call asks for all of its claims at once and takes a ticket. It is let in as soon as no *earlier* ticket, waiting or
 //! let in, has a conflicting claim: so there is no circle, and nobody starves. The one rule for callers: a call that holds
-//! a [`Guard`] does not acquire a second one.
+//! a [`Ticket`] does not take a second one.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use super::Claim;
+use crate::message::{ConversationId, SessionId, ToolId};
 
 /// The locks of the daemon; clones are the same locks.
 #[derive(Clone, Debug, Default)]
@@ -21,83 +24,175 @@ pub struct Locks {
     released: Arc<Notify>,
 }
 
+/// Which call has a ticket, for those that wait for it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Holder {
+    /// The call's session.
+    pub session: SessionId,
+    /// Its conversation there.
+    pub conversation: ConversationId,
+    /// The call.
+    pub call: ToolId,
+    /// The name of its tool.
+    pub tool: String,
+}
+
 #[derive(Debug, Default)]
 struct Table {
     next_ticket: u64,
-    tickets: BTreeMap<u64, Ticket>,
+    tickets: BTreeMap<u64, Entry>,
 }
 
 #[derive(Debug)]
-struct Ticket {
-    holder: String,
+struct Entry {
+    holder: Holder,
     claims: Vec<Claim>,
 }
 
-/// Claims that were granted; dropping it releases them.
+/// A place in the queue, and what is claimed from [`granted`](Self::granted) on; dropping it gives both up.
 #[derive(Debug)]
-#[must_use = "dropping the guard releases the claims"]
-pub struct Guard {
+#[must_use = "dropping the ticket gives the claims up"]
+pub struct Ticket {
     locks: Locks,
-    ticket: u64,
+    number: u64,
 }
 
 impl Locks {
-    /// Waits until no earlier call has a conflicting claim, and holds the claims until the guard is
-    /// dropped.
-    ///
-    /// `holder` describes the call to those that wait for it, e.g. `t3 file_write src/a.rs`.
-    /// Dropping the future gives its place in the queue up.
-    pub async fn acquire(&self, holder: &str, claims: Vec<Claim>) -> Guard {
-        let holder = holder.to_owned();
-        let guard = {
-            let mut table = self.table.lock();
-            let ticket = table.next_ticket;
-            table.next_ticket += 1;
-            table.tickets.insert(ticket, Ticket { holder, claims });
-            let locks = self.clone();
-            Guard { locks, ticket }
-        };
+    /// Queues for these claims.
+    pub fn queue(&self, holder: Holder, claims: Vec<Claim>) -> Ticket {
+        let mut table = self.table.lock();
+        let number = table.next_ticket;
+        table.next_ticket += 1;
+        table.tickets.insert(number, Entry { holder, claims });
+        let locks = self.clone();
+        Ticket { locks, number }
+    }
+
+    /// Says in words what this holder would have to wait for if it asked for these claims now; `None` where for nothing.
+    pub fn obstacle(&self, holder: &Holder, claims: &[Claim]) -> Option<String> {
+        self.table.lock().obstacle(u64::MAX, holder, claims)
+    }
+}
+
+impl Ticket {
+    /// Says in words what the ticket still waits for; `None` where it holds its claims.
+    pub fn obstacle(&self) -> Option<String> {
+        let table = self.locks.table.lock();
+        let own = table.tickets.get(&self.number)?;
+        table.obstacle(self.number, &own.holder, &own.claims)
+    }
+
+    /// Waits until no earlier call has a conflicting claim. The claims are held from then on until the ticket is dropped.
+    pub async fn granted(&self) {
         loop {
             // Made before the look, so that no release between the two is missed.
-            let released = self.released.notified();
-            if self.table.lock().is_free(guard.ticket) {
-                return guard;
+            let released = self.locks.released.notified();
+            if self.locks.table.lock().is_free(self.number) {
+                return;
             }
             released.await;
         }
     }
-
-    /// Returns the holders that these claims would have to wait for now, the earliest first.
-    pub fn blockers(&self, claims: &[Claim]) -> Vec<String> {
-        let table = self.table.lock();
-        let tickets = table.tickets.values();
-        let against = tickets.filter(|ticket| conflict(&ticket.claims, claims));
-        against.map(|ticket| ticket.holder.clone()).collect()
-    }
 }
 
 impl Table {
-    /// Whether no earlier ticket stands against this one.
-    fn is_free(&self, number: u64) -> bool {
-        self.tickets.get(&number).is_none_or(|ticket| {
-            let mut earlier = self.tickets.range(..number);
-            earlier.all(|(_, earlier)| !conflict(&earlier.claims, &ticket.claims))
+    /// Returns the earlier tickets with a claim against one of these, the earliest first.
+    fn against(&self, number: u64, claims: &[Claim]) -> impl Iterator<Item = (&Holder, Conflict)> {
+        let earlier = self.tickets.range(..number);
+        earlier.filter_map(move |(_, entry)| {
+            let conflict = claims.iter().find_map(|own| {
+                let mut others = entry.claims.iter();
+                others.find_map(|other| Conflict::between(own, other))
+            });
+            Some((&entry.holder, conflict?))
         })
     }
-}
 
-impl Drop for Guard {
-    fn drop(&mut self) {
-        self.locks.table.lock().tickets.remove(&self.ticket);
-        self.locks.released.notify_waiters();
+    fn is_free(&self, number: u64) -> bool {
+        let claims = self.tickets.get(&number).map(|own| own.claims.as_slice());
+        self.against(number, claims.unwrap_or_default())
+            .next()
+            .is_none()
+    }
+
+    fn obstacle(&self, number: u64, own: &Holder, claims: &[Claim]) -> Option<String> {
+        let mut against = self.against(number, claims);
+        let (holder, conflict) = against.next()?;
+        let others = match against.count() {
+            0 => String::new(),
+            1 => ", and for 1 other call".to_owned(),
+            more => format!(", and for {more} other calls"),
+        };
+        let (call, does) = (holder.seen_by(own), conflict.word());
+        Some(format!("waits for {call}, which {does}{others}"))
     }
 }
 
-fn conflict(a: &[Claim], b: &[Claim]) -> bool {
-    a.iter().any(|one| {
-        b.iter()
-            .any(|other| one.file == other.file && (one.exclusive || other.exclusive))
-    })
+impl Holder {
+    /// Names the call to another one's user. What is in another session is none of theirs, but for that it is there.
+    fn seen_by(&self, other: &Self) -> String {
+        let Self { call, tool, .. } = self;
+        if self.session != other.session {
+            format!("a call of {tool} in another session")
+        } else if self.conversation != other.conversation {
+            format!(
+                "{call} {tool} of conversation {:?}",
+                self.conversation.as_str()
+            )
+        } else {
+            format!("{call} {tool}")
+        }
+    }
+}
+
+/// What a claim is to another one that cannot be held beside it.
+#[derive(Clone, Copy)]
+enum Conflict {
+    WritesTree,
+    WritesSomeFile,
+    WritesSameFile,
+    ReadsSameFile,
+}
+
+impl Conflict {
+    fn between(own: &Claim, other: &Claim) -> Option<Self> {
+        use Claim::{Read, Write, WriteTree};
+        match (own, other) {
+            (WriteTree(own), WriteTree(other)) if overlap(own, other) => Some(Self::WritesTree),
+            (Write(file), WriteTree(tree)) if is_below(file, tree) => Some(Self::WritesTree),
+            (WriteTree(tree), Write(file)) if is_below(file, tree) => Some(Self::WritesSomeFile),
+            (Read(own) | Write(own), Write(other)) if own == other => Some(Self::WritesSameFile),
+            (Write(own), Read(other)) if own == other => Some(Self::ReadsSameFile),
+            (Read(_) | Write(_) | WriteTree(_), Read(_) | Write(_) | WriteTree(_)) => None,
+        }
+    }
+
+    fn word(self) -> &'static str {
+        match self {
+            Self::WritesTree => "may change files",
+            Self::WritesSomeFile => "changes a file",
+            Self::WritesSameFile => "changes the same file",
+            Self::ReadsSameFile => "reads the same file",
+        }
+    }
+}
+
+fn overlap(own: &[String], other: &[String]) -> bool {
+    own.iter().any(|it| is_below(it, other)) || other.iter().any(|it| is_below(it, own))
+}
+
+/// Whether a path is one of these folders or below one of them.
+fn is_below(path: &str, folders: &[String]) -> bool {
+    folders
+        .iter()
+        .any(|folder| Path::new(path).starts_with(folder))
+}
+
+impl Drop for Ticket {
+    fn drop(&mut self) {
+        self.locks.table.lock().tickets.remove(&self.number);
+        self.locks.released.notify_waiters();
+    }
 }
 
 #[cfg(test)]

@@ -6,19 +6,47 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 
 use super::exec::Exec;
+use super::hosts::HostList;
 use super::secrets::SECRETS;
-use super::{Facts, Output, Prepared, Refusal, Run, Violation};
+use super::{Claim, Facts, Output, Prepared, Refusal, Run, Violation};
 use crate::classifier::{Classification, Finding, Surroundings};
-use crate::config::{BashConfig, NetworkPolicy};
+use crate::config::{BashConfig, NetworkPolicy, PortList};
 use crate::message::DangerLevel;
-use crate::sandbox::Command;
 use crate::sandbox::paths::RootName;
+use crate::sandbox::{Command, Network, Ports};
 
 /// A call that runs one program in the project's folder.
 pub(super) struct ProgramCall {
     pub(super) exec: Exec,
     pub(super) facts: Facts,
     pub(super) command: Command,
+    /// What it may connect to without a question, where hosts are asked for one by one.
+    pub(super) hosts: Option<HostList>,
+    pub(super) effect: Effect,
+    /// The line of a command that goes on in the background.
+    pub(super) background: Option<String>,
+}
+
+/// What a program does to the project's files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Effect {
+    /// It is proven to only read them, or somebody gave their word for it.
+    Reads,
+    /// It may change any of them, and nothing else that changes files runs beside it.
+    Changes,
+    /// It may change any of them, and runs beside what it runs beside: `tools.bash.parallel`.
+    ChangesBesideOthers,
+}
+
+impl Effect {
+    /// Returns the effect of a command of this level, where commands may run side by side or not.
+    pub(super) fn of_command(level: DangerLevel, parallel: bool) -> Self {
+        match (level, parallel) {
+            (DangerLevel::Safe, _) => Self::Reads,
+            (_, true) => Self::ChangesBesideOthers,
+            (_, false) => Self::Changes,
+        }
+    }
 }
 
 impl Prepared for ProgramCall {
@@ -26,8 +54,40 @@ impl Prepared for ProgramCall {
         self.facts.clone()
     }
 
+    fn claims(&self) -> Vec<Claim> {
+        match self.effect {
+            Effect::Changes => {
+                let roots = self.exec.roots();
+                let tree = [RootName::Project, RootName::Central];
+                let tree = tree.map(|root| roots.identity(root, "")).to_vec();
+                vec![Claim::WriteTree(tree)]
+            }
+            Effect::Reads | Effect::ChangesBesideOthers => Vec::new(),
+        }
+    }
+
     fn run<'a>(self: Box<Self>, run: Run<'a>) -> BoxFuture<'a, Result<Output, Violation>> {
-        Box::pin(async move { Ok(self.exec.run(self.command, &run).await) })
+        Box::pin(async move {
+            let Self {
+                exec,
+                command,
+                hosts,
+                effect,
+                background,
+                ..
+            } = *self;
+            if let Some(line) = background {
+                // What it changes, and when, nobody waits for.
+                return Ok(exec.start(command, &line, hosts, &run).await);
+            }
+            if effect == Effect::Reads {
+                return Ok(exec.run(command, hosts, &run).await);
+            }
+            let before = exec.tree().await;
+            let mut output = exec.run(command, hosts, &run).await;
+            output.metadata.changed = exec.changed_since(before, run.redactor).await;
+            Ok(output)
+        })
     }
 }
 
@@ -79,20 +139,46 @@ impl Commands {
                 timeout: Some(self.timeout(timeout)?),
                 ..Facts::of_commands(tool, classified)
             },
-            command: self.exec.command(program, args, network),
+            command: self.exec.command(program, args, self.network(network)),
+            hosts: None,
+            effect: Effect::of_command(classified.level, self.config.parallel),
+            background: None,
         })
     }
 
-    fn timeout(&self, asked: Option<f64>) -> Result<Duration, Refusal> {
-        let timeout = match asked.map(Duration::try_from_secs_f64) {
-            None => self.config.timeout,
-            Some(Ok(timeout)) if !timeout.is_zero() => timeout,
-            Some(_) => {
-                let why = "`timeout` must be a number of seconds above 0";
-                return Err(Refusal::Invalid(why.to_owned()));
-            }
+    fn network(&self, has_network: bool) -> Network {
+        let ports = match &self.config.ports {
+            PortList::Any => Ports::Any,
+            PortList::Only(ports) => Ports::Only(ports.clone()),
         };
+        match has_network {
+            true => Network::Outgoing(ports),
+            false => Network::Off,
+        }
+    }
+
+    /// Has the hosts that a command connects to decide over it, in the place of the network as a whole.
+    pub(super) fn decide_by_hosts(&self, call: &mut ProgramCall, hosts: &HostList) {
+        call.facts.network = false;
+        call.command.network = self.network(true);
+        call.hosts = Some(hosts.clone());
+    }
+
+    fn timeout(&self, asked: Option<f64>) -> Result<Duration, Refusal> {
+        let timeout = time_limit(asked)?.unwrap_or(self.config.timeout);
         Ok(timeout.min(self.config.max_timeout))
+    }
+}
+
+/// Reads the time limit that a model asks for.
+pub(super) fn time_limit(asked: Option<f64>) -> Result<Option<Duration>, Refusal> {
+    match asked.map(Duration::try_from_secs_f64) {
+        None => Ok(None),
+        Some(Ok(timeout)) if !timeout.is_zero() => Ok(Some(timeout)),
+        Some(_) => {
+            let why = "`timeout` must be a number of seconds above 0";
+            Err(Refusal::Invalid(why.to_owned()))
+        }
     }
 }
 
@@ -107,4 +193,22 @@ pub(super) fn unsafe_git(classified: &mut Classification, rule: &'static str, re
         words: "git".to_owned(),
         reason: reason.to_owned(),
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_proven_to_only_read_may_change_files() {
+        use DangerLevel::{Blocked, Dangerous, Safe, Warning};
+        for level in [Safe, Warning, Dangerous, Blocked] {
+            let effects = [false, true].map(|parallel| Effect::of_command(level, parallel));
+            let expected = match level {
+                Safe => [Effect::Reads; 2],
+                Warning | Dangerous | Blocked => [Effect::Changes, Effect::ChangesBesideOthers],
+            };
+            assert_eq!(effects, expected, "{level:?}");
+        }
+    }
 }

@@ -34,6 +34,15 @@ pub enum Given {
     Cancelled,
 }
 
+/// Whether a running command may connect to a host.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum HostVerdict {
+    /// It may.
+    Allowed,
+    /// It may not, for this reason, which the model reads.
+    Refused(String),
+}
+
 /// A way to the user.
 pub trait AskUser: Send + Sync {
     /// Why nobody can be asked now, as a part of a sentence; `None` where somebody can.
@@ -42,4 +51,8 @@ pub trait AskUser: Send + Sync {
     /// Asks. Time limits of the call and its exchange stand still until there is an answer; dropping the
     /// future takes the question back.
     fn ask(&self, wanted: Wanted) -> BoxFuture<'_, Given>;
+
+    /// Asks whether the call, which runs, may connect to a host; once for each host in a conversation. Time limits stand
+    /// still as for [`ask`](Self::ask).
+    fn ask_host<'a>(&'a self, host: &'a str, port: u16) -> BoxFuture<'a, HostVerdict>;
 }

@@ -455,9 +455,6 @@ fn each_reason_not_to_start_has_its_exit_code_and_line() {
     assert_eq!(code, Some(2));
     assert!(line["hint"].as_str().unwrap().contains("OUTRIGGER_TOKEN"));
 
-    let (code, _) = fatal(&["--project-root", "/", "--port", "0"], &[], "");
-    assert_eq!(code, Some(2));
-
     let (code, line) = fatal(
         &["--token-stdin", "--project-root", root, "--port", "0"],
         &[],

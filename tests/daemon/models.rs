@@ -261,9 +261,10 @@ async fn no_secret_of_the_daemon_is_in_what_a_provider_says_in_the_place_of_a_li
 #[tokio::test]
 async fn a_list_that_cannot_be_had_says_why_as_a_validation_does() {
     let provider = Provider::start().await;
-    let gone = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    // Bound, so that nobody else listens there.
+    let gone = tokio::net::TcpSocket::new_v4().unwrap();
+    gone.bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let url = format!("http://{}/v1", gone.local_addr().unwrap());
-    drop(gone);
     let instances = json!({
         "keyless": {"kind": "groq"},
         "gone": {"kind": "vllm", "base_url": url},

@@ -64,6 +64,7 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
     (
         "tool",
         &[
+            "runtime",
             "message",
             "notices",
             "config",
@@ -72,8 +73,9 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
             "http",
             "telemetry",
             "terminal_text",
+            "units",
         ],
-        "`telemetry` for the redactor: what is cut is cleaned before",
+        "`telemetry` for the redactor: what is cut is cleaned before; `units` for sizes that the model reads",
     ),
     (
         "mcp",
@@ -111,7 +113,7 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
     ),
     (
         "conversation",
-        &["exchange", "message", "protocol", "telemetry"],
+        &["runtime", "exchange", "message", "protocol", "telemetry"],
         "`telemetry` for figures",
     ),
     (
@@ -128,9 +130,10 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
             "mcp",
             "provider",
             "telemetry",
+            "tool",
             "units",
         ],
-        "`provider` and `exchange` to resolve what a send leaves open, `mcp` to answer requests about servers",
+        "`provider` and `exchange` to resolve what a send leaves open, `mcp` to answer requests about servers, `tool` for the project a session works in",
     ),
     (
         "connection",

@@ -27,7 +27,7 @@ impl Talk {
             let text = format!(
                 "outrigger {} in {} (sandbox: {}); /help lists the commands",
                 ready.daemon_version,
-                ready.project.root.display(),
+                ready.place(),
                 ready.sandbox.mode
             );
             self.say(Style::Dim, text);

@@ -7,26 +7,27 @@ use secrecy::ExposeSecret;
 
 use super::Machine;
 use super::finding::{Finding, State};
+use super::layers::{self, Facts};
 use crate::commands::healthcheck;
 use crate::config::{McpTransport, SandboxPolicy};
 use crate::process;
 use crate::sandbox::environment::search_path;
 use crate::sandbox::programs::{Programs, find};
-use crate::sandbox::{self, Mode, Sandbox};
+use crate::sandbox::{self, Mode, Sandbox, SandboxReport, caches};
 
 /// The program that starts most MCP servers.
 const NPX: &str = "npx";
 
 /// Whether the project and its central storage can be written.
 pub(super) fn project(machine: &Machine) -> Vec<Finding> {
-    let project = &machine.loaded.config.project;
-    let mut warnings = machine.loaded.warnings.iter();
-    if let Some(unfit) = warnings.find_map(|text| text.strip_prefix(super::PROJECT_ROOT)) {
-        let here = Finding::new("project", State::Warning, unfit);
-        return vec![here.advise(
-            "the daemon does not start here: start it in a project, or --project-root DIR",
-        )];
-    }
+    let project = match &machine.loaded.config.project.own {
+        Ok(project) => project,
+        Err(why) => {
+            let none = Finding::new("project", State::Warning, why.as_str());
+            let advice = "without one the daemon starts, and has no tools for files and commands";
+            return vec![none.advise(advice)];
+        }
+    };
     let root = shown(&project.root);
     let found = |state, text: String| Finding::new("project", state, text);
     let root = match (project.root.is_dir(), is_writable(&project.root)) {
@@ -50,45 +51,67 @@ pub(super) fn project(machine: &Machine) -> Vec<Finding> {
     vec![root, central]
 }
 
-/// What confines commands here, and why it is not the strongest mode.
+/// What confines commands here, and layer by layer why it is not more.
 pub(super) async fn sandbox(machine: &Machine) -> Vec<Finding> {
     let found = |state, text: &str| Finding::new("sandbox", state, text);
     if machine.loaded.config.tools.bash.sandbox == SandboxPolicy::Off {
         let off = found(State::Warning, "off; commands can do what you can");
         return vec![off.advise("set tools.bash.sandbox = \"auto\"")];
     }
-    let settings = sandbox::Settings::new(machine.sources.home.clone());
-    let report = Sandbox::new(settings).report().await;
+    let home = machine.sources.home.as_deref();
+    let caches = caches::find(home, &machine.loaded.config.tools.bash.caches);
+    let settings = sandbox::Settings {
+        caches: caches.folders,
+        ..sandbox::Settings::new(machine.sources.home.clone())
+    };
+    let sandbox = Sandbox::new(settings.off_memory());
+    let report = sandbox.report().await;
+    let layers = layers::layers(&report, &Facts::find());
+    let caches = match report.mode {
+        Mode::Full => cache_findings(&sandbox, &caches.missing).await,
+        _ => Vec::new(),
+    };
+    [vec![mode(&report)], layers, caches].concat()
+}
+
+/// What confines commands, in all.
+fn mode(report: &SandboxReport) -> Finding {
     let layers = match report.commands.as_slice() {
         [] => String::new(),
         layers => format!(" ({})", layers.join(", ")),
     };
-    let lacks = match report.landlock {
-        Some(landlock) if !landlock.missing.is_empty() => format!(
-            "; this kernel's Landlock (version {}) leaves open: {}",
-            landlock.abi,
-            landlock.missing.join(", ")
+    let text = format!("mode {}{layers}", report.mode);
+    let found = |state| Finding::new("sandbox", state, text);
+    match report.mode {
+        Mode::Full => found(State::Ok),
+        _ if cfg!(not(target_os = "linux")) => found(State::Warning).advise(
+            "commands are confined on Linux only; run the daemon in a container or virtual machine",
         ),
-        _ => String::new(),
-    };
-    let mode = format!("mode {}{layers}{lacks}", report.mode);
-    if report.mode == Mode::Full {
-        return vec![found(State::Ok, &mode)];
+        _ => found(State::Warning)
+            .advise("what is missing for mode full is below, and what brings it"),
     }
-    let why = report.why_not_full.unwrap_or_default();
-    let weaker = found(State::Warning, &format!("{mode}; {why}"));
-    vec![weaker.advise(advice(sandbox::is_container()))]
 }
 
-/// How the strongest mode is had. The options for a container were tried with Docker's default profile, 2026-11-22.
-fn advice(is_container: bool) -> &'static str {
-    if cfg!(not(target_os = "linux")) {
-        "commands are confined on Linux only; run the daemon in a container or virtual machine"
-    } else if is_container {
-        "let the container make user namespaces: a seccomp profile that allows unshare, mount, umount2, pivot_root, open_tree, move_mount and mount_setattr besides Docker's own, with systempaths=unconfined, and apparmor=unconfined where there is AppArmor; or accept the mode: --require-sandbox fallback checks it"
-    } else {
-        "allow unprivileged user namespaces: sysctl kernel.unprivileged_userns_clone=1, and on Ubuntu kernel.apparmor_restrict_unprivileged_userns=0 or an AppArmor profile"
-    }
+/// How commands see the caches that are configured.
+async fn cache_findings(sandbox: &Sandbox, missing: &[String]) -> Vec<Finding> {
+    let found = |state, text: String| Finding::new("cache", state, text);
+    let seen = match sandbox.try_caches().await {
+        Ok(seen) => seen,
+        Err(error) => return vec![found(State::Failed, error.to_string())],
+    };
+    let seen = seen.into_iter().map(|(place, is_overlay)| match is_overlay {
+        true => found(State::Ok, shown(&place)),
+        false => found(State::Warning, format!("{}: commands read it and cannot add to it", shown(&place)))
+            .advise("let the kernel mount an overlay in a user namespace (Linux 5.11), with the temporary files on a disk: set TMPDIR to a folder there"),
+    });
+    let missing = missing.iter().map(|name| {
+        found(
+            State::Absent,
+            format!("{name}: there is nothing of it in the home"),
+        )
+        .advise("nothing to do; commands begin with an empty one")
+    });
+    seen.chain(missing).collect()
 }
 
 /// Whether the daemon could listen.
@@ -120,9 +143,9 @@ pub(super) async fn port(machine: &Machine) -> Vec<Finding> {
 /// Whether the programs that MCP servers are started with are there.
 pub(super) fn programs(machine: &Machine) -> Vec<Finding> {
     let path = machine.sources.environment.get("PATH").unwrap_or_default();
-    let project = &machine.loaded.config.project;
-    let roots = [&project.root, &project.central];
-    let roots = roots.iter().filter_map(|root| root.canonicalize().ok());
+    let project = machine.loaded.config.project.own.iter();
+    let roots = project.flat_map(|project| [&project.root, &project.central]);
+    let roots = roots.filter_map(|root| root.canonicalize().ok());
     let programs = Programs::outside(roots.collect());
     let trusted = search_path(path, &|directory| programs.directory_is_trusted(directory));
     let mut findings = Vec::new();
@@ -174,15 +197,6 @@ fn shown(path: &Path) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_advice_says_itself_what_to_do() {
-        for is_container in [true, false] {
-            assert!(!advice(is_container).contains("README"));
-        }
-        #[cfg(target_os = "linux")]
-        assert!(advice(true).contains("seccomp") && advice(true).contains("systempaths"));
-    }
 
     #[test]
     fn a_folder_that_is_not_there_yet_counts_as_its_nearest() {

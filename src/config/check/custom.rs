@@ -9,7 +9,7 @@ use super::super::template::{self, Piece, pieces};
 use super::super::{CustomCommand, CustomToolConfig};
 use super::core_tools;
 use super::findings::Findings;
-use crate::message::DangerLevel;
+use crate::message::{DangerLevel, WITH_BASH};
 
 /// The longest name that every provider takes, in bytes.
 const MAX_NAME: usize = 64;
@@ -101,7 +101,8 @@ fn check_name(name: &str) -> Result<(), String> {
             "a tool's name begins with a letter and has up to {MAX_NAME} letters, digits, _ and -"
         ));
     }
-    if core_tools().contains(&name) || name.starts_with("mcp__") {
+    let is_taken = core_tools().contains(&name) || WITH_BASH.contains(&name);
+    if is_taken || name.starts_with("mcp__") {
         return Err("this name is taken by a tool of another sort".to_owned());
     }
     Ok(())

@@ -1,82 +1,80 @@
-//! The project's folder: what it may be, its name, its central storage.
+//! The project's folder: what it may be, its name, its central storage; and those that sessions may name.
 
 use std::path::{Path, PathBuf};
 
-use super::super::ProjectConfig;
 use super::super::origin::Origin;
+use super::super::sections::ProjectConfig;
+use super::super::{AllowedFolders, Project, Projects};
 use super::findings::Findings;
 use crate::sandbox::paths::of_the_system;
 
 /// Longest part of a path on the file systems there are, in bytes.
 const MAX_NAME_BYTES: usize = 255;
 
-/// Checks `[project]`; `None` where the root is none.
-pub(super) fn check(
-    settings: &ProjectConfig,
-    findings: &mut Findings<'_>,
-) -> Option<ProjectConfig> {
+/// What there is to do about a folder that can be no project.
+const ADVICE: &str =
+    "start the daemon in a project's folder, or name one with project.root (--project-root)";
+
+/// Checks `[project]`. A folder that cannot be used is a warning: the daemon has no project then.
+pub(super) fn check(settings: &ProjectConfig, findings: &mut Findings<'_>) -> Projects {
     let root = root(&settings.root, findings);
-    let name = name(settings.name.trim(), root.as_deref(), findings);
-    let central = central(settings.central.to_string_lossy().trim(), &name, findings);
-    let (root, central) = (root?, central?);
-    if root.starts_with(&central) {
-        findings.refuse(
-            &["project", "central"],
-            "the central storage must be neither the project's folder nor around it",
-        );
-        return None;
-    }
-    Some(ProjectConfig {
+    let name = name(settings.name.trim(), root.as_deref().ok(), findings);
+    let given = settings.central.to_string_lossy().trim().to_owned();
+    let central = match given.as_str() {
+        "" => None,
+        given => Some(given_central(given, findings)),
+    };
+    let storage = storage(central.as_deref(), findings.sources.home.as_deref());
+    let own = root.map(|root| Project {
+        central: central.unwrap_or_else(|| derived_central(&name, findings)),
         root,
         name,
-        central,
-    })
+    });
+    match &own {
+        Ok(own) if own.root.starts_with(&own.central) => findings.refuse(
+            &["project", "central"],
+            "the central storage must be neither the project's folder nor around it",
+        ),
+        Ok(_) => {}
+        Err(why) => findings.warnings.push(format!("project.root: {why}")),
+    }
+    let mut allowed = AllowedFolders::default();
+    for pattern in &settings.allowed {
+        if let Err(why) = allowed.add(pattern.trim(), findings.sources.home.as_deref()) {
+            findings.refuse(&["project", "allowed"], format!("{pattern:?}: {why}"));
+        }
+    }
+    Projects {
+        own,
+        allowed,
+        storage,
+    }
 }
 
-fn root(text: &Path, findings: &mut Findings<'_>) -> Option<PathBuf> {
+/// Returns the folder, or why it can be no project.
+fn root(text: &Path, findings: &mut Findings<'_>) -> Result<PathBuf, String> {
     let path = findings.absolute(text);
-    let mut refuse = |message: &str| {
-        let message = format!("{message}: {}", path.display());
-        findings.refuse(&["project", "root"], message);
-        None
-    };
+    let unfit = |path: &Path, why: &str| Err(format!("{}: {why}; {ADVICE}", path.display()));
     let Ok(root) = path.canonicalize() else {
-        return refuse("there is no such directory");
+        return unfit(&path, "there is no such directory");
     };
     if !root.is_dir() {
-        return refuse("it is not a directory");
+        return unfit(&path, "it is not a directory");
     }
     if of_the_system(&root).is_some() {
-        let message = "a directory of the system can be no project; name a folder of your own";
-        return unfit(root, message, findings);
+        return unfit(&root, "a directory of the system can be no project");
     }
     let home = findings.sources.home.as_deref();
     if home.is_some_and(|home| is_around(&root, home)) {
-        return unfit(
-            root,
-            "the home directory, or one above it, can be no project; name a folder inside",
-            findings,
-        );
+        let why = "the home directory, or one above it, can be no project";
+        return unfit(&root, why);
     }
     findings.derive(
         &["project", "root"],
         root.to_string_lossy(),
         findings.merged.origin(&["project", "root"]),
     );
-    Some(root)
-}
-
-/// Refuses a folder; where nobody named it and no project is needed, a warning is enough.
-fn unfit(root: PathBuf, message: &str, findings: &mut Findings<'_>) -> Option<PathBuf> {
-    let path = &["project", "root"];
-    let message = format!("{message}: {}", root.display());
-    let is_named = findings.merged.origin(path) != Origin::Default;
-    if is_named || !findings.sources.project_is_optional {
-        findings.refuse(path, message);
-        return None;
-    }
-    findings.warnings.push(format!("project.root: {message}"));
-    Some(root)
+    Ok(root)
 }
 
 fn is_around(directory: &Path, home: &Path) -> bool {
@@ -99,31 +97,47 @@ fn name(given: &str, root: Option<&Path>, findings: &mut Findings<'_>) -> String
             "allowed: one part of a path, without / and \\, of at most 255 bytes",
         );
     }
-    if given.is_empty() {
+    if given.is_empty() && root.is_some() {
         let origin = Origin::Derived("the folder's name");
         findings.derive(&["project", "name"], name.as_str(), origin);
     }
     name
 }
 
-fn central(given: &str, name: &str, findings: &mut Findings<'_>) -> Option<PathBuf> {
+fn given_central(given: &str, findings: &mut Findings<'_>) -> PathBuf {
     let path = &["project", "central"];
-    if !given.is_empty() {
-        let central = findings.absolute(given);
-        if of_the_system(&central).is_some() {
-            findings.refuse(path, "a directory of the system can be no storage");
-        }
-        if findings.sources.home.as_deref() == Some(central.as_path()) {
-            findings.refuse(path, "the home directory itself can be no storage");
-        }
-        return Some(central);
+    let central = findings.absolute(given);
+    if of_the_system(&central).is_some() {
+        findings.refuse(path, "a directory of the system can be no storage");
     }
+    if findings.sources.home.as_deref() == Some(central.as_path()) {
+        findings.refuse(path, "the home directory itself can be no storage");
+    }
+    central
+}
+
+fn derived_central(name: &str, findings: &mut Findings<'_>) -> PathBuf {
+    let path = &["project", "central"];
     let Some(home) = findings.sources.home.as_deref() else {
         findings.refuse(path, "must be set, because there is no home directory");
-        return None;
+        return PathBuf::new();
     };
-    let central = home.join("outrigger").join("projects").join(name);
+    let central = in_home(home).join(name);
     let origin = Origin::Derived("in the home directory");
     findings.derive(path, central.to_string_lossy(), origin);
-    Some(central)
+    central
+}
+
+/// Returns where other projects have their central storage: beside the one that was named, or in the home directory.
+fn storage(central: Option<&Path>, home: Option<&Path>) -> Option<PathBuf> {
+    let beside = central.and_then(|central| {
+        let mut name = central.file_name()?.to_owned();
+        name.push(".projects");
+        Some(central.with_file_name(name))
+    });
+    beside.or_else(|| home.map(in_home))
+}
+
+fn in_home(home: &Path) -> PathBuf {
+    home.join("outrigger").join("projects")
 }

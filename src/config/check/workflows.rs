@@ -8,6 +8,7 @@ use super::super::error::nearest;
 use super::super::settings::{LimitSettings, PermissionSettings, WorkflowSettings};
 use super::findings::Findings;
 use super::{core_tools, providers};
+use crate::message::WITH_BASH;
 use crate::permission::{Limits, Permission, Permissions, Workflow};
 use crate::units::{Number, Timeout, millis};
 
@@ -105,11 +106,15 @@ fn check_tool(workflow: &str, tool: &str, findings: &mut Findings<'_>) {
     if core_tools().contains(&tool) || is_custom || tool.starts_with("mcp__") || tool == "*" {
         return;
     }
+    let path = ["workflows", workflow, "tool_permissions", tool];
+    if WITH_BASH.contains(&tool) {
+        let message = "it goes with `bash`, and is allowed where that is; name `bash`";
+        return findings.refuse(&path, message);
+    }
     let near = match nearest(tool, core_tools()) {
         Some(near) => format!("did you mean {near:?}? "),
         None => String::new(),
     };
-    let path = ["workflows", workflow, "tool_permissions", tool];
     let message = format!(
         "there is no such tool; {near}allowed: {}, and mcp__SERVER__TOOL, in which * stands for any text",
         core_tools().join(", ")

@@ -1,4 +1,7 @@
+mod bash;
 mod errors;
+#[cfg(unix)]
+mod folders;
 mod providers;
 mod secrets;
 
@@ -91,10 +94,15 @@ fn without_any_source_the_documented_defaults_hold() {
     assert!(config.server.host.is_loopback());
     assert_eq!(config.server.max_frame_bytes, 16 << 20);
     assert_eq!(config.server.max_connections, 64);
-    assert_eq!(config.project.root, place.path("demo"));
-    assert_eq!(config.project.name, "demo");
+    let project = config.project.own.as_ref();
+    let project = project.expect("the working directory");
+    assert_eq!(project.root, place.path("demo"));
+    assert_eq!(project.name, "demo");
     let central = place.path("outrigger/projects/demo");
-    assert_eq!(config.project.central, central);
+    assert_eq!(project.central, central);
+    let storage = place.path("outrigger/projects");
+    assert_eq!(config.project.storage, Some(storage));
+    assert!(config.project.allowed.is_empty());
     assert!(!central.exists(), "made by whoever first writes there");
     assert_eq!(config.session.resume_grace, Duration::from_secs(60));
     assert_eq!(config.session.buffer_bytes, 8 << 20);
@@ -202,6 +210,32 @@ fn the_users_file_is_read_where_none_is_named_and_may_be_absent() {
     assert_eq!(place.load().config.server.address().port(), 5);
     place.sources.config_file = Some(place.write("other.toml", "[chat]\nmodel = 'm'"));
     assert_eq!(place.load().config.server.address().port(), 4517);
+}
+
+#[test]
+fn limits_of_commands_are_the_sandboxs_unless_others_are_set() {
+    let default = crate::sandbox::Limits::default();
+    let limits = |text: &str| toml(text).load().config.tools.bash.limits.of_commands();
+    assert_eq!(limits(""), default);
+    let set = limits(
+        "tools.bash.limits = {memory = '4GiB', cpu = ' 200% ', processes = 99, file_size = '1GiB'}",
+    );
+    assert_eq!(
+        set,
+        crate::sandbox::Limits {
+            memory: Some(4 << 30),
+            // Where no group counts all of them, it is for each.
+            data: Some(4 << 30),
+            cpu_percent: Some(200),
+            processes: Some(99),
+            file_size: Some(1 << 30),
+            ..default
+        }
+    );
+    let loaded = toml("")
+        .with_environment(&[("OUTRIGGER_TOOLS__BASH__LIMITS__CPU", "50%")])
+        .load();
+    assert_eq!(loaded.config.tools.bash.limits.cpu, Some(50));
 }
 
 #[test]

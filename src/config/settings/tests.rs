@@ -84,6 +84,7 @@ fn kind(root: &Json, schema: &Json) -> String {
     match (schema["format"].as_str(), types.and_then(Json::as_str)) {
         (Some("duration-text"), _) => "duration",
         (Some("size-text"), _) => "size",
+        (Some("percent-text"), _) => "percent",
         (Some("timeout-text"), _) => "duration or ms",
         (Some("secret"), _) => "secret",
         (Some("json-schema"), _) => "table",
@@ -150,9 +151,10 @@ fn each_default_with_a_unit_says_in_its_comment_what_it_is() {
                     "{line}"
                 ),
                 "size" => assert!(
-                    parse_size(text).is_some() && comment.contains("size"),
+                    (text.is_empty() || parse_size(text).is_some()) && comment.contains("size"),
                     "{line}"
                 ),
+                "percent" => assert!(comment.contains("percent"), "{line}"),
                 _ => {}
             }
         }

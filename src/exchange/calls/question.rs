@@ -86,6 +86,7 @@ impl Calls<'_> {
                 commands: commands(&permitted.facts),
                 rules: rules(&permitted.facts),
                 preview,
+                host: None,
                 expires_at: None,
             },
             tool: Arc::clone(tool),

@@ -1,4 +1,4 @@
-//! A call that may run: it waits for a slot and for its files, runs under a clock, and its output is streamed.
+//! A call that may run: it waits for a slot and for its claims, runs under a clock, and its output is streamed.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use parking_lot::Mutex;
-use tokio::sync::SemaphorePermit;
+use tokio::sync::{MutexGuard, SemaphorePermit};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -14,21 +14,36 @@ use super::settle::{cancelled_unrun, text_of};
 use super::user::User;
 use super::{Calls, FAULT, Permitted};
 use crate::exchange::Exchange;
+use crate::exchange::background::Detached;
 use crate::exchange::recording::{CleanOutput, Recorder};
-use crate::exchange::stopwatch::Stopwatch;
 use crate::message::{ToolCall, ToolId};
 use crate::permission::scope::Grant;
 use crate::protocol::event::{Event, State, StateName, ToolDelta, ToolStart};
 use crate::protocol::record::ExecutionStatus;
+use crate::runtime::Stopwatch;
 use crate::telemetry::{Unit, metrics};
-use crate::tool::{Facts, Output, OutputStream, Run};
+use crate::tool::background::{Background, Outlet};
+use crate::tool::locks::{Holder, Ticket};
+use crate::tool::user::AskUser;
+use crate::tool::{Claim, Facts, Output, OutputStream, Run};
 use crate::units::millis;
 
 /// How long a tool may take to end by itself after it was cancelled; then its future is dropped.
 const END_GRACE: Duration = Duration::from_secs(10);
 
+/// What a call waits for that cannot be named.
+const OTHERS: &str = "waits for other calls of this turn";
+
+/// What a call holds while it runs.
+struct Admitted<'a> {
+    _claims: Ticket,
+    _slot: Option<SemaphorePermit<'a>>,
+    /// The turn's one place among those that may write any file.
+    _tree: Option<MutexGuard<'a, ()>>,
+}
+
 impl Calls<'_> {
-    /// Waits for a slot and for the files, then runs the call; returns what came of it, and how long it ran.
+    /// Waits for a slot and for what the call claims, then runs the call; returns what came of it, and how long it ran.
     pub(super) async fn run(
         &self,
         call: &ToolCall,
@@ -37,20 +52,8 @@ impl Calls<'_> {
     ) -> (Output, Option<Duration>) {
         let queued = Instant::now();
         let waits = metrics::QUEUED_CALLS.enter();
-        let Some(slot) = self.slot(call, cancel).await else {
-            return (*cancelled_unrun(), None);
-        };
         let claims = permitted.prepared.claims();
-        let locks = &self.exchange.context.services.locks;
-        let blockers = locks.blockers(&claims);
-        if !blockers.is_empty() {
-            self.queued(call, format!("waits for {}", blockers.join(", ")));
-        }
-        let holder = format!("{} {}", call.id, call.name);
-        let Some(files) = cancel
-            .run_until_cancelled(locks.acquire(&holder, claims))
-            .await
-        else {
+        let Some(admitted) = cancel.run_until_cancelled(self.admit(call, claims)).await else {
             return (*cancelled_unrun(), None);
         };
         drop(waits);
@@ -64,24 +67,59 @@ impl Calls<'_> {
             }
         });
         let (output, ran) = self.execute(call, permitted, cancel).await;
-        drop(files);
-        drop(slot);
+        drop(admitted);
         (output, Some(ran))
     }
 
-    /// Takes a slot (`tools.max_concurrent`), waiting for it as long as others run: a call that was approved runs. `None` on a cancel.
-    /// What holds a slot may wait for files, but what waits for a slot holds none.
-    async fn slot(
-        &self,
-        call: &ToolCall,
-        cancel: &CancellationToken,
-    ) -> Option<SemaphorePermit<'_>> {
+    /// Waits for what the call needs while it runs: a call that was approved runs.
+    ///
+    /// What waits for claims holds no slot, so that others of the turn run meanwhile. What holds a slot has all that it
+    /// needs, so that slots come free again. And of the calls that may write any file each turn queues one at a time, so
+    /// that conversations take turns.
+    async fn admit(&self, call: &ToolCall, claims: Vec<Claim>) -> Admitted<'_> {
+        let context = self.exchange.context;
+        let locks = &context.services.locks;
+        let holder = Holder {
+            session: context.session.id.clone(),
+            conversation: context.conversation.id.clone(),
+            call: call.id.clone(),
+            tool: call.name.clone(),
+        };
+        let writes_tree = claims.iter().any(|it| matches!(it, Claim::WriteTree(_)));
+        let tree = match writes_tree {
+            false => None,
+            true => Some(match self.tree.try_lock() {
+                Ok(tree) => tree,
+                Err(_) => {
+                    let obstacle = locks.obstacle(&holder, &claims);
+                    self.queued(call, obstacle.unwrap_or_else(|| OTHERS.to_owned()));
+                    self.tree.lock().await
+                }
+            }),
+        };
+        let mut slot = self.slot(call).await;
+        let ticket = locks.queue(holder, claims);
+        if let Some(obstacle) = ticket.obstacle() {
+            drop(slot);
+            self.queued(call, obstacle);
+            ticket.granted().await;
+            slot = self.slot(call).await;
+        }
+        Admitted {
+            _claims: ticket,
+            _slot: slot,
+            _tree: tree,
+        }
+    }
+
+    /// Takes a slot (`tools.max_concurrent`), waiting for it as long as others run.
+    async fn slot(&self, call: &ToolCall) -> Option<SemaphorePermit<'_>> {
         if let Ok(slot) = self.slots.try_acquire() {
             return Some(slot);
         }
-        self.queued(call, "waits for other calls of this turn".to_owned());
-        let slot = cancel.run_until_cancelled(self.slots.acquire()).await;
-        slot.and_then(Result::ok)
+        self.queued(call, OTHERS.to_owned());
+        // An error would say that it was closed, which nobody does.
+        self.slots.acquire().await.ok()
     }
 
     fn queued(&self, call: &ToolCall, reason: String) {
@@ -111,14 +149,19 @@ impl Calls<'_> {
         exchange.emit_call_state(&call.id, StateName::ToolExecuting);
         let streamed = CallOutput::new(exchange, &call.id);
         let emit = |stream, chunk: &str| streamed.push(stream, chunk);
+        let detach = || streamed.detach();
         let grant = self.grant(call);
         let timeout = self.timeout(grant.as_ref(), &permitted.facts);
         let clock = Stopwatch::start(timeout.saturating_add(END_GRACE));
-        let user = User {
+        let user = self.tools.get(&call.name).map(|tool| User {
             exchange,
-            tool_id: &call.id,
+            call,
+            tool: Arc::clone(tool),
+            has_network: grant.as_ref().is_some_and(Grant::network),
             clock: &clock,
-        };
+            cancel,
+            asks: tokio::sync::Mutex::default(),
+        });
         let run = Run {
             emit: &emit,
             cancel: cancel.clone(),
@@ -126,8 +169,13 @@ impl Calls<'_> {
             seen: &exchange.context.conversation.seen,
             redactor: &exchange.context.services.redactor,
             quota: &exchange.context.session.quota,
+            pod: &exchange.context.conversation.pod,
+            background: Some(Background {
+                jobs: &exchange.context.conversation.background,
+                detach: &detach,
+            }),
             visible: Arc::new(move |path| grant.as_ref().is_some_and(|grant| grant.shows(path))),
-            user: Some(&user),
+            user: user.as_ref().map(|user| user as &dyn AskUser),
         };
         let began = Instant::now();
         let work = AssertUnwindSafe(permitted.prepared.run(run)).catch_unwind();
@@ -170,7 +218,8 @@ struct CallOutput<'a> {
     exchange: &'a Exchange<'a>,
     tool_id: &'a ToolId,
     /// What is kept, and what the client is shown. Held for one piece of output, never across an await.
-    streams: Mutex<(Recorder, CleanOutput)>,
+    /// `None` once a command in the background has taken it over.
+    streams: Mutex<Option<(Recorder, CleanOutput)>>,
 }
 
 impl<'a> CallOutput<'a> {
@@ -183,27 +232,34 @@ impl<'a> CallOutput<'a> {
         Self {
             exchange,
             tool_id,
-            streams: Mutex::new((recorder, live)),
+            streams: Mutex::new(Some((recorder, live))),
         }
     }
 
     fn push(&self, stream: OutputStream, chunk: &str) {
-        let mut streams = self.streams.lock();
-        let (recorder, live) = &mut *streams;
-        recorder.push(stream, chunk);
-        self.show(stream, live.push(stream, chunk));
+        if let Some((recorder, live)) = &mut *self.streams.lock() {
+            recorder.push(stream, chunk);
+            self.show(stream, live.push(stream, chunk));
+        }
+    }
+
+    /// Hands the output of the call over to a command that outlives it.
+    fn detach(&self) -> Arc<dyn Outlet> {
+        *self.streams.lock() = None;
+        Arc::new(Detached::new(self.exchange, self.tool_id))
     }
 
     /// Shows what was held back, and ends the recording of what came to `output`.
     fn finish(self, output: &Output) {
-        let rest = self.streams.lock().1.finish();
-        for (stream, chunk) in rest {
+        let Some((recorder, mut live)) = self.streams.lock().take() else {
+            return;
+        };
+        for (stream, chunk) in live.finish() {
             self.show(stream, chunk);
         }
         // A command that wrote nothing has no output, whatever the result says of that.
         let text = text_of(&output.content);
         let result = (output.metadata.total_bytes != Some(0)).then_some(&*text);
-        let (recorder, _) = self.streams.into_inner();
         recorder.finish(result);
     }
 

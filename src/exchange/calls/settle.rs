@@ -76,6 +76,7 @@ impl Exchange<'_> {
             queued_ms: 0,
             sandbox: None,
             resources: None,
+            background: None,
             started_at: Timestamp::now().to_string(),
         };
         self.context.session.executions.open(record, cancel);

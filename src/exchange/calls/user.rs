@@ -1,30 +1,47 @@
 //! What a running call asks the user for. When a question expires and which answer counts is decided in the table of
 //! open questions (`crate::exchange::questions`).
 
+use std::sync::Arc;
+
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
 
+use super::host::HostsOfCall;
 use crate::config::Unattended;
 use crate::exchange::Exchange;
 use crate::exchange::context::Context;
 use crate::exchange::questions::input::InputQuestion;
 use crate::exchange::questions::{Open, Question, QuestionId};
-use crate::exchange::stopwatch::Stopwatch;
-use crate::message::{InputId, ToolId};
+use crate::message::{InputId, ToolCall};
 use crate::protocol::event::{By, StateName};
 use crate::protocol::input::{InputMode, ToolInputRequest};
-use crate::tool::user::{AskUser, Form, Given, Wanted};
+use crate::runtime::Stopwatch;
+use crate::tool::Tool;
+use crate::tool::user::{AskUser, Form, Given, HostVerdict, Wanted};
 
 /// The user, as one running call sees them.
 pub(super) struct User<'a> {
     pub(super) exchange: &'a Exchange<'a>,
-    pub(super) tool_id: &'a ToolId,
+    pub(super) call: &'a ToolCall,
+    pub(super) tool: Arc<dyn Tool>,
+    /// Whether the scope gives its commands the network.
+    pub(super) has_network: bool,
     /// The call's own clock.
     pub(super) clock: &'a Stopwatch,
+    pub(super) cancel: &'a CancellationToken,
+    /// What it has asked about hosts; held by the question that is open.
+    pub(super) asks: tokio::sync::Mutex<HostsOfCall>,
 }
 
 impl User<'_> {
+    /// Returns what withdraws a question of the call when it is dropped.
+    pub(super) fn withdraws(&self, id: QuestionId) -> Asked<'_> {
+        let context = self.exchange.context;
+        Asked { context, id }
+    }
+
     fn request(&self, request_id: InputId, wanted: Wanted) -> ToolInputRequest {
         let setup = self.exchange.setup;
         let (mode, requested_schema, url) = match wanted.form {
@@ -34,7 +51,7 @@ impl User<'_> {
         ToolInputRequest {
             conversation_id: setup.conversation_id.clone(),
             message_id: setup.message_id.clone(),
-            tool_id: self.tool_id.clone(),
+            tool_id: self.call.id.clone(),
             request_id,
             server: wanted.server,
             message: wanted.message,
@@ -59,31 +76,33 @@ impl AskUser for User<'_> {
             let _pauses = (self.exchange.stopwatch.pause(), self.clock.pause());
             let context = self.exchange.context;
             let request_id = context.session.ids.input();
-            let _asked = Asked {
-                context,
-                id: QuestionId::Input(request_id.clone()),
-            };
+            let _asked = self.withdraws(QuestionId::Input(request_id.clone()));
             let (given, answer) = oneshot::channel();
             let question = InputQuestion {
                 request: self.request(request_id, wanted),
                 given,
             };
             let question = Question::Input(Box::new(question));
+            let tool_id = &self.call.id;
             self.exchange
-                .emit_call_state(self.tool_id, StateName::AwaitingInput);
+                .emit_call_state(tool_id, StateName::AwaitingInput);
             context.conversation.questions.ask(question, context);
             // Dropped without an answer where it could not be asked.
             let given = answer.await.unwrap_or(Given::Cancelled);
             self.exchange
-                .emit_call_state(self.tool_id, StateName::ToolExecuting);
+                .emit_call_state(tool_id, StateName::ToolExecuting);
             given
         }
         .boxed()
     }
+
+    fn ask_host<'a>(&'a self, host: &'a str, port: u16) -> BoxFuture<'a, HostVerdict> {
+        self.host_verdict(host, port).boxed()
+    }
 }
 
 /// Withdraws a question, where it is still open, when whoever waits for it is gone.
-struct Asked<'a> {
+pub(super) struct Asked<'a> {
     context: &'a Context,
     id: QuestionId,
 }

@@ -34,6 +34,7 @@ fn record(number: usize) -> ExecutionRecord {
         queued_ms: 0,
         sandbox: None,
         resources: None,
+        background: None,
         started_at: format!("2026-11-20T12:00:00.{:03}Z", number % 1_000),
     }
 }

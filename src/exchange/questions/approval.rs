@@ -76,6 +76,14 @@ impl Questions {
             drop(found);
             return Some(self.settle_approval(verdict, key, context));
         };
+        if approval.confirm.host.is_some() {
+            let message = format!(
+                "field `input`: `{}` runs already; approve the host or deny it",
+                verdict.tool_id
+            );
+            let error = SessionError::new(SessionCode::InvalidPayload, message);
+            return Some(Err(error));
+        }
         if check.is_some() {
             let message = format!(
                 "an edited input of `{}` is being checked; answer again when that is done",

@@ -16,6 +16,7 @@ fn confirm(input: &Value) -> ToolConfirm {
         commands: Vec::new(),
         rules: Vec::new(),
         preview: None,
+        host: None,
         expires_at: Some("2026-11-20T12:00:30.500Z".to_owned()),
     }
 }
@@ -28,6 +29,15 @@ fn shown(confirm: &ToolConfirm) -> String {
             Piece::Answer(text) | Piece::Aside(_, text) => text,
         })
         .collect()
+}
+
+#[test]
+fn a_question_for_a_host_names_it() {
+    let mut confirm = confirm(&json!({"command": "npm ci"}));
+    confirm.host = Some("registry.example".to_owned());
+    let text = shown(&confirm);
+    let begin = "? t1, bash, wants to connect to registry.example\n";
+    assert!(text.starts_with(begin), "{text}");
 }
 
 #[test]

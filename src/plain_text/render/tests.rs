@@ -110,6 +110,27 @@ fn a_call_is_a_line_with_its_output_below() {
 }
 
 #[test]
+fn what_a_command_changed_is_named_in_short() {
+    let file = |path: &str| json!({"path": path, "change": "created"});
+    for (changed, shown) in [
+        (json!({"files": [file("a"), file("b\n")]}), "  changed a, b"),
+        (
+            json!({"files": [file("a"), file("b"), file("c"), file("d")], "more": 2}),
+            "  changed a, b, c and 3 more",
+        ),
+        (json!({"files": [], "incomplete": true}), ""),
+    ] {
+        let result = event(
+            "chat:tool-result",
+            json!({"toolId": "t1", "toolName": "bash", "status": "success", "result": "",
+                "durationMs": 35, "metadata": {"exitCode": 0, "changed": changed}}),
+        );
+        let expected = format!("✓ t1 bash  35 ms  exit code 0{shown}\n");
+        check(&[result], &expected);
+    }
+}
+
+#[test]
 fn what_is_no_fault_has_a_mark_of_its_own() {
     for metadata in [
         json!({"resultCount": 0}),
@@ -223,8 +244,8 @@ fn waiting_is_said_and_other_states_are_not() {
             "attempt 2 in 1.5 s: busy\n",
         ),
         (
-            json!({"state": "tool-queued", "toolId": "t2", "reason": "t1 writes a.rs"}),
-            "t2 waits: t1 writes a.rs\n",
+            json!({"state": "tool-queued", "toolId": "t2", "reason": "waits for t1 bash, which may change files"}),
+            "t2 waits for t1 bash, which may change files\n",
         ),
         (json!({"state": "thinking"}), ""),
         (json!({"state": "idle"}), ""),

@@ -28,8 +28,12 @@ pub struct Ready {
     /// What becomes of an exchange in which a call's path leaves the project or is denied.
     #[serde(default)]
     pub on_violation: OnViolation,
-    /// The folder the model works in.
-    pub project: Project,
+    /// The folder the model works in; absent where there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub project: Option<Project>,
+    /// Why there is no project, and what to do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub project_error: Option<String>,
     /// What is enforced here.
     pub sandbox: Sandbox,
     /// The provider instances.
@@ -44,6 +48,16 @@ pub struct Ready {
     /// Names of the workflows there are; absent where there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub workflows: Vec<String>,
+}
+
+impl Ready {
+    /// Returns where the model works, for people.
+    pub fn place(&self) -> String {
+        match &self.project {
+            Some(project) => project.root.display().to_string(),
+            None => "no project".to_owned(),
+        }
+    }
 }
 
 /// The folder the model works in.
@@ -71,6 +85,40 @@ pub struct Sandbox {
     /// How much of Landlock the kernel has, where it is one of the layers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub landlock: Option<Landlock>,
+    /// What commands are held to; absent from older daemons.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limits: Option<SandboxLimits>,
+}
+
+/// What commands are held to, and by what.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SandboxLimits {
+    /// The version of control groups in use, 1 or 2; absent where there are none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cgroup: Option<u8>,
+    /// Memory, in bytes.
+    pub memory: SandboxLimit,
+    /// Processor time, in percent of one processor; absent where none is set.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu: Option<SandboxLimit>,
+    /// Processes and threads.
+    pub processes: SandboxLimit,
+    /// Largest file, in bytes.
+    pub file_size: SandboxLimit,
+    /// Why control groups do not hold all of it, for people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub missing: Option<String>,
+}
+
+/// A limit of a command.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SandboxLimit {
+    /// How much; absent where nothing enforces it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub most: Option<u64>,
+    /// What enforces it: `cgroup` (all processes of a command together), `rlimit` (each by itself) or `none`.
+    pub by: String,
 }
 
 /// How much of Landlock the kernel has.

@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::message::{
-    ConversationId, Danger, DangerLevel, InputId, MessageId, Metadata, OutputStream, ToolId,
+    BackgroundCommand, ConversationId, Danger, DangerLevel, InputId, MessageId, Metadata,
+    OutputStream, ToolId,
 };
 use crate::protocol::command::Remember;
 
@@ -55,6 +56,10 @@ pub struct ToolConfirm {
     /// Unified diff of what would be written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub preview: Option<String>,
+    /// The host that the command wants to connect to: the call runs, and the question is for that alone. Absent where it is
+    /// whether the call may run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<String>,
     /// When the question lapses, RFC 3339; absent where it never does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<String>,
@@ -172,6 +177,16 @@ pub struct ToolDelta {
     pub chunk: String,
     /// Where it came from.
     pub stream: OutputStream,
+}
+
+/// Payload of `tool:background`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct BackgroundChanged {
+    /// Which conversation.
+    pub conversation_id: ConversationId,
+    /// The command as it is now.
+    pub background: BackgroundCommand,
 }
 
 /// Payload of `chat:tool-result`.

@@ -39,7 +39,7 @@ impl Tool for Trap {
 #[tokio::test(start_paused = true)]
 async fn a_session_that_panics_leaves_nothing_behind() {
     let daemon = daemon(vec![(Vec::new(), Finish::Hang)], 1 << 20);
-    let known = daemon.services.registry.snapshot();
+    let known = daemon.workspaces.own().registry.snapshot();
     let mut spec = known.values().next().unwrap().spec().clone();
     "trap".clone_into(&mut spec.name);
     let is_set = Arc::new(AtomicBool::new(false));
@@ -47,9 +47,9 @@ async fn a_session_that_panics_leaves_nothing_behind() {
         spec,
         is_set: Arc::clone(&is_set),
     });
-    daemon.services.registry.replace("trap", [trap]);
+    daemon.workspaces.own().registry.replace("trap", [trap]);
     let sessions = Sessions::new(Arc::clone(&daemon));
-    let session = sessions.create().await.unwrap();
+    let session = sessions.create(None).await.unwrap();
     let _socket = session.attach().await.unwrap();
     // A model that never answers keeps its conversation busy.
     let say = json!({"type": "chat:send", "content": "hi"});
@@ -72,7 +72,7 @@ async fn a_session_that_panics_leaves_nothing_behind() {
 async fn a_session_that_somebody_came_back_to_does_not_make_room() {
     let daemon = daemon(Vec::new(), 1 << 20);
     let sessions = Sessions::new(Arc::clone(&daemon));
-    let session = sessions.create().await.unwrap();
+    let session = sessions.create(None).await.unwrap();
     drop(session.attach().await.unwrap());
     tokio::time::sleep(Duration::from_millis(1)).await;
     assert!(session.spare.load(Ordering::Relaxed));

@@ -21,7 +21,7 @@ struct Peer {
 
 impl Peer {
     async fn new(sessions: &Arc<Sessions>) -> Self {
-        let session = sessions.create().await.unwrap();
+        let session = sessions.create(None).await.unwrap();
         let socket = session.attach().await.unwrap();
         Self {
             session,

@@ -12,7 +12,7 @@ use super::{Exec, Run};
 use crate::sandbox::environment::git_alone;
 use crate::sandbox::output::{self, HeadAndTail, Stream, TOTAL_BYTES};
 use crate::sandbox::paths::RootName;
-use crate::sandbox::{Command, GitAccess};
+use crate::sandbox::{Command, GitAccess, Network};
 
 /// Most hidden files that git is asked about: they are arguments.
 const MAX_ASKED: usize = 500;
@@ -62,7 +62,11 @@ impl Exec {
     ) -> Option<Vec<(String, String)>> {
         let options = ["--literal-pathspecs", "ls-files", "-s", "--"];
         let args = options.iter().map(|option| (*option).to_owned());
-        let mut command = self.command("git", args.chain(asked.iter().cloned()).collect(), false);
+        let mut command = self.command(
+            "git",
+            args.chain(asked.iter().cloned()).collect(),
+            Network::Off,
+        );
         command.env.extend(git_alone(project, false));
         command.hidden = hidden.to_vec();
         command.git = GitAccess::ExistingReadOnly;

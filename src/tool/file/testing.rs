@@ -75,6 +75,8 @@ impl World {
             seen: &self.seen,
             redactor: &self.redactor,
             quota: &Arc::default(),
+            pod: &std::sync::OnceLock::new(),
+            background: None,
             visible: Arc::new(|_| true),
             user: None,
         })

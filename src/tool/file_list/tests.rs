@@ -119,6 +119,8 @@ async fn a_stopped_listing_says_so() {
             seen: &world.seen,
             redactor: &crate::telemetry::Redactor::default(),
             quota: &Arc::default(),
+            pod: &std::sync::OnceLock::new(),
+            background: None,
             visible: Arc::new(|_| true),
             user: None,
         })

@@ -2,6 +2,7 @@ use serde_json::json;
 
 use super::super::file::testing::{World, text};
 use super::*;
+use crate::tool::Claim;
 
 fn tool(world: &World) -> impl Tool {
     tool_with(world, 1024, &[])
@@ -129,13 +130,12 @@ async fn a_part_that_begins_within_a_key_shows_nothing_of_it() {
         assert_eq!(text(&output), expected);
         assert_eq!(output.metadata.redacted, masked, "{offset} {limit}");
     }
-    let identity = world
-        .prepare(&tool(&world), &json!({"path": "f"}))
-        .unwrap()
-        .claims()
-        .remove(0)
-        .file;
-    let seen = world.seen.recall(&identity);
+    let call = world.prepare(&tool(&world), &json!({"path": "f"})).unwrap();
+    let claims = call.claims();
+    let [Claim::Read(identity)] = claims.as_slice() else {
+        panic!("{claims:?}");
+    };
+    let seen = world.seen.recall(identity);
     assert_eq!(seen, Some(Fingerprint::of(key.as_bytes())));
 }
 
@@ -240,7 +240,7 @@ async fn the_rules_hear_of_the_file_that_a_link_leads_to() {
         .prepare(&tool(&world), &json!({"path": "docs/f"}))
         .unwrap();
     assert_eq!(call.claims(), direct.claims());
-    assert!(!call.claims()[0].exclusive);
+    assert!(matches!(call.claims()[..], [Claim::Read(_)]));
     // What it leads to changes between the judgement and the run.
     std::fs::remove_file(world.at("src/link")).unwrap();
     std::os::unix::fs::symlink("secret_test.go", world.at("src/link")).unwrap();

@@ -6,6 +6,7 @@ use super::super::file_read::file_read;
 use super::*;
 use crate::config::FileReadConfig;
 use crate::sandbox::paths::RootName;
+use crate::tool::Claim;
 
 fn tools(world: &World) -> (impl Tool + use<>, impl Tool + use<>) {
     let config = FileReadConfig {
@@ -165,7 +166,7 @@ async fn the_user_approves_what_is_written() {
     let (_, write) = tools(&world);
     let input = json!({"path": "f", "content": "new\n"});
     let call = world.prepare(&write, &input).unwrap();
-    assert!(call.claims()[0].exclusive);
+    assert!(matches!(call.claims()[..], [Claim::Write(_)]));
     assert_eq!(call.facts().danger.level, DangerLevel::Dangerous);
     assert_eq!(
         call.preview().await.unwrap(),

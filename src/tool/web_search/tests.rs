@@ -107,6 +107,8 @@ async fn search(tool: &impl Tool, query: &str) -> (Output, String) {
         seen: &seen,
         redactor: &crate::telemetry::Redactor::default(),
         quota: &Arc::default(),
+        pod: &std::sync::OnceLock::new(),
+        background: None,
         visible: std::sync::Arc::new(|_| true),
         user: None,
     };

@@ -82,7 +82,9 @@ async fn what_only_reads_is_not_asked_for_and_what_stands_beside_it_is() {
     plain_git(&project, &["stash"]);
     daemon.file(".git/info/exclude", "left-out.txt\n");
     let mut client = daemon.connect().await;
-    if client.seen[0]["payload"]["sandbox"]["mode"] == "none" {
+    let mode = &client.seen[0]["payload"]["sandbox"]["mode"];
+    if mode != "full" && mode != "fallback" {
+        println!("*** SKIPPED: what git is asked for: no sandbox keeps files apart here ***");
         return;
     }
     let mut wrong = Vec::new();
@@ -104,6 +106,7 @@ async fn settings_that_stay_as_they_are_are_not_asked_for() {
     repository(&daemon);
     let mut client = daemon.connect().await;
     if client.seen[0]["payload"]["sandbox"]["mode"] != "full" {
+        println!("*** SKIPPED: settings that are not asked for: the sandbox is not full here ***");
         return;
     }
     let before = output(&daemon.project(), &["config", "--local", "--list"]);

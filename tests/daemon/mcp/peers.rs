@@ -225,10 +225,8 @@ fn process_of(mark: &Path) -> u32 {
 #[tokio::test]
 async fn everything_over_streamable_http() {
     let Some(folder) = npm() else { return };
-    let port = {
-        let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        free.local_addr().unwrap().port()
-    };
+    // It takes no port 0. Below those that the system gives out, so that no other test has it by then.
+    let port = 20_000 + std::process::id() % 10_000;
     let mut server = tokio::process::Command::new("node")
         .arg(everything(folder))
         .arg("streamableHttp")
@@ -240,10 +238,12 @@ async fn everything_over_streamable_http() {
         .spawn()
         .unwrap();
     let mut lines = BufReader::new(server.stderr.take().unwrap()).lines();
-    while let Some(line) = lines.next_line().await.unwrap() {
-        if line.contains("listening on port") {
-            break;
-        }
+    let mut printed = String::new();
+    while !printed.contains("listening on port") {
+        let line = lines.next_line().await.unwrap();
+        let line = line.unwrap_or_else(|| panic!("it does not listen on port {port}: {printed}"));
+        printed.push_str(&line);
+        printed.push('\n');
     }
     tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
     let config = json!({ "url": format!("http://127.0.0.1:{port}/mcp") });

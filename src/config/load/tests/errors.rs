@@ -152,14 +152,6 @@ fn what_is_wrong_names_key_value_source_and_what_is_allowed() {
             &["providers.\"a b\"", "a name has 1 to 64 letters"],
         ),
         (
-            "[tools.bash]\ntimeout = '601s'",
-            &["tools.bash.timeout = \"601s\"", "allowed: 1ms to 10m"],
-        ),
-        (
-            "[tools.bash]\nnetwork = true",
-            &["expected a text in quotes"],
-        ),
-        (
             "[tools.file_read]\nallowed_extensions = ['.rs']",
             &["write it without dot"],
         ),
@@ -274,6 +266,11 @@ fn what_is_wrong_names_key_value_source_and_what_is_allowed() {
         ),
         ("[shutdown]\ngrace = '11m'", &["allowed: 0s to 10m"]),
     ];
+    check(cases);
+}
+
+/// Checks that each file has one error, which says all of this.
+pub(super) fn check(cases: &[(&str, &[&str])]) {
     for (text, expected) in cases {
         let errors = toml(text).errors();
         assert!(
@@ -298,7 +295,7 @@ fn all_errors_are_reported_at_once_each_with_its_own_source() {
         ("OUTRIGGER_NO__SUCH", "1"),
         ("ANTHROPIC_API_KEY", "two words"),
     ]);
-    place.sources.flags = vec![Override::new("--project-root", "project.root", "none")];
+    place.sources.flags = vec![Override::new("--project-name", "project.name", "a/b")];
     let errors = place.errors();
     assert_eq!(errors.lines().count(), 10, "{errors}");
     let file = place.path("config.toml").display().to_string();
@@ -311,7 +308,7 @@ fn all_errors_are_reported_at_once_each_with_its_own_source() {
         "tools.max_concurrent = \"many\" (environment variable OUTRIGGER_TOOLS__MAX_CONCURRENT)"
             .to_owned(),
         "no: unknown key (environment variable OUTRIGGER_NO__SUCH)".to_owned(),
-        "project.root = \"none\" (flag --project-root): there is no such directory".to_owned(),
+        "project.name = \"a/b\" (flag --project-name): allowed: one part of a path".to_owned(),
         "ANTHROPIC_API_KEY: a key or token is printable ASCII without spaces".to_owned(),
     ] {
         assert!(
@@ -349,7 +346,7 @@ fn files_that_cannot_be_read_say_where() {
 }
 
 #[test]
-fn a_project_is_a_directory_of_the_users_own() {
+fn without_a_directory_of_the_users_own_there_is_no_project() {
     let place = Place::new();
     place.write("demo/file", "");
     let home = place.path("").display().to_string();
@@ -372,8 +369,12 @@ fn a_project_is_a_directory_of_the_users_own() {
     for (root, expected) in cases {
         let mut sources = place.sources.clone();
         sources.flags = vec![Override::new("--project-root", "project.root", root)];
-        let errors = load(&sources).expect_err(root).to_string();
-        assert!(errors.contains(expected), "{root}: {errors}");
+        let loaded = load(&sources).expect(root);
+        let why = loaded.config.project.own.expect_err(root);
+        assert!(why.contains(expected), "{root}: {why}");
+        assert!(why.contains("--project-root"), "it says what to do: {why}");
+        let warning = format!("project.root: {why}");
+        assert!(loaded.warnings.contains(&warning), "{:?}", loaded.warnings);
     }
     for name in ["a/b", "..", "a\\b", "a\u{7}"] {
         let mut sources = place.sources.clone();
@@ -389,7 +390,7 @@ fn central_storage_is_kept_apart() {
     let central = |central: &str| {
         let mut sources = place.sources.clone();
         sources.flags = vec![Override::new("--x", "project.central", central)];
-        load(&sources).map(|loaded| loaded.config.project.central)
+        load(&sources).map(|loaded| loaded.config.project.own.expect("a project").central)
     };
     assert_eq!(central("~/store").expect("valid"), place.path("store"));
     for (path, expected) in [

@@ -85,9 +85,10 @@ async fn nobody_is_asked_where_it_is_off_or_somebody_made_one() {
 
 #[tokio::test]
 async fn where_nothing_listens_nothing_changes() {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let url = format!("http://{}", listener.local_addr().unwrap());
-    drop(listener);
+    // Bound, so that nobody else listens there.
+    let silent = tokio::net::TcpSocket::new_v4().unwrap();
+    silent.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let url = format!("http://{}", silent.local_addr().unwrap());
     let providers = detecting(&url);
     assert_eq!(providers.detect().await, None);
     assert_eq!(providers.list().len(), 1);

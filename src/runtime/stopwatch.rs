@@ -1,4 +1,4 @@
-//! The time limit of an exchange, which stands still while the user is asked.
+//! A time limit that stands still while the user is asked.
 
 use std::time::Duration;
 

@@ -1,0 +1,235 @@
+//! The hosts that the user's own settings of a package manager name. They are asked of the manager, or read from its
+//! files: no address of a registry is in this program.
+
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use reqwest::Url;
+use tokio::process::Command;
+use tokio::time::timeout;
+
+use super::{HostEntry, PackageManager};
+
+/// How long a manager may take to say what its settings are.
+const PATIENCE: Duration = Duration::from_secs(15);
+
+/// Most bytes that are read of what a manager or a file of its says.
+const MAX_TEXT: usize = 1024 * 1024;
+
+/// What the user's package managers are asked with.
+#[derive(Debug)]
+pub struct Managers {
+    /// Those whose program is the user's and not the project's.
+    pub trusted: Vec<PackageManager>,
+    /// The folders of programs, as a variable.
+    pub path: Option<String>,
+    /// Where the user's settings are.
+    pub home: Option<PathBuf>,
+}
+
+/// Returns the hosts that a manager's settings name; none where it is not there or does not say.
+///
+/// Runs the manager, outside of the sandbox: it is the user's program, and reads the user's own settings.
+pub async fn manager_hosts(manager: PackageManager, with: &Managers) -> Vec<HostEntry> {
+    let mut texts = Vec::new();
+    for arguments in questions(manager) {
+        texts.extend(ask(manager, arguments, with).await);
+    }
+    if manager == PackageManager::Cargo
+        && let Some(home) = with.home.clone()
+    {
+        let read = tokio::task::spawn_blocking(move || cargo(&home));
+        texts.push(read.await.unwrap_or_default());
+    }
+    let mut hosts: Vec<HostEntry> = texts.iter().flat_map(|it| found(manager, it)).collect();
+    hosts.sort_by_key(ToString::to_string);
+    hosts.dedup();
+    let named: Vec<String> = hosts.iter().map(ToString::to_string).collect();
+    match named.is_empty() {
+        true => tracing::warn!(
+            manager = manager.name(),
+            "its settings name no host, or it is not there; the user is asked for each host that it needs"
+        ),
+        false => {
+            tracing::info!(manager = manager.name(), hosts = ?named, "hosts of tools.bash.hosts");
+        }
+    }
+    hosts
+}
+
+/// Returns the command lines that have a manager print its settings.
+fn questions(manager: PackageManager) -> &'static [&'static [&'static str]] {
+    match manager {
+        PackageManager::Npm => &[&["config", "list", "--json"]],
+        PackageManager::Pnpm => &[&["config", "get", "registry"]],
+        // The second is for Yarn 2 and later.
+        PackageManager::Yarn => &[
+            &["config", "get", "registry"],
+            &["config", "get", "npmRegistryServer"],
+        ],
+        // The default is in the help alone.
+        PackageManager::Pip => &[&["config", "list"], &["install", "--help"]],
+        PackageManager::Go => &[&["env", "GOPROXY", "GOSUMDB"]],
+        PackageManager::Cargo => &[],
+    }
+}
+
+async fn ask(manager: PackageManager, arguments: &[&str], with: &Managers) -> Option<String> {
+    let home = with.home.as_ref()?;
+    if !with.trusted.contains(&manager) {
+        return None;
+    }
+    let output = Command::new(manager.name())
+        .args(arguments)
+        .env_clear()
+        .env("PATH", with.path.as_deref()?)
+        .env("HOME", home)
+        // Not the project, whose settings are not the user's.
+        .current_dir(home)
+        .stdin(Stdio::null())
+        .stderr(Stdio::null())
+        .kill_on_drop(true)
+        .output();
+    let mut output = timeout(PATIENCE, output).await.ok()?.ok()?.stdout;
+    output.truncate(MAX_TEXT);
+    Some(String::from_utf8_lossy(&output).into_owned())
+}
+
+/// Returns what Cargo's own files say, each on a line: the registries in use, and those of the settings.
+fn cargo(home: &Path) -> String {
+    let cargo = home.join(".cargo");
+    let mut texts = Vec::new();
+    let indices = std::fs::read_dir(cargo.join("registry/index"));
+    for index in indices.into_iter().flatten().flatten() {
+        // Such as `index.crates.io-1949cf8c6b5b557f`.
+        if let Some(host) = index
+            .file_name()
+            .to_str()
+            .and_then(|it| it.rsplit_once('-'))
+        {
+            texts.push(format!("https://{}", host.0));
+        }
+        texts.push(read(&index.path().join("config.json")));
+    }
+    let settings = read(&cargo.join("config.toml"));
+    let names_registry = |line: &&str| {
+        let key = line.split('=').next().unwrap_or_default().trim();
+        ["index", "registry"].contains(&key)
+    };
+    texts.extend(settings.lines().filter(names_registry).map(str::to_owned));
+    texts.join("\n")
+}
+
+fn read(path: &Path) -> String {
+    let mut text = std::fs::read_to_string(path).unwrap_or_default();
+    text.truncate(text.floor_char_boundary(MAX_TEXT));
+    text
+}
+
+/// Returns the hosts in what a manager or its files say of registries.
+fn found(manager: PackageManager, text: &str) -> Vec<HostEntry> {
+    match manager {
+        PackageManager::Npm => urls(text.lines().filter(|line| line.contains("registry\""))),
+        PackageManager::Pnpm | PackageManager::Yarn | PackageManager::Cargo => urls(text.lines()),
+        PackageManager::Pip => {
+            // One option a part, whose lines are broken anywhere.
+            let text = text.replace('\n', " ");
+            let options = text.split(" --").map(str::to_owned);
+            let settings = text.split(" global.").map(str::to_owned);
+            let parts: Vec<String> = options.chain(settings).collect();
+            let names_index = |part: &&str| {
+                part.trim_start_matches("global.").starts_with("index-url")
+                    || part.starts_with("extra-index-url")
+            };
+            urls(parts.iter().map(String::as_str).filter(names_index))
+        }
+        PackageManager::Go => {
+            let mut hosts = urls(text.split([',', '|', '\n', ' ']));
+            // A database of checksums is a name, with its key behind it or not.
+            let databases = text.lines().filter(|line| !line.contains("://"));
+            let names = databases.filter_map(|line| line.split(['+', ' ', ',']).next());
+            hosts.extend(names.filter_map(name));
+            hosts
+        }
+    }
+}
+
+fn urls<'a>(texts: impl Iterator<Item = &'a str>) -> Vec<HostEntry> {
+    let mut hosts = Vec::new();
+    for text in texts {
+        for (at, _) in text.match_indices("://") {
+            let rest = text.get(at + 3..).unwrap_or_default();
+            let is_end = |it: char| it.is_whitespace() || "\"'),;}/".contains(it);
+            let authority = rest.split(is_end).next().unwrap_or_default();
+            let url = Url::parse(&format!("https://{authority}")).ok();
+            let host = url.as_ref().and_then(Url::host_str);
+            hosts.extend(host.and_then(name));
+        }
+    }
+    hosts
+}
+
+fn name(host: &str) -> Option<HostEntry> {
+    match HostEntry::parse(host) {
+        Ok(entry @ HostEntry::Name(_)) => Some(entry),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts_are_found_in_what_managers_say() {
+        let help = "  -i, --index-url <url>       Base URL of the Python Package Index (default\n                              https://pypi.example/simple). See https://docs.example\n  --no-index                  Ignore, see https://other.example\n  --extra-index-url <url>     Extra URLs\n";
+        for (manager, text, expected) in [
+            (
+                PackageManager::Npm,
+                "{\n  \"registry\": \"https://registry.example/\",\n  \"@a:registry\": \"https://npm.corp.example:8443/x/\",\n  \"init\": \"https://other.example\"\n}",
+                &["registry.example", "npm.corp.example"][..],
+            ),
+            (
+                PackageManager::Pnpm,
+                "https://user:word@registry.example/\n",
+                &["registry.example"],
+            ),
+            (PackageManager::Yarn, "undefined\n", &[]),
+            (PackageManager::Pip, help, &["pypi.example", "docs.example"]),
+            (
+                PackageManager::Pip,
+                "global.cert='/etc/ssl'\nglobal.extra-index-url='https://b.example/simple'\nglobal.index-url='https://a.example/simple'\n",
+                &["b.example", "a.example"],
+            ),
+            (
+                PackageManager::Go,
+                "https://proxy.example,https://b.example|direct\nsum.example+033de0ae+Ac4\n",
+                &["proxy.example", "b.example", "sum.example"],
+            ),
+            (PackageManager::Go, "direct\noff\n", &[]),
+            (
+                PackageManager::Cargo,
+                "https://index.example\n{\"dl\":\"https://static.example/crates\",\"api\":\"https://api.example\"}\nindex = \"sparse+https://corp.example/index/\"",
+                &[
+                    "index.example",
+                    "static.example",
+                    "api.example",
+                    "corp.example",
+                ],
+            ),
+            // Not a registry of a private network without a dot, nor an address.
+            (
+                PackageManager::Npm,
+                "\"registry\": \"http://localhost:4873/\"\n\"registry\": \"http://10.0.0.7/\"",
+                &[],
+            ),
+        ] {
+            let hosts: Vec<String> = found(manager, text)
+                .iter()
+                .map(ToString::to_string)
+                .collect();
+            assert_eq!(hosts, expected, "{text}");
+        }
+    }
+}

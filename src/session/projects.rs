@@ -1,0 +1,111 @@
+//! The project of a session: the daemon's own, or one that a client names.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::Session;
+use super::resolve::invalid;
+use super::sessions::Daemon;
+use crate::exchange::questions::Remembered;
+use crate::protocol::SessionCode;
+use crate::protocol::event::{Project, SessionError};
+use crate::tool::workspace::{NotOpened, Workspace};
+
+/// How long a folder may take to be opened: a file system on a network may never answer.
+const OPENING: Duration = Duration::from_secs(10);
+
+impl Daemon {
+    /// Returns what a new session works in, and the error where that is not what was asked for. It is no other project
+    /// then, but none.
+    pub(super) async fn workspace(
+        &self,
+        named: Option<&str>,
+    ) -> (Arc<Workspace>, Option<SessionError>) {
+        let Some(named) = named else {
+            return (Arc::clone(self.workspaces.own()), None);
+        };
+        match self.open(named).await {
+            Ok(workspace) => (workspace, None),
+            Err(refused) => {
+                let everywhere = self.workspaces.everywhere();
+                let none = Workspace::without_project(refused.message.clone(), everywhere);
+                (Arc::new(none), Some(refused))
+            }
+        }
+    }
+
+    async fn open(&self, named: &str) -> Result<Arc<Workspace>, SessionError> {
+        let Ok(permit) = Arc::clone(&self.side_requests).try_acquire_owned() else {
+            let message = "too many requests at once; name the project again";
+            return Err(SessionError::new(SessionCode::RateLimited, message));
+        };
+        let (workspaces, folder) = (Arc::clone(&self.workspaces), named.to_owned());
+        let opening = tokio::task::spawn_blocking(move || {
+            let _until_done = permit;
+            workspaces.open(&folder)
+        });
+        match tokio::time::timeout(OPENING, opening).await {
+            Ok(Ok(opened)) => opened.map_err(|error| not_opened(&error)),
+            Ok(Err(error)) => {
+                tracing::error!(%error, "opening a project ended early");
+                let message = "field `project`: opening the folder failed; see the log";
+                Err(SessionError::new(SessionCode::Internal, message))
+            }
+            Err(_) => Err(invalid(format!(
+                "field `project`: the file system did not answer within {} s; try again",
+                OPENING.as_secs()
+            ))),
+        }
+    }
+}
+
+impl Session {
+    /// Opens the project that a client names, where the session may work there from now on.
+    pub(super) async fn project_to_work_in(
+        &self,
+        named: &str,
+    ) -> Result<Arc<Workspace>, SessionError> {
+        let workspace = self.daemon.open(named).await?;
+        let is_other = !Arc::ptr_eq(&workspace, &self.shared.workspace);
+        if is_other && !self.conversations.is_empty() {
+            return Err(invalid(
+                "field `project`: the session has conversations, which stay in the project they began in; close them with chat:close, or connect another session",
+            ));
+        }
+        Ok(workspace)
+    }
+
+    /// Has conversations work in this project from now on.
+    pub(super) fn work_in(&mut self, workspace: Arc<Workspace>) {
+        if Arc::ptr_eq(&workspace, &self.shared.workspace) {
+            return;
+        }
+        self.shared.workspace = workspace;
+        // What was approved for one project was not for another.
+        self.remembered = Remembered::default();
+    }
+}
+
+/// Returns a project as clients are shown it, and why there is none.
+pub(super) fn shown(workspace: &Workspace) -> (Option<Project>, Option<String>) {
+    match workspace.project() {
+        Ok(project) => {
+            let project = Project {
+                name: project.name.clone(),
+                root: project.root.clone(),
+                central: project.central.clone(),
+            };
+            (Some(project), None)
+        }
+        Err(why) => (None, Some(why.to_owned())),
+    }
+}
+
+fn not_opened(error: &NotOpened) -> SessionError {
+    let code = match error {
+        NotOpened::Forbidden(_) => SessionCode::Forbidden,
+        NotOpened::Unusable(_) => SessionCode::InvalidPayload,
+        NotOpened::TooMany => SessionCode::RateLimited,
+    };
+    SessionError::new(code, format!("field `project`: {error}"))
+}

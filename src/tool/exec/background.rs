@@ -1,0 +1,140 @@
+//! Starts a command that outlives its call, and the task that sees to it until its end.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::{OwnedSemaphorePermit, mpsc};
+use tracing::Instrument as _;
+
+use super::super::background::{Background, Job};
+use super::{
+    Begun, Exec, OutputStream, Run, Stopped, hosts, limits, settings_warning, too_full, warning,
+};
+use crate::message::{BackgroundStatus, Part};
+use crate::sandbox::Command;
+use crate::sandbox::output::{self, Ended, Stream};
+use crate::tool::Output;
+use crate::tool::hosts::HostList;
+
+/// How long a call waits for the end of the command that it started: one that cannot do its work, such as a server whose
+/// port is taken, ends within it, and the model need not look again.
+const FIRST_LOOK: Duration = Duration::from_millis(500);
+
+/// What the model reads of a command that goes on.
+const GOES_ON: &str =
+    "it goes on in the background; read what it writes with `bash_output`, end it with `bash_kill`";
+
+impl Exec {
+    /// Starts a command of this line in the background, and says whether it runs or what it came to at once. `hosts` are
+    /// those that it may connect to, where they are decided about one by one: nobody is asked for others.
+    pub(in crate::tool) async fn start(
+        &self,
+        mut command: Command,
+        line: &str,
+        hosts: Option<HostList>,
+        run: &Run<'_>,
+    ) -> Output {
+        let Some(Background { jobs, detach }) = run.background else {
+            return Output::error("no command can run in the background here; run it without");
+        };
+        let place = match jobs.place() {
+            Ok(place) => place,
+            Err(full) => return Output::error(full),
+        };
+        let begun = self.begin(&mut command, hosts.is_some(), run).await;
+        let mut begun = match begun {
+            Ok(begun) => begun,
+            Err(output) => return *output,
+        };
+        if run.cancel.is_cancelled() {
+            // Dropping the process ends it.
+            return Output::error("[cancelled]").with(Stopped::Cancelled.metadata());
+        }
+        if let Some(list) = hosts {
+            // Until the command cannot ask any more.
+            let (_, none) = mpsc::channel(1);
+            let questions = std::mem::replace(&mut begun.questions, none);
+            tokio::spawn(async move { hosts::answer_by_list(&list, questions).await });
+        }
+        let mode = begun.mode.to_string();
+        let job = Arc::new(Job::new(line, detach()));
+        let task = self
+            .clone()
+            .attend(begun, Arc::clone(&job), run.timeout, place);
+        // From here on the conversation owns it: nothing is awaited in between.
+        jobs.add(Arc::clone(&job));
+        job.outlet.announce(&job.known());
+        tokio::spawn(task.in_current_span());
+        let ended = tokio::time::timeout(FIRST_LOOK, job.ended());
+        let cancelled = run.cancel.run_until_cancelled(ended).await.is_none();
+        if cancelled {
+            // Its call was not answered, so nobody would know of it.
+            job.kill();
+            job.ended().await;
+        }
+        let (known, mut output) = job.look(None, self.output_cap).await;
+        output.metadata.sandbox = Some(mode);
+        output.metadata.cancelled = cancelled;
+        if known.is_running() {
+            output.content.push(Part::text(format!("\n[{GOES_ON}]")));
+        } else {
+            let is_well = known.exit_code == Some(0) && known.status == BackgroundStatus::Exited;
+            output.is_error |= !is_well;
+        }
+        output
+    }
+
+    /// Sees to a command until nothing is left of it.
+    async fn attend(
+        self,
+        begun: Begun,
+        job: Arc<Job>,
+        limit: Duration,
+        place: OwnedSemaphorePermit,
+    ) {
+        let _ends = job.ends();
+        // Given back before its end is known.
+        let _place = place;
+        let Begun {
+            mut process,
+            settings,
+            ..
+        } = begun;
+        let stop = async {
+            match tokio::time::timeout(limit, job.killed()).await {
+                Ok(()) => Stopped::Cancelled,
+                Err(_) => Stopped::TimedOut,
+            }
+        };
+        let outlet = Arc::clone(&job.outlet);
+        let collected = output::follow(&mut process, stop, |stream, text| {
+            let stream = match stream {
+                Stream::Stdout => OutputStream::Stdout,
+                Stream::Stderr => OutputStream::Stderr,
+            };
+            outlet.push(stream, text);
+        })
+        .await;
+        let status = match collected.ended {
+            Ended::Exited | Ended::Flooded => BackgroundStatus::Exited,
+            Ended::Stopped(Stopped::Cancelled) => BackgroundStatus::Killed,
+            Ended::Stopped(Stopped::TimedOut) => BackgroundStatus::TimedOut,
+        };
+        let mut warnings = String::new();
+        if let Some(restored) = process.restored() {
+            tracing::warn!(paths = ?restored.paths, failure = restored.failure, "a command changed what git runs");
+            warnings.push_str(&warning(&restored));
+        }
+        for note in limits::notes(process.reached(), &self.limits) {
+            warnings.push_str(&note);
+        }
+        if let Some(overfull) = process.overfull() {
+            warnings.push_str(&too_full(overfull));
+        }
+        let changed = self.settings().await.changed_since(&settings);
+        if !changed.is_empty() {
+            warnings.push_str(&settings_warning(&changed));
+        }
+        job.end(status, &collected.exit, warnings);
+    }
+}

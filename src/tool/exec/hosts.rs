@@ -1,0 +1,123 @@
+//! Answers a running command's questions for hosts.
+
+use std::collections::BTreeMap;
+use std::pin::pin;
+
+use futures::StreamExt as _;
+use futures::stream::FuturesUnordered;
+use tokio::sync::mpsc;
+
+use crate::runtime::Stopwatch;
+use crate::sandbox::HostQuestion;
+use crate::tool::hosts::HostList;
+use crate::tool::user::{AskUser, HostVerdict};
+
+/// Most questions that wait; a command has one thread for each, and is stopped there.
+pub(super) const MAX_QUESTIONS: usize = 64;
+
+/// Most hosts that a result names as refused.
+const MAX_REFUSED: usize = 10;
+
+/// What a command may connect to, and what it was refused.
+pub(super) struct Hosts<'a> {
+    decider: Decider<'a>,
+    /// Why there was no connection, by host.
+    refused: BTreeMap<String, String>,
+}
+
+#[derive(Clone, Copy)]
+struct Decider<'a> {
+    list: &'a HostList,
+    user: Option<&'a dyn AskUser>,
+    /// The time limit of the command, which stands still while the user is asked.
+    clock: &'a Stopwatch,
+}
+
+impl<'a> Hosts<'a> {
+    pub(super) fn new(
+        list: &'a HostList,
+        user: Option<&'a dyn AskUser>,
+        clock: &'a Stopwatch,
+    ) -> Self {
+        Self {
+            decider: Decider { list, user, clock },
+            refused: BTreeMap::new(),
+        }
+    }
+
+    /// Waits for the command, and answers its questions meanwhile.
+    pub(super) async fn answer_while<T>(
+        &mut self,
+        command: impl Future<Output = T>,
+        questions: mpsc::Receiver<HostQuestion>,
+    ) -> T {
+        let mut command = pin!(command);
+        tokio::select! {
+            ended = &mut command => return ended,
+            () = self.answer(questions) => {}
+        }
+        command.await
+    }
+
+    /// Answers each question, until nobody can ask any more. Those for the user wait for each other elsewhere.
+    async fn answer(&mut self, mut questions: mpsc::Receiver<HostQuestion>) {
+        let mut answers = FuturesUnordered::new();
+        loop {
+            tokio::select! {
+                question = questions.recv(), if answers.len() < MAX_QUESTIONS => match question {
+                    Some(question) => answers.push(self.decider.decide(question)),
+                    None => return,
+                },
+                Some(refused) = answers.next() => {
+                    if let Some((host, reason)) = refused && self.refused.len() < MAX_REFUSED {
+                        self.refused.insert(host, reason);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Returns what the model reads of connections that were not made; `None` where there is nothing to say.
+    pub(super) fn note(&self) -> Option<String> {
+        let refused = self.refused.iter();
+        let refused: Vec<String> = refused
+            .map(|(host, reason)| format!("{host} ({reason})"))
+            .collect();
+        (!refused.is_empty()).then(|| format!("\n[not connected to {}]", refused.join(", ")))
+    }
+}
+
+/// Answers each question of a command that nobody waits for: it may connect to what the list holds.
+pub(super) async fn answer_by_list(list: &HostList, mut questions: mpsc::Receiver<HostQuestion>) {
+    while let Some(HostQuestion { host, answer, .. }) = questions.recv().await {
+        let is_listed = list.holds(&host).await;
+        answer.send(is_listed).unwrap_or_default();
+    }
+}
+
+impl Decider<'_> {
+    /// Decides and answers; returns the host and why, where it is refused.
+    async fn decide(self, question: HostQuestion) -> Option<(String, String)> {
+        let HostQuestion { host, port, answer } = question;
+        let name = host.to_string();
+        let refused = |reason: &str| HostVerdict::Refused(reason.to_owned());
+        let verdict = if self.list.holds(&host).await {
+            HostVerdict::Allowed
+        } else if self.list.refuses(&host) {
+            refused("an address of a private network, which `tools.bash.hosts` does not list")
+        } else if let Some(user) = self.user {
+            let _pause = self.clock.pause();
+            user.ask_host(&name, port).await
+        } else {
+            refused("nobody is there to be asked")
+        };
+        // The command may have ended meanwhile.
+        answer
+            .send(verdict == HostVerdict::Allowed)
+            .unwrap_or_default();
+        match verdict {
+            HostVerdict::Allowed => None,
+            HostVerdict::Refused(reason) => Some((name, reason)),
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! Tells the model which limit its command ran into: a killed process says nothing itself.
+
+use crate::sandbox::{Limits, Reached};
+use crate::units::format_size;
+
+/// Returns a line for each limit that was reached.
+pub(super) fn notes(reached: Reached, limits: &Limits) -> Vec<String> {
+    let mut notes = Vec::new();
+    if reached.memory {
+        let most = match limits.memory {
+            Some(bytes) => format!("the {} that it may have", format_size(bytes)),
+            None => "three quarters of the machine's memory, which is its limit".to_owned(),
+        };
+        notes.push(format!(
+            "\n[out of memory: its processes together reached {most}, and the kernel killed at least one of them; let it do less at once (fewer jobs, smaller pieces); the user can change the limit: tools.bash.limits.memory]"
+        ));
+    }
+    if let (true, Some(most)) = (reached.processes, limits.processes) {
+        notes.push(format!(
+            "\n[it had the {most} processes and threads that it may have, and no further one was started; let it do less at once; the user can change the limit: tools.bash.limits.processes]"
+        ));
+    }
+    notes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_limit_that_was_reached_is_named_with_its_amount_and_its_key() {
+        let both = Reached {
+            memory: true,
+            processes: true,
+        };
+        let set = Limits {
+            memory: Some(4 << 30),
+            ..Limits::default()
+        };
+        let said = notes(both, &set);
+        assert_eq!(said.len(), 2);
+        for (note, words) in said.iter().zip([
+            ["4GiB", "killed", "tools.bash.limits.memory"],
+            ["512", "no further one", "tools.bash.limits.processes"],
+        ]) {
+            assert!(words.iter().all(|word| note.contains(word)), "{note}");
+        }
+        assert!(notes(both, &Limits::default())[0].contains("three quarters"));
+        assert!(notes(Reached::default(), &set).is_empty());
+    }
+}

@@ -1,0 +1,118 @@
+//! Hosts that commands may connect to without a question (`tools.bash.hosts`).
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use futures::future::join_all;
+use tokio::sync::OnceCell;
+
+use super::exec::Exec;
+use crate::config::{HostEntry, Managers, PackageManager, manager_hosts};
+use crate::sandbox::{Host, is_public};
+
+/// The list; clones are the same list.
+#[derive(Clone, Debug)]
+pub(super) struct HostList(Arc<List>);
+
+#[derive(Debug)]
+struct List {
+    entries: Vec<HostEntry>,
+    managers: Vec<PackageManager>,
+    with: Managers,
+    /// What the package managers' settings name, from the first question on.
+    named: OnceCell<Vec<HostEntry>>,
+}
+
+impl HostList {
+    /// Returns the list; `None` where it is empty. `home` is where the user's settings are.
+    pub(super) fn new(entries: &[HostEntry], exec: &Exec, home: Option<PathBuf>) -> Option<Self> {
+        if entries.is_empty() {
+            return None;
+        }
+        let managers = entries.iter().filter_map(|entry| match entry {
+            HostEntry::Manager(manager) => Some(*manager),
+            _ => None,
+        });
+        let managers: Vec<PackageManager> = managers.collect();
+        let is_trusted = |manager: &PackageManager| exec.is_trusted(manager.name());
+        let with = Managers {
+            path: exec.environment().get("PATH").cloned(),
+            trusted: managers.iter().copied().filter(is_trusted).collect(),
+            home,
+        };
+        Some(Self(Arc::new(List {
+            entries: entries.to_vec(),
+            managers,
+            with,
+            named: OnceCell::new(),
+        })))
+    }
+
+    /// Whether a host needs no question. The first one that no entry names waits for the package managers.
+    pub(super) async fn holds(&self, host: &Host) -> bool {
+        holds(&self.0.entries, host) || holds(self.named().await, host)
+    }
+
+    /// Whether nobody may allow a host: an address of a private network that is not on the list.
+    pub(super) fn refuses(&self, host: &Host) -> bool {
+        matches!(host, Host::Address(address) if !is_public(*address) && !holds(&self.0.entries, host))
+    }
+
+    async fn named(&self) -> &[HostEntry] {
+        let List {
+            managers,
+            with,
+            named,
+            ..
+        } = &*self.0;
+        let ask = || async move {
+            let asked = managers.iter().map(|it| manager_hosts(*it, with));
+            join_all(asked).await.concat()
+        };
+        named.get_or_init(ask).await
+    }
+}
+
+fn holds(entries: &[HostEntry], host: &Host) -> bool {
+    entries.iter().any(|entry| match (entry, host) {
+        (HostEntry::Name(listed), Host::Name(name)) => listed == name,
+        (HostEntry::Below(listed), Host::Name(name)) => name
+            .strip_suffix(listed.as_str())
+            .is_some_and(|front| front.len() > 1 && front.ends_with('.')),
+        (HostEntry::Address(listed), Host::Address(address)) => {
+            listed.to_canonical() == address.to_canonical()
+        }
+        _ => false,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts_are_found_in_a_list() {
+        let entries = [
+            HostEntry::Name("api.example.com".to_owned()),
+            HostEntry::Below("example.org".to_owned()),
+            HostEntry::Address("10.0.0.7".parse().unwrap()),
+        ];
+        for (host, expected) in [
+            ("api.example.com", true),
+            ("www.example.org", true),
+            ("a.b.example.org", true),
+            ("example.org", false),
+            (".example.org", false),
+            ("badexample.org", false),
+            ("api.example.com.evil.test", false),
+            ("x.api.example.com", false),
+            ("10.0.0.7", true),
+            ("::ffff:10.0.0.7", true),
+            ("10.0.0.8", false),
+        ] {
+            let parsed = host.parse();
+            let named = parsed.map_or_else(|_| Host::Name(host.to_owned()), Host::Address);
+            assert_eq!(holds(&entries, &named), expected, "{host}");
+        }
+    }
+}

@@ -1,0 +1,235 @@
+//! What a conversation's commands find again: its home, caches of the user's, and further folders.
+
+use std::fs;
+use std::path::Path;
+use std::process::Stdio;
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::process::Command;
+
+use crate::support::provider::Turn;
+use crate::support::{Client, Daemon, Provider, eventually};
+
+/// A home of the user's, with a place for temporary files beside it.
+struct Home(TempDir);
+
+impl Home {
+    fn new() -> Self {
+        let place = tempfile::tempdir().unwrap();
+        for folder in [
+            "home/.npm/_cacache",
+            "home/shared",
+            "home/library",
+            "temporary",
+        ] {
+            fs::create_dir_all(place.path().join(folder)).unwrap();
+        }
+        fs::write(place.path().join("home/.npm/_cacache/package"), "right").unwrap();
+        for folder in ["shared", "library"] {
+            fs::write(
+                place.path().join("home").join(folder).join(".env"),
+                "KEY=of-the-user",
+            )
+            .unwrap();
+            fs::write(place.path().join("home").join(folder).join("file"), folder).unwrap();
+        }
+        Self(place)
+    }
+
+    fn path(&self, below: &str) -> std::path::PathBuf {
+        self.0.path().canonicalize().unwrap().join(below)
+    }
+
+    async fn daemon(&self, provider: &Provider, bash: Value) -> Daemon {
+        let more = json!({"chat": {"trust_level": "autonomous"}, "tools": {"bash": bash}});
+        Daemon::by(provider, more, |config| self.command(config)).await
+    }
+
+    fn command(&self, config: &Path) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_outrigger"));
+        command
+            .args(["serve", "--config"])
+            .arg(config)
+            .env("HOME", self.path("home"))
+            .env("TMPDIR", self.path("temporary"));
+        command
+    }
+
+    fn pods(&self) -> usize {
+        let entries = fs::read_dir(self.path("temporary")).unwrap().flatten();
+        let is_pod = |name: &str| name.starts_with("outrigger-pod-");
+        entries
+            .filter(|entry| entry.file_name().to_str().is_some_and(is_pod))
+            .count()
+    }
+}
+
+/// Runs a line in a conversation; returns what the model reads.
+async fn run(client: &mut Client, provider: &Provider, conversation: &str, line: &str) -> String {
+    provider
+        .then(Turn::call("bash", &json!({ "command": line })))
+        .then(Turn::text("done"));
+    client
+        .send(json!({"type": "chat:send", "conversationId": conversation, "content": "go"}))
+        .await;
+    loop {
+        let frame = client.next().await;
+        match frame["type"].as_str() {
+            // What names secrets is asked for at every trust level.
+            Some("chat:tool-confirm") => {
+                let id = &frame["payload"]["toolId"];
+                let verdict = json!({"type": "chat:tool-approve", "toolId": id, "approved": true});
+                client.send(verdict).await;
+            }
+            Some("chat:stream-end") => break,
+            _ => {}
+        }
+    }
+    let request = provider.requests().pop().unwrap();
+    let results = request["messages"].as_array().unwrap().clone();
+    let result = results
+        .iter()
+        .rev()
+        .find(|message| message["role"] == "tool");
+    result.unwrap()["content"].as_str().unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn a_home_lasts_as_long_as_its_conversation_and_is_nobody_elses() {
+    let (home, provider) = (Home::new(), Provider::start().await);
+    let daemon = home
+        .daemon(&provider, json!({"caches": ["npm", "pip"]}))
+        .await;
+    let mut client = daemon.connect().await;
+    let line = "cat ~/.npm/_cacache/package; echo wrong > ~/.npm/_cacache/package; echo a > ~/kept; echo b > /tmp/kept";
+    assert_eq!(run(&mut client, &provider, "one", line).await, "right");
+    let line = "cat ~/kept /tmp/kept ~/.npm/_cacache/package";
+    assert_eq!(
+        run(&mut client, &provider, "one", line).await,
+        "a\nb\nwrong\n"
+    );
+    let line = "ls ~ /tmp; cat ~/.npm/_cacache/package";
+    let other = run(&mut client, &provider, "two", line).await;
+    assert!(
+        !other.contains("kept") && other.ends_with("right"),
+        "{other}"
+    );
+    assert_eq!(home.pods(), 2);
+    client
+        .ask(json!({"type": "chat:close", "conversationId": "one"}))
+        .await;
+    eventually("the home of the one is gone", async || home.pods() == 1).await;
+    let package = home.path("home/.npm/_cacache/package");
+    assert_eq!(fs::read_to_string(package).unwrap(), "right");
+    let log = daemon.log();
+    let missing = log
+        .iter()
+        .filter(|line| line.to_string().contains("there is nothing of pip"));
+    assert_eq!(missing.count(), 1);
+}
+
+#[tokio::test]
+async fn a_command_that_fills_the_home_is_ended_and_says_what_to_do() {
+    let (home, provider) = (Home::new(), Provider::start().await);
+    let daemon = home
+        .daemon(&provider, json!({"limits": {"disk": "2MiB"}}))
+        .await;
+    let mut client = daemon.connect().await;
+    let line = "head -c 8M /dev/zero > ~/big; sleep 600";
+    let result = run(&mut client, &provider, "one", line).await;
+    assert!(
+        result.contains("[killed: the home, the temporary files"),
+        "{result}"
+    );
+    assert!(
+        result.contains("of 2 MiB at most") && result.contains("tools.bash.limits.disk"),
+        "{result}"
+    );
+    let line = "rm ~/big; echo freed; head -c 1M /dev/zero > ~/small";
+    assert_eq!(run(&mut client, &provider, "one", line).await, "freed\n");
+}
+
+#[tokio::test]
+async fn further_folders_are_given_to_commands_without_their_secrets() {
+    let (home, provider) = (Home::new(), Provider::start().await);
+    let bash = json!({"read_write": ["~/shared"], "read_only": [home.path("home/library")]});
+    let daemon = home.daemon(&provider, bash).await;
+    let mut client = daemon.connect().await;
+    let line = "cat ~/shared/file ~/library/file; echo new > ~/shared/new; echo no > ~/library/new; cat ~/shared/.env ~/library/.env; mv ~/shared/.env ~/shared/seen";
+    let said = run(&mut client, &provider, "one", line).await;
+    assert!(said.contains("sharedlibrary\n"), "{said}");
+    assert!(
+        said.contains("Read-only file system") && said.contains("Permission denied"),
+        "{said}"
+    );
+    assert!(!said.contains("of-the-user"), "{said}");
+    assert_eq!(
+        fs::read_to_string(home.path("home/shared/new")).unwrap(),
+        "new\n"
+    );
+    assert!(!home.path("home/library/new").exists());
+    // A folder that is another one by now is given to nobody.
+    fs::rename(home.path("home/shared"), home.path("home/old")).unwrap();
+    fs::create_dir(home.path("home/shared")).unwrap();
+    let said = run(&mut client, &provider, "one", "ls ~/shared").await;
+    assert!(
+        said.contains("no longer the folder that was opened"),
+        "{said}"
+    );
+}
+
+#[tokio::test]
+async fn temporary_files_are_kept_out_of_the_project() {
+    let home = Home::new();
+    fs::create_dir_all(home.path("project/tmp")).unwrap();
+    let config = home.path("config.json");
+    let text = json!({"project": {"root": home.path("project")}, "server": {"port": 0}});
+    fs::write(&config, text.to_string()).unwrap();
+    let mut command = home.command(&config);
+    command.env("TMPDIR", home.path("project/tmp"));
+    let output = command.stdin(Stdio::null()).output().await.unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(
+        !output.status.success() && said.contains("set TMPDIR"),
+        "{said}"
+    );
+}
+
+#[tokio::test]
+async fn a_folder_that_is_not_for_commands_ends_the_start() {
+    let home = Home::new();
+    fs::create_dir(home.path("home/.ssh")).unwrap();
+    fs::create_dir(home.path("project")).unwrap();
+    for (bash, key, named) in [
+        (
+            json!({"read_write": ["~/.ssh"]}),
+            "tools.bash.read_write",
+            "~/.ssh",
+        ),
+        (
+            json!({"read_only": ["/etc/ssl"]}),
+            "tools.bash.read_only",
+            "/etc/ssl",
+        ),
+        (
+            json!({"read_write": [home.path("temporary")]}),
+            "tools.bash.read_write",
+            "other conversations",
+        ),
+        (
+            json!({"caches": ["npm", "carg"]}),
+            "tools.bash.caches",
+            "npm, cargo, go",
+        ),
+    ] {
+        let config = home.path("config.json");
+        let text = json!({"project": {"root": home.path("project")}, "tools": {"bash": bash}});
+        fs::write(&config, text.to_string()).unwrap();
+        let mut command = home.command(&config);
+        let output = command.stdin(Stdio::null()).output().await.unwrap();
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(!output.status.success(), "{said}");
+        assert!(said.contains(key) && said.contains(named), "{key}: {said}");
+    }
+}

@@ -1,0 +1,142 @@
+//! Hosts that commands are asked for one by one (`tools.bash.hosts`).
+
+use serde_json::{Value, json};
+
+use super::approval::{approve, asked, bash};
+use crate::support::Client;
+use crate::support::provider::Turn;
+
+fn settings(hosts: &[&str]) -> Value {
+    json!({"tools": {"bash": {"hosts": hosts}}, "chat": {"trust_level": "autonomous"}})
+}
+
+fn connect(host: &str, port: u16) -> Turn {
+    bash(&format!("cat < /dev/tcp/{host}/{port}"))
+}
+
+#[expect(clippy::print_stdout, reason = "a test that is skipped says so")]
+fn is_full(client: &Client) -> bool {
+    let is_full = client.seen[0]["payload"]["sandbox"]["mode"] == "full";
+    if !is_full {
+        println!("*** SKIPPED: hosts that are asked for: the sandbox is not full here ***");
+    }
+    is_full
+}
+
+fn results(client: &Client) -> Vec<String> {
+    let results = client.all("chat:tool-result");
+    results.iter().map(|it| it["result"].to_string()).collect()
+}
+
+/// No name of these exists: what may be connected to fails one step later.
+#[tokio::test]
+async fn each_host_is_asked_for_once_in_a_conversation() {
+    let turns = vec![
+        connect("one.invalid", 443),
+        connect("one.invalid", 80),
+        connect("two.invalid", 443),
+        connect("two.invalid", 443),
+        connect("listed.invalid", 443),
+        connect("one.invalid", 9),
+        connect("10.1.2.3", 443),
+        Turn::text("done"),
+    ];
+    let (_daemon, mut client, _provider) = asked(turns, settings(&["listed.invalid"])).await;
+    if !is_full(&client) {
+        return;
+    }
+    for (host, approved) in [("one.invalid", true), ("two.invalid", false)] {
+        let confirm = client.until("chat:tool-confirm").await["payload"].clone();
+        assert_eq!(confirm["host"], host, "{confirm}");
+        let reason = confirm["reason"].as_str().unwrap();
+        assert!(
+            reason.contains(host) && reason.contains("port 443"),
+            "{reason}"
+        );
+        let edited = json!({"input": {"command": "echo other"}});
+        let refused = client.ask(approve(&confirm["toolId"], &edited)).await;
+        assert_eq!(refused["payload"]["code"], "invalid_payload", "{refused}");
+        let verdict = json!({"approved": approved, "reason": "not that one"});
+        let answer = client.ask(approve(&confirm["toolId"], &verdict)).await;
+        assert_eq!(answer["payload"]["accepted"], true, "{answer}");
+    }
+    client.until("chat:stream-end").await;
+    assert_eq!(client.all("chat:tool-confirm").len(), 2);
+    assert_eq!(client.all("chat:tool-resolved").len(), 2);
+    let results = results(&client);
+    for (at, expected) in [
+        (0, "No route to host"),
+        (1, "No route to host"),
+        (
+            2,
+            "not connected to two.invalid (the user denied it: not that one)",
+        ),
+        (
+            3,
+            "not connected to two.invalid (the user denied it: not that one)",
+        ),
+        (4, "No route to host"),
+        (5, "Permission denied"),
+        (
+            6,
+            "not connected to 10.1.2.3 (an address of a private network",
+        ),
+    ] {
+        assert!(results[at].contains(expected), "{at}: {}", results[at]);
+    }
+}
+
+#[tokio::test]
+async fn an_open_question_for_a_host_ends_with_the_call() {
+    let turns = vec![
+        bash("cat < /dev/tcp/one.invalid/443 & cat < /dev/tcp/two.invalid/443 & wait"),
+        Turn::text("done"),
+    ];
+    let (_daemon, mut client, _provider) = asked(turns, settings(&["listed.invalid"])).await;
+    if !is_full(&client) {
+        return;
+    }
+    let confirm = client.until("chat:tool-confirm").await["payload"].clone();
+    client.ask(json!({"type": "chat:cancel"})).await;
+    let resolved = client.until("chat:tool-resolved").await["payload"].clone();
+    assert_eq!(resolved["toolId"], confirm["toolId"]);
+    assert_eq!(resolved["outcome"], "cancelled");
+    client.until("chat:stream-end").await;
+    let late = client.ask(approve(&confirm["toolId"], &json!({}))).await;
+    assert_eq!(late["payload"]["code"], "approval_not_found");
+    assert_eq!(client.all("chat:tool-confirm").len(), 1);
+}
+
+#[tokio::test]
+async fn nobody_is_asked_where_nobody_is_there() {
+    let mut settings = settings(&["listed.invalid"]);
+    settings["approval"] = json!({"unattended": "deny"});
+    let turns = vec![connect("one.invalid", 443), Turn::text("done")];
+    let (_daemon, mut client, _provider) = asked(turns, settings).await;
+    if !is_full(&client) {
+        return;
+    }
+    client.until("chat:stream-end").await;
+    assert!(client.all("chat:tool-confirm").is_empty());
+    let results = results(&client);
+    let expected = "not connected to one.invalid (nobody is there to be asked)";
+    assert!(results[0].contains(expected), "{}", results[0]);
+}
+
+#[tokio::test]
+async fn what_nobody_answers_is_asked_once_in_a_call() {
+    let mut settings = settings(&["listed.invalid"]);
+    settings["approval"] = json!({"timeout": "1s"});
+    let line = "for i in 1 2 3; do cat < /dev/tcp/one.invalid/443; done";
+    let turns = vec![bash(line), Turn::text("done")];
+    let (_daemon, mut client, _provider) = asked(turns, settings).await;
+    if !is_full(&client) {
+        return;
+    }
+    client.until("chat:stream-end").await;
+    assert_eq!(client.all("chat:tool-confirm").len(), 1);
+    assert_eq!(client.all("chat:tool-resolved")[0]["outcome"], "expired");
+    let results = results(&client);
+    let expected = "not connected to one.invalid (nobody answered in time)";
+    assert!(results[0].contains(expected), "{}", results[0]);
+}
