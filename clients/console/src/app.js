@@ -122,7 +122,7 @@ function draw() {
 function title(list, open) {
   const first = list.find((it) => it.role === "user")?.blocks[0]?.text?.trim().split("\n")[0] ?? "";
   const words = first.length > 50 ? `${first.slice(0, 50)}…` : first;
-  const named = `${open ? `(${open}) ` : ""}${words || ready?.project.name || ""}`;
+  const named = `${open ? `(${open}) ` : ""}${words || ready?.project?.name || ""}`;
   const now = named ? `${named} · Outrigger` : "Outrigger";
   if (document.title !== now) document.title = now;
 }
@@ -568,8 +568,8 @@ function gone(/** @type {any} */ it) {
 function greeted(/** @type {any} */ it) {
   const isReplayed = ready?.sessionId === it.sessionId && !it.resumed;
   ready = it;
-  setText(byId("project"), it.project.name);
-  byId("project").title = it.project.root;
+  setText(byId("project"), it.project?.name ?? "no project");
+  byId("project").title = it.project?.root ?? it.projectError ?? "";
   setText(byId("sandbox"), `sandbox: ${it.sandbox.mode}`);
   byId("sandbox").title = `commands: ${it.sandbox.commands.join(", ") || "nothing around them"}; network: ${it.sandbox.network}`;
   byId("sandbox").dataset.mode = it.sandbox.mode;
@@ -606,7 +606,9 @@ function welcome(/** @type {any} */ it) {
   const isScripted = it.providers.every((/** @type {any} */ provider) => provider.id === "scripted" || !provider.configured);
   byId("welcome").replaceChildren(
     el("h2", {}, "Say something."),
-    el("p", {}, "The model works in ", el("code", {}, it.project.root), ` with ${it.tools.length} tools, and asks you before anything that can change something.`),
+    it.project
+      ? el("p", {}, "The model works in ", el("code", {}, it.project.root), ` with ${it.tools.length} tools, and asks you before anything that can change something.`)
+      : el("p", {}, `There is no project, and no tools for files and commands: ${it.projectError ?? ""}`),
     isScripted ? el("p", {}, "No key is set, so a built-in script answers. Try ", example("demo"), " ", example("tour"), " or give a key under Settings.") : "",
   );
 }

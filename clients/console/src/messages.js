@@ -205,12 +205,25 @@ function ending(/** @type {any} */ it, /** @type {string | undefined} */ changes
     const { added, removed } = counts(changes);
     parts.push(h("p", { class: "label" }, `Changes +${added} −${removed}`), h(Diff, { text: changes }));
   }
+  const files = changedFiles(it.metadata?.changed);
+  if (files) parts.push(h("p", { class: "label" }, "Changed files"), h("pre", { class: "result", tabindex: 0, "aria-label": "Changed files" }, files));
   const result = plain(it.result ?? "");
   const masked = it.metadata?.redacted ? ` · ${it.metadata.redacted} ${it.metadata.redacted === 1 ? "secret" : "secrets"} masked` : "";
   // Live output was the result, mostly.
   if (result && result.trimEnd() !== plain(it.output).trimEnd()) parts.push(h("p", { class: "label" }, `Result${masked}`), h(Result, { text: result }));
   else if (masked) parts.push(h("p", { class: "label" }, masked.slice(3)));
   return parts;
+}
+
+const MARKS = { created: "+", modified: "~", deleted: "−" };
+
+/** A line for each file that a command changed. @param {any} changed */
+function changedFiles(changed) {
+  if (!changed) return "";
+  const lines = changed.files.map((/** @type {{path: string, change: "created" | "modified" | "deleted"}} */ it) => `${MARKS[it.change] ?? "~"} ${JSON.stringify(it.path).slice(1, -1)}`);
+  if (changed.more) lines.push(`and ${changed.more.toLocaleString("en")} more`);
+  if (changed.incomplete) lines.push("Not all files could be compared.");
+  return plain(lines.join("\n"));
 }
 
 class Result extends Component {

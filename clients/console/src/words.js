@@ -74,7 +74,7 @@ export function stateOf(it) {
   switch (it.phase) {
     case "planned": return { look: "running", words: "being written" };
     case "awaiting-approval": return { look: "asking", words: "waits for you" };
-    case "queued": return { look: "neutral", words: it.waitsFor ? `waits: ${it.waitsFor}` : "waits" };
+    case "queued": return { look: "neutral", words: it.waitsFor || "waits" };
     case "executing": return { look: "running", words: "running" };
   }
   const took = it.durationMs ? ` · ${duration(it.durationMs)}` : "";

@@ -197,6 +197,19 @@ export type StateName = "queued" | "thinking" | "responding" | "tool-planned" | 
  */
 export type MessageId = string;
 /**
+ * Names a command in the background: `b1`, `b2`, … within a session.
+ */
+export type BackgroundId = string;
+/**
+ * How a command in the background stands.
+ *
+ * - `running`: It runs.
+ * - `exited`: It ended by itself.
+ * - `killed`: It was ended: by `bash_kill`, by a client, or with its conversation.
+ * - `timedOut`: It was ended after its time limit.
+ */
+export type BackgroundStatus = "running" | "exited" | "killed" | "timedOut";
+/**
  * How much harm a call may do, from the least to the most.
  *
  * - `safe`: Reads only; proven, not guessed.
@@ -261,6 +274,14 @@ export type OutputStream = "stdout" | "stderr" | "progress";
  * - `error`: It failed, was refused, or never ran.
  */
 export type ResultStatus = "success" | "error";
+/**
+ * What became of a file.
+ *
+ * - `created`: It was not there.
+ * - `modified`: Its content, its rights, or the whole file is another.
+ * - `deleted`: It is gone.
+ */
+export type FileChange = "created" | "modified" | "deleted";
 /**
  * Why an exchange ended.
  *
@@ -459,6 +480,11 @@ export interface Configure {
      * Whether somebody here answers what MCP servers ask of the user in the middle of a call.
      */
     inputRequests?: boolean | null;
+    /**
+     * Absolute path of the folder to work in: one that the operator allows (`project.allowed`), or the daemon's own
+     * project. Only while the session has no conversation.
+     */
+    project?: string | null;
 }
 /**
  * Payload of `session:resume`.
@@ -1083,6 +1109,10 @@ export interface Events {
      */
     "chat:tool-delta": ToolDelta;
     /**
+     * A command in the background began or ended.
+     */
+    "tool:background": BackgroundChanged;
+    /**
      * A call is settled.
      */
     "chat:tool-result": ToolOutcome;
@@ -1212,9 +1242,13 @@ export interface Ready {
      */
     onViolation: OnViolation;
     /**
-     * The folder the model works in.
+     * The folder the model works in; absent where there is none.
      */
-    project: Project;
+    project?: Project;
+    /**
+     * Why there is no project, and what to do.
+     */
+    projectError?: string;
     /**
      * What is enforced here.
      */
@@ -1281,6 +1315,10 @@ export interface Sandbox {
      * How much of Landlock the kernel has, where it is one of the layers.
      */
     landlock?: Landlock;
+    /**
+     * What commands are held to; absent from older daemons.
+     */
+    limits?: SandboxLimits;
 }
 /**
  * How much of Landlock the kernel has.
@@ -1294,6 +1332,48 @@ export interface Landlock {
      * What stays open for want of a newer kernel: `ports`, `devices`, `signals`.
      */
     missing: string[];
+}
+/**
+ * What commands are held to, and by what.
+ */
+export interface SandboxLimits {
+    /**
+     * The version of control groups in use, 1 or 2; absent where there are none.
+     */
+    cgroup?: number;
+    /**
+     * Memory, in bytes.
+     */
+    memory: SandboxLimit;
+    /**
+     * Processor time, in percent of one processor; absent where none is set.
+     */
+    cpu?: SandboxLimit;
+    /**
+     * Processes and threads.
+     */
+    processes: SandboxLimit;
+    /**
+     * Largest file, in bytes.
+     */
+    fileSize: SandboxLimit;
+    /**
+     * Why control groups do not hold all of it, for people.
+     */
+    missing?: string;
+}
+/**
+ * A limit of a command.
+ */
+export interface SandboxLimit {
+    /**
+     * How much; absent where nothing enforces it.
+     */
+    most?: number;
+    /**
+     * What enforces it: `cgroup` (all processes of a command together), `rlimit` (each by itself) or `none`.
+     */
+    by: string;
 }
 /**
  * A provider instance in `session:ready`.
@@ -1370,6 +1450,14 @@ export interface Configured {
      * Whether somebody answers what MCP servers ask of the user.
      */
     inputRequests?: boolean;
+    /**
+     * The folder the model works in; absent where there is none.
+     */
+    project?: Project;
+    /**
+     * Why there is no project, and what to do.
+     */
+    projectError?: string;
 }
 /**
  * A payload of which nothing is read.
@@ -1413,6 +1501,43 @@ export interface ConversationState {
      * Exchanges that wait, in order.
      */
     queue: MessageId[];
+    /**
+     * Commands in the background: those that run, and the last ones that have ended.
+     */
+    background?: BackgroundCommand[];
+}
+/**
+ * A command in the background of a conversation.
+ */
+export interface BackgroundCommand {
+    /**
+     * Its id.
+     */
+    id: BackgroundId;
+    /**
+     * The call that started it, by which `tool:output` has its output and `tool:cancel` ends it.
+     */
+    toolId: ToolId;
+    /**
+     * The command line, or the beginning of a long one.
+     */
+    command: string;
+    /**
+     * When it began, RFC 3339.
+     */
+    startedAt: string;
+    /**
+     * How it stands.
+     */
+    status: BackgroundStatus;
+    /**
+     * Its exit code, once it has ended by itself.
+     */
+    exitCode?: number;
+    /**
+     * The signal that ended it.
+     */
+    signal?: number;
 }
 /**
  * Payload of `chat:tool-confirm`.
@@ -1461,6 +1586,11 @@ export interface ToolConfirm {
      * Unified diff of what would be written.
      */
     preview?: string;
+    /**
+     * The host that the command wants to connect to: the call runs, and the question is for that alone. Absent where it is
+     * whether the call may run.
+     */
+    host?: string;
     /**
      * When the question lapses, RFC 3339; absent where it never does.
      */
@@ -1909,6 +2039,19 @@ export interface ToolDelta {
     stream: OutputStream;
 }
 /**
+ * Payload of `tool:background`.
+ */
+export interface BackgroundChanged {
+    /**
+     * Which conversation.
+     */
+    conversationId: ConversationId;
+    /**
+     * The command as it is now.
+     */
+    background: BackgroundCommand;
+}
+/**
  * Payload of `chat:tool-result`.
  */
 export interface ToolOutcome {
@@ -1974,6 +2117,10 @@ export interface Metadata {
      */
     expired?: boolean;
     /**
+     * The command in the background that the call started, read or ended.
+     */
+    background?: BackgroundId;
+    /**
      * The output was longer than the cap.
      */
     truncated?: boolean;
@@ -2020,6 +2167,11 @@ export interface Metadata {
      */
     settingsChanged?: string[];
     /**
+     * Which of the project's files are other than before a command, by itself or by what ran beside it. Absent where
+     * none is, and where it only reads.
+     */
+    changed?: ChangedFiles;
+    /**
      * Direct answers of a search engine, and what it has in a box beside the results.
      */
     answers?: string[];
@@ -2039,6 +2191,37 @@ export interface Metadata {
      * Largest resident set of a command in bytes.
      */
     maxRssBytes?: number;
+}
+/**
+ * Files of the project that are other than they were.
+ */
+export interface ChangedFiles {
+    /**
+     * Up to 200 of them, in the order of their paths. What ignore files leave out is not told, nor are folders such as
+     * `node_modules`.
+     */
+    files: ChangedFile[];
+    /**
+     * How many more there are.
+     */
+    more?: number;
+    /**
+     * Not all files were looked at: the project has too many, or its disk is too slow.
+     */
+    incomplete?: boolean;
+}
+/**
+ * A file that is other than it was.
+ */
+export interface ChangedFile {
+    /**
+     * Its path below the project, `/` between components.
+     */
+    path: string;
+    /**
+     * What became of it.
+     */
+    change: FileChange;
 }
 /**
  * Payload of `chat:usage`.
@@ -2600,6 +2783,10 @@ export interface ExecutionRecord {
      * What it used.
      */
     resources?: Resources;
+    /**
+     * The command that it started in the background, which may go on after the call was settled.
+     */
+    background?: BackgroundCommand;
     /**
      * When the model had made it, RFC 3339.
      */

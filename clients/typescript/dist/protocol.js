@@ -1,5 +1,5 @@
 // Made of fixtures/schema/protocol.schema.json by `npm run build`; do not edit.
-// SHA-256 of it: 66a3db319b97113b677ad82959b8eb84d1dd26cd129014eedd3e4cef3386383b
+// SHA-256 of it: c6299cf596bdddd93adf03006f79ee80958e8972fef608a1d84b1c415a2194b0
 //
 // A client ignores types, fields and values that it does not know: the daemon may add all three
 // within version 1. Only `session:ready` of a resumed socket has no `seq`.

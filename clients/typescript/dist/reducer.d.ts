@@ -1,4 +1,4 @@
-import type { ChatError, Content, Context, ServerFrame, StateName, StreamEnd, ToolConfirm, ToolInputRequest, ToolResolved } from "./protocol.js";
+import type { BackgroundCommand, ChatError, Content, Context, ServerFrame, StateName, StreamEnd, ToolConfirm, ToolInputRequest, ToolResolved } from "./protocol.js";
 /** Most characters of a call's live output that are kept; the oldest are dropped. */
 export declare const OUTPUT_CHARS: number;
 /** Text of the answer. */
@@ -74,6 +74,8 @@ export interface ConversationView {
     context?: Context;
     /** What its exchanges have cost, where the daemon knows the prices. */
     costUsd: number;
+    /** Commands in the background, in the order of their start; those that have ended are among them. */
+    background: BackgroundCommand[];
 }
 /** All that a session shows. */
 export interface View {

@@ -93,7 +93,8 @@ export function reduce(view, frame) {
         }
         case "chat:tool-delta": {
             const { chunk } = frame.payload;
-            return call(view, frame.payload, {}, (it) => ({ ...it, ...appended(it, chunk) }));
+            const of = writer(view, frame.payload);
+            return of ? call(view, of, {}, (it) => ({ ...it, ...appended(it, chunk) })) : view;
         }
         case "chat:tool-result": {
             const { toolName, status, result, durationMs, metadata } = frame.payload;
@@ -105,6 +106,15 @@ export function reduce(view, frame) {
                 durationMs,
                 ...(metadata && { metadata: metadata }),
             }));
+        }
+        case "tool:background": {
+            const { conversationId, background } = frame.payload;
+            return withConversation(view, conversationId, (it) => {
+                const at = it.background.findIndex((other) => other.id === background.id);
+                const now = it.background.slice();
+                now.splice(at < 0 ? now.length : at, at < 0 ? 0 : 1, background);
+                return { ...it, background: now };
+            });
         }
         case "chat:usage":
             return withConversation(view, frame.payload.conversationId, (it) => ({
@@ -188,6 +198,7 @@ function missed(view) {
         conversations[id] = {
             ...it,
             state: "idle",
+            background: [],
             messages: it.messages.map((one) => {
                 if (one.status === "done")
                     return one;
@@ -215,6 +226,7 @@ function withConversation(view, id, change) {
         messages: [],
         state: "idle",
         costUsd: 0,
+        background: [],
     };
     const changed = change(old);
     if (changed === old && view.conversations[id])
@@ -291,6 +303,19 @@ function extended(view, payload) {
     const approvals = view.approvals.map((open) => (open.toolId === toolId ? later(open) : open));
     return call({ ...view, approvals }, payload, {}, (it) => it.confirm ? { ...it, confirm: later(it.confirm) } : it);
 }
+/**
+ * The call that output belongs to. A command in the background writes in later exchanges than its call's; where its call
+ * is not shown, as after a gap, neither is what it writes.
+ */
+function writer(view, of) {
+    const { conversationId, toolId } = of;
+    const conversation = view.conversations[conversationId];
+    if (!conversation?.background.some((it) => it.toolId === toolId))
+        return of;
+    const its = (it) => it.type === "tool_call" && it.toolId === toolId;
+    const shown = conversation.messages.find((it) => it.role === "assistant" && it.blocks.some(its));
+    return shown && { ...of, messageId: shown.id };
+}
 function appended(it, chunk) {
     const output = it.output + chunk;
     // Cut seldom, since each cut copies.
@@ -337,8 +362,8 @@ function ended(view, end) {
 }
 function stateOf(view, payload) {
     let now = { ...view, approvals: payload.approvals, inputs: payload.inputs ?? [] };
-    for (const { conversationId, state } of payload.conversations) {
-        now = withConversation(now, conversationId, (it) => ({ ...it, state }));
+    for (const { conversationId, state, background } of payload.conversations) {
+        now = withConversation(now, conversationId, (it) => ({ ...it, state, background: background ?? [] }));
     }
     return now;
 }

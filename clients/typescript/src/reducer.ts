@@ -4,6 +4,7 @@
 // that a view may compare by `===`. Frames that it does not know leave everything as it is.
 
 import type {
+  BackgroundCommand,
   ChatError,
   Content,
   Context,
@@ -94,6 +95,8 @@ export interface ConversationView {
   context?: Context;
   /** What its exchanges have cost, where the daemon knows the prices. */
   costUsd: number;
+  /** Commands in the background, in the order of their start; those that have ended are among them. */
+  background: BackgroundCommand[];
 }
 
 /** All that a session shows. */
@@ -197,7 +200,8 @@ export function reduce(view: View, frame: ServerFrame): View {
     }
     case "chat:tool-delta": {
       const { chunk } = frame.payload;
-      return call(view, frame.payload, {}, (it) => ({ ...it, ...appended(it, chunk) }));
+      const of = writer(view, frame.payload);
+      return of ? call(view, of, {}, (it) => ({ ...it, ...appended(it, chunk) })) : view;
     }
     case "chat:tool-result": {
       const { toolName, status, result, durationMs, metadata } = frame.payload;
@@ -209,6 +213,15 @@ export function reduce(view: View, frame: ServerFrame): View {
         durationMs,
         ...(metadata && { metadata: metadata as Record<string, unknown> }),
       }));
+    }
+    case "tool:background": {
+      const { conversationId, background } = frame.payload;
+      return withConversation(view, conversationId, (it) => {
+        const at = it.background.findIndex((other) => other.id === background.id);
+        const now = it.background.slice();
+        now.splice(at < 0 ? now.length : at, at < 0 ? 0 : 1, background);
+        return { ...it, background: now };
+      });
     }
     case "chat:usage":
       return withConversation(view, frame.payload.conversationId, (it) => ({
@@ -300,6 +313,7 @@ function missed(view: View): View {
     conversations[id] = {
       ...it,
       state: "idle",
+      background: [],
       messages: it.messages.map((one) => {
         if (one.status === "done") return one;
         const { position: _, retry: __, ...rest } = one;
@@ -328,6 +342,7 @@ function withConversation(view: View, id: string, change: (it: ConversationView)
     messages: [],
     state: "idle",
     costUsd: 0,
+    background: [],
   };
   const changed = change(old);
   if (changed === old && view.conversations[id]) return view;
@@ -412,6 +427,19 @@ function extended(view: View, payload: ServerFrame<"chat:tool-extended">["payloa
   );
 }
 
+/**
+ * The call that output belongs to. A command in the background writes in later exchanges than its call's; where its call
+ * is not shown, as after a gap, neither is what it writes.
+ */
+function writer<Delta extends Of & { toolId: string }>(view: View, of: Delta): Delta | undefined {
+  const { conversationId, toolId } = of;
+  const conversation = view.conversations[conversationId];
+  if (!conversation?.background.some((it) => it.toolId === toolId)) return of;
+  const its = (it: Block): boolean => it.type === "tool_call" && it.toolId === toolId;
+  const shown = conversation.messages.find((it) => it.role === "assistant" && it.blocks.some(its));
+  return shown && { ...of, messageId: shown.id };
+}
+
 function appended(it: ToolCallBlock, chunk: string): { output: string; outputDropped: number } {
   const output = it.output + chunk;
   // Cut seldom, since each cut copies.
@@ -463,8 +491,8 @@ function ended(view: View, end: StreamEnd): View {
 
 function stateOf(view: View, payload: ServerFrame<"session:state-result">["payload"]): View {
   let now: View = { ...view, approvals: payload.approvals, inputs: payload.inputs ?? [] };
-  for (const { conversationId, state } of payload.conversations) {
-    now = withConversation(now, conversationId, (it) => ({ ...it, state }));
+  for (const { conversationId, state, background } of payload.conversations) {
+    now = withConversation(now, conversationId, (it) => ({ ...it, state, background: background ?? [] }));
   }
   return now;
 }

@@ -183,7 +183,12 @@ test("Electron's main process hands the connection on, and ends the daemon with 
 
 test("a daemon that cannot start says why", async () => {
   const { home, folder } = place();
-  await assert.rejects(startDaemon({ program, folder: join(folder, "nowhere") }), (error) => error.code === "configuration" && /nowhere/.test(error.message));
+  process.env.OUTRIGGER_SERVER__MAX_CONNECTIONS = "many";
+  try {
+    await assert.rejects(startDaemon({ program, folder }), (error) => error.code === "configuration" && /server\.max_connections/.test(error.message));
+  } finally {
+    delete process.env.OUTRIGGER_SERVER__MAX_CONNECTIONS;
+  }
   await assert.rejects(startDaemon({ program: join(home, "nothing"), folder }), /could not be started/);
   rmSync(home, { recursive: true });
 });

@@ -34,6 +34,35 @@ test("text and thinking of a turn join, those of another begin anew", () => {
   assert.equal(view.conversations.default.costUsd, 0.5);
 });
 
+test("a command in the background writes to its call, whichever exchange runs", () => {
+  const command = { id: "b1", toolId: "t1", command: "npm run dev", startedAt: "2026-11-23T12:00:00.000Z", status: "running" };
+  const output = (messageId, toolId, chunk) => frame("chat:tool-delta", { messageId, toolId, chunk, stream: "stdout" });
+  const began = [
+    start,
+    frame("chat:tool-start", { turn: 0, toolId: "t1", toolName: "bash", input: { command: "npm run dev", background: true } }),
+    frame("tool:background", { background: command }),
+    output("m1", "t1", "a\n"),
+    frame("chat:tool-result", { toolId: "t1", toolName: "bash", status: "success", result: "[b1 is running]", durationMs: 3 }),
+    end,
+    frame("chat:stream-start", { messageId: "m2", provider: "p", model: "m" }),
+    output("m2", "t1", "b\n"),
+  ];
+  const view = reduceAll(emptyView(), began);
+  assert.equal(messages(view).length, 2);
+  assert.equal(messages(view)[0].blocks[0].output, "a\nb\n");
+  assert.deepEqual(messages(view)[1].blocks, []);
+  const ended = { ...command, status: "exited", exitCode: 1 };
+  const after = reduce(view, frame("tool:background", { background: ended }));
+  assert.deepEqual(after.conversations.default.background, [ended]);
+  // After a gap its call may not be shown; then neither is what it writes.
+  const gap = { type: "session:error", seq: ++seq, timestamp: "", payload: { code: "replay_gap", message: "lost" } };
+  const resynced = reduceAll(emptyView(), [gap, frame("tool:background", { background: command }), output("m2", "t1", "c\n")]);
+  assert.deepEqual(resynced.conversations.default.messages, []);
+  const state = { conversationId: "default", state: "idle", queue: [], background: [ended] };
+  const asked = reduce(view, { type: "session:state-result", seq: ++seq, timestamp: "", payload: { conversations: [state], approvals: [] } });
+  assert.deepEqual(asked.conversations.default.background, [ended]);
+});
+
 test("a call goes from its input to its result", () => {
   const steps = [
     [start, () => {}],
