@@ -16,7 +16,7 @@ use outrigger::process::EnvironmentBlock;
 use outrigger::ready::{Fatal, exit};
 use outrigger::sandbox::Mode;
 use outrigger::sandbox::environment::is_secret;
-use outrigger::telemetry::{self, Redactor};
+use outrigger::telemetry::{self, LogGuard, Redactor};
 use outrigger::{chat, commands, lifecycle, process};
 use secrecy::SecretString;
 use tokio_util::sync::CancellationToken;
@@ -64,7 +64,9 @@ fn misused(error: &clap::Error) -> ExitCode {
 }
 
 fn serve(arguments: &ServeArguments, block: EnvironmentBlock) -> ExitCode {
-    match start(arguments, block) {
+    // Ends after the last line, which says why the daemon did not go on.
+    let mut log = None;
+    match start(arguments, block, &mut log) {
         Ok(()) => ExitCode::from(exit::OK),
         Err(fatal) => {
             fatal.tell();
@@ -73,7 +75,11 @@ fn serve(arguments: &ServeArguments, block: EnvironmentBlock) -> ExitCode {
     }
 }
 
-fn start(arguments: &ServeArguments, block: EnvironmentBlock) -> Result<(), Fatal> {
+fn start(
+    arguments: &ServeArguments,
+    block: EnvironmentBlock,
+    log: &mut Option<LogGuard>,
+) -> Result<(), Fatal> {
     let mut sources = Sources::of_process();
     arguments.apply(&mut sources);
     let loaded = load(&sources).map_err(|errors| {
@@ -85,8 +91,9 @@ fn start(arguments: &ServeArguments, block: EnvironmentBlock) -> Result<(), Fata
     let redactor = Redactor::default();
     let level = std::env::var("RUST_LOG").unwrap_or_else(|_| loaded.config.log.level.clone());
     let format = loaded.config.log.format;
-    let _log = telemetry::init(&level, format, redactor.clone())
+    let begun = telemetry::init(&level, format, redactor.clone())
         .map_err(|error| Fatal::configuration(error.to_string(), "change log.level or RUST_LOG"))?;
+    *log = Some(begun);
     for warning in &loaded.warnings {
         tracing::warn!("{warning}");
     }
