@@ -1,6 +1,11 @@
-//! The daemon's own process: nothing of it is to be read by others, dumped to disk or preloaded; and what it may write.
+//! The daemon's own process: nothing of it is to be read by others, dumped to disk or preloaded; what it may write and open.
 
 use std::path::Path;
+
+/// How many files the daemon may have open, where its user may have as many: sockets of clients, providers and commands, and
+/// folders of projects. Many systems begin with 1,024. Commands have a limit of their own.
+#[cfg(target_os = "linux")]
+const OPEN_FILES: u64 = 65_536;
 
 /// Keeps other processes of the same user out of this one's memory and environment, and core dumps off.
 ///
@@ -8,7 +13,9 @@ use std::path::Path;
 /// daemon works without.
 #[cfg(target_os = "linux")]
 pub fn harden() -> EnvironmentBlock {
-    use rustix::process::{DumpableBehavior, Resource, Rlimit, set_dumpable_behavior, setrlimit};
+    use rustix::process::{
+        DumpableBehavior, Resource, Rlimit, getrlimit, set_dumpable_behavior, setrlimit,
+    };
 
     let none = Rlimit {
         current: Some(0),
@@ -19,6 +26,17 @@ pub fn harden() -> EnvironmentBlock {
     // Refused only to a process that is confined already.
     let _ = setrlimit(Resource::Core, none);
     let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
+    let files = getrlimit(Resource::Nofile);
+    let wanted = files
+        .maximum
+        .map_or(OPEN_FILES, |most| most.min(OPEN_FILES));
+    if files.current.is_some_and(|current| current < wanted) {
+        let more = Rlimit {
+            current: Some(wanted),
+            ..files
+        };
+        let _ = setrlimit(Resource::Nofile, more);
+    }
     block
 }
 

@@ -2,30 +2,33 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
-/// Returns whether an address belongs to no private network: neither RFC 1918's nor a provider's own (RFC 6598), nor IPv6's unique
-/// local ones, also where an IPv6 address only wraps such a one (NAT64, 6to4).
+/// Returns the IPv4 address that an IPv6 one only wraps (as IPv4-mapped ones do, NAT64 and 6to4), and else the address itself.
+pub(crate) fn unwrapped(address: IpAddr) -> IpAddr {
+    let address = address.to_canonical();
+    let IpAddr::V6(v6) = address else {
+        return address;
+    };
+    match v6.segments() {
+        [0x64, 0xff9b, .., high, low] | [0x2002, high, low, ..] => {
+            Ipv4Addr::from((u32::from(high) << 16) | u32::from(low)).into()
+        }
+        _ => address,
+    }
+}
+
+/// Returns whether an address may be anybody's: neither this machine's or its link's, nor one of a private network (RFC 1918, a
+/// provider's own of RFC 6598, IPv6's unique local ones), also where an IPv6 address only wraps such a one.
 pub fn is_public(address: IpAddr) -> bool {
-    match address.to_canonical() {
+    match unwrapped(address) {
         IpAddr::V4(it) => {
             let [first, second, ..] = it.octets();
             let is_shared = first == 100 && (64..128).contains(&second);
-            !it.is_private() && !is_shared
+            let is_here = it.is_loopback() || it.is_link_local() || it.is_unspecified();
+            !it.is_private() && !is_shared && !is_here
         }
         IpAddr::V6(it) => {
-            let wrapped = match it.segments() {
-                [0x64, 0xff9b, .., high, low] => Some((high, low)),
-                [0x2002, high, low, ..] => Some((high, low)),
-                _ => None,
-            };
-            let wrapped =
-                wrapped.map(|(high, low)| Ipv4Addr::from((u32::from(high) << 16) | u32::from(low)));
-            let is_wrapped_safe = wrapped.is_none_or(|it| {
-                is_public(it.into())
-                    && !it.is_loopback()
-                    && !it.is_link_local()
-                    && !it.is_unspecified()
-            });
-            !it.is_unique_local() && is_wrapped_safe
+            let is_here = it.is_loopback() || it.is_unicast_link_local() || it.is_unspecified();
+            !it.is_unique_local() && !is_here
         }
     }
 }
@@ -47,6 +50,12 @@ mod tests {
             ("192.168.1.1", false),
             ("2001:db8::1", true),
             ("fd00::1", false),
+            ("fe80::1", false),
+            ("::1", false),
+            ("::", false),
+            ("127.0.0.1", false),
+            ("169.254.169.254", false),
+            ("0.0.0.0", false),
             ("::ffff:10.0.0.1", false),
             ("64:ff9b::10.0.0.1", false),
             ("64:ff9b::127.0.0.1", false),

@@ -57,6 +57,9 @@ pub(crate) const DNS: u16 = 53;
 /// Most connections of a pod at a time; a further one fails.
 const MAX_CONNECTIONS: usize = 256;
 
+/// Most names of a pod that are looked up at a time; a further one waits. Each takes a thread, and may take it for long.
+const MAX_LOOKUPS: usize = 16;
+
 /// Most bytes of a connection that wait to be passed on, in each direction.
 const BUFFER: usize = 64 * 1024;
 
@@ -89,6 +92,7 @@ struct Shared {
     awaited: Mutex<HashMap<SocketAddr, Outside>>,
     names: Arc<Names>,
     connections: Arc<Semaphore>,
+    lookups: Arc<Semaphore>,
     end: CancellationToken,
 }
 
@@ -135,6 +139,7 @@ impl Gateway {
             awaited: Mutex::default(),
             names: Arc::default(),
             connections: Arc::new(Semaphore::new(MAX_CONNECTIONS)),
+            lookups: Arc::new(Semaphore::new(MAX_LOOKUPS)),
             end: CancellationToken::new(),
         });
         for (_, listener) in [Some(relay), relay6].into_iter().flatten() {
@@ -230,11 +235,10 @@ impl Shared {
             }
             (_, _, relay) => relay,
         };
-        // Held until its address is known: it may be accepted before.
-        let mut awaited = self.awaited.lock();
-        connect_soon(socket, relay)?;
-        awaited.insert(address_of(socket)?, outside);
-        Ok(())
+        // Its address has to be known before it is accepted. Connecting may take a moment, for which no lock is held.
+        let from = bind(socket, relay)?;
+        self.awaited.lock().insert(from, outside);
+        connect_soon(socket, relay).inspect_err(|_| drop(self.awaited.lock().remove(&from)))
     }
 
     /// Closes connections outside that nobody took up: a command may say that its first bytes come with the connection,
@@ -271,9 +275,19 @@ fn connect_soon(socket: &OwnedFd, to: SocketAddr) -> io::Result<()> {
     Ok(connected?)
 }
 
-fn address_of(socket: &OwnedFd) -> io::Result<SocketAddr> {
-    let address = rustix::net::getsockname(socket)?;
-    Ok(canonical(SocketAddr::try_from(address)?))
+/// Gives a socket an address of its own on loopback, where the command gave it none, and returns it as the relay sees it.
+fn bind(socket: &OwnedFd, relay: SocketAddr) -> io::Result<SocketAddr> {
+    match rustix::net::bind(socket, &SocketAddr::new(relay.ip(), 0)) {
+        // It has one.
+        Ok(()) | Err(Errno::INVAL) => {}
+        Err(error) => return Err(error.into()),
+    }
+    let address = SocketAddr::try_from(rustix::net::getsockname(socket)?)?;
+    let ip = match address.ip().to_canonical() {
+        ip if ip.is_unspecified() => relay.ip().to_canonical(),
+        ip => ip,
+    };
+    Ok(SocketAddr::new(ip, address.port()))
 }
 
 /// The same address, an IPv4 one where it is written as IPv6.
@@ -326,7 +340,8 @@ impl Caller {
             return Ok(None);
         };
         let host = self.host(wanted.to.ip());
-        let targets = self.rules.targets(host, wanted.to.port()).await?;
+        let port = wanted.to.port();
+        let targets = self.rules.targets(host, port, &self.shared.lookups).await?;
         self.shared.sweep();
         let place = Arc::clone(&self.shared.connections).try_acquire_owned();
         let place = place.map_err(|_| Errno::NOBUFS)?;

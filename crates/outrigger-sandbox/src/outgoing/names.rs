@@ -143,10 +143,10 @@ fn normalized(name: &Name<'_>) -> Option<String> {
 }
 
 /// The file that says who looks names up.
-const RESOLVER: &str = "/etc/resolv.conf";
+pub(crate) const RESOLVER: &str = "/etc/resolv.conf";
 
 /// Returns what the resolver's file says to a command: the relay, and else what it says to everybody. No name is completed,
-/// for the first try would be taken.
+/// for the first try would be taken. Does file I/O.
 pub(crate) fn resolver() -> String {
     resolver_of(&fs::read_to_string(RESOLVER).unwrap_or_default())
 }

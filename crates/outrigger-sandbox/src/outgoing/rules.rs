@@ -2,12 +2,13 @@
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
 
 use rustix::io::Errno;
 use tokio::net::lookup_host;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Semaphore, mpsc, oneshot};
 
-use crate::addresses::is_public;
+use crate::addresses::{is_public, unwrapped};
 use crate::command::{Host, HostQuestion, Ports};
 
 /// What one command may connect to: ports, and hosts where somebody decides about them.
@@ -31,8 +32,14 @@ impl Rules {
         }
     }
 
-    /// Returns the addresses that may be connected to; `host` is what the command named. An error says why there are none.
-    pub(super) async fn targets(&self, host: Host, port: u16) -> io::Result<Vec<SocketAddr>> {
+    /// Returns the addresses that may be connected to; `host` is what the command named, and a name takes one of the places
+    /// of `lookups`. An error says why there are none.
+    pub(super) async fn targets(
+        &self,
+        host: Host,
+        port: u16,
+        lookups: &Arc<Semaphore>,
+    ) -> io::Result<Vec<SocketAddr>> {
         if !self.allow_port(port) {
             return Err(Errno::ACCESS.into());
         }
@@ -40,12 +47,11 @@ impl Rules {
         let targets: Vec<SocketAddr> = match host {
             Host::Address(address) => vec![(address, port).into()],
             Host::Name(name) => {
-                let found = lookup_host((name, port)).await;
-                let found = found.map_err(|_| Errno::HOSTUNREACH)?;
+                let found = look_up(name, port, Arc::clone(lookups)).await;
+                let mut found = found.map_err(|_| Errno::HOSTUNREACH)?;
                 let may_be_private = self.hosts.is_none();
+                found.retain(|to| may_be_private || is_public(to.ip()));
                 found
-                    .filter(|to| may_be_private || is_public(to.ip()))
-                    .collect()
             }
         };
         let targets: Vec<_> = targets.into_iter().filter(|to| is_elsewhere(*to)).collect();
@@ -78,9 +84,36 @@ impl Rules {
     }
 }
 
-/// Whether an address may be another machine's. Link-local ones are refused: at 169.254.169.254 clouds hand out keys.
+/// Looks a name up. Its place is taken until the system's resolver is done, also when nobody waits any more: no thread can
+/// be taken from that.
+async fn look_up(name: String, port: u16, lookups: Arc<Semaphore>) -> io::Result<Vec<SocketAddr>> {
+    let place = lookups.acquire_owned().await.map_err(io::Error::other)?;
+    let looking = tokio::spawn(async move {
+        let found = lookup_host((name, port)).await;
+        drop(place);
+        found.map(Vec::from_iter)
+    });
+    looking.await.map_err(io::Error::other)?
+}
+
+/// Where clouds hand out keys to whoever asks from the machine, besides the link-local 169.254.169.254.
+const METADATA: [IpAddr; 5] = [
+    // Alibaba Cloud.
+    IpAddr::V4(Ipv4Addr::new(100, 100, 100, 200)),
+    // Azure.
+    IpAddr::V4(Ipv4Addr::new(168, 63, 129, 16)),
+    // Oracle Cloud.
+    IpAddr::V4(Ipv4Addr::new(192, 0, 0, 192)),
+    // Amazon.
+    IpAddr::V6(Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254)),
+    // Google.
+    IpAddr::V6(Ipv6Addr::new(0xfd20, 0xce, 0, 0, 0, 0, 0, 0x254)),
+];
+
+/// Whether an address may be another machine's, and not its provider's own, also where IPv6 only wraps it.
 fn is_elsewhere(to: SocketAddr) -> bool {
-    let is_here = match to.ip().to_canonical() {
+    let ip = unwrapped(to.ip());
+    let is_here = match ip {
         IpAddr::V4(it) => {
             // 0.0.0.0/8 is "this network".
             let is_this = it.octets()[0] == 0;
@@ -88,7 +121,7 @@ fn is_elsewhere(to: SocketAddr) -> bool {
         }
         IpAddr::V6(it) => it.is_loopback() || it.is_unspecified() || it.is_unicast_link_local(),
     };
-    !is_here && !to.ip().to_canonical().is_multicast() && !is_own(to)
+    !is_here && !ip.is_multicast() && !METADATA.contains(&ip) && !is_own(to)
 }
 
 /// Whether an address is one of this machine's: what is sent there would come from there. Nothing is sent.
@@ -97,9 +130,18 @@ fn is_own(to: SocketAddr) -> bool {
         SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
         SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
     };
-    let socket = std::net::UdpSocket::bind(any);
-    let from = socket.and_then(|it| it.connect(to).and_then(|()| it.local_addr()));
-    from.is_ok_and(|from| from.ip() == to.ip())
+    match std::net::UdpSocket::bind(any) {
+        // Without a route it leads nowhere.
+        Ok(socket) => socket
+            .connect(to)
+            .and_then(|()| socket.local_addr())
+            .is_ok_and(|from| from.ip() == to.ip()),
+        // There are no such addresses here. For want of a descriptor nobody knows.
+        Err(error) => !matches!(
+            Errno::from_io_error(&error),
+            Some(Errno::AFNOSUPPORT | Errno::ADDRNOTAVAIL)
+        ),
+    }
 }
 
 #[cfg(test)]
@@ -109,6 +151,10 @@ mod tests {
     fn host(text: &str) -> Host {
         text.parse()
             .map_or_else(|_| Host::Name(text.to_owned()), Host::Address)
+    }
+
+    fn lookups() -> Arc<Semaphore> {
+        Arc::new(Semaphore::new(1))
     }
 
     #[tokio::test]
@@ -133,14 +179,24 @@ mod tests {
             ("[ff02::1]:443", false),
             ("[::ffff:127.0.0.1]:443", false),
             ("[::ffff:169.254.169.254]:443", false),
+            ("[64:ff9b::169.254.169.254]:443", false),
+            ("[64:ff9b::127.0.0.1]:443", false),
+            ("100.100.100.200:443", false),
+            ("100.100.100.201:443", true),
+            ("168.63.129.16:443", false),
+            ("192.0.0.192:443", false),
+            ("[fd00:ec2::254]:443", false),
+            ("[fd20:ce::254]:443", false),
+            ("[2002:c000:c0::1]:443", false),
         ] {
             let to: SocketAddr = to.parse().unwrap();
-            let targets = rules.targets(Host::Address(to.ip()), to.port()).await;
+            let host = Host::Address(to.ip());
+            let targets = rules.targets(host, to.port(), &lookups()).await;
             assert_eq!(targets.ok(), allowed.then(|| vec![to]), "{to}");
         }
         for (own_port, allowed) in [(None, true), (Some(9), false)] {
             let rules = Rules::new(Ports::Any, own_port, None);
-            let targets = rules.targets(host("203.0.113.7"), 9).await;
+            let targets = rules.targets(host("203.0.113.7"), 9, &lookups()).await;
             assert_eq!(targets.is_ok(), allowed);
         }
     }
@@ -165,7 +221,7 @@ mod tests {
             // Leads to this machine, whoever allowed it.
             ("localhost", 443, false),
         ] {
-            let targets = rules.targets(host(to), port).await;
+            let targets = rules.targets(host(to), port, &lookups()).await;
             assert_eq!(targets.is_ok(), allowed, "{to} {targets:?}");
         }
         drop(rules);
@@ -178,6 +234,21 @@ mod tests {
         let (hosts, questions) = mpsc::channel(1);
         drop(questions);
         let rules = Rules::new(Ports::Any, None, Some(hosts));
-        assert!(rules.targets(host("203.0.113.7"), 443).await.is_err());
+        let targets = rules.targets(host("203.0.113.7"), 443, &lookups()).await;
+        assert!(targets.is_err());
+    }
+
+    #[tokio::test]
+    async fn a_name_waits_until_others_are_looked_up() {
+        let rules = Rules::new(Ports::Any, None, None);
+        let lookups = lookups();
+        let place = Arc::clone(&lookups).try_acquire_owned().unwrap();
+        let mut looking = std::pin::pin!(rules.targets(host("localhost"), 443, &lookups));
+        assert!(futures::poll!(looking.as_mut()).is_pending());
+        drop(place);
+        // It leads here, but it was looked up.
+        let error = looking.await.unwrap_err();
+        assert_eq!(Errno::from_io_error(&error), Some(Errno::ACCESS));
+        assert_eq!(lookups.available_permits(), 1);
     }
 }

@@ -91,6 +91,7 @@ pub(crate) async fn spawn(
         None => private_tmp(shared, command, mode).map_err(SpawnError::Helper)?,
     };
     let mut policy = policy(shared, command, mode, private_tmp.clone());
+    resolve(&mut policy).await;
     if let Some(folders) = folders {
         share(&mut policy, folders);
     }
@@ -333,13 +334,6 @@ fn policy(shared: &Shared, command: &Command, mode: Mode, private_tmp: Option<Pa
     {
         ports.retain(|port| Some(port) != shared.own_port.get());
     }
-    // Where the file of the resolver really is, below `/run` on many systems.
-    let resolver = match command.network {
-        Network::Off => None,
-        Network::Outgoing(_) | Network::Host(_) => fs::canonicalize("/etc/resolv.conf").ok(),
-    };
-    command.read_only.extend(resolver.clone());
-    let resolver = resolver.filter(|_| matches!(command.network, Network::Outgoing(_)));
     // Asked in the daemon, not in the helper.
     command.hosts = None;
     Policy {
@@ -351,12 +345,31 @@ fn policy(shared: &Shared, command: &Command, mode: Mode, private_tmp: Option<Pa
         joins_pod: false,
         has_pod_mounts: false,
         caches: Vec::new(),
-        resolver: resolver.map(|path| (path, names::resolver())),
+        resolver: None,
         pins: Vec::new(),
         private_tmp,
         private_bytes: shared.settings.private_bytes,
         landlock: shared.settings.landlock,
     }
+}
+
+/// Lets a command with the network read the resolver's file, which is below `/run` on many systems, and says what is in it
+/// where the daemon looks names up.
+async fn resolve(policy: &mut Policy) {
+    let command = &mut policy.command;
+    if command.network == Network::Off {
+        return;
+    }
+    let look = || {
+        let path = fs::canonicalize(names::RESOLVER).ok()?;
+        Some((path, names::resolver()))
+    };
+    let resolver = tokio::task::spawn_blocking(look).await.ok().flatten();
+    command
+        .read_only
+        .extend(resolver.iter().map(|(path, _)| path.clone()));
+    let is_ours = matches!(command.network, Network::Outgoing(_));
+    policy.resolver = resolver.filter(|_| is_ours);
 }
 
 /// Gives a command the folders of its pod: at the places that they stand for in full mode, by their own paths below it.

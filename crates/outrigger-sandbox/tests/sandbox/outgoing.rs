@@ -14,7 +14,7 @@ use crate::support::{World, is_own_process, own_process, run};
 /// Brings loopback up, has packets for two networks come back to this machine, one of them as if from elsewhere, and goes on
 /// as another program.
 const OTHER_MACHINES: &str = r#"
-use Socket;
+use Socket qw(:DEFAULT inet_pton);
 socket(my $s, PF_INET, SOCK_DGRAM, 0) or die $!;
 my $up = pack("a16sx22", "lo", 0x41);
 ioctl($s, 0x8914, $up) or die $!;
@@ -23,6 +23,15 @@ sub route {
     my $attributes = pack("SSa4 SSl", 8, 1, inet_aton($network), 8, 4, 1);
     $attributes .= pack("SSa4", 8, 7, inet_aton($from)) if $from;
     my $body = pack("CCCCCCCCL", 2, 24, 0, 0, 255, 4, 254, 2, 0) . $attributes;
+    add($body);
+}
+sub route6 {
+    my ($network) = @_;
+    my $attributes = pack("SSa16 SSl SSa16", 20, 1, inet_pton(AF_INET6, $network), 8, 4, 1, 20, 7, inet_pton(AF_INET6, "::1"));
+    add(pack("CCCCCCCCL", 10, 32, 0, 0, 255, 4, 0, 2, 0) . $attributes);
+}
+sub add {
+    my ($body) = @_;
     socket(my $n, 16, SOCK_RAW, 0) or die $!;
     send($n, pack("LSSLL", 16 + length $body, 24, 0x405, 1, 0) . $body, 0) or die $!;
     recv($n, my $answer, 4096, 0);
@@ -32,6 +41,7 @@ sub route {
 route("203.0.113.0", "127.0.0.1");
 route("198.51.100.0");
 route("10.0.0.0", "127.0.0.1");
+route6("2001:db8::") if -e "/proc/net/if_inet6";
 exec @ARGV or die $!;
 "#;
 
@@ -157,6 +167,8 @@ fn connections_out_are_made_where_they_may_be() {
         let (host, own) = (shouting("127.0.0.1:0"), shouting("198.51.100.7:0"));
         let ports = || Network::Outgoing(Ports::Only(vec![port, host, own]));
         let perl = format!("perl -MIO::Socket::IP -e 'my $s = IO::Socket::IP->new(PeerHost => \"203.0.113.7\", PeerPort => {port}, Timeout => 20) or die $@; print $s \"slow\\n\"; print scalar <$s>'");
+        // A socket that has an address already.
+        let bound = format!("perl -MIO::Socket::INET -e 'my $s = IO::Socket::INET->new(LocalPort => 4711, PeerAddr => \"203.0.113.7\", PeerPort => {port}) or die $@; print $s \"bound\\n\"; print scalar <$s>'");
         let local = "perl -MIO::Socket::INET -e 'my $s = IO::Socket::INET->new(Listen => 1, LocalAddr => \"127.0.0.1:0\"); IO::Socket::INET->new(PeerAddr => \"127.0.0.1\", PeerPort => $s->sockport) and print \"local\"'";
         let unix = "perl -MIO::Socket::UNIX -e 'my $s = IO::Socket::UNIX->new(Listen => 1, Local => \"/tmp/s\"); IO::Socket::UNIX->new(Peer => \"/tmp/s\") and print \"unix\"'";
         for (line, expected) in [
@@ -166,6 +178,7 @@ fn connections_out_are_made_where_they_may_be() {
             (perl, "SLOW\n"),
             (local.to_owned(), "local"),
             (unix.to_owned(), "unix"),
+            (bound, "BOUND\n"),
             (format!("{SAY} say 203.0.113.7 {other} hello"), "Permission denied"),
             (format!("{SAY} say 127.0.0.1 {host} hello"), "Connection refused"),
             (format!("{SAY} say 198.51.100.7 {own} hello"), "Permission denied"),
@@ -175,6 +188,15 @@ fn connections_out_are_made_where_they_may_be() {
             assert!(said.contains(expected), "{line}: {said}");
         }
         assert!(names.lock().unwrap().contains(&"shop.example".to_owned()), "{names:?}");
+        if std::path::Path::new("/proc/net/if_inet6").exists() {
+            let six = shouting("[::]:0");
+            let line = format!("{SAY} say 2001:db8::7 {six} six; say ::1 {six} hello");
+            let command = with(&world, &pod, Network::Outgoing(Ports::Only(vec![six])), &line);
+            let said = output(&sandbox, &command).await;
+            assert!(said.starts_with("SIX\n") && said.contains("refused"), "{said}");
+        } else {
+            eprintln!("*** SKIPPED: connections out over IPv6: the kernel has none ***");
+        }
         // Any port.
         let line = format!("{SAY} say 203.0.113.7 {other} any");
         let any = with(&world, &pod, Network::Outgoing(Ports::Any), &line);
