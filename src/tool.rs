@@ -278,6 +278,16 @@ pub struct Registry {
     tools: parking_lot::RwLock<Arc<ToolSet>>,
     /// Whose tools there are besides.
     shared: Option<Arc<Self>>,
+    /// Both, as they were put together last; held likewise.
+    merged: parking_lot::RwLock<Merged>,
+}
+
+/// The tools of a registry and of another one, and both together.
+#[derive(Clone, Default)]
+struct Merged {
+    own: Arc<ToolSet>,
+    shared: Arc<ToolSet>,
+    all: Arc<ToolSet>,
 }
 
 /// The tools of one moment, by name and so in a stable order.
@@ -305,12 +315,23 @@ impl Registry {
         let Some(shared) = &self.shared else {
             return own;
         };
-        let mut all = ToolSet::clone(&shared.snapshot());
-        all.extend(
-            own.iter()
-                .map(|(name, tool)| (name.clone(), Arc::clone(tool))),
-        );
-        Arc::new(all)
+        let shared = shared.snapshot();
+        {
+            let merged = self.merged.read();
+            if Arc::ptr_eq(&merged.own, &own) && Arc::ptr_eq(&merged.shared, &shared) {
+                return Arc::clone(&merged.all);
+            }
+        }
+        let mut all = ToolSet::clone(&shared);
+        let tools = own.iter();
+        all.extend(tools.map(|(name, tool)| (name.clone(), Arc::clone(tool))));
+        let all = Arc::new(all);
+        *self.merged.write() = Merged {
+            own,
+            shared,
+            all: Arc::clone(&all),
+        };
+        all
     }
 
     /// Replaces all tools of one origin. A name that another origin has stays the other's.

@@ -10,6 +10,8 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
 use serde::de::{Deserializer, Error};
 
+use crate::sandbox::Ports;
+
 pub use managers::{Managers, manager_hosts};
 
 /// Most characters of a name, by RFC 1035.
@@ -136,6 +138,16 @@ pub enum PortList {
     Any,
     /// These.
     Only(Vec<u16>),
+}
+
+impl PortList {
+    /// Returns them as the sandbox takes them.
+    pub fn of_commands(&self) -> Ports {
+        match self {
+            Self::Any => Ports::Any,
+            Self::Only(ports) => Ports::Only(ports.clone()),
+        }
+    }
 }
 
 impl<'de> Deserialize<'de> for PortList {

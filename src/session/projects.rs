@@ -35,13 +35,13 @@ impl Daemon {
     }
 
     async fn open(&self, named: &str) -> Result<Arc<Workspace>, SessionError> {
-        let Ok(permit) = Arc::clone(&self.side_requests).try_acquire_owned() else {
-            let message = "too many requests at once; name the project again";
+        let Some(place) = self.workspaces.place_to_open() else {
+            let message = "field `project`: too many folders are being opened; name it again";
             return Err(SessionError::new(SessionCode::RateLimited, message));
         };
         let (workspaces, folder) = (Arc::clone(&self.workspaces), named.to_owned());
         let opening = tokio::task::spawn_blocking(move || {
-            let _until_done = permit;
+            let _until_done = place;
             workspaces.open(&folder)
         });
         match tokio::time::timeout(OPENING, opening).await {

@@ -15,7 +15,7 @@ use super::file_search::file_search;
 use super::file_write::file_write;
 use super::git::git;
 use super::web_search::web_search;
-use crate::config::ToolsConfig;
+use crate::config::{CustomToolConfig, ToolsConfig};
 use crate::http::Clients;
 use crate::message::BASH;
 use crate::notices::Notices;
@@ -49,11 +49,10 @@ pub fn of_project(
         Arc::new(bash(exec.clone(), config.bash.clone(), home())),
         Arc::new(git(exec.clone(), config.bash.clone(), home())),
     ];
-    let parallel = config.bash.parallel;
-    let own = config
-        .custom
-        .iter()
-        .map(|tool| -> Arc<dyn Tool> { Arc::new(custom(exec.clone(), tool.clone(), parallel)) });
+    let own = |tool: &CustomToolConfig| -> Arc<dyn Tool> {
+        Arc::new(custom(exec.clone(), tool.clone(), &config.bash))
+    };
+    let own = config.custom.iter().map(own);
     let with_bash: [Arc<dyn Tool>; 2] = background::tools::tools(config.output_cap).map(Arc::from);
     let has_bash = !config.disabled.iter().any(|disabled| disabled == BASH);
     let with_bash = with_bash.into_iter().filter(|_| has_bash);

@@ -12,9 +12,9 @@ use super::program::{Effect, ProgramCall};
 use super::typed::Typed;
 use super::{Facts, Refusal, RememberKey, Tool};
 use crate::config::template::{Piece, pieces, variable};
-use crate::config::{CustomCommand, CustomToolConfig};
+use crate::config::{BashConfig, CustomCommand, CustomToolConfig};
 use crate::message::{ToolCategory, ToolSpec};
-use crate::sandbox::{DEFAULT_PORTS, Network, Ports};
+use crate::sandbox::Network;
 
 /// The longest text of one input, in bytes: the system takes no longer argument or variable.
 const MAX_INPUT: usize = 100 * 1024;
@@ -25,8 +25,9 @@ const MAX_ITEMS: usize = 1_000;
 /// What reads the operator's line.
 const SHELL: [&str; 3] = ["/bin/sh", "-c", "--"];
 
-/// Makes the tool of a checked configuration; `parallel` is whether commands run side by side.
-pub fn custom(exec: Exec, config: CustomToolConfig, parallel: bool) -> impl Tool {
+/// Makes the tool of a checked configuration; `bash` says what holds for all commands.
+pub fn custom(exec: Exec, config: CustomToolConfig, bash: &BashConfig) -> impl Tool + use<> {
+    let (ports, parallel) = (bash.ports.of_commands(), bash.parallel);
     let spec = ToolSpec {
         name: config.name.clone(),
         description: config.description.clone(),
@@ -42,7 +43,7 @@ pub fn custom(exec: Exec, config: CustomToolConfig, parallel: bool) -> impl Tool
         })?;
         let remember = Some(RememberKey::Tool(name.clone()));
         let network = match config.network {
-            true => Network::Outgoing(Ports::Only(DEFAULT_PORTS.to_vec())),
+            true => Network::Outgoing(ports.clone()),
             false => Network::Off,
         };
         let mut command = exec.command(&filled.program, filled.args, network);

@@ -10,10 +10,10 @@ use super::hosts::HostList;
 use super::secrets::SECRETS;
 use super::{Claim, Facts, Output, Prepared, Refusal, Run, Violation};
 use crate::classifier::{Classification, Finding, Surroundings};
-use crate::config::{BashConfig, NetworkPolicy, PortList};
+use crate::config::{BashConfig, NetworkPolicy};
 use crate::message::DangerLevel;
 use crate::sandbox::paths::RootName;
-use crate::sandbox::{Command, Network, Ports};
+use crate::sandbox::{Command, Network};
 
 /// A call that runs one program in the project's folder.
 pub(super) struct ProgramCall {
@@ -57,10 +57,7 @@ impl Prepared for ProgramCall {
     fn claims(&self) -> Vec<Claim> {
         match self.effect {
             Effect::Changes => {
-                let roots = self.exec.roots();
-                let tree = [RootName::Project, RootName::Central];
-                let tree = tree.map(|root| roots.identity(root, "")).to_vec();
-                vec![Claim::WriteTree(tree)]
+                vec![Claim::WriteTree(self.exec.roots().changeable())]
             }
             Effect::Reads | Effect::ChangesBesideOthers => Vec::new(),
         }
@@ -147,12 +144,8 @@ impl Commands {
     }
 
     fn network(&self, has_network: bool) -> Network {
-        let ports = match &self.config.ports {
-            PortList::Any => Ports::Any,
-            PortList::Only(ports) => Ports::Only(ports.clone()),
-        };
         match has_network {
-            true => Network::Outgoing(ports),
+            true => Network::Outgoing(self.config.ports.of_commands()),
             false => Network::Off,
         }
     }

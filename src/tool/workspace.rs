@@ -11,6 +11,7 @@ use std::sync::{Arc, Weak};
 use data_encoding::HEXLOWER;
 use parking_lot::Mutex;
 use sha2::{Digest as _, Sha256};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::exec::Exec;
 use super::{Registry, core};
@@ -22,6 +23,9 @@ use crate::sandbox::{self, Sandbox};
 /// The most projects, besides the daemon's own, that sessions work in at once: each holds open folders, and remembers
 /// what its tree hides.
 const MAX_WORKSPACES: usize = 64;
+
+/// The most folders that are opened at a time: a file system that hangs holds a thread for as long as it does.
+const MAX_OPENING: usize = 8;
 
 /// The most of a folder's name in that of its central storage, in characters: with the digest it is one part of a path.
 const MAX_NAME_CHARS: usize = 40;
@@ -81,6 +85,7 @@ pub struct Workspaces {
     everywhere: Arc<Registry>,
     /// Those besides the daemon's own, as long as sessions use them; held for a look at them.
     others: Mutex<Vec<Weak<Workspace>>>,
+    opening: Arc<Semaphore>,
 }
 
 impl Workspace {
@@ -135,6 +140,7 @@ impl Workspaces {
             own: Arc::new(own),
             everywhere,
             others: Mutex::default(),
+            opening: Arc::new(Semaphore::new(MAX_OPENING)),
         }
     }
 
@@ -146,6 +152,11 @@ impl Workspaces {
     /// Returns the tools that need no project.
     pub fn everywhere(&self) -> &Arc<Registry> {
         &self.everywhere
+    }
+
+    /// Returns a place for [`open`](Self::open), to be held until that is done; `None` where too many are being opened.
+    pub fn place_to_open(&self) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.opening).try_acquire_owned().ok()
     }
 
     /// Opens the project that a client names by its absolute path. Looks at files; to be called within a runtime.
@@ -275,20 +286,12 @@ impl Common {
                 project.root.display()
             )));
         }
-        let temporary = sandbox::Settings::new(None).off_memory().temporary;
-        let below = root.strip_prefix(&temporary).ok();
-        let first = below.and_then(|below| below.components().next());
-        let is_ours = first.is_some_and(|first| {
-            first
-                .as_os_str()
-                .to_string_lossy()
-                .starts_with("outrigger-pod-")
-        });
-        if temporary.starts_with(root) || is_ours {
+        let settings = sandbox::Settings::new(None).off_memory();
+        if settings.holds_pods(root) {
             return Err(NotOpened::Unusable(format!(
                 "{} holds temporary files of conversations, which are in {}",
                 root.display(),
-                temporary.display()
+                settings.temporary.display()
             )));
         }
         if overlap(root, roots.path(RootName::Central)) {

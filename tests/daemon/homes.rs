@@ -215,7 +215,7 @@ async fn a_folder_that_is_not_for_commands_ends_the_start() {
         (
             json!({"read_write": [home.path("temporary")]}),
             "tools.bash.read_write",
-            "other conversations",
+            "temporary files of conversations",
         ),
         (
             json!({"caches": ["npm", "carg"]}),

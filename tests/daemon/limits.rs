@@ -24,7 +24,9 @@ async fn commands_and_tools_of_ones_own_are_held_to_their_limits_and_the_model_i
     let mut client = daemon.connect().await;
     let sandbox = client.seen[0]["payload"]["sandbox"].clone();
     if sandbox["mode"] == "none" {
-        eprintln!("*** SKIPPED: commands_are_held_to_their_limits: there is no sandbox here ***");
+        eprintln!(
+            "*** SKIPPED: commands_and_tools_of_ones_own_are_held: there is no sandbox here ***"
+        );
         return;
     }
     let limits = &sandbox["limits"];

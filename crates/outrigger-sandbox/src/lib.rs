@@ -44,7 +44,7 @@ pub mod spill;
 mod toolchains;
 
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use serde::{Deserialize, Serialize};
@@ -144,6 +144,9 @@ pub struct Settings {
     pub caches: Vec<PathBuf>,
 }
 
+/// How the folders of pods are called, with a random number behind it.
+const POD_PREFIX: &str = "outrigger-pod-";
+
 /// Default of [`Settings::private_bytes`].
 pub const PRIVATE_BYTES: usize = 256 << 20;
 
@@ -164,6 +167,17 @@ impl Settings {
             pod_bytes: POD_BYTES,
             caches: Vec::new(),
         }
+    }
+
+    /// Returns whether a folder holds what pods of this or another daemon keep, or lies in it; absolute and canonical.
+    pub fn holds_pods(&self, folder: &Path) -> bool {
+        let below = folder.strip_prefix(&self.temporary).ok();
+        let first = below.and_then(|below| below.components().next());
+        let is_pod = |first: Component<'_>| {
+            let name = first.as_os_str().as_encoded_bytes();
+            name.starts_with(POD_PREFIX.as_bytes())
+        };
+        self.temporary.starts_with(folder) || first.is_some_and(is_pod)
     }
 
     /// Moves temporary directories out of a file system that is in memory to the system's second place for them, where
@@ -252,9 +266,14 @@ impl Sandbox {
         self.probed().await.clone()
     }
 
+    /// Returns what is enforced where it was found out already.
+    pub fn known_report(&self) -> Option<&SandboxReport> {
+        self.shared.report.get()
+    }
+
     /// Returns the mode in use where it was found out already.
     pub fn known_mode(&self) -> Option<Mode> {
-        self.shared.report.get().map(|report| report.mode)
+        self.known_report().map(|report| report.mode)
     }
 
     /// Starts a command in the strongest mode that works here.
@@ -351,6 +370,27 @@ pub fn is_container() -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn folders_around_pods_and_in_them_are_known() {
+        let settings = Settings {
+            temporary: PathBuf::from("/var/tmp"),
+            ..Settings::new(None)
+        };
+        for (folder, expected) in [
+            ("/", true),
+            ("/var", true),
+            ("/var/tmp", true),
+            ("/var/tmp/outrigger-pod-0123", true),
+            ("/var/tmp/outrigger-pod-0123/home/x", true),
+            ("/var/tmp/project", false),
+            ("/var/tmp/x/outrigger-pod-0123", false),
+            ("/var/tmp2", false),
+            ("/home/x", false),
+        ] {
+            assert_eq!(settings.holds_pods(Path::new(folder)), expected, "{folder}");
+        }
+    }
 
     #[test]
     fn temporary_files_of_commands_are_not_kept_in_memory_where_there_is_a_disk() {

@@ -236,6 +236,17 @@ impl Roots {
         deny::fold(&absolute.to_string_lossy())
     }
 
+    /// Returns the identities of the folders that commands may change.
+    pub fn changeable(&self) -> Vec<String> {
+        let further = self.further.iter().zip(0..);
+        let further = further.filter(|((_, reach), _)| *reach == Reach::ReadWrite);
+        let further = further.map(|(_, number)| RootName::Further(number));
+        let roots = [RootName::Project, RootName::Central]
+            .into_iter()
+            .chain(further);
+        roots.map(|root| self.identity(root, "")).collect()
+    }
+
     fn root(&self, name: RootName) -> &Root {
         match name {
             RootName::Project => &self.project,

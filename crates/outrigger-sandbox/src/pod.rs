@@ -17,13 +17,14 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use rustix::fs::{FlockOperation, OFlags, flock};
 use tokio::io::Interest;
 use tokio::runtime::Handle;
 use tokio::sync::OnceCell;
+use tokio::time::timeout;
 
-use crate::descriptors;
 use crate::layers::Step;
 use crate::outgoing::Gateway;
 use crate::policy::{
@@ -32,12 +33,16 @@ use crate::policy::{
 use crate::process::SpawnError;
 use crate::process::supervised::ahead::{Ahead, Given};
 use crate::quota::Quota;
-
-/// How the folders of pods are called, with a random number behind it.
-const PREFIX: &str = "outrigger-pod-";
+use crate::{POD_PREFIX, descriptors};
 
 /// The runtime directory (`XDG_RUNTIME_DIR`), below the temporary files.
 pub(crate) const RUNTIME: &str = ".runtime";
+
+/// How long making the namespaces may take: an overlay's folders may lie on a disk that hangs.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// How often folders are made anew where another daemon's sweep took them before they were locked.
+const ATTEMPTS: usize = 3;
 
 /// What its commands share; clones are the same pod. Nothing is made before a command needs it.
 #[derive(Debug, Clone)]
@@ -136,13 +141,14 @@ impl Drop for Shared {
         drop(self.namespaces.take());
         // Without a runtime the daemon ends, and the next one removes them.
         if let (Some(folders), Ok(_)) = (self.folders.take(), Handle::try_current()) {
-            remove(&self.ahead, &folders.place);
+            remove(&self.ahead, &folders.place, None);
         }
     }
 }
 
-/// Has a helper remove a folder of a pod, however long that takes. Must be called within a runtime.
-fn remove(ahead: &Ahead, place: &Path) {
+/// Has a helper remove a folder of a pod, however long that takes, and keeps the lock until then. Must be called within a
+/// runtime.
+fn remove(ahead: &Ahead, place: &Path, lock: Option<File>) {
     let task = Task::cleanup(Cleanup {
         private_tmp: Some(place.to_owned()),
         ..Cleanup::default()
@@ -151,7 +157,7 @@ fn remove(ahead: &Ahead, place: &Path) {
         Ok((mut helper, socket, _)) => {
             tokio::spawn(async move {
                 helper.child.wait().await.map_or_else(drop, drop);
-                drop(socket);
+                drop((socket, lock));
             });
         }
         Err(error) => {
@@ -167,7 +173,7 @@ pub(crate) fn sweep(ahead: &Ahead, temporary: &Path) {
         let is_pod = entry
             .file_name()
             .to_str()
-            .is_some_and(|name| name.starts_with(PREFIX));
+            .is_some_and(|name| name.starts_with(POD_PREFIX));
         let place = entry.path();
         if is_pod
             && let Ok(folder) = open(&place)
@@ -175,7 +181,7 @@ pub(crate) fn sweep(ahead: &Ahead, temporary: &Path) {
             && flock(&folder, FlockOperation::NonBlockingLockExclusive).is_ok()
         {
             tracing::info!(place = %place.display(), "removing files of an earlier daemon's conversation");
-            remove(ahead, &place);
+            remove(ahead, &place, Some(folder));
         }
     }
 }
@@ -192,18 +198,41 @@ pub(crate) fn open(folder: &Path) -> io::Result<File> {
 impl Folders {
     /// Makes them, with room for so many overlays.
     fn make(temporary: &Path, most_bytes: u64, overlays: usize) -> io::Result<Self> {
+        let is_swept = |error: &io::Error| {
+            matches!(
+                error.kind(),
+                io::ErrorKind::WouldBlock | io::ErrorKind::NotFound
+            )
+        };
+        let mut made = Self::try_make(temporary, most_bytes, overlays);
+        for _ in 1..ATTEMPTS {
+            if !made.as_ref().is_err_and(is_swept) {
+                break;
+            }
+            made = Self::try_make(temporary, most_bytes, overlays);
+        }
+        made
+    }
+
+    fn try_make(temporary: &Path, most_bytes: u64, overlays: usize) -> io::Result<Self> {
         let number = getrandom::u64().map_err(io::Error::other)?;
-        let place = temporary.join(format!("{PREFIX}{number:016x}"));
-        let mut private = DirBuilder::new();
-        private.mode(0o700);
+        let place = temporary.join(format!("{POD_PREFIX}{number:016x}"));
         // Fails if it exists: nobody can have put one there for us.
-        private.create(&place)?;
-        let lock = open(&place)?;
+        DirBuilder::new().mode(0o700).create(&place)?;
+        // Nobody else has written to what is half made.
+        Self::fill(&place, most_bytes, overlays)
+            .inspect_err(|_| fs::remove_dir_all(&place).unwrap_or_default())
+    }
+
+    fn fill(place: &Path, most_bytes: u64, overlays: usize) -> io::Result<Self> {
+        let lock = open(place)?;
         flock(&lock, FlockOperation::NonBlockingLockExclusive)?;
         let folders = Self {
             quota: Arc::new(Quota::new(lock, most_bytes)?),
-            place,
+            place: place.to_owned(),
         };
+        let mut private = DirBuilder::new();
+        private.mode(0o700);
         let paths = folders.paths();
         let runtime = paths.tmp.join(RUNTIME);
         for folder in [&paths.home, &paths.tmp, &paths.var_tmp, &runtime] {
@@ -254,12 +283,19 @@ impl Namespaces {
         // A line that says why not, where no descriptors come.
         let mut line = vec![0; MAX_NOTICE_BYTES];
         let receive = || descriptors::receive(&socket, &mut line);
-        let (bytes, given) = socket
-            .async_io(Interest::READABLE, receive)
-            .await
-            .map_err(SpawnError::Helper)?;
-        tokio::spawn(async move { helper.child.wait().await.map_or_else(drop, drop) });
+        let received = timeout(PATIENCE, socket.async_io(Interest::READABLE, receive)).await;
+        let is_late = received.is_err();
+        tokio::spawn(async move {
+            if is_late {
+                helper.child.start_kill().unwrap_or_default();
+            }
+            helper.child.wait().await.map_or_else(drop, drop);
+        });
+        let received = received.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
+        let (bytes, given) = received.map_err(SpawnError::Helper)?;
+        // Others may follow it.
         let line = line.get(..bytes).unwrap_or_default();
+        let line = line.split(|it| *it == b'\n').next().unwrap_or_default();
         let failed = || match serde_json::from_slice(line) {
             Ok(Notice::Failed(error)) => SpawnError::refused(error.step, error.reason),
             _ => SpawnError::Helper(io::ErrorKind::UnexpectedEof.into()),

@@ -1,8 +1,8 @@
 //! What the folders of a pod may hold together: a command that makes them hold more is ended.
 //!
 //! Counting costs a look at every file. So while a command runs, the free space of the file system is looked at, and files
-//! are counted where it fell by more than what is left; and where that takes next to nothing, or was not done for long:
-//! others may have freed space meanwhile.
+//! are counted where it fell by more than what is left; and where that takes next to nothing, or was not done for
+//! some seconds: others may have freed space meanwhile.
 //! A file that is open and has no name any more is not counted.
 
 #[cfg(target_os = "linux")]
@@ -42,8 +42,14 @@ mod linux {
     /// The same where the folders are too full: a short command should not get far.
     const EVERY_WHILE_OVER: Duration = Duration::from_millis(100);
 
-    /// How long a count holds at most, in times of what it took: a hundredth of the time is for counting.
+    /// How long a count holds, in times of what it took: a hundredth of the time is for counting.
     const SHARE: u32 = 100;
+
+    /// How long it holds at most: others may have made room on the disk, and hidden by that what a command wrote.
+    const MOST: Duration = Duration::from_secs(10);
+
+    /// How long it holds at least where the folders are too full, in times of what it took.
+    const SHARE_WHILE_OVER: u32 = 4;
 
     #[derive(Debug)]
     pub(crate) struct Quota {
@@ -82,13 +88,13 @@ mod linux {
     }
 
     impl State {
-        fn is_due(&self, free: u64, limit: u64) -> bool {
+        fn is_due(&self, free: u64, limit: u64, age: Duration) -> bool {
             let Count { free: before, .. } = self.count;
             let is_moved = match limit.checked_sub(self.count.size()) {
                 Some(left) => before.saturating_sub(free) > left,
-                None => free != before,
+                None => free != before && age >= self.took * SHARE_WHILE_OVER,
             };
-            is_moved || self.when.elapsed() >= self.took * SHARE
+            is_moved || age >= (self.took * SHARE).min(MOST)
         }
     }
 
@@ -118,7 +124,7 @@ mod linux {
             let mut state = self.state.lock();
             // What cannot be looked at now is looked at the next time.
             if let Ok(free) = free(&self.top)
-                && state.is_due(free, self.limit)
+                && state.is_due(free, self.limit, state.when.elapsed())
             {
                 let when = Instant::now();
                 let bytes = count::bytes(&self.top, count::Bounds::default());
@@ -227,21 +233,25 @@ mod linux {
         #[test]
         fn files_are_counted_where_there_may_be_too_much() {
             const LIMIT: u64 = 1_000;
-            for (bytes, before, free, is_due) in [
-                (Some(0), 5_000, 5_000, false),
-                (Some(0), 5_000, 4_000, false),
-                (Some(0), 5_000, 3_999, true),
-                (Some(0), 5_000, 9_000, false),
-                (Some(900), 5_000, 4_900, false),
-                (Some(900), 5_000, 4_899, true),
-                (Some(1_000), 5_000, 5_000, false),
-                (Some(1_000), 5_000, 4_999, true),
-                // Too full: whatever changes may have made it more, or less.
-                (Some(1_001), 5_000, 5_000, false),
-                (Some(1_001), 5_000, 4_999, true),
-                (Some(1_001), 5_000, 5_001, true),
-                (None, 5_000, 5_000, false),
-                (None, 5_000, 4_999, true),
+            // The last count took a second; seconds since then.
+            for (bytes, before, free, age, expected) in [
+                (Some(0), 5_000, 5_000, 9, false),
+                (Some(0), 5_000, 4_000, 9, false),
+                (Some(0), 5_000, 3_999, 0, true),
+                (Some(0), 5_000, 9_000, 9, false),
+                (Some(900), 5_000, 4_900, 9, false),
+                (Some(900), 5_000, 4_899, 0, true),
+                (Some(1_000), 5_000, 5_000, 9, false),
+                (Some(1_000), 5_000, 4_999, 0, true),
+                // Others may have made room.
+                (Some(0), 5_000, 5_000, 10, true),
+                // Too full: whatever changes may have made it more, or less. Not all the time is for counting.
+                (Some(1_001), 5_000, 5_000, 9, false),
+                (Some(1_001), 5_000, 4_999, 3, false),
+                (Some(1_001), 5_000, 4_999, 4, true),
+                (Some(1_001), 5_000, 5_001, 4, true),
+                (None, 5_000, 5_000, 9, false),
+                (None, 5_000, 4_999, 4, true),
             ] {
                 let state = State {
                     count: Count {
@@ -249,13 +259,10 @@ mod linux {
                         free: before,
                     },
                     when: Instant::now(),
-                    took: Duration::from_secs(3_600),
+                    took: Duration::from_secs(1),
                 };
-                assert_eq!(
-                    state.is_due(free, LIMIT),
-                    is_due,
-                    "{bytes:?} {before} {free}"
-                );
+                let is_due = state.is_due(free, LIMIT, Duration::from_secs(age));
+                assert_eq!(is_due, expected, "{bytes:?} {before} {free} {age}");
             }
         }
 

@@ -26,6 +26,7 @@ pub(super) fn check(
         own: own(project, audit, findings),
         project: project.own.as_ref().ok().map(|own| own.root.clone()),
         central: project.own.as_ref().ok().map(|own| real_path(&own.central)),
+        settings: Settings::new(None).off_memory(),
         named: Vec::new(),
         writable: Vec::new(),
     };
@@ -50,6 +51,7 @@ struct Taken {
     own: Vec<(PathBuf, &'static str)>,
     project: Option<PathBuf>,
     central: Option<PathBuf>,
+    settings: Settings,
     named: Vec<PathBuf>,
     /// Those that commands may change, once they are known.
     writable: Vec<PathBuf>,
@@ -104,6 +106,11 @@ impl Taken {
                 "{what} ({path}) is there, which no command may reach"
             ));
         }
+        if self.settings.holds_pods(folder) {
+            return Some(
+                "it holds temporary files of conversations; name a folder beside them".to_owned(),
+            );
+        }
         if self.central.as_deref().is_some_and(around) {
             return Some("the central storage is in it; name a folder beside that".to_owned());
         }
@@ -136,11 +143,6 @@ fn own(
     let files = files.filter(|(name, _)| name.ends_with("_FILE"));
     let files = files.map(|(_, path)| (Some(PathBuf::from(path)), "what a variable names"));
     let states = project.storage.as_ref().map(|it| it.join(MCP_STATES));
-    // What is in there, by any name: a folder beside it may be given.
-    let temporary = Settings::new(None)
-        .off_memory()
-        .temporary
-        .join("outrigger-pod");
     [
         (sources.config_file.clone(), "the configuration"),
         (sources.user_directory.clone(), "the configuration"),
@@ -148,7 +150,6 @@ fn own(
         (sources.record.clone(), "what is recorded"),
         (audit.map(|audit| audit.path.clone()), "the audit log"),
         (states, "what MCP servers keep"),
-        (Some(temporary), "what other conversations keep"),
     ]
     .into_iter()
     .chain(files)

@@ -1,11 +1,14 @@
 //! The hosts that the user's own settings of a package manager name. They are asked of the manager, or read from its
 //! files: no address of a registry is in this program.
 
+use std::fs::File;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
 use reqwest::Url;
+use tokio::io::AsyncReadExt as _;
 use tokio::process::Command;
 use tokio::time::timeout;
 
@@ -15,7 +18,13 @@ use super::{HostEntry, PackageManager};
 const PATIENCE: Duration = Duration::from_secs(15);
 
 /// Most bytes that are read of what a manager or a file of its says.
-const MAX_TEXT: usize = 1024 * 1024;
+const MAX_TEXT: u64 = 1024 * 1024;
+
+/// Most hosts of one manager.
+const MAX_HOSTS: usize = 256;
+
+/// Most registries of Cargo's that are looked at.
+const MAX_INDICES: usize = 64;
 
 /// What the user's package managers are asked with.
 #[derive(Debug)]
@@ -45,6 +54,7 @@ pub async fn manager_hosts(manager: PackageManager, with: &Managers) -> Vec<Host
     let mut hosts: Vec<HostEntry> = texts.iter().flat_map(|it| found(manager, it)).collect();
     hosts.sort_by_key(ToString::to_string);
     hosts.dedup();
+    hosts.truncate(MAX_HOSTS);
     let named: Vec<String> = hosts.iter().map(ToString::to_string).collect();
     match named.is_empty() {
         true => tracing::warn!(
@@ -80,7 +90,7 @@ async fn ask(manager: PackageManager, arguments: &[&str], with: &Managers) -> Op
     if !with.trusted.contains(&manager) {
         return None;
     }
-    let output = Command::new(manager.name())
+    let mut asked = Command::new(manager.name())
         .args(arguments)
         .env_clear()
         .env("PATH", with.path.as_deref()?)
@@ -88,12 +98,18 @@ async fn ask(manager: PackageManager, arguments: &[&str], with: &Managers) -> Op
         // Not the project, whose settings are not the user's.
         .current_dir(home)
         .stdin(Stdio::null())
+        .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .kill_on_drop(true)
-        .output();
-    let mut output = timeout(PATIENCE, output).await.ok()?.ok()?.stdout;
-    output.truncate(MAX_TEXT);
-    Some(String::from_utf8_lossy(&output).into_owned())
+        .spawn()
+        .ok()?;
+    let mut text = Vec::new();
+    let mut output = asked.stdout.take()?.take(MAX_TEXT);
+    timeout(PATIENCE, output.read_to_end(&mut text))
+        .await
+        .ok()?
+        .ok()?;
+    Some(String::from_utf8_lossy(&text).into_owned())
 }
 
 /// Returns what Cargo's own files say, each on a line: the registries in use, and those of the settings.
@@ -101,7 +117,7 @@ fn cargo(home: &Path) -> String {
     let cargo = home.join(".cargo");
     let mut texts = Vec::new();
     let indices = std::fs::read_dir(cargo.join("registry/index"));
-    for index in indices.into_iter().flatten().flatten() {
+    for index in indices.into_iter().flatten().flatten().take(MAX_INDICES) {
         // Such as `index.crates.io-1949cf8c6b5b557f`.
         if let Some(host) = index
             .file_name()
@@ -122,9 +138,14 @@ fn cargo(home: &Path) -> String {
 }
 
 fn read(path: &Path) -> String {
-    let mut text = std::fs::read_to_string(path).unwrap_or_default();
-    text.truncate(text.floor_char_boundary(MAX_TEXT));
-    text
+    let mut text = Vec::new();
+    if let Ok(file) = File::open(path) {
+        // What cannot be read says nothing.
+        file.take(MAX_TEXT)
+            .read_to_end(&mut text)
+            .map_or_else(drop, drop);
+    }
+    String::from_utf8_lossy(&text).into_owned()
 }
 
 /// Returns the hosts in what a manager or its files say of registries.

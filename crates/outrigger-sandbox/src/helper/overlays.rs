@@ -13,7 +13,8 @@ use crate::real;
 /// Mounts an overlay, in a mount namespace of the caller's own.
 ///
 /// `userxattr` is what a user namespace may have; with it the kernel follows nothing that a file's attributes name, so that
-/// what a command writes leads nowhere else. The lower folder is only read, by the kernel too.
+/// what a command writes leads nowhere else. The lower folder is only read, by the kernel too. With `volatile` nothing waits
+/// for the disk: what is written there goes with the conversation.
 pub(super) fn mount(overlay: &Overlay) -> io::Result<()> {
     let [lower, upper, work, merged] = [
         &overlay.lower,
@@ -25,7 +26,7 @@ pub(super) fn mount(overlay: &Overlay) -> io::Result<()> {
     let (lower, upper, work, merged) = (lower?, upper?, work?, merged?);
     // By descriptors: no link on the way counts, and no character of a path means anything.
     let options = format!(
-        "lowerdir={},upperdir={},workdir={},userxattr",
+        "lowerdir={},upperdir={},workdir={},userxattr,volatile",
         path(&lower),
         path(&upper),
         path(&work)

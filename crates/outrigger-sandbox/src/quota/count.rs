@@ -22,7 +22,7 @@ impl Default for Bounds {
     fn default() -> Self {
         Self {
             files: 1_000_000,
-            depth: 256,
+            depth: 64,
         }
     }
 }

@@ -108,7 +108,7 @@ async fn what_a_command_does_to_a_cache_is_its_pods_and_the_users_own_stays_as_i
         ),
         // What the kernel itself keeps of an overlay: a command sets none of it to its own ends.
         (
-            "perl -e 'for my $it (\"opaque\", \"redirect\", \"metacopy\", \"whiteout\") { my ($at, $name, $value) = (\"dir\", \"user.overlay.$it\", \"/\"); syscall(188, $at, $name, $value, 1, 0) }'; ls dir",
+            "perl -e 'for my $it (\"opaque\", \"redirect\", \"metacopy\", \"whiteout\") { for my $value (\"/\", \"y\") { my ($at, $name, $is) = (\"dir\", \"user.overlay.$it\", $value); syscall(188, $at, $name, $is, 1, 0) } }'; ls dir",
             "inner\none\n",
         ),
         (
