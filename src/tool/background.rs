@@ -5,7 +5,7 @@
 
 pub mod tools;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,6 +15,7 @@ use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
+use super::exec::{MAX_REFUSED, Remarks};
 use super::{Output, OutputStream};
 use crate::message::{BackgroundCommand, BackgroundStatus, Metadata, ToolId};
 use crate::sandbox::Exit;
@@ -152,8 +153,25 @@ pub(super) struct Job {
 
 struct Known {
     command: BackgroundCommand,
+    /// Hosts that it was not connected to.
+    refused: BTreeSet<String>,
     /// What is said of its end besides how it ended.
-    warnings: String,
+    remarks: Remarks,
+}
+
+impl Known {
+    /// Returns what is said of the command besides how it stands.
+    fn remarks(&self) -> String {
+        let mut text = self.remarks.texts.concat();
+        if !self.refused.is_empty() {
+            let hosts: Vec<&str> = self.refused.iter().map(String::as_str).collect();
+            text.push_str(&format!(
+                "\n[not connected to {}: not on the list of hosts (tools.bash.hosts), and nobody is asked for what a command in the background connects to; start it with `network`, for which the user is asked]",
+                hosts.join(", ")
+            ));
+        }
+        text
+    }
 }
 
 impl fmt::Debug for Job {
@@ -167,7 +185,8 @@ impl Job {
         Self {
             known: Mutex::new(Known {
                 command: outlet.describe(line),
-                warnings: String::new(),
+                refused: BTreeSet::new(),
+                remarks: Remarks::default(),
             }),
             outlet,
             killed: CancellationToken::new(),
@@ -198,33 +217,40 @@ impl Job {
         self.ended.cancelled().await;
     }
 
-    /// What is said of its end besides how it ended.
-    fn warnings(&self) -> String {
-        self.known.lock().warnings.clone()
+    /// Takes note of a host that it was not connected to.
+    pub(super) fn note_refused(&self, host: &str) {
+        let mut known = self.known.lock();
+        if known.refused.len() < MAX_REFUSED {
+            known.refused.insert(host.to_owned());
+        }
     }
 
     /// Notes how it ended, once all of its output was taken, and tells everybody.
-    pub(super) fn end(&self, status: BackgroundStatus, exit: &Exit, warnings: String) {
+    pub(super) fn end(&self, status: BackgroundStatus, exit: &Exit, remarks: Remarks) {
         self.outlet.finish();
         let command = {
             let mut known = self.known.lock();
             known.command.status = status;
             known.command.exit_code = exit.code;
             known.command.signal = exit.signal;
-            known.warnings = warnings;
+            known.remarks = remarks;
             known.command.clone()
         };
         // Not under the lock: whoever looks at it may hold the log.
         self.outlet.announce(&command);
     }
 
+    /// Returns how it stands, what is said of that, and the settings that it changed.
+    fn stands(&self) -> (BackgroundCommand, String, Vec<String>) {
+        let known = self.known.lock();
+        let changed = known.remarks.settings_changed.clone();
+        (known.command.clone(), known.remarks(), changed)
+    }
+
     /// Returns how it stands, and says that with its output from `since` on, or from where the model had read to.
     pub(super) async fn look(&self, since: Option<u64>, cap: usize) -> (BackgroundCommand, Output) {
         // Before its output: what has ended is then read to its end.
-        let (command, warnings) = {
-            let known = self.known.lock();
-            (known.command.clone(), known.warnings.clone())
-        };
+        let (command, remarks, settings_changed) = self.stands();
         let from = since.unwrap_or_else(|| self.read.load(Ordering::Relaxed));
         let outlet = Arc::clone(&self.outlet);
         let read = tokio::task::spawn_blocking(move || Excerpt::read(&*outlet, from, cap)).await;
@@ -232,6 +258,7 @@ impl Job {
             background: Some(command.id.clone()),
             exit_code: command.exit_code,
             signal: command.signal,
+            settings_changed,
             ..Metadata::default()
         };
         let id = &command.id;
@@ -239,7 +266,7 @@ impl Job {
             Ok(Ok(excerpt)) => excerpt,
             Ok(Err(Gone)) | Err(_) => {
                 let output = Output::error(format!(
-                    "the output of {id} is no longer kept: newer output needed the room, or the disk had none\n[{command}]{warnings}"
+                    "the output of {id} is no longer kept: newer output needed the room, or the disk had none\n[{command}]{remarks}"
                 ));
                 return (command, output.with(metadata));
             }
@@ -259,7 +286,7 @@ impl Job {
         if !text.ends_with('\n') {
             text.push('\n');
         }
-        text.push_str(&format!("[{command}; next: {}]{warnings}", excerpt.next));
+        text.push_str(&format!("[{command}; next: {}]{remarks}", excerpt.next));
         let metadata = Metadata {
             truncated: excerpt.left_out > 0,
             omitted_bytes: Some(excerpt.left_out).filter(|bytes| *bytes > 0),

@@ -88,19 +88,23 @@ pub fn bash(exec: Exec, config: BashConfig, home: Option<PathBuf>) -> impl Tool 
 impl Tool for Bash {
     fn spec(&self) -> &ToolSpec {
         // Known before any session is ready.
-        let Some(mode) = self.exec.sandbox().known_mode() else {
+        let Some(report) = self.exec.sandbox().known_report() else {
             return &self.tool.spec;
         };
         self.described.get_or_init(|| {
             let roots = self.exec.roots();
             let surroundings = Surroundings {
-                mode,
+                mode: report.mode,
                 project: roots.path(RootName::Project),
                 central: roots.path(RootName::Central),
                 network: self.config.network,
                 ports: &self.config.ports,
                 hosts: &self.config.hosts,
+                further: &self.config.further(),
+                caches: &self.config.caches,
                 limits: self.exec.limits(),
+                held: &report.limits,
+                disk: self.config.limits.disk,
                 timeout: self.config.timeout,
                 max_timeout: self.config.max_timeout,
             };
@@ -158,8 +162,10 @@ fn prepare(
         call.facts.timeout = Some(time_limit(timeout)?.unwrap_or(Duration::MAX));
         call.background = line;
     }
+    // Nobody is asked in the middle of a command in the background: it asks for the whole network at its start.
+    let asks_at_once = call.background.is_some() && network == Some(true);
     // Without namespaces of its own a command is not stopped at each connection.
-    if let Some(hosts) = hosts
+    if let Some(hosts) = hosts.filter(|_| !asks_at_once)
         && commands.exec.sandbox().known_mode() == Some(Mode::Full)
     {
         commands.decide_by_hosts(&mut call, hosts);

@@ -29,6 +29,7 @@ use crate::sandbox::{
 };
 
 use hosts::Hosts;
+pub(super) use hosts::MAX_REFUSED;
 use view::{Shown, View};
 
 /// What programs of tools are run with.
@@ -65,6 +66,15 @@ const ADVICE: [(&str, &str); 5] = [
 
 /// A name that is no remote's is a folder to git.
 const NO_REMOTE: &str = "no remote of that name is configured, or it is a folder, which git does not reach without `network`; `git remote -v` lists the remotes: name one of them or a URL; the user adds one, in a terminal of their own: git remote add NAME URL";
+
+/// What is said of a program's end besides its output.
+#[derive(Default)]
+pub(super) struct Remarks {
+    /// Each begins on a line of its own.
+    pub(super) texts: Vec<String>,
+    /// What editors, shells or agents run by, and is other than before.
+    pub(super) settings_changed: Vec<String>,
+}
 
 /// A program that runs, the sandbox mode that it runs in, and what its user's programs ran by before.
 struct Begun {
@@ -263,9 +273,6 @@ impl Exec {
         };
         let (stdout, stderr) = (stdout.finish(), stderr.finish());
         let mut output = outcome(&collected, stdout, &stderr, mode, run.timeout);
-        if let Some(overfull) = process.overfull() {
-            output.content.push(Part::text(too_full(overfull)));
-        }
         let offline = mode >= Mode::Fallback && command.network == Network::Off;
         if output.metadata.timed_out && offline {
             // Programs that fetch something, such as `npx`, try again for minutes and say nothing.
@@ -275,8 +282,6 @@ impl Exec {
         if let Some(note) = asked.and_then(|asked| asked.note()) {
             output.content.push(Part::text(note));
         }
-        let reached = limits::notes(process.reached(), &command.limits);
-        output.content.extend(reached.into_iter().map(Part::text));
         // Also where the line went on and its exit code is another command's.
         if command.git == GitAccess::ReadOnly && has_line(&output, is_read_only) {
             let hint = format!("\n[{GIT_IS_READ_ONLY}]");
@@ -288,13 +293,30 @@ impl Exec {
                 output.content.push(Part::text(hint));
             }
         }
+        let remarks = self.remarks(&process, &command.limits, &settings).await;
+        output
+            .content
+            .extend(remarks.texts.into_iter().map(Part::text));
+        output.metadata.settings_changed = remarks.settings_changed;
+        output
+    }
+
+    /// Returns what is said of a program that has ended, whoever waited for it; `before` are the settings at its start.
+    async fn remarks(&self, process: &Process, limits: &Limits, before: &Settings) -> Remarks {
+        let mut texts = limits::notes(process.reached(), limits);
+        texts.extend(process.overfull().map(too_full));
         if let Some(restored) = process.restored() {
             tracing::warn!(paths = ?restored.paths, failure = restored.failure, "a command changed what git runs");
-            output.content.push(Part::text(warning(&restored)));
+            texts.push(warning(&restored));
         }
-        let changed = self.settings().await.changed_since(&settings);
-        warn_of_settings(&mut output, changed);
-        output
+        let changed = self.settings().await.changed_since(before);
+        if !changed.is_empty() {
+            texts.push(settings_warning(&changed));
+        }
+        Remarks {
+            texts,
+            settings_changed: changed.into_iter().map(str::to_owned).collect(),
+        }
     }
 
     async fn settings(&self) -> Settings {
@@ -391,15 +413,6 @@ fn outcome(
             }
         },
     }
-}
-
-fn warn_of_settings(output: &mut Output, changed: Vec<&str>) {
-    if changed.is_empty() {
-        return;
-    }
-    let warning = Part::text(settings_warning(&changed));
-    output.content.push(warning);
-    output.metadata.settings_changed = changed.into_iter().map(str::to_owned).collect();
 }
 
 fn settings_warning(changed: &[&str]) -> String {

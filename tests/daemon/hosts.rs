@@ -140,3 +140,33 @@ async fn what_nobody_answers_is_asked_once_in_a_call() {
     let expected = "not connected to one.invalid (nobody answered in time)";
     assert!(results[0].contains(expected), "{}", results[0]);
 }
+
+#[tokio::test]
+async fn in_the_background_nobody_is_asked_for_a_host_but_for_the_whole_network() {
+    let line = "cat < /dev/tcp/one.invalid/443";
+    let start = |network: bool| {
+        let input = json!({"command": line, "background": true, "network": network});
+        Turn::call("bash", &input)
+    };
+    let turns = vec![start(false), start(true), Turn::text("done")];
+    let (_daemon, mut client, _provider) = asked(turns, settings(&["listed.invalid"])).await;
+    if !is_full(&client) {
+        return;
+    }
+    let confirm = client.until("chat:tool-confirm").await["payload"].clone();
+    assert_eq!(
+        (&confirm["toolId"], &confirm["host"]),
+        (&json!("t2"), &Value::Null)
+    );
+    let answer = client.ask(approve(&confirm["toolId"], &json!({}))).await;
+    assert_eq!(answer["payload"]["accepted"], true, "{answer}");
+    client.until("chat:stream-end").await;
+    let results = results(&client);
+    assert!(
+        results[0].contains("not connected to one.invalid: not on the list of hosts")
+            && results[0].contains("start it with `network`"),
+        "{}",
+        results[0]
+    );
+    assert!(results[1].contains("No route to host"), "{}", results[1]);
+}

@@ -119,7 +119,7 @@ async fn those_that_have_ended_are_kept_up_to_a_bound_and_those_that_run_always(
     for number in 0..MAX_ENDED + 3 {
         let job = job(&format!("b{number}"), "", 0);
         jobs.add(Arc::clone(&job));
-        job.end(BackgroundStatus::Exited, &exit, String::new());
+        job.end(BackgroundStatus::Exited, &exit, Remarks::default());
     }
     jobs.add(job("last", "", 0));
     let ids: Vec<String> = jobs.list().iter().map(|it| it.id.to_string()).collect();

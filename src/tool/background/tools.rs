@@ -96,10 +96,11 @@ impl Call {
         let ended = tokio::time::timeout(run.timeout, ended).await;
         match ended {
             Ok(Some(())) => {
-                let after = job.known();
-                Output::text(format!("[{after}]{}", job.warnings())).with(Metadata {
+                let (after, remarks, settings_changed) = job.stands();
+                Output::text(format!("[{after}]{remarks}")).with(Metadata {
                     exit_code: after.exit_code,
                     signal: after.signal,
+                    settings_changed,
                     ..metadata
                 })
             }

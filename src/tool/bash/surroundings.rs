@@ -1,10 +1,11 @@
 //! What the model is told of where its commands run: a line for each thing that is in force. Pure.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::config::{HostEntry, NetworkPolicy, PortList};
-use crate::sandbox::{Limits, Mode};
+use crate::sandbox::paths::Reach;
+use crate::sandbox::{HeldBy, Limits, LimitsReport, Mode};
 use crate::units::{format_duration, format_size};
 
 /// What is in force for commands.
@@ -17,7 +18,15 @@ pub(super) struct Surroundings<'a> {
     pub(super) ports: &'a PortList,
     /// Hosts that each command may connect to; empty where the network is decided about as a whole.
     pub(super) hosts: &'a [HostEntry],
+    /// Further folders, with what commands may do in them.
+    pub(super) further: &'a [(PathBuf, Reach)],
+    /// Caches of the user's that commands see in full mode.
+    pub(super) caches: &'a [String],
     pub(super) limits: &'a Limits,
+    /// What holds commands to them.
+    pub(super) held: &'a LimitsReport,
+    /// Most bytes in the conversation's home and temporary files.
+    pub(super) disk: u64,
     /// How long a command may run that asks for nothing else, and the longest it may ask for.
     pub(super) timeout: Duration,
     pub(super) max_timeout: Duration,
@@ -47,18 +56,43 @@ impl Surroundings<'_> {
         };
         let (project, central) = (self.project.display(), self.central.display());
         format!(
-            "Files: the project is {project}, {central} is for files of your own; commands can change both. {others}"
+            "Files: the project is {project}, {central} is for files of your own; commands can change both.{} {others}",
+            self.further()
         )
+    }
+
+    fn further(&self) -> String {
+        let named = |wanted: Reach, can: &str| {
+            let folders = self.further.iter().filter(|(_, reach)| *reach == wanted);
+            let folders: Vec<String> = folders
+                .map(|(folder, _)| folder.display().to_string())
+                .collect();
+            match folders.as_slice() {
+                [] => String::new(),
+                folders => format!(" They can {can} {} too.", folders.join(", ")),
+            }
+        };
+        named(Reach::ReadWrite, "change") + &named(Reach::ReadOnly, "read")
     }
 
     fn home(&self) -> String {
         let lasts = "what a command installs or caches there, the next one finds; it is gone when the conversation ends";
+        let disk = format_size(self.disk);
         match self.mode {
             Mode::Full => {
-                format!("Home: HOME, /tmp and /var/tmp are this conversation's own: {lasts}.")
+                let caches = match self.caches {
+                    [] => String::new(),
+                    caches => format!(
+                        " The user's caches are there: {}; what is added to them is this conversation's.",
+                        caches.join(", ")
+                    ),
+                };
+                format!(
+                    "Home: HOME, /tmp and /var/tmp are this conversation's own: {lasts}. Together they hold {disk} at most.{caches}"
+                )
             }
             Mode::Fallback => format!(
-                "Home: $HOME and $TMPDIR are folders of this conversation's own, at other places than usual, and /tmp cannot be used: {lasts}."
+                "Home: $HOME and $TMPDIR are folders of this conversation's own, at other places than usual, and /tmp cannot be used: {lasts}. Together they hold {disk} at most."
             ),
             Mode::Limits | Mode::None => {
                 "Home: HOME is the user's; $TMPDIR is new for each command and gone after it."
@@ -91,7 +125,7 @@ impl Surroundings<'_> {
         if (self.mode, self.network) == (Mode::Full, NetworkPolicy::Ask) && !self.hosts.is_empty() {
             let hosts: Vec<String> = self.hosts.iter().map(HostEntry::to_string).collect();
             return format!(
-                "Network: TCP at {ports}. Hosts that need no question: {}; the user is asked for any other when a command connects to it. `network` is not needed.",
+                "Network: TCP at {ports}. Hosts that need no question: {}; the user is asked for any other when a command connects to it. `network` is not needed, but with `background` for others: nobody is asked then in its middle.",
                 hosts.join(", ")
             );
         }
@@ -120,29 +154,29 @@ impl Surroundings<'_> {
 
     fn limits(&self) -> String {
         let time = format!(
-            "{}, or what `timeout` asks for up to {}",
+            "{}, or what `timeout` asks for up to {}, and none in the background",
             format_duration(self.timeout),
             format_duration(self.max_timeout)
         );
-        let Limits {
-            file_size,
-            processes,
-            data,
-            ..
-        } = self.limits;
-        let size = |bytes: &Option<u64>, what: &str| {
-            bytes.map(|bytes| format!("{} {what}", format_size(bytes)))
+        let (limits, held) = (self.limits, self.held);
+        let size = |bytes: u64, what: &str| format!("{} {what}", format_size(bytes));
+        let memory = match held.memory {
+            HeldBy::Cgroup => Some(size(limits.total_memory(), "of memory together")),
+            HeldBy::Rlimit => limits.data.map(|bytes| size(bytes, "of memory for each")),
+            HeldBy::None => None,
         };
-        let others = [
+        let is_held = |by: HeldBy| by != HeldBy::None;
+        let processes = limits.processes.filter(|_| is_held(held.processes));
+        let cpu = limits.cpu_percent.filter(|_| is_held(held.cpu));
+        let file = limits.file_size.filter(|_| is_held(held.file_size));
+        let all = [
+            Some(time),
             processes.map(|count| format!("{count} processes")),
-            size(data, "of memory for each"),
-            size(file_size, "for a file"),
+            memory,
+            cpu.map(|percent| format!("{percent} % of one processor")),
+            file.map(|bytes| size(bytes, "for a file")),
         ];
-        let others = others.into_iter().flatten();
-        let all: Vec<String> = match self.mode {
-            Mode::None => vec![time],
-            _ => std::iter::once(time).chain(others).collect(),
-        };
+        let all: Vec<String> = all.into_iter().flatten().collect();
         format!("Limits: {}.", all.join("; "))
     }
 }
@@ -153,6 +187,33 @@ mod tests {
 
     /// The most lines that the model reads of it, those of other parts to come among them.
     const MAX_LINES: usize = 12;
+
+    /// What is in force where nothing is set.
+    fn surroundings(limits: &Limits) -> Surroundings<'_> {
+        const EACH: LimitsReport = LimitsReport {
+            cgroup: None,
+            memory: HeldBy::Rlimit,
+            cpu: HeldBy::None,
+            processes: HeldBy::Rlimit,
+            file_size: HeldBy::Rlimit,
+            ungrouped: None,
+        };
+        Surroundings {
+            mode: Mode::Full,
+            project: Path::new("/p"),
+            central: Path::new("/c"),
+            network: NetworkPolicy::Ask,
+            ports: &PortList::Any,
+            hosts: &[],
+            further: &[],
+            caches: &[],
+            limits,
+            held: &EACH,
+            disk: 2 << 30,
+            timeout: Duration::from_secs(60),
+            max_timeout: Duration::from_secs(600),
+        }
+    }
 
     #[test]
     fn the_model_reads_what_is_in_force() {
@@ -167,9 +228,10 @@ mod tests {
                     "HOME, /tmp and /var/tmp are this conversation's own",
                     "may listen on any port",
                     "asks for it with `network` and the user agrees; then TCP to other machines at ports 22, 443,",
-                    "Limits: 1m, or what `timeout` asks for up to 10m; 512 processes; 3GiB of memory for each; 2GiB for a file.",
+                    "Together they hold 2GiB at most.",
+                    "Limits: 1m, or what `timeout` asks for up to 10m, and none in the background; 512 processes; 3GiB of memory for each; 2GiB for a file.",
                 ][..],
-                &["TMPDIR", "that of this machine"][..],
+                &["TMPDIR", "that of this machine", "processor", "The user's caches"][..],
             ),
             (
                 Mode::Full,
@@ -208,19 +270,14 @@ mod tests {
                     "leave those alone",
                     "nothing here keeps a command off it",
                 ],
-                &["512", "443"],
+                &["443"],
             ),
         ] {
             let text = Surroundings {
                 mode,
-                project: Path::new("/p"),
-                central: Path::new("/c"),
                 network,
                 ports: &PortList::Only(vec![22, 443]),
-                hosts: &[],
-                limits: &limits,
-                timeout: Duration::from_secs(60),
-                max_timeout: Duration::from_secs(600),
+                ..surroundings(&limits)
             }
             .text();
             for part in has {
@@ -244,19 +301,48 @@ mod tests {
         ] {
             let text = Surroundings {
                 mode,
-                project: Path::new("/p"),
-                central: Path::new("/c"),
                 network,
-                ports: &PortList::Any,
                 hosts: &hosts,
-                limits: &Limits::default(),
-                timeout: Duration::from_secs(60),
-                max_timeout: Duration::from_secs(600),
+                ..surroundings(&Limits::default())
             }
             .text();
             let expected =
                 "at all ports. Hosts that need no question: npm, *.example.org; the user is asked";
             assert_eq!(text.contains(expected), names, "{text}");
         }
+    }
+    #[test]
+    fn what_the_operator_gave_and_what_holds_is_named() {
+        let limits = Limits {
+            memory: Some(4 << 30),
+            cpu_percent: Some(150),
+            ..Limits::default()
+        };
+        let held = LimitsReport {
+            cgroup: Some(2),
+            memory: HeldBy::Cgroup,
+            cpu: HeldBy::Cgroup,
+            processes: HeldBy::None,
+            file_size: HeldBy::Rlimit,
+            ungrouped: None,
+        };
+        let text = Surroundings {
+            further: &[
+                (PathBuf::from("/data"), Reach::ReadOnly),
+                (PathBuf::from("/out"), Reach::ReadWrite),
+            ],
+            caches: &["npm".to_owned(), "cargo".to_owned()],
+            held: &held,
+            ..surroundings(&limits)
+        }
+        .text();
+        for part in [
+            "They can change /out too. They can read /data too.",
+            "The user's caches are there: npm, cargo;",
+            "; 4GiB of memory together; 150 % of one processor; 2GiB for a file.",
+        ] {
+            assert!(text.contains(part), "{part:?}: {text}");
+        }
+        assert!(!text.contains("512"), "{text}");
     }
 }

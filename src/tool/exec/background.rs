@@ -7,9 +7,7 @@ use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use tracing::Instrument as _;
 
 use super::super::background::{Background, Job};
-use super::{
-    Begun, Exec, OutputStream, Run, Stopped, hosts, limits, settings_warning, too_full, warning,
-};
+use super::{Begun, Exec, OutputStream, Run, Stopped, hosts};
 use crate::message::{BackgroundStatus, Part};
 use crate::sandbox::Command;
 use crate::sandbox::output::{self, Ended, Stream};
@@ -26,7 +24,8 @@ const GOES_ON: &str =
 
 impl Exec {
     /// Starts a command of this line in the background, and says whether it runs or what it came to at once. `hosts` are
-    /// those that it may connect to, where they are decided about one by one: nobody is asked for others.
+    /// those that it may connect to, where they are decided about one by one: nobody is asked for others, whose names its
+    /// output says.
     pub(in crate::tool) async fn start(
         &self,
         mut command: Command,
@@ -50,14 +49,15 @@ impl Exec {
             // Dropping the process ends it.
             return Output::error("[cancelled]").with(Stopped::Cancelled.metadata());
         }
+        let mode = begun.mode.to_string();
+        let job = Arc::new(Job::new(line, detach()));
         if let Some(list) = hosts {
             // Until the command cannot ask any more.
             let (_, none) = mpsc::channel(1);
             let questions = std::mem::replace(&mut begun.questions, none);
-            tokio::spawn(async move { hosts::answer_by_list(&list, questions).await });
+            let job = Arc::clone(&job);
+            tokio::spawn(async move { hosts::answer_by_list(&list, questions, &job).await });
         }
-        let mode = begun.mode.to_string();
-        let job = Arc::new(Job::new(line, detach()));
         let task = self
             .clone()
             .attend(begun, Arc::clone(&job), run.timeout, place);
@@ -120,21 +120,7 @@ impl Exec {
             Ended::Stopped(Stopped::Cancelled) => BackgroundStatus::Killed,
             Ended::Stopped(Stopped::TimedOut) => BackgroundStatus::TimedOut,
         };
-        let mut warnings = String::new();
-        if let Some(restored) = process.restored() {
-            tracing::warn!(paths = ?restored.paths, failure = restored.failure, "a command changed what git runs");
-            warnings.push_str(&warning(&restored));
-        }
-        for note in limits::notes(process.reached(), &self.limits) {
-            warnings.push_str(&note);
-        }
-        if let Some(overfull) = process.overfull() {
-            warnings.push_str(&too_full(overfull));
-        }
-        let changed = self.settings().await.changed_since(&settings);
-        if !changed.is_empty() {
-            warnings.push_str(&settings_warning(&changed));
-        }
-        job.end(status, &collected.exit, warnings);
+        let remarks = self.remarks(&process, &self.limits, &settings).await;
+        job.end(status, &collected.exit, remarks);
     }
 }

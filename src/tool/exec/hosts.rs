@@ -9,6 +9,7 @@ use tokio::sync::mpsc;
 
 use crate::runtime::Stopwatch;
 use crate::sandbox::HostQuestion;
+use crate::tool::background::Job;
 use crate::tool::hosts::HostList;
 use crate::tool::user::{AskUser, HostVerdict};
 
@@ -16,7 +17,7 @@ use crate::tool::user::{AskUser, HostVerdict};
 pub(super) const MAX_QUESTIONS: usize = 64;
 
 /// Most hosts that a result names as refused.
-const MAX_REFUSED: usize = 10;
+pub(in crate::tool) const MAX_REFUSED: usize = 10;
 
 /// What a command may connect to, and what it was refused.
 pub(super) struct Hosts<'a> {
@@ -88,9 +89,16 @@ impl<'a> Hosts<'a> {
 }
 
 /// Answers each question of a command that nobody waits for: it may connect to what the list holds.
-pub(super) async fn answer_by_list(list: &HostList, mut questions: mpsc::Receiver<HostQuestion>) {
+pub(super) async fn answer_by_list(
+    list: &HostList,
+    mut questions: mpsc::Receiver<HostQuestion>,
+    job: &Job,
+) {
     while let Some(HostQuestion { host, answer, .. }) = questions.recv().await {
         let is_listed = list.holds(&host).await;
+        if !is_listed {
+            job.note_refused(&host.to_string());
+        }
         answer.send(is_listed).unwrap_or_default();
     }
 }
