@@ -231,7 +231,12 @@ mod tests {
                     "Together they hold 2GiB at most.",
                     "Limits: 1m, or what `timeout` asks for up to 10m, and none in the background; 512 processes; 3GiB of memory for each; 2GiB for a file.",
                 ][..],
-                &["TMPDIR", "that of this machine", "processor", "The user's caches"][..],
+                &[
+                    "TMPDIR",
+                    "that of this machine",
+                    "processor",
+                    "The user's caches",
+                ][..],
             ),
             (
                 Mode::Full,
