@@ -39,8 +39,9 @@ pub use self::load::{Environment, Loaded, Override, Sources, load};
 pub use self::named_value::NamedValue;
 pub use self::origin::Origin;
 pub use self::sections::{
-    ApprovalConfig, AskSearch, AuditConfig, BashConfig, BashLimits, ChatConfig, FileReadConfig,
-    GitPolicy, LogConfig, SandboxPolicy, ServerConfig, SessionConfig, Unattended, WebSearchConfig,
+    ApprovalConfig, AskSearch, AuditConfig, BashConfig, BashLimits, ChatConfig, ExposePolicy,
+    FileReadConfig, GitPolicy, LogConfig, SandboxPolicy, ServerConfig, SessionConfig, Unattended,
+    WebSearchConfig,
 };
 pub use self::settings::schema;
 pub use self::show::{Shown, json, text};

@@ -9,7 +9,7 @@ mod outcome;
 
 use std::sync::Arc;
 
-pub use background::{BASH, BackgroundCommand, BackgroundStatus, WITH_BASH};
+pub use background::{BASH, BackgroundCommand, BackgroundStatus, ListeningPort, WITH_BASH};
 use clap::ValueEnum;
 pub use outcome::{ChangedFile, ChangedFiles, FileChange, Metadata, OutputStream};
 pub use outrigger_shell::DangerLevel;

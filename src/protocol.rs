@@ -26,7 +26,7 @@ pub const PROTOCOL_VERSION: u32 = 1;
 
 /// What this daemon offers beyond the first release of the contract, as in `session:ready`: an older daemon lacks the
 /// field, and a client asks for nothing that is not in it.
-pub const FEATURES: [&str; 6] = [
+pub const FEATURES: [&str; 7] = [
     // `onViolation` of `session:ready`, workflows and `session:configure-result`.
     "on_violation",
     // `inputRequests` of `session:configure`, `chat:tool-input` and its events.
@@ -39,6 +39,8 @@ pub const FEATURES: [&str; 6] = [
     "projects",
     // `background` of `bash`, `tool:background`, `background` of `session:state-result` and of execution records.
     "background_commands",
+    // `tool:port-open`, `ports` of a command in the background, and `tool:expose`.
+    "exposed_ports",
 ];
 
 /// The WebSocket subprotocol offered back to a client that asks for it.

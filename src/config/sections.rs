@@ -229,6 +229,10 @@ pub struct BashConfig {
     /// `go`, `pip`, `uv`, `maven`, `gradle`, `pnpm`, `yarn`. What a command writes there is its conversation's; yours do not
     /// change. They may hold packages of private registries.
     pub caches: Vec<String>,
+    /// Whether a client may have this machine's loopback lead to a port on which a command in the background listens, for
+    /// the user to look at it: `ask` (it asks with `tool:expose`, which is the user's own doing) or `off`.
+    #[serde(deserialize_with = "word")]
+    pub expose: ExposePolicy,
     /// What one command may take: of `bash`, of `git`, and of a tool of your own.
     pub limits: BashLimits,
 }
@@ -282,6 +286,17 @@ impl BashLimits {
             ..default
         }
     }
+}
+
+/// Whether ports of commands may be reached from the machine.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ExposePolicy {
+    /// A client may ask for it.
+    #[default]
+    Ask,
+    /// Never.
+    Off,
 }
 
 /// What commands of `bash` may do to git repositories.

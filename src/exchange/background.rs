@@ -11,7 +11,7 @@ use super::recording::{CleanOutput, Recorder, Recording};
 use super::transcript::Events;
 use crate::message::{BackgroundCommand, BackgroundStatus, ConversationId, MessageId, ToolId};
 use crate::protocol::envelope::Timestamp;
-use crate::protocol::event::{BackgroundChanged, Event, ToolDelta};
+use crate::protocol::event::{BackgroundChanged, Event, PortOpened, ToolDelta};
 use crate::sandbox::spill::{Gone, Range};
 use crate::telemetry::Unit;
 use crate::tool::OutputStream;
@@ -85,6 +85,12 @@ impl Detached {
         }
     }
 
+    fn record(&self, command: &BackgroundCommand) {
+        self.executions.update(&self.tool_id, |record| {
+            record.background = Some(command.clone());
+        });
+    }
+
     fn show(&self, stream: OutputStream, chunk: String) {
         if chunk.is_empty() {
             return;
@@ -114,6 +120,7 @@ impl Outlet for Detached {
             command,
             started_at: Timestamp::now().to_string(),
             status: BackgroundStatus::Running,
+            ports: Vec::new(),
             exit_code: None,
             signal: None,
         }
@@ -137,12 +144,19 @@ impl Outlet for Detached {
     }
 
     fn announce(&self, command: &BackgroundCommand) {
-        self.executions.update(&self.tool_id, |record| {
-            record.background = Some(command.clone());
-        });
+        self.record(command);
         self.events.emit(Event::ToolBackground(BackgroundChanged {
             conversation_id: self.conversation_id.clone(),
             background: command.clone(),
+        }));
+    }
+
+    fn announce_port(&self, command: &BackgroundCommand, port: u16) {
+        self.record(command);
+        self.events.emit(Event::ToolPortOpen(PortOpened {
+            conversation_id: self.conversation_id.clone(),
+            background: command.clone(),
+            port,
         }));
     }
 

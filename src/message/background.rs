@@ -27,6 +27,9 @@ pub struct BackgroundCommand {
     pub started_at: String,
     /// How it stands.
     pub status: BackgroundStatus,
+    /// Ports of the conversation's own loopback on which it began to listen, in that order; none once it has ended.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ports: Vec<ListeningPort>,
     /// Its exit code, once it has ended by itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i32>,
@@ -58,6 +61,18 @@ impl fmt::Display for BackgroundCommand {
             (None, None) => f.write_str("no status"),
         }
     }
+}
+
+/// A port on which a command in the background began to listen.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ListeningPort {
+    /// The TCP port, on the conversation's own loopback.
+    pub port: u16,
+    /// Where this machine's loopback leads to it, such as `http://127.0.0.1:5173/`; absent where `tool:expose` did not ask
+    /// for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
 }
 
 /// How a command in the background stands.

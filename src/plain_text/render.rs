@@ -8,8 +8,8 @@ use super::style::{Piece, Style};
 use super::text::{exposed, harmless, one_line, prefixed};
 use crate::message::{BackgroundCommand, ChangedFiles, Notice, Severity, ToolId};
 use crate::protocol::event::{
-    By, Event, Outcome, ResultStatus, State, StateName, ToolDelta, ToolOutcome, ToolResolved,
-    ToolStart, TurnDiscarded,
+    By, Event, Outcome, PortOpened, ResultStatus, State, StateName, ToolDelta, ToolOutcome,
+    ToolResolved, ToolStart, TurnDiscarded,
 };
 use crate::terminal_text;
 
@@ -64,6 +64,7 @@ impl Screen {
             Event::ChatToolStart(start) => vec![started(start)],
             Event::ChatToolResult(result) => vec![ended(result)],
             Event::ToolBackground(changed) => background(&changed.background).into_iter().collect(),
+            Event::ToolPortOpen(opened) => vec![port_open(opened)],
             Event::ChatToolResolved(resolved) => resolution(resolved).into_iter().collect(),
             Event::ChatTurnDiscarded(discarded) => vec![self.discarded(discarded)],
             Event::ChatState(state) => waiting(state).into_iter().collect(),
@@ -255,6 +256,12 @@ fn background(command: &BackgroundCommand) -> Option<Piece> {
     }
     let line = one_line(&command.command, SHORT);
     Some(Piece::line(Style::Dim, format!("{command}  {line}")))
+}
+
+fn port_open(opened: &PortOpened) -> Piece {
+    let (id, port) = (&opened.background.id, opened.port);
+    let text = format!("{id} listens on port {port} of the conversation's own loopback");
+    Piece::line(Style::Dim, text)
 }
 
 fn waiting(state: &State) -> Option<Piece> {

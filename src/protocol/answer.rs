@@ -222,6 +222,19 @@ pub struct ToolCancelled {
     pub cancelled: bool,
 }
 
+/// Payload of `tool:expose-result`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Exposed {
+    /// Which conversation.
+    pub conversation_id: ConversationId,
+    /// The port on its own loopback.
+    pub port: u16,
+    /// Where this machine's loopback leads to it; absent where nothing does any more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
+}
+
 /// Payload of `tool:output-result`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]

@@ -1,9 +1,8 @@
 //! What a client may say, with an example of each.
 
 mod examples;
+mod mcp;
 mod short;
-
-use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -16,6 +15,7 @@ use crate::message::{ConversationId, InputId, SessionId, Thinking, ToolId, Trust
 use crate::permission::{Limits, PermissionMap};
 
 pub use examples::examples;
+pub use mcp::{McpAdd, McpGetPrompt, McpName, McpReadResource};
 
 /// A request, told apart by its `type`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -72,6 +72,9 @@ pub enum Command {
     /// Ends one execution; the loop goes on.
     #[serde(rename = "tool:cancel")]
     ToolCancel(Tool),
+    /// Has this machine's loopback lead to a port of a command in the background.
+    #[serde(rename = "tool:expose")]
+    ToolExpose(Expose),
     /// Asks for one execution record.
     #[serde(rename = "tool:status")]
     ToolStatus(Tool),
@@ -99,6 +102,20 @@ pub enum Command {
     /// Gets a prompt of an MCP server.
     #[serde(rename = "mcp:get-prompt")]
     McpGetPrompt(McpGetPrompt),
+}
+
+/// Payload of `tool:expose`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Expose {
+    /// Which conversation.
+    #[serde(alias = "conversation_id", default = "default_conversation")]
+    pub conversation_id: ConversationId,
+    /// A port that `tool:port-open` named.
+    pub port: u16,
+    /// Whether nothing is to lead to it any more.
+    #[serde(default)]
+    pub close: bool,
 }
 
 /// A payload of which nothing is read.
@@ -422,64 +439,4 @@ pub struct ToolHistory {
     /// The `nextCursor` of the page before.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
-}
-
-/// Payload of `mcp:add`: a command, or a URL.
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct McpAdd {
-    /// The server's name.
-    pub name: String,
-    /// The program of a server over stdio.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub command: Option<String>,
-    /// Its arguments.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub args: Vec<String>,
-    /// Variables added to its environment.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub env: BTreeMap<String, String>,
-    /// The endpoint of a server over HTTP.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub url: Option<String>,
-    /// Extra headers for it.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub headers: BTreeMap<String, String>,
-}
-
-impl std::fmt::Debug for McpAdd {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("McpAdd")
-            .field("name", &self.name)
-            .field("command", &self.command)
-            .finish_non_exhaustive()
-    }
-}
-
-/// A payload that names an MCP server.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct McpName {
-    /// Which server.
-    pub name: String,
-}
-
-/// Payload of `mcp:read-resource`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct McpReadResource {
-    /// Which server.
-    pub server: String,
-    /// Which resource.
-    pub uri: String,
-}
-
-/// Payload of `mcp:get-prompt`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct McpGetPrompt {
-    /// Which server.
-    pub server: String,
-    /// Which prompt.
-    pub name: String,
-    /// Its arguments.
-    #[serde(default, skip_serializing_if = "Map::is_empty")]
-    pub arguments: Map<String, Value>,
 }

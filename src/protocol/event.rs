@@ -27,7 +27,7 @@ pub use stream::{
     Delta, DeltaEvent, Queued, State, StateName, Steered, StreamStart, TurnDiscarded, WholeMessage,
 };
 pub use tool::{
-    BackgroundChanged, By, Outcome, ResultStatus, ToolConfirm, ToolDelta, ToolExtended,
+    BackgroundChanged, By, Outcome, PortOpened, ResultStatus, ToolConfirm, ToolDelta, ToolExtended,
     ToolInputDelta, ToolOutcome, ToolResolved, ToolStart, TriggeredRule,
 };
 pub use usage::{Context, Tokens, TurnUsage};
@@ -116,6 +116,9 @@ pub enum Event {
     /// A command in the background began or ended.
     #[serde(rename = "tool:background")]
     ToolBackground(BackgroundChanged),
+    /// A command in the background began to listen on a port.
+    #[serde(rename = "tool:port-open")]
+    ToolPortOpen(PortOpened),
     /// A call is settled.
     #[serde(rename = "chat:tool-result")]
     ChatToolResult(Box<ToolOutcome>),
@@ -156,6 +159,9 @@ pub enum Event {
     /// Answers `tool:list`.
     #[serde(rename = "tool:list-result")]
     ToolListResult(answer::Tools),
+    /// Answers `tool:expose`.
+    #[serde(rename = "tool:expose-result")]
+    ToolExposeResult(answer::Exposed),
     /// Answers `tool:cancel`.
     #[serde(rename = "tool:cancel-result")]
     ToolCancelResult(answer::ToolCancelled),
@@ -200,7 +206,9 @@ impl Event {
             | Self::ChatToolResult(_)
             | Self::ChatUsage(_)
             | Self::ChatTurnDiscarded(_) => Some(Layer::Stream),
-            Self::ChatState(_) | Self::ToolBackground(_) => Some(Layer::State),
+            Self::ChatState(_) | Self::ToolBackground(_) | Self::ToolPortOpen(_) => {
+                Some(Layer::State)
+            }
             Self::ChatMessage(_) => Some(Layer::Message),
             _ => None,
         }
@@ -222,6 +230,7 @@ impl Event {
             Self::ChatToolDelta(it) => &it.conversation_id,
             Self::ChatToolResult(it) => &it.conversation_id,
             Self::ToolBackground(it) => &it.conversation_id,
+            Self::ToolPortOpen(it) => &it.conversation_id,
             Self::ChatUsage(it) => &it.conversation_id,
             Self::ChatState(it) => &it.conversation_id,
             Self::ChatMessage(it) => &it.conversation_id,
@@ -233,6 +242,7 @@ impl Event {
             Self::ChatCancelResult(it) => &it.conversation_id,
             Self::ChatHistoryResult(it) => &it.conversation_id,
             Self::ChatCloseResult(it) => &it.conversation_id,
+            Self::ToolExposeResult(it) => &it.conversation_id,
             _ => return None,
         })
     }

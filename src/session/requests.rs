@@ -6,6 +6,7 @@ use tokio::sync::{Semaphore, oneshot};
 
 use super::resolve::invalid;
 use super::{Session, projects, providers, resolve};
+use crate::config::ExposePolicy;
 use crate::conversation::{self, View};
 use crate::exchange::context::Origin;
 use crate::exchange::executions::NoOutput;
@@ -46,6 +47,7 @@ impl Session {
             Command::ModelList(wanted) => return self.models(wanted.provider, id),
             Command::ToolList(wanted) => self.tools(&wanted),
             Command::ToolCancel(wanted) => self.cancel_tool(wanted.tool_id).await,
+            Command::ToolExpose(wanted) => self.expose(wanted).await,
             Command::ToolStatus(wanted) => match self.shared.executions.get(&wanted.tool_id) {
                 Some(record) => Ok(Event::ToolStatusResult(Box::new(record))),
                 None => Err(no_tool(wanted.tool_id.as_str())),
@@ -311,6 +313,45 @@ impl Session {
                 )),
             }
         });
+    }
+
+    /// Has the machine's loopback lead to a port of a conversation's, or to none any more. Asking for it is the user's approval.
+    async fn expose(&self, wanted: command::Expose) -> Result<Event, SessionError> {
+        let command::Expose {
+            conversation_id,
+            port,
+            close,
+        } = wanted;
+        if self.daemon.services.config.tools.bash.expose == ExposePolicy::Off {
+            let message = "ports of commands are not exposed here (tools.bash.expose)";
+            return Err(SessionError::new(SessionCode::Forbidden, message));
+        }
+        let find = move |view: View<'_>| view.context.conversation.background.on_port(port);
+        let Some(found) = self.look(&conversation_id, find).await else {
+            let message = format!("no conversation {:?} is open", conversation_id.as_str());
+            return Err(SessionError::new(
+                SessionCode::ConversationNotFound,
+                message,
+            ));
+        };
+        let found =
+            found.map_err(|problem| invalid(format!("tool:expose: field `port`: {problem}")))?;
+        let url = match close {
+            true => {
+                found.close();
+                None
+            }
+            false => {
+                let url = found.expose().await;
+                let failed = |problem| SessionError::new(SessionCode::Internal, problem);
+                Some(url.map_err(failed)?)
+            }
+        };
+        Ok(Event::ToolExposeResult(answer::Exposed {
+            conversation_id,
+            port,
+            url,
+        }))
     }
 
     async fn cancel_tool(&self, tool_id: crate::message::ToolId) -> Result<Event, SessionError> {

@@ -3,9 +3,10 @@
 //! Each is run by a task of its own ([`super::exec`] starts it), which outlives the call. The conversation owns the table:
 //! its end, or its drop, ends them all.
 
+mod ports;
 pub mod tools;
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,16 +18,21 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::exec::{MAX_REFUSED, Remarks};
 use super::{Output, OutputStream};
-use crate::message::{BackgroundCommand, BackgroundStatus, Metadata, ToolId};
-use crate::sandbox::Exit;
+use crate::message::{BackgroundCommand, BackgroundStatus, ListeningPort, Metadata, ToolId};
 use crate::sandbox::spill::{Gone, Range};
+use crate::sandbox::{Exit, Pod};
 use crate::terminal_text::shown;
+use ports::Exposed;
+pub use ports::OpenPort;
 
 /// Most commands in the background of one conversation at once: each is a process tree and keeps its output on the disk.
 pub const MAX_RUNNING: usize = 16;
 
 /// Most commands of a conversation that have ended and can still be read; the oldest is forgotten first.
 const MAX_ENDED: usize = 16;
+
+/// Most ports of a command that are told of.
+pub(super) const MAX_PORTS: usize = 32;
 
 /// What a call is given to leave a command behind.
 #[derive(Clone, Copy)]
@@ -48,7 +54,10 @@ pub trait Outlet: Send + Sync {
     /// Says that no more output comes.
     fn finish(&self);
 
-    /// Tells that the command began or ended.
+    /// Tells that the command began to listen on a port.
+    fn announce_port(&self, command: &BackgroundCommand, port: u16);
+
+    /// Tells that the command began or ended, or what leads to its ports.
     fn announce(&self, command: &BackgroundCommand);
 
     /// Returns output without secrets, of both streams as it came; see [`Range`]. Blocks until the disk has answered.
@@ -122,6 +131,28 @@ impl Jobs {
         self.jobs.lock().iter().map(|job| job.known()).collect()
     }
 
+    /// Finds a port on which one of them listens; the error is for the client.
+    pub fn on_port(&self, port: u16) -> Result<OpenPort, String> {
+        let jobs = self.jobs.lock();
+        let ports = |job: &Arc<Job>| job.known().ports.into_iter().map(|it| it.port);
+        // The one that began last, where one took over from another.
+        let found = jobs
+            .iter()
+            .rev()
+            .find(|job| ports(job).any(|it| it == port));
+        found.cloned().map(|job| OpenPort { job, port }).ok_or_else(|| {
+            let open: BTreeSet<u16> = jobs.iter().flat_map(ports).collect();
+            let open: Vec<String> = open.iter().map(u16::to_string).collect();
+            match open.as_slice() {
+                [] => format!("no command in the background of this conversation listens on port {port}, or on any"),
+                open => format!(
+                    "no command in the background of this conversation listens on port {port}; those there are: {}",
+                    open.join(", ")
+                ),
+            }
+        })
+    }
+
     /// Ends the command that a call started; returns false where none runs.
     pub fn kill_of(&self, call: &ToolId) -> bool {
         let jobs = self.jobs.lock();
@@ -144,6 +175,8 @@ impl Jobs {
 /// One command, as its task and the conversation share it.
 pub(super) struct Job {
     known: Mutex<Known>,
+    /// Where it runs.
+    pod: Pod,
     pub(super) outlet: Arc<dyn Outlet>,
     killed: CancellationToken,
     ended: CancellationToken,
@@ -153,6 +186,8 @@ pub(super) struct Job {
 
 struct Known {
     command: BackgroundCommand,
+    /// What leads to its ports.
+    exposed: BTreeMap<u16, Exposed>,
     /// Hosts that it was not connected to.
     refused: BTreeSet<String>,
     /// What is said of its end besides how it ended.
@@ -160,6 +195,13 @@ struct Known {
 }
 
 impl Known {
+    fn set_url(&mut self, port: u16, url: Option<String>) {
+        let mut ports = self.command.ports.iter_mut();
+        if let Some(open) = ports.find(|it| it.port == port) {
+            open.url = url;
+        }
+    }
+
     /// Returns what is said of the command besides how it stands.
     fn remarks(&self) -> String {
         let mut text = self.remarks.texts.concat();
@@ -181,10 +223,12 @@ impl fmt::Debug for Job {
 }
 
 impl Job {
-    pub(super) fn new(line: &str, outlet: Arc<dyn Outlet>) -> Self {
+    pub(super) fn new(line: &str, pod: Pod, outlet: Arc<dyn Outlet>) -> Self {
         Self {
+            pod,
             known: Mutex::new(Known {
                 command: outlet.describe(line),
+                exposed: BTreeMap::new(),
                 refused: BTreeSet::new(),
                 remarks: Remarks::default(),
             }),
@@ -217,6 +261,56 @@ impl Job {
         self.ended.cancelled().await;
     }
 
+    /// Takes note of a port on which it began to listen, and tells everybody.
+    pub(super) fn note_port(&self, port: u16) {
+        let command = {
+            let mut known = self.known.lock();
+            let ports = &mut known.command.ports;
+            let is_known = ports.iter().any(|it| it.port == port);
+            if is_known || ports.len() >= MAX_PORTS || !known.command.is_running() {
+                return;
+            }
+            known.command.ports.push(ListeningPort { port, url: None });
+            known.command.clone()
+        };
+        self.outlet.announce_port(&command, port);
+    }
+
+    /// Returns where the machine's loopback leads to a port of it.
+    fn url(&self, port: u16) -> Option<String> {
+        let known = self.known.lock();
+        known.exposed.get(&port).map(Exposed::url)
+    }
+
+    /// Takes what leads to a port of it, and tells everybody; returns the URL. The error says why not.
+    fn expose(&self, port: u16, exposed: Exposed) -> Result<String, String> {
+        let (url, command) = {
+            let mut known = self.known.lock();
+            if !known.command.is_running() {
+                return Err(format!("{} has ended", known.command.id));
+            }
+            // Another request may have been faster.
+            let url = known.exposed.entry(port).or_insert(exposed).url();
+            known.set_url(port, Some(url.clone()));
+            (url, known.command.clone())
+        };
+        self.outlet.announce(&command);
+        Ok(url)
+    }
+
+    /// Has nothing lead to a port of it any more, and tells everybody.
+    fn close(&self, port: u16) {
+        let command = {
+            let mut known = self.known.lock();
+            if known.exposed.remove(&port).is_none() {
+                return;
+            }
+            known.set_url(port, None);
+            known.command.clone()
+        };
+        self.outlet.announce(&command);
+    }
+
     /// Takes note of a host that it was not connected to.
     pub(super) fn note_refused(&self, host: &str) {
         let mut known = self.known.lock();
@@ -231,6 +325,8 @@ impl Job {
         let command = {
             let mut known = self.known.lock();
             known.command.status = status;
+            known.command.ports.clear();
+            known.exposed.clear();
             known.command.exit_code = exit.code;
             known.command.signal = exit.signal;
             known.remarks = remarks;

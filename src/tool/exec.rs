@@ -215,6 +215,7 @@ impl Exec {
         let started = self.sandbox.spawn(command).await;
         // What runs holds the last way to ask, so that the questions end with it.
         command.hosts = None;
+        command.listening = None;
         let process = started.map_err(|error| {
             let program = &command.program;
             Box::new(Output::error(format!(

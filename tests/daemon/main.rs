@@ -26,6 +26,7 @@ mod crowd;
 mod custom;
 mod endings;
 mod exchange;
+mod exposed;
 mod faults;
 #[cfg(target_os = "linux")]
 mod first_process;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use outrigger::config::{
-    BashConfig, BashLimits, GitPolicy, NetworkPolicy, PortList, SandboxPolicy,
+    BashConfig, BashLimits, ExposePolicy, GitPolicy, NetworkPolicy, PortList, SandboxPolicy,
 };
 use outrigger::message::Part;
 use outrigger::sandbox::Mode;
@@ -53,6 +53,7 @@ async fn run(world: &World, mode: Mode, line: &str) -> String {
         read_only: Vec::new(),
         read_write: Vec::new(),
         caches: Vec::new(),
+        expose: ExposePolicy::Off,
         limits: BashLimits {
             memory: None,
             cpu: None,

@@ -189,11 +189,11 @@ byId("latest").addEventListener("click", () => {
   scroll.scrollTop = scroll.scrollHeight;
 });
 
-/** @param {string} text @param {string} [kind] */
-function notice(text, kind = "info") {
+/** @param {string} text @param {string} [kind] @param {...Node} actions */
+function notice(text, kind = "info", ...actions) {
   const box = byId("notices");
   const close = el("button", { type: "button", class: "quiet small", "aria-label": "Dismiss", onclick: () => row.remove() }, "✕");
-  const row = el("div", { class: `notice ${kind}` }, el("span", {}, exposed(text)), close);
+  const row = el("div", { class: `notice ${kind}` }, el("span", {}, exposed(text)), ...actions, close);
   box.append(row);
   while (box.children.length > MOST_NOTICES) box.firstChild.remove();
   return row;
@@ -201,6 +201,23 @@ function notice(text, kind = "info") {
 
 function complain(/** @type {any} */ error) {
   notice(error.message, "error");
+}
+
+/** A command in the background listens on a port; a button has this machine lead there. */
+function portOpen(/** @type {any} */ { conversationId, background, port }) {
+  const open = el("button", { type: "button", class: "small", onclick: expose }, "Open it");
+  notice(`${background.id} listens on port ${port}: ${background.command}`, "info", open);
+  async function expose() {
+    open.disabled = true;
+    try {
+      const { url } = await ask("tool:expose", { conversationId, port });
+      const link = el("a", { href: url, target: "_blank", rel: "noopener noreferrer" }, url);
+      open.replaceWith(link);
+    } catch (error) {
+      open.disabled = false;
+      complain(error);
+    }
+  }
 }
 
 /** @param {...(Node | string)} parts nothing hides it */
@@ -224,6 +241,7 @@ function take(/** @type {any} */ frame) {
   if (type === "chat:steered") taken(textOf(payload.content));
   if (type === "chat:stream-end") dropped(payload);
   view = reduce(view, frame);
+  if (type === "tool:port-open" && !isReplaying) portOpen(payload);
   if (type === "session:notice") notice(payload.message, payload.severity);
   if (type === "session:error" && payload.code === "replay_gap") {
     notice("Some events were missed and are no longer kept; this is what the daemon remembers.", "warning");

@@ -416,6 +416,10 @@ export interface Commands {
      */
     "tool:cancel": Tool;
     /**
+     * Has this machine's loopback lead to a port of a command in the background.
+     */
+    "tool:expose": Expose;
+    /**
      * Asks for one execution record.
      */
     "tool:status": Tool;
@@ -877,6 +881,23 @@ export interface Tool {
     toolId: ToolId;
 }
 /**
+ * Payload of `tool:expose`.
+ */
+export interface Expose {
+    /**
+     * Which conversation.
+     */
+    conversationId?: ConversationId;
+    /**
+     * A port that `tool:port-open` named.
+     */
+    port: number;
+    /**
+     * Whether nothing is to lead to it any more.
+     */
+    close?: boolean;
+}
+/**
  * Payload of `tool:output`.
  */
 export interface ToolOutput {
@@ -1113,6 +1134,10 @@ export interface Events {
      */
     "tool:background": BackgroundChanged;
     /**
+     * A command in the background began to listen on a port.
+     */
+    "tool:port-open": PortOpened;
+    /**
      * A call is settled.
      */
     "chat:tool-result": ToolOutcome;
@@ -1164,6 +1189,10 @@ export interface Events {
      * Answers `tool:list`.
      */
     "tool:list-result": Tools;
+    /**
+     * Answers `tool:expose`.
+     */
+    "tool:expose-result": Exposed;
     /**
      * Answers `tool:cancel`.
      */
@@ -1531,6 +1560,10 @@ export interface BackgroundCommand {
      */
     status: BackgroundStatus;
     /**
+     * Ports of the conversation's own loopback on which it began to listen, in that order; none once it has ended.
+     */
+    ports?: ListeningPort[];
+    /**
      * Its exit code, once it has ended by itself.
      */
     exitCode?: number;
@@ -1538,6 +1571,20 @@ export interface BackgroundCommand {
      * The signal that ended it.
      */
     signal?: number;
+}
+/**
+ * A port on which a command in the background began to listen.
+ */
+export interface ListeningPort {
+    /**
+     * The TCP port, on the conversation's own loopback.
+     */
+    port: number;
+    /**
+     * Where this machine's loopback leads to it, such as `http://127.0.0.1:5173/`; absent where `tool:expose` did not ask
+     * for it.
+     */
+    url?: string;
 }
 /**
  * Payload of `chat:tool-confirm`.
@@ -2050,6 +2097,23 @@ export interface BackgroundChanged {
      * The command as it is now.
      */
     background: BackgroundCommand;
+}
+/**
+ * Payload of `tool:port-open`.
+ */
+export interface PortOpened {
+    /**
+     * Which conversation.
+     */
+    conversationId: ConversationId;
+    /**
+     * The command as it is now; the port is among its `ports`.
+     */
+    background: BackgroundCommand;
+    /**
+     * The port on which it began to listen, on the conversation's own loopback.
+     */
+    port: number;
 }
 /**
  * Payload of `chat:tool-result`.
@@ -2687,6 +2751,23 @@ export interface ToolSpec {
      * Where it comes from: `core`, `custom` or `mcp:SERVER`.
      */
     origin: string;
+}
+/**
+ * Payload of `tool:expose-result`.
+ */
+export interface Exposed {
+    /**
+     * Which conversation.
+     */
+    conversationId: ConversationId;
+    /**
+     * The port on its own loopback.
+     */
+    port: number;
+    /**
+     * Where this machine's loopback leads to it; absent where nothing does any more.
+     */
+    url?: string;
 }
 /**
  * Payload of `tool:cancel-result`.

@@ -1,5 +1,5 @@
 // Made of fixtures/schema/protocol.schema.json by `npm run build`; do not edit.
-// SHA-256 of it: c6299cf596bdddd93adf03006f79ee80958e8972fef608a1d84b1c415a2194b0
+// SHA-256 of it: 023b1eba997d02db9576a2d0fe252cac2a1686e0ff0bdf541ebfbab29d7398d1
 //
 // A client ignores types, fields and values that it does not know: the daemon may add all three
 // within version 1. Only `session:ready` of a resumed socket has no `seq`.

@@ -107,6 +107,7 @@ export function reduce(view, frame) {
                 ...(metadata && { metadata: metadata }),
             }));
         }
+        case "tool:port-open":
         case "tool:background": {
             const { conversationId, background } = frame.payload;
             return withConversation(view, conversationId, (it) => {

@@ -1,5 +1,5 @@
 // Made of fixtures/schema/protocol.schema.json by `npm run build`; do not edit.
-// SHA-256 of it: c6299cf596bdddd93adf03006f79ee80958e8972fef608a1d84b1c415a2194b0
+// SHA-256 of it: 023b1eba997d02db9576a2d0fe252cac2a1686e0ff0bdf541ebfbab29d7398d1
 //
 // A client ignores types, fields and values that it does not know: the daemon may add all three
 // within version 1. Only `session:ready` of a resumed socket has no `seq`.
@@ -489,6 +489,10 @@ export interface Commands {
    */
   "tool:cancel": Tool;
   /**
+   * Has this machine's loopback lead to a port of a command in the background.
+   */
+  "tool:expose": Expose;
+  /**
    * Asks for one execution record.
    */
   "tool:status": Tool;
@@ -950,6 +954,23 @@ export interface Tool {
   toolId: ToolId;
 }
 /**
+ * Payload of `tool:expose`.
+ */
+export interface Expose {
+  /**
+   * Which conversation.
+   */
+  conversationId?: ConversationId;
+  /**
+   * A port that `tool:port-open` named.
+   */
+  port: number;
+  /**
+   * Whether nothing is to lead to it any more.
+   */
+  close?: boolean;
+}
+/**
  * Payload of `tool:output`.
  */
 export interface ToolOutput {
@@ -1186,6 +1207,10 @@ export interface Events {
    */
   "tool:background": BackgroundChanged;
   /**
+   * A command in the background began to listen on a port.
+   */
+  "tool:port-open": PortOpened;
+  /**
    * A call is settled.
    */
   "chat:tool-result": ToolOutcome;
@@ -1237,6 +1262,10 @@ export interface Events {
    * Answers `tool:list`.
    */
   "tool:list-result": Tools;
+  /**
+   * Answers `tool:expose`.
+   */
+  "tool:expose-result": Exposed;
   /**
    * Answers `tool:cancel`.
    */
@@ -1603,6 +1632,10 @@ export interface BackgroundCommand {
    */
   status: BackgroundStatus;
   /**
+   * Ports of the conversation's own loopback on which it began to listen, in that order; none once it has ended.
+   */
+  ports?: ListeningPort[];
+  /**
    * Its exit code, once it has ended by itself.
    */
   exitCode?: number;
@@ -1610,6 +1643,20 @@ export interface BackgroundCommand {
    * The signal that ended it.
    */
   signal?: number;
+}
+/**
+ * A port on which a command in the background began to listen.
+ */
+export interface ListeningPort {
+  /**
+   * The TCP port, on the conversation's own loopback.
+   */
+  port: number;
+  /**
+   * Where this machine's loopback leads to it, such as `http://127.0.0.1:5173/`; absent where `tool:expose` did not ask
+   * for it.
+   */
+  url?: string;
 }
 /**
  * Payload of `chat:tool-confirm`.
@@ -2122,6 +2169,23 @@ export interface BackgroundChanged {
    * The command as it is now.
    */
   background: BackgroundCommand;
+}
+/**
+ * Payload of `tool:port-open`.
+ */
+export interface PortOpened {
+  /**
+   * Which conversation.
+   */
+  conversationId: ConversationId;
+  /**
+   * The command as it is now; the port is among its `ports`.
+   */
+  background: BackgroundCommand;
+  /**
+   * The port on which it began to listen, on the conversation's own loopback.
+   */
+  port: number;
 }
 /**
  * Payload of `chat:tool-result`.
@@ -2759,6 +2823,23 @@ export interface ToolSpec {
    * Where it comes from: `core`, `custom` or `mcp:SERVER`.
    */
   origin: string;
+}
+/**
+ * Payload of `tool:expose-result`.
+ */
+export interface Exposed {
+  /**
+   * Which conversation.
+   */
+  conversationId: ConversationId;
+  /**
+   * The port on its own loopback.
+   */
+  port: number;
+  /**
+   * Where this machine's loopback leads to it; absent where nothing does any more.
+   */
+  url?: string;
 }
 /**
  * Payload of `tool:cancel-result`.

@@ -214,6 +214,7 @@ export function reduce(view: View, frame: ServerFrame): View {
         ...(metadata && { metadata: metadata as Record<string, unknown> }),
       }));
     }
+    case "tool:port-open":
     case "tool:background": {
       const { conversationId, background } = frame.payload;
       return withConversation(view, conversationId, (it) => {

@@ -57,6 +57,9 @@ pub struct Command {
     /// Who decides which hosts it may connect to, with [`Network::Outgoing`]; `None`: all.
     #[serde(skip)]
     pub hosts: Option<mpsc::Sender<HostQuestion>>,
+    /// Who is told of TCP ports on which it begins to listen, in a pod in [`Mode::Full`](super::Mode).
+    #[serde(skip)]
+    pub listening: Option<mpsc::Sender<u16>>,
 }
 
 /// A command wants to connect to a host.
@@ -111,6 +114,7 @@ impl Command {
             private_tmp: true,
             pod: None,
             hosts: None,
+            listening: None,
         }
     }
 }

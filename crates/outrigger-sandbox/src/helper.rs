@@ -41,7 +41,7 @@ use self::placeholders::Placeholders;
 use super::layers::{SetupError, Step};
 use super::policy::{Cleanup, Notice, Policy, Work};
 use super::process::Reached;
-use super::{Mode, Network, Stdin, cgroup};
+use super::{Mode, Stdin, cgroup};
 
 /// Exit code of a helper that could not do its work; what went wrong is in the notice it sent.
 const FAILED: u8 = 126;
@@ -89,13 +89,11 @@ pub fn main() -> ExitCode {
         Some(Stdin::Piped) => descriptors.next().map(File::from),
         Some(Stdin::Null) | None => None,
     };
-    let pod = policy
-        .filter(|policy| policy.joins_pod)
-        .map(|policy| Pod::receive(&mut descriptors, policy.has_pod_mounts))
-        .transpose();
-    let is_told =
-        policy.is_some_and(|policy| matches!(policy.command.network, Network::Outgoing(_)));
-    let calls = is_told.then(|| descriptors.next()).flatten();
+    let pod = task.pod();
+    let pod = pod.map(|pod| Pod::receive(&mut descriptors, pod.has_mounts));
+    let pod = pod.transpose();
+    let stops = policy.is_some_and(|policy| !policy.stops.is_empty());
+    let calls = stops.then(|| descriptors.next()).flatten();
     let places = policy.map(|policy| policy.places.clone());
     let received = Opened::receive(places.unwrap_or_default(), &mut descriptors)
         .during(Step::Prepare, "receiving the folders of the command");
@@ -127,6 +125,9 @@ pub fn main() -> ExitCode {
                 })
             }
             Work::Pod(overlays) => Pod::make(&control, overlays),
+            Work::Sockets { loopback, .. } => {
+                pod.map_or(Ok(()), |pod| pod.send_sockets(*loopback, &control))
+            }
             Work::Cleanup => Ok(()),
         }
     });
@@ -153,7 +154,7 @@ struct Launch<'a> {
     opened: &'a Opened,
     /// Where it lives, if not in namespaces of its own.
     pod: Option<&'a Pod>,
-    /// Who is told of its calls of `connect`.
+    /// Who is told of its calls at which it is stopped.
     calls: Option<&'a OwnedFd>,
     control: &'a Control,
     /// The lists of processes of its control groups.

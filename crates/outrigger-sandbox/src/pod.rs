@@ -13,14 +13,17 @@
 
 use std::fs::{self, DirBuilder, File};
 use std::io;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use rustix::fs::{FlockOperation, OFlags, flock};
 use tokio::io::Interest;
+use tokio::net::{TcpSocket, TcpStream};
 use tokio::runtime::Handle;
 use tokio::sync::OnceCell;
 use tokio::time::timeout;
@@ -28,7 +31,8 @@ use tokio::time::timeout;
 use crate::layers::Step;
 use crate::outgoing::Gateway;
 use crate::policy::{
-    Cleanup, MAX_NOTICE_BYTES, Notice, Overlay, PodFolders, PodMade, SeenCache, Task, Work,
+    Cleanup, JoinedPod, Loopback, MAX_NOTICE_BYTES, Notice, Overlay, PodFolders, PodMade,
+    SeenCache, Task, Work,
 };
 use crate::process::SpawnError;
 use crate::process::supervised::ahead::{Ahead, Given};
@@ -76,6 +80,9 @@ pub(crate) struct Namespaces {
     mounts: Option<OwnedFd>,
     caches: Vec<SeenCache>,
     gateway: Gateway,
+    /// Sockets that nobody has connected yet; held for a look at them.
+    sockets: Mutex<Vec<OwnedFd>>,
+    sockets6: Mutex<Vec<OwnedFd>>,
 }
 
 /// Folders that exist, with the lock that says that somebody needs them, and what they may hold.
@@ -93,6 +100,27 @@ impl Pod {
             namespaces: OnceCell::new(),
             folders: OnceCell::new(),
         }))
+    }
+
+    /// Connects to a TCP port on which a command of the pod listens: at 127.0.0.1, and else at ::1.
+    ///
+    /// # Errors
+    /// The system's, and where no command has run in the pod or there are no namespaces.
+    pub async fn connect(&self, port: u16) -> io::Result<TcpStream> {
+        let Some(namespaces) = self.0.namespaces.get() else {
+            return Err(io::ErrorKind::NotConnected.into());
+        };
+        let (v4, v6) = (Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into());
+        let mut failed = io::Error::from(io::ErrorKind::ConnectionRefused);
+        for (loopback, address) in [(Loopback::V4, v4), (Loopback::V6, v6)] {
+            let socket = namespaces.socket(&self.0.ahead, loopback).await?;
+            let socket = TcpSocket::from_std_stream(socket.into());
+            match socket.connect(SocketAddr::new(address, port)).await {
+                Ok(stream) => return Ok(stream),
+                Err(error) => failed = error,
+            }
+        }
+        Err(failed)
     }
 
     /// Returns the folders, and what bounds what they hold; made on the first call.
@@ -279,28 +307,9 @@ impl Namespaces {
             work: Work::Pod(overlays),
             cleanup: Cleanup::default(),
         };
-        let (mut helper, socket, _) = ahead.assign(&task, Given::default())?;
-        // A line that says why not, where no descriptors come.
-        let mut line = vec![0; MAX_NOTICE_BYTES];
-        let receive = || descriptors::receive(&socket, &mut line);
-        let received = timeout(PATIENCE, socket.async_io(Interest::READABLE, receive)).await;
-        let is_late = received.is_err();
-        tokio::spawn(async move {
-            if is_late {
-                helper.child.start_kill().unwrap_or_default();
-            }
-            helper.child.wait().await.map_or_else(drop, drop);
-        });
-        let received = received.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
-        let (bytes, given) = received.map_err(SpawnError::Helper)?;
-        // Others may follow it.
-        let line = line.get(..bytes).unwrap_or_default();
-        let line = line.split(|it| *it == b'\n').next().unwrap_or_default();
-        let failed = || match serde_json::from_slice(line) {
-            Ok(Notice::Failed(error)) => SpawnError::refused(error.step, error.reason),
-            _ => SpawnError::Helper(io::ErrorKind::UnexpectedEof.into()),
-        };
-        let said: PodMade = serde_json::from_slice(line).map_err(|_| failed())?;
+        let (line, given) = ask(ahead, &task, Given::default()).await?;
+        let failed = || SpawnError::Helper(io::ErrorKind::UnexpectedEof.into());
+        let said: PodMade = serde_json::from_slice(&line).map_err(|_| failed())?;
         let mut given = given.into_iter();
         let [user, network] = [(); 2].map(|()| given.next());
         let mounts = match said.mounts {
@@ -321,6 +330,8 @@ impl Namespaces {
             mounts,
             caches: caches.collect(),
             gateway,
+            sockets: Mutex::default(),
+            sockets6: Mutex::default(),
         })
     }
 
@@ -332,8 +343,35 @@ impl Namespaces {
         &self.caches
     }
 
-    pub(crate) fn has_mounts(&self) -> bool {
-        self.mounts.is_some()
+    pub(crate) fn joined(&self) -> JoinedPod {
+        JoinedPod {
+            has_mounts: self.mounts.is_some(),
+        }
+    }
+
+    /// Returns an unconnected TCP socket in the network; a helper makes some where none is left.
+    async fn socket(&self, ahead: &Ahead, loopback: Loopback) -> io::Result<OwnedFd> {
+        let sockets = match loopback {
+            Loopback::V4 => &self.sockets,
+            Loopback::V6 => &self.sockets6,
+        };
+        if let Some(socket) = sockets.lock().pop() {
+            return Ok(socket);
+        }
+        let pod = self.joined();
+        let task = Task {
+            work: Work::Sockets { pod, loopback },
+            cleanup: Cleanup::default(),
+        };
+        let given = Given {
+            pod: Some(self),
+            ..Given::default()
+        };
+        let (_, mut made) = ask(ahead, &task, given).await.map_err(io::Error::other)?;
+        let socket = made.pop();
+        sockets.lock().extend(made);
+        socket
+            .ok_or_else(|| io::Error::other("no socket can be made in the conversation's network"))
     }
 
     pub(crate) fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
@@ -342,6 +380,37 @@ impl Namespaces {
             .chain(&self.mounts)
             .map(AsFd::as_fd)
     }
+}
+
+/// Has a helper do something for a pod; returns its one message: bytes, and descriptors.
+async fn ask(
+    ahead: &Ahead,
+    task: &Task,
+    given: Given<'_>,
+) -> Result<(Vec<u8>, Vec<OwnedFd>), SpawnError> {
+    let (mut helper, socket, _) = ahead.assign(task, given)?;
+    let mut message = vec![0; MAX_NOTICE_BYTES];
+    let receive = || descriptors::receive(&socket, &mut message);
+    let received = timeout(PATIENCE, socket.async_io(Interest::READABLE, receive)).await;
+    let is_late = received.is_err();
+    tokio::spawn(async move {
+        if is_late {
+            helper.child.start_kill().unwrap_or_default();
+        }
+        helper.child.wait().await.map_or_else(drop, drop);
+    });
+    let received = received.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
+    let (bytes, given) = received.map_err(SpawnError::Helper)?;
+    message.truncate(bytes);
+    if !given.is_empty() {
+        return Ok((message, given));
+    }
+    // Why there are none. Other notices may follow it.
+    let line = message.split(|it| *it == b'\n').next().unwrap_or_default();
+    Err(match serde_json::from_slice(line) {
+        Ok(Notice::Failed(error)) => SpawnError::refused(error.step, error.reason),
+        _ => SpawnError::Helper(io::ErrorKind::UnexpectedEof.into()),
+    })
 }
 
 /// Returns how a cache is seen; `why_not` is empty where there is an overlay.

@@ -2,7 +2,7 @@
 //!
 //! The helper's standard input is a stream socket. Its first message is one byte that carries descriptors: the
 //! [`Task`] as JSON in a memory file, the program's standard input if it is a pipe, two or three of a pod's namespaces, a socket on
-//! which the daemon waits for the command's calls of `connect`, and one for each of [`Policy::places`]. After that the daemon sends [`TERMINATE`]; the end of the stream means "kill everything",
+//! which the daemon waits for what tells of stopped calls, and one for each of [`Policy::places`]. After that the daemon sends [`TERMINATE`]; the end of the stream means "kill everything",
 //! whether the daemon asked for it or died. The helper answers with one [`Notice`] per line.
 
 use std::path::PathBuf;
@@ -46,6 +46,8 @@ pub(super) enum Work {
     /// the mount namespace, where there are overlays, of a UDP socket on port 53 of 127.0.0.1, and of TCP sockets that
     /// listen on 127.0.0.1 and, where there is IPv6, on ::1.
     Pod(Vec<Overlay>),
+    /// To make [`SOCKETS`] TCP sockets in the network of a pod and send them in one message.
+    Sockets { pod: JoinedPod, loopback: Loopback },
     /// For nothing but the cleanup: another helper died, or a pod is no longer needed.
     Cleanup,
 }
@@ -61,6 +63,15 @@ impl Task {
     pub(super) fn policy(&self) -> Option<&Policy> {
         match &self.work {
             Work::Command(policy) => Some(policy),
+            Work::Pod(_) | Work::Sockets { .. } | Work::Cleanup => None,
+        }
+    }
+
+    /// Returns the pod whose namespaces come as descriptors.
+    pub(super) fn pod(&self) -> Option<JoinedPod> {
+        match &self.work {
+            Work::Command(policy) => policy.joins,
+            Work::Sockets { pod, .. } => Some(*pod),
             Work::Pod(_) | Work::Cleanup => None,
         }
     }
@@ -97,6 +108,29 @@ pub(super) struct Overlay {
     /// Where both are seen as one, in the mount namespace of the pod.
     pub(super) merged: PathBuf,
 }
+
+/// The namespaces of a pod, which come as descriptors: of the user, of the network, and of the mounts where there is one.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub(super) struct JoinedPod {
+    pub(super) has_mounts: bool,
+}
+
+/// A call at which the kernel stops a command until the daemon has answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum Stop {
+    Connect,
+    Listen,
+}
+
+/// Which addresses of loopback a socket is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum Loopback {
+    V4,
+    V6,
+}
+
+/// How many sockets a helper makes at a time.
+pub(super) const SOCKETS: usize = 16;
 
 /// What a helper says of the namespaces that it made.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -157,10 +191,10 @@ pub(super) struct Policy {
     pub(super) home: Option<PathBuf>,
     /// The folders that it shares with other commands; in full mode they are its home and temporary files.
     pub(super) pod: Option<PodFolders>,
-    /// Whether it lives in the user namespace and the network of a pod, which came as descriptors.
-    pub(super) joins_pod: bool,
-    /// Whether a mount namespace came, too, to begin with.
-    pub(super) has_pod_mounts: bool,
+    /// Where it lives in the user namespace and the network of a pod.
+    pub(super) joins: Option<JoinedPod>,
+    /// The calls at which it is stopped until the daemon has answered. Where there are any, a socket for that comes along.
+    pub(super) stops: Vec<Stop>,
     /// The caches that it sees, in full mode.
     pub(super) caches: Vec<SeenCache>,
     /// Where the file of the resolver is, and what it says to the command, where the daemon looks names up for it.

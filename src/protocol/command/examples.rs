@@ -1,6 +1,6 @@
 //! A frame for each request, shown to whoever sends a wrong one.
 
-const EXAMPLES: [&str; 26] = [
+const EXAMPLES: [&str; 27] = [
     r#"{"type":"session:configure","trustLevel":"guided"}"#,
     r#"{"type":"session:resume","sessionId":"…","lastSeq":17}"#,
     r#"{"type":"session:ping"}"#,
@@ -18,6 +18,7 @@ const EXAMPLES: [&str; 26] = [
     r#"{"type":"model:list"}"#,
     r#"{"type":"tool:list"}"#,
     r#"{"type":"tool:cancel","toolId":"t1"}"#,
+    r#"{"type":"tool:expose","conversationId":"default","port":5173}"#,
     r#"{"type":"tool:status","toolId":"t1"}"#,
     r#"{"type":"tool:output","toolId":"t1"}"#,
     r#"{"type":"tool:history","limit":20}"#,

@@ -189,6 +189,18 @@ pub struct BackgroundChanged {
     pub background: BackgroundCommand,
 }
 
+/// Payload of `tool:port-open`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PortOpened {
+    /// Which conversation.
+    pub conversation_id: ConversationId,
+    /// The command as it is now; the port is among its `ports`.
+    pub background: BackgroundCommand,
+    /// The port on which it began to listen, on the conversation's own loopback.
+    pub port: u16,
+}
+
 /// Payload of `chat:tool-result`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]

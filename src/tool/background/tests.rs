@@ -3,6 +3,7 @@
 use super::*;
 use crate::message::BackgroundId;
 use crate::sandbox::output::Stream;
+use crate::sandbox::{Sandbox, Settings};
 
 /// An output of which everything from `oldest` on is kept.
 struct Kept {
@@ -18,6 +19,7 @@ impl Outlet for Kept {
             command: line.to_owned(),
             started_at: String::new(),
             status: BackgroundStatus::Running,
+            ports: Vec::new(),
             exit_code: None,
             signal: None,
         }
@@ -28,6 +30,8 @@ impl Outlet for Kept {
     fn finish(&self) {}
 
     fn announce(&self, _: &BackgroundCommand) {}
+
+    fn announce_port(&self, _: &BackgroundCommand, _: u16) {}
 
     fn read(&self, offset: u64, limit: usize) -> Result<Range, Gone> {
         let total = self.text.len() as u64;
@@ -46,7 +50,8 @@ impl Outlet for Kept {
 const DIGITS: &str = "0123456789abcdefghij";
 
 fn job(id: &str, text: &'static str, oldest: u64) -> Arc<Job> {
-    Arc::new(Job::new(id, Arc::new(Kept { text, oldest })))
+    let pod = Sandbox::new(Settings::new(None)).pod();
+    Arc::new(Job::new(id, pod, Arc::new(Kept { text, oldest })))
 }
 
 fn read(output: &Output) -> &str {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use tracing::Instrument as _;
 
-use super::super::background::{Background, Job};
+use super::super::background::{Background, Job, MAX_PORTS};
 use super::{Begun, Exec, OutputStream, Run, Stopped, hosts};
 use crate::message::{BackgroundStatus, Part};
 use crate::sandbox::Command;
@@ -40,6 +40,8 @@ impl Exec {
             Ok(place) => place,
             Err(full) => return Output::error(full),
         };
+        let (sender, mut ports) = mpsc::channel(MAX_PORTS);
+        command.listening = Some(sender);
         let begun = self.begin(&mut command, hosts.is_some(), run).await;
         let mut begun = match begun {
             Ok(begun) => begun,
@@ -50,7 +52,8 @@ impl Exec {
             return Output::error("[cancelled]").with(Stopped::Cancelled.metadata());
         }
         let mode = begun.mode.to_string();
-        let job = Arc::new(Job::new(line, detach()));
+        let pod = run.pod.get_or_init(|| self.sandbox.pod()).clone();
+        let job = Arc::new(Job::new(line, pod, detach()));
         if let Some(list) = hosts {
             // Until the command cannot ask any more.
             let (_, none) = mpsc::channel(1);
@@ -64,6 +67,13 @@ impl Exec {
         // From here on the conversation owns it: nothing is awaited in between.
         jobs.add(Arc::clone(&job));
         job.outlet.announce(&job.known());
+        let listening = Arc::clone(&job);
+        // Until nothing of the command is left that could begin to listen.
+        tokio::spawn(async move {
+            while let Some(port) = ports.recv().await {
+                listening.note_port(port);
+            }
+        });
         tokio::spawn(task.in_current_span());
         let ended = tokio::time::timeout(FIRST_LOOK, job.ended());
         let cancelled = run.cancel.run_until_cancelled(ended).await.is_none();

@@ -8,15 +8,17 @@ use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, TcpListener, UdpSocket};
 use std::os::fd::{AsFd, OwnedFd};
 
+use rustix::net::{AddressFamily, SocketFlags, SocketType, ipproto, socket_with};
 use rustix::process::{DumpableBehavior, Signal};
 use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space};
 
 use super::control::Control;
 use super::raw::{self, Fork};
 use super::{During, Launch, SetupError, limits, mounts, overlays, supervisor};
+use crate::descriptors;
 use crate::layers::Step;
 use crate::outgoing::DNS;
-use crate::policy::{Notice, Overlay, PodMade};
+use crate::policy::{Loopback, Notice, Overlay, PodMade, SOCKETS};
 
 /// How much is said of an overlay that there is not.
 const MAX_REASON_CHARS: usize = 200;
@@ -43,6 +45,32 @@ impl Pod {
             network: next()?,
             mounts: has_mounts.then(next).transpose()?,
         })
+    }
+
+    /// Makes sockets in the network and sends them to the daemon. No process of a command is near: this one was just
+    /// executed, and ends.
+    pub(super) fn send_sockets(
+        &self,
+        loopback: Loopback,
+        control: &Control,
+    ) -> Result<(), SetupError> {
+        for (namespace, kind) in [
+            (&self.user, LinkNameSpaceType::User),
+            (&self.network, LinkNameSpaceType::Network),
+        ] {
+            move_into_link_name_space(namespace.as_fd(), Some(kind))
+                .during(Step::Namespaces, "entering the pod")?;
+        }
+        let family = match loopback {
+            Loopback::V4 => AddressFamily::INET,
+            Loopback::V6 => AddressFamily::INET6,
+        };
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let make = |_| socket_with(family, SocketType::STREAM, flags, Some(ipproto::TCP));
+        let sockets: Result<Vec<_>, _> = (0..SOCKETS).map(make).collect();
+        let sockets = sockets.during(Step::Namespaces, "making sockets in the pod")?;
+        let sockets: Vec<_> = sockets.iter().map(AsFd::as_fd).collect();
+        descriptors::send(control, &sockets).during(Step::Namespaces, "sending the sockets")
     }
 
     /// Makes them and sends them to the daemon.

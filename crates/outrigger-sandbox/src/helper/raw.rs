@@ -19,6 +19,7 @@ use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
 use crate::Exit;
+use crate::policy::Stop;
 
 pub(super) enum Fork {
     Child,
@@ -191,26 +192,26 @@ pub(crate) fn ended_child() -> io::Result<Option<Pid>> {
     done(result).map(|()| process(number))
 }
 
-/// Has the kernel stop this process, and all that it starts, at each call of `connect`. Returns what tells of them.
-pub(super) fn stop_at_connect() -> io::Result<OwnedFd> {
+/// Has the kernel stop this process, and all that it starts, at each of these calls. Returns what tells of them.
+pub(super) fn stop_at(calls: &[Stop]) -> io::Result<OwnedFd> {
     const LOAD_WORD: u16 = 0x20;
     const JUMP_IF_EQUAL: u16 = 0x15;
     const RETURN: u16 = 0x06;
-    let number = u32::try_from(libc::SYS_connect).map_err(io::Error::other)?;
     let step = |code, jf, k| libc::sock_filter { code, jt: 0, jf, k };
-    let mut steps = [
-        step(LOAD_WORD, 0, 0),
-        step(JUMP_IF_EQUAL, 1, number),
-        step(RETURN, 0, libc::SECCOMP_RET_USER_NOTIF),
-        step(RETURN, 0, libc::SECCOMP_RET_ALLOW),
-    ];
+    let mut steps = vec![step(LOAD_WORD, 0, 0)];
+    for call in calls {
+        let number = u32::try_from(call.number()).map_err(io::Error::other)?;
+        steps.push(step(JUMP_IF_EQUAL, 1, number));
+        steps.push(step(RETURN, 0, libc::SECCOMP_RET_USER_NOTIF));
+    }
+    steps.push(step(RETURN, 0, libc::SECCOMP_RET_ALLOW));
     let program = libc::sock_fprog {
-        len: 4,
+        len: u16::try_from(steps.len()).map_err(io::Error::other)?,
         filter: steps.as_mut_ptr(),
     };
     // Since Linux 5.19 a call that the daemon has seen is not begun anew by a signal.
     for flag in [libc::SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV, 0] {
-        // SAFETY: the program is four steps in a live local, and says so; the kernel copies it. What the call returns,
+        // SAFETY: the program is as many steps in a live local as it says; the kernel copies it. What the call returns,
         // unless it is an error, is a new descriptor that nobody else owns.
         let opened = unsafe {
             let result = libc::syscall(
@@ -240,10 +241,21 @@ pub(crate) fn readable(descriptor: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
     Ok(unsafe { AsyncFd::register_with_interest(descriptor, Interest::READABLE) }?)
 }
 
+impl Stop {
+    fn number(self) -> libc::c_long {
+        match self {
+            Self::Connect => libc::SYS_connect,
+            Self::Listen => libc::SYS_listen,
+        }
+    }
+}
+
 /// A call that the kernel has stopped.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct StoppedCall {
     id: u64,
+    /// Which one; `None` for another than was asked for.
+    pub(crate) what: Option<Stop>,
     /// The thread.
     pub(crate) thread: u32,
     pub(crate) arguments: [u64; 6],
@@ -271,8 +283,11 @@ pub(crate) fn stopped_call(listener: impl AsFd) -> io::Result<StoppedCall> {
         (result, call)
     };
     done(result)?;
+    let calls = [Stop::Connect, Stop::Listen];
+    let is_it = |it: &Stop| it.number() == libc::c_long::from(call.data.nr);
     Ok(StoppedCall {
         id: call.id,
+        what: calls.into_iter().find(is_it),
         thread: call.pid,
         arguments: call.data.args,
     })

@@ -12,7 +12,7 @@ use seccompiler::{SeccompAction, SeccompFilter, TargetArch, sock_filter};
 
 use super::{During, SetupError, raw};
 use crate::layers::Step;
-use crate::policy::Policy;
+use crate::policy::{Policy, Stop};
 use crate::{Mode, descriptors};
 
 use self::rules::Calls;
@@ -50,12 +50,12 @@ pub(super) fn restrict(
     Ok(true)
 }
 
-/// Has the kernel stop this process, and all that it starts, at each call of `connect`, until the daemon has answered,
+/// Has the kernel stop this process, and all that it starts, at each of these calls, until the daemon has answered,
 /// which gets the descriptor for that on a socket. What the filters after this one refuse stays refused.
-pub(super) fn tell_of_connects(daemon: &OwnedFd) -> Result<(), SetupError> {
-    let listener = raw::stop_at_connect().during(Step::Seccomp, "stopping at connections")?;
+pub(super) fn stop_at(calls: &[Stop], daemon: &OwnedFd) -> Result<(), SetupError> {
+    let listener = raw::stop_at(calls).during(Step::Seccomp, "stopping at calls for sockets")?;
     descriptors::send(daemon, &[listener.as_fd()])
-        .during(Step::Seccomp, "handing over what tells of connections")
+        .during(Step::Seccomp, "handing over what tells of stopped calls")
 }
 
 fn apply(calls: Calls, error: i32, processor: TargetArch) -> Result<(), SetupError> {

@@ -86,7 +86,7 @@ fn confine(launch: Launch<'_>, above: Above) -> Result<Layers, SetupError> {
         false => None,
     };
     if let Some(calls) = launch.calls {
-        seccomp::tell_of_connects(calls)?;
+        seccomp::stop_at(&policy.stops, calls)?;
     }
     let seccomp = seccomp::restrict(policy, landlock, &spared)?;
     Ok(Layers {

@@ -11,6 +11,7 @@ mod places;
 use std::fs::{self, DirBuilder};
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::net::UnixStream as BlockingStream;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -28,8 +29,8 @@ use crate::closed::Closed;
 use crate::git::watch::{Watch, Watches};
 use crate::git::{self, Protection, References};
 use crate::layers::{HeldBy, Layers, LimitsReport, Step};
-use crate::outgoing::names;
 use crate::outgoing::rules::Rules;
+use crate::outgoing::{Attended, names};
 use crate::pod::{self, Namespaces, PodSettings, RUNTIME};
 use crate::policy::{Cleanup, PRIVATE, PodFolders, Policy, TERMINATE, Task, Work};
 use crate::{Command, GitAccess, Mode, Network, Overfull, Pod, Ports, Shared, cgroup, quota};
@@ -99,19 +100,18 @@ pub(crate) async fn spawn(
         Some(pod) if policy.has_own_network() => Some(pod.namespaces().await?),
         _ => None,
     };
-    policy.joins_pod = namespaces.is_some();
-    policy.has_pod_mounts = namespaces.is_some_and(Namespaces::has_mounts);
+    policy.joins = namespaces.map(Namespaces::joined);
     policy.caches = namespaces.map_or_else(Vec::new, |it| it.caches().to_vec());
-    let (connects, calls) = match (&policy.command.network, namespaces) {
-        (Network::Outgoing(ports), Some(namespaces)) => {
-            let (ours, theirs) =
-                std::os::unix::net::UnixStream::pair().map_err(SpawnError::Helper)?;
-            let own_port = shared.own_port.get().copied();
-            let rules = Rules::new(ports.clone(), own_port, command.hosts.clone());
-            (Some((namespaces.gateway(), ours, rules)), Some(theirs))
-        }
-        _ => (None, None),
+    let attended = match namespaces {
+        Some(_) => attended(shared, command, &policy.command.network),
+        None => Attended::default(),
     };
+    policy.stops = attended.stops();
+    let calls = match policy.stops.is_empty() {
+        true => None,
+        false => Some(BlockingStream::pair().map_err(SpawnError::Helper)?),
+    };
+    let (ours, theirs) = calls.unzip();
     policy.places = places.iter().map(|(path, _)| path.clone()).collect();
     if command.git >= GitAccess::Write {
         policy.command.read_write.extend(protection.outside);
@@ -144,7 +144,7 @@ pub(crate) async fn spawn(
     };
     let given = Given {
         pod: namespaces,
-        calls: calls.as_ref(),
+        calls: theirs.as_ref(),
         places: &places,
     };
     let assigned = shared.state.ahead.assign(&task, given);
@@ -159,8 +159,10 @@ pub(crate) async fn spawn(
             return Err(error);
         }
     };
-    drop(calls);
-    let attending = connects.map(|(gateway, socket, rules)| gateway.attend(socket, rules));
+    drop(theirs);
+    let attending = namespaces
+        .zip(ours)
+        .map(|(namespaces, socket)| namespaces.gateway().attend(socket, attended));
     let (stdout, stderr) = (helper.child.stdout.take(), helper.child.stderr.take());
     let (tree, started) = attend::begin(
         helper,
@@ -189,6 +191,19 @@ pub(crate) async fn spawn(
             Err(error)
         }
         Err(error) => Err(SpawnError::Helper(io::Error::other(error))),
+    }
+}
+
+/// Returns what the daemon has to answer in a pod for a command with this network.
+fn attended(shared: &Shared, command: &Command, network: &Network) -> Attended {
+    let own_port = shared.own_port.get().copied();
+    let rules = |ports: &Ports| Rules::new(ports.clone(), own_port, command.hosts.clone());
+    Attended {
+        connects: match network {
+            Network::Outgoing(ports) => Some(rules(ports)),
+            Network::Off | Network::Host(_) => None,
+        },
+        listening: command.listening.clone(),
     }
 }
 
@@ -334,16 +349,17 @@ fn policy(shared: &Shared, command: &Command, mode: Mode, private_tmp: Option<Pa
     {
         ports.retain(|port| Some(port) != shared.own_port.get());
     }
-    // Asked in the daemon, not in the helper.
+    // Asked and told in the daemon, not in the helper.
     command.hosts = None;
+    command.listening = None;
     Policy {
         mode,
         command,
         places: Vec::new(),
         home: shared.settings.home.clone(),
         pod: None,
-        joins_pod: false,
-        has_pod_mounts: false,
+        joins: None,
+        stops: Vec::new(),
         caches: Vec::new(),
         resolver: None,
         pins: Vec::new(),

@@ -3,7 +3,7 @@
 use std::net::TcpListener;
 
 use outrigger_sandbox::{Command, Mode, Pod, Sandbox};
-use tokio::io::AsyncBufReadExt;
+use tokio::io::{AsyncBufReadExt, AsyncReadExt};
 
 use crate::support::{World, eventually, finish, is_empty, run};
 
@@ -216,4 +216,101 @@ async fn a_command_of_a_pod_ends_with_its_processes() {
         .await,
         "grep\n"
     );
+}
+
+/// Says `hello` to whoever connects, at an address of IPv4 or IPv6; prints its port.
+fn server(address: &str) -> String {
+    format!(
+        "perl -MIO::Socket::IP -e '$| = 1; my $s = IO::Socket::IP->new(Listen => 5, LocalHost => \"{address}\", LocalPort => 0) or die $@; print $s->sockport, \"\\n\"; while (my $c = $s->accept) {{ print $c \"hello\\n\" }}'"
+    )
+}
+
+#[tokio::test]
+async fn ports_on_which_a_command_listens_are_told_and_lead_to_it() {
+    let world = World::new();
+    let sandbox = world.sandbox(Mode::Full);
+    let (pod, other) = (sandbox.pod(), sandbox.pod());
+    let nobody = pod.connect(1).await.unwrap_err();
+    assert_eq!(nobody.kind(), std::io::ErrorKind::NotConnected);
+    let mut addresses = vec!["127.0.0.1", "0.0.0.0"];
+    match std::path::Path::new("/proc/net/if_inet6").exists() {
+        true => addresses.push("::1"),
+        false => eprintln!("*** SKIPPED: a server on ::1: the kernel has no IPv6 ***"),
+    }
+    for address in addresses {
+        let (sender, mut listening) = tokio::sync::mpsc::channel(1);
+        let mut command = in_pod(&world, &pod, &server(address));
+        command.listening = Some(sender);
+        let mut running = sandbox.spawn(&command).await.unwrap();
+        command.listening = None;
+        let mut lines = tokio::io::BufReader::new(running.stdout.take().unwrap()).lines();
+        let port = lines.next_line().await.unwrap().expect("a port");
+        let told = listening.recv().await.expect("the port");
+        assert_eq!(told.to_string(), port, "{address}");
+        // More than a helper makes sockets at a time.
+        for _ in 0..20 {
+            let mut stream = pod.connect(told).await.unwrap();
+            let mut text = String::new();
+            stream.read_to_string(&mut text).await.unwrap();
+            assert_eq!(text, "hello\n", "{address}");
+        }
+        assert_eq!(output(&sandbox, &in_pod(&world, &other, "true")).await, "");
+        let elsewhere = other.connect(told).await.unwrap_err();
+        assert_eq!(elsewhere.kind(), std::io::ErrorKind::ConnectionRefused);
+        running.kill();
+        running.wait().await;
+        let gone = pod.connect(told).await.unwrap_err();
+        assert_eq!(gone.kind(), std::io::ErrorKind::ConnectionRefused);
+        assert_eq!(listening.recv().await, None, "{address}");
+    }
+}
+
+#[tokio::test]
+async fn a_call_of_listen_does_what_it_does_elsewhere() {
+    let world = World::new();
+    let sandbox = world.sandbox(Mode::Full);
+    let pod = sandbox.pod();
+    for (line, expected, ports) in [
+        // Sockets that are not TCP's, and what is none.
+        (
+            "socket(S, PF_UNIX, SOCK_STREAM, 0); bind(S, sockaddr_un(\"/tmp/s\")); print listen(S, 1)",
+            "1",
+            0,
+        ),
+        (
+            "socket(S, PF_INET, SOCK_DGRAM, 0); listen(S, 1) or print $!",
+            "Operation not supported",
+            0,
+        ),
+        (
+            "open(S, \"<\", \"/dev/null\"); listen(S, 1) or print $!",
+            "Socket operation on non-socket",
+            0,
+        ),
+        ("syscall(50, 77, 1); print $!", "Bad file descriptor", 0),
+        // Twice, and without an address: the kernel gives it one.
+        (
+            "socket(S, PF_INET, SOCK_STREAM, 0); print listen(S, 1), listen(S, 5)",
+            "11",
+            1,
+        ),
+        // Where another one listens.
+        (
+            "for my $s (*S, *T) { socket($s, PF_INET, SOCK_STREAM, 0); setsockopt($s, SOL_SOCKET, SO_REUSEADDR, 1); bind($s, sockaddr_in(4711, INADDR_ANY)) or print $! } listen(S, 1); listen(T, 1) or print $!",
+            "Address already in use",
+            1,
+        ),
+    ] {
+        let (sender, mut listening) = tokio::sync::mpsc::channel(8);
+        let mut command = in_pod(&world, &pod, &format!("perl -MSocket -e '{line}'"));
+        command.listening = Some(sender);
+        let said = output(&sandbox, &command).await;
+        assert_eq!(said, expected, "{line}");
+        drop(command);
+        let mut told = std::collections::BTreeSet::new();
+        while let Some(port) = listening.recv().await {
+            told.insert(port);
+        }
+        assert_eq!(told.len(), ports, "{line}: {told:?}");
+    }
 }
