@@ -29,17 +29,27 @@ steps:
     play: [{ call: { name: file_search, input: { pattern: "nowhere to be found" } } }]
   - when: { user: hang, turn: 0 }
     play: [{ call: { name: bash, input: { command: "echo begun; sleep 60" } } }]
+  - when: { user: serve, turn: 0 }
+    play: [{ call: { name: bash, input: { command: "exec perl serve.pl", background: true } } }]
   - when: { user: outside, turn: 0 }
     play: [{ call: { name: file_read, input: { path: ../secret } } }]
   - when: { user: key }
     play: [{ error: { kind: authentication, message: "invalid x-api-key", status: 401 } }]
   - when: { user: markdown, turn: 0 }
     play: [{ text: ${quoted(ANSWER)} }]
-  - when: { user: [pair, blanks, lines, write, search, hang], turn: 1 }
+  - when: { user: [pair, blanks, lines, write, search, hang, serve], turn: 1 }
     play: [{ text: "It said: {result}" }]
   - play: [{ text: "You said: {user}" }]
 `;
-const { story } = stories({ script: SCRIPT, files: { "notes.md": "# Notes\nold\n" } });
+/** Says one page to whoever asks, on a port that the system chooses. */
+const SERVER = `use IO::Socket::INET;
+my $s = IO::Socket::INET->new(Listen => 9, LocalAddr => "127.0.0.1:0") or die $@;
+while (my $c = $s->accept) {
+  while (<$c>) { last if /^\\s*$/ }
+  print $c "HTTP/1.0 200 OK\\r\\nContent-Type: text/html\\r\\n\\r\\n<p>It is served.</p>";
+}
+`;
+const { story } = stories({ script: SCRIPT, files: { "notes.md": "# Notes\nold\n", "serve.pl": SERVER } });
 const timed = { skip, timeout: 120_000 };
 
 /** The frames of a type that the page sent. */
@@ -328,3 +338,21 @@ test("Markdown has colours, tables, tasks and buttons that copy", timed, () =>
     },
     { context: { permissions: ["clipboard-read", "clipboard-write"] } },
   ));
+
+test("a server in the background is looked at by a click", timed, (t) =>
+  story(async (page) => {
+    await say(page, "serve");
+    await approve(page);
+    await idle(page);
+    const result = await page.locator("#messages").textContent();
+    if (!/b1 is running/.test(result)) return t.skip(`no server runs here: ${result}`);
+    const row = page.locator("#notices .notice", { hasText: "listens on port" });
+    await row.waitFor();
+    await row.getByRole("button", { name: "Open it" }).click();
+    const link = row.locator("a");
+    await link.waitFor();
+    assert.match(await link.getAttribute("href"), /^http:\/\/127\.0\.0\.1:\d+\/$/);
+    const [tab] = await Promise.all([page.context().waitForEvent("page"), link.click()]);
+    await tab.locator("p", { hasText: "It is served." }).waitFor();
+    await shot(page, "a-server-in-the-background");
+  }));

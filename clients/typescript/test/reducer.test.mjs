@@ -54,6 +54,9 @@ test("a command in the background writes to its call, whichever exchange runs", 
   const ended = { ...command, status: "exited", exitCode: 1 };
   const after = reduce(view, frame("tool:background", { background: ended }));
   assert.deepEqual(after.conversations.default.background, [ended]);
+  const listens = { ...command, ports: [{ port: 5173 }] };
+  const open = reduce(view, frame("tool:port-open", { background: listens, port: 5173 }));
+  assert.deepEqual(open.conversations.default.background, [listens]);
   // After a gap its call may not be shown; then neither is what it writes.
   const gap = { type: "session:error", seq: ++seq, timestamp: "", payload: { code: "replay_gap", message: "lost" } };
   const resynced = reduceAll(emptyView(), [gap, frame("tool:background", { background: command }), output("m2", "t1", "c\n")]);
