@@ -52,7 +52,7 @@ impl Targets {
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
-        Self {
+        let mut targets = Self {
             world,
             victim,
             tcp,
@@ -61,7 +61,10 @@ impl Targets {
             by_abstract_name,
             by_path,
             datagrams,
-        }
+        };
+        // It is what it was started as only once it answers: its environment is empty for a moment.
+        assert!(!targets.is_victim_killed());
+        targets
     }
 
     /// The attempt's line, with the names of the targets in it.
