@@ -96,6 +96,23 @@ impl Ruling {
     }
 }
 
+/// What was decided about a host that a call's command wanted to connect to, and that no list names.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct HostRuling {
+    pub(crate) host: String,
+    pub(crate) decision: Decision,
+    pub(crate) decided_by: By,
+}
+
+/// All that was decided about a call.
+#[derive(Clone, Debug, Default)]
+pub struct Rulings {
+    pub(crate) call: Ruling,
+    /// Each host once.
+    pub(crate) hosts: Vec<HostRuling>,
+}
+
 /// One line.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -118,6 +135,8 @@ pub struct Entry {
     pub(crate) decided_by: By,
     /// Whether the user changed the input.
     pub(crate) edited: bool,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) hosts: Vec<HostRuling>,
     /// `success`, `error`, `denied` or `cancelled`.
     pub(crate) status: String,
     /// The sandbox mode of a command.

@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
 use super::recording::Recording;
-use crate::audit::Ruling;
+use crate::audit::{HostRuling, Ruling, Rulings};
 use crate::message::{BackgroundCommand, ConversationId, ToolId};
 use crate::protocol::answer::{Executions as Page, OutputRange};
 use crate::protocol::command::{ToolHistory, ToolOutput};
@@ -20,6 +20,9 @@ use crate::protocol::record::{ExecutionRecord, ExecutionStatus, ToolMetrics};
 
 /// The most records kept.
 const KEPT: usize = 1_000;
+
+/// The most hosts of a call that what was decided about them is kept of.
+const MAX_HOSTS: usize = 64;
 
 /// Bytes of output that a request gets that does not say how many it wants.
 const RANGE: usize = 64 * 1024;
@@ -45,7 +48,7 @@ struct Call {
     /// Its output, from when it begins to run; a call that did not run has none.
     output: Option<Arc<Recording>>,
     /// What ends it, and what was decided about it; `None` once it is settled.
-    open: Option<(CancellationToken, Ruling)>,
+    open: Option<(CancellationToken, Rulings)>,
 }
 
 impl Call {
@@ -94,7 +97,7 @@ impl Executions {
             number,
             record,
             output: None,
-            open: Some((cancel, Ruling::default())),
+            open: Some((cancel, Rulings::default())),
         });
         while state.calls.len() > KEPT {
             let Some(oldest) = state.calls.iter().position(Call::is_over) else {
@@ -148,7 +151,20 @@ impl Executions {
             ..
         }) = self.0.lock().call(id)
         {
-            *decided = ruling;
+            decided.call = ruling;
+        }
+    }
+
+    /// Takes note of what was decided about a host; a host that was decided about counts once, and so many at most.
+    pub(crate) fn rule_host(&self, id: &ToolId, ruling: HostRuling) {
+        if let Some(Call {
+            open: Some((_, decided)),
+            ..
+        }) = self.0.lock().call(id)
+            && decided.hosts.len() < MAX_HOSTS
+            && !decided.hosts.iter().any(|it| it.host == ruling.host)
+        {
+            decided.hosts.push(ruling);
         }
     }
 
@@ -159,12 +175,12 @@ impl Executions {
         &self,
         id: &ToolId,
         change: impl FnOnce(&mut ExecutionRecord),
-    ) -> Option<(ExecutionRecord, Ruling)> {
+    ) -> Option<(ExecutionRecord, Rulings)> {
         let mut state = self.0.lock();
         let call = state.call(id)?;
-        let (_, ruling) = call.open.take()?;
+        let (_, rulings) = call.open.take()?;
         change(&mut call.record);
-        Some((call.record.clone(), ruling))
+        Some((call.record.clone(), rulings))
     }
 
     pub(crate) fn get(&self, id: &ToolId) -> Option<ExecutionRecord> {

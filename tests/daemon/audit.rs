@@ -24,7 +24,7 @@ async fn audited(more: Value) -> (tempfile::TempDir, PathBuf, Daemon, Client, Pr
 }
 
 /// Reads lines until there are so many.
-async fn lines(path: &Path, count: usize) -> Vec<Value> {
+pub(crate) async fn lines(path: &Path, count: usize) -> Vec<Value> {
     let mut found: Vec<Value> = Vec::new();
     eventually("a line of the audit log", async || {
         let text = std::fs::read_to_string(path).unwrap_or_default();

@@ -14,6 +14,7 @@ const SERVER: &str = "use IO::Socket::INET; my $s = IO::Socket::INET->new(Listen
 
 /// A daemon with `expose` as its setting, and a server of the conversation's on this address; `None` where there is no full
 /// sandbox.
+#[expect(clippy::print_stderr, reason = "a test that is skipped says so")]
 async fn serving(provider: &Provider, expose: &str, address: &str) -> Option<(Daemon, Client)> {
     let more = json!({
         "chat": {"trust_level": "autonomous"},

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::approval::{approve, asked, bash};
+use super::audit;
 use crate::support::Client;
 use crate::support::provider::Turn;
 
@@ -41,7 +42,11 @@ async fn each_host_is_asked_for_once_in_a_conversation() {
         connect("10.1.2.3", 443),
         Turn::text("done"),
     ];
-    let (_daemon, mut client, _provider) = asked(turns, settings(&["listed.invalid"])).await;
+    let folder = tempfile::tempdir().unwrap();
+    let log = folder.path().join("audit.log");
+    let mut settings = settings(&["listed.invalid"]);
+    settings["audit"] = json!({ "path": log });
+    let (_daemon, mut client, _provider) = asked(turns, settings).await;
     if !is_full(&client) {
         return;
     }
@@ -83,6 +88,17 @@ async fn each_host_is_asked_for_once_in_a_conversation() {
         ),
     ] {
         assert!(results[at].contains(expected), "{at}: {}", results[at]);
+    }
+    let lines = audit::lines(&log, 7).await;
+    let decided = |host: &str, decision: &str, by: &str| json!([{"host": host, "decision": decision, "decidedBy": by}]);
+    for (at, expected) in [
+        (0, decided("one.invalid", "run", "user")),
+        (1, decided("one.invalid", "run", "remembered")),
+        (2, decided("two.invalid", "refused", "user")),
+        (3, decided("two.invalid", "refused", "remembered")),
+        (4, Value::Null),
+    ] {
+        assert_eq!(lines[at]["hosts"], expected, "{at}: {}", lines[at]);
     }
 }
 

@@ -6,6 +6,7 @@ use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
 use super::user::User;
+use crate::audit::{By, Decision, HostRuling};
 use crate::config::Unattended;
 use crate::exchange::questions::approval::{ApprovalQuestion, Verdict};
 use crate::exchange::questions::{Question, QuestionId};
@@ -52,11 +53,13 @@ impl User<'_> {
     /// Returns what is said of a host; asks where nothing was said yet. One question of a call is open at a time.
     pub(super) async fn host_verdict(&self, host: &str, port: u16) -> HostVerdict {
         if let Some(known) = self.known(host) {
+            self.record(host, &known, By::Remembered);
             return known;
         }
         let mut asks = self.asks.lock().await;
         // It may have been the one before.
         if let Some(known) = self.known(host) {
+            self.record(host, &known, By::Remembered);
             return known;
         }
         if self.cancel.is_cancelled() {
@@ -70,17 +73,23 @@ impl User<'_> {
         }
         let config = &self.exchange.context.services.config.approval;
         if config.unattended == Unattended::Deny {
-            return refused("nobody is there to be asked");
+            let verdict = refused("nobody is there to be asked");
+            self.record(host, &verdict, By::Unattended);
+            return verdict;
         }
         asks.asked += 1;
-        let (verdict, keeps) = match self.ask_for(host, port).await {
-            Verdict::Approved(_) => (HostVerdict::Allowed, true),
-            Verdict::Denied(None) => (refused("the user denied it"), true),
-            Verdict::Denied(Some(why)) => (refused(&format!("the user denied it: {why}")), true),
-            Verdict::Unattended => (refused("nobody was there to be asked"), false),
-            Verdict::Expired => (refused(LATE), false),
-            Verdict::Cancelled => (refused("the call was cancelled"), false),
+        let (verdict, by) = match self.ask_for(host, port).await {
+            Verdict::Approved(_) => (HostVerdict::Allowed, By::User),
+            Verdict::Denied(None) => (refused("the user denied it"), By::User),
+            Verdict::Denied(Some(why)) => {
+                (refused(&format!("the user denied it: {why}")), By::User)
+            }
+            Verdict::Unattended => (refused("nobody was there to be asked"), By::Unattended),
+            Verdict::Expired => (refused(LATE), By::Timeout),
+            Verdict::Cancelled => (refused("the call was cancelled"), By::Nobody),
         };
+        self.record(host, &verdict, by);
+        let keeps = by == By::User;
         if verdict != HostVerdict::Allowed && !keeps {
             // Once for each call, or it would ask for ever.
             asks.lapsed.insert(host.to_owned());
@@ -93,6 +102,20 @@ impl User<'_> {
                 .keep(host, &verdict);
         }
         verdict
+    }
+
+    /// Writes down what was decided, for the audit log.
+    fn record(&self, host: &str, verdict: &HostVerdict, by: By) {
+        let executions = &self.exchange.context.session.executions;
+        let ruling = HostRuling {
+            host: host.to_owned(),
+            decision: match verdict {
+                HostVerdict::Allowed => Decision::Run,
+                HostVerdict::Refused(_) => Decision::Refused,
+            },
+            decided_by: by,
+        };
+        executions.rule_host(&self.call.id, ruling);
     }
 
     fn known(&self, host: &str) -> Option<HostVerdict> {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 use super::known;
-use crate::audit::{Digested, Entry, Ruling};
+use crate::audit::{Digested, Entry, Rulings};
 use crate::exchange::Exchange;
 use crate::exchange::context::Context;
 use crate::message::{
@@ -138,8 +138,8 @@ fn settle(
     let status = word(&status);
     metrics::tool_settled(known(context, tool_name), &status, ran);
     tracing::info!(status, duration_ms, "call settled");
-    if let Some((record, ruling)) = settled {
-        audit(context, message_id, &record, ruling, &text);
+    if let Some((record, rulings)) = settled {
+        audit(context, message_id, &record, rulings, &text);
     }
     let conversation_id = &context.conversation.id;
     let has_facts = output.metadata != Metadata::default();
@@ -177,7 +177,7 @@ fn audit(
     context: &Context,
     exchange: &MessageId,
     record: &ExecutionRecord,
-    ruling: Ruling,
+    rulings: Rulings,
     output: &str,
 ) {
     let Context {
@@ -188,6 +188,11 @@ fn audit(
     }
     let clean = |text: &str| services.redactor.redact(text).into_owned();
     let input = serde_json::to_vec(&record.input).unwrap_or_default();
+    let mut hosts = rulings.hosts;
+    for ruling in &mut hosts {
+        // The command's word.
+        ruling.host = clean(&ruling.host);
+    }
     services.audit.record(Entry {
         time: Timestamp::now().to_string(),
         session: session.id.to_string(),
@@ -199,9 +204,10 @@ fn audit(
         provider: record.provider.clone(),
         model: clean(&record.model),
         level: word(&record.danger.level),
-        decision: ruling.decision,
-        decided_by: ruling.by,
-        edited: ruling.edited,
+        decision: rulings.call.decision,
+        decided_by: rulings.call.by,
+        edited: rulings.call.edited,
+        hosts,
         status: word(&record.status),
         sandbox: record.sandbox.clone(),
         exit_code: record.exit_code,
