@@ -2,14 +2,20 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
-/// Returns the IPv4 address that an IPv6 one only wraps (as IPv4-mapped ones do, NAT64 and 6to4), and else the address itself.
+/// Returns the IPv4 address that an IPv6 one only wraps (as IPv4-mapped and IPv4-compatible ones do, NAT64, SIIT and 6to4), and
+/// else the address itself.
 pub(crate) fn unwrapped(address: IpAddr) -> IpAddr {
     let address = address.to_canonical();
     let IpAddr::V6(v6) = address else {
         return address;
     };
     match v6.segments() {
-        [0x64, 0xff9b, .., high, low] | [0x2002, high, low, ..] => {
+        // Those of this machine, and no address at all.
+        [0, 0, 0, 0, 0, 0, 0, 0 | 1] => address,
+        [0x64, 0xff9b, .., high, low]
+        | [0x2002, high, low, ..]
+        | [0, 0, 0, 0, 0, 0, high, low]
+        | [0, 0, 0, 0, 0xffff, 0, high, low] => {
             Ipv4Addr::from((u32::from(high) << 16) | u32::from(low)).into()
         }
         _ => address,
@@ -61,6 +67,9 @@ mod tests {
             ("64:ff9b::127.0.0.1", false),
             ("64:ff9b::203.0.113.7", true),
             ("2002:a00:1::1", false),
+            ("::10.0.0.1", false),
+            ("::ffff:0:10.0.0.1", false),
+            ("::203.0.113.7", true),
             ("2002:7f00:1::1", false),
             ("2002:cb00:7107::1", true),
         ] {

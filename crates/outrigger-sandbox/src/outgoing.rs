@@ -218,6 +218,7 @@ impl Shared {
         };
         // Its address has to be known before it is accepted. Connecting may take a moment, for which no lock is held.
         let from = bind(socket, relay)?;
+        // In the place of one whose socket is closed by now.
         self.awaited.lock().insert(from, outside);
         connect_soon(socket, relay).inspect_err(|_| drop(self.awaited.lock().remove(&from)))
     }

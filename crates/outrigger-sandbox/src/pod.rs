@@ -31,7 +31,7 @@ use tokio::time::timeout;
 use crate::layers::Step;
 use crate::outgoing::Gateway;
 use crate::policy::{
-    Cleanup, JoinedPod, Loopback, MAX_NOTICE_BYTES, Notice, Overlay, PodFolders, PodMade,
+    Cleanup, JoinedPod, Loopback, MAX_NOTICE_BYTES, Notice, Overlay, PodFolders, PodMade, SOCKETS,
     SeenCache, Task, Work,
 };
 use crate::process::SpawnError;
@@ -111,16 +111,16 @@ impl Pod {
             return Err(io::ErrorKind::NotConnected.into());
         };
         let (v4, v6) = (Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into());
-        let mut failed = io::Error::from(io::ErrorKind::ConnectionRefused);
-        for (loopback, address) in [(Loopback::V4, v4), (Loopback::V6, v6)] {
+        let connect = async |loopback, address| {
             let socket = namespaces.socket(&self.0.ahead, loopback).await?;
             let socket = TcpSocket::from_std_stream(socket.into());
-            match socket.connect(SocketAddr::new(address, port)).await {
-                Ok(stream) => return Ok(stream),
-                Err(error) => failed = error,
-            }
+            socket.connect(SocketAddr::new(address, port)).await
+        };
+        match connect(Loopback::V4, v4).await {
+            Ok(stream) => Ok(stream),
+            // The kernel may have no IPv6.
+            Err(error) => connect(Loopback::V6, v6).await.map_err(|_| error),
         }
-        Err(failed)
     }
 
     /// Returns the folders, and what bounds what they hold; made on the first call.
@@ -369,7 +369,10 @@ impl Namespaces {
         };
         let (_, mut made) = ask(ahead, &task, given).await.map_err(io::Error::other)?;
         let socket = made.pop();
-        sockets.lock().extend(made);
+        let mut sockets = sockets.lock();
+        // Others may have asked meanwhile. What is too many goes.
+        let room = SOCKETS.saturating_sub(sockets.len());
+        sockets.extend(made.into_iter().take(room));
         socket
             .ok_or_else(|| io::Error::other("no socket can be made in the conversation's network"))
     }

@@ -197,8 +197,8 @@ pub(super) struct Policy {
     pub(super) stops: Vec<Stop>,
     /// The caches that it sees, in full mode.
     pub(super) caches: Vec<SeenCache>,
-    /// Where the file of the resolver is, and what it says to the command, where the daemon looks names up for it.
-    pub(super) resolver: Option<(PathBuf, String)>,
+    /// Files about names, and what they say to the command, where the daemon looks names up for it.
+    pub(super) names: Vec<(PathBuf, String)>,
     /// What is pinned in full mode, outer places first.
     pub(super) pins: Vec<Pin>,
     /// The command's own temporary directory; in full mode it is made in the command's own `/tmp`.

@@ -1,8 +1,18 @@
 //! Finds out what the machine can enforce, by running an empty script in each mode until one works: containers, security
 //! modules and system settings refuse what the kernel could do.
 
+#[cfg(target_os = "linux")]
+use std::os::fd::AsRawFd as _;
+
+#[cfg(target_os = "linux")]
+use rustix::process::{PidfdFlags, PidfdGetfdFlags, getpid, pidfd_getfd, pidfd_open};
+#[cfg(target_os = "linux")]
+use tokio::sync::mpsc;
+
 use super::layers::{Layers, LimitsReport};
-use super::{Command, LandlockReport, Mode, SandboxReport, Shared, process};
+#[cfg(target_os = "linux")]
+use super::{Command, Network, Ports};
+use super::{LandlockReport, Mode, SandboxReport, Shared, process};
 
 /// Tries the modes from the ceiling down.
 pub(super) async fn probe(shared: &Shared) -> SandboxReport {
@@ -30,7 +40,23 @@ pub(super) async fn probe(shared: &Shared) -> SandboxReport {
 async fn attempt(shared: &Shared, mode: Mode) -> Result<Layers, String> {
     let mut command = Command::new("/bin/sh", "/");
     command.args = vec!["-c".to_owned(), "exit 7".to_owned()];
-    let mut process = process::spawn(shared, &command, mode)
+    let layers = run(shared, &command, mode).await?;
+    if mode < Mode::Full {
+        return Ok(layers);
+    }
+    // What a command of a conversation takes besides.
+    can_take_descriptors()
+        .map_err(|error| format!("taking a descriptor of a process (pidfd_getfd): {error}"))?;
+    command.pod = Some(process::pod(shared));
+    command.network = Network::Outgoing(Ports::Any);
+    command.listening = Some(mpsc::channel(1).0);
+    run(shared, &command, mode).await
+}
+
+/// Runs the shell, and returns the layers that were around it.
+#[cfg(target_os = "linux")]
+async fn run(shared: &Shared, command: &Command, mode: Mode) -> Result<Layers, String> {
+    let mut process = process::spawn(shared, command, mode)
         .await
         .map_err(|error| error.to_string())?;
     let layers = process.layers;
@@ -43,6 +69,13 @@ async fn attempt(shared: &Shared, mode: Mode) -> Result<Layers, String> {
             "a shell that should exit with 7 ended with {code:?}"
         )),
     }
+}
+
+/// Tries on this process what the daemon does to one whose call was stopped.
+#[cfg(target_os = "linux")]
+fn can_take_descriptors() -> rustix::io::Result<()> {
+    let own = pidfd_open(getpid(), PidfdFlags::empty())?;
+    pidfd_getfd(&own, own.as_raw_fd(), PidfdGetfdFlags::empty()).map(drop)
 }
 
 #[cfg(not(target_os = "linux"))]

@@ -45,8 +45,10 @@ mod linux {
     /// How long a count holds, in times of what it took: a hundredth of the time is for counting.
     const SHARE: u32 = 100;
 
-    /// How long it holds at most: others may have made room on the disk, and hidden by that what a command wrote.
+    /// How long it holds at most: others may have made room on the disk, and hidden by that what a command wrote. A tenth of
+    /// the time may be for counting then, and no more.
     const MOST: Duration = Duration::from_secs(10);
+    const LEAST_SHARE: u32 = 10;
 
     /// How long it holds at least where the folders are too full, in times of what it took.
     const SHARE_WHILE_OVER: u32 = 4;
@@ -94,7 +96,7 @@ mod linux {
                 Some(left) => before.saturating_sub(free) > left,
                 None => free != before && age >= self.took * SHARE_WHILE_OVER,
             };
-            is_moved || age >= (self.took * SHARE).min(MOST)
+            is_moved || age >= (self.took * SHARE).min(MOST.max(self.took * LEAST_SHARE))
         }
     }
 

@@ -131,8 +131,8 @@ fn namespaces(report: &SandboxReport, facts: &Facts) -> Finding {
     )
 }
 
-/// How a container lets the daemon make namespaces. Tried with Docker's default profile, 2026-11-22.
-const IN_CONTAINER: &str = "let the container make user namespaces: a seccomp profile that allows unshare, mount, umount2, pivot_root, open_tree, move_mount and mount_setattr besides Docker's own, with systempaths=unconfined, and apparmor=unconfined where there is AppArmor; or accept the mode: --require-sandbox fallback checks it";
+/// How a container lets the daemon make namespaces.
+const IN_CONTAINER: &str = "let the container make user namespaces: start it as compose.yaml of the source does, with --security-opt seccomp=config/docker/seccomp.json, systempaths=unconfined, and apparmor=unconfined where there is AppArmor; or accept the mode: --require-sandbox fallback checks it";
 
 /// The two commands that bring the profile, and what comes before them where it does not name this program.
 fn profile(program: Option<&Path>) -> String {
@@ -239,10 +239,10 @@ fn cgroup(limits: &LimitsReport, facts: &Facts) -> Finding {
 
 /// What brings control groups.
 fn remedy(reason: &Ungrouped, facts: &Facts) -> &'static str {
-    const IN_CONTAINER: &str = "have the engine mount /sys/fs/cgroup writable, in a cgroup namespace of the container's own, and give its top group to the daemon's user; or bound the container: mem_limit, pids_limit, cpus";
+    const ENGINE: &str = "have the engine mount /sys/fs/cgroup writable, in a cgroup namespace of the container's own, and give its top group to the daemon's user; or bound the container: mem_limit, pids_limit, cpus";
     const HAND_OVER: &str = "start it by `systemd-run --user --scope -p Delegate=yes outrigger`, or with `Delegate=yes` in its unit";
     match reason {
-        _ if facts.is_container => IN_CONTAINER,
+        _ if facts.is_container => ENGINE,
         Ungrouped::NotDelegated => HAND_OVER,
         Ungrouped::NotWritable(_) => {
             "where systemd runs version 2, start it by `systemd-run --user --scope -p Delegate=yes outrigger`, or with `Delegate=yes` in its unit; version 1 takes root, or a group that was given to this user"

@@ -72,7 +72,7 @@ pub(super) fn build(policy: &Policy, opened: &Opened) -> Result<(), SetupError> 
     for (path, what) in &kept {
         put_back(path, what).during(Step::Mounts, path.display())?;
     }
-    if let Some((path, text)) = &policy.resolver {
+    for (path, text) in &policy.names {
         put_over(path, text).during(Step::Mounts, path.display())?;
     }
     for pin in &policy.pins {

@@ -25,10 +25,13 @@ use crate::helper::raw::{self, Answer, StoppedCall};
 use crate::policy::Stop;
 
 /// How long a connection may take to be made. Shorter than the system's, for the thread that asked waits for it.
-const CONNECT_PATIENCE: Duration = Duration::from_secs(20);
+const CONNECT_PATIENCE: Duration = Duration::from_secs(10);
 
 /// The addresses of sockets in the smallest form and the largest, in bytes: IPv4 and IPv6.
 const ADDRESS_BYTES: (usize, usize) = (16, 28);
+
+/// Opens a thread in the place of its process; from `linux/pidfd.h`.
+const PIDFD_THREAD: PidfdFlags = PidfdFlags::from_bits_retain(libc::O_EXCL.cast_unsigned());
 
 /// What the daemon answers for a command.
 #[derive(Debug, Default)]
@@ -94,7 +97,7 @@ impl Caller {
             }
         };
         let answer = match self.end.run_until_cancelled(handling).await {
-            // A connection that is not for us to make leads nowhere.
+            // Left to the kernel: it stays inside the pod, or leads nowhere.
             Some(Ok(None)) => Answer::GoOn,
             Some(Ok(Some(()))) => Answer::Done,
             Some(Err(error)) => {
@@ -144,7 +147,7 @@ impl Caller {
             let Some(socket) = caller.socket(call) else {
                 return Ok(None);
             };
-            // The kernel, too, takes the lower half for the number.
+            // The argument is a C int: its upper half means nothing.
             let backlog = u32::try_from(backlog & u64::from(u32::MAX)).unwrap_or_default();
             rustix::net::listen(&socket, backlog.cast_signed())?;
             SocketAddr::try_from(rustix::net::getsockname(&socket)?)
@@ -187,8 +190,13 @@ impl Caller {
 
     /// Opens the TCP socket that a call is about; nothing where it is about something else.
     fn socket(&self, call: StoppedCall) -> Option<OwnedFd> {
-        let process = Pid::from_raw(process_of(call.thread)?)?;
-        let process = pidfd_open(process, PidfdFlags::empty()).ok()?;
+        let thread = Pid::from_raw(i32::try_from(call.thread).ok()?)?;
+        // Before Linux 6.9 only a process can be opened: its first thread, which may have ended.
+        let opened = pidfd_open(thread, PIDFD_THREAD).or_else(|_| {
+            let process = process_of(call.thread).and_then(Pid::from_raw);
+            pidfd_open(process.ok_or(Errno::SRCH)?, PidfdFlags::empty())
+        });
+        let process = opened.ok()?;
         let [number, ..] = call.arguments;
         let number = i32::try_from(number).ok()?;
         let socket = pidfd_getfd(&process, number, PidfdGetfdFlags::empty()).ok()?;

@@ -151,6 +151,24 @@ pub(crate) fn resolver() -> String {
     resolver_of(&fs::read_to_string(RESOLVER).unwrap_or_default())
 }
 
+/// The file that has addresses of names.
+pub(crate) const HOSTS: &str = "/etc/hosts";
+
+/// Returns what that file says to a command: the names of loopback. For the others, too, it asks the relay, so that they are
+/// decided about by name. Does file I/O.
+pub(crate) fn hosts() -> String {
+    hosts_of(&fs::read_to_string(HOSTS).unwrap_or_default())
+}
+
+fn hosts_of(text: &str) -> String {
+    let is_loopback = |line: &&str| {
+        let word = line.split_whitespace().next().unwrap_or_default();
+        word.parse().is_ok_and(|it: IpAddr| it.is_loopback())
+    };
+    let lines = text.lines().filter(is_loopback);
+    lines.map(|line| format!("{line}\n")).collect()
+}
+
 fn resolver_of(text: &str) -> String {
     let replaced = ["nameserver", "search", "domain"];
     let others = text.lines().filter(|line| {
@@ -259,6 +277,15 @@ mod tests {
         assert_eq!(answer(&names, "one-more", TYPE::A).0, RCODE::ServerFailure);
         let known = names.placeholder("9999");
         assert_eq!(known, Some(Ipv4Addr::new(198, 18, 39, 16)));
+    }
+
+    #[test]
+    fn the_file_of_hosts_has_the_names_of_loopback() {
+        let text = "# made by hand\n127.0.0.1\tlocalhost\n127.0.1.1 box.example box\n203.0.113.9 shop.example\n::1 localhost ip6-localhost # six\nfe00::0 ip6-localnet\nnonsense\n";
+        assert_eq!(
+            hosts_of(text),
+            "127.0.0.1\tlocalhost\n127.0.1.1 box.example box\n::1 localhost ip6-localhost # six\n"
+        );
     }
 
     #[test]

@@ -96,19 +96,37 @@ async fn look_up(name: String, port: u16, lookups: Arc<Semaphore>) -> io::Result
     looking.await.map_err(io::Error::other)?
 }
 
-/// Where clouds hand out keys to whoever asks from the machine, besides the link-local 169.254.169.254.
-const METADATA: [IpAddr; 5] = [
+/// Where clouds hand out keys to whoever asks from the machine, besides the link-local 169.254.0.0/16.
+const METADATA: [Ipv4Addr; 3] = [
     // Alibaba Cloud.
-    IpAddr::V4(Ipv4Addr::new(100, 100, 100, 200)),
+    Ipv4Addr::new(100, 100, 100, 200),
     // Azure.
-    IpAddr::V4(Ipv4Addr::new(168, 63, 129, 16)),
+    Ipv4Addr::new(168, 63, 129, 16),
     // Oracle Cloud.
-    IpAddr::V4(Ipv4Addr::new(192, 0, 0, 192)),
-    // Amazon.
-    IpAddr::V6(Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254)),
-    // Google.
-    IpAddr::V6(Ipv6Addr::new(0xfd20, 0xce, 0, 0, 0, 0, 0, 0x254)),
+    Ipv4Addr::new(192, 0, 0, 192),
 ];
+
+/// The same over IPv6, by the first 32 bits: networks that the provider itself chose.
+const METADATA_NETWORKS: [[u16; 2]; 4] = [
+    // Amazon: fd00:ec2::254, and ::23 for pods.
+    [0xfd00, 0xec2],
+    // Google: fd20:ce::254.
+    [0xfd20, 0xce],
+    // Oracle Cloud: fd00:c1::a9fe:a9fe.
+    [0xfd00, 0xc1],
+    // Scaleway: fd00:42::42.
+    [0xfd00, 0x42],
+];
+
+fn is_metadata(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(it) => METADATA.contains(&it),
+        IpAddr::V6(it) => {
+            let [first, second, ..] = it.segments();
+            METADATA_NETWORKS.contains(&[first, second])
+        }
+    }
+}
 
 /// Whether an address may be another machine's, and not its provider's own, also where IPv6 only wraps it.
 fn is_elsewhere(to: SocketAddr) -> bool {
@@ -121,7 +139,7 @@ fn is_elsewhere(to: SocketAddr) -> bool {
         }
         IpAddr::V6(it) => it.is_loopback() || it.is_unspecified() || it.is_unicast_link_local(),
     };
-    !is_here && !ip.is_multicast() && !METADATA.contains(&ip) && !is_own(to)
+    !is_here && !ip.is_multicast() && !is_metadata(ip) && !is_own(to)
 }
 
 /// Whether an address is one of this machine's: what is sent there would come from there. Nothing is sent.
@@ -187,6 +205,12 @@ mod tests {
             ("192.0.0.192:443", false),
             ("[fd00:ec2::254]:443", false),
             ("[fd20:ce::254]:443", false),
+            ("[fd00:ec2::23]:443", false),
+            ("[fd00:c1::a9fe:a9fe]:443", false),
+            ("[fd00:42::42]:443", false),
+            ("[fd00:43::42]:443", true),
+            ("[::169.254.169.254]:443", false),
+            ("[::ffff:0:127.0.0.1]:443", false),
             ("[2002:c000:c0::1]:443", false),
         ] {
             let to: SocketAddr = to.parse().unwrap();

@@ -361,7 +361,7 @@ fn policy(shared: &Shared, command: &Command, mode: Mode, private_tmp: Option<Pa
         joins: None,
         stops: Vec::new(),
         caches: Vec::new(),
-        resolver: None,
+        names: Vec::new(),
         pins: Vec::new(),
         private_tmp,
         private_bytes: shared.settings.private_bytes,
@@ -369,23 +369,28 @@ fn policy(shared: &Shared, command: &Command, mode: Mode, private_tmp: Option<Pa
     }
 }
 
-/// Lets a command with the network read the resolver's file, which is below `/run` on many systems, and says what is in it
-/// where the daemon looks names up.
+/// Lets a command with the network read the files about names, which are below `/run` on many systems, and says what is in
+/// them where the daemon looks names up.
 async fn resolve(policy: &mut Policy) {
     let command = &mut policy.command;
     if command.network == Network::Off {
         return;
     }
     let look = || {
-        let path = fs::canonicalize(names::RESOLVER).ok()?;
-        Some((path, names::resolver()))
+        let files = [
+            (names::RESOLVER, names::resolver()),
+            (names::HOSTS, names::hosts()),
+        ];
+        let files = files.map(|(path, text)| Some((fs::canonicalize(path).ok()?, text)));
+        files.into_iter().flatten().collect::<Vec<_>>()
     };
-    let resolver = tokio::task::spawn_blocking(look).await.ok().flatten();
+    let files = tokio::task::spawn_blocking(look).await.unwrap_or_default();
     command
         .read_only
-        .extend(resolver.iter().map(|(path, _)| path.clone()));
-    let is_ours = matches!(command.network, Network::Outgoing(_));
-    policy.resolver = resolver.filter(|_| is_ours);
+        .extend(files.iter().map(|(path, _)| path.clone()));
+    if matches!(command.network, Network::Outgoing(_)) {
+        policy.names = files;
+    }
 }
 
 /// Gives a command the folders of its pod: at the places that they stand for in full mode, by their own paths below it.

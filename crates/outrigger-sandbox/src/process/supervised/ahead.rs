@@ -35,7 +35,7 @@ pub(crate) struct Ahead {
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Given<'a> {
     pub(crate) pod: Option<&'a Namespaces>,
-    /// Where the daemon waits for what tells it of the command's calls of `connect`.
+    /// Where the daemon waits for what tells it of the command's stopped calls.
     pub(crate) calls: Option<&'a BlockingStream>,
     pub(crate) places: &'a [(PathBuf, OwnedFd)],
 }
