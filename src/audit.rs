@@ -96,7 +96,7 @@ impl Ruling {
     }
 }
 
-/// What was decided about a host that a call's command wanted to connect to, and that no list names.
+/// What was decided about a host that a call's command asked for, which is not on `tools.bash.hosts`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct HostRuling {

@@ -24,6 +24,9 @@ pub use event::Event;
 /// The version of the contract, as in `session:ready` and in the ready line.
 pub const PROTOCOL_VERSION: u32 = 1;
 
+/// The feature of `tool:expose`; not there with `tools.bash.expose = "off"`.
+pub const EXPOSED_PORTS: &str = "exposed_ports";
+
 /// What this daemon offers beyond the first release of the contract, as in `session:ready`: an older daemon lacks the
 /// field, and a client asks for nothing that is not in it.
 pub const FEATURES: [&str; 7] = [
@@ -39,8 +42,7 @@ pub const FEATURES: [&str; 7] = [
     "projects",
     // `background` of `bash`, `tool:background`, `background` of `session:state-result` and of execution records.
     "background_commands",
-    // `tool:port-open`, `ports` of a command in the background, and `tool:expose`.
-    "exposed_ports",
+    EXPOSED_PORTS,
 ];
 
 /// The WebSocket subprotocol offered back to a client that asks for it.

@@ -230,7 +230,7 @@ pub struct BashConfig {
     /// change. They may hold packages of private registries.
     pub caches: Vec<String>,
     /// Whether a client may have this machine's loopback lead to a port on which a command in the background listens, for
-    /// the user to look at it: `ask` (it asks with `tool:expose`, which is the user's own doing) or `off`.
+    /// the user to look at it: `ask` (a client may request it with `tool:expose`; no further question is put) or `off`.
     #[serde(deserialize_with = "word")]
     pub expose: ExposePolicy,
     /// What one command may take: of `bash`, of `git`, and of a tool of your own.

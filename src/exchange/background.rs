@@ -87,7 +87,11 @@ impl Detached {
 
     fn record(&self, command: &BackgroundCommand) {
         self.executions.update(&self.tool_id, |record| {
-            record.background = Some(command.clone());
+            // What ended meanwhile does not run again.
+            let known = record.background.as_ref();
+            if known.is_none_or(BackgroundCommand::is_running) {
+                record.background = Some(command.clone());
+            }
         });
     }
 

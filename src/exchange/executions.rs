@@ -21,7 +21,7 @@ use crate::protocol::record::{ExecutionRecord, ExecutionStatus, ToolMetrics};
 /// The most records kept.
 const KEPT: usize = 1_000;
 
-/// The most hosts of a call that what was decided about them is kept of.
+/// For how many hosts of one call decisions are kept.
 const MAX_HOSTS: usize = 64;
 
 /// Bytes of output that a request gets that does not say how many it wants.

@@ -13,10 +13,12 @@ use tracing::Instrument as _;
 
 use super::resolve::{Defaults, LAYERS};
 use super::{Feed, Handle, INBOX, Message, Session, projects, providers};
+use crate::config::{Config, ExposePolicy};
 use crate::exchange::context::Services;
 use crate::message::{SessionId, Severity};
 use crate::notices::Notices;
 use crate::protocol::event::{Event, Ready, Sandbox};
+use crate::protocol::{EXPOSED_PORTS, FEATURES};
 use crate::provider::registry::{Found, Providers};
 use crate::tool::workspace::{Workspace, Workspaces};
 use crate::units::millis;
@@ -92,10 +94,18 @@ impl Daemon {
             providers: providers::ready(&self.providers),
             tools: workspace.tool_names(),
             layers: LAYERS.to_vec(),
-            features: crate::protocol::FEATURES.map(str::to_owned).to_vec(),
+            features: features(config),
             workflows: config.workflows.keys().cloned().collect(),
         }
     }
+}
+
+/// Returns what this daemon offers beyond the first release of the contract, less what its operator switched off.
+fn features(config: &Config) -> Vec<String> {
+    let is_off =
+        |feature: &str| feature == EXPOSED_PORTS && config.tools.bash.expose == ExposePolicy::Off;
+    let features = FEATURES.into_iter().filter(|it| !is_off(it));
+    features.map(str::to_owned).collect()
 }
 
 /// The sessions there are.

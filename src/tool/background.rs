@@ -31,7 +31,10 @@ pub const MAX_RUNNING: usize = 16;
 /// Most commands of a conversation that have ended and can still be read; the oldest is forgotten first.
 const MAX_ENDED: usize = 16;
 
-/// Most ports of a command that are told of.
+/// Most ports of a command that the machine's loopback leads to.
+const MAX_EXPOSED: usize = 16;
+
+/// Most ports of a command that are kept, and may be exposed.
 pub(super) const MAX_PORTS: usize = 32;
 
 /// What a call is given to leave a command behind.
@@ -265,12 +268,18 @@ impl Job {
     pub(super) fn note_port(&self, port: u16) {
         let command = {
             let mut known = self.known.lock();
+            let is_running = known.command.is_running();
             let ports = &mut known.command.ports;
             let is_known = ports.iter().any(|it| it.port == port);
-            if is_known || ports.len() >= MAX_PORTS || !known.command.is_running() {
+            if is_known || !is_running {
                 return;
             }
-            known.command.ports.push(ListeningPort { port, url: None });
+            // The oldest goes, which may be closed by now, but for those that are looked at.
+            let oldest = ports.iter().position(|it| it.url.is_none());
+            if let Some(oldest) = oldest.filter(|_| ports.len() >= MAX_PORTS) {
+                ports.remove(oldest);
+            }
+            ports.push(ListeningPort { port, url: None });
             known.command.clone()
         };
         self.outlet.announce_port(&command, port);
@@ -288,6 +297,12 @@ impl Job {
             let mut known = self.known.lock();
             if !known.command.is_running() {
                 return Err(format!("{} has ended", known.command.id));
+            }
+            if known.exposed.len() >= MAX_EXPOSED {
+                let id = &known.command.id;
+                return Err(format!(
+                    "{MAX_EXPOSED} ports of {id} are exposed; close one first"
+                ));
             }
             // Another request may have been faster.
             let url = known.exposed.entry(port).or_insert(exposed).url();

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use futures::future::join_all;
+use tokio::runtime::Handle;
 use tokio::sync::OnceCell;
 
 use super::exec::Exec;
@@ -19,12 +20,13 @@ struct List {
     entries: Vec<HostEntry>,
     managers: Vec<PackageManager>,
     with: Managers,
-    /// What the package managers' settings name, from the first question on.
+    /// What the package managers' settings name, once they have answered.
     named: OnceCell<Vec<HostEntry>>,
 }
 
 impl HostList {
-    /// Returns the list; `None` where it is empty. `home` is where the user's settings are.
+    /// Returns the list; `None` where it is empty. `home` is where the user's settings are. Within a runtime the package
+    /// managers are asked from now on.
     pub(super) fn new(entries: &[HostEntry], exec: &Exec, home: Option<PathBuf>) -> Option<Self> {
         if entries.is_empty() {
             return None;
@@ -40,12 +42,18 @@ impl HostList {
             trusted: managers.iter().copied().filter(is_trusted).collect(),
             home,
         };
-        Some(Self(Arc::new(List {
+        let list = Self(Arc::new(List {
             entries: entries.to_vec(),
             managers,
             with,
             named: OnceCell::new(),
-        })))
+        }));
+        // The first command that needs them waits less, or not at all.
+        if let Ok(runtime) = Handle::try_current() {
+            let list = list.clone();
+            runtime.spawn(async move { list.named().await.len() });
+        }
+        Some(list)
     }
 
     /// Whether a host needs no question. The first one that no entry names waits for the package managers.

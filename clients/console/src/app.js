@@ -49,6 +49,8 @@ let withdrawn = store.get("withdrawn") ?? [];
 let past = store.get("past") ?? [];
 /** Whether what ends now is to be forgotten. */
 let isClosing = false;
+/** Whether the daemon lets ports of commands be looked at. */
+let exposes = false;
 /** How much of the composer was given back since somebody last typed there. */
 let returned = 0;
 
@@ -203,10 +205,14 @@ function complain(/** @type {any} */ error) {
   notice(error.message, "error");
 }
 
+/** What is said of ports, by command: its last one. @type {Map<string, any>} */
+const portRows = new Map();
+
 /** A command in the background listens on a port; a button has this machine lead there. */
 function portOpen(/** @type {any} */ { conversationId, background, port }) {
+  portRows.get(background.id)?.remove();
   const open = el("button", { type: "button", class: "small", onclick: expose }, "Open it");
-  notice(`${background.id} listens on port ${port}: ${background.command}`, "info", open);
+  portRows.set(background.id, notice(`${background.id} listens on port ${port}: ${background.command}`, "info", ...(exposes ? [open] : [])));
   async function expose() {
     open.disabled = true;
     try {
@@ -241,7 +247,9 @@ function take(/** @type {any} */ frame) {
   if (type === "chat:steered") taken(textOf(payload.content));
   if (type === "chat:stream-end") dropped(payload);
   view = reduce(view, frame);
+  if (type === "session:ready") exposes = payload.features.includes("exposed_ports");
   if (type === "tool:port-open" && !isReplaying) portOpen(payload);
+  if (type === "tool:background" && payload.background.status !== "running") portRows.get(payload.background.id)?.remove();
   if (type === "session:notice") notice(payload.message, payload.severity);
   if (type === "session:error" && payload.code === "replay_gap") {
     notice("Some events were missed and are no longer kept; this is what the daemon remembers.", "warning");

@@ -889,7 +889,7 @@ export interface Expose {
      */
     conversationId?: ConversationId;
     /**
-     * A port that `tool:port-open` named.
+     * A port that `tool:port-open` named, 1 to 65535.
      */
     port: number;
     /**

@@ -1,5 +1,5 @@
 // Made of fixtures/schema/protocol.schema.json by `npm run build`; do not edit.
-// SHA-256 of it: 023b1eba997d02db9576a2d0fe252cac2a1686e0ff0bdf541ebfbab29d7398d1
+// SHA-256 of it: 9de16ff43b8ea017fab5f3317c2c890c233d3e0d2b67287442fa348244ef5c5d
 //
 // A client ignores types, fields and values that it does not know: the daemon may add all three
 // within version 1. Only `session:ready` of a resumed socket has no `seq`.
@@ -962,7 +962,7 @@ export interface Expose {
    */
   conversationId?: ConversationId;
   /**
-   * A port that `tool:port-open` named.
+   * A port that `tool:port-open` named, 1 to 65535.
    */
   port: number;
   /**

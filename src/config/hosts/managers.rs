@@ -128,13 +128,27 @@ fn cargo(home: &Path) -> String {
         }
         texts.push(read(&index.path().join("config.json")));
     }
-    let settings = read(&cargo.join("config.toml"));
-    let names_registry = |line: &&str| {
-        let key = line.split('=').next().unwrap_or_default().trim();
-        ["index", "registry"].contains(&key)
-    };
-    texts.extend(settings.lines().filter(names_registry).map(str::to_owned));
+    let settings = ["config.toml", "config"].map(|name| read(&cargo.join(name)));
+    let settings = settings.iter().find(|text| !text.is_empty());
+    let settings: Option<toml::Table> = settings.and_then(|text| text.parse().ok());
+    for part in ["registries", "registry", "source"] {
+        if let Some(value) = settings.as_ref().and_then(|it| it.get(part)) {
+            texts.extend(addresses(value));
+        }
+    }
     texts.join("\n")
+}
+
+/// Returns the addresses of registries in a part of Cargo's settings.
+fn addresses(value: &toml::Value) -> Vec<String> {
+    let Some(table) = value.as_table() else {
+        return Vec::new();
+    };
+    let named = table.iter().map(|(key, value)| match value.as_str() {
+        Some(text) if ["index", "registry"].contains(&key.as_str()) => vec![text.to_owned()],
+        _ => addresses(value),
+    });
+    named.flatten().collect()
 }
 
 fn read(path: &Path) -> String {
@@ -251,6 +265,25 @@ mod tests {
                 .map(ToString::to_string)
                 .collect();
             assert_eq!(hosts, expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn the_registries_of_cargos_settings_are_found_in_each_form() {
+        let home = tempfile::tempdir().unwrap();
+        let cargo_home = home.path().join(".cargo");
+        std::fs::create_dir_all(cargo_home.join("registry/index/index.example-0123")).unwrap();
+        let settings = "[registries]\na = { index = \"sparse+https://a.example/index/\" }\n[registries.b]\nindex = \"https://b.example/x\"\ntoken = \"https://no.example\"\n[source.c]\nregistry = 'https://c.example'\n[net]\nindex = 'https://other.example'\n";
+        for name in ["config.toml", "config"] {
+            std::fs::write(cargo_home.join(name), settings).unwrap();
+            let mut hosts: Vec<String> = found(PackageManager::Cargo, &cargo(home.path()))
+                .iter()
+                .map(ToString::to_string)
+                .collect();
+            hosts.sort();
+            let expected = ["a.example", "b.example", "c.example", "index.example"];
+            assert_eq!(hosts, expected, "{name}");
+            std::fs::remove_file(cargo_home.join(name)).unwrap();
         }
     }
 }

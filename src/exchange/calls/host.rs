@@ -18,7 +18,7 @@ use crate::tool::user::HostVerdict;
 /// Why a host is refused that nobody decided about.
 const LATE: &str = "nobody answered in time";
 
-/// Most hosts of a conversation that what was said of them is kept for; a further one is asked for each time.
+/// For how many hosts a conversation remembers the answer; a further one is asked for each time.
 const MAX_HOSTS: usize = 1_000;
 
 /// Most hosts that one call asks for: a user who is asked more often stops reading.
@@ -52,30 +52,33 @@ impl AskedHosts {
 impl User<'_> {
     /// Returns what is said of a host; asks where nothing was said yet. One question of a call is open at a time.
     pub(super) async fn host_verdict(&self, host: &str, port: u16) -> HostVerdict {
+        let (verdict, by) = self.decide(host, port).await;
+        self.record(host, &verdict, by);
+        verdict
+    }
+
+    async fn decide(&self, host: &str, port: u16) -> (HostVerdict, By) {
         if let Some(known) = self.known(host) {
-            self.record(host, &known, By::Remembered);
             return known;
         }
         let mut asks = self.asks.lock().await;
         // It may have been the one before.
         if let Some(known) = self.known(host) {
-            self.record(host, &known, By::Remembered);
             return known;
         }
         if self.cancel.is_cancelled() {
-            return refused("the call was cancelled");
+            return (refused("the call was cancelled"), By::Nobody);
         }
         if asks.lapsed.contains(host) {
-            return refused(LATE);
+            return (refused(LATE), By::Timeout);
         }
         if asks.asked >= MAX_ASKED {
-            return refused("the user was asked for too many hosts in this call");
+            let why = "the user was asked for too many hosts in this call";
+            return (refused(why), By::Policy);
         }
         let config = &self.exchange.context.services.config.approval;
         if config.unattended == Unattended::Deny {
-            let verdict = refused("nobody is there to be asked");
-            self.record(host, &verdict, By::Unattended);
-            return verdict;
+            return (refused("nobody is there to be asked"), By::Unattended);
         }
         asks.asked += 1;
         let (verdict, by) = match self.ask_for(host, port).await {
@@ -88,20 +91,14 @@ impl User<'_> {
             Verdict::Expired => (refused(LATE), By::Timeout),
             Verdict::Cancelled => (refused("the call was cancelled"), By::Nobody),
         };
-        self.record(host, &verdict, by);
-        let keeps = by == By::User;
-        if verdict != HostVerdict::Allowed && !keeps {
+        if by == By::User {
+            let hosts = &self.exchange.context.conversation.hosts;
+            hosts.keep(host, &verdict);
+        } else {
             // Once for each call, or it would ask for ever.
             asks.lapsed.insert(host.to_owned());
         }
-        if keeps {
-            self.exchange
-                .context
-                .conversation
-                .hosts
-                .keep(host, &verdict);
-        }
-        verdict
+        (verdict, by)
     }
 
     /// Writes down what was decided, for the audit log.
@@ -118,17 +115,19 @@ impl User<'_> {
         executions.rule_host(&self.call.id, ruling);
     }
 
-    fn known(&self, host: &str) -> Option<HostVerdict> {
+    fn known(&self, host: &str) -> Option<(HostVerdict, By)> {
+        if self.has_network {
+            return Some((HostVerdict::Allowed, By::Policy));
+        }
         let conversation = &self.exchange.context.conversation;
-        let is_remembered = || {
-            let key = RememberKey::Host(host.to_owned());
-            self.exchange.setup.trust != TrustLevel::Supervised
-                && conversation.remembered.holds(&key)
-        };
-        match self.has_network || is_remembered() {
+        let key = RememberKey::Host(host.to_owned());
+        let is_remembered = self.exchange.setup.trust != TrustLevel::Supervised
+            && conversation.remembered.holds(&key);
+        let verdict = match is_remembered {
             true => Some(HostVerdict::Allowed),
             false => conversation.hosts.get(host),
-        }
+        };
+        verdict.map(|verdict| (verdict, By::Remembered))
     }
 
     async fn ask_for(&self, host: &str, port: u16) -> Verdict {

@@ -190,7 +190,7 @@ fn audit(
     let input = serde_json::to_vec(&record.input).unwrap_or_default();
     let mut hosts = rulings.hosts;
     for ruling in &mut hosts {
-        // The command's word.
+        // A command chose this name; it may hold a secret.
         ruling.host = clean(&ruling.host);
     }
     services.audit.record(Entry {

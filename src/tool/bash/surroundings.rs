@@ -125,7 +125,7 @@ impl Surroundings<'_> {
         if (self.mode, self.network) == (Mode::Full, NetworkPolicy::Ask) && !self.hosts.is_empty() {
             let hosts: Vec<String> = self.hosts.iter().map(HostEntry::to_string).collect();
             return format!(
-                "Network: TCP at {ports}. Hosts that need no question: {}; the user is asked for any other when a command connects to it. `network` is not needed, but with `background` for others: nobody is asked then in its middle.",
+                "Network: TCP at {ports}. Hosts that need no question: {}; the user is asked for any other when a command connects to it. Leave `network` out, except with `background` for hosts that are not listed: nobody is asked while such a command runs.",
                 hosts.join(", ")
             );
         }
@@ -161,7 +161,11 @@ impl Surroundings<'_> {
         let (limits, held) = (self.limits, self.held);
         let size = |bytes: u64, what: &str| format!("{} {what}", format_size(bytes));
         let memory = match held.memory {
-            HeldBy::Cgroup => Some(size(limits.total_memory(), "of memory together")),
+            HeldBy::Cgroup => {
+                // In whole MiB: a share of the machine's is any number.
+                let bytes = limits.total_memory() >> 20 << 20;
+                Some(size(bytes, "of memory together"))
+            }
             HeldBy::Rlimit => limits.data.map(|bytes| size(bytes, "of memory for each")),
             HeldBy::None => None,
         };

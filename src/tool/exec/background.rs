@@ -68,7 +68,7 @@ impl Exec {
         jobs.add(Arc::clone(&job));
         job.outlet.announce(&job.known());
         let listening = Arc::clone(&job);
-        // Until nothing of the command is left that could begin to listen.
+        // Ends when nothing of the command is left that could begin to listen, and so nobody who tells.
         tokio::spawn(async move {
             while let Some(port) = ports.recv().await {
                 listening.note_port(port);

@@ -109,7 +109,12 @@ impl Decider<'_> {
         let HostQuestion { host, port, answer } = question;
         let name = host.to_string();
         let refused = |reason: &str| HostVerdict::Refused(reason.to_owned());
-        let verdict = if self.list.holds(&host).await {
+        let is_listed = {
+            // The package managers may not have answered yet.
+            let _pause = self.clock.pause();
+            self.list.holds(&host).await
+        };
+        let verdict = if is_listed {
             HostVerdict::Allowed
         } else if self.list.refuses(&host) {
             refused("an address of a private network, which `tools.bash.hosts` does not list")
