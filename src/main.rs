@@ -85,7 +85,7 @@ fn start(
     let loaded = load(&sources).map_err(|errors| {
         Fatal::configuration(
             errors.to_string(),
-            "`outrigger config show` prints each value with where it came from",
+            "mend what is named; docs/configuration.md has every key, and `outrigger config show` then prints what is in force",
         )
     })?;
     let redactor = Redactor::default();

@@ -89,7 +89,7 @@ fn configuration(machine: &Machine) -> Vec<Finding> {
     }
     let finding = |text| {
         Finding::new(CONFIGURATION, State::Warning, text)
-            .advise("`outrigger config show` prints each value with where it came from")
+            .advise("mend what is named; docs/configuration.md has every key, and `outrigger config show` then prints what is in force")
     };
     warnings.into_iter().map(finding).collect()
 }

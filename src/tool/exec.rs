@@ -294,7 +294,9 @@ impl Exec {
                 output.content.push(Part::text(hint));
             }
         }
-        let remarks = self.remarks(&process, &command.limits, &settings).await;
+        let remarks = self
+            .remarks(&process, &collected.exit, &command.limits, &settings)
+            .await;
         output
             .content
             .extend(remarks.texts.into_iter().map(Part::text));
@@ -303,8 +305,14 @@ impl Exec {
     }
 
     /// Returns what is said of a program that has ended, whoever waited for it; `before` are the settings at its start.
-    async fn remarks(&self, process: &Process, limits: &Limits, before: &Settings) -> Remarks {
-        let mut texts = limits::notes(process.reached(), limits);
+    async fn remarks(
+        &self,
+        process: &Process,
+        exit: &Exit,
+        limits: &Limits,
+        before: &Settings,
+    ) -> Remarks {
+        let mut texts = limits::notes(process.reached(), limits, exit);
         texts.extend(process.overfull().map(too_full));
         if let Some(restored) = process.restored() {
             tracing::warn!(paths = ?restored.paths, failure = restored.failure, "a command changed what git runs");

@@ -130,7 +130,9 @@ impl Exec {
             Ended::Stopped(Stopped::Cancelled) => BackgroundStatus::Killed,
             Ended::Stopped(Stopped::TimedOut) => BackgroundStatus::TimedOut,
         };
-        let remarks = self.remarks(&process, &self.limits, &settings).await;
+        let remarks = self
+            .remarks(&process, &collected.exit, &self.limits, &settings)
+            .await;
         job.end(status, &collected.exit, remarks);
     }
 }

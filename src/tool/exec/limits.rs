@@ -1,10 +1,14 @@
 //! Tells the model which limit its command ran into: a killed process says nothing itself.
 
-use crate::sandbox::{Limits, Reached};
+use crate::sandbox::{Exit, Limits, Reached};
 use crate::units::format_size;
 
+/// The signal of a process that wrote more than a file may have, and the code that a shell makes of it.
+const XFSZ: i32 = 25;
+const XFSZ_OF_SHELL: i32 = 128 + XFSZ;
+
 /// Returns a line for each limit that was reached.
-pub(super) fn notes(reached: Reached, limits: &Limits) -> Vec<String> {
+pub(super) fn notes(reached: Reached, limits: &Limits, exit: &Exit) -> Vec<String> {
     let mut notes = Vec::new();
     if reached.memory {
         let most = match limits.memory {
@@ -18,6 +22,13 @@ pub(super) fn notes(reached: Reached, limits: &Limits) -> Vec<String> {
     if let (true, Some(most)) = (reached.processes, limits.processes) {
         notes.push(format!(
             "\n[it had the {most} processes and threads that it may have, and no further one was started; let it do less at once; the user can change the limit: tools.bash.limits.processes]"
+        ));
+    }
+    let is_too_large = exit.signal == Some(XFSZ) || exit.code == Some(XFSZ_OF_SHELL);
+    if let (true, Some(most)) = (is_too_large, limits.file_size) {
+        notes.push(format!(
+            "\n[a file may have {} at most; the user can change the limit: tools.bash.limits.file_size]",
+            format_size(most)
         ));
     }
     notes
@@ -37,7 +48,14 @@ mod tests {
             memory: Some(4 << 30),
             ..Limits::default()
         };
-        let said = notes(both, &set);
+        let exit = |code| Exit {
+            code: Some(code),
+            signal: None,
+            cpu_ms: 0,
+            max_rss_bytes: 0,
+        };
+        let well = exit(0);
+        let said = notes(both, &set, &well);
         assert_eq!(said.len(), 2);
         for (note, words) in said.iter().zip([
             ["4GiB", "killed", "tools.bash.limits.memory"],
@@ -45,7 +63,9 @@ mod tests {
         ]) {
             assert!(words.iter().all(|word| note.contains(word)), "{note}");
         }
-        assert!(notes(both, &Limits::default())[0].contains("three quarters"));
-        assert!(notes(Reached::default(), &set).is_empty());
+        assert!(notes(both, &Limits::default(), &well)[0].contains("three quarters"));
+        assert!(notes(Reached::default(), &set, &well).is_empty());
+        let said = notes(Reached::default(), &set, &exit(XFSZ_OF_SHELL)).concat();
+        assert!(said.contains("2GiB") && said.contains("tools.bash.limits.file_size"));
     }
 }
