@@ -9,8 +9,9 @@ use tracing::Instrument as _;
 use super::super::background::{Background, Job, MAX_PORTS};
 use super::{Begun, Exec, OutputStream, Run, Stopped, hosts};
 use crate::message::{BackgroundStatus, Part};
-use crate::sandbox::Command;
 use crate::sandbox::output::{self, Ended, Stream};
+use crate::sandbox::paths::Settings;
+use crate::sandbox::{Command, Process};
 use crate::tool::Output;
 use crate::tool::hosts::HostList;
 
@@ -43,7 +44,12 @@ impl Exec {
         let (sender, mut ports) = mpsc::channel(MAX_PORTS);
         command.listening = Some(sender);
         let begun = self.begin(&mut command, hosts.is_some(), run).await;
-        let mut begun = match begun {
+        let Begun {
+            process,
+            mode,
+            settings,
+            questions,
+        } = match begun {
             Ok(begun) => begun,
             Err(output) => return *output,
         };
@@ -51,19 +57,16 @@ impl Exec {
             // Dropping the process ends it.
             return Output::error("[cancelled]").with(Stopped::Cancelled.metadata());
         }
-        let mode = begun.mode.to_string();
         let pod = run.pod.get_or_init(|| self.sandbox.pod()).clone();
         let job = Arc::new(Job::new(line, pod, detach()));
         if let Some(list) = hosts {
-            // Until the command cannot ask any more.
-            let (_, none) = mpsc::channel(1);
-            let questions = std::mem::replace(&mut begun.questions, none);
+            // Ends when nothing of the command is left that could ask.
             let job = Arc::clone(&job);
             tokio::spawn(async move { hosts::answer_by_list(&list, questions, &job).await });
         }
         let task = self
             .clone()
-            .attend(begun, Arc::clone(&job), run.timeout, place);
+            .attend(process, settings, Arc::clone(&job), run.timeout, place);
         // From here on the conversation owns it: nothing is awaited in between.
         jobs.add(Arc::clone(&job));
         job.outlet.announce(&job.known());
@@ -83,7 +86,7 @@ impl Exec {
             job.ended().await;
         }
         let (known, mut output) = job.look(None, self.output_cap).await;
-        output.metadata.sandbox = Some(mode);
+        output.metadata.sandbox = Some(mode.to_string());
         output.metadata.cancelled = cancelled;
         if known.is_running() {
             output.content.push(Part::text(format!("\n[{GOES_ON}]")));
@@ -97,7 +100,8 @@ impl Exec {
     /// Sees to a command until nothing is left of it.
     async fn attend(
         self,
-        begun: Begun,
+        mut process: Process,
+        settings: Settings,
         job: Arc<Job>,
         limit: Duration,
         place: OwnedSemaphorePermit,
@@ -105,11 +109,6 @@ impl Exec {
         let _ends = job.ends();
         // Given back before its end is known.
         let _place = place;
-        let Begun {
-            mut process,
-            settings,
-            ..
-        } = begun;
         let stop = async {
             match tokio::time::timeout(limit, job.killed()).await {
                 Ok(()) => Stopped::Cancelled,

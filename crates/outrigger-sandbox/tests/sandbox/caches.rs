@@ -5,10 +5,12 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use outrigger_sandbox::{Command, Mode, Pod, Sandbox, Settings, Stdin, caches};
+use outrigger_sandbox::{Mode, Sandbox, Settings, Stdin, caches};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt};
 
-use crate::support::{SECRET, World, as_ordinary_user, eventually, finish, is_empty, run};
+use crate::support::{
+    SECRET, World, as_ordinary_user, eventually, finish, in_pod, is_empty, output,
+};
 
 const CACHE: &str = ".npm/_cacache";
 
@@ -38,17 +40,6 @@ fn sandbox(world: &World, ceiling: Mode) -> Sandbox {
         caches: found.folders,
         ..world.settings(ceiling)
     })
-}
-
-fn in_pod(world: &World, pod: &Pod, line: &str) -> Command {
-    let mut command = world.bash(line);
-    command.pod = Some(pod.clone());
-    command
-}
-
-async fn output(sandbox: &Sandbox, command: &Command) -> String {
-    let output = run(sandbox, command).await;
-    format!("{}{}", output.stdout.text, output.stderr.text)
 }
 
 /// Everything of a folder that could be another after somebody had written to it.

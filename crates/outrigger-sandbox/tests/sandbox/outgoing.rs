@@ -7,9 +7,9 @@ use std::net::{TcpListener, UdpSocket};
 use std::process::{Command as System, Stdio};
 use std::sync::{Arc, Mutex};
 
-use outrigger_sandbox::{Command, HostQuestion, Mode, Network, Pod, Ports, Sandbox};
+use outrigger_sandbox::{Command, HostQuestion, Mode, Network, Pod, Ports};
 
-use crate::support::{World, is_own_process, own_process, run};
+use crate::support::{World, in_pod, is_own_process, output, own_process};
 
 /// Brings loopback up, has packets for two networks come back to this machine, one of them as if from elsewhere, and goes on
 /// as another program.
@@ -134,16 +134,15 @@ fn name_server() -> Arc<Mutex<Vec<String>>> {
     asked
 }
 
-async fn output(sandbox: &Sandbox, command: &Command) -> String {
-    let output = run(sandbox, command).await;
-    format!("{}{}", output.stdout.text, output.stderr.text)
-}
-
 fn with(world: &World, pod: &Pod, network: Network, line: &str) -> Command {
-    let mut command = world.bash(line);
-    command.pod = Some(pod.clone());
+    let mut command = in_pod(world, pod, line);
     command.network = network;
     command
+}
+
+fn block_on(test: impl Future<Output = ()>) {
+    let mut runtime = tokio::runtime::Builder::new_current_thread();
+    runtime.enable_all().build().unwrap().block_on(test);
 }
 
 const SAY: &str = "say() { exec 3<>/dev/tcp/$1/$2 && echo \"$3\" >&3 && head -1 <&3; }; ";
@@ -154,11 +153,7 @@ fn connections_out_are_made_where_they_may_be() {
     if !is_own_process() {
         return in_own_network(NAME);
     }
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .unwrap();
-    runtime.block_on(async {
+    block_on(async {
         let (world, names) = (World::new(), name_server());
         let sandbox = world.sandbox(Mode::Full);
         let pod = sandbox.pod();
@@ -166,34 +161,64 @@ fn connections_out_are_made_where_they_may_be() {
         let other = shouting("203.0.113.7:0");
         let (host, own) = (shouting("127.0.0.1:0"), shouting("198.51.100.7:0"));
         let ports = || Network::Outgoing(Ports::Only(vec![port, host, own]));
-        let perl = format!("perl -MIO::Socket::IP -e 'my $s = IO::Socket::IP->new(PeerHost => \"203.0.113.7\", PeerPort => {port}, Timeout => 20) or die $@; print $s \"slow\\n\"; print scalar <$s>'");
+        let perl = format!(
+            "perl -MIO::Socket::IP -e 'my $s = IO::Socket::IP->new(PeerHost => \"203.0.113.7\", PeerPort => {port}, Timeout => 20) or die $@; print $s \"slow\\n\"; print scalar <$s>'"
+        );
         // A socket that has an address already.
-        let bound = format!("perl -MIO::Socket::INET -e 'my $s = IO::Socket::INET->new(LocalPort => 4711, PeerAddr => \"203.0.113.7\", PeerPort => {port}) or die $@; print $s \"bound\\n\"; print scalar <$s>'");
+        let bound = format!(
+            "perl -MIO::Socket::INET -e 'my $s = IO::Socket::INET->new(LocalPort => 4711, PeerAddr => \"203.0.113.7\", PeerPort => {port}) or die $@; print $s \"bound\\n\"; print scalar <$s>'"
+        );
         let local = "perl -MIO::Socket::INET -e 'my $s = IO::Socket::INET->new(Listen => 1, LocalAddr => \"127.0.0.1:0\"); IO::Socket::INET->new(PeerAddr => \"127.0.0.1\", PeerPort => $s->sockport) and print \"local\"'";
         let unix = "perl -MIO::Socket::UNIX -e 'my $s = IO::Socket::UNIX->new(Listen => 1, Local => \"/tmp/s\"); IO::Socket::UNIX->new(Peer => \"/tmp/s\") and print \"unix\"'";
         for (line, expected) in [
             (format!("{SAY} say 203.0.113.7 {port} hello"), "HELLO\n"),
-            (format!("{SAY} say ::ffff:203.0.113.7 {port} mapped"), "MAPPED\n"),
+            (
+                format!("{SAY} say ::ffff:203.0.113.7 {port} mapped"),
+                "MAPPED\n",
+            ),
             (format!("{SAY} say shop.example {port} named"), "NAMED\n"),
             (perl, "SLOW\n"),
             (local.to_owned(), "local"),
             (unix.to_owned(), "unix"),
             (bound, "BOUND\n"),
-            (format!("{SAY} say 203.0.113.7 {other} hello"), "Permission denied"),
-            (format!("{SAY} say 127.0.0.1 {host} hello"), "Connection refused"),
-            (format!("{SAY} say 198.51.100.7 {own} hello"), "Permission denied"),
-            (format!("{SAY} say 169.254.169.254 {port} hello"), "Permission denied"),
+            (
+                format!("{SAY} say 203.0.113.7 {other} hello"),
+                "Permission denied",
+            ),
+            (
+                format!("{SAY} say 127.0.0.1 {host} hello"),
+                "Connection refused",
+            ),
+            (
+                format!("{SAY} say 198.51.100.7 {own} hello"),
+                "Permission denied",
+            ),
+            (
+                format!("{SAY} say 169.254.169.254 {port} hello"),
+                "Permission denied",
+            ),
         ] {
             let said = output(&sandbox, &with(&world, &pod, ports(), &line)).await;
             assert!(said.contains(expected), "{line}: {said}");
         }
-        assert!(names.lock().unwrap().contains(&"shop.example".to_owned()), "{names:?}");
+        assert!(
+            names.lock().unwrap().contains(&"shop.example".to_owned()),
+            "{names:?}"
+        );
         if std::path::Path::new("/proc/net/if_inet6").exists() {
             let six = shouting("[::]:0");
             let line = format!("{SAY} say 2001:db8::7 {six} six; say ::1 {six} hello");
-            let command = with(&world, &pod, Network::Outgoing(Ports::Only(vec![six])), &line);
+            let command = with(
+                &world,
+                &pod,
+                Network::Outgoing(Ports::Only(vec![six])),
+                &line,
+            );
             let said = output(&sandbox, &command).await;
-            assert!(said.starts_with("SIX\n") && said.contains("refused"), "{said}");
+            assert!(
+                said.starts_with("SIX\n") && said.contains("refused"),
+                "{said}"
+            );
         } else {
             eprintln!("*** SKIPPED: connections out over IPv6: the kernel has none ***");
         }
@@ -211,18 +236,19 @@ fn a_command_without_the_network_finds_no_way_beside_one_that_has_it() {
     if !is_own_process() {
         return in_own_network(NAME);
     }
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .unwrap();
-    runtime.block_on(async {
+    block_on(async {
         let (world, names) = (World::new(), name_server());
         let sandbox = world.sandbox(Mode::Full);
         let pod = sandbox.pod();
         let port = shouting("203.0.113.7:0");
-        let line = format!("{SAY} say shop.example {port} hello; exec 4<>/dev/tcp/203.0.113.7/{port}; cat <&4");
+        let line = format!(
+            "{SAY} say shop.example {port} hello; exec 4<>/dev/tcp/203.0.113.7/{port}; cat <&4"
+        );
         let network = Network::Outgoing(Ports::Only(vec![port]));
-        let mut online = sandbox.spawn(&with(&world, &pod, network, &line)).await.unwrap();
+        let mut online = sandbox
+            .spawn(&with(&world, &pod, network, &line))
+            .await
+            .unwrap();
         let mut lines = {
             use tokio::io::AsyncBufReadExt;
             tokio::io::BufReader::new(online.stdout.take().unwrap()).lines()
@@ -245,7 +271,12 @@ fn a_command_without_the_network_finds_no_way_beside_one_that_has_it() {
         assert_eq!(output(&sandbox, &again).await, "AGAIN\n");
         let names = names.lock().unwrap();
         assert!(names.contains(&"last.example".to_owned()), "{names:?}");
-        assert!(!names.iter().any(|name| name.contains("secret") || name.contains("other")), "{names:?}");
+        assert!(
+            !names
+                .iter()
+                .any(|name| name.contains("secret") || name.contains("other")),
+            "{names:?}"
+        );
     });
 }
 
@@ -255,11 +286,7 @@ fn hosts_are_decided_by_name() {
     if !is_own_process() {
         return in_own_network(NAME);
     }
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .unwrap();
-    runtime.block_on(async {
+    block_on(async {
         let (world, names) = (World::new(), name_server());
         let sandbox = world.sandbox(Mode::Full);
         let pod = sandbox.pod();
@@ -273,11 +300,15 @@ fn hosts_are_decided_by_name() {
             while let Some(HostQuestion { host, answer, .. }) = questions.recv().await {
                 let host = host.to_string();
                 seen.lock().unwrap().push(host.clone());
-                answer.send(!host.starts_with("evil") && host != "203.0.113.7").unwrap();
+                answer
+                    .send(!host.starts_with("evil") && host != "203.0.113.7")
+                    .unwrap();
             }
         });
         // A resolver that asks from a socket that it did not connect, and another name than its neighbour's.
-        let unconnected = format!("perl -MSocket -e 'socket(my $s, PF_INET, SOCK_DGRAM, 0); send($s, pack(\"nnnnnn C/aC/aCnn\", 7, 256, 1, 0, 0, 0, \"plain\", \"example\", 0, 1, 1), 0, sockaddr_in(53, inet_aton(\"127.0.0.1\"))); recv($s, my $a, 512, 0); my $to = substr($a, -4); socket(my $t, PF_INET, SOCK_STREAM, 0); connect($t, sockaddr_in({port}, $to)) or die $!; syswrite $t, \"sent\\n\"; print scalar <$t>'");
+        let unconnected = format!(
+            "perl -MSocket -e 'socket(my $s, PF_INET, SOCK_DGRAM, 0); send($s, pack(\"nnnnnn C/aC/aCnn\", 7, 256, 1, 0, 0, 0, \"plain\", \"example\", 0, 1, 1), 0, sockaddr_in(53, inet_aton(\"127.0.0.1\"))); recv($s, my $a, 512, 0); my $to = substr($a, -4); socket(my $t, PF_INET, SOCK_STREAM, 0); connect($t, sockaddr_in({port}, $to)) or die $!; syswrite $t, \"sent\\n\"; print scalar <$t>'"
+        );
         for (line, expected) in [
             (format!("{SAY} say shop.example {port} named"), "NAMED\n"),
             (format!("{SAY} say SHOP.example. {port} again"), "AGAIN\n"),
@@ -299,10 +330,18 @@ fn hosts_are_decided_by_name() {
         }
         let names = names.lock().unwrap();
         // No server heard of the name before somebody decided.
-        assert!(!names.iter().any(|name| name.starts_with("evil")), "{names:?}");
+        assert!(
+            !names.iter().any(|name| name.starts_with("evil")),
+            "{names:?}"
+        );
         assert!(names.contains(&"shop.example".to_owned()), "{names:?}");
         let asked = asked.lock().unwrap();
-        for host in ["shop.example", "plain.example", "evil.example", "203.0.113.7"] {
+        for host in [
+            "shop.example",
+            "plain.example",
+            "evil.example",
+            "203.0.113.7",
+        ] {
             assert!(asked.iter().any(|it| it == host), "{host}: {asked:?}");
         }
     });
@@ -310,11 +349,7 @@ fn hosts_are_decided_by_name() {
 
 #[test]
 fn hosts_cannot_be_decided_about_without_namespaces() {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .unwrap();
-    runtime.block_on(async {
+    block_on(async {
         let world = World::new();
         let sandbox = world.sandbox(Mode::Fallback);
         let port = shouting("127.0.0.1:0");
@@ -334,11 +369,7 @@ fn connections_end_with_their_command_and_are_bounded() {
     if !is_own_process() {
         return in_own_network(NAME);
     }
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .unwrap();
-    runtime.block_on(async {
+    block_on(async {
         let world = World::new();
         let sandbox = world.sandbox(Mode::Full);
         let pod = sandbox.pod();
@@ -352,16 +383,29 @@ fn connections_end_with_their_command_and_are_bounded() {
             }
             streams.len()
         });
-        let line = format!("perl -MIO::Socket::INET -e 'my @s; for (1..300) {{ my $s = IO::Socket::INET->new(PeerAddr => \"203.0.113.7\", PeerPort => {port}) or last; push @s, $s }} print scalar @s, \" $!\"'");
+        let line = format!(
+            "perl -MIO::Socket::INET -e 'my @s; for (1..300) {{ my $s = IO::Socket::INET->new(PeerAddr => \"203.0.113.7\", PeerPort => {port}) or last; push @s, $s }} print scalar @s, \" $!\"'"
+        );
         let network = || Network::Outgoing(Ports::Only(vec![port]));
-        assert_eq!(output(&sandbox, &with(&world, &pod, network(), &line)).await, "256 No buffer space available");
+        assert_eq!(
+            output(&sandbox, &with(&world, &pod, network(), &line)).await,
+            "256 No buffer space available"
+        );
         assert_eq!(held.join().unwrap(), 256);
         // Sockets that would send their first bytes with the connection, and send none.
         let port = shouting("203.0.113.7:0");
         let network = || Network::Outgoing(Ports::Only(vec![port]));
-        let line = format!("perl -MSocket -e 'for (1..256) {{ socket(my $s, PF_INET, SOCK_STREAM, 0); setsockopt($s, 6, 30, 1); setsockopt($s, 6, 34, 1); connect($s, sockaddr_in({port}, inet_aton(\"203.0.113.7\"))) or die $! }} print \"done\"'");
-        assert_eq!(output(&sandbox, &with(&world, &pod, network(), &line)).await, "done");
+        let line = format!(
+            "perl -MSocket -e 'for (1..256) {{ socket(my $s, PF_INET, SOCK_STREAM, 0); setsockopt($s, 6, 30, 1); setsockopt($s, 6, 34, 1); connect($s, sockaddr_in({port}, inet_aton(\"203.0.113.7\"))) or die $! }} print \"done\"'"
+        );
+        assert_eq!(
+            output(&sandbox, &with(&world, &pod, network(), &line)).await,
+            "done"
+        );
         let line = format!("{SAY} say 203.0.113.7 {port} free");
-        assert_eq!(output(&sandbox, &with(&world, &pod, network(), &line)).await, "FREE\n");
+        assert_eq!(
+            output(&sandbox, &with(&world, &pod, network(), &line)).await,
+            "FREE\n"
+        );
     });
 }

@@ -2,24 +2,13 @@
 
 use std::net::TcpListener;
 
-use outrigger_sandbox::{Command, Mode, Pod, Sandbox};
+use outrigger_sandbox::Mode;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt};
 
-use crate::support::{World, eventually, finish, is_empty, run};
+use crate::support::{World, eventually, finish, in_pod, is_empty, output, run};
 
 /// Listens on a port of loopback and says which, answers one client.
 const SERVER: &str = "perl -MIO::Socket::INET -e '$|=1; my $s = IO::Socket::INET->new(Listen => 1, LocalAddr => \"127.0.0.1:0\") or die $!; print $s->sockport, \"\\n\"; my $c = $s->accept; print $c \"hello\\n\"; close $c; sleep 100'";
-
-fn in_pod(world: &World, pod: &Pod, line: &str) -> Command {
-    let mut command = world.bash(line);
-    command.pod = Some(pod.clone());
-    command
-}
-
-async fn output(sandbox: &Sandbox, command: &Command) -> String {
-    let output = run(sandbox, command).await;
-    format!("{}{}", output.stdout.text, output.stderr.text)
-}
 
 #[tokio::test]
 async fn a_command_has_a_loopback_of_its_own_and_no_way_out() {

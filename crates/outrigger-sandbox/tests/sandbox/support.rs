@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use outrigger_sandbox::output::{
     Captured, Ended, HeadAndTail, Output as Collected, Stream, TOTAL_BYTES, collect,
 };
-use outrigger_sandbox::{Command, Exit, Mode, Process, Sandbox, Settings};
+use outrigger_sandbox::{Command, Exit, Mode, Pod, Process, Sandbox, Settings};
 
 /// What no command may find out.
 pub(crate) const SECRET: &str = "the-secret-beside-the-project";
@@ -145,6 +145,19 @@ pub(crate) async fn read<R>(
 /// Reads a command to its end.
 pub(crate) async fn finish(process: &mut Process) -> Output<()> {
     read(process, std::future::pending(), |_| {}).await
+}
+
+/// A line of bash as a command of a pod.
+pub(crate) fn in_pod(world: &World, pod: &Pod, line: &str) -> Command {
+    let mut command = world.bash(line);
+    command.pod = Some(pod.clone());
+    command
+}
+
+/// What a command writes, to both streams.
+pub(crate) async fn output(sandbox: &Sandbox, command: &Command) -> String {
+    let output = run(sandbox, command).await;
+    format!("{}{}", output.stdout.text, output.stderr.text)
 }
 
 /// Runs a command to its end.
