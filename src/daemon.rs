@@ -321,7 +321,12 @@ fn build(
     let workspaces = Arc::new(Workspaces::new(common, roots, &notices));
     let tasks = TaskTracker::new();
     let sweeping = sandbox.clone();
-    tasks.spawn_blocking(move || sweeping.sweep());
+    tasks.spawn(async move {
+        // Not before what each session waits for.
+        sweeping.report().await;
+        let swept = tokio::task::spawn_blocking(move || sweeping.sweep()).await;
+        swept.unwrap_or_default();
+    });
     let own = workspaces.own();
     let launcher = |exec: &Exec| mcp::Launcher::new(exec.clone(), unconfined, options.home.clone());
     let servers = mcp::Context {

@@ -13,7 +13,6 @@ pub(super) struct Layers {
     pub(super) landlock: Option<u8>,
     pub(super) seccomp: bool,
     pub(super) rlimits: bool,
-    pub(super) cgroup: bool,
 }
 
 /// What holds a command to its limits here.

@@ -16,47 +16,60 @@ use super::{LandlockReport, Mode, SandboxReport, Shared, process};
 
 /// Tries the modes from the ceiling down.
 pub(super) async fn probe(shared: &Shared) -> SandboxReport {
-    let mut refused = Vec::new();
+    let (tried, limits) = tokio::join!(try_modes(shared), process::limits(shared));
+    let limits = match tried.layers.rlimits {
+        true => limits,
+        false => LimitsReport::NONE,
+    };
+    report(tried, limits)
+}
+
+struct Tried {
+    mode: Mode,
+    layers: Layers,
+    /// The stronger modes, and why they do not work.
+    refused: Vec<(Mode, String)>,
+}
+
+async fn try_modes(shared: &Shared) -> Tried {
+    let mut tried = Tried {
+        mode: Mode::None,
+        layers: Layers::default(),
+        refused: Vec::new(),
+    };
     for mode in [Mode::Full, Mode::Fallback, Mode::Limits] {
         if mode > shared.settings.ceiling {
-            refused.push((mode, "switched off by the configuration".to_owned()));
+            let reason = "switched off by the configuration".to_owned();
+            tried.refused.push((mode, reason));
             continue;
         }
         match attempt(shared, mode).await {
             Ok(layers) => {
-                let limits = process::limits(shared, layers).await;
-                return report(mode, layers, limits, refused);
+                (tried.mode, tried.layers) = (mode, layers);
+                break;
             }
             Err(reason) => {
                 tracing::info!(%mode, reason, "sandbox mode does not work here");
-                refused.push((mode, reason));
+                tried.refused.push((mode, reason));
             }
         }
     }
-    report(Mode::None, Layers::default(), LimitsReport::NONE, refused)
+    tried
 }
 
+/// Runs a shell, and returns the layers that were around it. In full mode with what a command of a conversation has besides.
 #[cfg(target_os = "linux")]
 async fn attempt(shared: &Shared, mode: Mode) -> Result<Layers, String> {
     let mut command = Command::new("/bin/sh", "/");
     command.args = vec!["-c".to_owned(), "exit 7".to_owned()];
-    let layers = run(shared, &command, mode).await?;
-    if mode < Mode::Full {
-        return Ok(layers);
+    if mode == Mode::Full {
+        can_take_descriptors()
+            .map_err(|error| format!("taking a descriptor of a process (pidfd_getfd): {error}"))?;
+        command.pod = Some(process::pod(shared));
+        command.network = Network::Outgoing(Ports::Any);
+        command.listening = Some(mpsc::channel(1).0);
     }
-    // What a command of a conversation takes besides.
-    can_take_descriptors()
-        .map_err(|error| format!("taking a descriptor of a process (pidfd_getfd): {error}"))?;
-    command.pod = Some(process::pod(shared));
-    command.network = Network::Outgoing(Ports::Any);
-    command.listening = Some(mpsc::channel(1).0);
-    run(shared, &command, mode).await
-}
-
-/// Runs the shell, and returns the layers that were around it.
-#[cfg(target_os = "linux")]
-async fn run(shared: &Shared, command: &Command, mode: Mode) -> Result<Layers, String> {
-    let mut process = process::spawn(shared, command, mode)
+    let mut process = process::spawn(shared, &command, mode)
         .await
         .map_err(|error| error.to_string())?;
     let layers = process.layers;
@@ -100,18 +113,18 @@ fn missing(mode: Mode, abi: u8) -> Vec<&'static str> {
         .collect()
 }
 
-fn report(
-    mode: Mode,
-    layers: Layers,
-    limits: LimitsReport,
-    refused: Vec<(Mode, String)>,
-) -> SandboxReport {
+fn report(tried: Tried, limits: LimitsReport) -> SandboxReport {
+    let Tried {
+        mode,
+        layers,
+        refused,
+    } = tried;
     let commands = [
         ("namespaces", layers.namespaces),
         ("landlock", layers.landlock.is_some()),
         ("seccomp", layers.seccomp),
         ("rlimits", layers.rlimits),
-        ("cgroup", layers.cgroup),
+        ("cgroup", limits.cgroup.is_some()),
     ];
     SandboxReport {
         mode,

@@ -94,7 +94,6 @@ fn confine(launch: Launch<'_>, above: Above) -> Result<Layers, SetupError> {
         landlock,
         seccomp,
         rlimits: true,
-        cgroup: !groups.is_empty(),
     })
 }
 

@@ -122,7 +122,7 @@ pub(crate) fn pod(_shared: &Shared) -> Pod {
 }
 
 #[expect(clippy::unused_async, reason = "asynchronous on Linux")]
-pub(crate) async fn limits(_shared: &Shared, _layers: Layers) -> LimitsReport {
+pub(crate) async fn limits(_shared: &Shared) -> LimitsReport {
     LimitsReport::NONE
 }
 

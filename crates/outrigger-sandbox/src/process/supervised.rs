@@ -73,20 +73,31 @@ pub(crate) async fn spawn(
     command: &Command,
     mode: Mode,
 ) -> Result<Process, SpawnError> {
-    let closed = match shared.report.get() {
-        Some(_) if mode == Mode::Full => shared.state.closed.paths().await,
-        // The probe reads nothing.
-        _ => Arc::default(),
+    let closed = async {
+        match shared.report.get() {
+            Some(_) if mode == Mode::Full => shared.state.closed.paths().await,
+            // The probe reads nothing.
+            _ => Arc::default(),
+        }
     };
-    let places = places::open(command).await?;
-    let references = references(shared, command, mode).await?;
-    let protection = protection(command, mode, &references).await?;
     let pod = command.pod.as_ref().filter(|_| mode >= Mode::Fallback);
-    let (folders, quota) = match pod {
-        Some(pod) => Some(pod.folders().await?),
-        None => None,
-    }
-    .unzip();
+    let folders = async {
+        match pod {
+            Some(pod) => pod.folders().await.map(Some),
+            None => Ok(None),
+        }
+    };
+    // Each of them waits for a thread that looks at files.
+    let (closed, places, references, folders, group) = tokio::join!(
+        closed,
+        places::open(command),
+        references(shared, command, mode),
+        folders,
+        make_group(shared, command, mode),
+    );
+    let (places, references, folders) = (places?, references?, folders?);
+    let (folders, quota) = folders.unzip();
+    let protection = protection(command, mode, &references).await?;
     let private_tmp = match folders {
         Some(_) => None,
         None => private_tmp(shared, command, mode).map_err(SpawnError::Helper)?,
@@ -124,10 +135,7 @@ pub(crate) async fn spawn(
     }
     policy.pins = protection.pins;
     policy.command.hidden.extend_from_slice(&closed);
-    let (group, watch) = tokio::join!(
-        make_group(shared, command, mode),
-        watch(shared, command, mode)
-    );
+    let watch = watch(shared, command, mode).await;
     if group.bounds_memory {
         // It would count what is only reserved, and each process by itself.
         policy.command.limits.data = None;
@@ -276,7 +284,8 @@ async fn watch(shared: &Shared, command: &Command, mode: Mode) -> Watch {
 
 /// The control groups for the command, where there can be any. A command is not refused for want of them.
 async fn make_group(shared: &Shared, command: &Command, mode: Mode) -> Made {
-    if mode == Mode::None {
+    // Not for the probe: to join one takes the kernel 14 ms where nothing did lately.
+    if mode == Mode::None || shared.report.get().is_none() {
         return Made::default();
     }
     let (groups, limits) = (Arc::clone(groups(shared).await), command.limits.clone());
@@ -296,13 +305,10 @@ async fn groups(shared: &Shared) -> &Arc<Groups> {
     shared.state.groups.get_or_init(find).await
 }
 
-/// Returns what holds commands to their limits, around which these layers are.
-pub(crate) async fn limits(shared: &Shared, layers: Layers) -> LimitsReport {
-    if !layers.rlimits {
-        return LimitsReport::NONE;
-    }
+/// Returns what holds commands to their limits, in the modes that have any.
+pub(crate) async fn limits(shared: &Shared) -> LimitsReport {
     let groups = groups(shared).await;
-    let held = |by, otherwise| match layers.cgroup && groups.bounds(by) {
+    let held = |by, otherwise| match groups.bounds(by) {
         true => HeldBy::Cgroup,
         false => otherwise,
     };
@@ -312,13 +318,10 @@ pub(crate) async fn limits(shared: &Shared, layers: Layers) -> LimitsReport {
         false => HeldBy::Rlimit,
     };
     LimitsReport {
-        cgroup: groups
-            .version()
-            .filter(|_| layers.cgroup)
-            .map(|version| match version {
-                Version::One => 1,
-                Version::Two => 2,
-            }),
+        cgroup: groups.version().map(|version| match version {
+            Version::One => 1,
+            Version::Two => 2,
+        }),
         memory: held(Controller::Memory, HeldBy::Rlimit),
         cpu: held(Controller::Cpu, HeldBy::None),
         processes: held(Controller::Pids, processes),
