@@ -295,7 +295,12 @@ fn build(
         ..settings.clone()
     });
     let sandbox = match config.tools.bash.sandbox {
-        SandboxPolicy::Auto => Sandbox::new(settings),
+        SandboxPolicy::Auto => {
+            let sandbox = Sandbox::new(settings);
+            // What it is tried with starts beside what follows.
+            sandbox.expect_command();
+            sandbox
+        }
         SandboxPolicy::Off => unconfined.clone(),
     };
     sandbox.keep_off_port(port);

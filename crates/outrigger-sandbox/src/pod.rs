@@ -23,7 +23,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use rustix::fs::{FlockOperation, OFlags, flock};
 use tokio::io::Interest;
-use tokio::net::{TcpSocket, TcpStream};
+use tokio::net::{TcpSocket, TcpStream, UnixStream};
 use tokio::runtime::Handle;
 use tokio::sync::OnceCell;
 use tokio::time::timeout;
@@ -36,6 +36,7 @@ use crate::policy::{
 };
 use crate::process::SpawnError;
 use crate::process::supervised::ahead::{Ahead, Given};
+use crate::process::supervised::children::Started;
 use crate::quota::Quota;
 use crate::{POD_PREFIX, descriptors};
 
@@ -298,7 +299,7 @@ impl Folders {
 
 impl Namespaces {
     /// Has a helper make them.
-    async fn make(ahead: &Ahead, overlays: Vec<Overlay>) -> Result<Self, SpawnError> {
+    async fn make(ahead: &Arc<Ahead>, overlays: Vec<Overlay>) -> Result<Self, SpawnError> {
         let places: Vec<_> = overlays
             .iter()
             .map(|overlay| (overlay.lower.clone(), overlay.merged.clone()))
@@ -307,7 +308,10 @@ impl Namespaces {
             work: Work::Pod(overlays),
             cleanup: Cleanup::default(),
         };
-        let (line, given) = ask(ahead, &task, Given::default()).await?;
+        let (helper, socket, _) = ahead.assign(&task, Given::default())?;
+        // For the command that the pod is made for.
+        ahead.prepare();
+        let (line, given) = answer(helper, socket).await?;
         let failed = || SpawnError::Helper(io::ErrorKind::UnexpectedEof.into());
         let said: PodMade = serde_json::from_slice(&line).map_err(|_| failed())?;
         let mut given = given.into_iter();
@@ -367,7 +371,8 @@ impl Namespaces {
             pod: Some(self),
             ..Given::default()
         };
-        let (_, mut made) = ask(ahead, &task, given).await.map_err(io::Error::other)?;
+        let (helper, socket, _) = ahead.assign(&task, given).map_err(io::Error::other)?;
+        let (_, mut made) = answer(helper, socket).await.map_err(io::Error::other)?;
         let socket = made.pop();
         let mut sockets = sockets.lock();
         // Others may have asked meanwhile. What is too many goes.
@@ -385,13 +390,11 @@ impl Namespaces {
     }
 }
 
-/// Has a helper do something for a pod; returns its one message: bytes, and descriptors.
-async fn ask(
-    ahead: &Ahead,
-    task: &Task,
-    given: Given<'_>,
+/// Returns the one message of a helper that does something for a pod: bytes, and descriptors.
+async fn answer(
+    mut helper: Started,
+    socket: UnixStream,
 ) -> Result<(Vec<u8>, Vec<OwnedFd>), SpawnError> {
-    let (mut helper, socket, _) = ahead.assign(task, given)?;
     let mut message = vec![0; MAX_NOTICE_BYTES];
     let receive = || descriptors::receive(&socket, &mut message);
     let received = timeout(PATIENCE, socket.async_io(Interest::READABLE, receive)).await;

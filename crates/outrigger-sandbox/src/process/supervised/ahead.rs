@@ -81,7 +81,7 @@ impl Ahead {
     }
 
     /// Starts the next helper, where none waits; it is let go where no command takes it in time.
-    pub(super) fn prepare(self: &Arc<Self>) {
+    pub(crate) fn prepare(self: &Arc<Self>) {
         let ahead = Arc::clone(self);
         tokio::spawn(async move {
             if ahead.waiting.lock().is_some() {
