@@ -9,8 +9,8 @@ use outrigger_sandbox::{Command, Mode, Sandbox, Settings, SpawnError, Stdin};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt};
 
 use crate::support::{
-    World, eventually, finish, is_empty, is_own_process, own_children, own_process, processes_with,
-    read, run,
+    World, eventually, finish, is_empty, is_own_process, kill_helper, own_children, own_process,
+    processes_with, read, run,
 };
 
 const MODES: [Mode; 4] = [Mode::Full, Mode::Fallback, Mode::Limits, Mode::None];
@@ -188,40 +188,12 @@ async fn a_supervisor_that_is_killed_takes_its_program_along() {
         let mut process = world.sandbox(mode).spawn(&lasting).await.unwrap();
         line(&mut process).await;
         eventually("the start", || !processes_with(&mark).is_empty());
-        for child in own_children() {
-            let is_ours = fs::read_to_string(format!("/proc/{child}/cmdline"))
-                .is_ok_and(|line| line.contains("__sandbox"))
-                && descends(&processes_with(&mark), &child);
-            if is_ours {
-                assert!(
-                    std::process::Command::new("kill")
-                        .args(["-9", &child])
-                        .status()
-                        .unwrap()
-                        .success()
-                );
-            }
-        }
+        kill_helper(&mark);
         assert_eq!(process.wait().await.signal, Some(9), "{mode}");
         eventually("the death of the program", || {
             processes_with(&mark).is_empty()
         });
     }
-}
-
-/// Whether one of the processes has the ancestor.
-pub(crate) fn descends(processes: &[u32], ancestor: &str) -> bool {
-    processes.iter().any(|process| {
-        let mut at = process.to_string();
-        while at != "0" && at != ancestor {
-            let status = fs::read_to_string(format!("/proc/{at}/status")).unwrap_or_default();
-            at = status
-                .lines()
-                .find_map(|line| line.strip_prefix("PPid:"))
-                .map_or("0".to_owned(), |parent| parent.trim().to_owned());
-        }
-        at == ancestor
-    })
 }
 
 /// Doublings of the storm: 511 processes. Without an end, a storm of root's in fallback mode, where no limit holds, once
@@ -460,7 +432,12 @@ async fn without_a_helper_nothing_starts_and_the_report_says_so() {
             .unwrap_err();
         assert!(matches!(error, SpawnError::Helper(_)), "{error}");
     }
-    assert!(is_empty(&world.temporary()));
+    let gone = move || {
+        eventually("the folders of the pods that were tried are gone", || {
+            is_empty(&world.temporary())
+        });
+    };
+    tokio::task::spawn_blocking(gone).await.unwrap();
 }
 
 #[tokio::test]

@@ -8,9 +8,9 @@ use std::process::Stdio;
 use outrigger_sandbox::paths::Roots;
 use outrigger_sandbox::{Command, GitAccess, Mode, Process, Sandbox};
 
-use crate::control::{descends, line};
+use crate::control::line;
 use crate::support::{
-    World, eventually, finish, is_empty, is_own_process, own_children, own_process, processes_with,
+    World, eventually, finish, is_empty, is_own_process, kill_helper, own_process, processes_with,
     run,
 };
 
@@ -60,21 +60,6 @@ async fn start(world: &World, sandbox: &Sandbox, text: &str) -> Process {
     let mut process = sandbox.spawn(&world.bash(text)).await.unwrap();
     assert_eq!(line(&mut process).await, "ready\n");
     process
-}
-
-/// Kills the helper of a command with the mark in its command line.
-fn kill_helper(mark: &str) {
-    for child in own_children() {
-        let is_helper = fs::read_to_string(format!("/proc/{child}/cmdline"))
-            .is_ok_and(|line| line.contains("__sandbox"));
-        if is_helper && descends(&processes_with(mark), &child) {
-            let killed = std::process::Command::new("kill")
-                .args(["-9", &child])
-                .status()
-                .unwrap();
-            assert!(killed.success());
-        }
-    }
 }
 
 /// A line of bash that may change repositories, as the git tool may.

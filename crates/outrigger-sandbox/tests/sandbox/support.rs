@@ -177,31 +177,58 @@ pub(crate) fn eventually(what: &str, condition: impl Fn() -> bool) {
 
 /// The live processes whose command line holds the mark.
 pub(crate) fn processes_with(mark: &str) -> Vec<u32> {
-    let mut found = Vec::new();
-    for entry in fs::read_dir("/proc").unwrap().flatten() {
-        let Some(pid) = entry
-            .file_name()
-            .to_str()
-            .and_then(|name| name.parse().ok())
-        else {
-            continue;
-        };
-        let line = fs::read(entry.path().join("cmdline")).unwrap_or_default();
-        if String::from_utf8_lossy(&line).contains(mark) {
-            found.push(pid);
-        }
-    }
-    found
+    let has_mark = |process: &u32| {
+        let line = fs::read(format!("/proc/{process}/cmdline")).unwrap_or_default();
+        String::from_utf8_lossy(&line).contains(mark)
+    };
+    processes().filter(has_mark).collect()
 }
 
-/// The children of this process, zombies too.
-pub(crate) fn own_children() -> Vec<String> {
-    let mut found = Vec::new();
-    for thread in fs::read_dir("/proc/self/task").unwrap().flatten() {
-        let list = fs::read_to_string(thread.path().join("children")).unwrap_or_default();
-        found.extend(list.split_whitespace().map(str::to_owned));
+/// The children of this process, zombies too. The kernel's own list (`/proc/PID/task/TID/children`) leaves some out while
+/// others end.
+pub(crate) fn own_children() -> Vec<u32> {
+    let parent = format!("PPid:\t{}\n", std::process::id());
+    let is_own = |process: &u32| {
+        let status = fs::read_to_string(format!("/proc/{process}/status"));
+        status.is_ok_and(|status| status.contains(&parent))
+    };
+    processes().filter(is_own).collect()
+}
+
+/// Kills the helper of the command with the mark in its command line.
+pub(crate) fn kill_helper(mark: &str) {
+    let is_helper = |process: &u32| {
+        fs::read_to_string(format!("/proc/{process}/cmdline"))
+            .is_ok_and(|line| line.contains("__sandbox"))
+    };
+    let of_command = |process: &u32| {
+        processes_with(mark)
+            .iter()
+            .any(|it| descends(*it, *process))
+    };
+    let mut children = own_children().into_iter();
+    let helper = children.find(|it| is_helper(it) && of_command(it));
+    let helper = helper.unwrap_or_else(|| panic!("no helper of {mark}"));
+    let killed = std::process::Command::new("kill")
+        .args(["-9", &helper.to_string()])
+        .status();
+    assert!(killed.unwrap().success());
+}
+
+fn descends(process: u32, ancestor: u32) -> bool {
+    let mut at = process;
+    while at != 0 && at != ancestor {
+        let status = fs::read_to_string(format!("/proc/{at}/status")).unwrap_or_default();
+        let mut lines = status.lines();
+        let parent = lines.find_map(|line| line.strip_prefix("PPid:"));
+        at = parent.map_or(0, |parent| parent.trim().parse().unwrap());
     }
-    found
+    at == ancestor
+}
+
+fn processes() -> impl Iterator<Item = u32> {
+    let entries = fs::read_dir("/proc").unwrap().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
 /// Writes a program. Another process does it: what a test starts while this one writes a file holds it open for a moment,
