@@ -182,16 +182,28 @@ fn remove(ahead: &Ahead, place: &Path, lock: Option<File>) {
         private_tmp: Some(place.to_owned()),
         ..Cleanup::default()
     });
-    match ahead.assign(&task, Given::default()) {
-        Ok((mut helper, socket, _)) => {
-            tokio::spawn(async move {
+    let assigned = ahead.assign(&task, Given::default());
+    let place = place.to_owned();
+    tokio::spawn(async move {
+        match assigned {
+            Ok((mut helper, socket, _)) => {
                 helper.child.wait().await.map_or_else(drop, drop);
-                drop((socket, lock));
-            });
+                drop(socket);
+            }
+            Err(error) => {
+                tracing::warn!(%error, place = %place.display(), "files of a conversation are left");
+            }
         }
-        Err(error) => {
-            tracing::warn!(%error, place = %place.display(), "files of a conversation are left");
-        }
+        let removed = tokio::task::spawn_blocking(move || remove_empty(&place)).await;
+        removed.unwrap_or_default();
+        drop(lock);
+    });
+}
+
+/// Removes the folder of a pod that nothing is in, as where no helper works.
+fn remove_empty(place: &Path) {
+    for folder in ["home", "tmp/.runtime", "tmp", "var-tmp", ""] {
+        fs::remove_dir(place.join(folder)).unwrap_or_default();
     }
 }
 

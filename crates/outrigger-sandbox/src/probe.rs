@@ -63,8 +63,6 @@ async fn attempt(shared: &Shared, mode: Mode) -> Result<Layers, String> {
     let mut command = Command::new("/bin/sh", "/");
     command.args = vec!["-c".to_owned(), "exit 7".to_owned()];
     if mode == Mode::Full {
-        can_take_descriptors()
-            .map_err(|error| format!("taking a descriptor of a process (pidfd_getfd): {error}"))?;
         command.pod = Some(process::pod(shared));
         command.network = Network::Outgoing(Ports::Any);
         command.listening = Some(mpsc::channel(1).0);
@@ -76,12 +74,17 @@ async fn attempt(shared: &Shared, mode: Mode) -> Result<Layers, String> {
     let exit = process.exited().await;
     // What the kernel takes to remove the namespaces says nothing more.
     tokio::spawn(async move { process.wait().await });
-    match exit.code {
-        Some(7) => Ok(layers),
-        code => Err(format!(
+    if exit.code != Some(7) {
+        let code = exit.code;
+        return Err(format!(
             "a shell that should exit with 7 ended with {code:?}"
-        )),
+        ));
     }
+    if mode == Mode::Full {
+        can_take_descriptors()
+            .map_err(|error| format!("taking a descriptor of a process (pidfd_getfd): {error}"))?;
+    }
+    Ok(layers)
 }
 
 /// Tries on this process what the daemon does to one whose call was stopped.

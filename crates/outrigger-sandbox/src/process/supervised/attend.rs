@@ -151,9 +151,8 @@ impl Running {
             self.helper.child.wait().await.map_or_else(drop, drop);
         }
         let restored = std::mem::take(&mut self.watch).end().await;
-        let leaves_files = !is_dead || self.cleanup.private_tmp.is_some();
         let mut tidying = pin!(self.tidy_up(is_dead));
-        let is_tidy = leaves_files && timeout(REMOVAL_PATIENCE, &mut tidying).await.is_ok();
+        let is_tidy = timeout(REMOVAL_PATIENCE, &mut tidying).await.is_ok();
         known.send_modify(|known| known.restored = Some(restored));
         if !is_tidy {
             tidying.await;
