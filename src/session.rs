@@ -306,6 +306,7 @@ impl Session {
             }
         }
         drop(ends);
+        self.services.locks.attend(&self.shared.id, true);
         self.refuse_rest().await;
         self.shared.totals.log();
     }
@@ -325,10 +326,16 @@ impl Session {
 
     fn detach(&mut self) {
         self.socket = None;
-        self.shared.questions.attach(false);
+        self.attend(false);
         let grace = self.daemon.services.config.session.resume_grace;
         self.ends_at = Instant::now().checked_add(grace);
         self.spare.store(!self.is_used(), Ordering::Relaxed);
+    }
+
+    /// Tells those whom it matters to whether there is a client.
+    fn attend(&self, is_attended: bool) {
+        self.shared.questions.attach(is_attended);
+        self.services.locks.attend(&self.shared.id, is_attended);
     }
 
     fn is_used(&self) -> bool {
@@ -344,7 +351,7 @@ impl Session {
             before.taken_over.cancel();
         }
         self.had_socket = true;
-        self.shared.questions.attach(true);
+        self.attend(true);
         self.ends_at = None;
         self.spare.store(false, Ordering::Relaxed);
         let (taken_over, disconnected) = (CancellationToken::new(), CancellationToken::new());

@@ -1,11 +1,12 @@
 //! Locks between calls, daemon-wide: a file is shared for reading and exclusive for writing, and what may write any file
 //! excludes all that writes.
 //!
-//! A call asks for all of its claims at once and takes a ticket. It is let in as soon as no *earlier* ticket, waiting or
-//! let in, has a conflicting claim: so there is no circle, and nobody starves. The one rule for callers: a call that holds
-//! a [`Ticket`] does not take a second one.
+//! A call asks for all of its claims at once and takes a ticket. It is let in as soon as no ticket that is let in, or comes
+//! before it, has a conflicting claim: so there is no circle. Calls come in the order of their tickets, those of sessions
+//! with a client before the rest, which goes on as long as nobody is there to wait. The one rule for callers: a call that
+//! holds a [`Ticket`] does not take a second one.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -41,12 +42,15 @@ pub struct Holder {
 struct Table {
     next_ticket: u64,
     tickets: BTreeMap<u64, Entry>,
+    /// Sessions whose client is gone.
+    unattended: HashSet<SessionId>,
 }
 
 #[derive(Debug)]
 struct Entry {
     holder: Holder,
     claims: Vec<Claim>,
+    is_granted: bool,
 }
 
 /// A place in the queue, and what is claimed from [`granted`](Self::granted) on; dropping it gives both up.
@@ -63,7 +67,12 @@ impl Locks {
         let mut table = self.table.lock();
         let number = table.next_ticket;
         table.next_ticket += 1;
-        table.tickets.insert(number, Entry { holder, claims });
+        let entry = Entry {
+            holder,
+            claims,
+            is_granted: false,
+        };
+        table.tickets.insert(number, entry);
         let locks = self.clone();
         Ticket { locks, number }
     }
@@ -72,22 +81,37 @@ impl Locks {
     pub fn obstacle(&self, holder: &Holder, claims: &[Claim]) -> Option<String> {
         self.table.lock().obstacle(u64::MAX, holder, claims)
     }
+
+    /// Takes note of whether a session has a client. Must be called with `true` when the session ends, too.
+    pub fn attend(&self, session: &SessionId, is_attended: bool) {
+        let mut table = self.table.lock();
+        match is_attended {
+            true => table.unattended.remove(session),
+            false => table.unattended.insert(session.clone()),
+        };
+        drop(table);
+        self.released.notify_waiters();
+    }
 }
 
 impl Ticket {
     /// Says in words what the ticket still waits for; `None` where it holds its claims.
     pub fn obstacle(&self) -> Option<String> {
-        let table = self.locks.table.lock();
+        let mut table = self.locks.table.lock();
+        if table.grant(self.number) {
+            return None;
+        }
         let own = table.tickets.get(&self.number)?;
         table.obstacle(self.number, &own.holder, &own.claims)
     }
 
-    /// Waits until no earlier call has a conflicting claim. The claims are held from then on until the ticket is dropped.
+    /// Waits until no call before this one has a conflicting claim. The claims are held from then on until the ticket is
+    /// dropped.
     pub async fn granted(&self) {
         loop {
             // Made before the look, so that no release between the two is missed.
             let released = self.locks.released.notified();
-            if self.locks.table.lock().is_free(self.number) {
+            if self.locks.table.lock().grant(self.number) {
                 return;
             }
             released.await;
@@ -96,10 +120,19 @@ impl Ticket {
 }
 
 impl Table {
-    /// Returns the earlier tickets with a claim against one of these, the earliest first.
-    fn against(&self, number: u64, claims: &[Claim]) -> impl Iterator<Item = (&Holder, Conflict)> {
-        let earlier = self.tickets.range(..number);
-        earlier.filter_map(move |(_, entry)| {
+    /// Returns the tickets before this one with a claim against one of these, the earliest first.
+    fn against<'a>(
+        &'a self,
+        number: u64,
+        own: &Holder,
+        claims: &'a [Claim],
+    ) -> impl Iterator<Item = (&'a Holder, Conflict)> {
+        let place = self.place(number, own);
+        let others = self.tickets.iter();
+        let before = others.filter(move |(number, entry)| {
+            entry.is_granted || self.place(**number, &entry.holder) < place
+        });
+        before.filter_map(move |(_, entry)| {
             let conflict = claims.iter().find_map(|own| {
                 let mut others = entry.claims.iter();
                 others.find_map(|other| Conflict::between(own, other))
@@ -108,15 +141,26 @@ impl Table {
         })
     }
 
-    fn is_free(&self, number: u64) -> bool {
-        let claims = self.tickets.get(&number).map(|own| own.claims.as_slice());
-        self.against(number, claims.unwrap_or_default())
-            .next()
-            .is_none()
+    /// Returns what the order is by.
+    fn place(&self, number: u64, holder: &Holder) -> (bool, u64) {
+        (self.unattended.contains(&holder.session), number)
+    }
+
+    /// Lets a ticket in if nothing is against it; returns whether it is.
+    fn grant(&mut self, number: u64) -> bool {
+        let is_free = |own: &Entry| {
+            let mut against = self.against(number, &own.holder, &own.claims);
+            own.is_granted || against.next().is_none()
+        };
+        let is_granted = self.tickets.get(&number).is_some_and(is_free);
+        if let Some(own) = self.tickets.get_mut(&number) {
+            own.is_granted = is_granted;
+        }
+        is_granted
     }
 
     fn obstacle(&self, number: u64, own: &Holder, claims: &[Claim]) -> Option<String> {
-        let mut against = self.against(number, claims);
+        let mut against = self.against(number, own, claims);
         let (holder, conflict) = against.next()?;
         let others = match against.count() {
             0 => String::new(),

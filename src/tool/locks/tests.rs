@@ -119,6 +119,58 @@ fn a_writer_that_waits_goes_before_later_readers() {
 }
 
 #[test]
+fn who_has_a_client_goes_before_who_has_none() {
+    let locks = Locks::default();
+    let of = |session: &str| {
+        let session = SessionId::new(session);
+        let holder = Holder {
+            session,
+            ..holder("*")
+        };
+        locks.queue(holder, claims("*"))
+    };
+    let alone = SessionId::new("alone");
+    locks.attend(&alone, false);
+    let first = of("alone");
+    assert!(holds(&first));
+    let (second, third, attended) = (of("alone"), of("alone"), of("s"));
+    // What was let in stays so.
+    assert!(holds(&first) && !holds(&attended));
+    drop(first);
+    assert!(!holds(&second) && holds(&attended));
+    let later = of("s");
+    // It comes back before anybody else was let in.
+    locks.attend(&alone, true);
+    drop(attended);
+    assert!(!holds(&later) && !holds(&third) && holds(&second));
+    drop(second);
+    assert!(!holds(&later) && holds(&third));
+    drop(third);
+    assert!(holds(&later));
+}
+
+#[tokio::test]
+async fn a_client_that_goes_wakes_those_who_wait_behind_its_calls() {
+    let locks = Locks::default();
+    let (gone, stays) = (SessionId::new("gone"), SessionId::new("stays"));
+    let of = |session: &SessionId| Holder {
+        session: session.clone(),
+        ..holder("x")
+    };
+    let held = locks.queue(of(&gone), claims("a!"));
+    assert!(holds(&held));
+    let waiting = locks.queue(of(&gone), claims("a! b!"));
+    let behind = locks.queue(of(&stays), claims("b!"));
+    assert!(!holds(&waiting) && !holds(&behind));
+    let granted = behind.granted();
+    tokio::pin!(granted);
+    assert!(futures::poll!(&mut granted).is_pending());
+    locks.attend(&gone, false);
+    granted.await;
+    assert!(!holds(&waiting));
+}
+
+#[test]
 fn giving_up_lets_those_behind_go_on() {
     let locks = Locks::default();
     let _command = queue(&locks, "*");
