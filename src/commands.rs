@@ -9,7 +9,10 @@ mod show;
 
 use std::process::ExitCode;
 
+use crate::config::{Loaded, Sources};
 use crate::ready::{complain, exit, print};
+use crate::sandbox::environment::search_path;
+use crate::sandbox::programs::Programs;
 pub use doctor::doctor;
 pub use healthcheck::healthcheck;
 pub use schema::schema;
@@ -20,4 +23,23 @@ fn exit_code(is_well: bool) -> ExitCode {
         true => exit::OK,
         false => exit::FAILED,
     })
+}
+
+/// Where the daemon looks for programs.
+struct Searched {
+    programs: Programs,
+    /// The folders of `PATH` that programs are taken from.
+    path: String,
+}
+
+impl Searched {
+    fn new(loaded: &Loaded, sources: &Sources) -> Self {
+        let project = loaded.config.project.own.iter();
+        let roots = project.flat_map(|project| [&project.root, &project.central]);
+        let roots = roots.filter_map(|root| root.canonicalize().ok());
+        let programs = Programs::outside(roots.collect());
+        let path = sources.environment.get("PATH").unwrap_or_default();
+        let path = search_path(path, &|directory| programs.directory_is_trusted(directory));
+        Self { programs, path }
+    }
 }

@@ -2,14 +2,19 @@
 
 use std::process::ExitCode;
 
-use super::{complain, exit_code, print};
+use futures::future::join_all;
+
+use super::{Searched, complain, exit_code, print};
 use crate::arguments::ShowArguments;
-use crate::config;
+use crate::config::{
+    self, HostEntry, Loaded, Managers, Origin, PackageManager, Shown, Sources, manager_hosts,
+};
 use crate::ready::exit;
 
 /// Prints the configuration, secrets masked; what is wrong with it goes to stderr.
 pub fn show(arguments: &ShowArguments) -> ExitCode {
-    let loaded = match config::load(&arguments.config.sources()) {
+    let sources = arguments.config.sources();
+    let loaded = match config::load(&sources) {
         Ok(loaded) => loaded,
         Err(errors) => {
             complain(&errors.to_string());
@@ -19,9 +24,48 @@ pub fn show(arguments: &ShowArguments) -> ExitCode {
     for warning in &loaded.warnings {
         complain(warning);
     }
+    let mut values = match hosts_of_managers(&loaded, &sources) {
+        Ok(hosts) => hosts,
+        Err(error) => {
+            complain(&format!("no runtime: {error}"));
+            return exit_code(false);
+        }
+    };
+    values.extend(loaded.origins);
+    values.sort_by(|a, b| a.key.cmp(&b.key));
     let text = match arguments.json {
-        true => format!("{:#}\n", config::json(&loaded.origins)),
-        false => config::text(&loaded.origins),
+        true => format!("{:#}\n", config::json(&values)),
+        false => config::text(&values),
     };
     exit_code(print(&text).is_ok())
+}
+
+/// Returns the hosts that each package manager of `tools.bash.hosts` stands for. Asks it, as the daemon does.
+fn hosts_of_managers(loaded: &Loaded, sources: &Sources) -> std::io::Result<Vec<Shown>> {
+    let entries = loaded.config.tools.bash.hosts.iter();
+    let managers = entries.filter_map(|entry| match entry {
+        HostEntry::Manager(manager) => Some(*manager),
+        HostEntry::Name(_) | HostEntry::Below(_) | HostEntry::Address(_) => None,
+    });
+    let managers: Vec<PackageManager> = managers.collect();
+    if managers.is_empty() {
+        return Ok(Vec::new());
+    }
+    let Searched { programs, path } = Searched::new(loaded, sources);
+    let is_trusted = |manager: &PackageManager| programs.is_trusted(&path, manager.name());
+    let with = Managers {
+        trusted: managers.iter().copied().filter(is_trusted).collect(),
+        path: Some(path),
+        home: sources.home.clone(),
+    };
+    let asked = managers
+        .iter()
+        .map(|manager| manager_hosts(*manager, &with));
+    let hosts = tokio::runtime::Runtime::new()?.block_on(join_all(asked));
+    let shown = managers.iter().zip(hosts).map(|(manager, hosts)| Shown {
+        key: format!("tools.bash.hosts.{}", manager.name()),
+        value: hosts.iter().map(ToString::to_string).collect(),
+        origin: Origin::Derived("its own settings on this machine"),
+    });
+    Ok(shown.collect())
 }

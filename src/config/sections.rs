@@ -203,7 +203,7 @@ pub struct BashConfig {
     /// With `network = "ask"` and a sandbox that is `full`: hosts that each command may connect to. Others are asked for one
     /// by one, once in a conversation, in the place of the question for the network as a whole. Names, `*.example.org` for all
     /// below, addresses, and `npm`, `pnpm`, `yarn`, `pip`, `cargo` or `go` for the hosts that the user's own settings of it
-    /// name. A name must lead to a public address. Empty: no command has the network unless it asks for it.
+    /// name, which `outrigger config show` lists. A name must lead to a public address. Empty: no command has the network unless it asks for it.
     pub hosts: Vec<HostEntry>,
     /// `auto` for the strongest sandbox that works here, `off` for none.
     #[serde(deserialize_with = "word")]

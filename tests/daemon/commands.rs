@@ -221,6 +221,38 @@ async fn the_configuration_is_shown_with_its_sources() {
 }
 
 #[tokio::test]
+async fn the_hosts_that_a_package_manager_stands_for_are_shown() {
+    let home = home();
+    let settings = home.path().join(".cargo");
+    std::fs::create_dir(&settings).unwrap();
+    std::fs::write(
+        settings.join("config.toml"),
+        "[registries]\nours = { index = \"sparse+https://crates.example/index/\" }\n",
+    )
+    .unwrap();
+    let output = typed(
+        outrigger(&home)
+            .env(
+                "OUTRIGGER_TOOLS__BASH__HOSTS",
+                r#"["api.example", "cargo"]"#,
+            )
+            .args(["config", "show", "--json"]),
+        "",
+    )
+    .await;
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let shown: Value = serde_json::from_str(&text(&output.stdout)).unwrap();
+    assert_eq!(
+        shown["tools.bash.hosts"]["value"],
+        json!(["api.example", "cargo"])
+    );
+    assert_eq!(
+        shown["tools.bash.hosts.cargo"],
+        json!({"value": ["crates.example"], "source": "its own settings on this machine"})
+    );
+}
+
+#[tokio::test]
 async fn doctor_says_what_is_wrong_and_what_to_do() {
     let home = home();
     let output = typed(

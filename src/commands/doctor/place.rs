@@ -8,11 +8,10 @@ use secrecy::ExposeSecret;
 use super::Machine;
 use super::finding::{Finding, State};
 use super::layers::{self, Facts};
-use crate::commands::healthcheck;
+use crate::commands::{Searched, healthcheck};
 use crate::config::{McpTransport, SandboxPolicy};
 use crate::process;
-use crate::sandbox::environment::search_path;
-use crate::sandbox::programs::{Programs, find};
+use crate::sandbox::programs::find;
 use crate::sandbox::{self, Mode, Sandbox, SandboxReport, caches};
 
 /// The program that starts most MCP servers.
@@ -143,11 +142,7 @@ pub(super) async fn port(machine: &Machine) -> Vec<Finding> {
 /// Whether the programs that MCP servers are started with are there.
 pub(super) fn programs(machine: &Machine) -> Vec<Finding> {
     let path = machine.sources.environment.get("PATH").unwrap_or_default();
-    let project = machine.loaded.config.project.own.iter();
-    let roots = project.flat_map(|project| [&project.root, &project.central]);
-    let roots = roots.filter_map(|root| root.canonicalize().ok());
-    let programs = Programs::outside(roots.collect());
-    let trusted = search_path(path, &|directory| programs.directory_is_trusted(directory));
+    let trusted = Searched::new(&machine.loaded, &machine.sources).path;
     let mut findings = Vec::new();
     for (name, server) in &machine.loaded.config.mcp.servers {
         let McpTransport::Stdio(server) = &server.transport else {
