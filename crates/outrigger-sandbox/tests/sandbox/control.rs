@@ -187,7 +187,6 @@ async fn a_supervisor_that_is_killed_takes_its_program_along() {
         let lasting = world.bash(&format!("echo started; exec -a {mark} sleep 600"));
         let mut process = world.sandbox(mode).spawn(&lasting).await.unwrap();
         line(&mut process).await;
-        eventually("the start", || !processes_with(&mark).is_empty());
         kill_helper(&mark);
         assert_eq!(process.wait().await.signal, Some(9), "{mode}");
         eventually("the death of the program", || {

@@ -167,7 +167,7 @@ pub(crate) async fn run(sandbox: &Sandbox, command: &Command) -> Output<()> {
 }
 
 /// Waits until the condition holds; says what it was waiting for when it never does.
-pub(crate) fn eventually(what: &str, condition: impl Fn() -> bool) {
+pub(crate) fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
     let deadline = Instant::now() + PATIENCE;
     while !condition() {
         assert!(Instant::now() < deadline, "never happened: {what}");
@@ -195,19 +195,25 @@ pub(crate) fn own_children() -> Vec<u32> {
     processes().filter(is_own).collect()
 }
 
-/// Kills the helper of the command with the mark in its command line.
+/// Kills the helper of the command that became a program with the mark as its name (`exec -a`). Before that nothing can be
+/// told by it: while a process executes a program, its command line is empty.
 pub(crate) fn kill_helper(mark: &str) {
+    let is_marked = |process: &u32| {
+        fs::read(format!("/proc/{process}/cmdline"))
+            .is_ok_and(|line| line.starts_with(mark.as_bytes()))
+    };
+    let mut program = None;
+    eventually("the program with the mark", || {
+        program = processes().find(is_marked);
+        program.is_some()
+    });
     let is_helper = |process: &u32| {
         fs::read_to_string(format!("/proc/{process}/cmdline"))
             .is_ok_and(|line| line.contains("__sandbox"))
     };
-    let of_command = |process: &u32| {
-        processes_with(mark)
-            .iter()
-            .any(|it| descends(*it, *process))
-    };
+    let above = |process: &u32| program.is_some_and(|program| descends(program, *process));
     let mut children = own_children().into_iter();
-    let helper = children.find(|it| is_helper(it) && of_command(it));
+    let helper = children.find(|it| is_helper(it) && above(it));
     let helper = helper.unwrap_or_else(|| panic!("no helper of {mark}"));
     let killed = std::process::Command::new("kill")
         .args(["-9", &helper.to_string()])
