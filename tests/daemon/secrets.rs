@@ -60,6 +60,29 @@ pub(crate) async fn call(
 }
 
 #[tokio::test]
+async fn keys_for_tests_in_packages_are_no_secrets() {
+    let (_daemon, mut client, provider) = world(json!({})).await;
+    if !is_full(&client) {
+        return;
+    }
+    for (line, expected) in [
+        (
+            "mkdir -p node_modules/tls lib/site-packages/certifi && echo public | tee node_modules/tls/server.key lib/site-packages/certifi/cacert.pem",
+            "public",
+        ),
+        (
+            "cat node_modules/tls/server.key lib/site-packages/certifi/cacert.pem",
+            "public\npublic\n",
+        ),
+        ("rm -r node_modules lib && echo removed", "removed"),
+    ] {
+        let result = run(&provider, &mut client, line).await;
+        let said = result["result"].as_str().unwrap();
+        assert!(said.starts_with(expected), "{line}: {result}");
+    }
+}
+
+#[tokio::test]
 async fn a_secret_is_hidden_from_bash_wherever_it_is() {
     let (daemon, mut client, provider) = world(json!({})).await;
     if !is_full(&client) {

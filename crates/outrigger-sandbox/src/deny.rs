@@ -40,7 +40,13 @@ struct Rule {
     /// `!` is before a name that the others match and that is meant to be shared.
     names: &'static str,
     reason: &'static str,
+    /// Whether it is about the user's own files alone, and not about those of installed packages.
+    own_only: bool,
 }
+
+/// Folders into which package managers put what they fetched. Certificates and keys for tests in there are public, and a
+/// file that is hidden cannot be removed: `npm ci` would fail at it.
+const PACKAGES: &[&str] = &["node_modules", "site-packages", "dist-packages"];
 
 /// The rules, the strictest first.
 const RULES: &[Rule] = &[
@@ -48,58 +54,69 @@ const RULES: &[Rule] = &[
         reach: Reach::Secret,
         names: ".env .env.* !.env.example !.env.sample !.env.template !.env.dist",
         reason: "it is a file for passwords and tokens",
+        own_only: false,
     },
     Rule {
         reach: Reach::Secret,
         names: ".netrc .npmrc .pypirc .git-credentials .htpasswd .pgpass .my.cnf",
         reason: "it is a file for passwords and tokens",
+        own_only: false,
     },
     Rule {
         reach: Reach::Secret,
         names: "id_rsa* id_dsa* id_ecdsa* id_ed25519* \
             *.pem *.key *.p12 *.pfx *.jks *.keystore *.kdbx *.ppk",
         reason: "it is a file for private keys",
+        own_only: true,
     },
     Rule {
         reach: Reach::Secret,
         names: ".aws/ .ssh/ .gnupg/ .kube/config .docker/config.json .config/gcloud/ \
             .terraform.d/credentials* *.tfstate *.tfstate.* service-account*.json",
         reason: "it holds credentials of a service",
+        own_only: false,
     },
     Rule {
         reach: Reach::SecretUnlessSource,
         names: "*credential* *secret*",
         reason: "its name says that it holds secrets",
+        own_only: true,
     },
     Rule {
         reach: Reach::Unread,
         names: ".git/config .git/config.worktree .git/modules/**/config",
         reason: "git's configuration can hold credentials",
+        own_only: false,
     },
     Rule {
         reach: Reach::Unwritten,
         names: ".git/ .gitmodules .husky/",
         reason: "git runs what it says; only git itself writes it",
+        own_only: false,
     },
     Rule {
         reach: Reach::Unwritten,
         names: ".envrc .vscode/ .idea/ .devcontainer/",
         reason: "the user's shell or editor runs what it says",
+        own_only: false,
     },
     Rule {
         reach: Reach::Unwritten,
         names: ".mcp.json .claude/ .claude.json .codex/ .cursor/ .gemini/ .outrigger/",
         reason: "it configures an agent",
+        own_only: false,
     },
     Rule {
         reach: Reach::WriteNeedsApproval,
         names: ".gitattributes .github/workflows/** .pre-commit-config.yaml",
         reason: "others run what it says",
+        own_only: false,
     },
     Rule {
         reach: Reach::WriteNeedsApproval,
         names: ".bashrc .bash_profile .bash_login .profile .zshrc .zshenv .zprofile config.fish",
         reason: "a shell runs it at its start",
+        own_only: false,
     },
 ];
 
@@ -250,10 +267,17 @@ fn reason(relative: &str, applies: impl Fn(Reach, bool) -> bool) -> Option<&'sta
     let source = name
         .rsplit_once('.')
         .is_some_and(|(_, ending)| SOURCE_ENDINGS.contains(&ending));
+    let in_package = || {
+        let mut folders = folded.rsplit('/').skip(1);
+        folders.any(|folder| PACKAGES.contains(&folder))
+    };
     let globs = MATCHER.matches(&folded).into_iter();
     globs
         .filter_map(|glob| GLOBS.get(glob).map(|(_, rule)| *rule))
-        .find(|rule| !rule.excepts(name) && applies(rule.reach, source))
+        .find(|rule| {
+            let is_meant = !rule.excepts(name) && applies(rule.reach, source);
+            is_meant && !(rule.own_only && in_package())
+        })
         .map(|rule| rule.reason)
 }
 

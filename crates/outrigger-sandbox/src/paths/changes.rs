@@ -41,7 +41,13 @@ const MAX_NAMED_BYTES: usize = 32 * 1024;
 
 /// Folders that are left out whether or not an ignore file says so: the repository, and what package managers and
 /// interpreters fill.
-const LEFT_OUT: &[&str] = &[".git", "node_modules", "__pycache__"];
+const LEFT_OUT: &[&str] = &[
+    ".git",
+    "node_modules",
+    "__pycache__",
+    ".venv",
+    "site-packages",
+];
 
 /// Folders that are looked at on one thread: for fewer, another one costs more than it saves.
 const FEW_FOLDERS: usize = 64;
