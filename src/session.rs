@@ -42,6 +42,7 @@ use crate::protocol::event::{Event, Ready};
 use crate::protocol::{Request, RequestId};
 use crate::runtime::sleep_until;
 use crate::telemetry::metrics;
+use crate::tool::locks::Away;
 use crate::tool::workspace::Workspace;
 
 use log::{Log, ReadResult};
@@ -199,6 +200,8 @@ struct Session {
     /// Whether a socket was ever on it: the next one resumes it.
     had_socket: bool,
     socket: Option<Socket>,
+    /// While a client that was there is gone.
+    away: Option<Away>,
     /// Permits for requests that read an output from the disk.
     output_reads: Arc<Semaphore>,
     /// When the session ends unless a socket comes.
@@ -253,6 +256,7 @@ impl Session {
             sends: VecDeque::new(),
             had_socket: false,
             socket: None,
+            away: None,
             output_reads: Arc::new(Semaphore::new(OUTPUT_READS)),
             ends_at: None,
             cancel: daemon.stop.child_token(),
@@ -306,7 +310,6 @@ impl Session {
             }
         }
         drop(ends);
-        self.services.locks.attend(&self.shared.id, true);
         self.refuse_rest().await;
         self.shared.totals.log();
     }
@@ -333,9 +336,10 @@ impl Session {
     }
 
     /// Tells those whom it matters to whether there is a client.
-    fn attend(&self, is_attended: bool) {
+    fn attend(&mut self, is_attended: bool) {
         self.shared.questions.attach(is_attended);
-        self.services.locks.attend(&self.shared.id, is_attended);
+        let away = || self.services.locks.away(&self.shared.id);
+        self.away = (!is_attended).then(away);
     }
 
     fn is_used(&self) -> bool {

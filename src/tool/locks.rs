@@ -21,7 +21,7 @@ use crate::message::{ConversationId, SessionId, ToolId};
 pub struct Locks {
     /// Its mutex is held for a look at it, never across an await.
     table: Arc<Mutex<Table>>,
-    /// Woken whenever a ticket is gone.
+    /// Woken whenever a ticket is gone, and whenever the order changes.
     released: Arc<Notify>,
 }
 
@@ -42,7 +42,7 @@ pub struct Holder {
 struct Table {
     next_ticket: u64,
     tickets: BTreeMap<u64, Entry>,
-    /// Sessions whose client is gone.
+    /// Sessions whose client is gone: one entry for each [`Away`].
     unattended: HashSet<SessionId>,
 }
 
@@ -51,6 +51,14 @@ struct Entry {
     holder: Holder,
     claims: Vec<Claim>,
     is_granted: bool,
+}
+
+/// Has the calls of a session come after those of sessions with a client, until it is dropped.
+#[derive(Debug)]
+#[must_use = "dropping it says that there is a client"]
+pub struct Away {
+    locks: Locks,
+    session: SessionId,
 }
 
 /// A place in the queue, and what is claimed from [`granted`](Self::granted) on; dropping it gives both up.
@@ -82,15 +90,12 @@ impl Locks {
         self.table.lock().obstacle(u64::MAX, holder, claims)
     }
 
-    /// Takes note of whether a session has a client. Must be called with `true` when the session ends, too.
-    pub fn attend(&self, session: &SessionId, is_attended: bool) {
-        let mut table = self.table.lock();
-        match is_attended {
-            true => table.unattended.remove(session),
-            false => table.unattended.insert(session.clone()),
-        };
-        drop(table);
+    /// Takes note that a session has no client, one `Away` at a time.
+    pub fn away(&self, session: &SessionId) -> Away {
+        self.table.lock().unattended.insert(session.clone());
         self.released.notify_waiters();
+        let (locks, session) = (self.clone(), session.clone());
+        Away { locks, session }
     }
 }
 
@@ -230,6 +235,13 @@ fn is_below(path: &str, folders: &[String]) -> bool {
     folders
         .iter()
         .any(|folder| Path::new(path).starts_with(folder))
+}
+
+impl Drop for Away {
+    fn drop(&mut self) {
+        self.locks.table.lock().unattended.remove(&self.session);
+        self.locks.released.notify_waiters();
+    }
 }
 
 impl Drop for Ticket {

@@ -159,6 +159,35 @@ async fn a_call_that_is_asked_for_holds_nothing() {
 }
 
 #[tokio::test]
+async fn calls_of_a_session_with_a_client_come_first() {
+    let turns = vec![
+        Turn::calls(&[bash(ALONE)]),
+        Turn::calls(&[bash("echo alone >> order")]),
+        Turn::calls(&[bash("echo attended >> order")]),
+    ];
+    let (daemon, mut first, _provider) = autonomous(turns, json!({})).await;
+    say_in(&mut first, "a").await;
+    until_runs(&mut first, &daemon).await;
+    let mut alone = daemon.connect().await;
+    say_in(&mut alone, "a").await;
+    until(&mut alone, |client| queued(client, "t1").is_some()).await;
+    let resumed = alone.seen[0]["payload"]["sessionId"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    drop(alone);
+    let mut attended = daemon.connect().await;
+    say_in(&mut attended, "a").await;
+    until(&mut attended, |client| queued(client, "t1").is_some()).await;
+    daemon.file("go", "");
+    until_ends(&mut attended, 1).await;
+    let mut again = Client::connect(&daemon, &format!("?session={resumed}&after=0")).await;
+    until_ends(&mut again, 1).await;
+    let order = std::fs::read_to_string(daemon.project().join("order")).unwrap();
+    assert_eq!(order, "attended\nalone\n");
+}
+
+#[tokio::test]
 async fn a_cancel_while_it_waits_gives_its_place_up() {
     let turns = vec![
         Turn::calls(&[bash(ALONE)]),

@@ -130,7 +130,7 @@ fn who_has_a_client_goes_before_who_has_none() {
         locks.queue(holder, claims("*"))
     };
     let alone = SessionId::new("alone");
-    locks.attend(&alone, false);
+    let away = locks.away(&alone);
     let first = of("alone");
     assert!(holds(&first));
     let (second, third, attended) = (of("alone"), of("alone"), of("s"));
@@ -140,7 +140,7 @@ fn who_has_a_client_goes_before_who_has_none() {
     assert!(!holds(&second) && holds(&attended));
     let later = of("s");
     // It comes back before anybody else was let in.
-    locks.attend(&alone, true);
+    drop(away);
     drop(attended);
     assert!(!holds(&later) && !holds(&third) && holds(&second));
     drop(second);
@@ -165,7 +165,7 @@ async fn a_client_that_goes_wakes_those_who_wait_behind_its_calls() {
     let granted = behind.granted();
     tokio::pin!(granted);
     assert!(futures::poll!(&mut granted).is_pending());
-    locks.attend(&gone, false);
+    let _away = locks.away(&gone);
     granted.await;
     assert!(!holds(&waiting));
 }
