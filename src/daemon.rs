@@ -313,6 +313,7 @@ fn build(
         options.redactor.add(secret);
     }
     let limits = config.tools.bash.limits.of_commands();
+    let is_online = config.tools.bash.is_online();
     let notices = Notices::default();
     let common = Common {
         tools: config.tools.clone(),
@@ -325,7 +326,7 @@ fn build(
     };
     let workspaces = Arc::new(Workspaces::new(common, roots, &notices));
     let tasks = TaskTracker::new();
-    let sweeping = sandbox.clone();
+    let (sweeping, pods) = (sandbox.clone(), sandbox.clone());
     tasks.spawn(async move {
         // Not before what each session waits for.
         sweeping.report().await;
@@ -358,7 +359,8 @@ fn build(
             room: Room::default(),
         },
         providers,
-        sandbox: async move { ready_sandbox(&sandbox.report().await, &limits) }
+        pods_removed: async move { pods.pods_removed().await }.boxed().shared(),
+        sandbox: async move { ready_sandbox(&sandbox.report().await, &limits, is_online) }
             .boxed()
             .shared(),
         side_requests: Arc::new(Semaphore::new(session::MAX_SIDE_REQUESTS)),
@@ -381,7 +383,11 @@ fn found_caches(names: &[String], home: Option<&Path>) -> Vec<PathBuf> {
 }
 
 /// Returns the sandbox as `session:ready` has it.
-fn ready_sandbox(report: &sandbox::SandboxReport, limits: &Limits) -> event::Sandbox {
+fn ready_sandbox(
+    report: &sandbox::SandboxReport,
+    limits: &Limits,
+    is_online: bool,
+) -> event::Sandbox {
     event::Sandbox {
         mode: report.mode.to_string(),
         paths: if cfg!(target_os = "linux") {
@@ -391,7 +397,11 @@ fn ready_sandbox(report: &sandbox::SandboxReport, limits: &Limits) -> event::San
         }
         .to_owned(),
         commands: report.commands.iter().map(ToString::to_string).collect(),
-        network: report.network.to_owned(),
+        network: match is_online {
+            true => "on",
+            false => report.network,
+        }
+        .to_owned(),
         landlock: report.landlock.as_ref().map(|landlock| event::Landlock {
             abi: landlock.abi,
             missing: landlock.missing.iter().map(ToString::to_string).collect(),
@@ -458,6 +468,11 @@ async fn drain(daemon: &Daemon, why: Ending, close: &CancellationToken) {
     close.cancel();
     daemon.tasks.close();
     end_soon(&daemon.tasks, "tasks").await;
+    // Theirs were the last.
+    let removed = daemon.pods_removed.clone();
+    if tokio::time::timeout(LAST_MOMENTS, removed).await.is_err() {
+        tracing::info!("files of conversations are left; the next start removes them");
+    }
 }
 
 async fn end_soon(tasks: &TaskTracker, what: &str) {

@@ -38,6 +38,8 @@ pub struct Daemon {
     pub(crate) notices: Notices,
     /// The projects that sessions work in.
     pub(crate) workspaces: Arc<Workspaces>,
+    /// Done when the folders of all conversations' commands are removed.
+    pub(crate) pods_removed: Shared<BoxFuture<'static, ()>>,
     /// What the sandbox enforces here, found out once and off the way to ready.
     pub(crate) sandbox: Shared<BoxFuture<'static, Sandbox>>,
     /// Permits for requests to providers that are not turns, and to MCP servers: [`MAX_SIDE_REQUESTS`].

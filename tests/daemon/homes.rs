@@ -131,6 +131,31 @@ async fn a_home_lasts_as_long_as_its_conversation_and_is_nobody_elses() {
 }
 
 #[tokio::test]
+async fn an_orderly_end_leaves_no_home() {
+    let (home, provider) = (Home::new(), Provider::start().await);
+    for way in ["end of stdin", "SIGTERM"] {
+        let mut daemon = home.daemon(&provider, json!({})).await;
+        let mut client = daemon.connect().await;
+        let line = "mkdir -p ~/a/b; seq 1000 | split -l 1 - ~/a/b/; echo kept";
+        assert_eq!(run(&mut client, &provider, "one", line).await, "kept\n");
+        provider
+            .then(Turn::call(
+                "bash",
+                &json!({"command": "sleep 600", "background": true}),
+            ))
+            .then(Turn::text("done"));
+        client.say("go").await;
+        client.until("chat:stream-end").await;
+        match way {
+            "SIGTERM" => crate::lifecycle::signal(&daemon, "TERM"),
+            _ => drop(daemon.stdin.take()),
+        }
+        let status = daemon.child.wait().await.unwrap();
+        assert_eq!((status.code(), home.pods()), (Some(0), 0), "{way}");
+    }
+}
+
+#[tokio::test]
 async fn a_command_that_fills_the_home_is_ended_and_says_what_to_do() {
     let (home, provider) = (Home::new(), Provider::start().await);
     let daemon = home

@@ -218,7 +218,7 @@ async fn kill_9_of_the_daemon_leaves_no_process() {
     until_gone(&word).await;
 }
 
-fn signal(daemon: &Daemon, name: &str) {
+pub(crate) fn signal(daemon: &Daemon, name: &str) {
     send(daemon.child.id().unwrap(), name);
 }
 

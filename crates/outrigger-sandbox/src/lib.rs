@@ -96,7 +96,7 @@ impl fmt::Display for Mode {
     }
 }
 
-/// What is enforced for commands on this machine, found by trying.
+/// What is enforced for commands on this machine, found by trying; of control groups, that they can be made.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct SandboxReport {
     /// The mode in use.
@@ -283,7 +283,7 @@ impl Sandbox {
     /// cannot be executed. Nothing runs then.
     pub async fn spawn(&self, command: &Command) -> Result<Process, SpawnError> {
         let mode = self.probed().await.mode;
-        let process = process::spawn(&self.shared, command, mode).await?;
+        let process = process::spawn(&self.shared, command, mode, process::Purpose::Run).await?;
         // The next one.
         self.expect_command();
         Ok(process)
@@ -306,6 +306,11 @@ impl Sandbox {
             }
             _ => Ok(Vec::new()),
         }
+    }
+
+    /// Waits until the folders of all pods are removed: before the process ends, and when no more are made.
+    pub async fn pods_removed(&self) {
+        process::pods_removed(&self.shared).await;
     }
 
     /// Removes the folders of pods that an earlier process left when it was killed. Does file I/O, and must be called within

@@ -27,6 +27,7 @@ use tokio::net::{TcpSocket, TcpStream, UnixStream};
 use tokio::runtime::Handle;
 use tokio::sync::OnceCell;
 use tokio::time::timeout;
+use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use crate::layers::Step;
 use crate::outgoing::Gateway;
@@ -43,8 +44,14 @@ use crate::{POD_PREFIX, descriptors};
 /// The runtime directory (`XDG_RUNTIME_DIR`), below the temporary files.
 pub(crate) const RUNTIME: &str = ".runtime";
 
+/// The folders of overlays, in that of the pod.
+const OVERLAYS: &str = "caches";
+
 /// How long making the namespaces may take: an overlay's folders may lie on a disk that hangs.
 const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Most folders of earlier daemons that one start removes: each is held open until it is its turn.
+const MAX_SWEPT: usize = 256;
 
 /// How often folders are made anew where another daemon's sweep took them before they were locked.
 const ATTEMPTS: usize = 3;
@@ -59,6 +66,8 @@ struct Shared {
     settings: PodSettings,
     namespaces: OnceCell<Namespaces>,
     folders: OnceCell<Folders>,
+    /// Says that the folders may be there. Goes with the removal.
+    alive: TaskTrackerToken,
 }
 
 /// What a pod is made from.
@@ -94,12 +103,13 @@ struct Folders {
 }
 
 impl Pod {
-    pub(crate) fn new(ahead: Arc<Ahead>, settings: PodSettings) -> Self {
+    pub(crate) fn new(ahead: Arc<Ahead>, settings: PodSettings, alive: TaskTrackerToken) -> Self {
         Self(Arc::new(Shared {
             ahead,
             settings,
             namespaces: OnceCell::new(),
             folders: OnceCell::new(),
+            alive,
         }))
     }
 
@@ -127,7 +137,7 @@ impl Pod {
     /// Returns the folders, and what bounds what they hold; made on the first call.
     pub(crate) async fn folders(&self) -> Result<(PodFolders, Arc<Quota>), SpawnError> {
         let folders = self.made().await?;
-        Ok((folders.paths(), Arc::clone(&folders.quota)))
+        Ok((Folders::paths(&folders.place), Arc::clone(&folders.quota)))
     }
 
     async fn made(&self) -> Result<&Folders, SpawnError> {
@@ -157,7 +167,8 @@ impl Pod {
         let make = || async {
             let folders = self.made().await?;
             let caches = self.0.settings.caches.iter().enumerate();
-            let overlays = caches.map(|(number, cache)| folders.overlay(number, cache));
+            let overlays =
+                caches.map(|(number, cache)| Folders::overlay(&folders.place, number, cache));
             Namespaces::make(&self.0.ahead, overlays.collect()).await
         };
         self.0.namespaces.get_or_try_init(make).await
@@ -170,61 +181,71 @@ impl Drop for Shared {
         drop(self.namespaces.take());
         // Without a runtime the daemon ends, and the next one removes them.
         if let (Some(folders), Ok(_)) = (self.folders.take(), Handle::try_current()) {
-            remove(&self.ahead, &folders.place, None);
+            let Folders { place, quota } = folders;
+            let (removed, alive) = (remove(&self.ahead, place), self.alive.clone());
+            // With its lock, so that no sweep takes it for one that is left.
+            tokio::spawn(async move {
+                removed.await;
+                drop((quota, alive));
+            });
         }
     }
 }
 
-/// Has a helper remove a folder of a pod, however long that takes, and keeps the lock until then. Must be called within a
-/// runtime.
-fn remove(ahead: &Ahead, place: &Path, lock: Option<File>) {
+/// Has a helper remove a folder of a pod, at once; what is returned waits for it, however long that takes.
+fn remove(ahead: &Ahead, place: PathBuf) -> impl Future<Output = ()> + Send + use<> {
     let task = Task::cleanup(Cleanup {
-        private_tmp: Some(place.to_owned()),
+        private_tmp: Some(place.clone()),
         ..Cleanup::default()
     });
     let assigned = ahead.assign(&task, Given::default());
-    let place = place.to_owned();
-    tokio::spawn(async move {
-        match assigned {
+    async move {
+        let why_not = match assigned {
             Ok((mut helper, socket, _)) => {
-                helper.child.wait().await.map_or_else(drop, drop);
+                let ended = helper.child.wait().await;
                 drop(socket);
+                ended.err().map(SpawnError::Helper)
             }
-            Err(error) => {
-                tracing::warn!(%error, place = %place.display(), "files of a conversation are left");
-            }
+            Err(error) => Some(error),
+        };
+        let is_left = move || {
+            Folders::remove_unused(&place);
+            place.exists().then_some(place)
+        };
+        if let Ok(Some(place)) = tokio::task::spawn_blocking(is_left).await {
+            tracing::warn!(place = %place.display(), error = ?why_not, "files of a conversation are left; the next start removes them");
         }
-        let removed = tokio::task::spawn_blocking(move || remove_empty(&place)).await;
-        removed.unwrap_or_default();
-        drop(lock);
-    });
-}
-
-/// Removes the folder of a pod that nothing is in, as where no helper works.
-fn remove_empty(place: &Path) {
-    for folder in ["home", "tmp/.runtime", "tmp", "var-tmp", ""] {
-        fs::remove_dir(place.join(folder)).unwrap_or_default();
     }
 }
 
-/// Removes what daemons that were killed left in `temporary`. Does file I/O; must be called within a runtime.
-pub(crate) fn sweep(ahead: &Ahead, temporary: &Path) {
+/// Removes what daemons that were killed left in `temporary`, one after the other. Does file I/O; must be called within a
+/// runtime.
+pub(crate) fn sweep(ahead: &Arc<Ahead>, temporary: &Path) {
     let own = rustix::process::geteuid().as_raw();
+    let mut left = Vec::new();
     for entry in fs::read_dir(temporary).into_iter().flatten().flatten() {
         let is_pod = entry
             .file_name()
             .to_str()
             .is_some_and(|name| name.starts_with(POD_PREFIX));
         let place = entry.path();
-        if is_pod
+        if left.len() < MAX_SWEPT
+            && is_pod
             && let Ok(folder) = open(&place)
             && folder.metadata().is_ok_and(|it| it.uid() == own)
             && flock(&folder, FlockOperation::NonBlockingLockExclusive).is_ok()
         {
-            tracing::info!(place = %place.display(), "removing files of an earlier daemon's conversation");
-            remove(ahead, &place, Some(folder));
+            left.push((place, folder));
         }
     }
+    let ahead = Arc::clone(ahead);
+    tokio::spawn(async move {
+        for (place, lock) in left {
+            tracing::info!(place = %place.display(), "removing files of an earlier daemon's conversation");
+            remove(&ahead, place).await;
+            drop(lock);
+        }
+    });
 }
 
 /// Opens a folder, and no link to one.
@@ -273,25 +294,38 @@ impl Folders {
             place: place.to_owned(),
         };
         let mut private = DirBuilder::new();
-        private.mode(0o700);
-        let paths = folders.paths();
-        let runtime = paths.tmp.join(RUNTIME);
-        for folder in [&paths.home, &paths.tmp, &paths.var_tmp, &runtime] {
+        private.mode(0o700).recursive(true);
+        for folder in Self::all(place, overlays) {
             private.create(folder)?;
-        }
-        private.recursive(true);
-        for number in 0..overlays {
-            let overlay = folders.overlay(number, Path::new(""));
-            for folder in [overlay.upper, overlay.work, overlay.merged] {
-                private.create(folder)?;
-            }
         }
         Ok(folders)
     }
 
+    /// Returns the folders that are made in it, outer ones first.
+    fn all(place: &Path, overlays: usize) -> Vec<PathBuf> {
+        let PodFolders { home, tmp, var_tmp } = Self::paths(place);
+        let mut all = vec![home, tmp.clone(), tmp.join(RUNTIME), var_tmp];
+        let caches = place.join(OVERLAYS);
+        for number in 0..overlays {
+            let overlay = Self::overlay(place, number, Path::new(""));
+            all.extend([caches.clone(), caches.join(number.to_string())]);
+            all.extend([overlay.upper, overlay.work, overlay.merged]);
+        }
+        all
+    }
+
+    /// Removes one that nothing was ever put in, as where no helper works.
+    fn remove_unused(place: &Path) {
+        let overlays = fs::read_dir(place.join(OVERLAYS)).map_or(0, Iterator::count);
+        let all = Self::all(place, overlays);
+        for folder in all.iter().rev().map(PathBuf::as_path).chain([place]) {
+            fs::remove_dir(folder).unwrap_or_default();
+        }
+    }
+
     /// Returns the folders of an overlay.
-    fn overlay(&self, number: usize, lower: &Path) -> Overlay {
-        let place = self.place.join("caches").join(number.to_string());
+    fn overlay(place: &Path, number: usize, lower: &Path) -> Overlay {
+        let place = place.join(OVERLAYS).join(number.to_string());
         Overlay {
             lower: lower.to_owned(),
             upper: place.join("upper"),
@@ -300,11 +334,11 @@ impl Folders {
         }
     }
 
-    fn paths(&self) -> PodFolders {
+    fn paths(place: &Path) -> PodFolders {
         PodFolders {
-            home: self.place.join("home"),
-            tmp: self.place.join("tmp"),
-            var_tmp: self.place.join("var-tmp"),
+            home: place.join("home"),
+            tmp: place.join("tmp"),
+            var_tmp: place.join("var-tmp"),
         }
     }
 }

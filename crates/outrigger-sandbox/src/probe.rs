@@ -1,5 +1,6 @@
 //! Finds out what the machine can enforce, by running an empty script in each mode until one works: containers, security
-//! modules and system settings refuse what the kernel could do.
+//! modules and system settings refuse what the kernel could do. Control groups are made for it, and not joined: that takes
+//! longer than all the rest.
 
 #[cfg(target_os = "linux")]
 use std::os::fd::AsRawFd as _;
@@ -16,7 +17,13 @@ use super::{LandlockReport, Mode, SandboxReport, Shared, process};
 
 /// Tries the modes from the ceiling down.
 pub(super) async fn probe(shared: &Shared) -> SandboxReport {
-    let (tried, limits) = tokio::join!(try_modes(shared), process::limits(shared));
+    let limits = async {
+        match shared.settings.ceiling {
+            Mode::None => LimitsReport::NONE,
+            Mode::Limits | Mode::Fallback | Mode::Full => process::limits(shared).await,
+        }
+    };
+    let (tried, limits) = tokio::join!(try_modes(shared), limits);
     let limits = match tried.layers.rlimits {
         true => limits,
         false => LimitsReport::NONE,
@@ -67,7 +74,7 @@ async fn attempt(shared: &Shared, mode: Mode) -> Result<Layers, String> {
         command.network = Network::Outgoing(Ports::Any);
         command.listening = Some(mpsc::channel(1).0);
     }
-    let mut process = process::spawn(shared, &command, mode)
+    let mut process = process::spawn(shared, &command, mode, process::Purpose::Probe)
         .await
         .map_err(|error| error.to_string())?;
     let layers = process.layers;

@@ -119,6 +119,9 @@ impl Caller {
         let Some(wanted) = blocking(move || Ok(caller.look(call))).await? else {
             return Ok(None);
         };
+        if rustix::net::getpeername(&wanted.socket).is_ok_and(|peer| peer.is_some()) {
+            return Err(Errno::ISCONN.into());
+        }
         let host = self.host(wanted.to.ip());
         let port = wanted.to.port();
         let targets = rules.targets(host, port, &self.shared.lookups).await?;

@@ -5,7 +5,7 @@ use std::process::Stdio;
 
 use tokio::process::{Child, ChildStdin, Command as Spawner};
 
-use super::{Exit, Process, SpawnError};
+use super::{Exit, Process, Purpose, SpawnError};
 use crate::layers::{Layers, LimitsReport};
 use crate::{Command, Mode, Pod, Shared, Stdin};
 
@@ -31,6 +31,7 @@ pub(crate) async fn spawn(
     _shared: &Shared,
     command: &Command,
     _mode: Mode,
+    _purpose: Purpose,
 ) -> Result<Process, SpawnError> {
     let mut spawner = Spawner::new(&command.program);
     spawner
@@ -129,6 +130,8 @@ pub(crate) async fn limits(_shared: &Shared) -> LimitsReport {
 pub(crate) async fn try_caches(_shared: &Shared) -> Result<Vec<(PathBuf, bool)>, SpawnError> {
     Ok(Vec::new())
 }
+
+pub(crate) async fn pods_removed(_shared: &Shared) {}
 
 pub(crate) fn sweep(_shared: &Shared) {}
 

@@ -6,6 +6,7 @@
 pub(crate) mod ahead;
 mod attend;
 pub(crate) mod children;
+mod groups;
 mod places;
 
 use std::fs::{self, DirBuilder};
@@ -20,15 +21,18 @@ use rustix::net::Shutdown;
 use tokio::net::unix::{OwnedWriteHalf, pipe};
 use tokio::sync::{OnceCell, watch};
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 use self::ahead::{Ahead, Given};
 use self::attend::Known;
-use super::{Exit, Process, Reached, Restored, SpawnError};
-use crate::cgroup::{Controller, Groups, Made, Version};
+pub(crate) use self::groups::limits;
+use self::groups::make_group;
+use super::{Exit, Process, Purpose, Reached, Restored, SpawnError};
+use crate::cgroup::Groups;
 use crate::closed::Closed;
 use crate::git::watch::{Watch, Watches};
 use crate::git::{self, Protection, References};
-use crate::layers::{HeldBy, Layers, LimitsReport, Step};
+use crate::layers::{Layers, Step};
 use crate::outgoing::rules::Rules;
 use crate::outgoing::{Attended, names};
 use crate::pod::{self, Namespaces, PodSettings, RUNTIME};
@@ -53,6 +57,8 @@ pub(crate) struct State {
     references: git::Cache,
     watches: Watches,
     closed: Closed,
+    /// One token of it for each pod, until its folders are removed.
+    pods: TaskTracker,
 }
 
 impl State {
@@ -63,6 +69,7 @@ impl State {
             references: git::Cache::default(),
             watches: Watches::default(),
             closed: Closed::default(),
+            pods: TaskTracker::new(),
         }
     }
 }
@@ -72,12 +79,13 @@ pub(crate) async fn spawn(
     shared: &Shared,
     command: &Command,
     mode: Mode,
+    purpose: Purpose,
 ) -> Result<Process, SpawnError> {
+    let is_run = purpose == Purpose::Run;
     let closed = async {
-        match shared.report.get() {
-            Some(_) if mode == Mode::Full => shared.state.closed.paths().await,
-            // The probe reads nothing.
-            _ => Arc::default(),
+        match is_run && mode == Mode::Full {
+            true => shared.state.closed.paths().await,
+            false => Arc::default(),
         }
     };
     let pod = command.pod.as_ref().filter(|_| mode >= Mode::Fallback);
@@ -93,7 +101,7 @@ pub(crate) async fn spawn(
         places::open(command),
         references(shared, command, mode),
         folders,
-        make_group(shared, command, mode),
+        make_group(shared, command, is_run && mode > Mode::None),
     );
     let (places, references, folders) = (places?, references?, folders?);
     let (folders, quota) = folders.unzip();
@@ -282,54 +290,6 @@ async fn watch(shared: &Shared, command: &Command, mode: Mode) -> Watch {
     }
 }
 
-/// The control groups for the command, where there can be any. A command is not refused for want of them.
-async fn make_group(shared: &Shared, command: &Command, mode: Mode) -> Made {
-    // Not for the probe: to join one takes the kernel 14 ms where nothing did lately.
-    if mode == Mode::None || shared.report.get().is_none() {
-        return Made::default();
-    }
-    let (groups, limits) = (Arc::clone(groups(shared).await), command.limits.clone());
-    tokio::task::spawn_blocking(move || groups.make(&limits))
-        .await
-        .unwrap_or_else(|error| Err(io::Error::other(error)))
-        .inspect_err(|error| tracing::warn!(%error, "no control group for a command"))
-        .unwrap_or_default()
-}
-
-/// The daemon's control groups, looked for on the first call.
-async fn groups(shared: &Shared) -> &Arc<Groups> {
-    let find = || async {
-        let found = tokio::task::spawn_blocking(Groups::find).await;
-        Arc::new(found.unwrap_or_default())
-    };
-    shared.state.groups.get_or_init(find).await
-}
-
-/// Returns what holds commands to their limits, in the modes that have any.
-pub(crate) async fn limits(shared: &Shared) -> LimitsReport {
-    let groups = groups(shared).await;
-    let held = |by, otherwise| match groups.bounds(by) {
-        true => HeldBy::Cgroup,
-        false => otherwise,
-    };
-    // The kernel does not count those of root.
-    let processes = match rustix::process::geteuid().is_root() {
-        true => HeldBy::None,
-        false => HeldBy::Rlimit,
-    };
-    LimitsReport {
-        cgroup: groups.version().map(|version| match version {
-            Version::One => 1,
-            Version::Two => 2,
-        }),
-        memory: held(Controller::Memory, HeldBy::Rlimit),
-        cpu: held(Controller::Cpu, HeldBy::None),
-        processes: held(Controller::Pids, processes),
-        file_size: HeldBy::Rlimit,
-        ungrouped: groups.missing().cloned(),
-    }
-}
-
 fn policy(shared: &Shared, command: &Command, mode: Mode, private_tmp: Option<PathBuf>) -> Policy {
     let mut command = command.clone();
     if let Some(path) = &private_tmp {
@@ -427,7 +387,14 @@ pub(crate) fn pod(shared: &Shared) -> Pod {
         bytes: shared.settings.pod_bytes,
         caches: shared.settings.caches.clone(),
     };
-    Pod::new(Arc::clone(&shared.state.ahead), settings)
+    let alive = shared.state.pods.token();
+    Pod::new(Arc::clone(&shared.state.ahead), settings, alive)
+}
+
+/// Waits until the folders of all pods are removed. Must be called when no more are made.
+pub(crate) async fn pods_removed(shared: &Shared) {
+    shared.state.pods.close();
+    shared.state.pods.wait().await;
 }
 
 /// Returns for each cache whether it is an overlay in a pod.

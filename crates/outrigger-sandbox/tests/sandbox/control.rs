@@ -414,7 +414,7 @@ async fn without_a_helper_nothing_starts_and_the_report_says_so() {
             temporary: world.temporary(),
             private_bytes: outrigger_sandbox::PRIVATE_BYTES,
             pod_bytes: outrigger_sandbox::POD_BYTES,
-            caches: Vec::new(),
+            caches: vec!["/tmp".into(), "/usr".into()],
         });
         let report = sandbox.report().await;
         assert_eq!(

@@ -303,6 +303,22 @@ fn groups_of(daemon: u32) -> Vec<PathBuf> {
     found
 }
 
+/// Whoever confines nothing has no group.
+#[tokio::test]
+async fn without_a_sandbox_there_are_no_groups() {
+    const NAME: &str = "limits::without_a_sandbox_there_are_no_groups";
+    if !is_own_process() {
+        let done = own_process(NAME).status().unwrap();
+        assert!(done.success());
+        return;
+    }
+    let sandbox = World::new().sandbox(Mode::None);
+    assert_eq!(sandbox.report().await.limits.cgroup, None);
+    if std::path::Path::new("/sys/fs/cgroup/pids").exists() {
+        assert!(groups_of(std::process::id()).is_empty());
+    }
+}
+
 /// A daemon that is killed leaves its group, which the next one removes; the group of its command goes at once.
 #[tokio::test]
 async fn groups_of_a_killed_daemon_are_removed() {

@@ -168,6 +168,10 @@ fn connections_out_are_made_where_they_may_be() {
         let bound = format!(
             "perl -MIO::Socket::INET -e 'my $s = IO::Socket::INET->new(LocalPort => 4711, PeerAddr => \"203.0.113.7\", PeerPort => {port}) or die $@; print $s \"bound\\n\"; print scalar <$s>'"
         );
+        // It stays where it is connected to, and nothing is connected elsewhere.
+        let twice = format!(
+            "perl -MSocket -e 'socket(my $s, PF_INET, SOCK_STREAM, 0); sub to {{ connect($s, sockaddr_in(shift, inet_aton(\"203.0.113.7\"))) or print \"$!\\n\" }} to({port}); to({port}); syswrite $s, \"first\\n\"; sysread $s, my $said, 99; print $said'"
+        );
         let local = "perl -MIO::Socket::INET -e 'my $s = IO::Socket::INET->new(Listen => 1, LocalAddr => \"127.0.0.1:0\"); IO::Socket::INET->new(PeerAddr => \"127.0.0.1\", PeerPort => $s->sockport) and print \"local\"'";
         let unix = "perl -MIO::Socket::UNIX -e 'my $s = IO::Socket::UNIX->new(Listen => 1, Local => \"/tmp/s\"); IO::Socket::UNIX->new(Peer => \"/tmp/s\") and print \"unix\"'";
         for (line, expected) in [
@@ -181,6 +185,7 @@ fn connections_out_are_made_where_they_may_be() {
             (local.to_owned(), "local"),
             (unix.to_owned(), "unix"),
             (bound, "BOUND\n"),
+            (twice, "already connected\nFIRST\n"),
             (
                 format!("{SAY} say 203.0.113.7 {other} hello"),
                 "Permission denied",

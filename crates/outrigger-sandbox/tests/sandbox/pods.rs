@@ -162,6 +162,8 @@ async fn what_a_killed_daemon_left_is_removed_and_what_is_in_use_stays() {
     let sandbox = world.sandbox(Mode::Full);
     let left = world.temporary().join("outrigger-pod-0123456789abcdef");
     std::fs::create_dir_all(left.join("home/deep")).unwrap();
+    let other = world.temporary().join("outrigger-pod-fedcba9876543210");
+    std::fs::create_dir_all(&other).unwrap();
     let another = world.temporary().join("another");
     std::fs::create_dir(&another).unwrap();
     let pod = sandbox.pod();
@@ -170,7 +172,13 @@ async fn what_a_killed_daemon_left_is_removed_and_what_is_in_use_stays() {
         ""
     );
     sandbox.sweep();
-    eventually("the one that was left is gone", || !left.exists());
+    // Several are removed one after the other, by a task.
+    let gone = move || {
+        eventually("those that were left are gone", || {
+            !left.exists() && !other.exists()
+        });
+    };
+    tokio::task::spawn_blocking(gone).await.unwrap();
     assert_eq!(
         output(&sandbox, &in_pod(&world, &pod, "cat ~/kept")).await,
         "a\n"
