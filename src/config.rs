@@ -25,7 +25,8 @@ mod testing;
 mod typed;
 mod variables;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -86,6 +87,26 @@ pub struct Config {
 }
 
 impl Config {
+    /// Returns the ports of this machine's loopback at which servers are named: of models, of searches, of MCP.
+    pub fn local_ports(&self) -> BTreeSet<u16> {
+        let providers = self.providers.iter().map(|provider| &provider.base_url);
+        let search = self.tools.web_search.searxng_url.iter();
+        let servers = self.mcp.servers.values();
+        let servers = servers.filter_map(|server| match &server.transport {
+            McpTransport::Http(server) => Some(&server.url),
+            McpTransport::Stdio(_) => None,
+        });
+        let named = providers.chain(search).chain(&self.chat.detect_ollama);
+        let ports = named.chain(servers).filter_map(|url| {
+            let url = reqwest::Url::parse(url).ok()?;
+            let host = url.host_str()?.trim_matches(['[', ']']);
+            let address = host.parse::<IpAddr>();
+            let is_local = address.map_or(host == "localhost", |it| it.is_loopback());
+            url.port_or_known_default().filter(|_| is_local)
+        });
+        ports.collect()
+    }
+
     /// Lists every secret that is known, so that logs and tool results can be kept free of them.
     ///
     /// Of headers and of MCP servers' variables what is one by its name, its form or the operator's word; of the

@@ -4,8 +4,9 @@ mod examples;
 mod mcp;
 mod short;
 
+use std::num::NonZeroU16;
+
 use schemars::JsonSchema;
-use serde::de::{Deserializer, Error as _};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -112,19 +113,11 @@ pub struct Expose {
     /// Which conversation.
     #[serde(alias = "conversation_id", default = "default_conversation")]
     pub conversation_id: ConversationId,
-    /// A port that `tool:port-open` named, 1 to 65535.
-    #[serde(deserialize_with = "port")]
-    pub port: u16,
+    /// A port that `tool:port-open` named.
+    pub port: NonZeroU16,
     /// Whether nothing is to lead to it any more.
     #[serde(default)]
     pub close: bool,
-}
-
-fn port<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u16, D::Error> {
-    let given = Value::deserialize(deserializer)?;
-    let port = given.as_u64().and_then(|it| u16::try_from(it).ok());
-    port.filter(|it| *it > 0)
-        .ok_or_else(|| D::Error::custom("expected a port, 1 to 65535"))
 }
 
 /// A payload of which nothing is read.

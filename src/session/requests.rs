@@ -322,6 +322,7 @@ impl Session {
             port,
             close,
         } = wanted;
+        let port = port.get();
         if self.daemon.services.config.tools.bash.expose == ExposePolicy::Off {
             let message = "ports of commands are not exposed here (tools.bash.expose)";
             return Err(SessionError::new(SessionCode::Forbidden, message));
@@ -342,7 +343,9 @@ impl Session {
                 None
             }
             false => {
-                let url = found.expose().await;
+                // A command must not become the server that somebody's prompts or searches go to.
+                let kept = self.daemon.services.config.local_ports();
+                let url = found.expose(&kept).await;
                 let failed = |problem| SessionError::new(SessionCode::Internal, problem);
                 Some(url.map_err(failed)?)
             }

@@ -14,6 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use futures::future::join_all;
 use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::{Duration, Instant};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::exec::{MAX_REFUSED, Remarks};
@@ -33,6 +34,10 @@ const MAX_ENDED: usize = 16;
 
 /// Most ports of a command that the machine's loopback leads to.
 const MAX_EXPOSED: usize = 16;
+
+/// How many ports of a command clients are told of in [`TOLD_PERIOD`]; the rest is in the list alone.
+const MAX_TOLD: usize = 32;
+const TOLD_PERIOD: Duration = Duration::from_secs(1);
 
 /// Most ports of a command that are kept, and may be exposed.
 pub(super) const MAX_PORTS: usize = 32;
@@ -149,7 +154,7 @@ impl Jobs {
             match open.as_slice() {
                 [] => format!("no command in the background of this conversation listens on port {port}, or on any"),
                 open => format!(
-                    "no command in the background of this conversation listens on port {port}; those there are: {}",
+                    "no command in the background of this conversation is known to listen on port {port} (the last {MAX_PORTS} ports of each are known); those there are: {}",
                     open.join(", ")
                 ),
             }
@@ -191,6 +196,8 @@ struct Known {
     command: BackgroundCommand,
     /// What leads to its ports.
     exposed: BTreeMap<u16, Exposed>,
+    /// When the last ports were told of began, and how many since then.
+    told: (Instant, usize),
     /// Hosts that it was not connected to.
     refused: BTreeSet<String>,
     /// What is said of its end besides how it ended.
@@ -198,6 +205,15 @@ struct Known {
 }
 
 impl Known {
+    /// Whether clients may be told of one more port now.
+    fn may_tell(&mut self) -> bool {
+        if self.told.0.elapsed() >= TOLD_PERIOD {
+            self.told = (Instant::now(), 0);
+        }
+        self.told.1 += 1;
+        self.told.1 <= MAX_TOLD
+    }
+
     fn set_url(&mut self, port: u16, url: Option<String>) {
         let mut ports = self.command.ports.iter_mut();
         if let Some(open) = ports.find(|it| it.port == port) {
@@ -232,6 +248,7 @@ impl Job {
             known: Mutex::new(Known {
                 command: outlet.describe(line),
                 exposed: BTreeMap::new(),
+                told: (Instant::now(), 0),
                 refused: BTreeSet::new(),
                 remarks: Remarks::default(),
             }),
@@ -280,6 +297,9 @@ impl Job {
                 ports.remove(oldest);
             }
             ports.push(ListeningPort { port, url: None });
+            if !known.may_tell() {
+                return;
+            }
             known.command.clone()
         };
         self.outlet.announce_port(&command, port);
@@ -298,13 +318,20 @@ impl Job {
             if !known.command.is_running() {
                 return Err(format!("{} has ended", known.command.id));
             }
-            if known.exposed.len() >= MAX_EXPOSED {
-                let id = &known.command.id;
+            let id = &known.command.id;
+            // It may have had to make room for others meanwhile.
+            if !known.command.ports.iter().any(|it| it.port == port) {
+                return Err(format!(
+                    "{id} is not known to listen on port {port} any more"
+                ));
+            }
+            // Another request may have been faster.
+            let is_new = !known.exposed.contains_key(&port);
+            if is_new && known.exposed.len() >= MAX_EXPOSED {
                 return Err(format!(
                     "{MAX_EXPOSED} ports of {id} are exposed; close one first"
                 ));
             }
-            // Another request may have been faster.
             let url = known.exposed.entry(port).or_insert(exposed).url();
             known.set_url(port, Some(url.clone()));
             (url, known.command.clone())

@@ -205,14 +205,16 @@ function complain(/** @type {any} */ error) {
   notice(error.message, "error");
 }
 
-/** What is said of ports, by command: its last one. @type {Map<string, any>} */
+/** What is said of the ports of each command. @type {Map<string, Map<number, HTMLElement>>} */
 const portRows = new Map();
 
 /** A command in the background listens on a port; a button has this machine lead there. */
 function portOpen(/** @type {any} */ { conversationId, background, port }) {
-  portRows.get(background.id)?.remove();
+  const rows = portRows.get(background.id) ?? new Map();
+  portRows.set(background.id, rows);
+  rows.get(port)?.remove();
   const open = el("button", { type: "button", class: "small", onclick: expose }, "Open it");
-  portRows.set(background.id, notice(`${background.id} listens on port ${port}: ${background.command}`, "info", ...(exposes ? [open] : [])));
+  rows.set(port, notice(`${background.id} listens on port ${port}: ${background.command}`, "info", ...(exposes ? [open] : [])));
   async function expose() {
     open.disabled = true;
     try {
@@ -224,6 +226,17 @@ function portOpen(/** @type {any} */ { conversationId, background, port }) {
       complain(error);
     }
   }
+}
+
+/** Takes away what is said of ports that a command listens on no more. */
+function portsClosed(/** @type {any} */ background) {
+  const open = background.status === "running" ? background.ports.map((/** @type {any} */ it) => it.port) : [];
+  for (const [port, row] of portRows.get(background.id) ?? []) {
+    if (open.includes(port)) continue;
+    row.remove();
+    portRows.get(background.id)?.delete(port);
+  }
+  if (open.length === 0) portRows.delete(background.id);
 }
 
 /** @param {...(Node | string)} parts nothing hides it */
@@ -247,9 +260,9 @@ function take(/** @type {any} */ frame) {
   if (type === "chat:steered") taken(textOf(payload.content));
   if (type === "chat:stream-end") dropped(payload);
   view = reduce(view, frame);
-  if (type === "session:ready") exposes = payload.features.includes("exposed_ports");
+  if (type === "session:ready") exposes = payload.features?.includes("exposed_ports") ?? false;
   if (type === "tool:port-open" && !isReplaying) portOpen(payload);
-  if (type === "tool:background" && payload.background.status !== "running") portRows.get(payload.background.id)?.remove();
+  if (type === "tool:background") portsClosed(payload.background);
   if (type === "session:notice") notice(payload.message, payload.severity);
   if (type === "session:error" && payload.code === "replay_gap") {
     notice("Some events were missed and are no longer kept; this is what the daemon remembers.", "warning");

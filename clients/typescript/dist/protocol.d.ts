@@ -889,7 +889,7 @@ export interface Expose {
      */
     conversationId?: ConversationId;
     /**
-     * A port that `tool:port-open` named, 1 to 65535.
+     * A port that `tool:port-open` named.
      */
     port: number;
     /**

@@ -1,5 +1,5 @@
 // Made of fixtures/schema/protocol.schema.json by `npm run build`; do not edit.
-// SHA-256 of it: 9de16ff43b8ea017fab5f3317c2c890c233d3e0d2b67287442fa348244ef5c5d
+// SHA-256 of it: 2c9debe19823cdeb2196911cdfbfc5cf0459e1fe89b3070ea9c8a43cdaa9542e
 //
 // A client ignores types, fields and values that it does not know: the daemon may add all three
 // within version 1. Only `session:ready` of a resumed socket has no `seq`.

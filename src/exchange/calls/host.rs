@@ -1,6 +1,6 @@
 //! The question whether a running command may connect to a host, and what was said of hosts before in the conversation.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
@@ -28,8 +28,8 @@ const MAX_ASKED: usize = 20;
 #[derive(Debug, Default)]
 pub(super) struct HostsOfCall {
     asked: usize,
-    /// Those that nobody decided about in time.
-    lapsed: BTreeSet<String>,
+    /// Those that nobody decided about, and why not.
+    lapsed: BTreeMap<String, (HostVerdict, By)>,
 }
 
 /// What was said of hosts in a conversation.
@@ -69,8 +69,8 @@ impl User<'_> {
         if self.cancel.is_cancelled() {
             return (refused("the call was cancelled"), By::Nobody);
         }
-        if asks.lapsed.contains(host) {
-            return (refused(LATE), By::Timeout);
+        if let Some(lapsed) = asks.lapsed.get(host) {
+            return lapsed.clone();
         }
         if asks.asked >= MAX_ASKED {
             let why = "the user was asked for too many hosts in this call";
@@ -96,7 +96,7 @@ impl User<'_> {
             hosts.keep(host, &verdict);
         } else {
             // Once for each call, or it would ask for ever.
-            asks.lapsed.insert(host.to_owned());
+            asks.lapsed.insert(host.to_owned(), (verdict.clone(), by));
         }
         (verdict, by)
     }

@@ -1,5 +1,6 @@
 //! Ports on which a command in the background listens, and what leads to them from the machine's own loopback.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -34,8 +35,8 @@ pub struct OpenPort {
 
 impl OpenPort {
     /// Has the machine's loopback lead to it, until the command ends or [`close`](Self::close) is called; returns the URL. The
-    /// error says why not.
-    pub async fn expose(&self) -> Result<String, String> {
+    /// error says why not. The port has another number there if its own is taken or among `kept`.
+    pub async fn expose(&self, kept: &BTreeSet<u16>) -> Result<String, String> {
         if let Some(url) = self.job.url(self.port) {
             return Ok(url);
         }
@@ -45,7 +46,7 @@ impl OpenPort {
                 self.port
             )
         };
-        let exposed = Exposed::open(self.job.pod.clone(), self.port).await;
+        let exposed = Exposed::open(self.job.pod.clone(), self.port, kept).await;
         self.job.expose(self.port, exposed.map_err(failed)?)
     }
 
@@ -67,8 +68,8 @@ impl Exposed {
         format!("http://{}/", self.at)
     }
 
-    async fn open(pod: Pod, port: u16) -> io::Result<Self> {
-        let listener = listen(port).await?;
+    async fn open(pod: Pod, port: u16, kept: &BTreeSet<u16>) -> io::Result<Self> {
+        let listener = listen(port, kept).await?;
         let at = listener.local_addr()?;
         let end = CancellationToken::new();
         let serving = end
@@ -83,8 +84,9 @@ impl Exposed {
 }
 
 /// Listens on the port of the same number where that can be had: pages name themselves by it.
-async fn listen(port: u16) -> io::Result<TcpListener> {
+async fn listen(port: u16, kept: &BTreeSet<u16>) -> io::Result<TcpListener> {
     if port >= FIRST_FREE
+        && !kept.contains(&port)
         && let Ok(listener) = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await
     {
         return Ok(listener);

@@ -139,3 +139,81 @@ async fn those_that_have_ended_are_kept_up_to_a_bound_and_those_that_run_always(
     // Dropping the table asks what runs to end.
     running.killed().await;
 }
+
+/// Counts what clients are told of.
+#[derive(Default)]
+struct Told(AtomicU64);
+
+impl Outlet for Arc<Told> {
+    fn describe(&self, line: &str) -> BackgroundCommand {
+        Kept {
+            text: "",
+            oldest: 0,
+        }
+        .describe(line)
+    }
+
+    fn push(&self, _: OutputStream, _: &str) {}
+
+    fn finish(&self) {}
+
+    fn announce(&self, _: &BackgroundCommand) {}
+
+    fn announce_port(&self, _: &BackgroundCommand, _: u16) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn read(&self, _: u64, _: usize) -> Result<Range, Gone> {
+        Err(Gone)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn ports_that_come_and_go_are_known_up_to_a_bound_and_told_of_so_many_in_a_second() {
+    let pod = Sandbox::new(Settings::new(None)).pod();
+    let told = Arc::new(Told::default());
+    let job = Arc::new(Job::new("b1", pod, Arc::new(Arc::clone(&told))));
+    let exposed = |port| {
+        let job = Arc::clone(&job);
+        async move { OpenPort { job, port }.expose(&BTreeSet::new()).await }
+    };
+    job.note_port(1);
+    exposed(1).await.unwrap();
+    for port in 2..200 {
+        job.note_port(port);
+    }
+    assert_eq!(told.0.load(Ordering::Relaxed), MAX_TOLD as u64);
+    let ports: Vec<u16> = job.known().ports.iter().map(|it| it.port).collect();
+    // That which is exposed stays, and the last.
+    let expected: Vec<u16> = std::iter::once(1).chain(169..200).collect();
+    assert_eq!(ports, expected);
+    tokio::time::advance(TOLD_PERIOD).await;
+    job.note_port(200);
+    assert_eq!(told.0.load(Ordering::Relaxed), MAX_TOLD as u64 + 1);
+    let gone = exposed(2).await.unwrap_err();
+    assert!(gone.contains("not known to listen on port 2"), "{gone}");
+    let last = |number: u16| 200 - number;
+    let wanted = u16::try_from(MAX_EXPOSED).unwrap() - 1;
+    for number in 0..wanted {
+        exposed(last(number)).await.unwrap();
+    }
+    let many = exposed(last(wanted)).await.unwrap_err();
+    assert!(many.contains("close one first"), "{many}");
+    // What is exposed already has its URL still.
+    exposed(1).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_port_that_the_configuration_names_is_not_taken() {
+    let free = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = free.local_addr().unwrap().port();
+    drop(free);
+    let job = job("b1", "", 0);
+    job.note_port(port);
+    let open = OpenPort {
+        job: Arc::clone(&job),
+        port,
+    };
+    let url = open.expose(&BTreeSet::from([port])).await.unwrap();
+    assert_ne!(url, format!("http://127.0.0.1:{port}/"));
+}

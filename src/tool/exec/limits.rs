@@ -3,11 +3,11 @@
 use crate::sandbox::{Exit, Limits, Reached};
 use crate::units::format_size;
 
-/// The signal of a process that wrote more than a file may have, and the code that a shell makes of it.
+/// The signal of a process that wrote more than a file may have.
 const XFSZ: i32 = 25;
-const XFSZ_OF_SHELL: i32 = 128 + XFSZ;
 
-/// Returns a line for each limit that was reached.
+/// Returns a line for each limit that was reached. That of a file's size is seen only where it ended the command, or the
+/// last program of it: others read the system's "File too large".
 pub(super) fn notes(reached: Reached, limits: &Limits, exit: &Exit) -> Vec<String> {
     let mut notes = Vec::new();
     if reached.memory {
@@ -24,7 +24,8 @@ pub(super) fn notes(reached: Reached, limits: &Limits, exit: &Exit) -> Vec<Strin
             "\n[it had the {most} processes and threads that it may have, and no further one was started; let it do less at once; the user can change the limit: tools.bash.limits.processes]"
         ));
     }
-    let is_too_large = exit.signal == Some(XFSZ) || exit.code == Some(XFSZ_OF_SHELL);
+    // A shell adds 128 to the signal that ended a program.
+    let is_too_large = exit.signal == Some(XFSZ) || exit.code == Some(128 + XFSZ);
     if let (true, Some(most)) = (is_too_large, limits.file_size) {
         notes.push(format!(
             "\n[a file may have {} at most; the user can change the limit: tools.bash.limits.file_size]",
@@ -65,7 +66,7 @@ mod tests {
         }
         assert!(notes(both, &Limits::default(), &well)[0].contains("three quarters"));
         assert!(notes(Reached::default(), &set, &well).is_empty());
-        let said = notes(Reached::default(), &set, &exit(XFSZ_OF_SHELL)).concat();
+        let said = notes(Reached::default(), &set, &exit(128 + XFSZ)).concat();
         assert!(said.contains("2GiB") && said.contains("tools.bash.limits.file_size"));
     }
 }
