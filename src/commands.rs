@@ -26,13 +26,13 @@ fn exit_code(is_well: bool) -> ExitCode {
 }
 
 /// Where the daemon looks for programs.
-struct Searched {
+struct ProgramSearch {
     programs: Programs,
     /// The folders of `PATH` that programs are taken from.
     path: String,
 }
 
-impl Searched {
+impl ProgramSearch {
     fn new(loaded: &Loaded, sources: &Sources) -> Self {
         let project = loaded.config.project.own.iter();
         let roots = project.flat_map(|project| [&project.root, &project.central]);

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use futures::future::join_all;
 
-use super::{Searched, complain, exit_code, print};
+use super::{ProgramSearch, complain, exit_code, print};
 use crate::arguments::ShowArguments;
 use crate::config::{
     self, HostEntry, Loaded, Managers, Origin, PackageManager, Shown, Sources, manager_hosts,
@@ -27,7 +27,9 @@ pub fn show(arguments: &ShowArguments) -> ExitCode {
     let mut values = match hosts_of_managers(&loaded, &sources) {
         Ok(hosts) => hosts,
         Err(error) => {
-            complain(&format!("no runtime: {error}"));
+            complain(&format!(
+                "the package managers of tools.bash.hosts cannot be asked for their hosts: {error}"
+            ));
             return exit_code(false);
         }
     };
@@ -47,11 +49,13 @@ fn hosts_of_managers(loaded: &Loaded, sources: &Sources) -> std::io::Result<Vec<
         HostEntry::Manager(manager) => Some(*manager),
         HostEntry::Name(_) | HostEntry::Below(_) | HostEntry::Address(_) => None,
     });
-    let managers: Vec<PackageManager> = managers.collect();
+    let mut managers: Vec<PackageManager> = managers.collect();
+    managers.sort_by_key(|manager| manager.name());
+    managers.dedup();
     if managers.is_empty() {
         return Ok(Vec::new());
     }
-    let Searched { programs, path } = Searched::new(loaded, sources);
+    let ProgramSearch { programs, path } = ProgramSearch::new(loaded, sources);
     let is_trusted = |manager: &PackageManager| programs.is_trusted(&path, manager.name());
     let with = Managers {
         trusted: managers.iter().copied().filter(is_trusted).collect(),
@@ -63,7 +67,7 @@ fn hosts_of_managers(loaded: &Loaded, sources: &Sources) -> std::io::Result<Vec<
         .map(|manager| manager_hosts(*manager, &with));
     let hosts = tokio::runtime::Runtime::new()?.block_on(join_all(asked));
     let shown = managers.iter().zip(hosts).map(|(manager, hosts)| Shown {
-        key: format!("tools.bash.hosts.{}", manager.name()),
+        key: format!("tools.bash.hosts ({})", manager.name()),
         value: hosts.iter().map(ToString::to_string).collect(),
         origin: Origin::Derived("its own settings on this machine"),
     });

@@ -18,7 +18,10 @@ use super::error::one_of;
 use super::keys::{self, BRAVE_VARIABLE};
 use super::origin::Origin;
 use super::settings::{Settings, ToolsSettings};
-use super::{AuditConfig, ChatConfig, Config, ProviderConfig, ToolsConfig, WebSearchConfig};
+use super::{
+    AuditConfig, ChatConfig, Config, ProviderConfig, SandboxPolicy, ToolsConfig, WebSearchConfig,
+};
+use crate::permission::NetworkPolicy;
 use crate::units::format_duration;
 
 /// A tool's name, and the setting that switches it off.
@@ -132,6 +135,17 @@ fn tools(settings: ToolsSettings, findings: &mut Findings<'_>) -> ToolsConfig {
             "tools.max_queued has no effect any more: calls of a turn wait for their place whatever their number; remove it"
                 .to_owned(),
         );
+    }
+    let why = match (bash.sandbox, bash.network) {
+        (SandboxPolicy::Off, _) => Some("sandbox = \"off\""),
+        (SandboxPolicy::Auto, NetworkPolicy::On) => Some("network = \"on\""),
+        (SandboxPolicy::Auto, NetworkPolicy::Off) => Some("network = \"off\""),
+        (SandboxPolicy::Auto, NetworkPolicy::Ask) => None,
+    };
+    if let Some(why) = why.filter(|_| !bash.hosts.is_empty()) {
+        findings.warnings.push(format!(
+            "tools.bash.hosts has no effect with tools.bash.{why}; it takes sandbox = \"auto\" and network = \"ask\""
+        ));
     }
     ToolsConfig {
         max_concurrent: settings.max_concurrent,

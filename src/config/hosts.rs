@@ -10,6 +10,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
 use serde::de::{Deserializer, Error};
 
+use super::error::nearest;
 use crate::sandbox::Ports;
 
 pub use managers::{Managers, manager_hosts};
@@ -94,8 +95,12 @@ impl HostEntry {
             (true, true) => Ok(Self::Below(name)),
             (false, _) => {
                 let managers: Vec<&str> = PackageManager::NAMES.iter().map(|(it, _)| *it).collect();
+                let near = match nearest(text, managers.iter().copied()) {
+                    Some(near) => format!("; did you mean {near:?}?"),
+                    None => String::new(),
+                };
                 Err(format!(
-                    "{text:?} is no host; write \"example.org\", \"*.example.org\", an address such as \"10.0.0.7\", without a scheme, port or path, or one of {}",
+                    "{text:?} is no host; write \"example.org\", \"*.example.org\", an address such as \"10.0.0.7\", without a scheme, port or path, or one of {}{near}",
                     managers.join(", ")
                 ))
             }

@@ -203,7 +203,8 @@ pub struct BashConfig {
     /// With `network = "ask"` and a sandbox that is `full`: hosts that each command may connect to. Others are asked for one
     /// by one, once in a conversation, in the place of the question for the network as a whole. Names, `*.example.org` for all
     /// below, addresses, and `npm`, `pnpm`, `yarn`, `pip`, `cargo` or `go` for the hosts that the user's own settings of it
-    /// name, which `outrigger config show` lists. A name must lead to a public address. Empty: no command has the network unless it asks for it.
+    /// name, which `outrigger config show` lists. A name must lead to a public address. Some registries serve
+    /// packages from a host that no setting names: add PyPI's `files.pythonhosted.org`, crates.io's `static.crates.io`. Empty: no command has the network unless it asks for it.
     pub hosts: Vec<HostEntry>,
     /// `auto` for the strongest sandbox that works here, `off` for none.
     #[serde(deserialize_with = "word")]
@@ -264,6 +265,11 @@ pub struct BashLimits {
 }
 
 impl BashConfig {
+    /// Returns whether every command has the network.
+    pub fn is_online(&self) -> bool {
+        self.network == NetworkPolicy::On
+    }
+
     /// Returns the further folders, each with what commands may do in it.
     pub fn further(&self) -> Vec<(PathBuf, Reach)> {
         let read_only = self.read_only.iter().map(|it| (it, Reach::ReadOnly));

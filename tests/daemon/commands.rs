@@ -247,7 +247,7 @@ async fn the_hosts_that_a_package_manager_stands_for_are_shown() {
         json!(["api.example", "cargo"])
     );
     assert_eq!(
-        shown["tools.bash.hosts.cargo"],
+        shown["tools.bash.hosts (cargo)"],
         json!({"value": ["crates.example"], "source": "its own settings on this machine"})
     );
 }

@@ -32,6 +32,9 @@ impl Talk {
             );
             self.say(Style::Dim, text);
         }
+        if let Some(why) = &ready.project_error {
+            self.say(Style::Red, why.clone());
+        }
         match self.options.configure.clone() {
             Some(configure) => drop(self.request(Command::SessionConfigure(configure))),
             None => self.prepare(),

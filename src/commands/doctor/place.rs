@@ -8,7 +8,7 @@ use secrecy::ExposeSecret;
 use super::Machine;
 use super::finding::{Finding, State};
 use super::layers::{self, Facts};
-use crate::commands::{Searched, healthcheck};
+use crate::commands::{ProgramSearch, healthcheck};
 use crate::config::{McpTransport, SandboxPolicy};
 use crate::process;
 use crate::sandbox::programs::find;
@@ -142,7 +142,7 @@ pub(super) async fn port(machine: &Machine) -> Vec<Finding> {
 /// Whether the programs that MCP servers are started with are there.
 pub(super) fn programs(machine: &Machine) -> Vec<Finding> {
     let path = machine.sources.environment.get("PATH").unwrap_or_default();
-    let trusted = Searched::new(&machine.loaded, &machine.sources).path;
+    let trusted = ProgramSearch::new(&machine.loaded, &machine.sources).path;
     let mut findings = Vec::new();
     for (name, server) in &machine.loaded.config.mcp.servers {
         let McpTransport::Stdio(server) = &server.transport else {

@@ -128,7 +128,8 @@ fn cargo(home: &Path) -> String {
         }
         texts.push(read(&index.path().join("config.json")));
     }
-    let settings = ["config.toml", "config"].map(|name| read(&cargo.join(name)));
+    // Cargo takes the first where both are there: <https://doc.rust-lang.org/cargo/reference/config.html>, 2026-11-23.
+    let settings = ["config", "config.toml"].map(|name| read(&cargo.join(name)));
     let settings = settings.iter().find(|text| !text.is_empty());
     let settings: Option<toml::Table> = settings.and_then(|text| text.parse().ok());
     for part in ["registries", "registry", "source"] {
@@ -285,5 +286,8 @@ mod tests {
             assert_eq!(hosts, expected, "{name}");
             std::fs::remove_file(cargo_home.join(name)).unwrap();
         }
+        std::fs::write(cargo_home.join("config.toml"), settings).unwrap();
+        std::fs::write(cargo_home.join("config"), "[registries]\n").unwrap();
+        assert!(!cargo(home.path()).contains("a.example"));
     }
 }

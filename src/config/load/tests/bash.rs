@@ -44,7 +44,12 @@ fn what_is_wrong_about_commands_says_what_is_allowed() {
         ("tools.bash.limits = 5", &["expected a table of keys"]),
         (
             "tools.bash.hosts = ['npm', 'nmp']",
-            &["tools.bash.hosts", "\"nmp\" is no host", "npm, pnpm, yarn"],
+            &[
+                "tools.bash.hosts",
+                "\"nmp\" is no host",
+                "npm, pnpm, yarn",
+                "did you mean \"npm\"?",
+            ],
         ),
         (
             "tools.bash.hosts = ['https://example.org/']",
@@ -61,4 +66,37 @@ fn what_is_wrong_about_commands_says_what_is_allowed() {
         ),
     ];
     check(cases);
+}
+
+#[test]
+fn a_list_of_hosts_that_has_no_effect_is_warned_of() {
+    for (with, warned) in [
+        ("network = 'ask'", None),
+        ("network = 'on'", Some("tools.bash.network = \"on\"")),
+        ("network = 'off'", Some("tools.bash.network = \"off\"")),
+        ("sandbox = 'off'", Some("tools.bash.sandbox = \"off\"")),
+    ] {
+        let text = format!("[tools.bash]\nhosts = ['example.org']\n{with}\n");
+        let loaded = super::toml(&text).load();
+        let said = loaded
+            .warnings
+            .iter()
+            .find(|it| it.contains("tools.bash.hosts"));
+        assert_eq!(said.is_some(), warned.is_some(), "{with}: {said:?}");
+        if let (Some(said), Some(warned)) = (said, warned) {
+            assert!(said.contains(warned), "{said}");
+        }
+    }
+}
+
+#[test]
+fn servers_of_this_machine_are_known_by_their_ports() {
+    let text = "[tools.web_search]\nsearxng_url = 'http://localhost:18080'\n\
+                [providers.a]\nkind = 'openai'\nbase_url = 'http://[::1]:18081/v1'\nmodel = 'm'\napi_key = 'k'\n\
+                [providers.b]\nkind = 'openai'\nbase_url = 'https://example.org:18082/v1'\nmodel = 'm'\napi_key = 'k'\n\
+                [mcp.servers.s]\nurl = 'http://127.0.0.2:18083/mcp'\n";
+    let ports = super::toml(text).load().config.local_ports();
+    for (port, expected) in [(18080, true), (18081, true), (18082, false), (18083, true)] {
+        assert_eq!(ports.contains(&port), expected, "{port}: {ports:?}");
+    }
 }
