@@ -167,9 +167,9 @@ pub enum RequiredSandbox {
 /// A chat in the terminal.
 #[derive(Debug, Default, Args)]
 pub struct ChatArguments {
-    /// Ask this and end; without it, a conversation
+    /// Ask this and end; without it, a conversation. Several words are one question
     #[arg(value_name = "PROMPT")]
-    pub prompt: Option<String>,
+    pub prompt: Vec<String>,
     /// Address of a running daemon: its page's, e.g. http://127.0.0.1:4517, or its WebSocket's (ws://, or wss:// behind a proxy)
     #[arg(long)]
     pub url: Option<String>,

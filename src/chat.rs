@@ -72,9 +72,10 @@ async fn run(arguments: &ChatArguments) -> Result<u8, Failure> {
 
 async fn chat(arguments: &ChatArguments, address: Address) -> Result<u8, String> {
     let link = socket::connect(address).await?;
-    let is_one_question = arguments.prompt.is_some();
+    let prompt = arguments.prompt.join(" ");
+    let is_one_question = !arguments.prompt.is_empty();
     let options = Options {
-        prompt: arguments.prompt.clone(),
+        prompt: is_one_question.then_some(prompt),
         configure: configure(arguments),
         hold: is_one_question && !std::io::stdout().is_terminal(),
         servers: is_one_question,
@@ -118,6 +119,6 @@ fn address(arguments: &ChatArguments, url: &str) -> Result<Address, String> {
             .or_else(|| std::env::var(TOKEN_VARIABLE).ok().and_then(secret)),
     };
     // One answer is not to be had from another session.
-    address.outlives_daemon = arguments.prompt.is_none();
+    address.outlives_daemon = arguments.prompt.is_empty();
     Ok(address)
 }

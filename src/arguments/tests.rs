@@ -89,7 +89,7 @@ fn files_and_processes_are_no_keys() {
 
 #[test]
 fn other_commands() {
-    assert!(matches!(parsed("chat"), Command::Chat(chat) if chat.prompt.is_none()));
+    assert!(matches!(parsed("chat"), Command::Chat(chat) if chat.prompt.is_empty()));
     let Command::Chat(chat) = parsed("chat --trust-level guided --provider a --model b hello")
     else {
         panic!("chat");
@@ -97,7 +97,7 @@ fn other_commands() {
     assert_eq!(chat.trust_level, Some(TrustLevel::Guided));
     assert_eq!(chat.provider.as_deref(), Some("a"));
     assert_eq!(chat.model.as_deref(), Some("b"));
-    assert_eq!(chat.prompt.as_deref(), Some("hello"));
+    assert_eq!(chat.prompt, ["hello"]);
     assert!(matches!(parsed("doctor --json"), Command::Doctor(doctor) if doctor.json));
     assert!(matches!(parsed("schema --out d"), Command::Schema(_)));
     let show = parsed("config show --json --config c.toml");

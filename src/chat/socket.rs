@@ -2,6 +2,7 @@
 //!
 //! A task of its own, so that pings are answered while the user is in an editor.
 
+use std::io;
 use std::time::Duration;
 
 use futures::{SinkExt as _, StreamExt as _};
@@ -139,6 +140,10 @@ fn explained(error: &Error, has_token: bool) -> (String, bool) {
             return (text, response.status().is_server_error());
         }
         Error::Url(_) => format!("{error}; expected ws://HOST:PORT/ws or wss://HOST/ws"),
+        Error::Io(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+            let text = "nothing listens there; start the daemon with `outrigger`, or leave --url out for one of the chat's own";
+            return (text.to_owned(), true);
+        }
         error => return (error.to_string(), true),
     };
     (text, false)

@@ -115,7 +115,7 @@ fn chat(
     }
 }
 
-fn tools(settings: ToolsSettings, findings: &mut Findings<'_>) -> ToolsConfig {
+fn tools(mut settings: ToolsSettings, findings: &mut Findings<'_>) -> ToolsConfig {
     let disabled = CORE_TOOLS.iter().filter(|(_, enabled)| !enabled(&settings));
     let disabled = disabled.map(|(name, _)| (*name).to_owned()).collect();
     for extension in &settings.file_read.allowed_extensions {
@@ -124,11 +124,20 @@ fn tools(settings: ToolsSettings, findings: &mut Findings<'_>) -> ToolsConfig {
             findings.refuse(&["tools", "file_read", "allowed_extensions"], message);
         }
     }
-    let bash = &settings.bash;
+    let bash = &mut settings.bash;
     if bash.timeout > bash.max_timeout {
         let most = format_duration(bash.max_timeout);
-        let message = format!("allowed: 1ms to {most}");
-        findings.refuse(&["tools", "bash", "timeout"], message);
+        let path = ["tools", "bash", "timeout"];
+        match findings.merged.origin(&path) {
+            Origin::Default => {
+                bash.timeout = bash.max_timeout;
+                findings.derive(&path, most, Origin::Derived("tools.bash.max_timeout"));
+            }
+            _ => {
+                let message = format!("allowed: 1ms to {most} (tools.bash.max_timeout)");
+                findings.refuse(&path, message);
+            }
+        }
     }
     if findings.merged.origin(&["tools", "max_queued"]) != Origin::Default {
         findings.warnings.push(

@@ -56,7 +56,7 @@ fn text(bytes: &[u8]) -> String {
 #[tokio::test]
 async fn one_question_has_its_answer_on_stdout_and_nothing_else() {
     let home = home();
-    let output = typed(outrigger(&home).args(["chat", "good morning"]), "").await;
+    let output = typed(outrigger(&home).args(["chat", "good", "morning"]), "").await;
     let (answer, aside) = (text(&output.stdout), text(&output.stderr));
     assert_eq!(output.status.code(), Some(0), "{aside}");
     assert!(answer.contains("> good morning\n"), "{answer}");
@@ -140,6 +140,11 @@ async fn a_running_daemon_is_talked_to_with_its_token() {
     assert_eq!(refused.status.code(), Some(1));
     let aside = text(&refused.stderr);
     assert!(aside.contains("token"), "{aside}");
+
+    let mut nowhere = outrigger(&home);
+    nowhere.args(["chat", "--url", "ws://127.0.0.1:9/ws", "hi"]);
+    let aside = text(&typed(&mut nowhere, "").await.stderr);
+    assert!(aside.contains("start the daemon"), "{aside}");
 
     provider.then(Turn::text("Hello."));
     let answered = ask(&daemon.token).await;

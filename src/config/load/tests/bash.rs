@@ -100,3 +100,22 @@ fn servers_of_this_machine_are_known_by_their_ports() {
         assert_eq!(ports.contains(&port), expected, "{port}: {ports:?}");
     }
 }
+
+#[test]
+fn a_shorter_longest_time_shortens_the_one_that_nobody_set() {
+    let loaded = super::toml("[tools.bash]\nmax_timeout = '30s'\n").load();
+    let bash = &loaded.config.tools.bash;
+    assert_eq!(bash.timeout, bash.max_timeout);
+    let shown = loaded
+        .origins
+        .iter()
+        .find(|it| it.key == "tools.bash.timeout");
+    assert_eq!(shown.unwrap().value, "30s");
+    check(&[(
+        "[tools.bash]\ntimeout = '10m'\nmax_timeout = '1m'",
+        &[
+            "tools.bash.timeout",
+            "allowed: 1ms to 1m (tools.bash.max_timeout)",
+        ],
+    )]);
+}
