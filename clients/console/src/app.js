@@ -230,7 +230,7 @@ function portOpen(/** @type {any} */ { conversationId, background, port }) {
 
 /** Takes away what is said of ports that a command listens on no more. */
 function portsClosed(/** @type {any} */ background) {
-  const open = background.status === "running" ? background.ports.map((/** @type {any} */ it) => it.port) : [];
+  const open = background.status === "running" ? (background.ports ?? []).map((/** @type {any} */ it) => it.port) : [];
   for (const [port, row] of portRows.get(background.id) ?? []) {
     if (open.includes(port)) continue;
     row.remove();
