@@ -24,7 +24,9 @@ pub enum Access {
 enum Reach {
     /// Neither read nor written by any tool, and hidden from commands.
     Secret,
-    /// As `Secret` by its name, unless it is source code: that needs approval.
+    /// As `Secret`, unless it is in an installed package.
+    SecretUnlessPackage,
+    /// As `SecretUnlessPackage`, unless it is source code by its name: that needs approval.
     SecretUnlessSource,
     /// Neither read nor written by file tools; commands (git) need it.
     Unread,
@@ -40,8 +42,6 @@ struct Rule {
     /// `!` is before a name that the others match and that is meant to be shared.
     names: &'static str,
     reason: &'static str,
-    /// Whether it is about the user's own files alone, and not about those of installed packages.
-    own_only: bool,
 }
 
 /// Folders into which package managers put what they fetched. Certificates and keys for tests in there are public, and a
@@ -54,69 +54,58 @@ const RULES: &[Rule] = &[
         reach: Reach::Secret,
         names: ".env .env.* !.env.example !.env.sample !.env.template !.env.dist",
         reason: "it is a file for passwords and tokens",
-        own_only: false,
     },
     Rule {
         reach: Reach::Secret,
         names: ".netrc .npmrc .pypirc .git-credentials .htpasswd .pgpass .my.cnf",
         reason: "it is a file for passwords and tokens",
-        own_only: false,
     },
     Rule {
-        reach: Reach::Secret,
+        reach: Reach::SecretUnlessPackage,
         names: "id_rsa* id_dsa* id_ecdsa* id_ed25519* \
             *.pem *.key *.p12 *.pfx *.jks *.keystore *.kdbx *.ppk",
         reason: "it is a file for private keys",
-        own_only: true,
     },
     Rule {
         reach: Reach::Secret,
         names: ".aws/ .ssh/ .gnupg/ .kube/config .docker/config.json .config/gcloud/ \
             .terraform.d/credentials* *.tfstate *.tfstate.* service-account*.json",
         reason: "it holds credentials of a service",
-        own_only: false,
     },
     Rule {
         reach: Reach::SecretUnlessSource,
         names: "*credential* *secret*",
         reason: "its name says that it holds secrets",
-        own_only: true,
     },
     Rule {
         reach: Reach::Unread,
         names: ".git/config .git/config.worktree .git/modules/**/config",
         reason: "git's configuration can hold credentials",
-        own_only: false,
     },
     Rule {
         reach: Reach::Unwritten,
         names: ".git/ .gitmodules .husky/",
         reason: "git runs what it says; only git itself writes it",
-        own_only: false,
     },
     Rule {
         reach: Reach::Unwritten,
         names: ".envrc .vscode/ .idea/ .devcontainer/",
         reason: "the user's shell or editor runs what it says",
-        own_only: false,
     },
     Rule {
         reach: Reach::Unwritten,
         names: ".mcp.json .claude/ .claude.json .codex/ .cursor/ .gemini/ .outrigger/",
         reason: "it configures an agent",
-        own_only: false,
     },
     Rule {
         reach: Reach::WriteNeedsApproval,
         names: ".gitattributes .github/workflows/** .pre-commit-config.yaml",
         reason: "others run what it says",
-        own_only: false,
     },
     Rule {
         reach: Reach::WriteNeedsApproval,
         names: ".bashrc .bash_profile .bash_login .profile .zshrc .zshenv .zprofile config.fish",
         reason: "a shell runs it at its start",
-        own_only: false,
     },
 ];
 
@@ -175,7 +164,7 @@ fn globs_of(reach: Reach) -> impl Iterator<Item = &'static str> {
 /// Returns the globs of what no tool may read whatever its ending, from the root on (`**/.env`), for programs that match
 /// by themselves.
 pub fn secrets() -> impl Iterator<Item = &'static str> {
-    globs_of(Reach::Secret)
+    globs_of(Reach::Secret).chain(globs_of(Reach::SecretUnlessPackage))
 }
 
 /// Returns what others than git run, by its path in the folder it is meant for: settings of editors, shells and agents.
@@ -203,7 +192,7 @@ pub fn is_shared(name: &str) -> bool {
 /// `relative` is the path below its root, `/` between components, without `..`.
 pub fn denied(relative: &str, access: Access) -> Option<&'static str> {
     reason(relative, |reach, source| match reach {
-        Reach::Secret | Reach::Unread => true,
+        Reach::Secret | Reach::SecretUnlessPackage | Reach::Unread => true,
         Reach::SecretUnlessSource => !source,
         Reach::Unwritten => access == Access::Write,
         Reach::WriteNeedsApproval => false,
@@ -228,14 +217,14 @@ pub fn needs_approval(relative: &str, access: Access) -> Option<&'static str> {
     reason(relative, |reach, source| match reach {
         Reach::SecretUnlessSource => source,
         Reach::WriteNeedsApproval => access == Access::Write,
-        Reach::Secret | Reach::Unread | Reach::Unwritten => false,
+        Reach::Secret | Reach::SecretUnlessPackage | Reach::Unread | Reach::Unwritten => false,
     })
 }
 
 /// Returns whether commands are to find nothing at this path.
 pub(crate) fn hidden(relative: &str) -> bool {
     let hides = |reach: Reach, source: bool| match reach {
-        Reach::Secret => true,
+        Reach::Secret | Reach::SecretUnlessPackage => true,
         Reach::SecretUnlessSource => !source,
         Reach::Unread | Reach::Unwritten | Reach::WriteNeedsApproval => false,
     };
@@ -274,9 +263,10 @@ fn reason(relative: &str, applies: impl Fn(Reach, bool) -> bool) -> Option<&'sta
     let globs = MATCHER.matches(&folded).into_iter();
     globs
         .filter_map(|glob| GLOBS.get(glob).map(|(_, rule)| *rule))
-        .find(|rule| {
-            let is_meant = !rule.excepts(name) && applies(rule.reach, source);
-            is_meant && !(rule.own_only && in_package())
+        .filter(|rule| !rule.excepts(name) && applies(rule.reach, source))
+        .find(|rule| match rule.reach {
+            Reach::SecretUnlessPackage | Reach::SecretUnlessSource => !in_package(),
+            _ => true,
         })
         .map(|rule| rule.reason)
 }
