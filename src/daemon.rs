@@ -327,11 +327,11 @@ fn build(
     let workspaces = Arc::new(Workspaces::new(common, roots, &notices));
     let tasks = TaskTracker::new();
     let (sweeping, pods) = (sandbox.clone(), sandbox.clone());
-    tasks.spawn(async move {
-        // Not before what each session waits for.
+    // Not among the tasks that are waited for: what it does not come to, the next start removes.
+    tokio::spawn(async move {
+        // Each session waits for the first.
         sweeping.report().await;
-        let swept = tokio::task::spawn_blocking(move || sweeping.sweep()).await;
-        swept.unwrap_or_default();
+        sweeping.sweep().await;
     });
     let own = workspaces.own();
     let launcher = |exec: &Exec| mcp::Launcher::new(exec.clone(), unconfined, options.home.clone());

@@ -10,7 +10,7 @@ use clap::Parser as _;
 use outrigger::arguments::{
     Arguments, Command, ConfigCommand, RequiredSandbox, ServeArguments, is_serve,
 };
-use outrigger::config::{Sources, load};
+use outrigger::config::{HINT, Sources, load};
 use outrigger::daemon::{self, Options};
 use outrigger::process::EnvironmentBlock;
 use outrigger::ready::{Fatal, exit};
@@ -82,12 +82,7 @@ fn start(
 ) -> Result<(), Fatal> {
     let mut sources = Sources::of_process();
     arguments.apply(&mut sources);
-    let loaded = load(&sources).map_err(|errors| {
-        Fatal::configuration(
-            errors.to_string(),
-            "mend what is named; docs/configuration.md has every key, and `outrigger config show` then prints what is in force",
-        )
-    })?;
+    let loaded = load(&sources).map_err(|errors| Fatal::configuration(errors.to_string(), HINT))?;
     let redactor = Redactor::default();
     let level = std::env::var("RUST_LOG").unwrap_or_else(|_| loaded.config.log.level.clone());
     let format = loaded.config.log.format;

@@ -338,8 +338,14 @@ impl Session {
     /// Tells those whom it matters to whether there is a client.
     fn attend(&mut self, is_attended: bool) {
         self.shared.questions.attach(is_attended);
-        let away = || self.services.locks.away(&self.shared.id);
-        self.away = (!is_attended).then(away);
+        // At most one: the end of a second one would speak for the first.
+        match is_attended {
+            true => self.away = None,
+            false => {
+                let (locks, id) = (&self.services.locks, &self.shared.id);
+                self.away.get_or_insert_with(|| locks.away(id));
+            }
+        }
     }
 
     fn is_used(&self) -> bool {

@@ -87,10 +87,7 @@ fn configuration(machine: &Machine) -> Vec<Finding> {
     if warnings.is_empty() {
         return vec![Finding::new(CONFIGURATION, State::Ok, "no errors")];
     }
-    let finding = |text| {
-        Finding::new(CONFIGURATION, State::Warning, text)
-            .advise("mend what is named; docs/configuration.md has every key, and `outrigger config show` then prints what is in force")
-    };
+    let finding = |text| Finding::new(CONFIGURATION, State::Warning, text).advise(config::HINT);
     warnings.into_iter().map(finding).collect()
 }
 

@@ -55,6 +55,9 @@ impl ConfigError {
     }
 }
 
+/// What to do about errors and warnings.
+pub const HINT: &str = "mend what is named; docs/configuration.md has every key, and `outrigger config show` then prints what is in force";
+
 /// Returns the candidate that is most probably meant, if any is near.
 ///
 /// Case, `-` for `_`, and camelCase make no difference; beyond that a third of the letters may

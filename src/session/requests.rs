@@ -344,8 +344,8 @@ impl Session {
             }
             false => {
                 // A command must not become the server that somebody's prompts or searches go to.
-                let kept = self.daemon.services.config.local_ports();
-                let url = found.expose(&kept).await;
+                let reserved = self.daemon.services.config.local_ports();
+                let url = found.expose(&reserved).await;
                 let failed = |problem| SessionError::new(SessionCode::Internal, problem);
                 Some(url.map_err(failed)?)
             }

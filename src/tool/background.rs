@@ -35,9 +35,9 @@ const MAX_ENDED: usize = 16;
 /// Most ports of a command that the machine's loopback leads to.
 const MAX_EXPOSED: usize = 16;
 
-/// How many ports of a command clients are told of in [`TOLD_PERIOD`]; the rest is in the list alone.
-const MAX_TOLD: usize = 32;
-const TOLD_PERIOD: Duration = Duration::from_secs(1);
+/// How many new ports of a command are announced to clients in [`ANNOUNCED_PERIOD`]; the rest is in the list alone.
+const MAX_ANNOUNCED: usize = 32;
+const ANNOUNCED_PERIOD: Duration = Duration::from_secs(1);
 
 /// Most ports of a command that are kept, and may be exposed.
 pub(super) const MAX_PORTS: usize = 32;
@@ -196,8 +196,8 @@ struct Known {
     command: BackgroundCommand,
     /// What leads to its ports.
     exposed: BTreeMap<u16, Exposed>,
-    /// When the last ports were told of began, and how many since then.
-    told: (Instant, usize),
+    /// When the period began, and how many ports were announced in it.
+    announced: (Instant, usize),
     /// Hosts that it was not connected to.
     refused: BTreeSet<String>,
     /// What is said of its end besides how it ended.
@@ -205,13 +205,13 @@ struct Known {
 }
 
 impl Known {
-    /// Whether clients may be told of one more port now.
-    fn may_tell(&mut self) -> bool {
-        if self.told.0.elapsed() >= TOLD_PERIOD {
-            self.told = (Instant::now(), 0);
+    /// Returns whether one more port may be announced now.
+    fn may_announce(&mut self) -> bool {
+        if self.announced.0.elapsed() >= ANNOUNCED_PERIOD {
+            self.announced = (Instant::now(), 0);
         }
-        self.told.1 += 1;
-        self.told.1 <= MAX_TOLD
+        self.announced.1 += 1;
+        self.announced.1 <= MAX_ANNOUNCED
     }
 
     fn set_url(&mut self, port: u16, url: Option<String>) {
@@ -248,7 +248,7 @@ impl Job {
             known: Mutex::new(Known {
                 command: outlet.describe(line),
                 exposed: BTreeMap::new(),
-                told: (Instant::now(), 0),
+                announced: (Instant::now(), 0),
                 refused: BTreeSet::new(),
                 remarks: Remarks::default(),
             }),
@@ -297,7 +297,7 @@ impl Job {
                 ports.remove(oldest);
             }
             ports.push(ListeningPort { port, url: None });
-            if !known.may_tell() {
+            if !known.may_announce() {
                 return;
             }
             known.command.clone()

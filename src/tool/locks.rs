@@ -2,9 +2,9 @@
 //! excludes all that writes.
 //!
 //! A call asks for all of its claims at once and takes a ticket. It is let in as soon as no ticket that is let in, or comes
-//! before it, has a conflicting claim: so there is no circle. Calls come in the order of their tickets, those of sessions
-//! with a client before the rest, which goes on as long as nobody is there to wait. The one rule for callers: a call that
-//! holds a [`Ticket`] does not take a second one.
+//! before it, has a conflicting claim: so there is no circle. Calls come in the order of their tickets, but those of sessions
+//! with a client before the others, which wait as long as such calls come. The one rule for callers: a call that holds a
+//! [`Ticket`] does not take a second one.
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::Path;

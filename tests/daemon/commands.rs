@@ -207,18 +207,20 @@ async fn a_daemon_is_looked_at_from_outside() {
     );
 }
 
+/// What `config show --json` prints with this variable set.
+async fn shown(home: &TempDir, variable: &str, value: &str) -> Value {
+    let mut command = outrigger(home);
+    command
+        .env(variable, value)
+        .args(["config", "show", "--json"]);
+    let output = typed(&mut command, "").await;
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    serde_json::from_str(&text(&output.stdout)).unwrap()
+}
+
 #[tokio::test]
 async fn the_configuration_is_shown_with_its_sources() {
-    let home = home();
-    let output = typed(
-        outrigger(&home)
-            .env("OUTRIGGER_SERVER__PORT", "4999")
-            .args(["config", "show", "--json"]),
-        "",
-    )
-    .await;
-    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
-    let shown: Value = serde_json::from_str(&text(&output.stdout)).unwrap();
+    let shown = shown(&home(), "OUTRIGGER_SERVER__PORT", "4999").await;
     assert_eq!(
         shown["server.port"],
         json!({"value": 4999, "source": "environment variable OUTRIGGER_SERVER__PORT"})
@@ -235,18 +237,8 @@ async fn the_hosts_that_a_package_manager_stands_for_are_shown() {
         "[registries]\nours = { index = \"sparse+https://crates.example/index/\" }\n",
     )
     .unwrap();
-    let output = typed(
-        outrigger(&home)
-            .env(
-                "OUTRIGGER_TOOLS__BASH__HOSTS",
-                r#"["api.example", "cargo"]"#,
-            )
-            .args(["config", "show", "--json"]),
-        "",
-    )
-    .await;
-    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
-    let shown: Value = serde_json::from_str(&text(&output.stdout)).unwrap();
+    let hosts = r#"["api.example", "cargo"]"#;
+    let shown = shown(&home, "OUTRIGGER_TOOLS__BASH__HOSTS", hosts).await;
     assert_eq!(
         shown["tools.bash.hosts"]["value"],
         json!(["api.example", "cargo"])

@@ -313,10 +313,9 @@ impl Sandbox {
         process::pods_removed(&self.shared).await;
     }
 
-    /// Removes the folders of pods that an earlier process left when it was killed. Does file I/O, and must be called within
-    /// a runtime.
-    pub fn sweep(&self) {
-        process::sweep(&self.shared);
+    /// Removes the folders of pods that an earlier process left when it was killed.
+    pub async fn sweep(&self) {
+        process::sweep(&self.shared).await;
     }
 
     /// Makes ready for a command that comes at once or soon, while its caller looks up what it needs.

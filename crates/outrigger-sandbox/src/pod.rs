@@ -218,34 +218,31 @@ fn remove(ahead: &Ahead, place: PathBuf) -> impl Future<Output = ()> + Send + us
     }
 }
 
-/// Removes what daemons that were killed left in `temporary`, one after the other. Does file I/O; must be called within a
-/// runtime.
-pub(crate) fn sweep(ahead: &Arc<Ahead>, temporary: &Path) {
-    let own = rustix::process::geteuid().as_raw();
-    let mut left = Vec::new();
-    for entry in fs::read_dir(temporary).into_iter().flatten().flatten() {
-        let is_pod = entry
-            .file_name()
-            .to_str()
-            .is_some_and(|name| name.starts_with(POD_PREFIX));
-        let place = entry.path();
-        if left.len() < MAX_SWEPT
-            && is_pod
-            && let Ok(folder) = open(&place)
-            && folder.metadata().is_ok_and(|it| it.uid() == own)
-            && flock(&folder, FlockOperation::NonBlockingLockExclusive).is_ok()
-        {
-            left.push((place, folder));
-        }
+/// Removes what daemons that were killed left in `temporary`, one folder after the other.
+pub(crate) async fn sweep(ahead: &Ahead, temporary: PathBuf) {
+    let left = tokio::task::spawn_blocking(move || left(&temporary)).await;
+    for (place, lock) in left.unwrap_or_default() {
+        tracing::info!(place = %place.display(), "removing files of an earlier daemon's conversation");
+        remove(ahead, place).await;
+        drop(lock);
     }
-    let ahead = Arc::clone(ahead);
-    tokio::spawn(async move {
-        for (place, lock) in left {
-            tracing::info!(place = %place.display(), "removing files of an earlier daemon's conversation");
-            remove(&ahead, place).await;
-            drop(lock);
-        }
+}
+
+/// Returns the folders of pods that no daemon needs, locked.
+fn left(temporary: &Path) -> Vec<(PathBuf, File)> {
+    let own = rustix::process::geteuid().as_raw();
+    let entries = fs::read_dir(temporary).into_iter().flatten().flatten();
+    let pods = entries.filter(|entry| {
+        let name = entry.file_name();
+        name.to_str().is_some_and(|it| it.starts_with(POD_PREFIX))
     });
+    let locked = pods.filter_map(|entry| {
+        let folder = open(&entry.path()).ok()?;
+        let is_own = folder.metadata().is_ok_and(|it| it.uid() == own);
+        let locks = || flock(&folder, FlockOperation::NonBlockingLockExclusive).is_ok();
+        (is_own && locks()).then_some((entry.path(), folder))
+    });
+    locked.take(MAX_SWEPT).collect()
 }
 
 /// Opens a folder, and no link to one.

@@ -18,6 +18,7 @@ use super::{LandlockReport, Mode, SandboxReport, Shared, process};
 /// Tries the modes from the ceiling down.
 pub(super) async fn probe(shared: &Shared) -> SandboxReport {
     let limits = async {
+        // Whoever confines nothing makes no groups.
         match shared.settings.ceiling {
             Mode::None => LimitsReport::NONE,
             Mode::Limits | Mode::Fallback | Mode::Full => process::limits(shared).await,

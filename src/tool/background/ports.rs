@@ -35,8 +35,8 @@ pub struct OpenPort {
 
 impl OpenPort {
     /// Has the machine's loopback lead to it, until the command ends or [`close`](Self::close) is called; returns the URL. The
-    /// error says why not. The port has another number there if its own is taken or among `kept`.
-    pub async fn expose(&self, kept: &BTreeSet<u16>) -> Result<String, String> {
+    /// error says why not. The port has another number there if its own is taken or among `reserved`.
+    pub async fn expose(&self, reserved: &BTreeSet<u16>) -> Result<String, String> {
         if let Some(url) = self.job.url(self.port) {
             return Ok(url);
         }
@@ -46,7 +46,7 @@ impl OpenPort {
                 self.port
             )
         };
-        let exposed = Exposed::open(self.job.pod.clone(), self.port, kept).await;
+        let exposed = Exposed::open(self.job.pod.clone(), self.port, reserved).await;
         self.job.expose(self.port, exposed.map_err(failed)?)
     }
 
@@ -68,8 +68,8 @@ impl Exposed {
         format!("http://{}/", self.at)
     }
 
-    async fn open(pod: Pod, port: u16, kept: &BTreeSet<u16>) -> io::Result<Self> {
-        let listener = listen(port, kept).await?;
+    async fn open(pod: Pod, port: u16, reserved: &BTreeSet<u16>) -> io::Result<Self> {
+        let listener = listen(port, reserved).await?;
         let at = listener.local_addr()?;
         let end = CancellationToken::new();
         let serving = end
@@ -84,9 +84,9 @@ impl Exposed {
 }
 
 /// Listens on the port of the same number where that can be had: pages name themselves by it.
-async fn listen(port: u16, kept: &BTreeSet<u16>) -> io::Result<TcpListener> {
+async fn listen(port: u16, reserved: &BTreeSet<u16>) -> io::Result<TcpListener> {
     if port >= FIRST_FREE
-        && !kept.contains(&port)
+        && !reserved.contains(&port)
         && let Ok(listener) = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await
     {
         return Ok(listener);

@@ -140,11 +140,11 @@ async fn those_that_have_ended_are_kept_up_to_a_bound_and_those_that_run_always(
     running.killed().await;
 }
 
-/// Counts what clients are told of.
+/// Counts what is announced to clients.
 #[derive(Default)]
-struct Told(AtomicU64);
+struct Announced(AtomicU64);
 
-impl Outlet for Arc<Told> {
+impl Outlet for Arc<Announced> {
     fn describe(&self, line: &str) -> BackgroundCommand {
         Kept {
             text: "",
@@ -169,10 +169,10 @@ impl Outlet for Arc<Told> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn ports_that_come_and_go_are_known_up_to_a_bound_and_told_of_so_many_in_a_second() {
+async fn ports_that_come_and_go_are_known_up_to_a_bound_and_so_many_are_announced_in_a_second() {
     let pod = Sandbox::new(Settings::new(None)).pod();
-    let told = Arc::new(Told::default());
-    let job = Arc::new(Job::new("b1", pod, Arc::new(Arc::clone(&told))));
+    let announced = Arc::new(Announced::default());
+    let job = Arc::new(Job::new("b1", pod, Arc::new(Arc::clone(&announced))));
     let exposed = |port| {
         let job = Arc::clone(&job);
         async move { OpenPort { job, port }.expose(&BTreeSet::new()).await }
@@ -182,14 +182,17 @@ async fn ports_that_come_and_go_are_known_up_to_a_bound_and_told_of_so_many_in_a
     for port in 2..200 {
         job.note_port(port);
     }
-    assert_eq!(told.0.load(Ordering::Relaxed), MAX_TOLD as u64);
+    assert_eq!(announced.0.load(Ordering::Relaxed), MAX_ANNOUNCED as u64);
     let ports: Vec<u16> = job.known().ports.iter().map(|it| it.port).collect();
     // That which is exposed stays, and the last.
     let expected: Vec<u16> = std::iter::once(1).chain(169..200).collect();
     assert_eq!(ports, expected);
-    tokio::time::advance(TOLD_PERIOD).await;
+    tokio::time::advance(ANNOUNCED_PERIOD).await;
     job.note_port(200);
-    assert_eq!(told.0.load(Ordering::Relaxed), MAX_TOLD as u64 + 1);
+    assert_eq!(
+        announced.0.load(Ordering::Relaxed),
+        MAX_ANNOUNCED as u64 + 1
+    );
     let gone = exposed(2).await.unwrap_err();
     assert!(gone.contains("not known to listen on port 2"), "{gone}");
     let last = |number: u16| 200 - number;

@@ -133,6 +133,6 @@ pub(crate) async fn try_caches(_shared: &Shared) -> Result<Vec<(PathBuf, bool)>,
 
 pub(crate) async fn pods_removed(_shared: &Shared) {}
 
-pub(crate) fn sweep(_shared: &Shared) {}
+pub(crate) async fn sweep(_shared: &Shared) {}
 
 pub(crate) fn prepare_helper(_shared: &Shared) {}

@@ -406,8 +406,8 @@ pub(crate) async fn try_caches(shared: &Shared) -> Result<Vec<(PathBuf, bool)>, 
 }
 
 /// Removes the folders of pods that a killed daemon left.
-pub(crate) fn sweep(shared: &Shared) {
-    pod::sweep(&shared.state.ahead, &shared.settings.temporary);
+pub(crate) async fn sweep(shared: &Shared) {
+    pod::sweep(&shared.state.ahead, shared.settings.temporary.clone()).await;
 }
 
 pub(crate) fn prepare_helper(shared: &Shared) {
