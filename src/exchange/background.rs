@@ -89,8 +89,8 @@ impl Detached {
         self.executions.update(&self.tool_id, |record| {
             // What ended meanwhile does not run again.
             let known = record.background.as_ref();
-            if known.is_none_or(BackgroundCommand::is_running) {
-                record.background = Some(command.clone());
+            if known.is_none_or(|known| known.is_running()) {
+                record.background = Some(Box::new(command.clone()));
             }
         });
     }

@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::recording::Recording;
 use crate::audit::{HostRuling, Ruling, Rulings};
-use crate::message::{BackgroundCommand, ConversationId, ToolId};
+use crate::message::{ConversationId, ToolId};
 use crate::protocol::answer::{Executions as Page, OutputRange};
 use crate::protocol::command::{ToolHistory, ToolOutput};
 use crate::protocol::record::{ExecutionRecord, ExecutionStatus, ToolMetrics};
@@ -47,8 +47,15 @@ struct Call {
     record: ExecutionRecord,
     /// Its output, from when it begins to run; a call that did not run has none.
     output: Option<Arc<Recording>>,
-    /// What ends it, and what was decided about it; `None` once it is settled.
-    open: Option<(CancellationToken, Rulings)>,
+    /// `None` once it is settled. Apart, since a thousand settled ones are kept.
+    open: Option<Box<Open>>,
+}
+
+/// What ends a call that is still open, and what was decided about it.
+#[derive(Debug)]
+struct Open {
+    cancel: CancellationToken,
+    rulings: Rulings,
 }
 
 impl Call {
@@ -66,7 +73,7 @@ impl Call {
     /// Whether it goes on in the background.
     fn goes_on(&self) -> bool {
         let background = self.record.background.as_ref();
-        background.is_some_and(BackgroundCommand::is_running)
+        background.is_some_and(|command| command.is_running())
     }
 
     /// Whether nothing more comes of it.
@@ -97,7 +104,10 @@ impl Executions {
             number,
             record,
             output: None,
-            open: Some((cancel, Rulings::default())),
+            open: Some(Box::new(Open {
+                cancel,
+                rulings: Rulings::default(),
+            })),
         });
         while state.calls.len() > KEPT {
             let Some(oldest) = state.calls.iter().position(Call::is_over) else {
@@ -147,24 +157,22 @@ impl Executions {
 
     pub(crate) fn rule(&self, id: &ToolId, ruling: Ruling) {
         if let Some(Call {
-            open: Some((_, decided)),
-            ..
+            open: Some(open), ..
         }) = self.0.lock().call(id)
         {
-            decided.call = ruling;
+            open.rulings.call = ruling;
         }
     }
 
     /// Takes note of what was decided about a host; a host that was decided about counts once, and so many at most.
     pub(crate) fn rule_host(&self, id: &ToolId, ruling: HostRuling) {
         if let Some(Call {
-            open: Some((_, decided)),
-            ..
+            open: Some(open), ..
         }) = self.0.lock().call(id)
-            && decided.hosts.len() < MAX_HOSTS
-            && !decided.hosts.iter().any(|it| it.host == ruling.host)
+            && open.rulings.hosts.len() < MAX_HOSTS
+            && !open.rulings.hosts.iter().any(|it| it.host == ruling.host)
         {
-            decided.hosts.push(ruling);
+            open.rulings.hosts.push(ruling);
         }
     }
 
@@ -178,9 +186,11 @@ impl Executions {
     ) -> Option<(ExecutionRecord, Rulings)> {
         let mut state = self.0.lock();
         let call = state.call(id)?;
-        let (_, rulings) = call.open.take()?;
+        let Open { rulings, .. } = *call.open.take()?;
         change(&mut call.record);
-        Some((call.record.clone(), rulings))
+        // The clone takes less room: its texts and its input were not grown piece by piece.
+        let kept = call.record.clone();
+        Some((std::mem::replace(&mut call.record, kept), rulings))
     }
 
     pub(crate) fn get(&self, id: &ToolId) -> Option<ExecutionRecord> {
@@ -205,11 +215,10 @@ impl Executions {
 
     pub(crate) fn cancel(&self, id: &ToolId) {
         if let Some(Call {
-            open: Some((cancel, _)),
-            ..
+            open: Some(open), ..
         }) = self.0.lock().call(id)
         {
-            cancel.cancel();
+            open.cancel.cancel();
         }
     }
 

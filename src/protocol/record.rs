@@ -55,7 +55,7 @@ pub struct ExecutionRecord {
     pub resources: Option<Resources>,
     /// The command that it started in the background, which may go on after the call was settled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub background: Option<BackgroundCommand>,
+    pub background: Option<Box<BackgroundCommand>>,
     /// When the model had made it, RFC 3339.
     pub started_at: String,
 }

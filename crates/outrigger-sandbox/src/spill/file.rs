@@ -71,6 +71,10 @@ impl State {
         };
         let changed = kept.pieces.last().is_none_or(|(_, last)| *last != stream);
         if changed && !text.is_empty() && kept.pieces.len() < MAX_PIECES {
+            if kept.pieces.is_empty() {
+                // Most outputs are of one stream.
+                kept.pieces.reserve_exact(1);
+            }
             kept.pieces.push((kept.bytes, stream));
         }
         if let Err(error) = self.write(number, text.as_bytes()) {
