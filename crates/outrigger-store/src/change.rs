@@ -1,0 +1,288 @@
+//! What is written, and what is read back. Times are milliseconds since 1970.
+
+/// The SHA-256 of an attachment.
+pub type Hash = [u8; 32];
+
+/// One change of a session. The session itself is made by [`Change::Create`], which comes first.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Change {
+    /// Makes the session; does nothing where it is there.
+    Create {
+        /// The folder it works in.
+        project: Option<String>,
+        /// When.
+        at_ms: i64,
+    },
+    /// Numbers of events and of ids up to these may have been seen by somebody.
+    Reserve {
+        /// The highest number of an event.
+        seq: u64,
+        /// The highest number of an id.
+        ids: u64,
+    },
+    /// The defaults of its sends, as its owner writes them.
+    Settings(String),
+    /// The folder it works in.
+    Project(Option<String>),
+    /// Its name; one that the user gave is not replaced by the daemon's.
+    Title {
+        /// The name.
+        title: String,
+        /// Who gave it.
+        by: TitleBy,
+    },
+    /// Whether it is put away.
+    Archived {
+        /// When; `None` where it is not.
+        at_ms: Option<i64>,
+    },
+    /// Adds a message to the end of a conversation, which is made where there is none.
+    Message {
+        /// Which conversation.
+        conversation: String,
+        /// The message.
+        message: Message,
+    },
+    /// Removes messages of a conversation from this place on.
+    Truncate {
+        /// Which conversation.
+        conversation: String,
+        /// The first place that is free afterwards.
+        from: u64,
+    },
+    /// Forgets a conversation: it has no messages afterwards.
+    Forget {
+        /// Which conversation.
+        conversation: String,
+    },
+    /// An exchange began, or waits no longer.
+    Began(Exchange),
+    /// An exchange ended.
+    Ended {
+        /// Which exchange.
+        id: String,
+        /// The number of the event that said so.
+        seq: u64,
+        /// That event.
+        end: String,
+    },
+    /// How a call stands; replaces what was written of it.
+    Call(ToolCall),
+    /// A send waits.
+    Queued(Queued),
+    /// A send waits no longer.
+    Unqueued {
+        /// Which.
+        id: String,
+    },
+    /// What a send was answered, so that it does not run twice.
+    Sent(Sent),
+    /// Makes the session of another one: its messages up to a place, none copied.
+    Fork {
+        /// The other session.
+        from: String,
+        /// Only this conversation of it, up to this place; all of them where there is none.
+        before: Option<(String, u64)>,
+        /// When.
+        at_ms: i64,
+    },
+    /// Removes the session and all that is of it.
+    Delete,
+}
+
+/// Who named a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TitleBy {
+    /// The daemon, from its first words.
+    Daemon,
+    /// The user.
+    User,
+}
+
+/// A message of a conversation.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Message {
+    /// Whose exchange it is.
+    pub exchange: String,
+    /// What it says.
+    pub body: Body,
+    /// When.
+    pub at_ms: i64,
+}
+
+/// What a message says.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Body {
+    /// As its owner writes it.
+    pub text: String,
+    /// The words by which it is found; empty for none.
+    pub words: String,
+    /// What is kept once, however often it is said.
+    pub attachments: Vec<Attachment>,
+}
+
+/// Bytes that are kept once, by their hash.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Attachment {
+    /// Their SHA-256.
+    pub hash: Hash,
+    /// The bytes.
+    pub bytes: Vec<u8>,
+}
+
+/// An exchange.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Exchange {
+    /// Its id.
+    pub id: String,
+    /// Whose.
+    pub conversation: String,
+    /// When it began.
+    pub began_ms: i64,
+    /// The event that said how it ended, with its number; `None` where it did not.
+    pub end: Option<(u64, String)>,
+}
+
+/// A call of a tool.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ToolCall {
+    /// Its id.
+    pub id: String,
+    /// Whose.
+    pub conversation: String,
+    /// Whether its tool has begun to run.
+    pub began: bool,
+    /// What is known of it, as its owner writes it.
+    pub record: String,
+    /// What it came to, while no message says so.
+    pub result: Option<String>,
+}
+
+/// A send that waits.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Queued {
+    /// The id of its exchange.
+    pub id: String,
+    /// Whose.
+    pub conversation: String,
+    /// The send, as its owner writes it.
+    pub send: String,
+}
+
+/// A send that was answered.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sent {
+    /// The id that its client gave it.
+    pub id: String,
+    /// Of all that it says.
+    pub digest: Vec<u8>,
+    /// What it was answered, as its owner writes it.
+    pub answer: String,
+}
+
+/// A session as it is read.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Session {
+    /// How often it was opened.
+    pub epoch: u64,
+    /// The highest number of an event that somebody may have seen.
+    pub seq: u64,
+    /// The highest number of an id that somebody may have seen.
+    pub ids: u64,
+    /// The folder it works in.
+    pub project: Option<String>,
+    /// Its name.
+    pub title: Option<String>,
+    /// The defaults of its sends.
+    pub settings: Option<String>,
+    /// Its conversations, with their messages.
+    pub conversations: Vec<Conversation>,
+    /// Its last exchanges, oldest first.
+    pub exchanges: Vec<Exchange>,
+    /// Its last calls, oldest first.
+    pub calls: Vec<ToolCall>,
+    /// What waits, first come first.
+    pub queued: Vec<Queued>,
+    /// The last sends that were answered, oldest first.
+    pub sent: Vec<Sent>,
+}
+
+/// A conversation as it is read.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Conversation {
+    /// Its id.
+    pub id: String,
+    /// Its messages in order.
+    pub messages: Vec<Message>,
+}
+
+/// Which sessions are wanted.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Listing {
+    /// Words that were said in it or are in its name; each has to be there, the last one perhaps as a beginning.
+    pub query: Option<String>,
+    /// Only those that work in this folder.
+    pub project: Option<String>,
+    /// Those that are put away, instead of the others.
+    pub archived: bool,
+    /// At most so many; 1 at least.
+    pub limit: usize,
+    /// What an earlier page said comes next.
+    pub cursor: Option<String>,
+}
+
+/// A page of sessions.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Page {
+    /// The sessions.
+    pub sessions: Vec<Listed>,
+    /// What to ask for the next page with; `None` where there is none.
+    pub next: Option<String>,
+}
+
+/// A session in a list.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Listed {
+    /// Its id.
+    pub id: String,
+    /// Its name.
+    pub title: Option<String>,
+    /// The folder it works in.
+    pub project: Option<String>,
+    /// When it was made.
+    pub created_ms: i64,
+    /// When it changed last.
+    pub updated_ms: i64,
+    /// When it was put away.
+    pub archived_ms: Option<i64>,
+    /// How many messages it has.
+    pub messages: u64,
+    /// Where the words stand that were looked for.
+    pub snippet: Option<Snippet>,
+}
+
+/// A message that has the words that were looked for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Snippet {
+    /// Its conversation.
+    pub conversation: String,
+    /// Its place there.
+    pub place: u64,
+    /// Its body, as its owner wrote it.
+    pub text: String,
+}
+
+/// How much is kept.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// Sessions.
+    pub sessions: u64,
+    /// Messages.
+    pub messages: u64,
+    /// Attachments.
+    pub attachments: u64,
+    /// Bytes of the file.
+    pub bytes: u64,
+    /// Bytes of its log of changes (`-wal`).
+    pub wal_bytes: u64,
+}

@@ -1,0 +1,104 @@
+//! Keeps sessions, so that they outlive the process: what was said, what ran, what waits.
+//!
+//! A session's changes are written in the order in which they were made, and whoever made one is told when it is safe.
+//! Nothing here knows what a message means: it is a body, with the words by which it is found.
+//!
+//! Read next: [`Change`] (all that can be written), [`Store`] (what a store does), [`sqlite`] (the one in a file).
+
+#![forbid(unsafe_code)]
+
+/// The example of the README is run as a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
+mod change;
+pub mod sqlite;
+
+use std::fmt;
+
+use futures::future::BoxFuture;
+
+pub use change::{
+    Attachment, Body, Change, Conversation, Exchange, Hash, Listed, Listing, Message, Page, Queued,
+    Sent, Session, Snippet, Stats, TitleBy, ToolCall,
+};
+
+/// Told once when changes are safe, or that they are not yet.
+pub type Done = Box<dyn FnOnce(Result<(), Error>) + Send>;
+
+/// Where sessions are kept.
+pub trait Store: Send + Sync + fmt::Debug {
+    /// Writes changes of one session together, after all that was written of it before. Returns at once.
+    ///
+    /// `done` is called from a thread of the store. [`Error::Failing`] says that the disk does not take them now: they
+    /// are tried again with what follows, in order.
+    fn write(&self, session: &str, changes: Vec<Change>, done: Done);
+
+    /// Begins a session anew after a restart: counts its `epoch` and reserves numbers, then reads all of it.
+    /// `None` where there is no such session.
+    fn open(&self, session: &str) -> BoxFuture<'static, Result<Option<Session>, Error>>;
+
+    /// Returns a page of sessions, the one that changed last first.
+    fn list(&self, wanted: Listing) -> BoxFuture<'static, Result<Page, Error>>;
+
+    /// Returns how much is kept.
+    fn stats(&self) -> BoxFuture<'static, Result<Stats, Error>>;
+
+    /// Waits until everything that was given to [`write`](Self::write) is safe or given up.
+    fn flush(&self) -> BoxFuture<'static, Result<(), Error>>;
+}
+
+/// Why something is not kept, or cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// Another process has the file.
+    #[error(
+        "{path} is in use by the process {pid}; end it, or give this one a store.path of its own"
+    )]
+    InUse {
+        /// The lock.
+        path: String,
+        /// Whose it is, or "unknown".
+        pid: String,
+    },
+    /// It was written by a newer version of this program.
+    #[error(
+        "{path} has schema {found}, and this version knows {known} at most; use the version that wrote it, or give this one a store.path of its own"
+    )]
+    Newer {
+        /// The file.
+        path: String,
+        /// Its schema.
+        found: i64,
+        /// The newest that is known here.
+        known: i64,
+    },
+    /// It cannot be opened or made.
+    #[error("{path} cannot be opened: {problem}")]
+    Open {
+        /// The file or its folder.
+        path: String,
+        /// What the system says.
+        problem: String,
+    },
+    /// What is in it is no database, or not a whole one.
+    #[error(
+        "{path} is damaged ({problem}); move it away to begin anew, or repair it with `sqlite3 {path} .recover`"
+    )]
+    Corrupt {
+        /// The file.
+        path: String,
+        /// What SQLite says.
+        problem: String,
+    },
+    /// The disk does not take it now: full, read-only, or worse. It is tried again.
+    #[error("the store does not take it: {0}")]
+    Failing(String),
+    /// It cannot be written or read, and trying again does not help.
+    #[error("the store refuses it: {0}")]
+    Refused(String),
+    /// The store was closed.
+    #[error("the store is closed")]
+    Closed,
+}

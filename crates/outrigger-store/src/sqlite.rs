@@ -1,0 +1,208 @@
+//! Sessions in one SQLite file: one thread writes, others read.
+//!
+//! - One process has the file, by a lock beside it (`NAME.lock`); SQLite's own locks are not relied upon.
+//! - The thread takes all that waits into one transaction, commits, and then tells everybody: while one commit waits for
+//!   the disk, the next ones gather.
+//! - Where the disk does not take a transaction, it is tried again with what came meanwhile, in order.
+//! - Readers have connections of their own, and end with their page: a long read would keep the log of changes growing.
+
+mod apply;
+mod file;
+mod read;
+mod writer;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+use parking_lot::Mutex;
+use rusqlite::{Connection, OpenFlags};
+use tokio::sync::{Semaphore, oneshot};
+
+use crate::{Change, Done, Error, Listing, Page, Session, Stats, Store};
+use writer::{Handle, Job, Work};
+
+/// The oldest SQLite that is sound: before it a checkpoint could lose committed pages (fixed 2026-03).
+pub const OLDEST_SQLITE: i32 = 3_051_003;
+
+/// The newest schema.
+pub const SCHEMA: i64 = 1;
+
+/// Reads at once: each has a connection, with its cache.
+const READERS: usize = 2;
+
+/// How sure a commit is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Sync {
+    /// It outlives a loss of power: each commit waits for the disk.
+    #[default]
+    Full,
+    /// It outlives the process, not a loss of power.
+    Normal,
+}
+
+/// A store in a file. Clones share it.
+#[derive(Clone, Debug)]
+pub struct Sqlite(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    path: PathBuf,
+    writer: Handle,
+    readers: Mutex<Vec<Connection>>,
+    permits: Arc<Semaphore>,
+    /// Whether the file is the writer's alone, on a file system whose locks and shared memory cannot be relied upon.
+    exclusive: bool,
+    moved_away: Option<PathBuf>,
+    /// Held until the last clone is gone and the writer has ended.
+    _lock: Arc<file::Lock>,
+}
+
+impl Sqlite {
+    /// Takes the file at `path` for this process and begins to open it; its folder is made with mode 0700, the file
+    /// with 0600.
+    ///
+    /// Fails where another process has it, it is newer than this program, or its folder cannot be made. What else is
+    /// wrong with it is what [`Store::write`] and the others say. A file that is no database is moved away, see
+    /// [`moved_away`](Self::moved_away).
+    pub fn start(path: &Path, sync: Sync) -> Result<Self, Error> {
+        let lock = Arc::new(file::lock(path)?);
+        let moved_away = file::look(path)?;
+        let exclusive = file::is_on_a_network(path);
+        let writer = writer::start(path, sync, exclusive, Arc::clone(&lock))?;
+        Ok(Self(Arc::new(Shared {
+            path: path.to_owned(),
+            writer,
+            readers: Mutex::default(),
+            permits: Arc::new(Semaphore::new(READERS)),
+            exclusive,
+            moved_away,
+            _lock: lock,
+        })))
+    }
+
+    /// Returns where the file is.
+    pub fn path(&self) -> &Path {
+        &self.0.path
+    }
+
+    /// Returns where a damaged file was moved to when this one was begun.
+    pub fn moved_away(&self) -> Option<&Path> {
+        self.0.moved_away.as_deref()
+    }
+
+    /// Returns why what is written is not safe now; `None` where it is.
+    pub fn failing(&self) -> Option<String> {
+        self.0.writer.health.lock().failing.clone()
+    }
+
+    /// Has the health told to `tell` whenever it changes: why nothing is taken, or `None` once all is safe again.
+    pub fn watch(&self, tell: impl Fn(Option<&str>) + Send + 'static) {
+        self.0.writer.health.lock().tell = Some(Box::new(tell));
+    }
+
+    /// Runs a read on a connection of its own, on a thread for blocking work.
+    fn read<T: Send + 'static>(
+        &self,
+        read: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
+    ) -> BoxFuture<'static, Result<T, Error>> {
+        let shared = Arc::clone(&self.0);
+        async move {
+            let refused = |error: rusqlite::Error| Error::Refused(error.to_string());
+            if shared.exclusive {
+                let (reply, answer) = oneshot::channel();
+                shared.writer.send(Work::Read(Box::new(move |connection| {
+                    drop(reply.send(read(connection)));
+                })));
+                return answer.await.map_err(|_| Error::Closed)?.map_err(refused);
+            }
+            // The permit goes with the work, which goes on where nobody waits for it any more.
+            let permit = Arc::clone(&shared.permits).acquire_owned().await;
+            let permit = permit.map_err(|_| Error::Closed)?;
+            let work = move || {
+                let _permit = permit;
+                let kept = shared.readers.lock().pop();
+                let connection = match kept {
+                    Some(connection) => connection,
+                    None => reader(&shared.path)?,
+                };
+                let value = read(&connection);
+                shared.readers.lock().push(connection);
+                value
+            };
+            let done = tokio::task::spawn_blocking(work).await;
+            done.map_err(|_| Error::Closed)?.map_err(refused)
+        }
+        .boxed()
+    }
+
+    /// Waits until what was given before is safe, then reads.
+    fn read_all<T: Send + 'static>(
+        &self,
+        read: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
+    ) -> BoxFuture<'static, Result<T, Error>> {
+        let store = self.clone();
+        async move {
+            store.flush().await?;
+            store.read(read).await
+        }
+        .boxed()
+    }
+}
+
+impl Store for Sqlite {
+    fn write(&self, session: &str, changes: Vec<Change>, done: Done) {
+        self.0.writer.send(Work::Job(Job {
+            session: session.to_owned(),
+            changes,
+            done,
+        }));
+    }
+
+    fn open(&self, session: &str) -> BoxFuture<'static, Result<Option<Session>, Error>> {
+        let (store, session) = (self.clone(), session.to_owned());
+        async move {
+            let (reply, answer) = oneshot::channel();
+            let id = session.clone();
+            store.0.writer.send(Work::Open(id, reply));
+            let reserved = answer.await.map_err(|_| Error::Closed)??;
+            let Some(key) = reserved else {
+                return Ok(None);
+            };
+            store
+                .read(move |connection| read::session(connection, key))
+                .await
+                .map(Some)
+        }
+        .boxed()
+    }
+
+    fn list(&self, wanted: Listing) -> BoxFuture<'static, Result<Page, Error>> {
+        self.read_all(move |connection| read::list(connection, &wanted))
+    }
+
+    fn stats(&self) -> BoxFuture<'static, Result<Stats, Error>> {
+        let path = self.0.path.clone();
+        self.read_all(move |connection| read::stats(connection, &path))
+    }
+
+    fn flush(&self) -> BoxFuture<'static, Result<(), Error>> {
+        let (reply, answer) = oneshot::channel();
+        self.0.writer.send(Work::Flush(reply));
+        async move { answer.await.map_err(|_| Error::Closed)? }.boxed()
+    }
+}
+
+/// Opens a connection that only reads.
+fn reader(path: &Path) -> rusqlite::Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags)?;
+    connection.execute_batch(
+        "PRAGMA temp_store = MEMORY; PRAGMA trusted_schema = OFF; PRAGMA query_only = ON; PRAGMA cache_size = -2048;",
+    )?;
+    Ok(connection)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,102 @@
+-- Schema 1. A session's rows go with it (ON DELETE CASCADE); bodies and attachments go when nothing names them any more.
+
+CREATE TABLE session (
+    key INTEGER PRIMARY KEY,
+    id TEXT NOT NULL UNIQUE,
+    owner TEXT NOT NULL DEFAULT '',
+    project TEXT,
+    title TEXT,
+    title_by TEXT NOT NULL DEFAULT 'daemon',
+    settings TEXT,
+    created_ms INTEGER NOT NULL,
+    updated_ms INTEGER NOT NULL,
+    archived_ms INTEGER,
+    parent TEXT,
+    seq INTEGER NOT NULL DEFAULT 0,
+    ids INTEGER NOT NULL DEFAULT 0,
+    epoch INTEGER NOT NULL DEFAULT 1,
+    messages INTEGER NOT NULL DEFAULT 0
+) STRICT;
+CREATE INDEX session_by_time ON session (archived_ms IS NULL, updated_ms DESC, key DESC);
+
+CREATE TABLE conversation (
+    key INTEGER PRIMARY KEY,
+    session INTEGER NOT NULL REFERENCES session ON DELETE CASCADE,
+    id TEXT NOT NULL,
+    next_place INTEGER NOT NULL DEFAULT 0,
+    UNIQUE (session, id)
+) STRICT;
+
+-- What a message says. Forks share it.
+CREATE TABLE body (
+    key INTEGER PRIMARY KEY,
+    deflated INTEGER NOT NULL,
+    data BLOB NOT NULL
+) STRICT;
+
+CREATE TABLE message (
+    conversation INTEGER NOT NULL REFERENCES conversation ON DELETE CASCADE,
+    place INTEGER NOT NULL,
+    body INTEGER NOT NULL REFERENCES body,
+    exchange TEXT NOT NULL,
+    at_ms INTEGER NOT NULL,
+    PRIMARY KEY (conversation, place)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX message_by_body ON message (body);
+
+-- Pictures and long texts, each once.
+CREATE TABLE attachment (
+    key INTEGER PRIMARY KEY,
+    hash BLOB NOT NULL UNIQUE,
+    data BLOB NOT NULL
+) STRICT;
+CREATE TABLE attached (
+    body INTEGER NOT NULL REFERENCES body ON DELETE CASCADE,
+    attachment INTEGER NOT NULL REFERENCES attachment,
+    PRIMARY KEY (body, attachment)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX attached_by_attachment ON attached (attachment);
+
+CREATE TABLE exchange (
+    session INTEGER NOT NULL REFERENCES session ON DELETE CASCADE,
+    id TEXT NOT NULL,
+    conversation TEXT NOT NULL,
+    began_ms INTEGER NOT NULL,
+    end_seq INTEGER,
+    end TEXT,
+    PRIMARY KEY (session, id)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE call (
+    key INTEGER PRIMARY KEY,
+    session INTEGER NOT NULL REFERENCES session ON DELETE CASCADE,
+    id TEXT NOT NULL,
+    conversation TEXT NOT NULL,
+    began INTEGER NOT NULL,
+    record TEXT NOT NULL,
+    result TEXT,
+    UNIQUE (session, id)
+) STRICT;
+
+CREATE TABLE queued (
+    key INTEGER PRIMARY KEY,
+    session INTEGER NOT NULL REFERENCES session ON DELETE CASCADE,
+    id TEXT NOT NULL,
+    conversation TEXT NOT NULL,
+    send TEXT NOT NULL,
+    UNIQUE (session, id)
+) STRICT;
+
+CREATE TABLE sent (
+    key INTEGER PRIMARY KEY,
+    session INTEGER NOT NULL REFERENCES session ON DELETE CASCADE,
+    id TEXT NOT NULL,
+    digest BLOB NOT NULL,
+    answer TEXT NOT NULL
+) STRICT;
+CREATE INDEX sent_by_session ON sent (session, key);
+
+-- Where words are said: the row number is the body's key.
+CREATE VIRTUAL TABLE words USING fts5 (
+    said, content = '', contentless_delete = 1, tokenize = 'unicode61 remove_diacritics 2'
+);

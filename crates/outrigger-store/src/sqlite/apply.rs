@@ -1,0 +1,378 @@
+//! What each change writes. All SQL that writes is here.
+
+use std::io::Write as _;
+
+use flate2::Compression;
+use flate2::write::DeflateEncoder;
+use rusqlite::{Connection, OptionalExtension as _, params};
+
+use crate::{Body, Change, Exchange, Message, Queued, Sent, TitleBy, ToolCall};
+
+/// From how many bytes on a body is deflated.
+const DEFLATE: usize = 512;
+
+/// How many exchanges and sends of a session are remembered, and how many calls that have a message.
+const KEPT_EXCHANGES: i64 = 512;
+const KEPT_SENT: i64 = 256;
+
+/// Writes the changes of one session.
+pub(super) fn all(connection: &Connection, id: &str, changes: &[Change]) -> rusqlite::Result<()> {
+    let mut key = find(connection, id)?;
+    for change in changes {
+        match change {
+            Change::Create { project, at_ms } => {
+                connection
+                    .prepare_cached(
+                        "INSERT OR IGNORE INTO session (id, project, created_ms, updated_ms) VALUES (?1, ?2, ?3, ?3)",
+                    )?
+                    .execute(params![id, project, at_ms])?;
+                key = find(connection, id)?;
+            }
+            Change::Fork {
+                from,
+                before,
+                at_ms,
+            } => {
+                fork(connection, id, from, before.as_ref(), *at_ms)?;
+                key = find(connection, id)?;
+            }
+            Change::Delete => {
+                if let Some(key) = key.take() {
+                    delete(connection, key)?;
+                }
+            }
+            // What was deleted is not written to.
+            change => {
+                if let Some(key) = key {
+                    one(connection, key, change)?;
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+fn find(connection: &Connection, id: &str) -> rusqlite::Result<Option<i64>> {
+    connection
+        .prepare_cached("SELECT key FROM session WHERE id = ?1")?
+        .query_row([id], |row| row.get(0))
+        .optional()
+}
+
+fn one(connection: &Connection, session: i64, change: &Change) -> rusqlite::Result<()> {
+    match change {
+        // They are about the session itself.
+        Change::Create { .. } | Change::Fork { .. } | Change::Delete => {}
+        Change::Reserve { seq, ids } => {
+            connection
+                .prepare_cached(
+                    "UPDATE session SET seq = max(seq, ?2), ids = max(ids, ?3) WHERE key = ?1",
+                )?
+                .execute(params![session, integer(*seq), integer(*ids)])?;
+        }
+        Change::Settings(settings) => {
+            connection
+                .prepare_cached("UPDATE session SET settings = ?2 WHERE key = ?1")?
+                .execute(params![session, settings])?;
+        }
+        Change::Project(project) => {
+            connection
+                .prepare_cached("UPDATE session SET project = ?2 WHERE key = ?1")?
+                .execute(params![session, project])?;
+        }
+        Change::Title { title, by } => {
+            let sql = match by {
+                TitleBy::User => "UPDATE session SET title = ?2, title_by = 'user' WHERE key = ?1",
+                TitleBy::Daemon => {
+                    "UPDATE session SET title = ?2 WHERE key = ?1 AND title_by = 'daemon'"
+                }
+            };
+            connection
+                .prepare_cached(sql)?
+                .execute(params![session, title])?;
+        }
+        Change::Archived { at_ms } => {
+            connection
+                .prepare_cached("UPDATE session SET archived_ms = ?2 WHERE key = ?1")?
+                .execute(params![session, at_ms])?;
+        }
+        Change::Message {
+            conversation,
+            message,
+        } => add(connection, session, conversation, message)?,
+        Change::Truncate { conversation, from } => {
+            if let Some(conversation) = conversation_of(connection, session, conversation)? {
+                truncate(connection, conversation, integer(*from))?;
+                count(connection, session)?;
+            }
+        }
+        Change::Forget { conversation } => {
+            if let Some(conversation) = conversation_of(connection, session, conversation)? {
+                truncate(connection, conversation, 0)?;
+                connection
+                    .prepare_cached("DELETE FROM conversation WHERE key = ?1")?
+                    .execute([conversation])?;
+                count(connection, session)?;
+            }
+        }
+        Change::Began(exchange) => began(connection, session, exchange)?,
+        Change::Ended { id, seq, end } => {
+            connection
+                .prepare_cached(
+                    "UPDATE exchange SET end_seq = ?3, end = ?4 WHERE session = ?1 AND id = ?2",
+                )?
+                .execute(params![session, id, integer(*seq), end])?;
+        }
+        Change::Call(call) => {
+            let ToolCall {
+                id,
+                conversation,
+                began,
+                record,
+                result,
+            } = call;
+            connection
+                .prepare_cached(
+                    "INSERT INTO call (session, id, conversation, began, record, result) VALUES (?1, ?2, ?3, ?4, ?5, ?6) \
+                     ON CONFLICT (session, id) DO UPDATE SET began = ?4, record = ?5, result = ?6",
+                )?
+                .execute(params![session, id, conversation, began, record, result])?;
+        }
+        Change::Queued(Queued {
+            id,
+            conversation,
+            send,
+        }) => {
+            connection
+                .prepare_cached(
+                    "INSERT INTO queued (session, id, conversation, send) VALUES (?1, ?2, ?3, ?4) \
+                     ON CONFLICT (session, id) DO UPDATE SET send = ?4",
+                )?
+                .execute(params![session, id, conversation, send])?;
+        }
+        Change::Unqueued { id } => {
+            connection
+                .prepare_cached("DELETE FROM queued WHERE session = ?1 AND id = ?2")?
+                .execute(params![session, id])?;
+        }
+        Change::Sent(Sent { id, digest, answer }) => {
+            connection
+                .prepare_cached(
+                    "INSERT INTO sent (session, id, digest, answer) VALUES (?1, ?2, ?3, ?4)",
+                )?
+                .execute(params![session, id, digest, answer])?;
+            connection
+                .prepare_cached(
+                    "DELETE FROM sent WHERE session = ?1 AND key <= \
+                     (SELECT key FROM sent WHERE session = ?1 ORDER BY key DESC LIMIT 1 OFFSET ?2)",
+                )?
+                .execute(params![session, KEPT_SENT])?;
+        }
+    }
+    Ok(())
+}
+
+fn began(connection: &Connection, session: i64, exchange: &Exchange) -> rusqlite::Result<()> {
+    let (seq, end) = match &exchange.end {
+        Some((seq, end)) => (Some(integer(*seq)), Some(end)),
+        None => (None, None),
+    };
+    connection
+        .prepare_cached(
+            "INSERT OR REPLACE INTO exchange (session, id, conversation, began_ms, end_seq, end) \
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+        )?
+        .execute(params![
+            session,
+            exchange.id,
+            exchange.conversation,
+            exchange.began_ms,
+            seq,
+            end
+        ])?;
+    connection
+        .prepare_cached(
+            "DELETE FROM exchange WHERE session = ?1 AND end IS NOT NULL AND (SELECT count(*) FROM exchange WHERE session = ?1) > ?2 \
+             AND id = (SELECT id FROM exchange WHERE session = ?1 AND end IS NOT NULL ORDER BY began_ms LIMIT 1)",
+        )?
+        .execute(params![session, KEPT_EXCHANGES])?;
+    Ok(())
+}
+
+fn conversation_of(
+    connection: &Connection,
+    session: i64,
+    id: &str,
+) -> rusqlite::Result<Option<i64>> {
+    connection
+        .prepare_cached("SELECT key FROM conversation WHERE session = ?1 AND id = ?2")?
+        .query_row(params![session, id], |row| row.get(0))
+        .optional()
+}
+
+/// Adds a message to the end of a conversation.
+fn add(
+    connection: &Connection,
+    session: i64,
+    conversation: &str,
+    message: &Message,
+) -> rusqlite::Result<()> {
+    let (key, place): (i64, i64) = connection
+        .prepare_cached(
+            "INSERT INTO conversation (session, id, next_place) VALUES (?1, ?2, 1) \
+             ON CONFLICT (session, id) DO UPDATE SET next_place = next_place + 1 RETURNING key, next_place - 1",
+        )?
+        .query_row(params![session, conversation], |row| {
+            Ok((row.get(0)?, row.get(1)?))
+        })?;
+    let body = body(connection, &message.body)?;
+    connection
+        .prepare_cached(
+            "INSERT INTO message (conversation, place, body, exchange, at_ms) VALUES (?1, ?2, ?3, ?4, ?5)",
+        )?
+        .execute(params![key, place, body, message.exchange, message.at_ms])?;
+    connection
+        .prepare_cached(
+            "UPDATE session SET messages = messages + 1, updated_ms = max(updated_ms, ?2) WHERE key = ?1",
+        )?
+        .execute(params![session, message.at_ms])?;
+    Ok(())
+}
+
+fn body(connection: &Connection, body: &Body) -> rusqlite::Result<i64> {
+    let deflated = (body.text.len() >= DEFLATE).then(|| deflate(&body.text));
+    let data = deflated.as_deref().unwrap_or(body.text.as_bytes());
+    let key: i64 = connection
+        .prepare_cached("INSERT INTO body (deflated, data) VALUES (?1, ?2) RETURNING key")?
+        .query_row(params![deflated.is_some(), data], |row| row.get(0))?;
+    if !body.words.is_empty() {
+        connection
+            .prepare_cached("INSERT INTO words (rowid, said) VALUES (?1, ?2)")?
+            .execute(params![key, body.words])?;
+    }
+    for attachment in &body.attachments {
+        connection
+            .prepare_cached("INSERT OR IGNORE INTO attachment (hash, data) VALUES (?1, ?2)")?
+            .execute(params![attachment.hash, attachment.bytes])?;
+        connection
+            .prepare_cached(
+                "INSERT OR IGNORE INTO attached (body, attachment) SELECT ?1, key FROM attachment WHERE hash = ?2",
+            )?
+            .execute(params![key, attachment.hash])?;
+    }
+    Ok(key)
+}
+
+fn deflate(text: &str) -> Vec<u8> {
+    let mut encoder = DeflateEncoder::new(Vec::new(), Compression::fast());
+    // Writing to memory does not fail; were it to, the body would be as it was.
+    match encoder
+        .write_all(text.as_bytes())
+        .and_then(|()| encoder.finish())
+    {
+        Ok(deflated) => deflated,
+        Err(_) => Vec::new(),
+    }
+}
+
+/// Removes messages from a place on, with what nothing names any more.
+fn truncate(connection: &Connection, conversation: i64, from: i64) -> rusqlite::Result<()> {
+    connection
+        .prepare_cached(
+            "INSERT OR IGNORE INTO gone SELECT body FROM message WHERE conversation = ?1 AND place >= ?2",
+        )?
+        .execute(params![conversation, from])?;
+    connection
+        .prepare_cached("DELETE FROM message WHERE conversation = ?1 AND place >= ?2")?
+        .execute(params![conversation, from])?;
+    connection
+        .prepare_cached("UPDATE conversation SET next_place = min(next_place, ?2) WHERE key = ?1")?
+        .execute(params![conversation, from])?;
+    clear(connection)
+}
+
+fn count(connection: &Connection, session: i64) -> rusqlite::Result<()> {
+    connection
+        .prepare_cached(
+            "UPDATE session SET messages = (SELECT count(*) FROM message JOIN conversation ON conversation.key = message.conversation \
+             WHERE conversation.session = ?1) WHERE key = ?1",
+        )?
+        .execute([session])?;
+    Ok(())
+}
+
+fn delete(connection: &Connection, session: i64) -> rusqlite::Result<()> {
+    connection
+        .prepare_cached(
+            "INSERT OR IGNORE INTO gone SELECT message.body FROM message \
+             JOIN conversation ON conversation.key = message.conversation WHERE conversation.session = ?1",
+        )?
+        .execute([session])?;
+    connection
+        .prepare_cached("DELETE FROM session WHERE key = ?1")?
+        .execute([session])?;
+    clear(connection)
+}
+
+/// Removes the bodies in `gone` that no message has any more, and the attachments that no body has.
+fn clear(connection: &Connection) -> rusqlite::Result<()> {
+    for sql in [
+        "DELETE FROM gone WHERE EXISTS (SELECT 1 FROM message WHERE message.body = gone.body)",
+        "DELETE FROM words WHERE rowid IN (SELECT body FROM gone)",
+        "INSERT OR IGNORE INTO loose SELECT attachment FROM attached WHERE body IN (SELECT body FROM gone)",
+        "DELETE FROM body WHERE key IN (SELECT body FROM gone)",
+        "DELETE FROM attachment WHERE key IN (SELECT attachment FROM loose) \
+         AND NOT EXISTS (SELECT 1 FROM attached WHERE attached.attachment = attachment.key)",
+        "DELETE FROM gone",
+        "DELETE FROM loose",
+    ] {
+        connection.prepare_cached(sql)?.execute([])?;
+    }
+    Ok(())
+}
+
+/// Makes a session of another one's messages; their bodies are shared.
+fn fork(
+    connection: &Connection,
+    id: &str,
+    from: &str,
+    before: Option<&(String, u64)>,
+    at_ms: i64,
+) -> rusqlite::Result<()> {
+    let Some(source) = find(connection, from)? else {
+        return Err(rusqlite::Error::QueryReturnedNoRows);
+    };
+    let made = connection
+        .prepare_cached(
+            "INSERT OR IGNORE INTO session (id, owner, project, title, title_by, settings, created_ms, updated_ms, parent, seq, ids) \
+             SELECT ?1, owner, project, title, title_by, settings, ?3, ?3, id, 0, ids FROM session WHERE key = ?2",
+        )?
+        .execute(params![id, source, at_ms])?;
+    let Some(session) = find(connection, id)?.filter(|_| made > 0) else {
+        return Ok(());
+    };
+    let (only, place) = match before {
+        Some((conversation, place)) => (Some(conversation), integer(*place)),
+        None => (None, i64::MAX),
+    };
+    connection
+        .prepare_cached(
+            "INSERT INTO conversation (session, id, next_place) SELECT ?1, id, min(next_place, ?4) FROM conversation \
+             WHERE session = ?2 AND (?3 IS NULL OR id = ?3)",
+        )?
+        .execute(params![session, source, only, place])?;
+    connection
+        .prepare_cached(
+            "INSERT INTO message (conversation, place, body, exchange, at_ms) \
+             SELECT copy.key, message.place, message.body, message.exchange, message.at_ms FROM message \
+             JOIN conversation ON conversation.key = message.conversation AND conversation.session = ?2 \
+             JOIN conversation AS copy ON copy.session = ?1 AND copy.id = conversation.id \
+             WHERE message.place < ?3",
+        )?
+        .execute(params![session, source, place])?;
+    count(connection, session)
+}
+
+fn integer(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,187 @@
+//! The file, its folder, and the lock that makes it one process's.
+
+use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
+use std::io::{self, Read as _, Seek as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use super::SCHEMA;
+use crate::Error;
+
+/// The beginning of every SQLite file, and where its schema's number is (https://sqlite.org/fileformat2.html).
+const MAGIC: &[u8] = b"SQLite format 3\0";
+const HEADER: usize = 100;
+const USER_VERSION: std::ops::Range<usize> = 60..64;
+
+/// Held as long as the file is ours.
+#[derive(Debug)]
+pub(super) struct Lock(File);
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // The number of a process that ended says nothing.
+        self.0.set_len(0).ok();
+    }
+}
+
+/// Makes the folder and locks the file for this process.
+pub(super) fn lock(path: &Path) -> Result<Lock, Error> {
+    let at = beside(path, "lock");
+    let failed = |problem: io::Error| Error::Open {
+        path: at.display().to_string(),
+        problem: problem.to_string(),
+    };
+    if let Some(folder) = path.parent() {
+        folder_of_ours(folder).map_err(failed)?;
+    }
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false);
+    private(&mut options);
+    let mut file = options.open(&at).map_err(failed)?;
+    match file.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => {
+            let mut pid = String::new();
+            (&file).take(20).read_to_string(&mut pid).ok();
+            let pid = match pid.trim() {
+                "" => "unknown".to_owned(),
+                pid => pid.to_owned(),
+            };
+            let path = path.display().to_string();
+            return Err(Error::InUse { path, pid });
+        }
+        Err(TryLockError::Error(problem)) => return Err(failed(problem)),
+    }
+    // For the message of whoever comes second; nothing depends on it.
+    let said = file
+        .set_len(0)
+        .and_then(|()| file.rewind())
+        .and_then(|()| write!(file, "{}", std::process::id()));
+    said.map_err(failed)?;
+    // SQLite makes its file with the mode of the folder's user; this one is nobody else's.
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(false);
+    private(&mut options);
+    let opened = options.open(path).and_then(|file| only_ours(&file));
+    opened.map_err(|problem| Error::Open {
+        path: path.display().to_string(),
+        problem: problem.to_string(),
+    })?;
+    Ok(Lock(file))
+}
+
+/// Looks at the file without opening it as a database: returns where it was moved to, where it is none.
+/// Fails where it is newer than this program.
+pub(super) fn look(path: &Path) -> Result<Option<PathBuf>, Error> {
+    let mut header = [0; HEADER];
+    let read = File::open(path).and_then(|file| fill(&file, &mut header));
+    let read = read.map_err(|problem| Error::Open {
+        path: path.display().to_string(),
+        problem: problem.to_string(),
+    })?;
+    if read == 0 {
+        return Ok(None);
+    }
+    if read < HEADER || !header.starts_with(MAGIC) {
+        return move_away(path, "it is no SQLite file").map(Some);
+    }
+    let version = header.get(USER_VERSION).and_then(|it| it.try_into().ok());
+    let found = i64::from(u32::from_be_bytes(version.unwrap_or_default()));
+    if found > SCHEMA {
+        return Err(Error::Newer {
+            path: path.display().to_string(),
+            found,
+            known: SCHEMA,
+        });
+    }
+    Ok(None)
+}
+
+/// Moves a damaged file away, with its log of changes, and returns where it is now.
+pub(super) fn move_away(path: &Path, problem: &str) -> Result<PathBuf, Error> {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    let suffix = format!("damaged-{}", since.unwrap_or_default().as_millis());
+    let to = beside(path, &suffix);
+    fs::rename(path, &to).map_err(|_| Error::Corrupt {
+        path: path.display().to_string(),
+        problem: problem.to_owned(),
+    })?;
+    for part in ["-wal", "-shm"] {
+        fs::rename(with(path, part), with(&to, part)).ok();
+    }
+    Ok(to)
+}
+
+/// Returns `PATH.suffix`.
+fn beside(path: &Path, suffix: &str) -> PathBuf {
+    with(path, &format!(".{suffix}"))
+}
+
+/// Returns the path with something at its end.
+pub(super) fn with(path: &Path, end: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(end);
+    PathBuf::from(name)
+}
+
+fn fill(mut file: &File, buffer: &mut [u8]) -> io::Result<usize> {
+    let mut filled = 0;
+    while let Some(rest) = buffer.get_mut(filled..).filter(|rest| !rest.is_empty()) {
+        match file.read(rest)? {
+            0 => break,
+            read => filled += read,
+        }
+    }
+    Ok(filled)
+}
+
+/// Makes a folder that nobody else may look into; one that is there stays as it is.
+fn folder_of_ours(folder: &Path) -> io::Result<()> {
+    let mut builder = DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(folder)
+}
+
+fn private(options: &mut OpenOptions) {
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(options, 0o600);
+    #[cfg(not(unix))]
+    let _ = options;
+}
+
+/// Takes a file from whom it does not concern, where it was made with more leave.
+fn only_ours(file: &File) -> io::Result<()> {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+        file.set_permissions(fs::Permissions::from_mode(0o600))?;
+    }
+    #[cfg(not(unix))]
+    let _ = file;
+    Ok(())
+}
+
+/// Returns whether the file is on a file system of another machine, or of a virtual machine's host: locks and shared
+/// memory do not work there as SQLite's log of changes needs them.
+#[cfg(target_os = "linux")]
+pub(super) fn is_on_a_network(path: &Path) -> bool {
+    // NFS, SMB (three of them), 9p, FUSE (virtiofs too): linux/magic.h.
+    const FOREIGN: [u64; 6] = [
+        0x6969,
+        0x517B,
+        0xFF53_4D42,
+        0xFE53_4D42,
+        0x0102_1997,
+        0x6573_5546,
+    ];
+    let folder = path.parent().unwrap_or(path);
+    let found = rustix::fs::statfs(folder).map(|it| it.f_type as u64 & 0xFFFF_FFFF);
+    found.is_ok_and(|found| FOREIGN.contains(&found))
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(super) fn is_on_a_network(_: &Path) -> bool {
+    false
+}

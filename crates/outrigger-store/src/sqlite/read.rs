@@ -1,0 +1,334 @@
+//! What is read. All SQL that reads is here.
+
+use std::collections::HashMap;
+use std::io::Read as _;
+use std::path::Path;
+
+use flate2::read::DeflateDecoder;
+use rusqlite::{Connection, Row, params};
+
+use super::file;
+use crate::{
+    Attachment, Body, Conversation, Exchange, Hash, Listed, Listing, Message, Page, Queued, Sent,
+    Session, Snippet, Stats, ToolCall,
+};
+
+/// The most bytes that a body may have inflated: more than the largest message, less than memory.
+const MAX_BODY: u64 = 256 * 1024 * 1024;
+
+/// Calls that are read with a session: as many as it keeps.
+const CALLS: i64 = 1_000;
+
+/// How many of the messages that have the words are looked through for sessions, the newest first.
+const HITS: i64 = 20_000;
+
+/// Reads all of a session.
+pub(super) fn session(connection: &Connection, key: i64) -> rusqlite::Result<Session> {
+    // One snapshot.
+    let connection = connection.unchecked_transaction()?;
+    let mut session = connection.query_row(
+        "SELECT epoch, seq, ids, project, title, settings FROM session WHERE key = ?1",
+        [key],
+        |row| {
+            Ok(Session {
+                epoch: natural(row, 0)?,
+                seq: natural(row, 1)?,
+                ids: natural(row, 2)?,
+                project: row.get(3)?,
+                title: row.get(4)?,
+                settings: row.get(5)?,
+                ..Session::default()
+            })
+        },
+    )?;
+    session.conversations = conversations(&connection, key)?;
+    session.exchanges = rows(
+        &connection,
+        "SELECT id, conversation, began_ms, end_seq, end FROM exchange WHERE session = ?1 ORDER BY began_ms, length(id), id",
+        params![key],
+        |row| {
+            let seq: Option<i64> = row.get(3)?;
+            let end: Option<String> = row.get(4)?;
+            Ok(Exchange {
+                id: row.get(0)?,
+                conversation: row.get(1)?,
+                began_ms: row.get(2)?,
+                end: seq.map(|it| u64::try_from(it).unwrap_or(0)).zip(end),
+            })
+        },
+    )?;
+    session.calls = rows(
+        &connection,
+        "SELECT id, conversation, began, record, result FROM \
+         (SELECT * FROM call WHERE session = ?1 ORDER BY key DESC LIMIT ?2) ORDER BY key",
+        params![key, CALLS],
+        |row| {
+            Ok(ToolCall {
+                id: row.get(0)?,
+                conversation: row.get(1)?,
+                began: row.get(2)?,
+                record: row.get(3)?,
+                result: row.get(4)?,
+            })
+        },
+    )?;
+    session.queued = rows(
+        &connection,
+        "SELECT id, conversation, send FROM queued WHERE session = ?1 ORDER BY key",
+        params![key],
+        |row| {
+            Ok(Queued {
+                id: row.get(0)?,
+                conversation: row.get(1)?,
+                send: row.get(2)?,
+            })
+        },
+    )?;
+    session.sent = rows(
+        &connection,
+        "SELECT id, digest, answer FROM sent WHERE session = ?1 ORDER BY key",
+        params![key],
+        |row| {
+            Ok(Sent {
+                id: row.get(0)?,
+                digest: row.get(1)?,
+                answer: row.get(2)?,
+            })
+        },
+    )?;
+    Ok(session)
+}
+
+fn conversations(connection: &Connection, session: i64) -> rusqlite::Result<Vec<Conversation>> {
+    let found: Vec<(i64, String)> = rows(
+        connection,
+        "SELECT key, id FROM conversation WHERE session = ?1 ORDER BY key",
+        params![session],
+        |row| Ok((row.get(0)?, row.get(1)?)),
+    )?;
+    let mut conversations = Vec::with_capacity(found.len());
+    for (key, id) in found {
+        let mut attachments = attachments(connection, key)?;
+        let messages = rows(
+            connection,
+            "SELECT body.deflated, body.data, message.exchange, message.at_ms, body.key FROM message \
+             JOIN body ON body.key = message.body WHERE message.conversation = ?1 ORDER BY message.place",
+            params![key],
+            |row| {
+                let body: i64 = row.get(4)?;
+                Ok(Message {
+                    exchange: row.get(2)?,
+                    body: Body {
+                        text: text(row, 0, 1)?,
+                        words: String::new(),
+                        attachments: attachments.remove(&body).unwrap_or_default(),
+                    },
+                    at_ms: row.get(3)?,
+                })
+            },
+        )?;
+        conversations.push(Conversation { id, messages });
+    }
+    Ok(conversations)
+}
+
+/// Returns what the messages of a conversation have attached, by body.
+fn attachments(
+    connection: &Connection,
+    conversation: i64,
+) -> rusqlite::Result<HashMap<i64, Vec<Attachment>>> {
+    let found: Vec<(i64, Hash, Vec<u8>)> = rows(
+        connection,
+        "SELECT DISTINCT attached.body, attachment.hash, attachment.data FROM message \
+         JOIN attached ON attached.body = message.body JOIN attachment ON attachment.key = attached.attachment \
+         WHERE message.conversation = ?1",
+        params![conversation],
+        |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)),
+    )?;
+    let mut attachments: HashMap<i64, Vec<Attachment>> = HashMap::new();
+    for (body, hash, bytes) in found {
+        let of_body = attachments.entry(body).or_default();
+        of_body.push(Attachment { hash, bytes });
+    }
+    Ok(attachments)
+}
+
+/// Returns a page of sessions.
+pub(super) fn list(connection: &Connection, wanted: &Listing) -> rusqlite::Result<Page> {
+    match wanted.query.as_deref().map(words_of) {
+        Some(words) if !words.is_empty() => search(connection, wanted, &words),
+        _ => newest(connection, wanted),
+    }
+}
+
+const LISTED: &str = "session.id, session.title, session.project, session.created_ms, session.updated_ms, session.archived_ms, session.messages, session.key";
+
+fn listed(row: &Row<'_>) -> rusqlite::Result<Listed> {
+    Ok(Listed {
+        id: row.get(0)?,
+        title: row.get(1)?,
+        project: row.get(2)?,
+        created_ms: row.get(3)?,
+        updated_ms: row.get(4)?,
+        archived_ms: row.get(5)?,
+        messages: natural(row, 6)?,
+        snippet: None,
+    })
+}
+
+fn newest(connection: &Connection, wanted: &Listing) -> rusqlite::Result<Page> {
+    let (updated, key) = match wanted.cursor.as_deref().map(cursor) {
+        None => (i64::MAX, i64::MAX),
+        Some(Some(cursor)) => cursor,
+        // No page begins there.
+        Some(None) => return Ok(Page::default()),
+    };
+    let limit = wanted.limit.max(1);
+    let sql = format!(
+        "SELECT {LISTED} FROM session WHERE (archived_ms IS NULL) = ?1 AND (updated_ms, key) < (?2, ?3) \
+         AND (?4 IS NULL OR project = ?4) ORDER BY updated_ms DESC, key DESC LIMIT ?5"
+    );
+    let most = i64::try_from(limit + 1).unwrap_or(i64::MAX);
+    let mut found = rows(
+        connection,
+        &sql,
+        params![!wanted.archived, updated, key, wanted.project, most],
+        |row| Ok((listed(row)?, row.get::<_, i64>(7)?)),
+    )?;
+    let more = found.len() > limit;
+    found.truncate(limit);
+    let last = found.last().filter(|_| more);
+    Ok(Page {
+        next: last.map(|(session, key)| format!("{}-{key}", session.updated_ms)),
+        sessions: found.into_iter().map(|(session, _)| session).collect(),
+    })
+}
+
+fn cursor(text: &str) -> Option<(i64, i64)> {
+    let (updated, key) = text.split_once('-')?;
+    Some((updated.parse().ok()?, key.parse().ok()?))
+}
+
+/// Returns the sessions that have the words: those in whose name they are, then by the newest message.
+fn search(connection: &Connection, wanted: &Listing, words: &[String]) -> rusqlite::Result<Page> {
+    let limit = wanted.limit.max(1);
+    let mut sessions: Vec<Listed> = Vec::new();
+    let sql = format!(
+        "SELECT {LISTED} FROM session WHERE (archived_ms IS NULL) = ?1 AND (?2 IS NULL OR project = ?2) \
+         AND title IS NOT NULL ORDER BY updated_ms DESC, key DESC"
+    );
+    let mut named = connection.prepare_cached(&sql)?;
+    let mut named = named.query(params![!wanted.archived, wanted.project])?;
+    while let Some(row) = named.next()? {
+        if sessions.len() >= limit {
+            break;
+        }
+        let title = row.get_ref(1)?.as_str().unwrap_or("").to_lowercase();
+        if words.iter().all(|word| title.contains(word.as_str())) {
+            sessions.push(listed(row)?);
+        }
+    }
+    let sql = format!(
+        "SELECT {LISTED}, conversation.id, message.place, body.deflated, body.data FROM \
+         (SELECT rowid AS body FROM words WHERE words MATCH ?1 ORDER BY rowid DESC LIMIT ?4) AS hit \
+         JOIN message ON message.body = hit.body JOIN conversation ON conversation.key = message.conversation \
+         JOIN session ON session.key = conversation.session JOIN body ON body.key = hit.body \
+         WHERE (session.archived_ms IS NULL) = ?2 AND (?3 IS NULL OR session.project = ?3) ORDER BY hit.body DESC"
+    );
+    let mut hits = connection.prepare_cached(&sql)?;
+    let mut hits = hits.query(params![
+        expression(words),
+        !wanted.archived,
+        wanted.project,
+        HITS
+    ])?;
+    while let Some(row) = hits.next()? {
+        let id = row.get_ref(0)?.as_str().unwrap_or("");
+        let at = sessions.iter().position(|session| session.id == id);
+        if at.is_none() {
+            if sessions.len() >= limit {
+                break;
+            }
+            sessions.push(listed(row)?);
+        }
+        let at = at.unwrap_or(sessions.len() - 1);
+        if let Some(session) = sessions.get_mut(at)
+            && session.snippet.is_none()
+        {
+            session.snippet = Some(Snippet {
+                conversation: row.get(8)?,
+                place: natural(row, 9)?,
+                text: text(row, 10, 11)?,
+            });
+        }
+    }
+    Ok(Page {
+        sessions,
+        next: None,
+    })
+}
+
+/// Returns the words of a query as the index has them, without any operator.
+fn words_of(query: &str) -> Vec<String> {
+    let words = query.split(|c: char| !c.is_alphanumeric());
+    let words = words.filter(|word| !word.is_empty());
+    words.map(str::to_lowercase).take(32).collect()
+}
+
+/// Returns an expression of FTS5: each word quoted, the last one perhaps a beginning.
+fn expression(words: &[String]) -> String {
+    let quoted: Vec<String> = words.iter().map(|word| format!("\"{word}\"")).collect();
+    format!("{}*", quoted.join(" "))
+}
+
+pub(super) fn stats(connection: &Connection, path: &Path) -> rusqlite::Result<Stats> {
+    let count = |table: &str| -> rusqlite::Result<u64> {
+        let sql = format!("SELECT count(*) FROM {table}");
+        connection.query_row(&sql, [], |row| natural(row, 0))
+    };
+    let bytes = |path: &Path| std::fs::metadata(path).map_or(0, |it| it.len());
+    Ok(Stats {
+        sessions: count("session")?,
+        messages: count("message")?,
+        attachments: count("attachment")?,
+        bytes: bytes(path),
+        wal_bytes: bytes(&file::with(path, "-wal")),
+    })
+}
+
+fn rows<T>(
+    connection: &Connection,
+    sql: &str,
+    parameters: impl rusqlite::Params,
+    row: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
+) -> rusqlite::Result<Vec<T>> {
+    let mut statement = connection.prepare_cached(sql)?;
+    let rows = statement.query_map(parameters, row)?;
+    rows.collect()
+}
+
+/// Returns the text of a body.
+fn text(row: &Row<'_>, deflated: usize, data: usize) -> rusqlite::Result<String> {
+    let is_deflated: bool = row.get(deflated)?;
+    let data = row.get_ref(data)?.as_blob_or_null()?.unwrap_or_default();
+    let mut text = String::new();
+    let read = match is_deflated {
+        true => DeflateDecoder::new(data)
+            .take(MAX_BODY)
+            .read_to_string(&mut text),
+        false => (&mut &*data).read_to_string(&mut text),
+    };
+    match read {
+        Ok(_) => Ok(text),
+        Err(error) => Err(rusqlite::Error::FromSqlConversionFailure(
+            0,
+            rusqlite::types::Type::Blob,
+            Box::new(error),
+        )),
+    }
+}
+
+fn natural(row: &Row<'_>, at: usize) -> rusqlite::Result<u64> {
+    let number: i64 = row.get(at)?;
+    Ok(u64::try_from(number).unwrap_or(0))
+}

@@ -1,0 +1,509 @@
+//! The store as its owner uses it: changes in, sessions out, whatever happens to the file between.
+
+use std::sync::mpsc;
+
+use super::*;
+use crate::{Attachment, Body, Exchange, Message, Queued, Sent, TitleBy, ToolCall};
+
+fn temporary() -> (tempfile::TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("state").join("outrigger.db");
+    (folder, path)
+}
+
+fn start(path: &Path) -> Sqlite {
+    Sqlite::start(path, Sync::Normal).unwrap()
+}
+
+/// Opens it once the process before, which is this one, has let go: the lock is the thread's, which ends after the last
+/// handle.
+fn restart(path: &Path) -> Sqlite {
+    loop {
+        match Sqlite::start(path, Sync::Full) {
+            Err(Error::InUse { .. }) => std::thread::yield_now(),
+            started => return started.unwrap(),
+        }
+    }
+}
+
+/// Writes and waits until it is safe.
+fn write(store: &Sqlite, session: &str, changes: Vec<Change>) -> Result<(), Error> {
+    let (done, result) = mpsc::channel();
+    store.write(session, changes, Box::new(move |it| done.send(it).unwrap()));
+    result.recv().unwrap()
+}
+
+fn create(at_ms: i64) -> Change {
+    Change::Create {
+        project: Some("/work".to_owned()),
+        at_ms,
+    }
+}
+
+fn message(text: &str, at_ms: i64) -> Message {
+    Message {
+        exchange: "m1".to_owned(),
+        body: Body {
+            text: text.to_owned(),
+            words: text.to_owned(),
+            attachments: Vec::new(),
+        },
+        at_ms,
+    }
+}
+
+fn said(conversation: &str, text: &str, at_ms: i64) -> Change {
+    Change::Message {
+        conversation: conversation.to_owned(),
+        message: message(text, at_ms),
+    }
+}
+
+fn texts(session: &Session, conversation: &str) -> Vec<String> {
+    let mut found = session.conversations.iter();
+    let found = found.find(|it| it.id == conversation);
+    let messages = found.map(|it| it.messages.as_slice()).unwrap_or_default();
+    messages.iter().map(|it| it.body.text.clone()).collect()
+}
+
+fn wanted(query: &str) -> Listing {
+    Listing {
+        query: Some(query.to_owned()),
+        limit: 50,
+        ..Listing::default()
+    }
+}
+
+async fn found(store: &Sqlite, query: &str) -> Vec<String> {
+    let page = store.list(wanted(query)).await.unwrap();
+    page.sessions.into_iter().map(|it| it.id).collect()
+}
+
+#[test]
+fn sqlite_is_sound() {
+    assert!(rusqlite::version_number() >= OLDEST_SQLITE);
+}
+
+#[tokio::test]
+async fn what_was_written_is_read_after_a_restart() {
+    let (_folder, path) = temporary();
+    let long = "word ".repeat(10_000);
+    let exchange = Exchange {
+        id: "m1".to_owned(),
+        conversation: "a".to_owned(),
+        began_ms: 5,
+        end: None,
+    };
+    let call = ToolCall {
+        id: "t1".to_owned(),
+        conversation: "a".to_owned(),
+        began: true,
+        record: "{}".to_owned(),
+        result: None,
+    };
+    let queued = Queued {
+        id: "m2".to_owned(),
+        conversation: "a".to_owned(),
+        send: "{}".to_owned(),
+    };
+    let sent = Sent {
+        id: "c1".to_owned(),
+        digest: vec![1, 2],
+        answer: "{}".to_owned(),
+    };
+    let attached = Attachment {
+        hash: [7; 32],
+        bytes: vec![1, 2, 3],
+    };
+    {
+        let store = start(&path);
+        let mut with_picture = message("look", 7);
+        with_picture.body.attachments.push(attached.clone());
+        write(
+            &store,
+            "s",
+            vec![
+                create(1),
+                Change::Reserve { seq: 100, ids: 50 },
+                Change::Settings("x".to_owned()),
+                said("a", "hello", 5),
+                said("a", &long, 6),
+                Change::Message {
+                    conversation: "b".to_owned(),
+                    message: with_picture,
+                },
+                Change::Began(exchange.clone()),
+                Change::Call(call.clone()),
+                Change::Queued(queued.clone()),
+                Change::Sent(sent.clone()),
+            ],
+        )
+        .unwrap();
+    }
+    let store = restart(&path);
+    let session = store.open("s").await.unwrap().unwrap();
+    assert_eq!(session.epoch, 2);
+    assert!(session.seq > 100 && session.ids > 50, "{session:?}");
+    assert_eq!(session.project.as_deref(), Some("/work"));
+    assert_eq!(session.settings.as_deref(), Some("x"));
+    assert_eq!(texts(&session, "a"), ["hello", &long]);
+    let [_, b] = session.conversations.as_slice() else {
+        panic!("two conversations");
+    };
+    assert_eq!(b.messages[0].body.attachments, [attached]);
+    assert_eq!(session.exchanges, [exchange]);
+    assert_eq!(session.calls, [call]);
+    assert_eq!(session.queued, [queued]);
+    assert_eq!(session.sent, [sent]);
+    assert_eq!(store.open("s").await.unwrap().unwrap().epoch, 3);
+    assert_eq!(store.open("other").await.unwrap(), None);
+    // A long text is deflated.
+    assert!(store.stats().await.unwrap().bytes < 200_000);
+}
+
+#[tokio::test]
+async fn what_ends_replaces_what_was_written_before() {
+    let (_folder, path) = temporary();
+    let store = start(&path);
+    let began = |id: &str| {
+        Change::Began(Exchange {
+            id: id.to_owned(),
+            conversation: "a".to_owned(),
+            began_ms: 1,
+            end: None,
+        })
+    };
+    let call = |began, result: Option<&str>| ToolCall {
+        id: "t1".to_owned(),
+        conversation: "a".to_owned(),
+        began,
+        record: "{}".to_owned(),
+        result: result.map(str::to_owned),
+    };
+    let queued = Queued {
+        id: "m2".to_owned(),
+        conversation: "a".to_owned(),
+        send: "{}".to_owned(),
+    };
+    let changes = vec![
+        create(1),
+        began("m1"),
+        Change::Call(call(false, None)),
+        Change::Queued(queued),
+        Change::Ended {
+            id: "m1".to_owned(),
+            seq: 9,
+            end: "end".to_owned(),
+        },
+        Change::Call(call(true, Some("done"))),
+        Change::Unqueued {
+            id: "m2".to_owned(),
+        },
+    ];
+    write(&store, "s", changes).unwrap();
+    let session = store.open("s").await.unwrap().unwrap();
+    assert_eq!(session.exchanges[0].end, Some((9, "end".to_owned())));
+    assert_eq!(session.calls, [call(true, Some("done"))]);
+    assert!(session.queued.is_empty());
+}
+
+#[tokio::test]
+async fn messages_are_removed_from_a_place_on_with_all_that_is_only_theirs() {
+    let (_folder, path) = temporary();
+    let store = start(&path);
+    let mut picture = message("look", 3);
+    picture.body.attachments.push(Attachment {
+        hash: [1; 32],
+        bytes: vec![0; 100],
+    });
+    let picture = Change::Message {
+        conversation: "a".to_owned(),
+        message: picture,
+    };
+    let changes = vec![
+        create(1),
+        said("a", "first", 1),
+        said("a", "second", 2),
+        picture.clone(),
+    ];
+    write(&store, "s", changes).unwrap();
+    let truncate = Change::Truncate {
+        conversation: "a".to_owned(),
+        from: 1,
+    };
+    write(&store, "s", vec![truncate, said("a", "other", 4)]).unwrap();
+    let session = store.open("s").await.unwrap().unwrap();
+    assert_eq!(texts(&session, "a"), ["first", "other"]);
+    let stats = store.stats().await.unwrap();
+    assert_eq!((stats.messages, stats.attachments), (2, 0));
+    assert!(found(&store, "second").await.is_empty());
+    assert_eq!(found(&store, "other").await, ["s"]);
+
+    let forget = Change::Forget {
+        conversation: "a".to_owned(),
+    };
+    write(&store, "s", vec![picture, forget]).unwrap();
+    let session = store.open("s").await.unwrap().unwrap();
+    assert!(session.conversations.is_empty());
+    let stats = store.stats().await.unwrap();
+    assert_eq!((stats.messages, stats.attachments), (0, 0));
+}
+
+#[tokio::test]
+async fn a_fork_shares_what_was_said_and_outlives_its_source() {
+    let (_folder, path) = temporary();
+    let store = start(&path);
+    let changes = vec![
+        create(1),
+        said("a", "one", 1),
+        said("a", "two", 2),
+        said("b", "elsewhere", 3),
+    ];
+    write(&store, "s", changes).unwrap();
+    let fork = |before: Option<(&str, u64)>| Change::Fork {
+        from: "s".to_owned(),
+        before: before.map(|(id, place)| (id.to_owned(), place)),
+        at_ms: 9,
+    };
+    write(&store, "f", vec![fork(Some(("a", 1)))]).unwrap();
+    write(&store, "g", vec![fork(None)]).unwrap();
+    let bodies = |store: &Sqlite| {
+        store.read(|connection| {
+            connection.query_row("SELECT count(*) FROM body", [], |row| row.get::<_, i64>(0))
+        })
+    };
+    assert_eq!(bodies(&store).await.unwrap(), 3, "none is copied");
+    write(&store, "s", vec![Change::Delete]).unwrap();
+    assert_eq!(store.open("s").await.unwrap(), None);
+    let fork = store.open("f").await.unwrap().unwrap();
+    assert_eq!(texts(&fork, "a"), ["one"]);
+    assert_eq!(fork.conversations.len(), 1);
+    let whole = store.open("g").await.unwrap().unwrap();
+    assert_eq!(texts(&whole, "a"), ["one", "two"]);
+    assert_eq!(texts(&whole, "b"), ["elsewhere"]);
+    write(&store, "g", vec![Change::Delete]).unwrap();
+    assert_eq!(bodies(&store).await.unwrap(), 1);
+    let unknown = Change::Fork {
+        from: "nobody".to_owned(),
+        before: None,
+        at_ms: 1,
+    };
+    let refused = write(&store, "h", vec![unknown]);
+    assert!(matches!(refused, Err(Error::Refused(_))), "{refused:?}");
+}
+
+#[tokio::test]
+async fn what_was_deleted_is_not_written_to() {
+    let (_folder, path) = temporary();
+    let store = start(&path);
+    write(&store, "s", vec![create(1), said("a", "hi", 1)]).unwrap();
+    write(&store, "s", vec![Change::Delete, said("a", "late", 2)]).unwrap();
+    write(&store, "s", vec![said("a", "later", 3)]).unwrap();
+    assert_eq!(store.open("s").await.unwrap(), None);
+    assert_eq!(store.stats().await.unwrap().messages, 0);
+}
+
+#[tokio::test]
+async fn sessions_are_listed_in_pages_the_last_changed_first() {
+    let (_folder, path) = temporary();
+    let store = start(&path);
+    for number in 0..7 {
+        let id = format!("s{number}");
+        // Two at each moment.
+        write(&store, &id, vec![create(number / 2)]).unwrap();
+    }
+    let archived = Change::Archived { at_ms: Some(1) };
+    write(&store, "s3", vec![archived]).unwrap();
+    let mut wanted = Listing {
+        limit: 4,
+        ..Listing::default()
+    };
+    let first = store.list(wanted.clone()).await.unwrap();
+    wanted.cursor.clone_from(&first.next);
+    let second = store.list(wanted.clone()).await.unwrap();
+    let ids =
+        |page: &Page| -> Vec<String> { page.sessions.iter().map(|it| it.id.clone()).collect() };
+    assert_eq!(ids(&first), ["s6", "s5", "s4", "s2"]);
+    assert_eq!(ids(&second), ["s1", "s0"]);
+    assert_eq!(second.next, None);
+    wanted.cursor = Some("'; DROP TABLE session; --".to_owned());
+    assert_eq!(store.list(wanted).await.unwrap(), Page::default());
+    let put_away = Listing {
+        archived: true,
+        limit: 9,
+        ..Listing::default()
+    };
+    assert_eq!(ids(&store.list(put_away).await.unwrap()), ["s3"]);
+    let elsewhere = Listing {
+        project: Some("/other".to_owned()),
+        limit: 9,
+        ..Listing::default()
+    };
+    assert!(store.list(elsewhere).await.unwrap().sessions.is_empty());
+}
+
+#[tokio::test]
+async fn words_are_found_whatever_stands_around_them() {
+    let (_folder, path) = temporary();
+    let store = start(&path);
+    write(
+        &store,
+        "old",
+        vec![create(1), said("a", "The café opens", 1)],
+    )
+    .unwrap();
+    write(
+        &store,
+        "new",
+        vec![create(2), said("a", "a CAFE closes", 2)],
+    )
+    .unwrap();
+    let title = Change::Title {
+        title: "Names of (cafes)".to_owned(),
+        by: TitleBy::User,
+    };
+    write(&store, "named", vec![create(3), title]).unwrap();
+    for (query, expected) in [
+        ("cafe", vec!["named", "new", "old"]),
+        ("caf", vec!["named", "new", "old"]),
+        ("closes cafe", vec!["new"]),
+        ("opens", vec!["old"]),
+        ("\"opens\" OR NOT (cafe)", vec![]),
+        ("cafe AND", vec![]),
+        ("opens*", vec!["old"]),
+        ("words:opens", vec![]),
+        ("'; DROP TABLE words; --", vec![]),
+        // No word at all: as without a query.
+        ("\"*^-", vec!["named", "new", "old"]),
+    ] {
+        assert_eq!(found(&store, query).await, expected, "{query}");
+    }
+    let page = store.list(wanted("opens")).await.unwrap();
+    let snippet = page.sessions[0].snippet.as_ref().unwrap();
+    assert_eq!((snippet.conversation.as_str(), snippet.place), ("a", 0));
+    assert_eq!(snippet.text, "The café opens");
+}
+
+#[tokio::test]
+async fn a_name_that_the_user_gave_stays() {
+    let (_folder, path) = temporary();
+    let store = start(&path);
+    let title = |title: &str, by| Change::Title {
+        title: title.to_owned(),
+        by,
+    };
+    write(
+        &store,
+        "s",
+        vec![create(1), title("first words", TitleBy::Daemon)],
+    )
+    .unwrap();
+    write(&store, "s", vec![title("mine", TitleBy::User)]).unwrap();
+    write(&store, "s", vec![title("other words", TitleBy::Daemon)]).unwrap();
+    let session = store.open("s").await.unwrap().unwrap();
+    assert_eq!(session.title.as_deref(), Some("mine"));
+}
+
+#[tokio::test]
+async fn a_second_process_is_refused_and_the_lock_goes_with_the_first() {
+    let (_folder, path) = temporary();
+    let store = start(&path);
+    let second = Sqlite::start(&path, Sync::Full).unwrap_err();
+    let pid = std::process::id().to_string();
+    let path_text = path.display().to_string();
+    assert_eq!(
+        second,
+        Error::InUse {
+            path: path_text,
+            pid
+        }
+    );
+    store.flush().await.unwrap();
+    drop(store);
+    restart(&path).flush().await.unwrap();
+}
+
+#[test]
+fn a_newer_file_is_refused() {
+    let (_folder, path) = temporary();
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    let newer = Connection::open(&path).unwrap();
+    newer.execute_batch("CREATE TABLE x (y)").unwrap();
+    newer
+        .pragma_update(None, "user_version", SCHEMA + 1)
+        .unwrap();
+    drop(newer);
+    let refused = Sqlite::start(&path, Sync::Full).unwrap_err();
+    assert!(
+        matches!(refused, Error::Newer { found, .. } if found == SCHEMA + 1),
+        "{refused:?}"
+    );
+    assert!(path.exists());
+}
+
+#[tokio::test]
+async fn what_is_no_database_is_moved_away() {
+    let (_folder, path) = temporary();
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    std::fs::write(&path, "not a database, but somebody's notes".repeat(9)).unwrap();
+    let store = start(&path);
+    let moved = store.moved_away().unwrap().to_owned();
+    assert!(
+        std::fs::read_to_string(moved)
+            .unwrap()
+            .starts_with("not a database")
+    );
+    write(&store, "s", vec![create(1)]).unwrap();
+    assert!(store.open("s").await.unwrap().is_some());
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn nobody_else_may_read_it() {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    let (_folder, path) = temporary();
+    let store = start(&path);
+    write(&store, "s", vec![create(1)]).unwrap();
+    let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(path.parent().unwrap()), 0o700);
+    for name in ["outrigger.db", "outrigger.db-wal", "outrigger.db.lock"] {
+        assert_eq!(mode(&path.with_file_name(name)), 0o600, "{name}");
+    }
+}
+
+#[tokio::test]
+async fn what_the_disk_does_not_take_is_written_when_it_does() {
+    let (_folder, path) = temporary();
+    let store = start(&path);
+    write(&store, "s", vec![create(1), said("a", "before", 1)]).unwrap();
+    let (healths, told) = mpsc::channel();
+    store.watch(move |failing| drop(healths.send(failing.is_some())));
+    // Another one holds the file: as good as a disk that is full, and works for root.
+    let other = Connection::open(&path).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let failing = write(&store, "s", vec![said("a", "meanwhile", 2)]);
+    assert!(matches!(failing, Err(Error::Failing(_))), "{failing:?}");
+    assert!(store.failing().is_some());
+    assert!(matches!(store.open("s").await, Err(Error::Failing(_))));
+    other.execute_batch("ROLLBACK").unwrap();
+    write(&store, "s", vec![said("a", "after", 3)]).unwrap();
+    assert_eq!([told.recv().unwrap(), told.recv().unwrap()], [true, false]);
+    let session = store.open("s").await.unwrap().unwrap();
+    assert_eq!(texts(&session, "a"), ["before", "meanwhile", "after"]);
+}
+
+#[tokio::test]
+async fn a_session_that_waits_for_too_much_is_refused_until_it_is_opened_anew() {
+    let (_folder, path) = temporary();
+    let store = start(&path);
+    write(&store, "s", vec![create(1)]).unwrap();
+    let large = "x".repeat(65 * 1024 * 1024);
+    let refused = write(&store, "s", vec![said("a", &large, 1)]);
+    assert!(matches!(refused, Err(Error::Refused(_))), "{refused:?}");
+    let refused = write(&store, "s", vec![said("a", "small", 1)]);
+    assert!(matches!(refused, Err(Error::Refused(_))), "{refused:?}");
+    write(&store, "t", vec![create(1)]).unwrap();
+    store.open("s").await.unwrap();
+    write(&store, "s", vec![said("a", "small", 1)]).unwrap();
+}

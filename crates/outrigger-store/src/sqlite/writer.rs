@@ -1,0 +1,447 @@
+//! The thread that writes.
+
+use std::collections::HashSet;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, mpsc};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use rusqlite::{Connection, ErrorCode};
+use tokio::sync::oneshot;
+
+use super::{OLDEST_SQLITE, SCHEMA, Sync, apply, file};
+use crate::{Change, Done, Error};
+
+/// The most jobs in one transaction.
+const BATCH: usize = 256;
+
+/// The most bytes of changes that wait, those included that the disk does not take: what a thousand sessions say in a
+/// minute. Beyond it a session's changes are refused, and all further ones of that session.
+const MAX_WAITING: usize = 64 * 1024 * 1024;
+
+/// How long to wait before the disk is tried again: from the first of these to the last.
+const RETRY: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(30)];
+
+/// From how many bytes on the log of changes is taken into the file while nothing else is to do, and from how many on at
+/// once.
+const CHECKPOINT: u64 = 4 * 1024 * 1024;
+const CHECKPOINT_NOW: u64 = 64 * 1024 * 1024;
+
+/// How many numbers of events and ids are reserved when a session is opened: none of them was seen by anybody.
+const RESERVED: i64 = 10_000;
+
+pub(super) enum Work {
+    Job(Job),
+    /// Counts the epoch of a session; returns its key.
+    Open(String, oneshot::Sender<Result<Option<i64>, Error>>),
+    Read(Box<dyn FnOnce(&Connection) + Send>),
+    Flush(oneshot::Sender<Result<(), Error>>),
+}
+
+pub(super) struct Job {
+    pub session: String,
+    pub changes: Vec<Change>,
+    pub done: Done,
+}
+
+/// The way to the thread, which ends with the last one.
+pub(super) struct Handle {
+    work: mpsc::Sender<Work>,
+    waiting: Arc<AtomicUsize>,
+    /// Sessions of which changes were refused: what followed would not fit to what is there.
+    refused: Mutex<HashSet<String>>,
+    pub(super) health: Arc<Mutex<HealthState>>,
+}
+
+pub(super) type Health = Box<dyn Fn(Option<&str>) + Send>;
+
+#[derive(Default)]
+pub(super) struct HealthState {
+    pub(super) failing: Option<String>,
+    pub(super) tell: Option<Health>,
+}
+
+impl HealthState {
+    fn set(&mut self, failing: Option<String>) {
+        if self.failing.is_some() != failing.is_some()
+            && let Some(tell) = &self.tell
+        {
+            tell(failing.as_deref());
+        }
+        self.failing = failing;
+    }
+}
+
+impl fmt::Debug for Handle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Handle").finish_non_exhaustive()
+    }
+}
+
+impl Handle {
+    pub(super) fn send(&self, work: Work) {
+        if let Work::Job(job) = &work {
+            let bytes = bytes_of(&job.changes);
+            let mut refused = self.refused.lock();
+            let is_full = self.waiting.load(Ordering::Relaxed) + bytes > MAX_WAITING;
+            if is_full || refused.contains(&job.session) {
+                refused.insert(job.session.clone());
+                drop(refused);
+                let Work::Job(job) = work else {
+                    return;
+                };
+                let problem = "more waits to be written than the store holds";
+                return (job.done)(Err(Error::Refused(problem.to_owned())));
+            }
+            self.waiting.fetch_add(bytes, Ordering::Relaxed);
+        } else if let Work::Open(session, _) = &work {
+            // It is read anew, so what follows fits again.
+            self.refused.lock().remove(session);
+        }
+        if let Err(mpsc::SendError(Work::Job(job))) = self.work.send(work) {
+            (job.done)(Err(Error::Closed));
+        }
+    }
+}
+
+fn bytes_of(changes: &[Change]) -> usize {
+    let bytes = changes.iter().map(|change| match change {
+        Change::Message { message, .. } => {
+            let attachments = message.body.attachments.iter();
+            let attached: usize = attachments.map(|it| it.bytes.len()).sum();
+            message.body.text.len() + message.body.words.len() + attached
+        }
+        Change::Call(call) => call.record.len() + call.result.as_ref().map_or(0, String::len),
+        Change::Queued(queued) => queued.send.len(),
+        _ => 0,
+    });
+    bytes.sum::<usize>() + 256
+}
+
+/// Starts the thread, which opens the file first.
+pub(super) fn start(
+    path: &Path,
+    sync: Sync,
+    exclusive: bool,
+    lock: Arc<file::Lock>,
+) -> Result<Handle, Error> {
+    let (send, work) = mpsc::channel();
+    let waiting = Arc::<AtomicUsize>::default();
+    let health = Arc::<Mutex<HealthState>>::default();
+    let mut writer = Writer {
+        path: path.to_owned(),
+        sync,
+        exclusive,
+        connection: None,
+        backlog: Vec::new(),
+        waiting: Arc::clone(&waiting),
+        health: Arc::clone(&health),
+        retry: RETRY[0],
+        _lock: lock,
+    };
+    let thread = std::thread::Builder::new().name("store".to_owned());
+    let started = thread.spawn(move || writer.run(&work));
+    started.map_err(|problem| Error::Open {
+        path: path.display().to_string(),
+        problem: problem.to_string(),
+    })?;
+    Ok(Handle {
+        work: send,
+        waiting,
+        refused: Mutex::default(),
+        health,
+    })
+}
+
+struct Writer {
+    path: PathBuf,
+    sync: Sync,
+    exclusive: bool,
+    connection: Option<Connection>,
+    /// What the disk has not taken; whoever gave it was told so.
+    backlog: Vec<Waiting>,
+    waiting: Arc<AtomicUsize>,
+    health: Arc<Mutex<HealthState>>,
+    retry: Duration,
+    _lock: Arc<file::Lock>,
+}
+
+/// A job that waits; `done` is gone once it was told that it fails.
+struct Waiting {
+    session: String,
+    changes: Vec<Change>,
+    done: Option<Done>,
+}
+
+impl Writer {
+    fn run(&mut self, work: &mpsc::Receiver<Work>) {
+        if let Err(problem) = self.connect() {
+            self.fails(&problem);
+        }
+        loop {
+            let first = match self.backlog.is_empty() {
+                true => work.recv().ok(),
+                false => match work.recv_timeout(self.retry) {
+                    Ok(work) => Some(work),
+                    Err(mpsc::RecvTimeoutError::Timeout) => {
+                        self.commit();
+                        continue;
+                    }
+                    Err(mpsc::RecvTimeoutError::Disconnected) => None,
+                },
+            };
+            let Some(mut next) = first else {
+                break;
+            };
+            // All that waits, up to what asks for an answer of its own.
+            let other = loop {
+                match next {
+                    Work::Job(Job {
+                        session,
+                        changes,
+                        done,
+                    }) => self.backlog.push(Waiting {
+                        session,
+                        changes,
+                        done: Some(done),
+                    }),
+                    other => break Some(other),
+                }
+                if self.backlog.len() >= BATCH {
+                    break None;
+                }
+                match work.try_recv() {
+                    Ok(more) => next = more,
+                    Err(_) => break None,
+                }
+            };
+            self.commit();
+            match other {
+                Some(Work::Open(session, reply)) => drop(reply.send(self.open(&session))),
+                Some(Work::Read(read)) => {
+                    if let Some(connection) = &self.connection {
+                        read(connection);
+                    }
+                }
+                Some(Work::Flush(reply)) => drop(reply.send(self.is_well())),
+                Some(Work::Job(_)) | None => {}
+            }
+            self.checkpoint();
+        }
+        self.commit();
+        if let Some(connection) = self.connection.take() {
+            connection
+                .execute_batch("PRAGMA wal_checkpoint(TRUNCATE)")
+                .ok();
+        }
+    }
+
+    fn is_well(&self) -> Result<(), Error> {
+        match &self.health.lock().failing {
+            Some(problem) => Err(Error::Failing(problem.clone())),
+            None => Ok(()),
+        }
+    }
+
+    /// Writes all that waits in one transaction, and tells everybody.
+    fn commit(&mut self) {
+        if self.backlog.is_empty() {
+            return;
+        }
+        if self.connection.is_none()
+            && let Err(problem) = self.connect()
+        {
+            return self.fails(&problem);
+        }
+        let Some(connection) = &mut self.connection else {
+            return;
+        };
+        match write(connection, &self.backlog) {
+            Ok(refused) => {
+                self.retry = RETRY[0];
+                self.health.lock().set(None);
+                for (index, job) in self.backlog.drain(..).enumerate() {
+                    let bytes = bytes_of(&job.changes);
+                    self.waiting.fetch_sub(bytes, Ordering::Relaxed);
+                    let problem = refused.iter().find(|(at, _)| *at == index);
+                    let result = match problem {
+                        None => Ok(()),
+                        Some((_, problem)) => {
+                            // A constraint says that this program erred.
+                            tracing::error!(
+                                session_id = job.session,
+                                problem,
+                                "changes are not kept"
+                            );
+                            Err(Error::Refused(problem.clone()))
+                        }
+                    };
+                    if let Some(done) = job.done {
+                        done(result);
+                    }
+                }
+            }
+            Err(error) => {
+                let problem = error.to_string();
+                // A connection whose disk failed is opened anew.
+                self.connection = None;
+                self.fails(&problem);
+            }
+        }
+    }
+
+    /// Tells everybody who waits that it is not safe, and tries again later.
+    fn fails(&mut self, problem: &str) {
+        self.retry = (self.retry * 2).min(RETRY[1]);
+        self.health.lock().set(Some(problem.to_owned()));
+        for job in &mut self.backlog {
+            if let Some(done) = job.done.take() {
+                done(Err(Error::Failing(problem.to_owned())));
+            }
+        }
+    }
+
+    fn open(&mut self, session: &str) -> Result<Option<i64>, Error> {
+        self.is_well()?;
+        let failing = |error: rusqlite::Error| Error::Failing(error.to_string());
+        let Some(connection) = &mut self.connection else {
+            return Err(Error::Failing("it is not open".to_owned()));
+        };
+        let count = connection.prepare_cached(
+            "UPDATE session SET epoch = epoch + 1, seq = seq + ?2, ids = ids + ?2 WHERE id = ?1 RETURNING key",
+        );
+        let mut count = count.map_err(failing)?;
+        let mut rows = count.query((session, RESERVED)).map_err(failing)?;
+        let key = match rows.next().map_err(failing)? {
+            Some(row) => Some(row.get(0).map_err(failing)?),
+            None => None,
+        };
+        // The statement is done, and so its transaction, when it says that there is no further row.
+        if key.is_some() {
+            rows.next().map_err(failing)?;
+        }
+        Ok(key)
+    }
+
+    fn connect(&mut self) -> Result<(), String> {
+        let connection = connect(&self.path, self.sync, self.exclusive);
+        match connection {
+            Ok(connection) => {
+                self.connection = Some(connection);
+                self.health.lock().set(None);
+                Ok(())
+            }
+            Err(error) => Err(error.to_string()),
+        }
+    }
+
+    /// Takes the log of changes into the file, where it is long and nothing waits.
+    fn checkpoint(&mut self) {
+        let log = std::fs::metadata(file::with(&self.path, "-wal"));
+        let bytes = log.map_or(0, |it| it.len());
+        if bytes < CHECKPOINT {
+            return;
+        }
+        let how = match bytes > CHECKPOINT_NOW {
+            true => "PRAGMA wal_checkpoint(TRUNCATE)",
+            false if self.waiting.load(Ordering::Relaxed) > 0 => return,
+            false => "PRAGMA wal_checkpoint(RESTART)",
+        };
+        if let Some(connection) = &self.connection
+            && let Err(error) = connection.query_row(how, [], |_| Ok(()))
+        {
+            tracing::debug!(%error, "the log of changes stays");
+        }
+    }
+}
+
+/// Opens the file and brings its schema up to date.
+fn connect(path: &Path, sync: Sync, exclusive: bool) -> rusqlite::Result<Connection> {
+    let found = rusqlite::version_number();
+    if found < OLDEST_SQLITE {
+        let problem =
+            format!("SQLite {found} may lose what was committed; {OLDEST_SQLITE} is needed");
+        return Err(rusqlite::Error::InvalidParameterName(problem));
+    }
+    let mut connection = Connection::open(path)?;
+    connection.set_prepared_statement_cache_capacity(64);
+    connection.busy_timeout(Duration::from_secs(1))?;
+    let journal = match exclusive {
+        true => "PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = DELETE;",
+        false => "PRAGMA journal_mode = WAL;",
+    };
+    let sync = match sync {
+        Sync::Full => "FULL",
+        Sync::Normal => "NORMAL",
+    };
+    connection.execute_batch(&format!(
+        "PRAGMA auto_vacuum = INCREMENTAL; {journal} PRAGMA synchronous = {sync}; PRAGMA foreign_keys = ON; \
+         PRAGMA temp_store = MEMORY; PRAGMA wal_autocheckpoint = 0; PRAGMA journal_size_limit = 67108864; \
+         PRAGMA cache_size = -8192; PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON; PRAGMA secure_delete = ON; \
+         CREATE TEMP TABLE gone (body INTEGER PRIMARY KEY); CREATE TEMP TABLE loose (attachment INTEGER PRIMARY KEY);"
+    ))?;
+    migrate(&mut connection)?;
+    Ok(connection)
+}
+
+/// Brings the schema up to date, one step in one transaction.
+fn migrate(connection: &mut Connection) -> rusqlite::Result<()> {
+    const STEPS: [&str; SCHEMA as usize] = [include_str!("1.sql")];
+    let at: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0))?;
+    let done = usize::try_from(at).unwrap_or(0);
+    for (version, step) in (1_i64..).zip(STEPS).skip(done) {
+        let transaction =
+            connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
+        transaction.execute_batch(step)?;
+        transaction.pragma_update(None, "user_version", version)?;
+        transaction.commit()?;
+    }
+    if done < STEPS.len() {
+        // The next one to look reads the number from the file alone.
+        connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;
+    }
+    Ok(())
+}
+
+/// Writes jobs in one transaction. Returns those that were refused, by their place; an error says that nothing was
+/// written.
+fn write(connection: &mut Connection, jobs: &[Waiting]) -> rusqlite::Result<Vec<(usize, String)>> {
+    let behavior = rusqlite::TransactionBehavior::Immediate;
+    let mut transaction = connection.transaction_with_behavior(behavior)?;
+    let mut refused = Vec::new();
+    for (index, job) in jobs.iter().enumerate() {
+        let savepoint = transaction.savepoint()?;
+        match apply::all(&savepoint, &job.session, &job.changes) {
+            Ok(()) => savepoint.commit()?,
+            Err(error) if is_of_the_disk(&error) => return Err(error),
+            Err(error) => {
+                drop(savepoint);
+                refused.push((index, error.to_string()));
+            }
+        }
+    }
+    transaction.commit()?;
+    Ok(refused)
+}
+
+/// Returns whether trying again may help.
+fn is_of_the_disk(error: &rusqlite::Error) -> bool {
+    let code = error.sqlite_error_code();
+    code.is_some_and(|code| {
+        matches!(
+            code,
+            ErrorCode::DiskFull
+                | ErrorCode::SystemIoFailure
+                | ErrorCode::ReadOnly
+                | ErrorCode::CannotOpen
+                | ErrorCode::DatabaseBusy
+                | ErrorCode::DatabaseLocked
+                | ErrorCode::DatabaseCorrupt
+                | ErrorCode::NotADatabase
+                | ErrorCode::PermissionDenied
+                | ErrorCode::OutOfMemory
+        )
+    })
+}
