@@ -48,7 +48,9 @@ impl Surroundings<'_> {
 
     fn files(&self) -> String {
         let others = match self.mode {
-            Mode::Full => "Other files of the user are not there.",
+            Mode::Full => {
+                "Secrets in it (.env, keys, credentials) look empty. Other files of the user are not there."
+            }
             Mode::Fallback => "Other files of the user cannot be reached.",
             Mode::Limits | Mode::None => {
                 "Nothing keeps a command from other files of the user: leave those alone."

@@ -68,7 +68,8 @@ pub(super) fn build(policy: &Policy, opened: &Opened) -> Result<(), SetupError> 
     let shared = shared::keep(policy)?;
     enter_new_root().during(Step::Mounts, "entering the new root")?;
     make_private(policy)?;
-    let masks = masks::Masks::prepare().during(Step::Mounts, "preparing what hides files")?;
+    let masks = masks::Masks::prepare(policy.command.git)
+        .during(Step::Mounts, "preparing what hides files")?;
     for (path, what) in &kept {
         put_back(path, what).during(Step::Mounts, path.display())?;
     }

@@ -1,5 +1,7 @@
-//! Files that are hidden although they lie where the command may read: something without any access right is mounted over
-//! each of them. "Permission denied" says more than an empty file would.
+//! Files that are hidden although they lie where the command may read: something empty is mounted over each of them.
+//!
+//! It can be read: development servers and test runners read each `.env` and walk through each folder that they find,
+//! and end where they may not. What writes to repositories may not read it, for it would record that the file is empty.
 
 use std::fs::{self, File, Permissions};
 use std::io;
@@ -10,6 +12,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{FileType, Mode as FileMode, OFlags, ResolveFlags};
 
 use super::{During, SetupError, clone_opened, cover_opened, file_type, open};
+use crate::command::GitAccess;
 use crate::helper::raw;
 use crate::layers::Step;
 use crate::policy::Policy;
@@ -25,11 +28,15 @@ pub(super) struct Masks {
 
 impl Masks {
     /// Makes the two in the new root, which is closed to the command later.
-    pub(super) fn prepare() -> io::Result<Self> {
+    pub(super) fn prepare(git: GitAccess) -> io::Result<Self> {
         File::create(HIDING_FILE)?;
         fs::create_dir(HIDING_DIRECTORY)?;
-        for path in [HIDING_FILE, HIDING_DIRECTORY] {
-            fs::set_permissions(path, Permissions::from_mode(0o000))?;
+        let (file, directory) = match git {
+            GitAccess::ReadOnly | GitAccess::ExistingReadOnly => (0o444, 0o555),
+            GitAccess::Write | GitAccess::Create | GitAccess::Nested => (0o000, 0o000),
+        };
+        for (path, rights) in [(HIDING_FILE, file), (HIDING_DIRECTORY, directory)] {
+            fs::set_permissions(path, Permissions::from_mode(rights))?;
         }
         Ok(Self {
             file: open(HIDING_FILE)?,
