@@ -41,8 +41,8 @@ pub use self::named_value::NamedValue;
 pub use self::origin::Origin;
 pub use self::sections::{
     ApprovalConfig, AskSearch, AuditConfig, BashConfig, BashLimits, ChatConfig, ExposePolicy,
-    FileReadConfig, GitPolicy, LogConfig, SandboxPolicy, ServerConfig, SessionConfig, Unattended,
-    WebSearchConfig,
+    FileReadConfig, GitPolicy, LogConfig, SandboxPolicy, ServerConfig, SessionConfig, StoreSync,
+    Unattended, WebSearchConfig,
 };
 pub use self::settings::schema;
 pub use self::show::{Shown, json, text};
@@ -80,6 +80,8 @@ pub struct Config {
     pub log: LogConfig,
     /// The audit log; `None` for no audit log.
     pub audit: Option<AuditConfig>,
+    /// Where sessions are kept; `None` where they are not.
+    pub store: Option<StoreConfig>,
     /// How long running exchanges may take to end at shutdown.
     pub shutdown_grace: Duration,
     /// Secrets in the daemon's own environment, whether they are used or something else outranks them.
@@ -125,6 +127,17 @@ impl Config {
             .chain(self.environment_secrets.iter().cloned())
             .collect()
     }
+}
+
+/// Where sessions are kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoreConfig {
+    /// The file.
+    pub path: PathBuf,
+    /// How sure it is that what was acknowledged is kept.
+    pub sync: StoreSync,
+    /// Whether the operator named the file; else it is the one that every daemon of the user would have.
+    pub is_named: bool,
 }
 
 /// The folders that models work in.

@@ -171,11 +171,11 @@ impl Attached {
     }
 
     async fn resume(
-        sessions: &Sessions,
+        sessions: &Arc<Sessions>,
         resume: &Resume,
         reply_to: Option<&RequestId>,
     ) -> Option<Self> {
-        let session = sessions.find(&resume.session_id)?;
+        let session = sessions.open(&resume.session_id).await?;
         let attachment = session.attach().await?;
         let stamp = Stamp {
             timestamp: Timestamp::now(),

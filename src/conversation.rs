@@ -22,12 +22,12 @@ use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
 use crate::exchange::calls::settle_open;
-use crate::exchange::context::{Context, Setup};
+use crate::exchange::context::{Context, Setup, Steer};
 use crate::exchange::history::{Full, Repairs, bytes_of_parts};
 use crate::exchange::questions::Action;
 use crate::exchange::transcript::Transcript;
 use crate::exchange::{self, Ended, failure};
-use crate::message::{Message, MessageId, Notice, Part, Severity, ToolId};
+use crate::message::{Message, MessageId, Notice, Severity, ToolId};
 use crate::protocol::answer::Sent;
 use crate::protocol::command::WhenBusy;
 use crate::protocol::content::WireMessage;
@@ -78,6 +78,19 @@ pub(crate) struct SendRequest {
     /// The request to answer; `None` for no answer.
     pub reply_to: Option<RequestId>,
     pub admission: SharedAdmission,
+    /// What is kept of it while it waits.
+    pub kept: KeptSend,
+}
+
+/// A send as it is kept.
+#[derive(Debug, Default)]
+pub(crate) struct KeptSend {
+    /// All that it says, as JSON.
+    pub json: String,
+    /// By what it is known when it comes again under the same id.
+    pub digest: Vec<u8>,
+    /// Whether it waited when the daemon ended, and waits on until the user says something.
+    pub is_restored: bool,
 }
 
 /// What became of a `chat:send`, shared by the conversation that decides it and the session that remembers it, so that
@@ -106,16 +119,20 @@ pub(crate) async fn run(
     predecessor_gone: CancellationToken,
 ) {
     let _counted = metrics::CONVERSATIONS.enter();
-    converse(inbox, &context, cancel, predecessor_gone).await;
+    let forgets = converse(inbox, &context, cancel, predecessor_gone).await;
     context.conversation.background.end().await;
+    if forgets {
+        context.session.journal.forget(&context.conversation.id);
+    }
 }
 
+/// Returns whether the client closed it, so that nothing of it is kept.
 async fn converse(
     inbox: mpsc::Receiver<Command>,
     context: &Context,
     cancel: CancellationToken,
     predecessor_gone: CancellationToken,
-) {
+) -> bool {
     let mut mailbox = Mailbox {
         inbox,
         state: ActorState::default(),
@@ -128,13 +145,18 @@ async fn converse(
     // A send that is taken is placed in the state; the next round runs it.
     loop {
         if cancel.is_cancelled() {
-            return mailbox.state.drop_waiting(context);
+            if mailbox.state.is_held {
+                // It waits on in the store.
+                mailbox.state.queue.clear();
+            }
+            mailbox.state.drop_waiting(context);
+            return mailbox.state.forgets;
         }
         if let Some(send) = mailbox.state.next_send() {
             run_exchange(mailbox, context, send).await;
             emit_state(context, None, StateName::Idle);
         } else if mailbox.state.closed || !mailbox.take_next(context).await {
-            return;
+            return mailbox.state.forgets;
         }
     }
 }
@@ -203,6 +225,7 @@ async fn run_exchange(mailbox: &mut Mailbox, context: &Context, send: QueuedSend
         mut setup,
         history,
         steered: steered_before,
+        waited,
         counted,
     } = send;
     drop(counted);
@@ -239,7 +262,13 @@ async fn run_exchange(mailbox: &mut Mailbox, context: &Context, send: QueuedSend
     let mut transcript = Transcript::new(context, &setup.message_id);
     let begun = span.in_scope(|| {
         let transcript = &mut transcript;
-        begin(transcript, context, &setup, history, &steered_before)
+        begin(
+            transcript,
+            context,
+            &setup,
+            history,
+            (&steered_before, &waited),
+        )
     });
     let mut ended = match begun.and(model_found) {
         Ok(()) => {
@@ -265,11 +294,11 @@ async fn run_exchange(mailbox: &mut Mailbox, context: &Context, send: QueuedSend
         }
     }
     let mut remaining = Vec::new();
-    while let Ok(content) = steered.try_recv() {
+    while let Ok(said) = steered.try_recv() {
         match cause {
             // Its client was promised that it is part of this exchange, which was cancelled.
-            Some(_) => transcript.record_steered(content),
-            None => remaining.push(content),
+            Some(_) => transcript.record_steered(said),
+            None => remaining.push(said),
         }
     }
     span.in_scope(|| transcript.end(ended, Some(began.elapsed())));
@@ -352,24 +381,31 @@ fn begin(
     context: &Context,
     setup: &Setup,
     history: Option<Vec<WireMessage>>,
-    steered: &[Vec<Part>],
+    (steered, waited): (&[Steer], &[MessageId]),
 ) -> Result<(), Box<Ended>> {
-    let replaced = history.map_or(Ok(()), |history| replace_history(context, history));
+    let replaced = history.map_or(Ok(()), |history| {
+        replace_history(context, &setup.message_id, history)
+    });
     let remembered = &context.conversation.history;
     let has_room = replaced.and_then(|()| remembered.room_for(bytes_of_parts(&setup.content)));
     transcript.begin(setup, steered);
     has_room.map_err(|full| {
+        context.session.journal.dropped(waited);
         let error = failure::history_full(full, setup);
         Box::new(Ended::before_turns(StopReason::Error, Some(error)))
     })?;
-    transcript.record(Message::User(setup.content.clone()));
+    transcript.record_said(setup.content.clone(), waited);
     Ok(())
 }
 
-fn replace_history(context: &Context, history: Vec<WireMessage>) -> Result<(), Full> {
+fn replace_history(
+    context: &Context,
+    exchange: &MessageId,
+    history: Vec<WireMessage>,
+) -> Result<(), Full> {
     let messages = history.into_iter().map(Message::from).collect();
     let conversation = &context.conversation;
-    let repairs = conversation.history.replace(messages)?;
+    let repairs = conversation.history.replace(exchange, messages)?;
     *conversation.context_tokens.lock() = None;
     if repairs != Repairs::default() {
         context.events().emit(Event::SessionNotice(Notice {
@@ -388,7 +424,8 @@ fn replace_history(context: &Context, history: Vec<WireMessage>) -> Result<(), F
 fn drop_next(context: &Context, send: QueuedSend) {
     let mut transcript = Transcript::new(context, &send.setup.message_id);
     let (setup, history) = (&send.setup, send.history);
-    let begun = begin(&mut transcript, context, setup, history, &send.steered);
+    let said = (send.steered.as_slice(), send.waited.as_slice());
+    let begun = begin(&mut transcript, context, setup, history, said);
     let cancelled = Ended::before_turns(StopReason::Cancelled, None);
     let ended = begun.map_or_else(|full| *full, |()| cancelled);
     transcript.end(ended, None);
@@ -396,6 +433,7 @@ fn drop_next(context: &Context, send: QueuedSend) {
 
 /// Ends a send that was dropped from the queue.
 fn drop_queued(context: &Context, send: &QueuedSend) {
+    context.session.journal.dropped(&send.waited);
     let transcript = Transcript::new(context, &send.setup.message_id);
     transcript.end(Ended::before_turns(StopReason::Cancelled, None), None);
 }

@@ -17,12 +17,13 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::audit::Audit;
-use crate::config::{AuditConfig, Config, SandboxPolicy};
+use crate::config::{AuditConfig, Config, SandboxPolicy, StoreConfig, StoreSync};
 use crate::exchange::context::Services;
 use crate::exchange::history::Room;
 use crate::http::Clients;
 use crate::lifecycle::{self, Ending, Signals};
 use crate::mcp::{self, Mcp};
+use crate::message::Severity;
 use crate::notices::Notices;
 use crate::process;
 use crate::protocol::{event, word};
@@ -34,6 +35,7 @@ use crate::sandbox::{self, HeldBy, Limits, Mode, Sandbox};
 use crate::server::auth::Gate;
 use crate::server::{self, Shared};
 use crate::session::{self, Daemon, Sessions};
+use crate::store::{self, Sqlite, Store as _};
 use crate::telemetry::Redactor;
 use crate::tool::exec::Exec;
 use crate::tool::workspace::{Common, Workspaces};
@@ -81,13 +83,14 @@ pub async fn run(config: Config, options: Options) -> Result<(), Fatal> {
         warn_of_unwritable(roots);
     }
     let audit = audit(config.audit.as_ref(), roots.as_deref().ok())?;
+    let store = store(config.store.as_ref(), roots.as_deref().ok())?;
     let daemon = build(
         config,
         &options,
         roots.clone(),
         address.port(),
         &token,
-        audit.clone(),
+        (audit.clone(), store),
     );
     // Beside the way to ready: it takes longer than the rest, and the first session waits for it.
     let probing = daemon.sandbox.clone();
@@ -171,6 +174,67 @@ fn audit(config: Option<&AuditConfig>, roots: Option<&Roots>) -> Result<Audit, F
             hint,
         )
     })
+}
+
+/// Takes the file that sessions are kept in. Where another daemon has the one that all of the user's have by default,
+/// this one keeps nothing, and says so.
+fn store(config: Option<&StoreConfig>, roots: Option<&Roots>) -> Result<Option<Sqlite>, Fatal> {
+    let Some(config) = config else {
+        return Ok(None);
+    };
+    let real = real_path(&config.path);
+    let holds = |roots: &Roots| {
+        let names = [RootName::Project, RootName::Central];
+        names.iter().any(|root| real.starts_with(roots.path(*root)))
+    };
+    if roots.is_some_and(holds) {
+        return Err(Fatal::configuration(
+            format!(
+                "the store of sessions {} would be where tools can change it",
+                config.path.display()
+            ),
+            "set store.path to a file outside the project and its central storage",
+        ));
+    }
+    let sync = match config.sync {
+        StoreSync::Full => store::Sync::Full,
+        StoreSync::Normal => store::Sync::Normal,
+    };
+    match Sqlite::start(&config.path, sync) {
+        Ok(store) => Ok(Some(store)),
+        Err(problem) if config.is_named => Err(Fatal::store(&problem)),
+        Err(problem @ store::Error::Newer { .. }) => Err(Fatal::store(&problem)),
+        Err(problem) => {
+            tracing::warn!(%problem, "sessions are not kept");
+            Ok(None)
+        }
+    }
+}
+
+/// Tells all sessions when what they say is not safe, and when it is again.
+fn watch(store: &Sqlite, notices: &Notices) {
+    let path = store.path().display().to_string();
+    if let Some(moved) = store.moved_away() {
+        tracing::error!(
+            "{path} was no database; it is {} now, and sessions begin anew",
+            moved.display()
+        );
+    }
+    let notices = notices.clone();
+    store.watch(move |failing| match failing {
+        Some(problem) => notices.send(
+            Severity::Error,
+            "store_failed",
+            format!(
+                "what is said from now on is not safe: {path} does not take it ({problem}). It goes on in memory and is written as soon as that works again; it is lost if the daemon ends before that"
+            ),
+        ),
+        None => notices.send(
+            Severity::Info,
+            "store_healed",
+            format!("{path} has all that was said"),
+        ),
+    });
 }
 
 async fn bind(address: SocketAddr, has_token: bool) -> Result<(TcpListener, SocketAddr), Fatal> {
@@ -280,7 +344,7 @@ fn build(
     roots: Result<Arc<Roots>, String>,
     port: u16,
     token: &SecretString,
-    audit: Audit,
+    (audit, store): (Audit, Option<Sqlite>),
 ) -> Arc<Daemon> {
     let bash = &config.tools.bash;
     let settings = sandbox::Settings {
@@ -315,6 +379,9 @@ fn build(
     let limits = config.tools.bash.limits.of_commands();
     let is_online = config.tools.bash.is_online();
     let notices = Notices::default();
+    if let Some(store) = &store {
+        watch(store, &notices);
+    }
     let common = Common {
         tools: config.tools.clone(),
         projects: config.project.clone(),
@@ -348,6 +415,7 @@ fn build(
     Arc::new(Daemon {
         mcp: Mcp::new(servers, tasks.clone()),
         notices,
+        store,
         workspaces,
         services: Services {
             config: Arc::new(config),
@@ -468,6 +536,15 @@ async fn drain(daemon: &Daemon, why: Ending, close: &CancellationToken) {
     close.cancel();
     daemon.tasks.close();
     end_soon(&daemon.tasks, "tasks").await;
+    // All that the sessions had to say is said.
+    if let Some(store) = &daemon.store
+        && !matches!(
+            tokio::time::timeout(LAST_MOMENTS, store.flush()).await,
+            Ok(Ok(()))
+        )
+    {
+        tracing::error!("not all that was said is in the store");
+    }
     // Theirs were the last.
     let removed = daemon.pods_removed.clone();
     if tokio::time::timeout(LAST_MOMENTS, removed).await.is_err() {

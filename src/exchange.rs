@@ -36,7 +36,7 @@ use crate::tool::Metadata;
 
 use crate::runtime::Stopwatch;
 use accumulator::Fault;
-use context::{Context, Setup};
+use context::{Context, Setup, Steer};
 use ledger::{Ledger, Spent};
 use transcript::Transcript;
 use turn::ToolOffer;
@@ -84,7 +84,7 @@ struct Exchange<'a> {
     context: &'a Context,
     transcript: &'a mut Transcript,
     /// Messages of the user for the next turn boundary.
-    steered: &'a mut mpsc::Receiver<Vec<Part>>,
+    steered: &'a mut mpsc::Receiver<Steer>,
     /// The time limit, which stands still while the user is asked.
     stopwatch: &'a Stopwatch,
     cancel: &'a CancellationToken,
@@ -119,7 +119,7 @@ pub(crate) async fn run(
     setup: &Setup,
     context: &Context,
     transcript: &mut Transcript,
-    steered: &mut mpsc::Receiver<Vec<Part>>,
+    steered: &mut mpsc::Receiver<Steer>,
     stopwatch: &Stopwatch,
     cancel: &CancellationToken,
 ) -> Ended {
@@ -252,10 +252,10 @@ impl Exchange<'_> {
     /// Adds what the user said meanwhile; returns whether there was something.
     fn take_steered(&mut self) -> bool {
         let mut any = false;
-        while let Ok(content) = self.steered.try_recv() {
+        while let Ok(said) = self.steered.try_recv() {
             any = true;
-            self.ledger.gauge.said(&content);
-            self.transcript.record_steered(content);
+            self.ledger.gauge.said(&said.content);
+            self.transcript.record_steered(said);
         }
         any
     }

@@ -45,6 +45,7 @@ pub mod session;
 pub mod message;
 pub mod notices;
 pub mod protocol;
+pub mod store;
 
 pub use outrigger_shell as classifier;
 pub mod permission;

@@ -29,7 +29,7 @@ pub const EXPOSED_PORTS: &str = "exposed_ports";
 
 /// What this daemon offers beyond the first release of the contract, as in `session:ready`: an older daemon lacks the
 /// field, and a client asks for nothing that is not in it.
-pub const FEATURES: [&str; 7] = [
+pub const FEATURES: [&str; 8] = [
     // `onViolation` of `session:ready`, workflows and `session:configure-result`.
     "on_violation",
     // `inputRequests` of `session:configure`, `chat:tool-input` and its events.
@@ -43,6 +43,8 @@ pub const FEATURES: [&str; 7] = [
     // `background` of `bash`, `tool:background`, `background` of `session:state-result` and of execution records.
     "background_commands",
     EXPOSED_PORTS,
+    // `persistent` and `epoch` of `session:ready`, the code `interrupted`.
+    "persistent_sessions",
 ];
 
 /// The WebSocket subprotocol offered back to a client that asks for it.

@@ -142,6 +142,16 @@ impl Fatal {
         Self::new("port_in_use", message, hint, exit::PORT_IN_USE)
     }
 
+    /// Sessions cannot be kept where they are to be.
+    pub fn store(problem: &crate::store::Error) -> Self {
+        let hint = "set store.path to another file, or store.enabled = false";
+        let code = match problem {
+            crate::store::Error::InUse { .. } => "state_in_use",
+            _ => "store",
+        };
+        Self::new(code, problem.to_string(), hint, exit::PORT_IN_USE)
+    }
+
     /// Something failed.
     pub fn failed(message: impl Into<String>) -> Self {
         let hint = "see the log on stderr";

@@ -15,6 +15,7 @@ mod projects;
 mod providers;
 mod requests;
 pub(crate) mod resolve;
+mod restore;
 mod sends;
 mod sessions;
 
@@ -32,15 +33,20 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use tracing::Instrument as _;
 
 use crate::conversation;
-use crate::exchange::context::{Context, ConversationContext, Origin, Services, SessionContext};
+use crate::exchange::context::{
+    Context, ConversationContext, Ids, Origin, Services, SessionContext,
+};
+use crate::exchange::executions::Executions;
+use crate::exchange::history::History;
 use crate::exchange::questions::Remembered;
 use crate::exchange::transcript::Events;
 use crate::message::{ConversationId, SessionId};
-use crate::protocol::command::Layer;
 use crate::protocol::envelope::Timestamp;
 use crate::protocol::event::{Event, Ready};
 use crate::protocol::{Request, RequestId};
 use crate::runtime::sleep_until;
+use crate::store::Journal;
+use crate::store::restored::Restored;
 use crate::telemetry::metrics;
 use crate::tool::locks::Away;
 use crate::tool::workspace::Workspace;
@@ -140,14 +146,18 @@ impl Handle {
 #[derive(Debug)]
 pub(crate) struct Feed {
     log: Mutex<Log>,
-    grown: Notify,
+    /// Told when there is more to read: an event, or that one is safe.
+    grown: Arc<Notify>,
+    journal: Journal,
 }
 
 impl Feed {
-    pub(crate) fn new(bound: usize, layers: Vec<Layer>) -> Self {
+    /// Returns the feed of a log; `grown` is told, too, when more of what is in the journal is safe.
+    pub(crate) fn new(log: Log, journal: Journal, grown: Arc<Notify>) -> Self {
         Self {
-            log: Mutex::new(Log::new(bound, layers)),
-            grown: Notify::new(),
+            log: Mutex::new(log),
+            grown,
+            journal,
         }
     }
 
@@ -158,7 +168,7 @@ impl Feed {
 
     /// Copies frames after `after` to `out`; see [`Log::read`].
     pub(crate) fn read(&self, after: u64, most: usize, out: &mut Vec<Utf8Bytes>) -> ReadResult {
-        self.log().read(after, most, out)
+        self.log().read(after, most, self.journal.safe(), out)
     }
 
     /// Waits for what is appended after this call, whether or not the wait has begun by then.
@@ -176,7 +186,16 @@ impl Feed {
 
     /// Changes the log in a way that appends to it.
     fn grow<T>(&self, change: impl FnOnce(&mut Log) -> T) -> T {
-        let changed = change(&mut self.log());
+        let mut log = self.log();
+        let changed = change(&mut log);
+        if self.journal.is_on() {
+            for (seq, end) in log.new_ends() {
+                self.journal.ended(seq, &end);
+            }
+            self.journal.use_seq(log.last());
+            log.hold(self.journal.given(), self.journal.safe());
+        }
+        drop(log);
         self.grown.notify_waiters();
         changed
     }
@@ -231,16 +250,23 @@ impl Session {
         feed: Arc<Feed>,
         inbox: mpsc::Receiver<Message>,
         spare: Arc<AtomicBool>,
+        restored: Option<&mut Restored>,
     ) -> Self {
         let sink = Arc::clone(&feed);
+        let journal = feed.journal.clone();
+        let (ids, records) = match restored {
+            Some(restored) => (restored.ids, std::mem::take(&mut restored.records)),
+            None => (0, Vec::new()),
+        };
         Self {
             defaults: Defaults::new(&daemon.services.config),
             shared: SessionContext {
                 id: ready.session_id.clone(),
                 workspace,
                 events: Events::new(move |event, reply_to| sink.append(event, reply_to)),
-                executions: Arc::default(),
-                ids: Arc::default(),
+                executions: Arc::new(Executions::restored(records, journal.clone())),
+                ids: Arc::new(Ids::after(ids, journal.clone())),
+                journal,
                 quota: Arc::default(),
                 questions: Arc::default(),
                 totals: Arc::default(),
@@ -268,12 +294,15 @@ impl Session {
         }
     }
 
-    async fn run(mut self) {
+    async fn run(mut self, restored: Option<Restored>) {
         let _counted = metrics::SESSIONS.enter();
         // Also where this task panics: what runs in its conversations ends with it.
         let ends = self.cancel.clone().drop_guard();
         self.ends_at = Instant::now().checked_add(FIRST_SOCKET);
         let mut notices = self.daemon.notices.subscribe();
+        if let Some(restored) = restored {
+            self.restore(restored).await;
+        }
         loop {
             let ends_at = self.ends_at;
             let disconnected = self
@@ -398,6 +427,22 @@ impl Session {
         {
             return handle.inbox.clone();
         }
+        let history = self.new_history(id);
+        self.begin_conversation(id, origin, history)
+    }
+
+    /// Returns the history of a conversation that begins.
+    fn new_history(&self, id: &ConversationId) -> History {
+        let (room, journal) = (&self.services.room, &self.shared.journal);
+        History::new(room.clone(), journal.clone(), id.clone())
+    }
+
+    fn begin_conversation(
+        &mut self,
+        id: &ConversationId,
+        origin: Origin,
+        history: History,
+    ) -> mpsc::Sender<conversation::Command> {
         self.spare.store(false, Ordering::Relaxed);
         let (inbox, commands) = mpsc::channel(conversation::INBOX);
         let context = Context {
@@ -406,7 +451,7 @@ impl Session {
             conversation: ConversationContext::new(
                 id.clone(),
                 origin,
-                self.services.room.clone(),
+                history,
                 self.remembered.for_conversation(),
             ),
         };

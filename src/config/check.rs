@@ -17,9 +17,11 @@ pub(super) use self::findings::Findings;
 use super::error::one_of;
 use super::keys::{self, BRAVE_VARIABLE};
 use super::origin::Origin;
+use super::sections::StoreSettings;
 use super::settings::{Settings, ToolsSettings};
 use super::{
-    AuditConfig, ChatConfig, Config, ProviderConfig, SandboxPolicy, ToolsConfig, WebSearchConfig,
+    AuditConfig, ChatConfig, Config, ProviderConfig, SandboxPolicy, StoreConfig, ToolsConfig,
+    WebSearchConfig,
 };
 use crate::permission::NetworkPolicy;
 use crate::units::format_duration;
@@ -67,11 +69,22 @@ pub(super) fn check(settings: Settings, findings: &mut Findings<'_>) -> Config {
         path: findings.absolute(audit_path),
         ..settings.audit
     });
+    let store = store(settings.store, findings);
     level(&settings.log.level, findings);
     server::locked(&settings.session, findings);
     let project = project::check(&settings.project, findings);
     let mut tools = tools(settings.tools, findings);
-    folders::check(&mut tools.bash, &project, audit.as_ref(), findings);
+    let own = [
+        (
+            audit.as_ref().map(|audit| audit.path.clone()),
+            "the audit log",
+        ),
+        (
+            store.as_ref().map(|store| store.path.clone()),
+            "the store of sessions",
+        ),
+    ];
+    folders::check(&mut tools.bash, &project, own, findings);
     Config {
         server,
         project,
@@ -84,9 +97,25 @@ pub(super) fn check(settings: Settings, findings: &mut Findings<'_>) -> Config {
         workflows,
         log: settings.log,
         audit,
+        store,
         shutdown_grace: settings.shutdown.grace.0,
         environment_secrets: keys::in_environment(&findings.sources.environment),
     }
+}
+
+/// Returns where sessions are kept; nowhere where there is no folder for it.
+fn store(settings: StoreSettings, findings: &mut Findings<'_>) -> Option<StoreConfig> {
+    let path = settings.path.to_string_lossy().trim().to_owned();
+    let is_named = !path.is_empty();
+    let path = match is_named {
+        true => findings.absolute(path),
+        false => findings.sources.state.as_ref()?.join("outrigger.db"),
+    };
+    settings.enabled.then_some(StoreConfig {
+        path,
+        sync: settings.sync,
+        is_named,
+    })
 }
 
 fn chat(

@@ -81,6 +81,8 @@ pub struct Sources {
     pub flags: Vec<Override>,
     /// The file of `--token-file`.
     pub token_file: Option<PathBuf>,
+    /// The folder for what the daemon keeps; `None` where the user has none.
+    pub state: Option<PathBuf>,
     /// The directory of `--record`, which every provider records into.
     pub record: Option<PathBuf>,
 }
@@ -91,6 +93,9 @@ impl Sources {
         Self {
             user_directory: dirs::config_dir().map(|directory| directory.join("outrigger")),
             home: dirs::home_dir(),
+            state: dirs::state_dir()
+                .or_else(dirs::data_local_dir)
+                .map(|directory| directory.join("outrigger")),
             working_directory: std::env::current_dir().unwrap_or_default(),
             environment: Environment::of_process(),
             ..Self::default()

@@ -393,6 +393,33 @@ pub struct AuditConfig {
     pub keep: u32,
 }
 
+/// Where sessions are kept, so that they outlive the daemon.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct StoreSettings {
+    /// Whether sessions are kept. Where they are not, they end with the daemon, or `session.resume_grace` after their last
+    /// socket.
+    pub(crate) enabled: bool,
+    /// The file, outside the project and its central storage; one daemon at a time has it. Empty for
+    /// `outrigger/outrigger.db` in the user's folder for state (`~/.local/state`, on macOS `~/Library/Application Support`).
+    pub(crate) path: PathBuf,
+    /// How sure it is that what was acknowledged is kept: `full` for also after a loss of power, `normal` for after the
+    /// daemon was killed, which is faster on slow disks.
+    #[serde(deserialize_with = "word")]
+    pub(crate) sync: StoreSync,
+}
+
+/// How sure it is that what was acknowledged is kept.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum StoreSync {
+    /// Also after a loss of power.
+    #[default]
+    Full,
+    /// After the daemon was killed.
+    Normal,
+}
+
 /// A text that is never shown.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(from = "String")]

@@ -13,7 +13,7 @@ use serde::Deserialize;
 use serde::de::{Deserializer, IntoDeserializer};
 
 use super::named_value::NamedValue;
-use super::sections::{ProjectConfig, Reserve, Secret, Turns, word};
+use super::sections::{ProjectConfig, Reserve, Secret, StoreSettings, Turns, word};
 use super::{
     ApprovalConfig, AuditConfig, BashConfig, ChatConfig, FileReadConfig, LogConfig, SandboxPolicy,
     ServerConfig, SessionConfig, WebSearchConfig,
@@ -34,6 +34,8 @@ pub(crate) struct Settings {
     pub(crate) project: ProjectConfig,
     /// What a session keeps.
     pub(crate) session: SessionConfig,
+    /// Where sessions are kept, so that they outlive the daemon.
+    pub(crate) store: StoreSettings,
     /// Defaults of conversations.
     pub(crate) chat: ChatConfig,
     /// When and how the user is asked.

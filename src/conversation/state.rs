@@ -10,9 +10,9 @@ use tokio_util::sync::CancellationToken;
 use super::{
     Admission, Command, SendRequest, SharedAdmission, View, drop_next, drop_queued, emit_state,
 };
-use crate::exchange::context::{Context, Setup};
+use crate::exchange::context::{Context, Setup, Steer};
 use crate::exchange::questions::Open;
-use crate::message::{ConversationId, MessageId, Notice, Part, Severity, ToolId};
+use crate::message::{ConversationId, MessageId, Notice, Severity, ToolId};
 use crate::protocol::answer::{self, SendState};
 use crate::protocol::command::WhenBusy;
 use crate::protocol::content::WireMessage;
@@ -31,6 +31,10 @@ pub(super) struct ActorState {
     pub(super) queue: VecDeque<QueuedSend>,
     pub(super) running: Option<Running>,
     pub(super) closed: bool,
+    /// Whether the client closed it.
+    pub(super) forgets: bool,
+    /// Whether the queue is of before the daemon ended: it waits until the user says something.
+    pub(super) is_held: bool,
 }
 
 /// A send that waits, or what was steered into an exchange too late.
@@ -39,7 +43,9 @@ pub(super) struct QueuedSend {
     /// Messages that replace what is remembered.
     pub(super) history: Option<Vec<WireMessage>>,
     /// What was steered into the exchange before, too late.
-    pub(super) steered: Vec<Vec<Part>>,
+    pub(super) steered: Vec<Steer>,
+    /// The names under which what it says is kept while it waits.
+    pub(super) waited: Vec<MessageId>,
     /// Counts it while it waits.
     pub(super) counted: Counted,
 }
@@ -47,6 +53,7 @@ pub(super) struct QueuedSend {
 impl QueuedSend {
     fn new(setup: Setup, history: Option<Vec<WireMessage>>) -> Self {
         Self {
+            waited: vec![setup.message_id.clone()],
             setup,
             history,
             steered: Vec::new(),
@@ -58,7 +65,7 @@ impl QueuedSend {
 /// What the actor holds of the running exchange.
 pub(super) struct Running {
     pub(super) message_id: MessageId,
-    pub(super) steer: mpsc::Sender<Vec<Part>>,
+    pub(super) steer: mpsc::Sender<Steer>,
     pub(super) cancel: CancellationToken,
     /// What became of the last sends that were steered into it: of as many as it may end without.
     pub(super) steered: VecDeque<SharedAdmission>,
@@ -103,18 +110,30 @@ impl ActorState {
             Command::Look(look) => look(View::new(self, context)),
             Command::Close => {
                 self.closed = true;
+                self.forgets = true;
                 self.drop_waiting(context);
                 self.stop(StopReason::Cancelled, By::Cancel, context);
             }
         }
     }
 
-    fn admit(&mut self, send: SendRequest, context: &Context) {
+    fn admit(&mut self, mut send: SendRequest, context: &Context) {
         let (reply_to, admission) = (send.reply_to.clone(), send.admission.clone());
         let has_settings = send.has_settings;
         let events = context.events();
-        match self.place(send) {
+        let (row, kept) = (
+            send.setup.message_id.clone(),
+            std::mem::take(&mut send.kept),
+        );
+        match self.place(send, kept.is_restored) {
             Ok(sent) => {
+                let journal = &context.session.journal;
+                if !kept.is_restored {
+                    journal.queued(&row, &context.conversation.id, &kept.json);
+                    if let Some(id) = &reply_to {
+                        journal.sent(id, &kept.digest, &sent);
+                    }
+                }
                 *admission.lock() = Admission::Admitted(sent.clone());
                 if reply_to.is_some() {
                     let event = Event::ChatSendResult(sent.clone());
@@ -147,7 +166,11 @@ impl ActorState {
     }
 
     /// Has a send run next, or puts it into the running exchange or into the queue.
-    fn place(&mut self, send: SendRequest) -> Result<answer::Sent, Box<ChatError>> {
+    fn place(
+        &mut self,
+        send: SendRequest,
+        is_restored: bool,
+    ) -> Result<answer::Sent, Box<ChatError>> {
         let SendRequest {
             setup,
             history,
@@ -164,8 +187,17 @@ impl ActorState {
             duplicate: false,
         };
         let is_full = self.waiting().count() >= QUEUED;
+        let is_free = self.next.is_none() && (self.queue.is_empty() || self.is_held);
         match (&mut self.running, when_busy) {
-            (None, _) if self.next.is_none() && self.queue.is_empty() => {
+            _ if is_restored => {
+                let mut sent = sent(&setup.message_id, SendState::Queued);
+                self.is_held = true;
+                self.queue.push_back(QueuedSend::new(setup, history));
+                sent.position = Some(self.queue.len());
+                Ok(sent)
+            }
+            (None, _) if is_free => {
+                self.is_held = false;
                 let sent = sent(&setup.message_id, SendState::Started);
                 self.next = Some(QueuedSend::new(setup, history));
                 Ok(sent)
@@ -177,7 +209,11 @@ impl ActorState {
             )),
             // An exchange that was cancelled reads nothing more: what is said then waits for the next one.
             (Some(running), WhenBusy::Steer) if history.is_none() && running.cause.is_none() => {
-                if running.steer.try_send(setup.content).is_err() {
+                let said = Steer {
+                    id: setup.message_id,
+                    content: setup.content,
+                };
+                if running.steer.try_send(said).is_err() {
                     return Err(full(&id));
                 }
                 running.steered.push_back(admission);
@@ -243,7 +279,11 @@ impl ActorState {
 
     /// Takes the send that is to run now.
     pub(super) fn next_send(&mut self) -> Option<QueuedSend> {
-        self.next.take().or_else(|| self.queue.pop_front())
+        let next = self.next.take();
+        next.or_else(|| match self.is_held {
+            true => None,
+            false => self.queue.pop_front(),
+        })
     }
 
     pub(super) fn drop_waiting(&mut self, context: &Context) {
@@ -259,26 +299,28 @@ impl ActorState {
     /// those of the last sends that were steered.
     pub(super) fn continue_with(
         &mut self,
-        contents: Vec<Vec<Part>>,
+        said: Vec<Steer>,
         admissions: &VecDeque<SharedAdmission>,
         setup: &Setup,
         context: &Context,
     ) {
-        if contents.is_empty() || self.closed {
+        if said.is_empty() || self.closed {
             return;
         }
+        let contents: Vec<_> = said.iter().map(|said| said.content.as_slice()).collect();
         let setup = Setup {
             message_id: context.session.ids.message(),
             content: contents.concat(),
             ..setup.clone()
         };
-        for admission in admissions.iter().rev().take(contents.len()) {
+        for admission in admissions.iter().rev().take(said.len()) {
             if let Admission::Admitted(sent) = &mut *admission.lock() {
                 sent.message_id.clone_from(&setup.message_id);
             }
         }
         self.next = Some(QueuedSend {
-            steered: contents,
+            waited: said.iter().map(|said| said.id.clone()).collect(),
+            steered: said,
             ..QueuedSend::new(setup, None)
         });
     }

@@ -12,7 +12,7 @@ use tokio::sync::Notify;
 
 use crate::config::Config;
 use crate::exchange::context::{Context, ConversationContext, Origin, Services, SessionContext};
-use crate::exchange::history::{Room, is_valid};
+use crate::exchange::history::{History, Room, is_valid};
 use crate::exchange::questions::Remembered;
 use crate::exchange::transcript::Events;
 use crate::message::{
@@ -23,6 +23,7 @@ use crate::protocol::event::Event;
 use crate::provider::{
     CallInput, Chunk, ChunkStream, End, ErrorKind, Provider, ProviderError, Request, Stop,
 };
+use crate::store::Journal;
 
 use crate::tool::{Claim, Facts, Output, Prepared, Refusal, Registry, Run, Tool, Violation};
 
@@ -271,6 +272,7 @@ pub(crate) fn context(events: Events, room: Room) -> Context {
         id: crate::message::SessionId::new("s"),
         workspace: Arc::new(crate::tool::workspace::testing::with_tools(tools())),
         events,
+        journal: Journal::default(),
         executions: Arc::default(),
         ids: Arc::default(),
         quota: Arc::default(),
@@ -278,7 +280,8 @@ pub(crate) fn context(events: Events, room: Room) -> Context {
         totals: Arc::default(),
     };
     let id = ConversationId::new("c");
-    let conversation = ConversationContext::new(id, Origin::Daemon, room, Remembered::default());
+    let history = History::new(room, Journal::default(), id.clone());
+    let conversation = ConversationContext::new(id, Origin::Daemon, history, Remembered::default());
     Context {
         services,
         session,

@@ -114,6 +114,7 @@ impl Stage {
             has_settings: false,
             reply_to: None,
             admission: SharedAdmission::default(),
+            kept: KeptSend::default(),
         }))
     }
 

@@ -96,11 +96,14 @@ mod tests {
     use crate::conversation::testing;
     use crate::exchange::history::Room;
     use crate::exchange::transcript::Events;
-    use crate::message::{Message, Part};
+    use crate::message::{Message, MessageId, Part};
 
     fn said(context: &Context, text: &str) {
         let message = Message::User(vec![Part::text(text)]);
-        context.conversation.history.extend([message]);
+        context
+            .conversation
+            .history
+            .extend(&MessageId::new("m1"), [message]);
     }
 
     fn texts(page: &answer::History) -> Vec<String> {

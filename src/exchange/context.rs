@@ -30,6 +30,7 @@ use crate::protocol::event::ChatError;
 use crate::provider::{ErrorKind, Provider, ProviderError};
 use crate::sandbox::Pod;
 use crate::sandbox::spill::Spill;
+use crate::store::Journal;
 use crate::telemetry::Redactor;
 use crate::tool::background::Jobs;
 use crate::tool::locks::Locks;
@@ -96,6 +97,14 @@ impl Setup {
     }
 }
 
+/// What the user says into an exchange that runs.
+#[derive(Debug)]
+pub(crate) struct Steer {
+    /// The id that its send was given, under which it waits.
+    pub id: MessageId,
+    pub content: Vec<Part>,
+}
+
 pub(crate) struct Context {
     pub services: Services,
     pub session: SessionContext,
@@ -126,6 +135,8 @@ pub(crate) struct SessionContext {
     /// The project its conversations work in, and their tools.
     pub workspace: Arc<Workspace>,
     pub events: Events,
+    /// What of it outlives the process.
+    pub journal: Journal,
     pub executions: Arc<Executions>,
     pub ids: Arc<Ids>,
     pub quota: Arc<WriteQuota>,
@@ -168,13 +179,13 @@ impl ConversationContext {
     pub(crate) fn new(
         id: ConversationId,
         origin: Origin,
-        room: Room,
+        history: History,
         remembered: Remembered,
     ) -> Self {
         Self {
             id,
             origin,
-            history: Arc::new(History::new(room)),
+            history: Arc::new(history),
             seen: Arc::default(),
             pod: OnceLock::new(),
             background: Jobs::default(),
@@ -221,6 +232,7 @@ impl Repeats {
 /// Mints the ids of a session: short, so that a person can type them.
 #[derive(Debug, Default)]
 pub(crate) struct Ids {
+    journal: Journal,
     messages: AtomicU64,
     tools: AtomicU64,
     inputs: AtomicU64,
@@ -228,24 +240,36 @@ pub(crate) struct Ids {
 }
 
 impl Ids {
+    /// Returns ids above `last`; the journal is told of those that are used.
+    pub(crate) fn after(last: u64, journal: Journal) -> Self {
+        let last = || AtomicU64::new(last);
+        Self {
+            journal,
+            messages: last(),
+            tools: last(),
+            inputs: last(),
+            background: last(),
+        }
+    }
+
     /// Returns the next exchange's id: `m1`, `m2`, ….
     pub(crate) fn message(&self) -> MessageId {
-        MessageId::new(format!("m{}", next(&self.messages)))
+        MessageId::new(format!("m{}", self.next(&self.messages)))
     }
 
     /// Returns the next call's id: `t1`, `t2`, …; see also [`Ids::taken`].
     pub(crate) fn tool(&self) -> ToolId {
-        ToolId::new(format!("t{}", next(&self.tools)))
+        ToolId::new(format!("t{}", self.next(&self.tools)))
     }
 
     /// Returns the next request's for input: `i1`, `i2`, ….
     pub(crate) fn input(&self) -> InputId {
-        InputId::new(format!("i{}", next(&self.inputs)))
+        InputId::new(format!("i{}", self.next(&self.inputs)))
     }
 
     /// Returns the next command's in the background: `b1`, `b2`, ….
     pub(crate) fn background(&self) -> BackgroundId {
-        BackgroundId::new(format!("b{}", next(&self.background)))
+        BackgroundId::new(format!("b{}", self.next(&self.background)))
     }
 
     /// Notes a call that a client's own history has: no later call gets its id.
@@ -255,10 +279,12 @@ impl Ids {
             self.tools.fetch_max(u64::from(number), Ordering::Relaxed);
         }
     }
-}
 
-fn next(ids: &AtomicU64) -> u64 {
-    ids.fetch_add(1, Ordering::Relaxed) + 1
+    fn next(&self, ids: &AtomicU64) -> u64 {
+        let next = ids.fetch_add(1, Ordering::Relaxed) + 1;
+        self.journal.use_id(next);
+        next
+    }
 }
 
 #[cfg(test)]

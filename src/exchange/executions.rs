@@ -13,10 +13,11 @@ use tokio_util::sync::CancellationToken;
 
 use super::recording::Recording;
 use crate::audit::{HostRuling, Ruling, Rulings};
-use crate::message::{ConversationId, ToolId};
+use crate::message::{ConversationId, Message, ToolId};
 use crate::protocol::answer::{Executions as Page, OutputRange};
 use crate::protocol::command::{ToolHistory, ToolOutput};
 use crate::protocol::record::{ExecutionRecord, ExecutionStatus, ToolMetrics};
+use crate::store::Journal;
 
 /// The most records kept.
 const KEPT: usize = 1_000;
@@ -31,7 +32,10 @@ const RANGE: usize = 64 * 1024;
 const MAX_RANGE: usize = 1024 * 1024;
 
 #[derive(Debug, Default)]
-pub(crate) struct Executions(Mutex<State>);
+pub(crate) struct Executions {
+    state: Mutex<State>,
+    journal: Journal,
+}
 
 #[derive(Debug, Default)]
 struct State {
@@ -91,9 +95,28 @@ pub(crate) enum NoOutput {
 }
 
 impl Executions {
+    /// Returns records that go on after those that the journal has.
+    pub(crate) fn restored(records: Vec<ExecutionRecord>, journal: Journal) -> Self {
+        let mut state = State::default();
+        for record in records {
+            let number = state.next;
+            state.next += 1;
+            state.calls.push_back(Call {
+                number,
+                record,
+                output: None,
+                open: None,
+            });
+        }
+        Self {
+            state: Mutex::new(state),
+            journal,
+        }
+    }
+
     /// Takes up a call that the model has made; `cancel` ends it.
     pub(crate) fn open(&self, record: ExecutionRecord, cancel: CancellationToken) {
-        let mut state = self.0.lock();
+        let mut state = self.state.lock();
         let number = state.next;
         state.next += 1;
         if state.calls.len() == state.calls.capacity() {
@@ -118,13 +141,22 @@ impl Executions {
     }
 
     pub(crate) fn update(&self, id: &ToolId, change: impl FnOnce(&mut ExecutionRecord)) {
-        if let Some(call) = self.0.lock().call(id) {
+        if let Some(call) = self.state.lock().call(id) {
             change(&mut call.record);
         }
     }
 
+    /// Notes that a call begins to run; once [`Journal::settled`] returns, that is known whatever happens to the daemon.
+    pub(crate) fn begin(&self, id: &ToolId, change: impl FnOnce(&mut ExecutionRecord)) {
+        if let Some(call) = self.state.lock().call(id) {
+            change(&mut call.record);
+            call.record.status = ExecutionStatus::Running;
+            self.journal.call(&call.record, true, None);
+        }
+    }
+
     pub(crate) fn keep(&self, id: &ToolId, recording: Arc<Recording>) {
-        if let Some(call) = self.0.lock().call(id) {
+        if let Some(call) = self.state.lock().call(id) {
             call.output = Some(recording);
         }
     }
@@ -132,7 +164,7 @@ impl Executions {
     /// Returns a range of a call's output; one that did not run has none, which is an empty range.
     pub(crate) fn output(&self, wanted: &ToolOutput) -> Result<OutputRange, NoOutput> {
         let call = self
-            .0
+            .state
             .lock()
             .call(&wanted.tool_id)
             .map(|call| call.output.clone());
@@ -158,7 +190,7 @@ impl Executions {
     pub(crate) fn rule(&self, id: &ToolId, ruling: Ruling) {
         if let Some(Call {
             open: Some(open), ..
-        }) = self.0.lock().call(id)
+        }) = self.state.lock().call(id)
         {
             open.rulings.call = ruling;
         }
@@ -168,7 +200,7 @@ impl Executions {
     pub(crate) fn rule_host(&self, id: &ToolId, ruling: HostRuling) {
         if let Some(Call {
             open: Some(open), ..
-        }) = self.0.lock().call(id)
+        }) = self.state.lock().call(id)
             && open.rulings.hosts.len() < MAX_HOSTS
             && !open.rulings.hosts.iter().any(|it| it.host == ruling.host)
         {
@@ -176,37 +208,41 @@ impl Executions {
         }
     }
 
-    /// Changes the record of a call for the last time; returns it with what was decided about the call.
+    /// Changes the record of a call for the last time, whose result is `result`; returns it with what was decided about
+    /// the call.
     ///
     /// `None` where the call was settled before.
     pub(crate) fn settle(
         &self,
         id: &ToolId,
+        result: &Message,
         change: impl FnOnce(&mut ExecutionRecord),
     ) -> Option<(ExecutionRecord, Rulings)> {
-        let mut state = self.0.lock();
+        let mut state = self.state.lock();
         let call = state.call(id)?;
         let Open { rulings, .. } = *call.open.take()?;
         change(&mut call.record);
+        let began = call.output.is_some();
+        self.journal.call(&call.record, began, Some(result));
         // The clone takes less room: its texts and its input were not grown piece by piece.
         let kept = call.record.clone();
         Some((std::mem::replace(&mut call.record, kept), rulings))
     }
 
     pub(crate) fn get(&self, id: &ToolId) -> Option<ExecutionRecord> {
-        self.0.lock().call(id).map(|call| call.so_far())
+        self.state.lock().call(id).map(|call| call.so_far())
     }
 
     /// Returns the conversation whose open call this is, or whose command in the background it started.
     pub(crate) fn conversation_of(&self, id: &ToolId) -> Option<ConversationId> {
-        let mut state = self.0.lock();
+        let mut state = self.state.lock();
         let call = state.call(id).filter(|call| !call.is_over())?;
         Some(call.record.conversation_id.clone())
     }
 
     /// Returns the calls of a conversation that are still open, oldest first.
     pub(crate) fn open_of(&self, conversation: &ConversationId) -> Vec<ToolId> {
-        let state = self.0.lock();
+        let state = self.state.lock();
         let its =
             |call: &&Call| call.open.is_some() && call.record.conversation_id == *conversation;
         let calls = state.calls.iter().filter(its);
@@ -216,7 +252,7 @@ impl Executions {
     pub(crate) fn cancel(&self, id: &ToolId) {
         if let Some(Call {
             open: Some(open), ..
-        }) = self.0.lock().call(id)
+        }) = self.state.lock().call(id)
         {
             open.cancel.cancel();
         }
@@ -224,11 +260,11 @@ impl Executions {
 
     /// Returns a page of records, newest first.
     pub(crate) fn page(&self, wanted: &ToolHistory) -> Result<Page, String> {
-        answers::page(wanted, self.0.lock().calls.iter().rev())
+        answers::page(wanted, self.state.lock().calls.iter().rev())
     }
 
     pub(crate) fn metrics(&self) -> ToolMetrics {
-        answers::sums(self.0.lock().calls.iter())
+        answers::sums(self.state.lock().calls.iter())
     }
 }
 

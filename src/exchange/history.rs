@@ -8,7 +8,8 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use crate::message::{Message, Part, Reply, ToolCall, ToolResult};
+use crate::message::{ConversationId, Message, MessageId, Part, Reply, ToolCall, ToolResult};
+use crate::store::Journal;
 
 pub(super) use room::bytes_of_map;
 pub(crate) use room::{Full, Room, bytes_of_parts};
@@ -16,11 +17,13 @@ pub(crate) use room::{Full, Room, bytes_of_parts};
 /// The messages of a conversation.
 ///
 /// The exchange appends to it while its conversation reads it for a client, in one task: the mutex is never waited for.
-/// A snapshot costs no copy of the messages.
-#[derive(Debug, Default)]
+/// A snapshot costs no copy of the messages. Whatever changes here is written to the session's journal.
+#[derive(Debug)]
 pub(crate) struct History {
     kept: Mutex<Kept>,
     room: Room,
+    journal: Journal,
+    conversation: ConversationId,
 }
 
 #[derive(Debug, Default)]
@@ -39,11 +42,21 @@ pub(crate) struct Repairs {
 }
 
 impl History {
-    pub(crate) fn new(room: Room) -> Self {
+    pub(crate) fn new(room: Room, journal: Journal, conversation: ConversationId) -> Self {
         Self {
             kept: Mutex::default(),
             room,
+            journal,
+            conversation,
         }
+    }
+
+    /// Takes back what the journal has.
+    pub(crate) fn restore(&self, messages: Vec<Message>) {
+        let mut kept = self.kept.lock();
+        let bytes = room::bytes(&messages);
+        kept.messages = Arc::new(messages);
+        self.resize(&mut kept, bytes);
     }
 
     pub(crate) fn snapshot(&self) -> Arc<Vec<Message>> {
@@ -58,24 +71,60 @@ impl History {
             .check(kept.bytes, kept.bytes.saturating_add(bytes))
     }
 
-    pub(crate) fn extend(&self, messages: impl IntoIterator<Item = Message>) {
+    /// Adds messages of an exchange.
+    pub(crate) fn extend(&self, exchange: &MessageId, messages: impl IntoIterator<Item = Message>) {
         let messages: Vec<Message> = messages.into_iter().collect();
         let mut kept = self.kept.lock();
         let bytes = kept.bytes + room::bytes(&messages);
+        self.write(exchange, &messages);
         Arc::make_mut(&mut kept.messages).extend(messages);
+        self.resize(&mut kept, bytes);
+    }
+
+    /// Adds what the user said, which waited under these names until now.
+    pub(crate) fn say(&self, exchange: &MessageId, message: Message, waited: &[MessageId]) {
+        let mut kept = self.kept.lock();
+        let bytes = kept.bytes + room::bytes(std::slice::from_ref(&message));
+        self.journal
+            .said(&self.conversation, exchange, &message, waited);
+        Arc::make_mut(&mut kept.messages).push(message);
         self.resize(&mut kept, bytes);
     }
 
     /// Replaces everything by a client's own messages, repaired.
     /// Fails where they are too many bytes; everything then stays as it was.
-    pub(crate) fn replace(&self, messages: Vec<Message>) -> Result<Repairs, Full> {
+    pub(crate) fn replace(
+        &self,
+        exchange: &MessageId,
+        messages: Vec<Message>,
+    ) -> Result<Repairs, Full> {
         let (messages, repairs) = repair(messages);
         let bytes = room::bytes(&messages);
         let mut kept = self.kept.lock();
         self.room.check(kept.bytes, bytes)?;
+        self.rewrite(exchange, &kept.messages, &messages);
         kept.messages = Arc::new(messages);
         self.resize(&mut kept, bytes);
         Ok(repairs)
+    }
+
+    fn write(&self, exchange: &MessageId, messages: &[Message]) {
+        for message in messages {
+            self.journal.message(&self.conversation, exchange, message);
+        }
+    }
+
+    /// Writes what is other than before: a client that sends all messages each time has most of them kept already.
+    fn rewrite(&self, exchange: &MessageId, before: &[Message], messages: &[Message]) {
+        if !self.journal.is_on() {
+            return;
+        }
+        let same = before.iter().zip(messages);
+        let same = same.take_while(|(before, now)| before == now).count();
+        if same < before.len() {
+            self.journal.truncate(&self.conversation, same);
+        }
+        self.write(exchange, messages.get(same..).unwrap_or_default());
     }
 
     /// Returns the messages for a request to the model, repaired where they are not valid.
@@ -88,6 +137,7 @@ impl History {
             let (repaired, repairs) = repair(kept.messages.to_vec());
             tracing::error!(?repairs, "the history was not valid");
             let bytes = room::bytes(&repaired);
+            self.rewrite(&MessageId::new(""), &kept.messages, &repaired);
             kept.messages = Arc::new(repaired);
             self.resize(&mut kept, bytes);
         }
@@ -131,6 +181,14 @@ pub(crate) fn is_valid(messages: &[Message]) -> bool {
 /// Makes a history valid: calls without a result get an error result, results without a call are
 /// dropped, results stand right after their reply in the order of the calls.
 pub(crate) fn repair(messages: Vec<Message>) -> (Vec<Message>, Repairs) {
+    repair_with(messages, unanswered)
+}
+
+/// The same; `unanswered` says what a call without a result came to.
+pub(crate) fn repair_with(
+    messages: Vec<Message>,
+    mut unanswered: impl FnMut(&ToolCall) -> ToolResult,
+) -> (Vec<Message>, Repairs) {
     let mut repairs = Repairs::default();
     let mut whole = Vec::with_capacity(messages.len());
     let mut rest = messages.into_iter().peekable();
@@ -145,7 +203,7 @@ pub(crate) fn repair(messages: Vec<Message>) -> (Vec<Message>, Repairs) {
                 while let Some(Message::ToolResult(result)) = rest.next_if(is_result) {
                     results.push(result);
                 }
-                let answers = answer(&reply.calls, results, &mut repairs);
+                let answers = answer(&reply.calls, results, &mut unanswered, &mut repairs);
                 whole.push(Message::Reply(reply));
                 whole.extend(answers);
             }
@@ -165,7 +223,12 @@ fn distinct(reply: &mut Reply, repairs: &mut Repairs) {
     }
 }
 
-fn answer(calls: &[ToolCall], mut results: Vec<ToolResult>, repairs: &mut Repairs) -> Vec<Message> {
+fn answer(
+    calls: &[ToolCall],
+    mut results: Vec<ToolResult>,
+    unanswered: &mut impl FnMut(&ToolCall) -> ToolResult,
+    repairs: &mut Repairs,
+) -> Vec<Message> {
     let mut answers = Vec::with_capacity(calls.len());
     for call in calls {
         match results.iter().position(|result| result.id == call.id) {

@@ -8,12 +8,13 @@ use std::time::Duration;
 
 use super::Ended;
 use super::background::RunningExchange;
-use super::context::{Context, Setup};
+use super::context::{Context, Setup, Steer};
 use super::history::History;
 use crate::message::{ConversationId, Message, MessageId, Part, Reply};
 use crate::protocol::content::{Content, WireMessage};
 use crate::protocol::event::{Event, Steered, StreamEnd, StreamStart, WholeMessage};
 use crate::protocol::{RequestId, word};
+use crate::store::Journal;
 use crate::telemetry::metrics;
 use crate::units::millis;
 
@@ -42,6 +43,7 @@ impl Events {
 #[must_use = "an exchange has an end"]
 pub(crate) struct Transcript {
     events: Events,
+    journal: Journal,
     history: Arc<History>,
     running: Arc<RunningExchange>,
     conversation_id: ConversationId,
@@ -54,6 +56,7 @@ impl Transcript {
     pub(crate) fn new(context: &Context, message_id: &MessageId) -> Self {
         Self {
             events: context.events().clone(),
+            journal: context.session.journal.clone(),
             history: Arc::clone(&context.conversation.history),
             running: Arc::clone(&context.conversation.running),
             conversation_id: context.conversation.id.clone(),
@@ -63,7 +66,8 @@ impl Transcript {
     }
 
     /// Emits that the exchange began, and that it answers what was steered too late into the one before.
-    pub(crate) fn begin(&self, setup: &Setup, steered: &[Vec<Part>]) {
+    pub(crate) fn begin(&self, setup: &Setup, steered: &[Steer]) {
+        self.journal.began(&self.conversation_id, &self.message_id);
         // Not at `info`: what it would say its end says too, and it would be written before the provider is asked.
         tracing::debug!(parts = setup.content.len(), "exchange began");
         self.events.emit(Event::ChatStreamStart(StreamStart {
@@ -73,15 +77,23 @@ impl Transcript {
             model: setup.model.clone(),
         }));
         self.running.begin(&self.message_id);
-        for content in steered {
-            self.emit_steered(content);
+        for said in steered {
+            self.emit_steered(&said.content);
         }
     }
 
     pub(crate) fn record(&mut self, message: Message) {
         self.emit_held_back();
         self.emit_message(WireMessage::from(&message));
-        self.history.extend([message]);
+        self.history.extend(&self.message_id, [message]);
+    }
+
+    /// Remembers what the user said, which waited under these names until now.
+    pub(crate) fn record_said(&mut self, content: Vec<Part>, waited: &[MessageId]) {
+        self.emit_held_back();
+        let message = Message::User(content);
+        self.emit_message(WireMessage::from(&message));
+        self.history.say(&self.message_id, message, waited);
     }
 
     /// Remembers a reply, unless it is empty. One without calls may be the last, and its event is held back.
@@ -95,13 +107,13 @@ impl Transcript {
         }
         let message = Message::Reply(reply);
         self.held_back = Some(WireMessage::from(&message));
-        self.history.extend([message]);
+        self.history.extend(&self.message_id, [message]);
     }
 
     /// Makes what the user said meanwhile part of the exchange.
-    pub(crate) fn record_steered(&mut self, content: Vec<Part>) {
-        self.emit_steered(&content);
-        self.record(Message::User(content));
+    pub(crate) fn record_steered(&mut self, said: Steer) {
+        self.emit_steered(&said.content);
+        self.record_said(said.content, &[said.id]);
     }
 
     /// Emits how the exchange ended: its error, its last message, its end. One that never ran took no time.

@@ -95,6 +95,8 @@ pub enum ChatCode {
     QueueFull,
     /// The conversation runs an exchange, and the send asked to be rejected then.
     ConversationBusy,
+    /// The daemon stopped while the exchange ran.
+    Interrupted,
     /// A fault of the daemon.
     Internal,
 }

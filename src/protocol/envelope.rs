@@ -65,6 +65,13 @@ fn as_written(frame: &str) -> Option<String> {
     Some(head.id.get().to_owned())
 }
 
+impl RequestId {
+    /// Returns the id whose [`Display`](fmt::Display) this is.
+    pub(crate) fn from_json(json: String) -> Self {
+        Self(json)
+    }
+}
+
 impl From<&str> for RequestId {
     fn from(text: &str) -> Self {
         Self(Value::from(text).to_string())

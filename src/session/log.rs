@@ -18,7 +18,7 @@ use super::live::Live;
 use crate::message::ConversationId;
 use crate::protocol::command::Layer;
 use crate::protocol::envelope::{self, RequestId, Stamp, Timestamp};
-use crate::protocol::event::{Delta, DeltaEvent, Event, StateName};
+use crate::protocol::event::{Delta, DeltaEvent, Event, StateName, StreamEnd};
 
 /// The most text that one merged delta holds, in bytes: a frame stays small enough to be drawn at once.
 const MERGED_BYTES: usize = 16 * 1024;
@@ -57,6 +57,10 @@ pub struct Log {
     live: Live,
     /// How exchanges ended, with the numbers of those events.
     endings: VecDeque<(u64, Box<Event>)>,
+    /// From which number on events wait for which change to be safe; oldest first.
+    held: VecDeque<(u64, u64)>,
+    /// The highest number that was looked at for `held`.
+    considered: u64,
 }
 
 #[derive(Debug)]
@@ -166,13 +170,18 @@ pub enum ReadResult {
 impl Log {
     /// Returns an empty log that keeps about `bound` bytes.
     pub fn new(bound: usize, layers: Vec<Layer>) -> Self {
+        Self::after(0, bound, layers)
+    }
+
+    /// Returns one whose first event has the number after `last`.
+    pub(crate) fn after(last: u64, bound: usize, layers: Vec<Layer>) -> Self {
         Self {
             entries: VecDeque::new(),
-            first: 1,
+            first: last + 1,
             bytes: 0,
             bound,
             large: VecDeque::new(),
-            read: 0,
+            read: last,
             layers,
             resync: Resync::default(),
             resyncing: None,
@@ -181,7 +190,38 @@ impl Log {
             open: HashMap::new(),
             live: Live::default(),
             endings: VecDeque::new(),
+            held: VecDeque::new(),
+            considered: last,
         }
+    }
+
+    /// Takes back how an exchange ended before the daemon was started anew, in the event of this number.
+    pub(crate) fn restore_end(&mut self, seq: u64, end: StreamEnd) {
+        let end = Event::ChatStreamEnd(Box::new(end));
+        self.endings.push_back((seq, Box::new(end)));
+    }
+
+    /// Holds back what was numbered since the last time until `change` is safe, where it is not yet.
+    pub(crate) fn hold(&mut self, change: u64, safe: u64) {
+        let first = self.considered + 1;
+        self.considered = self.last();
+        let is_new = self.held.back().is_none_or(|(_, held)| *held < change);
+        if first <= self.considered && change > safe && is_new {
+            self.held.push_back((first, change));
+        }
+    }
+
+    /// Returns the ends of exchanges that were numbered since the last time.
+    pub(crate) fn new_ends(&self) -> Vec<(u64, StreamEnd)> {
+        let new = self.endings.iter().rev();
+        let new = new.take_while(|(seq, _)| *seq > self.considered);
+        let ends = new.filter_map(|(seq, event)| match &**event {
+            Event::ChatStreamEnd(end) => Some((*seq, (**end).clone())),
+            _ => None,
+        });
+        let mut ends: Vec<_> = ends.collect();
+        ends.reverse();
+        ends
     }
 
     /// Returns the number of the newest event; 0 where there is none.
@@ -261,15 +301,26 @@ impl Log {
             .is_none_or(|layer| self.layers.contains(&layer))
     }
 
-    /// Copies frames after `after` to `out`, up to about `most` bytes and at least one.
-    pub fn read(&mut self, after: u64, most: usize, out: &mut Vec<Utf8Bytes>) -> ReadResult {
+    /// Copies frames after `after` to `out`, up to about `most` bytes and at least one. What waits for a change after
+    /// `safe` is not there yet.
+    pub fn read(
+        &mut self,
+        after: u64,
+        most: usize,
+        safe: u64,
+        out: &mut Vec<Utf8Bytes>,
+    ) -> ReadResult {
         let next = after.saturating_add(1);
         if next < self.first && self.resync.entry(next).is_none() {
             return ReadResult::Gap;
         }
+        while self.held.front().is_some_and(|(_, change)| *change <= safe) {
+            self.held.pop_front();
+        }
+        let held = self.held.front().map_or(u64::MAX, |(first, _)| *first);
         let mut seq = after.min(self.last());
         let mut taken = 0;
-        while taken < most {
+        while taken < most && seq + 1 < held {
             let Some(frame) = self.frame(seq + 1) else {
                 break;
             };

@@ -80,10 +80,18 @@ impl Session {
         if Arc::ptr_eq(&workspace, &self.shared.workspace) {
             return;
         }
+        let root = root(&workspace);
+        self.shared.journal.project(root);
         self.shared.workspace = workspace;
         // What was approved for one project was not for another.
         self.remembered = Remembered::default();
     }
+}
+
+/// Returns the folder of a project, as text.
+pub(super) fn root(workspace: &Workspace) -> Option<String> {
+    let project = workspace.project().ok()?;
+    Some(project.root.display().to_string())
 }
 
 /// Returns a project as clients are shown it, and why there is none.

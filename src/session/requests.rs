@@ -210,7 +210,11 @@ impl Session {
         })
     }
 
-    async fn configure(&mut self, wanted: &command::Configure) -> Result<Event, SessionError> {
+    /// Takes a client's settings for the sends to come. Where one is refused, nothing is changed.
+    pub(super) fn configure_defaults(
+        &mut self,
+        wanted: &command::Configure,
+    ) -> Result<(), SessionError> {
         let config = &self.daemon.services.config;
         if let Some(provider) = &wanted.provider
             && self.daemon.providers.get(provider).is_none()
@@ -220,13 +224,21 @@ impl Session {
         if let Some(workflow) = &wanted.workflow {
             resolve::workflow(workflow, config)?;
         }
+        let provider = self.daemon.providers.default_id();
+        self.defaults.configure(wanted, config, provider)
+    }
+
+    async fn configure(&mut self, wanted: &command::Configure) -> Result<Event, SessionError> {
         let workspace = match &wanted.project {
             Some(folder) => Some(self.project_to_work_in(folder).await?),
             None => None,
         };
-        let provider = self.daemon.providers.default_id();
-        self.defaults.configure(wanted, config, provider)?;
+        self.configure_defaults(wanted)?;
         // Nothing fails from here on.
+        let config = &self.daemon.services.config;
+        self.shared
+            .journal
+            .settings(|| self.defaults.configured(config));
         if let Some(workspace) = workspace {
             self.work_in(workspace);
         }

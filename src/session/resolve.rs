@@ -313,6 +313,18 @@ impl Defaults {
         }
     }
 
+    /// Returns what a client configured, so that it can be configured anew.
+    pub(crate) fn configured(&self, config: &Config) -> Configure {
+        let workflow = Some(&self.workflow).filter(|it| **it != config.chat.workflow);
+        Configure {
+            trust_level: self.trust_level,
+            provider: self.provider.clone(),
+            model: self.model.clone(),
+            workflow: workflow.cloned(),
+            ..Configure::default()
+        }
+    }
+
     fn trust(&self, workflow: Option<&Workflow>, config: &Config) -> TrustLevel {
         self.trust_level
             .or_else(|| workflow.and_then(|workflow| workflow.trust_level))

@@ -1,11 +1,11 @@
 //! From `chat:send` to a conversation: once, however often it is sent under the id that a client gave it.
 
-use std::hash::{DefaultHasher, Hasher as _};
+use sha2::{Digest as _, Sha256};
 
 use super::{MAX_CONVERSATIONS, Session, resolve};
-use crate::conversation::{self, Admission, SharedAdmission};
-use crate::exchange::context::Origin;
-use crate::message::ConversationId;
+use crate::conversation::{self, Admission, KeptSend, SharedAdmission};
+use crate::exchange::context::{Origin, Setup};
+use crate::message::{ConversationId, MessageId};
 use crate::permission::Limits;
 use crate::protocol::answer::Sent;
 use crate::protocol::command::ChatSend;
@@ -16,19 +16,20 @@ use crate::protocol::{RequestId, SessionCode};
 const REMEMBERED_SENDS: usize = 256;
 
 pub(super) struct KnownSend {
-    id: RequestId,
+    pub(super) id: RequestId,
     /// Of all that it says: a client whose ids begin anew says something else under an old one.
-    digest: u64,
-    conversation: ConversationId,
-    admission: SharedAdmission,
+    pub(super) digest: Vec<u8>,
+    pub(super) conversation: ConversationId,
+    pub(super) admission: SharedAdmission,
 }
 
 impl Session {
     /// Passes a `chat:send` on to its conversation, once where it comes again under the same id.
     pub(super) async fn send(&mut self, send: ChatSend, id: Option<&RequestId>) {
-        let known = id.map(|id| (id.clone(), digest(&send)));
-        if let Some((id, digest)) = &known
-            && self.is_repeated(id, *digest).await
+        let json = json(&send);
+        let digest = Sha256::digest(&json).to_vec();
+        if let Some(id) = id
+            && self.is_repeated(id, &digest).await
         {
             return;
         }
@@ -38,15 +39,7 @@ impl Session {
         if send.provider.is_none() && self.defaults.provider.is_none() {
             self.daemon.find_provider().await;
         }
-        let setup = resolve::setup(
-            &send,
-            self.shared.ids.message(),
-            &self.ready.session_id,
-            &self.defaults,
-            &self.daemon.services.config,
-            &self.daemon.providers,
-            &self.shared.workspace,
-        );
+        let setup = self.setup(&send, self.shared.ids.message());
         let setup = match setup {
             Ok(setup) => setup,
             Err(error) => return self.answer(id, Event::SessionError(error)),
@@ -63,10 +56,10 @@ impl Session {
             return self.answer(id, Event::SessionError(error));
         }
         let admission = SharedAdmission::default();
-        if let Some((id, digest)) = known {
+        if let Some(id) = id {
             self.sends.push_back(KnownSend {
-                id,
-                digest,
+                id: id.clone(),
+                digest: digest.clone(),
                 conversation: conversation_id.clone(),
                 admission: admission.clone(),
             });
@@ -87,13 +80,31 @@ impl Session {
             when_busy: send.when_busy,
             reply_to: id.cloned(),
             admission,
+            kept: KeptSend {
+                json,
+                digest,
+                is_restored: false,
+            },
         };
         let command = conversation::Command::Send(Box::new(send));
         drop(inbox.send(command).await);
     }
 
+    /// Settles what a send leaves open.
+    pub(super) fn setup(&self, send: &ChatSend, id: MessageId) -> Result<Setup, SessionError> {
+        resolve::setup(
+            send,
+            id,
+            &self.ready.session_id,
+            &self.defaults,
+            &self.daemon.services.config,
+            &self.daemon.providers,
+            &self.shared.workspace,
+        )
+    }
+
     /// Answers a send that was sent before; false where it was not, or was not admitted then.
-    async fn is_repeated(&mut self, id: &RequestId, digest: u64) -> bool {
+    async fn is_repeated(&mut self, id: &RequestId, digest: &[u8]) -> bool {
         let is_same = |(_, known): &(usize, &KnownSend)| known.id == *id && known.digest == digest;
         let Some((at, known)) = self.sends.iter().enumerate().find(is_same) else {
             return false;
@@ -126,12 +137,10 @@ impl Session {
     }
 }
 
-fn digest(send: &ChatSend) -> u64 {
-    let json = serde_json::to_vec(send)
-        .inspect_err(|error| tracing::error!(%error, "a send could not be written as JSON"));
-    let mut digest = DefaultHasher::new();
-    digest.write(&json.unwrap_or_default());
-    digest.finish()
+fn json(send: &ChatSend) -> String {
+    serde_json::to_string(send)
+        .inspect_err(|error| tracing::error!(%error, "a send could not be written as JSON"))
+        .unwrap_or_default()
 }
 
 /// Returns the error of a request that comes too late.

@@ -6,11 +6,12 @@ use std::sync::atomic::Ordering;
 
 use futures::future::{BoxFuture, Shared};
 use parking_lot::Mutex;
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::{Notify, Semaphore, mpsc};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 use tracing::Instrument as _;
 
+use super::log::Log;
 use super::resolve::{Defaults, LAYERS};
 use super::{Feed, Handle, INBOX, Message, Session, projects, providers};
 use crate::config::{Config, ExposePolicy};
@@ -20,6 +21,8 @@ use crate::notices::Notices;
 use crate::protocol::event::{Event, Ready, Sandbox};
 use crate::protocol::{EXPOSED_PORTS, FEATURES};
 use crate::provider::registry::{Found, Providers};
+use crate::store::restored::Restored;
+use crate::store::{Journal, Known, Sqlite, Store as _};
 use crate::tool::workspace::{Workspace, Workspaces};
 use crate::units::millis;
 
@@ -36,6 +39,8 @@ pub struct Daemon {
     pub(crate) providers: Providers,
     pub(crate) mcp: crate::mcp::Mcp,
     pub(crate) notices: Notices,
+    /// Where sessions are kept; nowhere where there is none.
+    pub(crate) store: Option<Sqlite>,
     /// The projects that sessions work in.
     pub(crate) workspaces: Arc<Workspaces>,
     /// Done when the folders of all conversations' commands are removed.
@@ -85,6 +90,8 @@ impl Daemon {
             session_id,
             resumed: false,
             resume_grace_ms: millis(config.session.resume_grace),
+            persistent: self.store.is_some(),
+            epoch: 1,
             trust_level: config.chat.trust_level,
             on_violation: Defaults::on_violation(
                 config.workflows.get(&config.chat.workflow),
@@ -114,6 +121,8 @@ fn features(config: &Config) -> Vec<String> {
 pub struct Sessions {
     daemon: Arc<Daemon>,
     live: Mutex<HashMap<SessionId, Handle>>,
+    /// One at a time is read from the store: a session is not begun twice.
+    opening: tokio::sync::Mutex<()>,
 }
 
 impl Sessions {
@@ -122,6 +131,7 @@ impl Sessions {
         Arc::new(Self {
             daemon,
             live: Mutex::default(),
+            opening: tokio::sync::Mutex::default(),
         })
     }
 
@@ -130,9 +140,22 @@ impl Sessions {
     pub async fn create(self: &Arc<Self>, project: Option<&str>) -> Option<Handle> {
         let (workspace, refused) = self.daemon.workspace(project).await;
         let ready = self.daemon.ready(new_id()?, &workspace).await;
+        let handle = self.begin(workspace, ready, None)?;
+        if let Some(refused) = refused {
+            handle.feed.append(Event::SessionError(refused), None);
+        }
+        Some(handle)
+    }
+
+    /// Begins a session, or one anew that the store has; `None` where there are too many.
+    fn begin(
+        self: &Arc<Self>,
+        workspace: Arc<Workspace>,
+        ready: Ready,
+        mut restored: Option<Restored>,
+    ) -> Option<Handle> {
         let (inbox, messages) = mpsc::channel(INBOX);
-        let config = &self.daemon.services.config;
-        let feed = Arc::new(Feed::new(config.session.buffer_bytes, ready.layers.clone()));
+        let feed = Arc::new(self.feed(&workspace, &ready, restored.as_ref()));
         let handle = Handle {
             id: ready.session_id.clone(),
             feed: Arc::clone(&feed),
@@ -147,13 +170,13 @@ impl Sessions {
             }
             live.insert(handle.id.clone(), handle.clone());
         }
-        feed.append(Event::SessionReady(Box::new(ready.clone())), None);
-        if let Some(refused) = refused {
-            feed.append(Event::SessionError(refused), None);
+        if restored.is_none() {
+            feed.append(Event::SessionReady(Box::new(ready.clone())), None);
         }
         let spare = Arc::clone(&handle.spare);
         let daemon = Arc::clone(&self.daemon);
-        let session = Session::new(daemon, workspace, ready, feed, messages, spare);
+        let known = restored.as_mut();
+        let session = Session::new(daemon, workspace, ready, feed, messages, spare, known);
         let listed = Listed {
             sessions: Arc::clone(self),
             id: handle.id.clone(),
@@ -163,8 +186,69 @@ impl Sessions {
         let span = tracing::info_span!(parent: None, "session", session_id = %handle.id);
         self.daemon.tasks.spawn(async move {
             let _listed = listed;
-            session.run().instrument(span).await;
+            session.run(restored).instrument(span).await;
         });
+        Some(handle)
+    }
+
+    /// Returns the feed of a session, with what it says of how earlier exchanges ended.
+    fn feed(&self, workspace: &Workspace, ready: &Ready, restored: Option<&Restored>) -> Feed {
+        let bound = self.daemon.services.config.session.buffer_bytes;
+        let last = restored.map_or(0, |restored| restored.seq);
+        let mut log = Log::after(last, bound, ready.layers.clone());
+        for (seq, end) in restored.iter().flat_map(|restored| &restored.ends) {
+            log.restore_end(*seq, end.clone());
+        }
+        let grown = Arc::<Notify>::default();
+        let journal = self.daemon.store.clone().map(|store| {
+            let known = match restored {
+                Some(restored) => Known::of(restored),
+                None => Known::new(projects::root(workspace)),
+            };
+            Journal::new(
+                Arc::new(store),
+                &ready.session_id,
+                known,
+                Arc::clone(&grown),
+            )
+        });
+        Feed::new(log, journal.unwrap_or_default(), grown)
+    }
+
+    /// Finds a session that lives, or begins one anew that the store has; `None` where there is none, or too many.
+    ///
+    /// One that ends just now is begun anew when it has.
+    pub async fn open(self: &Arc<Self>, id: &SessionId) -> Option<Handle> {
+        let store = self.daemon.store.as_ref();
+        let Some(store) = store.filter(|_| !self.is_stopping()) else {
+            return self.find(id);
+        };
+        let _one = self.opening.lock().await;
+        while let Some(live) = self.find(id) {
+            if !live.inbox.is_closed() {
+                return Some(live);
+            }
+            live.ended.cancelled().await;
+        }
+        let opened = store.open(id.as_str()).await;
+        let opened = opened.inspect_err(
+            |error| tracing::error!(session_id = %id, %error, "a session cannot be opened"),
+        );
+        let restored = Restored::from(opened.ok()??);
+        let own = projects::root(self.daemon.workspaces.own());
+        let named = restored
+            .project
+            .as_deref()
+            .filter(|it| own.as_deref() != Some(*it));
+        let (workspace, refused) = self.daemon.workspace(named).await;
+        let ready = Ready {
+            epoch: restored.epoch,
+            ..self.daemon.ready(id.clone(), &workspace).await
+        };
+        let handle = self.begin(workspace, ready, Some(restored))?;
+        if let Some(refused) = refused {
+            handle.feed.append(Event::SessionError(refused), None);
+        }
         Some(handle)
     }
 

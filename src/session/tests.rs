@@ -93,6 +93,7 @@ pub(super) fn daemon(script: Vec<(Vec<Move>, Finish)>, buffer_bytes: usize) -> A
     let provider: Arc<dyn crate::provider::Provider> =
         Arc::new(Scripted(Mutex::new(script.into())));
     Arc::new(Daemon {
+        store: None,
         pods_removed: std::future::ready(()).boxed().shared(),
         mcp: no_servers(&tasks),
         notices: Notices::default(),

@@ -35,6 +35,7 @@ mod git;
 mod homes;
 mod hosts;
 mod images;
+mod kept;
 mod layers;
 mod lifecycle;
 mod limits;

@@ -68,6 +68,11 @@ pub enum Change {
     },
     /// How a call stands; replaces what was written of it.
     Call(ToolCall),
+    /// A message says what a call came to.
+    Answered {
+        /// Which call.
+        id: String,
+    },
     /// A send waits.
     Queued(Queued),
     /// A send waits no longer.
@@ -189,6 +194,10 @@ pub struct Session {
     pub seq: u64,
     /// The highest number of an id that somebody may have seen.
     pub ids: u64,
+    /// How many numbers of events after that are reserved for whoever opened it.
+    pub reserved_seq: u64,
+    /// The same for ids.
+    pub reserved_ids: u64,
     /// The folder it works in.
     pub project: Option<String>,
     /// Its name.

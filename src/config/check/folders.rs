@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::super::error::one_of;
-use super::super::{AuditConfig, BashConfig, MCP_STATES, Projects};
+use super::super::{BashConfig, MCP_STATES, Projects};
 use super::findings::Findings;
 use crate::sandbox::Settings;
 use crate::sandbox::caches;
@@ -19,11 +19,11 @@ const READ_WRITE: [&str; 3] = ["tools", "bash", "read_write"];
 pub(super) fn check(
     bash: &mut BashConfig,
     project: &Projects,
-    audit: Option<&AuditConfig>,
+    logs: [(Option<PathBuf>, &'static str); 2],
     findings: &mut Findings<'_>,
 ) {
     let mut taken = Taken {
-        own: own(project, audit, findings),
+        own: own(project, logs, findings),
         project: project.own.as_ref().ok().map(|own| own.root.clone()),
         central: project.own.as_ref().ok().map(|own| real_path(&own.central)),
         settings: Settings::new(None).off_memory(),
@@ -135,7 +135,7 @@ impl Taken {
 /// Lists what the daemon keeps and what it is told by, as paths without links.
 fn own(
     project: &Projects,
-    audit: Option<&AuditConfig>,
+    logs: [(Option<PathBuf>, &'static str); 2],
     findings: &Findings<'_>,
 ) -> Vec<(PathBuf, &'static str)> {
     let sources = findings.sources;
@@ -148,11 +148,11 @@ fn own(
         (sources.user_directory.clone(), "the configuration"),
         (sources.token_file.clone(), "the token"),
         (sources.record.clone(), "what is recorded"),
-        (audit.map(|audit| audit.path.clone()), "the audit log"),
         (states, "what MCP servers keep"),
     ]
     .into_iter()
     .chain(files)
+    .chain(logs)
     .filter_map(|(path, what)| {
         let path = path.filter(|path| !path.as_os_str().is_empty())?;
         Some((real_path(&sources.working_directory.join(path)), what))

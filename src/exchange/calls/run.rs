@@ -16,10 +16,9 @@ use super::{Calls, FAULT, Permitted};
 use crate::exchange::Exchange;
 use crate::exchange::background::Detached;
 use crate::exchange::recording::{CleanOutput, Recorder};
-use crate::message::{ToolCall, ToolId};
+use crate::message::{DangerLevel, ToolCall, ToolCategory, ToolId};
 use crate::permission::scope::Grant;
 use crate::protocol::event::{Event, State, StateName, ToolDelta, ToolStart};
-use crate::protocol::record::ExecutionStatus;
 use crate::runtime::Stopwatch;
 use crate::telemetry::{Unit, metrics};
 use crate::tool::background::{Background, Outlet};
@@ -59,16 +58,30 @@ impl Calls<'_> {
         drop(waits);
         let _counted = metrics::RUNNING_CALLS.enter();
         let executions = &self.exchange.context.session.executions;
-        executions.update(&call.id, |record| {
+        executions.begin(&call.id, |record| {
             record.queued_ms = millis(queued.elapsed());
-            record.status = ExecutionStatus::Running;
             if let Some(edited) = &permitted.edited {
                 record.input.clone_from(edited);
             }
         });
+        if self.may_change_something(call) {
+            // It is known that it began before it does, whatever happens to the daemon: it will not be taken for one that
+            // did not run.
+            self.exchange.context.session.journal.settled().await;
+        }
         let (output, ran) = self.execute(call, permitted, cancel).await;
         drop(admitted);
         (output, Some(ran))
+    }
+
+    /// Returns whether it may change something: all but reading files and searching.
+    fn may_change_something(&self, call: &ToolCall) -> bool {
+        let tool = self.tools.get(&call.name);
+        tool.is_none_or(|tool| {
+            let spec = tool.spec();
+            let only_looks = matches!(spec.category, ToolCategory::File | ToolCategory::Search);
+            !only_looks || spec.danger_level > DangerLevel::Safe
+        })
     }
 
     /// Waits for what the call needs while it runs: a call that was approved runs.

@@ -11,8 +11,8 @@ use crate::audit::{Digested, Entry, Rulings};
 use crate::exchange::Exchange;
 use crate::exchange::context::Context;
 use crate::message::{
-    Danger, DangerLevel, MessageId, Notice, Part, Severity, ToolCall, ToolCategory, ToolId,
-    ToolResult,
+    Danger, DangerLevel, Message, MessageId, Notice, Part, Severity, ToolCall, ToolCategory,
+    ToolId, ToolResult,
 };
 use crate::protocol::envelope::Timestamp;
 use crate::protocol::event::{Event, ResultStatus, State, StateName, ToolOutcome};
@@ -118,8 +118,15 @@ fn settle(
     let status = status(&output);
     let duration_ms = ran.map_or(0, millis);
     let text = text_of(&output.content);
+    let result = ToolResult {
+        id: tool_id.clone(),
+        name: tool_name.to_owned(),
+        content: std::mem::take(&mut output.content),
+        is_error: output.is_error,
+    };
+    let message = Message::ToolResult(result.clone());
     let executions = &context.session.executions;
-    let settled = executions.settle(tool_id, |record| {
+    let settled = executions.settle(tool_id, &message, |record| {
         record.status = status;
         record.duration_ms = duration_ms;
         record.exit_code = output.metadata.exit_code;
@@ -162,12 +169,7 @@ fn settle(
         tool_id: Some(tool_id.clone()),
         ..State::new(conversation_id, Some(message_id), StateName::ToolCompleted)
     }));
-    ToolResult {
-        id: tool_id.clone(),
-        name: tool_name.to_owned(),
-        content: output.content,
-        is_error: output.is_error,
-    }
+    result
 }
 
 /// Writes the line of the audit log of a call that was settled; `output` is its result as the model is given it.

@@ -43,7 +43,7 @@ fn with(count: usize) -> Executions {
     let executions = Executions::default();
     for number in 0..count {
         executions.open(record(number), CancellationToken::new());
-        executions.settle(&ToolId::new(format!("t{number}")), |record| {
+        executions.settle(&ToolId::new(format!("t{number}")), &result(), |record| {
             record.status = ExecutionStatus::Success;
         });
     }
@@ -115,11 +115,11 @@ fn the_last_thousand_are_kept_and_open_ones_for_good() {
     executions.open(record(5_000), CancellationToken::new());
     for number in 0..KEPT + 10 {
         executions.open(record(number), CancellationToken::new());
-        executions.settle(&ToolId::new(format!("t{number}")), |_| {});
+        executions.settle(&ToolId::new(format!("t{number}")), &result(), |_| {});
     }
     assert!(executions.get(&ToolId::new("t5000")).is_some());
     assert!(executions.get(&ToolId::new("t10")).is_none());
-    assert_eq!(executions.0.lock().calls.len(), KEPT);
+    assert_eq!(executions.state.lock().calls.len(), KEPT);
 }
 
 #[test]
@@ -140,7 +140,7 @@ fn the_mean_is_of_the_calls_that_ran() {
             let recorder = Recorder::new(&spill, &crate::telemetry::Redactor::default());
             executions.keep(&id, Arc::clone(&recorder.recording));
         }
-        executions.settle(&id, |record| {
+        executions.settle(&id, &result(), |record| {
             record.status = status;
             record.duration_ms = ran_ms.unwrap_or(0);
         });
@@ -157,7 +157,9 @@ fn the_mean_is_of_the_calls_that_ran() {
 fn what_is_settled_does_not_change_any_more() {
     let executions = with(1);
     let id = ToolId::new("t0");
-    let again = executions.settle(&id, |record| record.status = ExecutionStatus::Error);
+    let again = executions.settle(&id, &result(), |record| {
+        record.status = ExecutionStatus::Error
+    });
     assert!(again.is_none());
     assert_eq!(
         executions.get(&id).unwrap().status,
@@ -181,4 +183,9 @@ fn a_page_of_large_inputs_ends_early() {
         wanted.cursor = page.next_cursor;
     }
     assert_eq!(wanted.cursor, None);
+}
+
+/// What a call came to; nothing here looks at it.
+fn result() -> Message {
+    Message::User(Vec::new())
 }

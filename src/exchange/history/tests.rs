@@ -88,29 +88,29 @@ fn said(bytes: usize) -> Message {
 
 #[test]
 fn a_history_has_room_for_so_many_bytes() {
-    let history = History::new(Room::new(10_000, 1 << 20));
-    history.extend([said(6000)]);
+    let history = history(Room::new(10_000, 1 << 20));
+    history.extend(&exchange(), [said(6000)]);
     assert_eq!(history.room_for(3000), Ok(()));
     assert_eq!(history.room_for(4000), Err(Full::Conversation(10_000)));
     // One that is too long by itself changes nothing.
-    let refused = history.replace(vec![said(11_000)]);
+    let refused = history.replace(&exchange(), vec![said(11_000)]);
     assert_eq!(refused, Err(Full::Conversation(10_000)));
     assert_eq!(*history.snapshot(), [said(6000)]);
     // What has to be remembered is, and then there is no room until something goes.
-    history.extend([said(6000)]);
+    history.extend(&exchange(), [said(6000)]);
     assert!(history.room_for(0).is_err());
-    history.replace(vec![said(1)]).unwrap();
+    history.replace(&exchange(), vec![said(1)]).unwrap();
     assert_eq!(history.room_for(9000), Ok(()));
 }
 
 #[test]
 fn all_histories_share_what_there_is() {
     let room = Room::new(10_000, 15_000);
-    let (first, second) = (History::new(room.clone()), History::new(room));
-    first.extend([said(8000)]);
+    let (first, second) = (history(room.clone()), history(room));
+    first.extend(&exchange(), [said(8000)]);
     assert_eq!(second.room_for(6000), Ok(()));
     assert_eq!(second.room_for(8000), Err(Full::Daemon(15_000)));
-    let refused = second.replace(vec![said(8000)]);
+    let refused = second.replace(&exchange(), vec![said(8000)]);
     assert_eq!(refused, Err(Full::Daemon(15_000)));
     drop(first);
     assert_eq!(second.room_for(8000), Ok(()));
@@ -157,8 +157,16 @@ fn every_part_of_a_message_counts() {
             is_error: false,
         }),
     ] {
-        let history = History::new(Room::new(5000, 1 << 20));
-        history.extend([message.clone()]);
+        let history = history(Room::new(5000, 1 << 20));
+        history.extend(&exchange(), [message.clone()]);
         assert!(history.room_for(0).is_err(), "{message:?}");
     }
+}
+
+fn history(room: Room) -> History {
+    History::new(room, Journal::default(), ConversationId::new("c"))
+}
+
+fn exchange() -> MessageId {
+    MessageId::new("m1")
 }

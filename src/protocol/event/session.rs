@@ -21,8 +21,15 @@ pub struct Ready {
     pub session_id: SessionId,
     /// Whether this is an earlier session going on.
     pub resumed: bool,
-    /// How long the session outlives its last socket, in milliseconds.
+    /// How long what runs goes on after the session's last socket, in milliseconds; without a store, also how long the
+    /// session can be resumed.
     pub resume_grace_ms: u64,
+    /// Whether the session is kept: it can be resumed after the daemon was started anew, too.
+    #[serde(default)]
+    pub persistent: bool,
+    /// How often the session was begun, the first time included: it was begun anew where it is more than before.
+    #[serde(default = "first")]
+    pub epoch: u64,
     /// The session's trust level.
     pub trust_level: TrustLevel,
     /// What becomes of an exchange in which a call's path leaves the project or is denied.
@@ -48,6 +55,10 @@ pub struct Ready {
     /// Names of the workflows there are; absent where there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub workflows: Vec<String>,
+}
+
+fn first() -> u64 {
+    1
 }
 
 impl Ready {

@@ -103,7 +103,11 @@ async fn a_session_whose_inbox_is_full_is_kept() {
     inbox.try_send(Message::Discard).unwrap();
     let handle = Handle {
         id: SessionId::new("s"),
-        feed: Arc::new(Feed::new(1 << 20, Vec::new())),
+        feed: Arc::new(Feed::new(
+            Log::new(1 << 20, Vec::new()),
+            Journal::default(),
+            Arc::default(),
+        )),
         inbox,
         spare: Arc::new(AtomicBool::new(true)),
         ended: CancellationToken::new(),
@@ -115,7 +119,11 @@ async fn a_session_whose_inbox_is_full_is_kept() {
 
 #[test]
 fn everybody_who_waits_is_woken_by_an_append() {
-    let feed = Feed::new(1 << 20, Vec::new());
+    let feed = Feed::new(
+        Log::new(1 << 20, Vec::new()),
+        Journal::default(),
+        Arc::default(),
+    );
     let (old, new) = (feed.grown(), feed.grown());
     feed.append(Event::SessionPingResult(Empty {}), None);
     assert!(futures::future::join(old, new).now_or_never().is_some());

@@ -52,6 +52,7 @@ impl Daemon {
         let mut config = json!({
             "server": { "port": 0 },
             "project": { "root": project, "central": folder.path().join("central") },
+            "store": { "path": folder.path().join("state/outrigger.db"), "sync": "normal" },
             "chat": { "provider": "test" },
             // A busy machine takes longer than what is short enough for a user.
             "approval": { "timeout": "10m" },
@@ -64,7 +65,32 @@ impl Daemon {
         merge(&mut config, more);
         let file = folder.path().join("config.json");
         std::fs::write(&file, config.to_string()).unwrap();
-        let mut child = command(&file)
+        Self::launch(folder, command(&file)).await
+    }
+
+    /// Kills it as nothing it could prepare for, and starts it anew with all that it left.
+    pub(crate) async fn after_kill(mut self) -> Self {
+        self.child.start_kill().unwrap();
+        self.child.wait().await.unwrap();
+        self.anew().await
+    }
+
+    /// Ends it in order, and starts it anew.
+    pub(crate) async fn after_end(mut self) -> Self {
+        drop(self.stdin.take());
+        self.child.wait().await.unwrap();
+        self.anew().await
+    }
+
+    async fn anew(self) -> Self {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_outrigger"));
+        let file = self.folder.path().join("config.json");
+        command.args(["serve", "--config"]).arg(file);
+        Self::launch(self.folder, command).await
+    }
+
+    async fn launch(folder: TempDir, mut command: Command) -> Self {
+        let mut child = command
             .env_remove("RUST_LOG")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

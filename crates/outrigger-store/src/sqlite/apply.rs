@@ -138,6 +138,11 @@ fn one(connection: &Connection, session: i64, change: &Change) -> rusqlite::Resu
                 )?
                 .execute(params![session, id, conversation, began, record, result])?;
         }
+        Change::Answered { id } => {
+            connection
+                .prepare_cached("UPDATE call SET result = NULL WHERE session = ?1 AND id = ?2")?
+                .execute(params![session, id])?;
+        }
         Change::Queued(Queued {
             id,
             conversation,

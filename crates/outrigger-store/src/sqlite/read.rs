@@ -8,6 +8,7 @@ use flate2::read::DeflateDecoder;
 use rusqlite::{Connection, Row, params};
 
 use super::file;
+use super::writer::{RESERVED_IDS, RESERVED_SEQ};
 use crate::{
     Attachment, Body, Conversation, Exchange, Hash, Listed, Listing, Message, Page, Queued, Sent,
     Session, Snippet, Stats, ToolCall,
@@ -24,6 +25,8 @@ const HITS: i64 = 20_000;
 
 /// Reads all of a session.
 pub(super) fn session(connection: &Connection, key: i64) -> rusqlite::Result<Session> {
+    let reserved = |number: i64| u64::try_from(number).unwrap_or(0);
+    let (reserved_seq, reserved_ids) = (reserved(RESERVED_SEQ), reserved(RESERVED_IDS));
     // One snapshot.
     let connection = connection.unchecked_transaction()?;
     let mut session = connection.query_row(
@@ -32,8 +35,10 @@ pub(super) fn session(connection: &Connection, key: i64) -> rusqlite::Result<Ses
         |row| {
             Ok(Session {
                 epoch: natural(row, 0)?,
-                seq: natural(row, 1)?,
-                ids: natural(row, 2)?,
+                seq: natural(row, 1)?.saturating_sub(reserved_seq),
+                ids: natural(row, 2)?.saturating_sub(reserved_ids),
+                reserved_seq,
+                reserved_ids,
                 project: row.get(3)?,
                 title: row.get(4)?,
                 settings: row.get(5)?,

@@ -29,8 +29,9 @@ const RETRY: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(30)];
 const CHECKPOINT: u64 = 4 * 1024 * 1024;
 const CHECKPOINT_NOW: u64 = 64 * 1024 * 1024;
 
-/// How many numbers of events and ids are reserved when a session is opened: none of them was seen by anybody.
-const RESERVED: i64 = 10_000;
+/// How many numbers of events, and of ids, are reserved when a session is opened: none of them was seen by anybody.
+pub(super) const RESERVED_SEQ: i64 = 10_000;
+pub(super) const RESERVED_IDS: i64 = 100;
 
 pub(super) enum Work {
     Job(Job),
@@ -310,10 +311,12 @@ impl Writer {
             return Err(Error::Failing("it is not open".to_owned()));
         };
         let count = connection.prepare_cached(
-            "UPDATE session SET epoch = epoch + 1, seq = seq + ?2, ids = ids + ?2 WHERE id = ?1 RETURNING key",
+            "UPDATE session SET epoch = epoch + 1, seq = seq + ?2, ids = ids + ?3 WHERE id = ?1 RETURNING key",
         );
         let mut count = count.map_err(failing)?;
-        let mut rows = count.query((session, RESERVED)).map_err(failing)?;
+        let mut rows = count
+            .query((session, RESERVED_SEQ, RESERVED_IDS))
+            .map_err(failing)?;
         let key = match rows.next().map_err(failing)? {
             Some(row) => Some(row.get(0).map_err(failing)?),
             None => None,

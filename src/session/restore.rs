@@ -1,0 +1,208 @@
+//! A session of the store, begun anew: its conversations, what waits in them, and how its last exchanges ended.
+
+use std::collections::HashMap;
+
+use super::Session;
+use super::sends::KnownSend;
+use crate::conversation::{self, Admission, KeptSend};
+use crate::exchange::context::Origin;
+use crate::exchange::history::repair_with;
+use crate::message::{
+    ConversationId, Message, MessageId, Notice, Part, Severity, ToolCall, ToolId, ToolResult,
+};
+use crate::protocol::ChatCode;
+use crate::protocol::command::{ChatSend, WhenBusy};
+use crate::protocol::event::{ChatError, Event, StopReason, StreamEnd, Tokens};
+use crate::store::restored::{Call, Restored};
+
+/// What the client of an exchange is told that the daemon's end broke off.
+const INTERRUPTED: &str = "the daemon stopped while this exchange ran; what it had said is remembered turn by turn, so send something to go on";
+
+impl Session {
+    /// Takes up what the store has of this session. Its journal knows all of it already.
+    pub(super) async fn restore(&mut self, restored: Restored) {
+        let Restored {
+            conversations,
+            calls,
+            interrupted,
+            queued,
+            sent,
+            settings,
+            ..
+        } = restored;
+        if let Some(settings) = settings {
+            self.restore_settings(&settings);
+        }
+        for sent in sent {
+            self.sends.push_back(KnownSend::restored(sent));
+        }
+        for (id, messages) in conversations {
+            self.restore_conversation(&id, messages, &calls);
+        }
+        for (conversation, exchange) in &interrupted {
+            self.end_interrupted(conversation, exchange);
+        }
+        let count = queued.len();
+        for (row, send) in queued {
+            self.restore_send(&MessageId::new(row), send, &interrupted)
+                .await;
+        }
+        if !interrupted.is_empty() || count > 0 {
+            self.shared.events.emit(Event::SessionNotice(Notice {
+                severity: Severity::Warning,
+                code: "interrupted".to_owned(),
+                message: format!(
+                    "the daemon was stopped meanwhile: {} exchanges were broken off, {count} sends waited. What waits is answered after the next thing that you send in its conversation, or dropped by chat:cancel with `queued`",
+                    interrupted.len()
+                ),
+            }));
+        }
+    }
+
+    /// Configures what the client had configured, as far as the operator still lets it.
+    fn restore_settings(&mut self, settings: &str) {
+        let wanted = serde_json::from_str(settings).map_err(|error| error.to_string());
+        let configured = wanted.and_then(|wanted| {
+            self.configure_defaults(&wanted)
+                .map_err(|error| error.message)
+        });
+        if let Err(problem) = configured {
+            self.shared.events.emit(Event::SessionNotice(Notice {
+                severity: Severity::Warning,
+                code: "settings_lost".to_owned(),
+                message: format!(
+                    "what this session had configured is not in force any more: {problem}"
+                ),
+            }));
+        }
+    }
+
+    /// Makes a conversation of its messages; a call without a result gets one that says what is known of it.
+    fn restore_conversation(
+        &mut self,
+        id: &ConversationId,
+        messages: Vec<Message>,
+        calls: &HashMap<ToolId, Call>,
+    ) {
+        let before = messages.clone();
+        let (messages, _) = repair_with(messages, |call| outcome(call, calls.get(&call.id)));
+        let history = self.new_history(id);
+        history.restore(before);
+        // What is other than before is written.
+        if let Err(full) = history.replace(&MessageId::new(""), messages) {
+            tracing::error!(conversation_id = %id, ?full, "there is no room for a conversation of the store");
+        }
+        self.begin_conversation(id, Origin::Client, history);
+    }
+
+    fn end_interrupted(&self, conversation: &ConversationId, exchange: &MessageId) {
+        let events = &self.shared.events;
+        events.emit(Event::ChatError(Box::new(ChatError {
+            retryable: true,
+            ..ChatError::new(
+                conversation,
+                Some(exchange),
+                ChatCode::Interrupted,
+                INTERRUPTED,
+            )
+        })));
+        events.emit(Event::ChatStreamEnd(Box::new(StreamEnd {
+            conversation_id: conversation.clone(),
+            message_id: exchange.clone(),
+            stop_reason: StopReason::Error,
+            partial: true,
+            turns: 0,
+            tool_calls: 0,
+            usage: Tokens::default(),
+            cost_usd: None,
+            duration_ms: 0,
+        })));
+    }
+
+    /// Has a send wait that waited; one whose exchange had begun is what the user said in it.
+    async fn restore_send(
+        &mut self,
+        row: &MessageId,
+        send: ChatSend,
+        interrupted: &[(ConversationId, MessageId)],
+    ) {
+        let conversation = send.conversation_id.clone();
+        let began = interrupted.iter().any(|(_, exchange)| exchange == row);
+        let setup = match began {
+            true => Err(None),
+            false => self.setup(&send, row.clone()).map_err(Some),
+        };
+        match setup {
+            Ok(setup) => {
+                let inbox = self.conversation(&conversation, Origin::Client);
+                let send = conversation::SendRequest {
+                    setup,
+                    has_settings: false,
+                    history: send.history,
+                    when_busy: WhenBusy::Queue,
+                    reply_to: None,
+                    admission: conversation::SharedAdmission::default(),
+                    kept: KeptSend {
+                        is_restored: true,
+                        ..KeptSend::default()
+                    },
+                };
+                let command = conversation::Command::Send(Box::new(send));
+                drop(inbox.send(command).await);
+            }
+            Err(problem) => {
+                // Its words stay: as a message that nobody answered.
+                let message = Message::User(send.content.into_parts());
+                let say = {
+                    let row = row.clone();
+                    move |view: conversation::View<'_>| {
+                        let history = &view.context.conversation.history;
+                        history.say(&row, message, std::slice::from_ref(&row));
+                    }
+                };
+                drop(self.conversation(&conversation, Origin::Client));
+                self.look(&conversation, say).await;
+                if let Some(problem) = problem {
+                    self.shared.events.emit(Event::SessionError(problem));
+                }
+            }
+        }
+    }
+}
+
+/// Returns the result of a call that no message answers.
+fn outcome(call: &ToolCall, known: Option<&Call>) -> ToolResult {
+    if let Some(Call {
+        result: Some(Message::ToolResult(result)),
+        ..
+    }) = known
+    {
+        return result.clone();
+    }
+    let text = match known.is_some_and(|known| known.began) {
+        true => {
+            "no result: the daemon stopped while this call ran; whether it had an effect is not known"
+        }
+        false => "not run: the daemon stopped",
+    };
+    ToolResult {
+        id: call.id.clone(),
+        name: call.name.clone(),
+        content: vec![Part::text(text)],
+        is_error: true,
+    }
+}
+
+impl KnownSend {
+    fn restored(sent: crate::store::restored::Sent) -> Self {
+        let admission = conversation::SharedAdmission::default();
+        let conversation = sent.answer.conversation_id.clone();
+        *admission.lock() = Admission::Admitted(sent.answer);
+        Self {
+            id: sent.id,
+            digest: sent.digest,
+            conversation,
+            admission,
+        }
+    }
+}

@@ -1,0 +1,473 @@
+//! What of a session is kept, and how far that is safe.
+//!
+//! Whoever changes something that outlives the process writes it to the session's [`Journal`], before it says so in an
+//! event. The session's log holds back each event until all that was written before it is safe: what a client has seen,
+//! the store has.
+//!
+//! [`restored`] is the way back; what a store does is in the crate `outrigger-store`.
+
+mod body;
+pub(crate) mod restored;
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use outrigger_store::{Change, Exchange, Queued, Sent, TitleBy, ToolCall};
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+
+pub use outrigger_store::Error;
+pub(crate) use outrigger_store::Store;
+pub use outrigger_store::sqlite::{Sqlite, Sync};
+
+use crate::message::{ConversationId, Message, MessageId, Part, SessionId};
+use crate::protocol::RequestId;
+use crate::protocol::answer;
+use crate::protocol::command::Configure;
+use crate::protocol::content::WireMessage;
+use crate::protocol::event::StreamEnd;
+use crate::protocol::record::ExecutionRecord;
+
+/// How long anybody waits for the disk; then things go on without it, and the client is told.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// How many numbers of events are reserved at once, and how many of them are left when more are reserved: enough for what
+/// is emitted until that is safe, so that nobody waits for it.
+const EVENTS: (u64, u64) = (10_000, 1_000);
+
+/// The same for ids, which people read: they are no more than so many further after a restart.
+const IDS: (u64, u64) = (100, 20);
+
+/// The longest name that a session gets from its first words, in characters.
+const TITLE: usize = 80;
+
+/// The way of one session's changes into the store, in order; nowhere where there is none. Clones share it.
+#[derive(Clone, Default)]
+pub(crate) struct Journal(Option<Arc<Shared>>);
+
+struct Shared {
+    store: Arc<dyn Store>,
+    session: String,
+    /// Whether the store has the session: it is made with the first thing that is worth keeping.
+    is_made: AtomicBool,
+    has_title: AtomicBool,
+    project: Mutex<Option<String>>,
+    /// What the client configured before there was anything worth keeping.
+    settings: Mutex<Option<String>>,
+    /// The highest numbers of events and ids that are reserved.
+    seq: AtomicU64,
+    ids: AtomicU64,
+    /// Changes given so far, and up to which of them all is safe or given up.
+    given: AtomicU64,
+    safe: AtomicU64,
+    /// Told whenever more is safe.
+    more: Arc<Notify>,
+    /// Whether somebody looks after a disk that does not answer.
+    is_watched: AtomicBool,
+    /// Changes are numbered in the order in which they are given.
+    order: Mutex<()>,
+}
+
+impl fmt::Debug for Journal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Journal")
+            .field("given", &self.given())
+            .field("safe", &self.safe())
+            .finish_non_exhaustive()
+    }
+}
+
+/// What is known of a session when its journal begins.
+#[derive(Debug)]
+pub(crate) struct Known {
+    /// Whether the store has it.
+    pub is_made: bool,
+    pub has_title: bool,
+    pub project: Option<String>,
+    /// The highest numbers of events and ids that are reserved.
+    pub seq: u64,
+    pub ids: u64,
+}
+
+impl Known {
+    /// Returns what is known of a session that nobody has used.
+    pub(crate) fn new(project: Option<String>) -> Self {
+        Self {
+            is_made: false,
+            has_title: false,
+            project,
+            seq: EVENTS.0,
+            ids: IDS.0,
+        }
+    }
+
+    /// Returns what is known of one that the store has.
+    pub(crate) fn of(restored: &restored::Restored) -> Self {
+        Self {
+            is_made: true,
+            has_title: restored.title.is_some(),
+            project: restored.project.clone(),
+            seq: restored.seq + restored.reserved_seq,
+            ids: restored.ids + restored.reserved_ids,
+        }
+    }
+}
+
+impl Journal {
+    /// Returns the journal of a session; `more` is told whenever more of it is safe.
+    pub(crate) fn new(
+        store: Arc<dyn Store>,
+        session: &SessionId,
+        known: Known,
+        more: Arc<Notify>,
+    ) -> Self {
+        Self(Some(Arc::new(Shared {
+            store,
+            session: session.to_string(),
+            is_made: AtomicBool::new(known.is_made),
+            has_title: AtomicBool::new(known.has_title),
+            project: Mutex::new(known.project),
+            settings: Mutex::default(),
+            seq: AtomicU64::new(known.seq),
+            ids: AtomicU64::new(known.ids),
+            given: AtomicU64::default(),
+            safe: AtomicU64::default(),
+            more,
+            is_watched: AtomicBool::default(),
+            order: Mutex::default(),
+        })))
+    }
+
+    /// Returns whether anything is kept.
+    pub(crate) fn is_on(&self) -> bool {
+        self.0.is_some()
+    }
+
+    /// Returns how many changes were given so far.
+    pub(crate) fn given(&self) -> u64 {
+        let given = |shared: &Arc<Shared>| shared.given.load(Ordering::Acquire);
+        self.0.as_ref().map_or(0, given)
+    }
+
+    /// Returns up to which change all is safe, or given up.
+    pub(crate) fn safe(&self) -> u64 {
+        let safe = |shared: &Arc<Shared>| shared.safe.load(Ordering::Acquire);
+        self.0.as_ref().map_or(0, safe)
+    }
+
+    /// Waits until all that was given so far is safe or given up.
+    pub(crate) async fn settled(&self) {
+        let Some(shared) = &self.0 else {
+            return;
+        };
+        let given = self.given();
+        loop {
+            let more = shared.more.notified();
+            if self.safe() >= given {
+                return;
+            }
+            more.await;
+        }
+    }
+
+    /// Remembers a message of a conversation, at its end.
+    pub(crate) fn message(
+        &self,
+        conversation: &ConversationId,
+        exchange: &MessageId,
+        message: &Message,
+    ) {
+        self.said(conversation, exchange, message, &[]);
+    }
+
+    /// Remembers what the user said, which waited under these names until now.
+    pub(crate) fn said(
+        &self,
+        conversation: &ConversationId,
+        exchange: &MessageId,
+        message: &Message,
+        waited: &[MessageId],
+    ) {
+        if !self.is_on() {
+            return;
+        }
+        let mut changes = Vec::with_capacity(3);
+        if let (Message::User(parts), Some(shared)) = (message, &self.0)
+            && !shared.has_title.swap(true, Ordering::Relaxed)
+        {
+            let title = title(parts);
+            changes.extend(title.map(|title| Change::Title {
+                title,
+                by: TitleBy::Daemon,
+            }));
+        }
+        changes.push(Change::Message {
+            conversation: conversation.to_string(),
+            message: outrigger_store::Message {
+                exchange: exchange.to_string(),
+                body: body::of(message),
+                at_ms: now(),
+            },
+        });
+        if let Message::ToolResult(result) = message {
+            changes.push(Change::Answered {
+                id: result.id.to_string(),
+            });
+        }
+        changes.extend(
+            waited
+                .iter()
+                .map(|id| Change::Unqueued { id: id.to_string() }),
+        );
+        self.write(changes);
+    }
+
+    /// Forgets messages of a conversation from a place on.
+    pub(crate) fn truncate(&self, conversation: &ConversationId, from: usize) {
+        self.write_one(|| Change::Truncate {
+            conversation: conversation.to_string(),
+            from: from as u64,
+        });
+    }
+
+    /// Forgets a conversation.
+    pub(crate) fn forget(&self, conversation: &ConversationId) {
+        self.write_one(|| Change::Forget {
+            conversation: conversation.to_string(),
+        });
+    }
+
+    /// Notes that an exchange began.
+    pub(crate) fn began(&self, conversation: &ConversationId, exchange: &MessageId) {
+        self.write_one(|| {
+            Change::Began(Exchange {
+                id: exchange.to_string(),
+                conversation: conversation.to_string(),
+                began_ms: now(),
+                end: None,
+            })
+        });
+    }
+
+    /// Notes how an exchange ended, in the event of this number.
+    pub(crate) fn ended(&self, seq: u64, end: &StreamEnd) {
+        self.write_one(|| Change::Ended {
+            id: end.message_id.to_string(),
+            seq,
+            end: json(end),
+        });
+    }
+
+    /// Notes how a call stands; `result` is what it came to, once it did.
+    pub(crate) fn call(&self, record: &ExecutionRecord, began: bool, result: Option<&Message>) {
+        self.write_one(|| {
+            Change::Call(ToolCall {
+                id: record.tool_id.to_string(),
+                conversation: record.conversation_id.to_string(),
+                began,
+                record: json(record),
+                result: result.map(|result| json(&WireMessage::from(result))),
+            })
+        });
+    }
+
+    /// Notes a send that was admitted and is no message yet.
+    pub(crate) fn queued(&self, id: &MessageId, conversation: &ConversationId, send: &str) {
+        self.write_one(|| {
+            Change::Queued(Queued {
+                id: id.to_string(),
+                conversation: conversation.to_string(),
+                send: send.to_owned(),
+            })
+        });
+    }
+
+    /// Notes that sends were dropped.
+    pub(crate) fn dropped(&self, ids: &[MessageId]) {
+        if self.is_on() && !ids.is_empty() {
+            let dropped = ids.iter().map(|id| Change::Unqueued { id: id.to_string() });
+            self.write(dropped.collect());
+        }
+    }
+
+    /// Notes what a send was answered.
+    pub(crate) fn sent(&self, id: &RequestId, digest: &[u8], answer: &answer::Sent) {
+        self.write_one(|| {
+            Change::Sent(Sent {
+                id: id.to_string(),
+                digest: digest.to_vec(),
+                answer: json(answer),
+            })
+        });
+    }
+
+    /// Notes what the client configured.
+    pub(crate) fn settings(&self, settings: impl FnOnce() -> Configure) {
+        let Some(shared) = &self.0 else {
+            return;
+        };
+        let settings = json(&settings());
+        *shared.settings.lock() = Some(settings.clone());
+        self.write_if_made(|| Change::Settings(settings));
+    }
+
+    /// Notes the folder that the session works in from now on.
+    pub(crate) fn project(&self, project: Option<String>) {
+        if let Some(shared) = &self.0 {
+            shared.project.lock().clone_from(&project);
+        }
+        self.write_if_made(|| Change::Project(project));
+    }
+
+    /// Reserves numbers of events where few are left; `last` is the highest that is used.
+    pub(crate) fn use_seq(&self, last: u64) {
+        self.reserve(last, EVENTS, |shared| &shared.seq);
+    }
+
+    /// Reserves numbers of ids where few are left.
+    pub(crate) fn use_id(&self, last: u64) {
+        self.reserve(last, IDS, |shared| &shared.ids);
+    }
+
+    fn reserve(
+        &self,
+        last: u64,
+        (at_once, low): (u64, u64),
+        which: impl FnOnce(&Shared) -> &AtomicU64,
+    ) {
+        let Some(shared) = &self.0 else {
+            return;
+        };
+        let reserved = which(shared);
+        if last + low <= reserved.load(Ordering::Relaxed) {
+            return;
+        }
+        reserved.fetch_max(last + at_once, Ordering::Relaxed);
+        // A session that is not kept has told nobody of its numbers.
+        if shared.is_made.load(Ordering::Acquire) {
+            self.write(vec![shared.reserved()]);
+        }
+    }
+
+    fn write_one(&self, change: impl FnOnce() -> Change) {
+        if self.is_on() {
+            self.write(vec![change()]);
+        }
+    }
+
+    /// What alone is nothing worth keeping is written only where the session is kept already.
+    fn write_if_made(&self, change: impl FnOnce() -> Change) {
+        let is_made = |shared: &Arc<Shared>| shared.is_made.load(Ordering::Acquire);
+        if self.0.as_ref().is_some_and(is_made) {
+            self.write(vec![change()]);
+        }
+    }
+
+    fn write(&self, mut changes: Vec<Change>) {
+        let Some(shared) = &self.0 else {
+            return;
+        };
+        let order = shared.order.lock();
+        if !shared.is_made.swap(true, Ordering::AcqRel) {
+            let create = Change::Create {
+                project: shared.project.lock().clone(),
+                at_ms: now(),
+            };
+            let settings = shared.settings.lock().clone().map(Change::Settings);
+            let first = [create, shared.reserved()].into_iter().chain(settings);
+            changes.splice(0..0, first);
+        }
+        let number = shared.given.fetch_add(1, Ordering::AcqRel) + 1;
+        let done = Arc::clone(shared);
+        let done = move |result: Result<(), Error>| {
+            // What is not safe now is announced by the store's health; nobody waits for it.
+            if let Err(error) = result {
+                tracing::debug!(%error, "a change is not safe yet");
+            }
+            done.is_safe_to(number);
+        };
+        shared.store.write(&shared.session, changes, Box::new(done));
+        drop(order);
+        Shared::watch(shared);
+    }
+}
+
+impl Shared {
+    fn reserved(&self) -> Change {
+        Change::Reserve {
+            seq: self.seq.load(Ordering::Relaxed),
+            ids: self.ids.load(Ordering::Relaxed),
+        }
+    }
+
+    fn is_safe_to(&self, number: u64) {
+        self.safe.fetch_max(number, Ordering::AcqRel);
+        self.more.notify_waiters();
+    }
+
+    fn is_settled(&self) -> bool {
+        self.safe.load(Ordering::Acquire) >= self.given.load(Ordering::Acquire)
+    }
+
+    /// Sees to it that nobody waits for a disk that does not answer: one task, while something is not safe.
+    fn watch(shared: &Arc<Self>) {
+        if shared.is_watched.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let shared = Arc::clone(shared);
+        tokio::spawn(async move {
+            loop {
+                let (given, safe) = (
+                    shared.given.load(Ordering::Acquire),
+                    shared.safe.load(Ordering::Acquire),
+                );
+                tokio::time::sleep(PATIENCE).await;
+                if shared.safe.load(Ordering::Acquire) == safe && given > safe {
+                    tracing::warn!(
+                        session_id = shared.session,
+                        "the store has not answered for {PATIENCE:?}; the session goes on, and what it says is not safe yet"
+                    );
+                    shared.is_safe_to(given);
+                }
+                if shared.is_settled() {
+                    shared.is_watched.store(false, Ordering::Release);
+                    // Something may have been given between the two.
+                    if shared.is_settled() || shared.is_watched.swap(true, Ordering::AcqRel) {
+                        return;
+                    }
+                }
+            }
+        });
+    }
+}
+
+/// Returns the first words of a message, as a name; `None` where it has no words.
+fn title(parts: &[Part]) -> Option<String> {
+    let text = parts.iter().find_map(|part| match part {
+        Part::Text { text } => text.lines().map(str::trim).find(|line| !line.is_empty()),
+        Part::Image { .. } => None,
+    })?;
+    if text.chars().count() <= TITLE {
+        return Some(text.to_owned());
+    }
+    let cut: String = text.chars().take(TITLE).collect();
+    // At the end of a word, where there is one.
+    let whole = cut.rsplit_once(char::is_whitespace).map(|(whole, _)| whole);
+    Some(format!("{}…", whole.unwrap_or(&cut).trim_end()))
+}
+
+fn now() -> i64 {
+    Timestamp::now().as_millisecond()
+}
+
+fn json(value: &impl serde::Serialize) -> String {
+    serde_json::to_string(value)
+        .inspect_err(|error| tracing::error!(%error, "something could not be written as JSON"))
+        .unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests;

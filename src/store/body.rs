@@ -1,0 +1,228 @@
+//! A message as the store has it: what it says, the words by which it is found, and what it has attached. Pure.
+//!
+//! Pictures and long texts are attached, by their hash, so that each is kept once. The rest is the message as clients get
+//! it, in which what the provider demands back is byte for byte what it was.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use outrigger_store::{Attachment, Body, Hash};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+
+use crate::message::{Message, Part};
+use crate::protocol::content::{Content, WireMessage};
+
+/// From how many bytes on a part is attached.
+const ATTACHED: usize = 16 * 1024;
+
+#[derive(Serialize, Deserialize)]
+struct Kept {
+    message: WireMessage,
+    /// The parts whose text or data is attached.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    attached: Vec<Place>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Place {
+    part: usize,
+    hash: String,
+    /// Whether it is kept as bytes and stands in the message as base64.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    base64: bool,
+}
+
+/// Returns a message as the store has it.
+pub(super) fn of(message: &Message) -> Body {
+    let words = words(message);
+    let mut message = WireMessage::from(message);
+    let (mut attached, mut attachments) = (Vec::new(), Vec::new());
+    for (part, text) in parts(&mut message.content).enumerate() {
+        if text.text.len() < ATTACHED {
+            continue;
+        }
+        let taken = std::mem::take(text.text);
+        // What is no base64 as we write it comes back as it was.
+        let bytes = text
+            .is_base64
+            .then(|| STANDARD.decode(&taken).ok())
+            .flatten();
+        let bytes = bytes.filter(|bytes| STANDARD.encode(bytes) == taken);
+        let base64 = bytes.is_some();
+        let bytes = bytes.unwrap_or_else(|| taken.into_bytes());
+        let hash: Hash = Sha256::digest(&bytes).into();
+        attached.push(Place {
+            part,
+            hash: data_encoding::HEXLOWER.encode(&hash),
+            base64,
+        });
+        attachments.push(Attachment { hash, bytes });
+    }
+    Body {
+        text: super::json(&Kept { message, attached }),
+        words,
+        attachments,
+    }
+}
+
+/// Returns the message that a body says. An error says what is wrong with it.
+pub(super) fn message(body: &Body) -> Result<WireMessage, String> {
+    let mut json = serde_json::Deserializer::from_str(&body.text);
+    // A call's input may be as deep as a frame may be, and here it lies deeper by what is around it.
+    json.disable_recursion_limit();
+    let kept = Kept::deserialize(&mut json).map_err(|error| error.to_string())?;
+    let mut message = kept.message;
+    let mut parts: Vec<_> = parts(&mut message.content).collect();
+    for place in kept.attached {
+        let hash = data_encoding::HEXLOWER.decode(place.hash.as_bytes());
+        let hash = hash.map_err(|error| error.to_string())?;
+        let found = body.attachments.iter().find(|it| it.hash[..] == hash[..]);
+        let found = found.ok_or_else(|| format!("attachment {} is missing", place.hash))?;
+        let part = parts.get_mut(place.part);
+        let part = part.ok_or_else(|| format!("there is no part {}", place.part))?;
+        *part.text = match place.base64 {
+            true => STANDARD.encode(&found.bytes),
+            false => String::from_utf8(found.bytes.clone()).map_err(|error| error.to_string())?,
+        };
+    }
+    drop(parts);
+    Ok(message)
+}
+
+struct Text<'a> {
+    text: &'a mut String,
+    is_base64: bool,
+}
+
+fn parts(content: &mut Content) -> impl Iterator<Item = Text<'_>> {
+    let (one, many) = match content {
+        Content::Text(text) => (Some(text), None),
+        Content::Parts(parts) => (None, Some(parts)),
+    };
+    let one = one.into_iter().map(|text| Text {
+        text,
+        is_base64: false,
+    });
+    let many = many.into_iter().flatten().map(|part| match part {
+        Part::Text { text } => Text {
+            text,
+            is_base64: false,
+        },
+        Part::Image { data, .. } => Text {
+            text: data,
+            is_base64: true,
+        },
+    });
+    one.chain(many)
+}
+
+/// Returns what a user looks for: what was said, not what tools returned, which may be anything.
+fn words(message: &Message) -> String {
+    match message {
+        Message::User(parts) => {
+            let texts = parts.iter().filter_map(|part| match part {
+                Part::Text { text } => Some(text.as_str()),
+                Part::Image { .. } => None,
+            });
+            texts.collect::<Vec<_>>().join("\n")
+        }
+        Message::Reply(reply) => reply.text.clone(),
+        Message::ToolResult(_) => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::message::{NativeReply, Reply, ToolCall, ToolId, ToolResult};
+    use serde_json::{Map, json};
+
+    fn there_and_back(message: &Message) -> Message {
+        Message::from(super::message(&of(message)).unwrap())
+    }
+
+    #[test]
+    fn every_message_comes_back_as_it_was() {
+        let input = json!({"b": 0.1, "a": [1.7976931348623157e308, 9007199254740993_u64, 5e-324]});
+        let native =
+            json!([{"type": "thinking", "signature": "Eq+/=", "z": 1, "a": 0.30000000000000004}]);
+        let call = ToolCall {
+            id: ToolId::new("t1"),
+            name: "bash".to_owned(),
+            input: input.as_object().unwrap().clone(),
+            provider_call_id: Some("toolu_1".to_owned()),
+        };
+        let image = Part::Image {
+            media_type: "image/png".to_owned(),
+            data: STANDARD.encode(vec![7; 40_000]),
+        };
+        let result = |content| {
+            Message::ToolResult(ToolResult {
+                id: ToolId::new("t1"),
+                name: "bash".to_owned(),
+                content,
+                is_error: true,
+            })
+        };
+        for message in [
+            Message::User(vec![Part::text("hi")]),
+            Message::User(vec![Part::text("look"), image.clone()]),
+            Message::User(vec![Part::text("x".repeat(ATTACHED))]),
+            Message::Reply(Reply {
+                text: "y".repeat(ATTACHED * 2),
+                thinking: "hm".to_owned(),
+                calls: vec![call],
+                native: Some(NativeReply {
+                    wire: "anthropic-messages".to_owned(),
+                    provider: "p".to_owned(),
+                    model: "m".to_owned(),
+                    items: native,
+                }),
+            }),
+            result(vec![Part::text("out")]),
+            result(vec![
+                Part::text("a"),
+                image,
+                Part::text("b".repeat(ATTACHED)),
+            ]),
+            // No base64 as we write it.
+            Message::User(vec![Part::Image {
+                media_type: "image/png".to_owned(),
+                data: format!("{}\n", STANDARD.encode(vec![7; 40_000])),
+            }]),
+        ] {
+            assert_eq!(there_and_back(&message), message);
+        }
+    }
+
+    #[test]
+    fn an_input_may_be_deep() {
+        let mut deep = json!(1);
+        for _ in 0..200 {
+            deep = json!([deep]);
+        }
+        let reply = Message::Reply(Reply {
+            calls: vec![ToolCall {
+                id: ToolId::new("t1"),
+                name: "x".to_owned(),
+                input: Map::from_iter([("deep".to_owned(), deep)]),
+                provider_call_id: None,
+            }],
+            ..Reply::default()
+        });
+        assert_eq!(there_and_back(&reply), reply);
+    }
+
+    #[test]
+    fn what_is_said_twice_is_attached_under_one_hash() {
+        let long = |prefix: &str| {
+            of(&Message::User(vec![
+                Part::text(prefix),
+                Part::text("z".repeat(ATTACHED)),
+            ]))
+        };
+        let (one, other) = (long("a"), long("b"));
+        assert_eq!(one.attachments, other.attachments);
+        assert!(one.text.len() < 500 && one.words.contains("zzz"));
+    }
+}

@@ -1,0 +1,147 @@
+//! A session as the store has it, in this program's own words.
+//!
+//! What cannot be read is left out and logged: one damaged row must not cost the rest.
+
+use std::collections::HashMap;
+use std::fmt;
+
+use outrigger_store::{Conversation, Exchange, Session};
+use serde::de::DeserializeOwned;
+
+use super::body;
+use crate::message::{ConversationId, Message, MessageId, ToolId};
+use crate::protocol::RequestId;
+use crate::protocol::answer;
+use crate::protocol::command::ChatSend;
+use crate::protocol::content::WireMessage;
+use crate::protocol::event::StreamEnd;
+use crate::protocol::record::ExecutionRecord;
+
+/// What is restored of a session.
+#[derive(Debug)]
+pub(crate) struct Restored {
+    /// How often it was begun, the first time included.
+    pub epoch: u64,
+    /// The highest numbers of events and ids that somebody may have seen, and how many after them are reserved.
+    pub seq: u64,
+    pub ids: u64,
+    pub reserved_seq: u64,
+    pub reserved_ids: u64,
+    pub project: Option<String>,
+    pub title: Option<String>,
+    pub settings: Option<String>,
+    pub conversations: Vec<(ConversationId, Vec<Message>)>,
+    /// What is known of calls, the oldest first.
+    pub records: Vec<ExecutionRecord>,
+    /// The calls whose result no message says yet.
+    pub calls: HashMap<ToolId, Call>,
+    /// How exchanges ended, with the numbers of those events, the oldest first.
+    pub ends: Vec<(u64, StreamEnd)>,
+    /// Exchanges that did not end.
+    pub interrupted: Vec<(ConversationId, MessageId)>,
+    /// Sends that wait, by the names of their rows.
+    pub queued: Vec<(String, ChatSend)>,
+    pub sent: Vec<Sent>,
+}
+
+/// A call as it was when the daemon ended.
+#[derive(Debug)]
+pub(crate) struct Call {
+    /// Whether its tool had begun to run.
+    pub began: bool,
+    /// What it came to, where it did.
+    pub result: Option<Message>,
+}
+
+/// A send that was answered.
+#[derive(Debug)]
+pub(crate) struct Sent {
+    pub id: RequestId,
+    pub digest: Vec<u8>,
+    pub answer: answer::Sent,
+}
+
+impl From<Session> for Restored {
+    fn from(session: Session) -> Self {
+        let mut restored = Self {
+            epoch: session.epoch,
+            seq: session.seq,
+            ids: session.ids,
+            reserved_seq: session.reserved_seq,
+            reserved_ids: session.reserved_ids,
+            project: session.project,
+            title: session.title,
+            settings: session.settings,
+            conversations: session
+                .conversations
+                .into_iter()
+                .map(conversation)
+                .collect(),
+            records: Vec::new(),
+            calls: HashMap::new(),
+            ends: Vec::new(),
+            interrupted: Vec::new(),
+            queued: Vec::new(),
+            sent: Vec::new(),
+        };
+        for call in session.calls {
+            restored.records.extend(read(&call.record, "a call"));
+            let result = call.result.and_then(|result| {
+                let message: Option<WireMessage> = read(&result, "a result");
+                message.map(Message::from)
+            });
+            let began = call.began;
+            let id = ToolId::new(call.id);
+            restored.calls.insert(id, Call { began, result });
+        }
+        for exchange in session.exchanges {
+            let Exchange {
+                id,
+                conversation,
+                end,
+                ..
+            } = exchange;
+            match end {
+                Some((seq, end)) => {
+                    let end = read(&end, "an end");
+                    restored.ends.extend(end.map(|end| (seq, end)));
+                }
+                None => {
+                    let id = (ConversationId::new(conversation), MessageId::new(id));
+                    restored.interrupted.push(id);
+                }
+            }
+        }
+        for queued in session.queued {
+            let send = read(&queued.send, "a send");
+            restored.queued.extend(send.map(|send| (queued.id, send)));
+        }
+        for sent in session.sent {
+            let answer = read(&sent.answer, "an answer");
+            restored.sent.extend(answer.map(|answer| Sent {
+                id: RequestId::from_json(sent.id),
+                digest: sent.digest,
+                answer,
+            }));
+        }
+        restored
+    }
+}
+
+fn conversation(conversation: Conversation) -> (ConversationId, Vec<Message>) {
+    let bodies = conversation.messages.iter().map(|message| &message.body);
+    let messages = bodies.filter_map(|body| logged(body::message(body), "a message"));
+    let messages = messages.map(Message::from).collect();
+    (ConversationId::new(conversation.id), messages)
+}
+
+fn read<T: DeserializeOwned>(text: &str, what: &str) -> Option<T> {
+    let mut json = serde_json::Deserializer::from_str(text);
+    json.disable_recursion_limit();
+    logged(T::deserialize(&mut json), what)
+}
+
+fn logged<T>(read: Result<T, impl fmt::Display>, what: &str) -> Option<T> {
+    read.inspect_err(|error| tracing::error!(%error, "{what} of the store cannot be read"))
+        .ok()
+}

@@ -1,0 +1,160 @@
+//! What a journal writes, and when it says that something is safe.
+
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+use outrigger_store::{Done, Listing, Page, Session, Stats};
+
+use super::*;
+
+/// A store whose disk answers when the test says so.
+#[derive(Default)]
+struct Slow(Mutex<Vec<(Vec<Change>, Done)>>);
+
+impl fmt::Debug for Slow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Slow")
+    }
+}
+
+impl Slow {
+    fn answer(&self, result: &Result<(), Error>) {
+        for (_, done) in self.0.lock().drain(..) {
+            done(result.clone());
+        }
+    }
+
+    fn written(&self) -> Vec<Change> {
+        let jobs = self.0.lock();
+        jobs.iter()
+            .flat_map(|(changes, _)| changes.clone())
+            .collect()
+    }
+}
+
+impl Store for Slow {
+    fn write(&self, _: &str, changes: Vec<Change>, done: Done) {
+        self.0.lock().push((changes, done));
+    }
+
+    fn open(&self, _: &str) -> BoxFuture<'static, Result<Option<Session>, Error>> {
+        async { Ok(None) }.boxed()
+    }
+
+    fn list(&self, _: Listing) -> BoxFuture<'static, Result<Page, Error>> {
+        async { Ok(Page::default()) }.boxed()
+    }
+
+    fn stats(&self) -> BoxFuture<'static, Result<Stats, Error>> {
+        async { Ok(Stats::default()) }.boxed()
+    }
+
+    fn flush(&self) -> BoxFuture<'static, Result<(), Error>> {
+        async { Ok(()) }.boxed()
+    }
+}
+
+fn journal() -> (Arc<Slow>, Journal) {
+    let store = Arc::<Slow>::default();
+    let journal = Journal::new(
+        Arc::clone(&store) as Arc<dyn Store>,
+        &SessionId::new("s"),
+        Known::new(None),
+        Arc::default(),
+    );
+    (store, journal)
+}
+
+fn say(journal: &Journal, text: &str) {
+    let message = Message::User(vec![Part::text(text)]);
+    let (conversation, exchange) = (ConversationId::new("c"), MessageId::new("m1"));
+    journal.message(&conversation, &exchange, &message);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_change_is_safe_when_the_store_says_so() {
+    let (store, journal) = journal();
+    assert!(journal.settled().now_or_never().is_some(), "nothing waits");
+    say(&journal, "hi");
+    assert_eq!((journal.given(), journal.safe()), (1, 0));
+    let mut settled = std::pin::pin!(journal.settled());
+    assert!(settled.as_mut().now_or_never().is_none());
+    store.answer(&Ok(()));
+    settled.await;
+    assert_eq!(journal.safe(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn nobody_waits_for_a_disk_that_is_full_or_does_not_answer() {
+    let (store, journal) = journal();
+    say(&journal, "one");
+    store.answer(&Err(Error::Failing("full".to_owned())));
+    assert!(journal.settled().now_or_never().is_some());
+    // The clock is the runtime's: it goes on when nothing else does.
+    say(&journal, "two");
+    journal.settled().await;
+    assert_eq!(journal.safe(), 2);
+    say(&journal, "three");
+    store.answer(&Ok(()));
+    journal.settled().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_session_is_made_with_the_first_thing_worth_keeping() {
+    let (store, journal) = journal();
+    journal.settings(Configure::default);
+    journal.use_seq(20_000);
+    assert!(store.written().is_empty());
+    say(&journal, "First words\nand more");
+    let written = store.written();
+    let [
+        Change::Create { .. },
+        Change::Reserve {
+            seq: 30_000,
+            ids: 100,
+        },
+        Change::Settings(_),
+        Change::Title {
+            title,
+            by: TitleBy::Daemon,
+        },
+        Change::Message { .. },
+    ] = written.as_slice()
+    else {
+        panic!("{written:?}");
+    };
+    assert_eq!(title, "First words");
+    say(&journal, "again");
+    assert_eq!(store.written().len(), 6);
+}
+
+#[tokio::test(start_paused = true)]
+async fn numbers_are_reserved_before_they_run_out() {
+    let (store, journal) = journal();
+    say(&journal, "hi");
+    let before = store.written().len();
+    journal.use_seq(9_000);
+    journal.use_id(80);
+    assert_eq!(store.written().len(), before);
+    journal.use_seq(9_001);
+    journal.use_id(81);
+    let reserved = |change: &Change| match change {
+        Change::Reserve { seq, ids } => Some((*seq, *ids)),
+        _ => None,
+    };
+    let reserved: Vec<_> = store.written().iter().filter_map(reserved).collect();
+    assert_eq!(reserved, [(10_000, 100), (19_001, 100), (19_001, 181)]);
+}
+
+#[test]
+fn a_title_is_the_first_words() {
+    let titled = |text: &str| title(&[Part::text(text)]);
+    assert_eq!(titled("\n  Fix it  \nplease"), Some("Fix it".to_owned()));
+    assert_eq!(titled(" \n\t"), None);
+    let long = titled(&"word ".repeat(40)).unwrap();
+    assert!(
+        long.ends_with("word…") && long.chars().count() <= TITLE + 1,
+        "{long}"
+    );
+    let one = titled(&"ü".repeat(200)).unwrap();
+    assert_eq!(one.chars().count(), TITLE + 1);
+}
