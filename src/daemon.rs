@@ -2,6 +2,8 @@
 //!
 //! Nothing here parses arguments or configuration, and nothing exits the process; `main` does both.
 
+mod files;
+
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -17,13 +19,12 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::audit::Audit;
-use crate::config::{AuditConfig, Config, SandboxPolicy, StoreConfig, StoreSync};
+use crate::config::{Config, SandboxPolicy};
 use crate::exchange::context::Services;
 use crate::exchange::history::Room;
 use crate::http::Clients;
 use crate::lifecycle::{self, Ending, Signals};
 use crate::mcp::{self, Mcp};
-use crate::message::Severity;
 use crate::notices::Notices;
 use crate::process;
 use crate::protocol::{event, word};
@@ -35,7 +36,7 @@ use crate::sandbox::{self, HeldBy, Limits, Mode, Sandbox};
 use crate::server::auth::Gate;
 use crate::server::{self, Shared};
 use crate::session::{self, Daemon, Sessions};
-use crate::store::{self, Sqlite, Store as _};
+use crate::store::{Sqlite, Store as _};
 use crate::telemetry::Redactor;
 use crate::tool::exec::Exec;
 use crate::tool::workspace::{Common, Workspaces};
@@ -82,8 +83,8 @@ pub async fn run(config: Config, options: Options) -> Result<(), Fatal> {
         keep_apart_temporary(roots)?;
         warn_of_unwritable(roots);
     }
-    let audit = audit(config.audit.as_ref(), roots.as_deref().ok())?;
-    let store = store(config.store.as_ref(), roots.as_deref().ok())?;
+    let audit = files::audit(config.audit.as_ref(), roots.as_deref().ok())?;
+    let store = files::store(config.store.as_ref(), roots.as_deref().ok())?;
     let daemon = build(
         config,
         &options,
@@ -147,94 +148,6 @@ pub async fn run(config: Config, options: Options) -> Result<(), Fatal> {
         .unwrap_or_default();
     drop(ready_file);
     Ok(())
-}
-
-/// Opens the audit log, where no tool reaches it: commands may change what is in the roots.
-fn audit(config: Option<&AuditConfig>, roots: Option<&Roots>) -> Result<Audit, Fatal> {
-    let Some(config) = config else {
-        return Ok(Audit::default());
-    };
-    let shown = config.path.display();
-    let hint = "set audit.path to a file outside the project and its central storage, which the daemon may write";
-    // By its text, which is enough here: the operator's own setting, read once, before any tool runs.
-    let real = real_path(&config.path);
-    let holds = |roots: &Roots| {
-        let names = [RootName::Project, RootName::Central];
-        names.iter().any(|root| real.starts_with(roots.path(*root)))
-    };
-    if roots.is_some_and(holds) {
-        return Err(Fatal::configuration(
-            format!("the audit log {shown} would be where tools can change it"),
-            hint,
-        ));
-    }
-    Audit::open(&config.path, config.max_bytes, config.keep).map_err(|error| {
-        Fatal::configuration(
-            format!("the audit log {shown} cannot be opened: {error}"),
-            hint,
-        )
-    })
-}
-
-/// Takes the file that sessions are kept in. Where another daemon has the one that all of the user's have by default,
-/// this one keeps nothing, and says so.
-fn store(config: Option<&StoreConfig>, roots: Option<&Roots>) -> Result<Option<Sqlite>, Fatal> {
-    let Some(config) = config else {
-        return Ok(None);
-    };
-    let real = real_path(&config.path);
-    let holds = |roots: &Roots| {
-        let names = [RootName::Project, RootName::Central];
-        names.iter().any(|root| real.starts_with(roots.path(*root)))
-    };
-    if roots.is_some_and(holds) {
-        return Err(Fatal::configuration(
-            format!(
-                "the store of sessions {} would be where tools can change it",
-                config.path.display()
-            ),
-            "set store.path to a file outside the project and its central storage",
-        ));
-    }
-    let sync = match config.sync {
-        StoreSync::Full => store::Sync::Full,
-        StoreSync::Normal => store::Sync::Normal,
-    };
-    match Sqlite::start(&config.path, sync) {
-        Ok(store) => Ok(Some(store)),
-        Err(problem) if config.is_named => Err(Fatal::store(&problem)),
-        Err(problem @ store::Error::Newer { .. }) => Err(Fatal::store(&problem)),
-        Err(problem) => {
-            tracing::warn!(%problem, "sessions are not kept");
-            Ok(None)
-        }
-    }
-}
-
-/// Tells all sessions when what they say is not safe, and when it is again.
-fn watch(store: &Sqlite, notices: &Notices) {
-    let path = store.path().display().to_string();
-    if let Some(moved) = store.moved_away() {
-        tracing::error!(
-            "{path} was no database; it is {} now, and sessions begin anew",
-            moved.display()
-        );
-    }
-    let notices = notices.clone();
-    store.watch(move |failing| match failing {
-        Some(problem) => notices.send(
-            Severity::Error,
-            "store_failed",
-            format!(
-                "what is said from now on is not safe: {path} does not take it ({problem}). It goes on in memory and is written as soon as that works again; it is lost if the daemon ends before that"
-            ),
-        ),
-        None => notices.send(
-            Severity::Info,
-            "store_healed",
-            format!("{path} has all that was said"),
-        ),
-    });
 }
 
 async fn bind(address: SocketAddr, has_token: bool) -> Result<(TcpListener, SocketAddr), Fatal> {
@@ -380,7 +293,7 @@ fn build(
     let is_online = config.tools.bash.is_online();
     let notices = Notices::default();
     if let Some(store) = &store {
-        watch(store, &notices);
+        files::watch(store, &notices);
     }
     let common = Common {
         tools: config.tools.clone(),

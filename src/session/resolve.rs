@@ -3,13 +3,13 @@
 
 use std::time::Duration;
 
+use super::defaults::Defaults;
 use crate::config::{ChatConfig, Config, ProviderConfig, ProviderKind};
 use crate::exchange::context::Setup;
-use crate::message::{MessageId, OnViolation, Part, SessionId, TrustLevel, image};
+use crate::message::{MessageId, Part, SessionId, TrustLevel, image};
 use crate::permission::{Limits, PermissionMap, Scope, Workflow};
 use crate::protocol::SessionCode;
-use crate::protocol::answer::Configured;
-use crate::protocol::command::{ChatSend, Configure, Layer};
+use crate::protocol::command::{ChatSend, Layer};
 use crate::protocol::content::Content;
 use crate::protocol::event::SessionError;
 use crate::provider::registry::Providers;
@@ -293,109 +293,6 @@ fn system(
 /// The layers of a session that asked for none.
 pub(crate) const LAYERS: [Layer; 2] = [Layer::Stream, Layer::State];
 
-/// A session's own settings; the configuration's where absent.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Defaults {
-    trust_level: Option<TrustLevel>,
-    pub provider: Option<String>,
-    pub model: Option<String>,
-    /// Named workflow; empty for none.
-    pub workflow: String,
-}
-
-impl Defaults {
-    pub(crate) fn new(config: &Config) -> Self {
-        Self {
-            trust_level: None,
-            provider: None,
-            model: None,
-            workflow: config.chat.workflow.clone(),
-        }
-    }
-
-    /// Returns what a client configured, so that it can be configured anew.
-    pub(crate) fn configured(&self, config: &Config) -> Configure {
-        let workflow = Some(&self.workflow).filter(|it| **it != config.chat.workflow);
-        Configure {
-            trust_level: self.trust_level,
-            provider: self.provider.clone(),
-            model: self.model.clone(),
-            workflow: workflow.cloned(),
-            ..Configure::default()
-        }
-    }
-
-    fn trust(&self, workflow: Option<&Workflow>, config: &Config) -> TrustLevel {
-        self.trust_level
-            .or_else(|| workflow.and_then(|workflow| workflow.trust_level))
-            .unwrap_or(config.chat.trust_level)
-    }
-
-    /// Returns what becomes of an exchange in a workflow in which a path leaves the roots or is denied.
-    pub(crate) fn on_violation(workflow: Option<&Workflow>, config: &Config) -> OnViolation {
-        workflow
-            .and_then(|workflow| workflow.on_violation)
-            .unwrap_or(config.tools.on_violation)
-    }
-
-    /// Takes a client's settings; `provider` is the one that answers where nobody names one.
-    /// Where the operator locked a key, nothing is changed.
-    pub(crate) fn configure(
-        &mut self,
-        wanted: &Configure,
-        config: &Config,
-        provider: &str,
-    ) -> Result<(), SessionError> {
-        let chat = &config.chat;
-        let changes = [
-            ("chat.trust_level", is_looser(wanted.trust_level, config)),
-            ("chat.provider", is_other(&wanted.provider, provider)),
-            ("chat.model", is_other(&wanted.model, &chat.model)),
-            ("chat.workflow", is_other(&wanted.workflow, &chat.workflow)),
-        ];
-        refuse_locked(&changes, config)?;
-        self.trust_level = wanted.trust_level.or(self.trust_level);
-        if let Some(provider) = &wanted.provider {
-            if self.provider.as_ref() != Some(provider) {
-                self.model = None;
-            }
-            self.provider = Some(provider.clone());
-        }
-        if let Some(model) = &wanted.model {
-            self.model = Some(model.clone()).filter(|model| !model.is_empty());
-        }
-        if let Some(workflow) = &wanted.workflow {
-            self.workflow.clone_from(workflow);
-        }
-        Ok(())
-    }
-
-    /// Returns the values now in force; `provider` is the one that answers where nobody names one.
-    pub(crate) fn in_force(
-        &self,
-        config: &Config,
-        provider: &str,
-        layers: Vec<Layer>,
-        input_requests: bool,
-    ) -> Configured {
-        let workflow = config.workflows.get(&self.workflow);
-        Configured {
-            trust_level: self.trust(workflow, config),
-            on_violation: Self::on_violation(workflow, config),
-            provider: self.provider.clone().unwrap_or_else(|| provider.to_owned()),
-            model: self
-                .model
-                .clone()
-                .unwrap_or_else(|| config.chat.model.clone()),
-            workflow: self.workflow.clone(),
-            layers,
-            input_requests,
-            project: None,
-            project_error: None,
-        }
-    }
-}
-
 /// Returns the layers to send where a client wants these.
 pub(crate) fn layers(wanted: &[Layer]) -> Vec<Layer> {
     let mut layers: Vec<Layer> = wanted
@@ -457,11 +354,11 @@ fn allow_limits(
     refuse_locked(&changes, config)
 }
 
-fn is_other(wanted: &Option<String>, configured: &str) -> bool {
+pub(super) fn is_other(wanted: &Option<String>, configured: &str) -> bool {
     wanted.as_ref().is_some_and(|wanted| wanted != configured)
 }
 
-fn is_looser(trust: Option<TrustLevel>, config: &Config) -> bool {
+pub(super) fn is_looser(trust: Option<TrustLevel>, config: &Config) -> bool {
     let freedom = |trust| match trust {
         TrustLevel::Supervised => 0,
         TrustLevel::Guided => 1,
@@ -471,7 +368,7 @@ fn is_looser(trust: Option<TrustLevel>, config: &Config) -> bool {
 }
 
 /// Fails where the operator locked one of the keys that are changed.
-fn refuse_locked(changes: &[(&str, bool)], config: &Config) -> Result<(), SessionError> {
+pub(super) fn refuse_locked(changes: &[(&str, bool)], config: &Config) -> Result<(), SessionError> {
     let is_refused = |(key, changed): &&(&str, bool)| *changed && config.session.is_locked(key);
     match changes.iter().find(is_refused) {
         Some((key, _)) => Err(SessionError::new(

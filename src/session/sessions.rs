@@ -11,8 +11,9 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 use tracing::Instrument as _;
 
+use super::defaults::Defaults;
 use super::log::Log;
-use super::resolve::{Defaults, LAYERS};
+use super::resolve::LAYERS;
 use super::{Feed, Handle, INBOX, Message, Session, projects, providers};
 use crate::config::{Config, ExposePolicy};
 use crate::exchange::context::Services;

@@ -94,8 +94,14 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
         "`protocol` for a server's row of `mcp:list`, `telemetry` for the redactor",
     ),
     (
+        "store",
+        &["message", "protocol"],
+        "`protocol` for messages and records as they are written down",
+    ),
+    (
         "exchange",
         &[
+            "store",
             "runtime",
             "audit",
             "classifier",
@@ -119,6 +125,7 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
     (
         "session",
         &[
+            "store",
             "runtime",
             "conversation",
             "exchange",
@@ -152,13 +159,19 @@ const ALLOWED: &[(&str, &[&str], &str)] = &[
         &["connection", "session", "protocol", "message", "telemetry"],
         "",
     ),
-    ("ready", &["protocol"], "the version of the contract"),
+    (
+        "ready",
+        &["protocol", "store"],
+        "the version of the contract; what is wrong with the store",
+    ),
     (
         "daemon",
         &[
             "audit",
             "config",
             "exchange",
+            "message",
+            "store",
             "http",
             "lifecycle",
             "mcp",

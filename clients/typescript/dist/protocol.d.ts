@@ -317,9 +317,10 @@ export type StopReason = "end_turn" | "max_tokens" | "stop_sequence" | "refusal"
  * - `exchange_timeout`: The exchange took longer than it may.
  * - `queue_full`: The conversation's queue is full.
  * - `conversation_busy`: The conversation runs an exchange, and the send asked to be rejected then.
+ * - `interrupted`: The daemon stopped while the exchange ran.
  * - `internal`: A fault of the daemon.
  */
-export type ChatCode = "provider_not_configured" | "provider_auth" | "provider_rate_limited" | "provider_quota" | "provider_overloaded" | "provider_unavailable" | "provider_timeout" | "provider_protocol" | "provider_invalid_request" | "context_overflow" | "history_full" | "model_no_tools" | "sandbox_violation" | "exchange_timeout" | "queue_full" | "conversation_busy" | "internal";
+export type ChatCode = "provider_not_configured" | "provider_auth" | "provider_rate_limited" | "provider_quota" | "provider_overloaded" | "provider_unavailable" | "provider_timeout" | "provider_protocol" | "provider_invalid_request" | "context_overflow" | "history_full" | "model_no_tools" | "sandbox_violation" | "exchange_timeout" | "queue_full" | "conversation_busy" | "interrupted" | "internal";
 /**
  * What sort of tool it is.
  *
@@ -1259,9 +1260,18 @@ export interface Ready {
      */
     resumed: boolean;
     /**
-     * How long the session outlives its last socket, in milliseconds.
+     * How long what runs goes on after the session's last socket, in milliseconds; without a store, also how long the
+     * session can be resumed.
      */
     resumeGraceMs: number;
+    /**
+     * Whether the session is kept: it can be resumed after the daemon was started anew, too.
+     */
+    persistent: boolean;
+    /**
+     * How often the session was begun, the first time included: it was begun anew where it is more than before.
+     */
+    epoch: number;
     /**
      * The session's trust level.
      */

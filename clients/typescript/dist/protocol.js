@@ -1,5 +1,5 @@
 // Made of fixtures/schema/protocol.schema.json by `npm run build`; do not edit.
-// SHA-256 of it: 2c9debe19823cdeb2196911cdfbfc5cf0459e1fe89b3070ea9c8a43cdaa9542e
+// SHA-256 of it: c0acd2de9835715ae8de0c0b1d7941d8451302eaa964590624900379c4b76d2d
 //
 // A client ignores types, fields and values that it does not know: the daemon may add all three
 // within version 1. Only `session:ready` of a resumed socket has no `seq`.

@@ -1,0 +1,109 @@
+//! What is wrong with the file, the disk, or who else is there.
+
+use std::sync::mpsc;
+
+use super::*;
+
+#[tokio::test]
+async fn a_second_process_is_refused_and_the_lock_goes_with_the_first() {
+    let (_folder, path) = temporary();
+    let store = start(&path);
+    let second = Sqlite::start(&path, Sync::Full).unwrap_err();
+    let pid = std::process::id().to_string();
+    let path_text = path.display().to_string();
+    assert_eq!(
+        second,
+        Error::InUse {
+            path: path_text,
+            pid
+        }
+    );
+    store.flush().await.unwrap();
+    drop(store);
+    restart(&path).flush().await.unwrap();
+}
+
+#[test]
+fn a_newer_file_is_refused() {
+    let (_folder, path) = temporary();
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    let newer = Connection::open(&path).unwrap();
+    newer.execute_batch("CREATE TABLE x (y)").unwrap();
+    newer
+        .pragma_update(None, "user_version", SCHEMA + 1)
+        .unwrap();
+    drop(newer);
+    let refused = Sqlite::start(&path, Sync::Full).unwrap_err();
+    assert!(
+        matches!(refused, Error::Newer { found, .. } if found == SCHEMA + 1),
+        "{refused:?}"
+    );
+    assert!(path.exists());
+}
+
+#[tokio::test]
+async fn what_is_no_database_is_moved_away() {
+    let (_folder, path) = temporary();
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    std::fs::write(&path, "not a database, but somebody's notes".repeat(9)).unwrap();
+    let store = start(&path);
+    let moved = store.moved_away().unwrap().to_owned();
+    assert!(
+        std::fs::read_to_string(moved)
+            .unwrap()
+            .starts_with("not a database")
+    );
+    write(&store, "s", vec![create(1)]).unwrap();
+    assert!(store.open("s").await.unwrap().is_some());
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn nobody_else_may_read_it() {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    let (_folder, path) = temporary();
+    let store = start(&path);
+    write(&store, "s", vec![create(1)]).unwrap();
+    let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(path.parent().unwrap()), 0o700);
+    for name in ["outrigger.db", "outrigger.db-wal", "outrigger.db.lock"] {
+        assert_eq!(mode(&path.with_file_name(name)), 0o600, "{name}");
+    }
+}
+
+#[tokio::test]
+async fn what_the_disk_does_not_take_is_written_when_it_does() {
+    let (_folder, path) = temporary();
+    let store = start(&path);
+    write(&store, "s", vec![create(1), said("a", "before", 1)]).unwrap();
+    let (healths, told) = mpsc::channel();
+    store.watch(move |failing| healths.send(failing.is_some()).unwrap());
+    // Another one holds the file: as good as a disk that is full, and works for root.
+    let other = Connection::open(&path).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let failing = write(&store, "s", vec![said("a", "meanwhile", 2)]);
+    assert!(matches!(failing, Err(Error::Failing(_))), "{failing:?}");
+    assert!(store.failing().is_some());
+    assert!(matches!(store.open("s").await, Err(Error::Failing(_))));
+    other.execute_batch("ROLLBACK").unwrap();
+    write(&store, "s", vec![said("a", "after", 3)]).unwrap();
+    assert_eq!([told.recv().unwrap(), told.recv().unwrap()], [true, false]);
+    let session = store.open("s").await.unwrap().unwrap();
+    assert_eq!(texts(&session, "a"), ["before", "meanwhile", "after"]);
+}
+
+#[tokio::test]
+async fn a_session_that_waits_for_too_much_is_refused_until_it_is_opened_anew() {
+    let (_folder, path) = temporary();
+    let store = start(&path);
+    write(&store, "s", vec![create(1)]).unwrap();
+    let large = "x".repeat(65 * 1024 * 1024);
+    let refused = write(&store, "s", vec![said("a", &large, 1)]);
+    assert!(matches!(refused, Err(Error::Refused(_))), "{refused:?}");
+    let refused = write(&store, "s", vec![said("a", "small", 1)]);
+    assert!(matches!(refused, Err(Error::Refused(_))), "{refused:?}");
+    write(&store, "t", vec![create(1)]).unwrap();
+    store.open("s").await.unwrap();
+    write(&store, "s", vec![said("a", "small", 1)]).unwrap();
+}

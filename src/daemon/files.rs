@@ -1,0 +1,100 @@
+//! The files that the daemon keeps for itself, where no tool reaches them: the audit log and the store of sessions.
+
+use crate::audit::Audit;
+use crate::config::{AuditConfig, StoreConfig, StoreSync};
+use crate::message::Severity;
+use crate::notices::Notices;
+use crate::ready::Fatal;
+use crate::sandbox::paths::{RootName, Roots, real_path};
+use crate::store::{self, Sqlite};
+
+/// Opens the audit log, where no tool reaches it: commands may change what is in the roots.
+pub(super) fn audit(config: Option<&AuditConfig>, roots: Option<&Roots>) -> Result<Audit, Fatal> {
+    let Some(config) = config else {
+        return Ok(Audit::default());
+    };
+    let shown = config.path.display();
+    let hint = "set audit.path to a file outside the project and its central storage, which the daemon may write";
+    // By its text, which is enough here: the operator's own setting, read once, before any tool runs.
+    let real = real_path(&config.path);
+    let holds = |roots: &Roots| {
+        let names = [RootName::Project, RootName::Central];
+        names.iter().any(|root| real.starts_with(roots.path(*root)))
+    };
+    if roots.is_some_and(holds) {
+        return Err(Fatal::configuration(
+            format!("the audit log {shown} would be where tools can change it"),
+            hint,
+        ));
+    }
+    Audit::open(&config.path, config.max_bytes, config.keep).map_err(|error| {
+        Fatal::configuration(
+            format!("the audit log {shown} cannot be opened: {error}"),
+            hint,
+        )
+    })
+}
+
+/// Takes the file that sessions are kept in. Where another daemon has the one that all of the user's have by default,
+/// this one keeps nothing, and says so.
+pub(super) fn store(
+    config: Option<&StoreConfig>,
+    roots: Option<&Roots>,
+) -> Result<Option<Sqlite>, Fatal> {
+    let Some(config) = config else {
+        return Ok(None);
+    };
+    let real = real_path(&config.path);
+    let holds = |roots: &Roots| {
+        let names = [RootName::Project, RootName::Central];
+        names.iter().any(|root| real.starts_with(roots.path(*root)))
+    };
+    if roots.is_some_and(holds) {
+        return Err(Fatal::configuration(
+            format!(
+                "the store of sessions {} would be where tools can change it",
+                config.path.display()
+            ),
+            "set store.path to a file outside the project and its central storage",
+        ));
+    }
+    let sync = match config.sync {
+        StoreSync::Full => store::Sync::Full,
+        StoreSync::Normal => store::Sync::Normal,
+    };
+    match Sqlite::start(&config.path, sync) {
+        Ok(store) => Ok(Some(store)),
+        Err(problem) if config.is_named => Err(Fatal::store(&problem)),
+        Err(problem @ store::Error::Newer { .. }) => Err(Fatal::store(&problem)),
+        Err(problem) => {
+            tracing::warn!(%problem, "sessions are not kept");
+            Ok(None)
+        }
+    }
+}
+
+/// Tells all sessions when what they say is not safe, and when it is again.
+pub(super) fn watch(store: &Sqlite, notices: &Notices) {
+    let path = store.path().display().to_string();
+    if let Some(moved) = store.moved_away() {
+        tracing::error!(
+            "{path} was no database; it is {} now, and sessions begin anew",
+            moved.display()
+        );
+    }
+    let notices = notices.clone();
+    store.watch(move |failing| match failing {
+        Some(problem) => notices.send(
+            Severity::Error,
+            "store_failed",
+            format!(
+                "what is said from now on is not safe: {path} does not take it ({problem}). It goes on in memory and is written as soon as that works again; it is lost if the daemon ends before that"
+            ),
+        ),
+        None => notices.send(
+            Severity::Info,
+            "store_healed",
+            format!("{path} has all that was said"),
+        ),
+    });
+}
