@@ -158,8 +158,8 @@ impl<'t> Builder<'t> {
                 }
             }
             "pipeline" => {
-                let stages = self.deeper(|builder| builder.stages(node));
-                statements.push(Statement::of(stages));
+                statements.push(Statement::of([]));
+                self.deeper(|builder| builder.pipeline(node, statements));
             }
             "redirected_statement" => self.deeper(|builder| builder.redirected(node, statements)),
             "negated_command" | "elif_clause" | "else_clause" | "do_group" | "case_item"
@@ -168,18 +168,22 @@ impl<'t> Builder<'t> {
         }
     }
 
-    fn stages(&mut self, node: Node<'_>) -> Vec<Stage> {
-        let mut stages = Vec::new();
+    /// Adds the stages of a pipeline to the last statement.
+    ///
+    /// The grammar takes `a && b 2>x` before a pipe for one stage. To bash only a command is one: the pipe is `b`'s.
+    fn pipeline(&mut self, node: Node<'_>, statements: &mut Script) {
         for child in children(node).filter(Node::is_named) {
             let mut inner = Script::new();
             self.statement(child, &mut inner);
-            if inner.len() > 1 {
-                stages.push(Stage::compound(CompoundKind::Group, inner));
-            } else {
-                stages.extend(inner.into_iter().flat_map(|it| it.stages));
+            if inner.len() > 1 && !is_list(child) {
+                inner = vec![Statement::of([Stage::compound(CompoundKind::Group, inner)])];
             }
+            let mut inner = inner.into_iter();
+            if let (Some(last), Some(first)) = (statements.last_mut(), inner.next()) {
+                last.stages.extend(first.stages);
+            }
+            statements.extend(inner);
         }
-        stages
     }
 
     fn stage(&mut self, node: Node<'_>) -> Option<Stage> {
@@ -253,10 +257,9 @@ impl<'t> Builder<'t> {
             _ => self.fail(Fault::Syntax),
         }
         for part in behind {
-            if part.kind() != "pipeline" {
-                self.statement(part, statements);
-            } else if let Some(statement) = statements.last_mut() {
-                statement.stages.append(&mut self.stages(part));
+            match part.kind() {
+                "pipeline" => self.pipeline(part, statements),
+                _ => self.statement(part, statements),
             }
         }
     }
@@ -344,6 +347,17 @@ pub(super) fn children(node: Node<'_>) -> impl Iterator<Item = Node<'_>> {
     let mut cursor = node.walk();
     let children: Vec<Node<'_>> = node.children(&mut cursor).collect();
     children.into_iter()
+}
+
+/// Whether a node is a list, or one with redirections behind it: commands of their own, without braces around them.
+fn is_list(mut node: Node<'_>) -> bool {
+    while node.kind() == "redirected_statement" {
+        let Some(body) = node.child_by_field_name("body") else {
+            return false;
+        };
+        node = body;
+    }
+    node.kind() == "list"
 }
 
 pub(super) fn is_statement(kind: &str) -> bool {

@@ -197,12 +197,14 @@ const EXPANDING: [&str; 8] = [
     "[ab]",
 ];
 
-const JOINTS: [&str; 9] = [
+const JOINTS: [&str; 11] = [
     " | ",
     " && ",
     "; ",
     "\n",
+    " || ",
     " 2>/dev/null | ",
+    " 2>&1 | ",
     " > /dev/null; ",
     " # c\n",
     " \\\n| ",
