@@ -14,7 +14,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 
-use crate::message::ToolId;
+use crate::message::{ToolId, TrustLevel};
 use crate::plain_text::frame::request_id;
 use crate::plain_text::line::{COMMANDS, Line, conversation, send};
 use crate::plain_text::render::Screen;
@@ -103,6 +103,8 @@ pub(super) struct Talk {
     /// The question that was settled while it was on the screen, and when: a line may still be typed for it.
     passed: Option<(ToolId, Timestamp)>,
     denied: BTreeSet<ToolId>,
+    /// The session's trust level, once it is known.
+    trust: Option<TrustLevel>,
     /// How many calls were refused without anybody being asked.
     refused_unattended: u32,
     /// Whether the last exchange was ended by a path outside of the project.
@@ -149,7 +151,10 @@ impl Talk {
         self.now = now;
         let request = reply_to.and_then(|number| Some((number, self.unanswered.remove(&number)?)));
         match event {
-            Event::SessionReady(ready) => self.ready(ready),
+            Event::SessionReady(ready) => {
+                self.trust = Some(ready.trust_level);
+                self.ready(ready);
+            }
             Event::ChatToolConfirm(confirm) => self.confirm(confirm),
             Event::ChatToolResolved(resolved) => self.settled(resolved, event),
             Event::ChatToolExtended(it) if it.request_id.is_none() => {
@@ -167,6 +172,7 @@ impl Talk {
                 self.may_go_on = end.stop_reason == StopReason::SandboxViolation;
                 self.idle();
             }
+            Event::SessionConfigureResult(configured) => self.trust = Some(configured.trust_level),
             Event::SessionNotice(notice) => self.noticed(&notice.code),
             _ => {}
         }

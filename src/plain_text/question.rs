@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use super::line::first_word;
 use super::style::{Piece, Style};
 use super::text::{exposed, exposed_line, one_line, prefixed};
-use crate::message::{DangerLevel, ToolId};
+use crate::message::{DangerLevel, ToolId, TrustLevel};
 use crate::protocol::command::{Remember, ToolApprove};
 use crate::protocol::event::ToolConfirm;
 use crate::protocol::word;
@@ -99,6 +99,18 @@ pub(crate) fn prompt(confirm: &ToolConfirm, now: Timestamp) -> String {
         format!(", {seconds} s left")
     });
     format!("  y yes, n no [reason], e edit, a always in this conversation{left} > ")
+}
+
+/// That a call which was to be approved always is approved this once only, and why in short.
+pub(crate) fn once_only(confirm: &ToolConfirm, trust: Option<TrustLevel>) -> String {
+    let why = if trust == Some(TrustLevel::Supervised) {
+        "at trust level supervised every call is asked for"
+    } else if confirm.danger.level >= DangerLevel::Dangerous {
+        "what is dangerous is asked for each time"
+    } else {
+        "what it does may be decided by files, not by what was shown; it will be asked for again"
+    };
+    format!("{}: approved this once only: {why}", confirm.tool_id)
 }
 
 /// The name of the field that a text typed in the place of a whole input is for: the first that is text.

@@ -12,7 +12,7 @@ use crate::plain_text::exposed_line;
 use crate::plain_text::question::{self, Reply};
 use crate::plain_text::style::Style;
 use crate::protocol::Command;
-use crate::protocol::command::ToolApprove;
+use crate::protocol::command::{Remember, ToolApprove};
 use crate::protocol::event::{Event, Outcome, ToolConfirm, ToolResolved};
 
 /// A line that ends so soon after its question was settled was begun before that.
@@ -108,8 +108,12 @@ impl Talk {
         let first = self.questions.front();
         let was_first = first.is_some_and(|first| first.tool_id == *id);
         self.questions.retain(|open| open.tool_id != *id);
+        let once_only = self.once_only(resolved);
         self.judged.retain(|_, judged| judged.tool_id != *id);
         self.show(event);
+        if let Some(text) = once_only {
+            self.say(Style::Yellow, text);
+        }
         if !was_first {
             return;
         }
@@ -122,6 +126,22 @@ impl Talk {
             self.say(Style::Yellow, format!("{id}: answered elsewhere"));
         }
         self.ask();
+    }
+
+    /// Says that an approval which was to be remembered is not.
+    fn once_only(&self, resolved: &ToolResolved) -> Option<String> {
+        if resolved.outcome != Outcome::Approved || resolved.remember.is_some() {
+            return None;
+        }
+        let mut judged = self.judged.iter();
+        let (number, confirm) = judged.find(|(_, it)| it.tool_id == resolved.tool_id)?;
+        match self.unanswered.get(number) {
+            // A host that is approved is for the conversation anyway.
+            Some(Command::ChatToolApprove(it)) if it.remember != Remember::Once => {
+                (confirm.host.is_none()).then(|| question::once_only(confirm, self.trust))
+            }
+            _ => None,
+        }
     }
 
     /// Whether a line was meant for a question that was settled before its end was typed; said once for each question.

@@ -32,6 +32,47 @@ fn verdicts_are_sent_as_typed() {
 }
 
 #[test]
+fn an_approval_that_is_not_remembered_says_so() {
+    let settled = |line: &str, trust: &str, remember: Option<&str>| {
+        let mut story = Story::asked();
+        let configured = json!({"trustLevel": trust, "provider": "p", "model": "m", "workflow": "", "layers": []});
+        story.event(&event("session:configure-result", &configured), None);
+        story.line(Some(line));
+        let mut payload = json!({"conversationId": "default", "messageId": "m1", "toolId": "t1",
+            "outcome": "approved", "by": "user"});
+        if let Some(remember) = remember {
+            payload["remember"] = json!(remember);
+        }
+        let resolved = event("chat:tool-resolved", &payload);
+        let shown = story.talk.event(&resolved, None, NOW).into_iter();
+        let text = shown.filter_map(|action| match action {
+            Action::Show(Piece::Aside(_, text)) => Some(text),
+            _ => None,
+        });
+        text.collect::<String>()
+    };
+    for (line, trust, remember, expected) in [
+        ("y", "guided", None, ""),
+        ("a", "guided", Some("conversation"), ""),
+        (
+            "a",
+            "guided",
+            None,
+            "t1: approved this once only: what it does may be decided by files, not by what was shown; \
+             it will be asked for again\n",
+        ),
+        (
+            "a",
+            "supervised",
+            None,
+            "t1: approved this once only: at trust level supervised every call is asked for\n",
+        ),
+    ] {
+        assert_eq!(settled(line, trust, remember), expected, "{line} {trust}");
+    }
+}
+
+#[test]
 fn questions_are_asked_one_after_the_other() {
     let mut story = Story::one_question();
     story.did.clear();
