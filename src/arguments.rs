@@ -108,7 +108,7 @@ pub struct ServeArguments {
     #[arg(long, value_name = "ADDRESS")]
     pub host: Option<String>,
     /// Port to listen on; 0 takes a free one [default: 4517]
-    #[arg(long)]
+    #[arg(long, value_parser = port)]
     pub port: Option<u16>,
     /// Read the token from a file
     #[arg(long, value_name = "FILE")]
@@ -120,7 +120,7 @@ pub struct ServeArguments {
     #[arg(long, value_name = "FILE")]
     pub ready_file: Option<PathBuf>,
     /// End when the process with this id ends
-    #[arg(long, value_name = "PID", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "PID", value_parser = process_id)]
     pub parent_pid: Option<u32>,
     /// Accept this browser origin too (may be given several times; replaces the file's)
     #[arg(long, value_name = "ORIGIN")]
@@ -200,7 +200,7 @@ pub struct DoctorArguments {
     #[command(flatten)]
     pub config: ConfigArguments,
     /// Port that the daemon is to listen on [default: 4517]
-    #[arg(long)]
+    #[arg(long, value_parser = port)]
     pub port: Option<u16>,
     /// Print JSON
     #[arg(long)]
@@ -244,6 +244,16 @@ pub struct HealthcheckArguments {
     /// Where the configuration and the project are.
     #[command(flatten)]
     pub config: ConfigArguments,
+}
+
+fn port(text: &str) -> Result<u16, &'static str> {
+    text.parse()
+        .map_err(|_| "a port is a number from 0 to 65535; 0 takes a free one")
+}
+
+fn process_id(text: &str) -> Result<u32, &'static str> {
+    let id = text.parse().ok().filter(|id| *id > 0);
+    id.ok_or("the id of a process is a number, at least 1")
 }
 
 fn set(sources: &mut Sources, flag: &str, key: &'static str, value: Option<impl Into<Value>>) {

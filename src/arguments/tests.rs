@@ -126,6 +126,27 @@ fn what_is_refused() {
 }
 
 #[test]
+fn numbers_that_are_none_are_explained() {
+    for (line, expected) in [
+        (
+            "--port abc",
+            "'--port <PORT>': a port is a number from 0 to 65535",
+        ),
+        ("doctor --port 65536", "a port is a number from 0 to 65535"),
+        (
+            "--parent-pid x",
+            "'--parent-pid <PID>': the id of a process is a number",
+        ),
+    ] {
+        let words = std::iter::once("outrigger").chain(line.split_whitespace());
+        let text = Arguments::try_parse_from(words)
+            .expect_err(line)
+            .to_string();
+        assert!(text.contains(expected), "{text}");
+    }
+}
+
+#[test]
 fn whose_arguments_they_were() {
     for (line, expected) in [
         ("", true),
