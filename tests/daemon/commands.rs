@@ -208,6 +208,26 @@ async fn a_daemon_is_looked_at_from_outside() {
 }
 
 /// What `config show --json` prints with this variable set.
+#[tokio::test]
+async fn flags_before_another_command_are_named_and_where_they_go() {
+    let home = home();
+    let mut command = outrigger(&home);
+    command.args(["--config", "a", "--project-root", "b", "config", "show"]);
+    let output = typed(&mut command, "").await;
+    assert_eq!(output.status.code(), Some(2));
+    let fatal: Value = serde_json::from_str(&text(&output.stdout)).unwrap();
+    assert_eq!(
+        fatal["message"],
+        "the subcommand 'config' cannot be used with: --config <FILE> --project-root <DIR>"
+    );
+    assert_eq!(fatal["hint"], "put the flags after the subcommand");
+    let aside = text(&output.stderr);
+    assert!(
+        aside.contains("tip: put the flags after the subcommand"),
+        "{aside}"
+    );
+}
+
 async fn shown(home: &TempDir, variable: &str, value: &str) -> Value {
     let mut command = outrigger(home);
     command
