@@ -7,7 +7,8 @@ mod short;
 use std::num::NonZeroU16;
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
 use super::content::{Content, WireMessage};
@@ -114,6 +115,7 @@ pub struct Expose {
     #[serde(alias = "conversation_id", default = "default_conversation")]
     pub conversation_id: ConversationId,
     /// A port that `tool:port-open` named.
+    #[serde(deserialize_with = "port")]
     pub port: NonZeroU16,
     /// Whether nothing is to lead to it any more.
     #[serde(default)]
@@ -238,6 +240,11 @@ pub enum WhenBusy {
     Steer,
     /// Do not admit it.
     Reject,
+}
+
+fn port<'de, D: Deserializer<'de>>(deserializer: D) -> Result<NonZeroU16, D::Error> {
+    let value = Value::deserialize(deserializer)?;
+    NonZeroU16::deserialize(value).map_err(|_| D::Error::custom("must be a number from 1 to 65535"))
 }
 
 fn default_conversation() -> ConversationId {

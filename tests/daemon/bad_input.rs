@@ -56,6 +56,11 @@ async fn bad_frames_are_reported_and_the_socket_goes_on() {
             "nobody",
         ),
         (
+            r#"{"type":"tool:expose","port":"x"}"#,
+            "invalid_payload",
+            "field `port`: must be a number from 1 to 65535",
+        ),
+        (
             r#"{"type":"chat:send","content":"x","workflow":"none"}"#,
             "invalid_payload",
             "none",
