@@ -23,7 +23,7 @@ impl Address {
                 without_secret(text)
             )
         };
-        let mut url = Url::parse(text).map_err(|error| wrong(&error.to_string()))?;
+        let mut url = parse(text).map_err(|why| wrong(&why))?;
         let scheme = match url.scheme() {
             "ws" | "http" => "ws",
             "wss" | "https" => "wss",
@@ -51,6 +51,14 @@ impl Address {
             outlives_daemon: false,
         })
     }
+}
+
+/// Parses an address; the error says what is wrong with it.
+fn parse(text: &str) -> Result<Url, String> {
+    Url::parse(text).map_err(|error| match text.contains("://") {
+        true => error.to_string(),
+        false => "it is no whole address".to_owned(),
+    })
 }
 
 fn token_in(url: &Url) -> Option<String> {
@@ -95,6 +103,7 @@ mod tests {
             assert_eq!((address.url.as_str(), read), (url, token), "{text}");
         }
         for text in [
+            "foo",
             "127.0.0.1:4517",
             "ftp://x",
             "",
@@ -104,6 +113,7 @@ mod tests {
             let problem = Address::parse(text).unwrap_err();
             assert!(problem.contains("expected ws://"), "{text}: {problem}");
             assert!(!problem.contains("secret"), "{problem}");
+            assert!(!problem.contains("relative"), "{problem}");
         }
     }
 }

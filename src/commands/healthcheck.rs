@@ -35,9 +35,8 @@ pub fn healthcheck(arguments: &HealthcheckArguments) -> ExitCode {
         Some(url) => authority(url),
         None => configured(arguments),
     };
-    let outcome = authority.and_then(|authority| {
-        ask(&authority).map_err(|error| format!("http://{authority}/healthz: {error}"))
-    });
+    let outcome = authority
+        .and_then(|authority| ask(&authority).map_err(|error| unanswered(&authority, &error)));
     match &outcome {
         Ok(()) => print("ok\n").unwrap_or_default(),
         Err(problem) => complain(problem),
@@ -45,9 +44,20 @@ pub fn healthcheck(arguments: &HealthcheckArguments) -> ExitCode {
     exit_code(outcome.is_ok())
 }
 
+/// Says why nothing was heard of a daemon there; where nobody listens, that it may be somewhere else.
+fn unanswered(authority: &str, error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::ConnectionRefused => format!(
+            "no daemon answers at http://{authority} (connection refused); start it, or name another address with --url"
+        ),
+        _ => format!("http://{authority}{HEALTH}: {error}"),
+    }
+}
+
 /// Host and port of a URL such as `http://127.0.0.1:4517` or `ws://localhost:4517/ws`.
 fn authority(url: &str) -> Result<String, String> {
-    let url = reqwest::Url::parse(url).map_err(|error| format!("--url {url}: {error}"))?;
+    let url = reqwest::Url::parse(url)
+        .map_err(|_| format!("--url {url}: expected an address such as http://127.0.0.1:4517"))?;
     if !matches!(url.scheme(), "http" | "ws") {
         return Err(format!(
             "--url {url}: only http:// can be asked; behind a proxy with TLS ask the proxy"

@@ -43,6 +43,19 @@ fn only_status_200_is_alive() {
 }
 
 #[test]
+fn where_nobody_listens_it_is_said_what_to_do() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let authority = listener.local_addr().unwrap().to_string();
+    drop(listener);
+    let text = unanswered(&authority, &ask(&authority).unwrap_err());
+    assert!(
+        text.starts_with(&format!("no daemon answers at http://{authority} ")),
+        "{text}"
+    );
+    assert!(text.contains("--url"), "{text}");
+}
+
+#[test]
 fn an_endless_first_line_is_given_up() {
     let endless: &'static str = Box::leak("x".repeat(4096).into_boxed_str());
     assert!(asked(endless).0.is_err());
@@ -57,7 +70,10 @@ fn urls_name_host_and_port() {
         ("http://daemon", Ok("daemon:80")),
         ("https://daemon", Err("only http://")),
         ("daemon:4517", Err("only http://")),
-        ("4517", Err("--url 4517")),
+        (
+            "4517",
+            Err("--url 4517: expected an address such as http://"),
+        ),
     ];
     for (url, expected) in cases {
         match (authority(url), expected) {
