@@ -60,7 +60,10 @@ impl Session {
     /// Answers with whether a provider takes its key.
     pub(super) fn validate(&self, name: &str, id: Option<&RequestId>) {
         let Some(provider) = self.daemon.providers.get(name) else {
-            return self.answer(id, Event::SessionError(not_found(name)));
+            return self.answer(
+                id,
+                Event::SessionError(no_provider("", name, &self.daemon.providers)),
+            );
         };
         let name = name.to_owned();
         let redactor = self.daemon.services.redactor.clone();
@@ -96,7 +99,10 @@ impl Session {
         for name in names {
             match self.daemon.providers.get(&name) {
                 Some(provider) => chosen.push((name, provider)),
-                None => return self.answer(id, Event::SessionError(not_found(&name))),
+                None => {
+                    let error = no_provider("", &name, &self.daemon.providers);
+                    return self.answer(id, Event::SessionError(error));
+                }
             }
         }
         let events = self.shared.events.clone();
@@ -146,9 +152,14 @@ fn unlisted(provider: &str, message: &str, redactor: &Redactor) -> String {
     format!("provider `{provider}` did not list its models: {message}")
 }
 
-pub(super) fn not_found(name: &str) -> SessionError {
+/// Says that there is no such provider, and which there are; `place` says where it was named.
+pub(super) fn no_provider(place: &str, name: &str, providers: &Providers) -> SessionError {
+    let known: Vec<String> = providers.list().into_iter().map(|it| it.id).collect();
     SessionError::new(
         SessionCode::ProviderNotFound,
-        format!("there is no provider `{name}`; ask for them with provider:list"),
+        format!(
+            "{place}there is no provider `{name}`; there are: {}",
+            known.join(", ")
+        ),
     )
 }

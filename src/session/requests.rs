@@ -219,7 +219,7 @@ impl Session {
         if let Some(provider) = &wanted.provider
             && self.daemon.providers.get(provider).is_none()
         {
-            return Err(providers::not_found(provider));
+            return Err(providers::no_provider("", provider, &self.daemon.providers));
         }
         if let Some(workflow) = &wanted.workflow {
             resolve::workflow(workflow, config)?;

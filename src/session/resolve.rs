@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use super::defaults::Defaults;
+use super::providers::no_provider;
 use crate::config::{ChatConfig, Config, ProviderConfig, ProviderKind};
 use crate::exchange::context::Setup;
 use crate::message::{MessageId, Part, SessionId, TrustLevel, image};
@@ -53,12 +54,9 @@ pub(crate) fn setup(
         .or_else(|| defaults.provider.clone())
         .or_else(|| workflow.and_then(|workflow| workflow.provider.clone()))
         .unwrap_or_else(|| providers.default_id().to_owned());
-    let instance = providers.find(&provider_id).ok_or_else(|| {
-        let message = format!(
-            "field `provider`: there is no provider `{provider_id}`; ask for them with provider:list"
-        );
-        SessionError::new(SessionCode::ProviderNotFound, message)
-    })?;
+    let instance = providers
+        .find(&provider_id)
+        .ok_or_else(|| no_provider("field `provider`: ", &provider_id, providers))?;
     let limits = limits(send.limits, workflow);
     Ok(Setup {
         conversation_id: send.conversation_id.clone(),

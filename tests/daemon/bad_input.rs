@@ -53,7 +53,7 @@ async fn bad_frames_are_reported_and_the_socket_goes_on() {
         (
             r#"{"type":"chat:send","content":"x","provider":"nobody"}"#,
             "provider_not_found",
-            "nobody",
+            "there is no provider `nobody`; there are: ",
         ),
         (
             r#"{"type":"tool:expose","port":"x"}"#,

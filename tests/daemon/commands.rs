@@ -228,6 +228,18 @@ async fn flags_before_another_command_are_named_and_where_they_go() {
     );
 }
 
+#[tokio::test]
+async fn a_provider_that_there_is_not_is_answered_with_those_there_are() {
+    let home = home();
+    let mut command = outrigger(&home);
+    command.args(["chat", "--provider", "nope", "hi"]);
+    let aside = text(&typed(&mut command, "").await.stderr);
+    assert!(
+        aside.contains("there is no provider `nope`; there are: scripted"),
+        "{aside}"
+    );
+}
+
 async fn shown(home: &TempDir, variable: &str, value: &str) -> Value {
     let mut command = outrigger(home);
     command
